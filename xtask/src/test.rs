@@ -81,7 +81,8 @@ fn default(report: &mut Report, install: bool) -> Result<(), Failure> {
     let clippy = ["clippy", "--workspace", "--all-targets"];
     step(report, "clippy", &[&clippy[..], &STRICT].concat())?;
     let mut doc = cargo(&["doc", "--workspace", "--no-deps"]);
-    report.step("doc", || finish(doc.env("RUSTDOCFLAGS", "-D warnings"), "cargo doc"))?;
+    doc.env("RUSTDOCFLAGS", "-D warnings");
+    report.step("doc", || run(&mut doc, HANG, Show::Live)?.success("cargo doc").map(drop))?;
     report.step("no dependency twice", no_duplicates)?;
     report.step("links between documents", links::check)?;
     report.step("prose", || prose::check(&[]))?;
@@ -99,7 +100,7 @@ fn default(report: &mut Report, install: bool) -> Result<(), Failure> {
 }
 
 fn step(report: &mut Report, name: &str, words: &[&str]) -> Result<(), Failure> {
-    report.step(name, || finish(&mut cargo(words), name))
+    report.step(name, || run(&mut cargo(words), HANG, Show::Live)?.success(name).map(drop))
 }
 
 /// Runs every test program with `arguments` as one step, and adds the time of each.
@@ -114,13 +115,6 @@ fn tests(report: &mut Report, name: &str, arguments: &[&str]) -> Result<(), Fail
         report.time(&format!("{name}: {}", ran.name), ran.elapsed);
     }
     Ok(())
-}
-
-fn finish(command: &mut Command, name: &str) -> Result<(), Failure> {
-    match run(command, HANG, Show::Live)?.trouble {
-        None => Ok(()),
-        Some(trouble) => Err(Failure::Failed(format!("{name}: {trouble}"))),
-    }
 }
 
 /// Fails where `wrote` depends on two versions of a crate: it would be built twice, and its types

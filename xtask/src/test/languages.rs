@@ -34,14 +34,12 @@ pub enum Missing {
 pub fn check(missing: Missing) -> Result<Outcome, Failure> {
     let wrote = release_wrote()?;
     let folder = tempfile::tempdir_in(target()).tried(target().display())?;
-    let result = folder.path().join("result.json");
     let mut command = Command::new(wrote);
     command.arg("langs").arg(folder.path()).args(LITTLE).args(["--timeout", PROGRAM_LIMIT]);
-    command.args(["--format", "json", "-o"]).arg(&result);
+    command.args(["--format", "json"]);
     // Built programs stay for the next run, apart from the user's cache.
     command.env("XDG_CACHE_HOME", target().join("langs"));
-    run(&mut command, HANG, Show::Live)?.success("wrote langs")?;
-    let text = std::fs::read_to_string(&result).tried(result.display())?;
+    let text = run(&mut command, HANG, Show::Errors)?.success("wrote langs")?.stdout;
     let document = serde_json::from_str(&text).tried("the result of wrote langs")?;
     Ok(Outcome::Tests(judge(&document, missing)))
 }

@@ -2,7 +2,7 @@
 //! shell, modules, test programs and their plan.
 
 use super::GuestProgram;
-use super::cache::Cached;
+use super::cache::{Cached, entries};
 use crate::failure::{Failure, Tried};
 use crate::packages::program;
 use crate::run::output;
@@ -129,13 +129,7 @@ fn unpack(package: &Path, folder: &Path, patterns: &[&str]) -> Result<(), Failur
 
 /// Returns the only entry of `folder` whose name begins with `prefix`.
 fn only(folder: &Path, prefix: &str) -> Result<PathBuf, Failure> {
-    let entries = std::fs::read_dir(folder).tried(folder.display())?;
-    let names = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let fits = |path: &PathBuf| {
-        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix))
-    };
-    let found: Vec<PathBuf> = names.filter(fits).collect();
-    match found.as_slice() {
+    match entries(folder, prefix)?.as_slice() {
         [one] => Ok(one.clone()),
         many => {
             let (folder, count) = (folder.display(), many.len());
