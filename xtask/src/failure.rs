@@ -27,14 +27,6 @@ impl Failure {
             other => other,
         }
     }
-
-    /// Returns the process's exit code: 130 after a signal, as in a shell.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Failure::Interrupted => 130,
-            _ => 1,
-        }
-    }
 }
 
 /// Adds the attempted action to an error.

@@ -1,6 +1,6 @@
 //! One moment: the subjects write, the power is cut, and the files are checked.
 
-use super::disk::Disk;
+use super::disk::{Disk, cut};
 use super::{REOPENED, SUBJECTS};
 use crate::failure::{Failure, Tried};
 use crate::run::{Group, Show, check_interrupted, run, start, trouble};
@@ -100,7 +100,7 @@ fn until_cut<'a>(
         subject.must_be_running()?;
     }
     let going = subjects.iter().map(Writing::said_bytes).collect::<Result<Vec<_>, _>>()?;
-    switch.cut()?;
+    cut(switch)?;
     let gone = subjects.iter().map(Writing::said_bytes).collect::<Result<Vec<_>, _>>()?;
     for subject in &mut subjects {
         subject.wait_until_refused()?;
