@@ -56,7 +56,8 @@ const FETCHED: &[Toolchain] = &[
     },
 ];
 
-/// A toolchain that a registry has, and its launcher: a short script, and the link that leads to it.
+/// A toolchain that a registry has, and its launcher: a short script, and the link that leads to
+/// it.
 ///
 /// The script stands in the toolchain's folder, in `bin` beside `lib`, as in the toolchain's own
 /// distribution: a program that follows the link finds the library. The link's target shows that it

@@ -67,7 +67,7 @@ pub fn sized(size_bytes: u64) -> Result<Zram, Failure> {
     Ok(Zram(()))
 }
 
-/// Writes `bytes` of random data, whole MiB, to the file `path` opened with `options`, and flushes it.
+/// Writes `bytes` of random data, whole MiB, to `path` opened with `options`, and flushes it.
 pub fn write_random(options: &mut OpenOptions, path: &Path, bytes: u64) -> Result<(), Failure> {
     let mut file = options.write(true).open(path).tried(path.display())?;
     let mut random = File::open("/dev/urandom").tried("/dev/urandom")?;

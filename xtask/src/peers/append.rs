@@ -11,8 +11,8 @@ const MESSAGES: u64 = 1_000_000;
 /// The bytes of [`MESSAGES`] of the mean length, in whole MiB.
 const STREAM: &str = "1096m";
 
-/// A way to append: the program, its option `--by`, its name in the table, and the messages of a run.
-/// Rates are compared, so a slow way has as many as it takes in a second or two.
+/// A way to append: the program, its option `--by`, its name in the table, and the messages of a
+/// run. Rates are compared: a slow way has the number that takes a second or two.
 type Way = (&'static str, &'static str, &'static str, u64);
 
 const LOG: Way = ("trial append", "log", "`Log`, `Sync::No`", MESSAGES);

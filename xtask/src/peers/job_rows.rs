@@ -1,5 +1,5 @@
-//! The rows of job files: streams of 512 KiB x 64 in fixed buffers, and random reads of 4 KiB x 64 by
-//! one core from a device in memory, which measure the program and the kernel.
+//! The rows of job files: streams of 512 KiB x 64 in fixed buffers, and random reads of 4 KiB x 64
+//! by one core from a device in memory, which measure the program and the kernel.
 
 use super::contest::{Comparison, Contender, Contest, Requirement};
 use super::copy::drop_cache;
@@ -148,8 +148,8 @@ const CALLGRIND: Counter = Counter {
     read: callgrind_instructions,
 };
 
-/// Compares the instructions in user space that one small random read takes: the difference between a
-/// long and a short run, divided by the reads between them. The cost of the start cancels out.
+/// Compares the instructions in user space that one small random read takes: the difference between
+/// a long and a short run, divided by the reads between them. The cost of the start cancels out.
 pub fn instructions(site: &Site) -> Result<Contest, Failure> {
     let perf = site.run(&format!("{}true", PERF.command));
     let has_perf = perf.is_ok_and(|counted| perf_instructions(&counted.stderr).is_some());

@@ -1,5 +1,5 @@
-//! The guest's kernel, unpacked from its Debian package, and its initial file system: an archive of a
-//! shell, modules, test programs and their plan.
+//! The guest's kernel, unpacked from its Debian package, and its initial file system: an archive of
+//! a shell, modules, test programs and their plan.
 
 use super::GuestProgram;
 use super::cache::{Cached, entries};
