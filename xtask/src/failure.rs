@@ -8,6 +8,9 @@ pub enum Failure {
     /// One line that says what failed.
     #[error("{0}")]
     Failed(String),
+    /// The action cannot run here, for this reason.
+    #[error("{0}")]
+    Skipped(String),
     /// The report has printed every failure.
     #[error("see above")]
     Reported,
@@ -22,14 +25,6 @@ impl Failure {
         match self {
             Failure::Failed(because) => Failure::Failed(words(because)),
             other => other,
-        }
-    }
-
-    /// Returns the process's exit code: 130 after a signal, as in a shell.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Failure::Failed(_) | Failure::Reported => 1,
-            Failure::Interrupted => 130,
         }
     }
 }

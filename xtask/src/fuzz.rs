@@ -1,8 +1,8 @@
 //! `cargo xtask fuzz`: damages logs by a fuzzer's inputs, and reads them.
 
 use crate::failure::{Failure, Tried};
-use crate::packages::{self, Package};
-use crate::report::{Outcome, Report};
+use crate::packages;
+use crate::report::Report;
 use crate::repository::{cargo, target};
 use crate::run::{Finished, HANG, Show, run};
 use rand::{RngExt, SeedableRng};
@@ -17,7 +17,7 @@ pub const MANIFEST: &str = "fuzz/Cargo.toml";
 const PROGRAM: &str = "wrote-fuzz";
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// The fuzzer links a C++ library.
-const NEEDED: [Package; 1] = [Package { program: "c++", name: "build-essential" }];
+const NEEDED: [&str; 1] = ["c++"];
 /// Flags that count each edge, by which the fuzzer recognises a new path. It does not see
 /// comparisons: they would teach it the checksums of damaged bytes.
 const INSTRUMENTS: &str = "-Cpasses=sancov-module \
@@ -53,10 +53,10 @@ pub fn fuzz(arguments: &Arguments) -> Result<(), Failure> {
 /// Builds the fuzzer and runs it for `seconds`.
 ///
 /// Its inputs stay in `target/fuzz`; the next run begins with them.
-pub fn run_for(seconds: u32) -> Result<Outcome, Failure> {
+pub fn run_for(seconds: u32) -> Result<(), Failure> {
     if std::env::consts::ARCH != "x86_64" {
         let architecture = std::env::consts::ARCH;
-        return Ok(Outcome::Skipped(format!("the fuzzer on {architecture} was never tried")));
+        return Err(Failure::Skipped(format!("the fuzzer on {architecture} was never tried")));
     }
     let program = build()?;
     let corpus = folder("corpus")?;
@@ -75,7 +75,7 @@ pub fn run_for(seconds: u32) -> Result<Outcome, Failure> {
     judge(&run(&mut command, limit, Show::Live)?)
 }
 
-fn again(input: &Path) -> Result<Outcome, Failure> {
+fn again(input: &Path) -> Result<(), Failure> {
     let input = std::path::absolute(input).tried(input.display())?;
     let mut command = Command::new(build()?);
     command.arg(input).env("WROTE_FUZZ_SHOW", "1");
@@ -114,7 +114,7 @@ fn put_seeds(corpus: &Path) -> Result<(), Failure> {
 }
 
 /// Reads the number of inputs that the fuzzer tried, or the input that failed.
-fn judge(finished: &Finished) -> Result<Outcome, Failure> {
+fn judge(finished: &Finished) -> Result<(), Failure> {
     let after = |what: &str| {
         let lines = finished.stderr.lines().rev();
         lines.filter_map(|line| line.split_once(what)).map(|(_, value)| value.trim()).next()
@@ -128,7 +128,7 @@ fn judge(finished: &Finished) -> Result<Outcome, Failure> {
     if let Some(runs) = after("stat::number_of_executed_units:") {
         eprintln!("xtask: {runs} damaged logs read");
     }
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn an_input_that_fails_is_named_with_what_runs_it_again() {
         let said = "artifact_prefix='/t/'; Test unit written to /t/crash-0a\nBase64: AA==\n";
-        let failure = judge(&finished(Some("exit code 77"), said)).err().expect("it failed");
+        let failure = judge(&finished(Some("exit code 77"), said)).expect_err("it failed");
         assert_eq!(
             failure.to_string(),
             "the fuzzer: exit code 77; the input is kept: cargo xtask fuzz --input /t/crash-0a"

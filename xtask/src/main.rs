@@ -68,7 +68,8 @@ fn main() -> ExitCode {
             if !matches!(failure, Failure::Reported) {
                 eprintln!("xtask: {failure}");
             }
-            ExitCode::from(failure.exit_code())
+            // As in a shell, 130 after a signal.
+            ExitCode::from(if matches!(failure, Failure::Interrupted) { 130 } else { 1 })
         }
     }
 }

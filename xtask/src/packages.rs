@@ -1,86 +1,65 @@
 //! Programs that tests and measurements call, and their Debian packages.
 
 use crate::failure::{Failure, Tried};
-use crate::report::Outcome;
 use crate::run::{HANG, Show, check_interrupted, output, run, twice};
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
-/// A program and its Debian package.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Package {
-    /// The program.
-    pub program: &'static str,
-    /// The package.
-    pub name: &'static str,
-}
-
-/// Names `program` and its package `name`.
-pub const fn package(program: &'static str, name: &'static str) -> Package {
-    Package { program, name }
-}
-
-/// Programs for `cargo xtask peers`. Every Debian has coreutils, and with it `dd` and `cp`. A
-/// package of `cc` alone would lack the C library's headers.
-pub const PEERS: &[Package] = &[
-    package("fio", "fio"),
-    package("valgrind", "valgrind"),
-    package("taskset", "util-linux"),
-    package("rsync", "rsync"),
-    package("cc", "build-essential"),
-    package("redis-server", "redis-server"),
+/// Debian packages of the programs whose package has another name. A package of `cc` alone would
+/// lack the C library's headers.
+const PACKAGES: &[(&str, &str)] = &[
+    ("c++", "build-essential"),
+    ("cc", "build-essential"),
+    ("depmod", "kmod"),
+    ("fusermount3", "fuse3"),
+    ("go", "golang-go"),
+    ("java", "default-jdk-headless"),
+    ("javac", "default-jdk-headless"),
+    ("jsonschema", "python3-jsonschema"),
+    ("losetup", "mount"),
+    ("mkfs.btrfs", "btrfs-progs"),
+    ("mkfs.ext4", "e2fsprogs"),
+    ("mkfs.xfs", "xfsprogs"),
+    ("mvn", "maven"),
+    ("node", "nodejs"),
+    ("pip3", "python3-pip"),
+    ("qemu-system-x86_64", "qemu-system-x86"),
+    ("sfdisk", "fdisk"),
+    ("taskset", "util-linux"),
+    ("unshare", "util-linux"),
+    ("xz", "xz-utils"),
 ];
+
+/// Programs for `cargo xtask peers`. Every Debian has coreutils, and with it `dd` and `cp`.
+pub const PEERS: &[&str] = &["fio", "valgrind", "taskset", "rsync", "cc", "redis-server"];
 
 /// Programs for the labs, except those in [`GUEST`]. An ordinary user mounts a FUSE file system by
 /// the first; the others make disks that lose their power.
-pub const LABS: &[Package] = &[
-    package("fusermount3", "fuse3"),
-    package("losetup", "mount"),
-    package("mkfs.btrfs", "btrfs-progs"),
-    package("mkfs.ext4", "e2fsprogs"),
-    package("mkfs.xfs", "xfsprogs"),
-];
+pub const LABS: &[&str] = &["fusermount3", "losetup", "mkfs.btrfs", "mkfs.ext4", "mkfs.xfs"];
 
 /// Programs that make and run the guest of `cargo xtask lab nvme`.
-pub const GUEST: &[Package] = &[
-    package("qemu-system-x86_64", "qemu-system-x86"),
-    package("depmod", "kmod"),
-    package("cpio", "cpio"),
-    package("xz", "xz-utils"),
-    package("mkfs.ext4", "e2fsprogs"),
-    package("mkfs.xfs", "xfsprogs"),
-];
+pub const GUEST: &[&str] = &["qemu-system-x86_64", "depmod", "cpio", "xz", "mkfs.ext4", "mkfs.xfs"];
 
-/// Programs for the tests and labs, except those in [`GUEST`].
-pub const TESTS: &[Package] = &[
-    package("fio", "fio"),
-    package("cc", "build-essential"),
-    package("mkfs.xfs", "xfsprogs"),
-    package("mkfs.btrfs", "btrfs-progs"),
-    package("mkfs.ext4", "e2fsprogs"),
-    package("sfdisk", "fdisk"),
-    package("fusermount3", "fuse3"),
-    package("losetup", "mount"),
-    package("unshare", "util-linux"),
-    package("python3", "python3"),
-    package("jsonschema", "python3-jsonschema"),
-    package("redis-server", "redis-server"),
-    package("zsh", "zsh"),
-    package("fish", "fish"),
-];
+/// Further programs for the tests.
+pub const TESTS: &[&str] =
+    &["fio", "cc", "sfdisk", "unshare", "python3", "jsonschema", "redis-server", "zsh", "fish"];
+
+fn package(program: &'static str) -> &'static str {
+    PACKAGES.iter().find(|(known, _)| *known == program).map_or(program, |(_, package)| package)
+}
 
 /// Debian's folders of the administrator's programs, as a tail of `PATH`.
 const ADMINISTRATOR_FOLDERS: &str = ":/usr/local/sbin:/usr/sbin:/sbin";
 
-/// Installs each package whose program is missing; the failure names those still missing.
-pub fn install(packages: &[Package]) -> Result<(), Failure> {
-    let wanted = missing(packages);
+/// Installs the packages of missing programs; the failure names those still missing.
+pub fn install(programs: &[&'static str]) -> Result<(), Failure> {
+    let wanted = missing(programs);
     if wanted.is_empty() {
         return Ok(());
     }
-    let names: Vec<&str> = wanted.iter().map(|package| package.name).collect();
+    let names: Vec<&str> = wanted.iter().map(|program| package(program)).collect();
     eprintln!("xtask: installing {}", names.join(" "));
     let result = twice(|| apt(&names));
     check_interrupted()?;
@@ -95,31 +74,25 @@ pub fn install(packages: &[Package]) -> Result<(), Failure> {
     Err(Failure::Failed(format!("{}: {because}", describe(&still))))
 }
 
-/// Installs the packages if `install` is set, or skips the step where one is missing.
-pub fn provide(packages: &[Package], install: bool) -> Result<Outcome, Failure> {
-    if install {
-        return self::install(packages).map(|()| Outcome::Passed);
-    }
-    match &missing(packages)[..] {
-        [] => Ok(Outcome::Passed),
-        missing => Ok(Outcome::Skipped(describe(missing))),
-    }
+/// Installs the programs if `install` is set, or skips the step where one is missing.
+pub fn provide(programs: &[&'static str], install: bool) -> Result<(), Failure> {
+    if install { self::install(programs) } else { require(programs, Failure::Skipped) }
 }
 
-/// Fails where the program of a package is missing, and names each.
-pub fn require(packages: &[Package]) -> Result<(), Failure> {
-    match missing(packages).as_slice() {
+/// Ends in `failure` where a program is missing, and names each.
+pub fn require(programs: &[&'static str], failure: fn(String) -> Failure) -> Result<(), Failure> {
+    match missing(programs).as_slice() {
         [] => Ok(()),
-        missing => Err(Failure::Failed(describe(missing))),
+        missing => Err(failure(describe(missing))),
     }
 }
 
-/// Returns the packages whose program is missing.
-pub fn missing(packages: &[Package]) -> Vec<Package> {
+/// Returns the missing programs.
+fn missing(programs: &[&'static str]) -> Vec<&'static str> {
     let folders = folders();
     let is_in = |folder: &Path, program: &str| folder.join(program).is_file();
     let found = |program| std::env::split_paths(&folders).any(|folder| is_in(&folder, program));
-    packages.iter().copied().filter(|package| !found(package.program)).collect()
+    programs.iter().copied().filter(|program| !found(program)).collect()
 }
 
 /// Prepares a program that may be one of the administrator's.
@@ -145,11 +118,9 @@ fn folders() -> OsString {
 }
 
 /// Returns "missing: mkfs.xfs (Debian package xfsprogs), …".
-pub fn describe(packages: &[Package]) -> String {
-    let each = packages
-        .iter()
-        .map(|Package { program, name }| format!("{program} (Debian package {name})"));
-    format!("missing: {}", each.collect::<Vec<_>>().join(", "))
+fn describe(programs: &[&'static str]) -> String {
+    let words = |program: &&'static str| format!("{program} (Debian package {})", package(program));
+    format!("missing: {}", programs.iter().map(words).collect::<Vec<_>>().join(", "))
 }
 
 /// Updates apt's lists of packages.
@@ -182,21 +153,19 @@ mod tests {
 
     #[test]
     fn only_programs_that_are_not_there_are_missing() {
-        let nowhere = package("no-such-program", "no-such-package");
-        assert_eq!(missing(&[package("sh", "dash"), nowhere]), [nowhere]);
+        assert_eq!(missing(&["sh", "no-such-program"]), ["no-such-program"]);
     }
 
     #[test]
     fn what_is_missing_is_named_with_its_package() {
-        let packages = [package("mkfs.xfs", "xfsprogs"), package("fio", "fio")];
         assert_eq!(
-            describe(&packages),
+            describe(&["mkfs.xfs", "fio"]),
             "missing: mkfs.xfs (Debian package xfsprogs), fio (Debian package fio)"
         );
     }
 
     #[test]
     fn nothing_is_installed_where_nothing_is_missing() {
-        assert!(install(&[package("sh", "no-such-package")]).is_ok());
+        assert!(install(&["sh"]).is_ok());
     }
 }

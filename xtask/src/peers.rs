@@ -5,15 +5,12 @@ mod bench;
 mod contest;
 mod copy;
 mod figures;
-mod instructions;
 mod job;
+mod job_rows;
 mod outcome;
 mod page;
-mod reads;
 mod rows;
 mod site;
-mod size;
-mod streams;
 mod ways;
 mod wrote;
 
@@ -26,9 +23,9 @@ use crate::repository::root;
 use crate::zram;
 use clap::ValueEnum;
 use contest::ContestResult;
+use job::Size;
 use rows::Row;
 use site::Site;
-use size::Size;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -69,10 +66,10 @@ pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
     for row in rows {
         // Each row has a folder of its own, without the files of another row.
         let (_folder, mut site) = folder_and_site(arguments, &path)?;
-        match measure(row, &mut site)? {
-            Err(because) => println!("{}\n", page::not_run(row, &because)),
-            Ok(measured) => {
-                let section = page::section(row, &circumstances, &site, &measured);
+        match measure(row, &mut site) {
+            Err(Failure::Skipped(because)) => println!("{}\n", page::not_run(row, &because)),
+            measured => {
+                let section = page::section(row, &circumstances, &site, &measured?);
                 println!("{section}\n");
                 if arguments.write {
                     page::write(&document, &section)?;
@@ -99,17 +96,12 @@ fn folder_and_site(arguments: &Arguments, path: &OsStr) -> Result<(TempDir, Site
     Ok((folder, site))
 }
 
-/// Measures a row, or returns the reason why it cannot run here.
-fn measure(row: Row, site: &mut Site) -> Result<Result<Vec<ContestResult>, String>, Failure> {
-    match row.reads_zram().then(zram::take).transpose()? {
+/// Measures a row.
+fn measure(row: Row, site: &mut Site) -> Result<Vec<ContestResult>, Failure> {
+    match row.reads_zram().then(zram::take).transpose() {
         // Instructions can be counted on a file too.
-        Some(Err(because)) if row != Row::Instructions => return Ok(Err(because)),
-        taken => site.zram = taken.and_then(Result::ok),
+        Err(Failure::Skipped(_)) if row == Row::Instructions => {}
+        taken => site.zram = taken?,
     }
-    match row.contests(site)? {
-        Ok(contests) => {
-            contests.iter().map(|one| one.measure(site)).collect::<Result<_, _>>().map(Ok)
-        }
-        Err(because) => Ok(Err(because)),
-    }
+    row.contests(site)?.iter().map(|one| one.measure(site)).collect()
 }

@@ -29,30 +29,26 @@ const PERCENTILES: [f64; 18] = [
 /// A percentile and the latency there, in milliseconds.
 type Point = (f64, f64);
 
-/// The latencies of one loop.
-struct Loop {
-    points: Vec<Point>,
-    writes: u64,
-}
+/// The latencies of one loop, and the number of its writes.
+type Loop = (Vec<Point>, u64);
 
 /// Measures a disk that stalls for a second, by a closed and by an open loop, and draws the
 /// latencies of both.
 pub fn picture() -> Result<(), Failure> {
     let (daemon, wrote) = (build_strange_fs()?, release_wrote()?);
-    let closed = latencies(&daemon, &wrote, None)?;
-    let open = latencies(&daemon, &wrote, Some(RATE_IOPS))?;
+    let (closed, closed_writes) = latencies(&daemon, &wrote, None)?;
+    let (open, open_writes) = latencies(&daemon, &wrote, Some(RATE_IOPS))?;
     let path = root().join(PICTURE);
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).tried(folder.display())?;
     }
-    draw(&path, &closed.points, &open.points)
-        .map_err(|error| Failure::Failed(format!("{PICTURE}: {error}")))?;
-    eprintln!("{PICTURE}: {} writes, {} writes", closed.writes, open.writes);
+    draw(&path, &closed, &open).map_err(|error| Failure::Failed(format!("{PICTURE}: {error}")))?;
+    eprintln!("{PICTURE}: {closed_writes} writes, {open_writes} writes");
     for percent in [50.0, 99.0, 99.9] {
         let at = |curve: &[Point]| {
             curve.iter().find(|point| point.0 == percent).map_or(f64::NAN, |point| point.1)
         };
-        eprintln!("P{percent}: {:.3} ms, {:.3} ms", at(&closed.points), at(&open.points));
+        eprintln!("P{percent}: {:.3} ms, {:.3} ms", at(&closed), at(&open));
     }
     Ok(())
 }
@@ -75,7 +71,7 @@ fn latencies(daemon: &Path, wrote: &Path, rate: Option<u32>) -> Result<Loop, Fai
         let ns = written["lat_ns"]["percentile"][format!("{percent:.6}")].as_f64()?;
         Some((*percent, ns / 1e6))
     });
-    Ok(Loop { points: points.collect(), writes: written["total_ios"].as_u64().unwrap_or(0) })
+    Ok((points.collect(), written["total_ios"].as_u64().unwrap_or(0)))
 }
 
 fn job(rate: Option<u32>) -> String {

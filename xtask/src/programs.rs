@@ -12,7 +12,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::NamedTempFile;
 
-/// Programs that run at a time.
 const AT_ONCE: usize = 2;
 /// Targets whose tests read the block layer's counters or the time, so that another program
 /// disturbs them.
@@ -92,26 +91,17 @@ pub struct Ran {
 impl Job {
     fn run(mut self) -> Result<Ran, Failure> {
         let begin = Instant::now();
-        let (finished, counts) = counted(&mut self.command, Show::Quiet)?;
+        let (finished, mut counts) = counted(&mut self.command, Show::Quiet)?;
         let elapsed = begin.elapsed();
-        let counts = self.judge(&finished, counts);
+        for failure in &mut counts.failures {
+            failure.insert_str(0, &format!("{}: ", self.name));
+        }
         let (passed, seconds) = (counts.passed, elapsed.as_secs_f64());
         if counts.failed > 0 {
             eprint!("{}{}", finished.stdout, finished.stderr);
         }
         eprintln!("{}: {passed} passed, {} failed ({seconds:.1} s)", self.name, counts.failed);
         Ok(Ran { name: self.name, elapsed, counts })
-    }
-
-    /// Counts the tests; a program that ended badly without a failed test is a failure itself.
-    fn judge(&self, finished: &Finished, mut counts: Counts) -> Counts {
-        if let (Some(trouble), 0) = (&finished.trouble, counts.failed) {
-            counts.fail(trouble.clone());
-        }
-        for failure in &mut counts.failures {
-            failure.insert_str(0, &format!("{}: ", self.name));
-        }
-        counts
     }
 }
 
@@ -130,8 +120,7 @@ pub fn run_all(jobs: Vec<Job>) -> Result<Vec<Ran>, Failure> {
 
 /// Runs the tests of one cargo `command`.
 pub fn cargo_tests(command: &mut Command) -> Result<Outcome, Failure> {
-    let (finished, counts) = counted(command, Show::Live)?;
-    Ok(Outcome::Tests(counts, finished.trouble))
+    counted(command, Show::Live).map(|(_, counts)| Outcome::Tests(counts))
 }
 
 /// Runs `command` and counts its tests. A test adds the reason why it skips itself to a file.
@@ -153,41 +142,4 @@ pub fn sum(ran: &[Ran]) -> Counts {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn job(script: &str, is_alone: bool) -> Job {
-        let mut command = Command::new("sh");
-        command.args(["-c", script]);
-        Job { name: "wrote: it".to_owned(), command, is_alone }
-    }
-
-    #[test]
-    fn only_test_programs_are_taken_from_cargos_messages() {
-        let messages = r#"{"reason":"compiler-artifact","profile":{"test":false},"executable":"/t/wrote"}
-{"reason":"compiler-artifact","manifest_path":"/r/crates/wrote/Cargo.toml","target":{"name":"it"},"profile":{"test":true},"executable":"/t/deps/it-1"}
-{"reason":"compiler-artifact","manifest_path":"/r/crates/wrote/Cargo.toml","target":{"name":"wrote"},"profile":{"test":true},"executable":null}
-{"reason":"build-finished","success":true}
-not a message"#;
-        let program = Program {
-            package: "wrote".to_owned(),
-            target: "it".to_owned(),
-            file: "/t/deps/it-1".into(),
-            folder: "/r/crates/wrote".into(),
-        };
-        assert_eq!(named(messages), [program]);
-    }
-
-    #[test]
-    fn every_program_is_run_and_one_that_ends_badly_is_a_failure() {
-        let passes = "echo 'test result: ok. 3 passed; 0 failed'; echo SKIPPED: a: b >&2";
-        let fails =
-            "echo 'test x ... FAILED'; echo 'test result: FAILED. 1 passed; 1 failed'; exit 1";
-        let jobs =
-            vec![job("exit 3", true), job(passes, false), job(fails, false), job(passes, false)];
-        let counts = sum(&run_all(jobs).expect("no signal"));
-        assert_eq!((counts.passed, counts.failed), (7, 2));
-        assert_eq!(counts.failures, ["wrote: it: x", "wrote: it: exit code 3"]);
-        assert_eq!(counts.skipped.len(), 2);
-    }
-}
+mod tests;

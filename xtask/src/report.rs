@@ -21,25 +21,33 @@ pub struct Report {
 pub enum Outcome {
     /// The step passed.
     Passed,
-    /// The step cannot run here, for this reason.
-    Skipped(String),
-    /// The step ran many tests; the text says why it failed as a whole.
-    Tests(Counts, Option<String>),
+    /// The step ran many tests.
+    Tests(Counts),
+}
+
+impl From<()> for Outcome {
+    fn from((): ()) -> Outcome {
+        Outcome::Passed
+    }
 }
 
 impl Report {
     /// Runs one step and counts it. Fails only after a signal.
-    pub fn step(
+    pub fn step<T: Into<Outcome>>(
         &mut self,
         name: &str,
-        action: impl FnOnce() -> Result<Outcome, Failure>,
+        action: impl FnOnce() -> Result<T, Failure>,
     ) -> Result<(), Failure> {
         eprintln!("\n==> {name}");
         let begin = Instant::now();
-        let result = action();
+        let result = action().map(T::into);
         let elapsed = begin.elapsed();
         let word = match result {
             Err(Failure::Interrupted) => return Err(Failure::Interrupted),
+            Err(Failure::Skipped(because)) => {
+                self.sum.skipped.push(format!("{name}: {because}"));
+                format!("SKIPPED: {because}")
+            }
             Err(failure) => {
                 self.sum.fail(format!("{name}: {failure}"));
                 format!("FAILED: {failure}")
@@ -48,11 +56,7 @@ impl Report {
                 self.sum.passed += 1;
                 "passed".to_owned()
             }
-            Ok(Outcome::Skipped(because)) => {
-                self.sum.skipped.push(format!("{name}: {because}"));
-                format!("SKIPPED: {because}")
-            }
-            Ok(Outcome::Tests(counts, trouble)) => self.tests(name, &counts, trouble),
+            Ok(Outcome::Tests(counts)) => self.tests(name, &counts),
         };
         eprintln!("<== {name}: {word} ({:.1} s)", elapsed.as_secs_f64());
         self.time(name, elapsed);
@@ -68,9 +72,14 @@ impl Report {
         let mut made = None;
         self.step(name, || {
             made = Some(action()?);
-            Ok(Outcome::Passed)
+            Ok(())
         })?;
         Ok(made)
+    }
+
+    /// Names a step that cannot run here, and why.
+    pub fn skip(&mut self, name: &str, because: String) -> Result<(), Failure> {
+        self.step(name, || Err::<(), _>(Failure::Skipped(because)))
     }
 
     /// Names a step that this run leaves out, and why.
@@ -94,7 +103,7 @@ impl Report {
         if self.is_green() { Ok(()) } else { Err(Failure::Reported) }
     }
 
-    fn tests(&mut self, name: &str, counts: &Counts, trouble: Option<String>) -> String {
+    fn tests(&mut self, name: &str, counts: &Counts) -> String {
         // The harness counts a test that skips itself as passed.
         let themselves = u32::try_from(counts.skipped.len()).unwrap_or(u32::MAX);
         let passed = counts.passed.saturating_sub(themselves);
@@ -104,10 +113,6 @@ impl Report {
         sum.failures.extend(counts.failures.iter().map(|test| format!("{name}: {test}")));
         sum.skipped.extend(counts.skipped.iter().chain(&counts.ignored).cloned());
         sum.campaigns.extend(counts.campaigns.iter().map(|test| format!("{test}: left to --all")));
-        // Without a failed test, the program did not compile or was killed.
-        if let (Some(trouble), 0) = (trouble, counts.failed) {
-            sum.fail(format!("{name}: {trouble}"));
-        }
         let skipped = counts.skipped.len() + counts.ignored.len();
         format!("{passed} passed, {} failed, {skipped} skipped", counts.failed)
     }
@@ -175,6 +180,10 @@ impl Counts {
         // A test may print its reason in both places.
         counts.skip(skips);
         counts.skip(&finished.stderr);
+        // Without a failed test, the program did not compile or was killed.
+        if let (Some(trouble), 0) = (&finished.trouble, counts.failed) {
+            counts.fail(trouble.clone());
+        }
         counts
     }
 
@@ -211,108 +220,4 @@ fn number_before(result: &str, word: &str) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn finished(stdout: &str) -> Finished {
-        Finished {
-            trouble: None,
-            exit_code: Some(0),
-            stdout: stdout.to_owned(),
-            stderr: String::new(),
-        }
-    }
-
-    const OUTPUT: &str = "
-running 3 tests
-test save::a_file_is_whole ... ok
-test save::a_failed_flush_is_told ... FAILED
-test src/lib.rs - example (line 3) ... ignored
-test stats::false_alarms_are_rare ... ignored, campaign
-
-test result: FAILED. 1 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out; finished in 0.1s
-
-test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.1s
-";
-
-    #[test]
-    fn the_results_of_all_test_programs_are_added_up() {
-        let counts = Counts::read(&finished(OUTPUT), "SKIPPED: xfs: no loop devices\nnoise\n");
-        assert_eq!(counts.passed, 13);
-        assert_eq!(counts.failed, 1);
-        assert_eq!(counts.failures, ["save::a_failed_flush_is_told"]);
-        assert_eq!(counts.skipped, ["xfs: no loop devices"]);
-        assert_eq!(counts.ignored, ["src/lib.rs - example (line 3): ignored"]);
-        assert_eq!(counts.campaigns, ["stats::false_alarms_are_rare"]);
-    }
-
-    #[test]
-    fn a_skip_that_is_said_twice_is_counted_once() {
-        let mut finished = finished(OUTPUT);
-        finished.stderr = "noise\nSKIPPED: xfs: not root\nSKIPPED: btrfs: not root\n".to_owned();
-        let counts = Counts::read(&finished, "SKIPPED: xfs: not root\n");
-        assert_eq!(counts.skipped, ["xfs: not root", "btrfs: not root"]);
-    }
-
-    #[test]
-    fn a_test_that_skipped_itself_is_not_counted_as_passed() {
-        let mut report = Report::default();
-        let tests = || {
-            let counts = Counts::read(&finished(OUTPUT), "SKIPPED: xfs: no loop devices\n");
-            Ok(Outcome::Tests(counts, Some("exit code 101".into())))
-        };
-        report.step("tests", tests).expect("no signal");
-        report.step("fmt", || Ok(Outcome::Passed)).expect("no signal");
-        report.step("lab", || Ok(Outcome::Skipped("no /dev/fuse".into()))).expect("no signal");
-        report.leave("fuzzer", "left to --all");
-        report.steps.clear();
-        assert_eq!(
-            report.summary(),
-            "
-Left out:
-  stats::false_alarms_are_rare: left to --all
-  fuzzer: left to --all
-
-Skipped:
-  xfs: no loop devices
-  src/lib.rs - example (line 3): ignored
-  lab: no /dev/fuse
-
-Failed:
-  tests: save::a_failed_flush_is_told
-
-13 passed, 1 failed, 3 skipped"
-        );
-        assert!(report.finish().is_err());
-    }
-
-    #[test]
-    fn tests_that_did_not_compile_are_one_failure() {
-        let mut report = Report::default();
-        let tests = || Ok(Outcome::Tests(Counts::default(), Some("exit code 101".into())));
-        report.step("tests", tests).expect("no signal");
-        assert!(report.summary().ends_with("\n0 passed, 1 failed, 0 skipped"));
-    }
-
-    #[test]
-    fn steps_are_printed_with_the_longest_first() {
-        let mut report = Report::default();
-        let seconds = [("fmt", 3), ("tests", 200), ("doc", 40)];
-        let steps = seconds.map(|(name, s)| (name.to_owned(), Duration::from_secs(s)));
-        report.steps.extend(steps);
-        assert!(report.summary().starts_with(
-            "
-Steps, longest first:
-    200.0 s  tests
-     40.0 s  doc
-      3.0 s  fmt
-"
-        ));
-    }
-
-    #[test]
-    fn a_signal_ends_the_report() {
-        let mut report = Report::default();
-        assert!(report.step("tests", || Err(Failure::Interrupted)).is_err());
-    }
-}
+mod tests;

@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Tried};
 use crate::peers::{Figures, result_rows};
 use crate::repository::release_wrote;
-use crate::run::{Show, clean_up, run};
+use crate::run::{Show, clean_up, output, run};
 use crate::zram;
 use serde_json::Value;
 use std::fs::File;
@@ -19,8 +19,6 @@ const LIMIT: Duration = Duration::from_secs(20 * 60);
 const ZRAM_BYTES: u64 = 6 << 30;
 /// Tenths of the device that are written once before the first benchmark.
 const FILLED_TENTHS: u64 = 9;
-/// The time limit of `mkfs.ext4` and `mount`.
-const MOUNT_LIMIT: Duration = Duration::from_secs(60);
 
 /// Run one benchmark several times, and compare its results.
 #[derive(clap::Args)]
@@ -71,25 +69,18 @@ struct InMemory {
 
 impl InMemory {
     fn make() -> Result<InMemory, Failure> {
-        let zram = zram::sized(ZRAM_BYTES).map_err(Failure::Failed)?;
+        let zram = zram::sized(ZRAM_BYTES)?;
         let point = tempfile::tempdir().tried("a temporary folder")?;
-        let quiet = |command: &mut Command, what| {
-            run(command, MOUNT_LIMIT, Show::Quiet)?.success(what).map(drop)
-        };
-        quiet(Command::new("mkfs.ext4").args(["-q", zram::DEVICE]), "mkfs.ext4")?;
-        quiet(Command::new("mount").arg(zram::DEVICE).arg(point.path()), "mount")?;
+        output(Command::new("mkfs.ext4").args(["-q", zram::DEVICE]), "mkfs.ext4")?;
+        output(Command::new("mount").arg(zram::DEVICE).arg(point.path()), "mount")?;
         let made = InMemory { point, _zram: zram };
-        made.fill()?;
+        // The device allocates memory when a block is first written, and the benchmarks are not to
+        // measure that.
+        let filler = made.point.path().join("filler");
+        let mut new = File::options();
+        zram::write_random(new.create_new(true), &filler, ZRAM_BYTES / 10 * FILLED_TENTHS)?;
+        std::fs::remove_file(&filler).tried(filler.display())?;
         Ok(made)
-    }
-
-    /// Writes random bytes over most of the device once. It allocates memory when a block is first
-    /// written, and the benchmarks are not to measure that.
-    fn fill(&self) -> Result<(), Failure> {
-        let path = self.point.path().join("filler");
-        let mut file = File::create_new(&path).tried(path.display())?;
-        zram::write_random(&mut file, &path, ZRAM_BYTES / 10 * FILLED_TENTHS)?;
-        std::fs::remove_file(&path).tried(path.display())
     }
 }
 

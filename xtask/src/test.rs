@@ -8,7 +8,7 @@ pub mod prose;
 use crate::failure::{Failure, Tried};
 use crate::lab::confine::Share;
 use crate::lab::{confine, logs, power_cut, strange_fs};
-use crate::packages::{self, TESTS};
+use crate::packages::{self, LABS, TESTS};
 use crate::programs::{self, Program, cargo_tests, run_all};
 use crate::report::{Outcome, Report};
 use crate::repository::{cargo, release_lab, target};
@@ -71,9 +71,8 @@ pub fn test(arguments: &Arguments) -> Result<(), Failure> {
     report.finish()
 }
 
-/// Runs the steps of a default run.
 fn default(report: &mut Report, install: bool) -> Result<(), Failure> {
-    report.step("Debian packages", || packages::provide(TESTS, install))?;
+    report.step("Debian packages", || packages::provide(&[LABS, TESTS].concat(), install))?;
     step(report, "fmt", &["fmt", "--all", "--check"])?;
     for (name, manifest) in [("rivals", RIVALS), ("the fuzzer", fuzz::MANIFEST)] {
         let words = ["fmt", "--check", "--manifest-path", manifest];
@@ -82,12 +81,13 @@ fn default(report: &mut Report, install: bool) -> Result<(), Failure> {
     let clippy = ["clippy", "--workspace", "--all-targets"];
     step(report, "clippy", &[&clippy[..], &STRICT].concat())?;
     let mut doc = cargo(&["doc", "--workspace", "--no-deps"]);
-    report.step("doc", || finish(doc.env("RUSTDOCFLAGS", "-D warnings"), "cargo doc"))?;
+    doc.env("RUSTDOCFLAGS", "-D warnings");
+    report.step("doc", || run(&mut doc, HANG, Show::Live)?.success("cargo doc").map(drop))?;
     report.step("no dependency twice", no_duplicates)?;
     report.step("links between documents", links::check)?;
     report.step("prose", || prose::check(&[]))?;
-    report.step("build of the release", || release_lab("wrote").map(|_| Outcome::Passed))?;
-    report.step("build of the tests", || programs::build().map(|_| Outcome::Passed))?;
+    report.step("build of the release", || release_lab("wrote").map(drop))?;
+    report.step("build of the tests", || programs::build().map(drop))?;
     tests(report, "tests", &[])?;
     report.step("examples in documentation", || {
         cargo_tests(&mut cargo(&["test", "--workspace", "--doc", "--no-fail-fast"]))
@@ -99,9 +99,8 @@ fn default(report: &mut Report, install: bool) -> Result<(), Failure> {
     report.step("languages", || languages::check(Missing::Left))
 }
 
-/// Adds a step that is one cargo command.
 fn step(report: &mut Report, name: &str, words: &[&str]) -> Result<(), Failure> {
-    report.step(name, || finish(&mut cargo(words), name))
+    report.step(name, || run(&mut cargo(words), HANG, Show::Live)?.success(name).map(drop))
 }
 
 /// Runs every test program with `arguments` as one step, and adds the time of each.
@@ -110,7 +109,7 @@ fn tests(report: &mut Report, name: &str, arguments: &[&str]) -> Result<(), Fail
     report.step(name, || {
         let job = |program: &Program| program.job(Command::new(&program.file), arguments);
         ran = run_all(programs::build()?.iter().map(job).collect())?;
-        Ok(Outcome::Tests(programs::sum(&ran), None))
+        Ok(Outcome::Tests(programs::sum(&ran)))
     })?;
     for ran in ran {
         report.time(&format!("{name}: {}", ran.name), ran.elapsed);
@@ -118,20 +117,13 @@ fn tests(report: &mut Report, name: &str, arguments: &[&str]) -> Result<(), Fail
     Ok(())
 }
 
-fn finish(command: &mut Command, name: &str) -> Result<Outcome, Failure> {
-    match run(command, HANG, Show::Live)?.trouble {
-        None => Ok(Outcome::Passed),
-        Some(trouble) => Err(Failure::Failed(format!("{name}: {trouble}"))),
-    }
-}
-
 /// Fails where `wrote` depends on two versions of a crate: it would be built twice, and its types
 /// would not fit.
-fn no_duplicates() -> Result<Outcome, Failure> {
+fn no_duplicates() -> Result<(), Failure> {
     let words = ["tree", "-d", "-e", "normal", "-p", "wrote-cli"];
     let finished = run(&mut cargo(&words), HANG, Show::Live)?.success("cargo tree")?;
     match finished.stdout.trim() {
-        "" => Ok(Outcome::Passed),
+        "" => Ok(()),
         _ => Err(Failure::Failed("some dependency has two versions".to_owned())),
     }
 }

@@ -1,17 +1,16 @@
 //! `cargo xtask toolchains`: installs the toolchain of every language that `wrote langs` runs.
 
 mod fetch;
-mod launcher;
 
 use crate::failure::{Failure, Tried};
-use crate::packages::{self, Package, package};
-use crate::report::{Outcome, Report};
+use crate::packages;
+use crate::report::Report;
 use crate::run::twice;
 use fetch::Registry;
-use launcher::Launcher;
 use rustix::fs::{Access, access};
-use std::fmt::Display;
-use std::path::PathBuf;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 
 /// Install the compilers and interpreters that `wrote langs` runs, where they are missing.
 ///
@@ -27,16 +26,7 @@ pub struct Arguments {
 }
 
 /// Debian's toolchains. The compiler of Rust is there: it built this program.
-const DEBIAN: &[Package] = &[
-    package("cc", "build-essential"),
-    package("c++", "build-essential"),
-    package("go", "golang-go"),
-    package("java", "default-jdk-headless"),
-    package("javac", "default-jdk-headless"),
-    package("python3", "python3"),
-    package("ruby", "ruby"),
-    package("node", "nodejs"),
-];
+const DEBIAN: &[&str] = &["cc", "c++", "go", "java", "javac", "python3", "ruby", "node"];
 
 /// Other toolchains, in the versions for which the programs in `langs/` are written.
 const FETCHED: &[Toolchain] = &[
@@ -44,10 +34,8 @@ const FETCHED: &[Toolchain] = &[
         name: "kotlin",
         version: "2.2.21",
         registry: Registry::Maven { group: "org.jetbrains.kotlin", artifact: "kotlin-compiler" },
-        launchers: &[Launcher {
-            program: "kotlinc",
-            command: "java -cp '{folder}/lib/*' org.jetbrains.kotlin.cli.jvm.K2JVMCompiler",
-        }],
+        program: "kotlinc",
+        command: "java -cp '{folder}/lib/*' org.jetbrains.kotlin.cli.jvm.K2JVMCompiler",
     },
     // The long-term support version. Java runs the compiled program: the runner `scala` of this
     // version reads the files that are the program's arguments.
@@ -55,65 +43,87 @@ const FETCHED: &[Toolchain] = &[
         name: "scala",
         version: "3.3.7",
         registry: Registry::Maven { group: "org.scala-lang", artifact: "scala3-compiler_3" },
-        launchers: &[Launcher {
-            program: "scalac",
-            command: "java -cp '{folder}/lib/*' dotty.tools.dotc.Main -usejavacp",
-        }],
+        program: "scalac",
+        command: "java -cp '{folder}/lib/*' dotty.tools.dotc.Main -usejavacp",
     },
     // The standard library changes from version to version.
     Toolchain {
         name: "zig",
         version: "0.17.1",
         registry: Registry::PyPi { package: "ziglang" },
-        launchers: &[Launcher { program: "zig", command: "'{folder}/ziglang/zig'" }],
+        program: "zig",
+        command: "'{folder}/ziglang/zig'",
     },
 ];
 
-/// A toolchain that a registry has.
-#[derive(Debug)]
+/// A toolchain that a registry has, and its launcher: a short script, and the link that leads to
+/// it.
+///
+/// The script stands in the toolchain's folder, in `bin` beside `lib`, as in the toolchain's own
+/// distribution: a program that follows the link finds the library. The link's target shows that it
+/// is ours; any other program is never overwritten.
 struct Toolchain {
     name: &'static str,
     version: &'static str,
     registry: Registry,
-    /// The programs that call it.
-    launchers: &'static [Launcher],
-}
-
-impl Display for Toolchain {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{} {}", self.name, self.version)
-    }
+    /// The name of the program that the launcher replaces.
+    program: &'static str,
+    /// A shell command; `{folder}` is the toolchain's folder, and the arguments come after.
+    command: &'static str,
 }
 
 impl Toolchain {
-    /// Whether the user has one of its programs, or all are ours in this version. Programs of two
-    /// versions would not fit together.
+    fn name(&self) -> String {
+        format!("{} {}", self.name, self.version)
+    }
+
+    /// Whether the user has such a program, or ours is made in this version.
     fn is_there(&self, places: &Places) -> bool {
-        let (launchers, folder) = (self.launchers, self.folder(places));
-        launchers.iter().any(|launcher| launcher.is_the_users(places))
-            || folder.is_dir() && launchers.iter().all(|one| one.is_made(&folder, places))
+        let script = self.script(places);
+        places.programs(self.program).any(|file| !places.is_ours(&file))
+            || fs::read_link(self.link(places)).is_ok_and(|target| target == script)
+                && fs::read_to_string(script).is_ok_and(|text| text == self.text(places))
+    }
+
+    /// Fetches it unless it is there, and makes its launcher in place of an older one of ours.
+    fn install(&self, places: &Places) -> Result<(), Failure> {
+        let (folder, script, link) = (self.folder(places), self.script(places), self.link(places));
+        if !folder.is_dir() {
+            eprintln!("xtask: installing {}", self.name());
+            packages::install(&[self.registry.client()])?;
+            twice(|| self.registry.fetch(self.version, &folder))?;
+        }
+        if link.symlink_metadata().is_ok() && !places.is_ours(&link) {
+            return Err(Failure::Failed(format!("{}: not made by us", link.display())));
+        }
+        fs::create_dir_all(folder.join("bin"))
+            .and_then(|()| fs::write(&script, self.text(places)))
+            .and_then(|()| fs::set_permissions(&script, Permissions::from_mode(0o755)))
+            .tried(script.display())?;
+        places.lead(&link, &script).tried(link.display())
     }
 
     fn folder(&self, places: &Places) -> PathBuf {
         places.toolchains.join(format!("{}-{}", self.name, self.version))
     }
 
-    /// Fetches it unless it is there, and makes its launchers.
-    fn install(&self, places: &Places) -> Result<(), Failure> {
-        let folder = self.folder(places);
-        if !folder.is_dir() {
-            eprintln!("xtask: installing {self}");
-            packages::install(&[self.registry.client()])?;
-            twice(|| self.registry.fetch(self.version, &folder))?;
-        }
-        self.launchers.iter().try_for_each(|launcher| launcher.make(&folder, places))
+    fn script(&self, places: &Places) -> PathBuf {
+        self.folder(places).join("bin").join(self.program)
+    }
+
+    fn link(&self, places: &Places) -> PathBuf {
+        places.launchers.join(self.program)
+    }
+
+    fn text(&self, places: &Places) -> String {
+        // A quote in the folder's name would end the command's quotes.
+        let folder = self.folder(places).display().to_string().replace('\'', r"'\''");
+        format!("#!/bin/sh\nexec {} \"$@\"\n", self.command.replace("{folder}", &folder))
     }
 }
 
 /// Folders of programs.
-#[derive(Debug)]
 struct Places {
-    /// The folders of `PATH`.
     path: Vec<PathBuf>,
     /// `~/.local/bin`: holds the launchers; `wrote langs` searches it after `PATH`.
     launchers: PathBuf,
@@ -142,6 +152,19 @@ impl Places {
         let is_run = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
         folders.map(move |folder| folder.join(program)).filter(is_run)
     }
+
+    fn is_ours(&self, file: &Path) -> bool {
+        fs::read_link(file).is_ok_and(|target| target.starts_with(&self.toolchains))
+    }
+
+    /// Replaces an old link in one step: another process may be calling it.
+    fn lead(&self, link: &Path, script: &Path) -> std::io::Result<()> {
+        fs::create_dir_all(&self.launchers)?;
+        let work = tempfile::Builder::new().prefix(".linking-").tempdir_in(&self.launchers)?;
+        let new = work.path().join("new");
+        symlink(script, &new)?;
+        fs::rename(new, link)
+    }
 }
 
 /// Installs missing toolchains, and reports each.
@@ -155,21 +178,18 @@ pub fn toolchains(arguments: &Arguments) -> Result<(), Failure> {
 pub fn step(report: &mut Report, install: bool) -> Result<(), Failure> {
     report.step("toolchains of Debian", || packages::provide(DEBIAN, install))?;
     for toolchain in FETCHED {
-        report.step(&format!("toolchain {toolchain}"), || fetched(toolchain, install))?;
+        report.step(&format!("toolchain {}", toolchain.name()), || fetched(toolchain, install))?;
     }
     Ok(())
 }
 
-fn fetched(toolchain: &Toolchain, install: bool) -> Result<Outcome, Failure> {
+fn fetched(toolchain: &Toolchain, install: bool) -> Result<(), Failure> {
     let places = Places::of_the_user()?;
-    if toolchain.is_there(&places) {
-        return Ok(Outcome::Passed);
+    match toolchain.is_there(&places) {
+        true => Ok(()),
+        false if install => toolchain.install(&places),
+        false => Err(Failure::Skipped("missing; cargo xtask toolchains installs it".to_owned())),
     }
-    if !install {
-        return Ok(Outcome::Skipped("missing; cargo xtask toolchains installs it".to_owned()));
-    }
-    toolchain.install(&places)?;
-    Ok(Outcome::Passed)
 }
 
 #[cfg(test)]

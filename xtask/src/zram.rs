@@ -46,45 +46,38 @@ struct State {
     memory: String,
 }
 
-/// Takes the device and fills it, or returns the reason why it is not available.
-pub fn take() -> Result<Result<Zram, String>, Failure> {
-    match sized(SIZE_BYTES) {
-        Ok(zram) => fill().map(|()| Ok(zram)),
-        Err(because) => Ok(Err(because)),
-    }
+/// Takes the device, and fills it with random data under its exclusive use. Where it is not
+/// available the failure says why to skip it.
+pub fn take() -> Result<Zram, Failure> {
+    let zram = sized(SIZE_BYTES)?;
+    let exclusive = i32::try_from(rustix::fs::OFlags::EXCL.bits()).tried(DEVICE)?;
+    let mut options = File::options();
+    write_random(options.custom_flags(exclusive), Path::new(DEVICE), SIZE_BYTES)?;
+    Ok(zram)
 }
 
-/// Takes the device with `size_bytes` and leaves it empty, or returns the reason why it is not
-/// available. It takes memory for each written block.
-pub fn sized(size_bytes: u64) -> Result<Zram, String> {
+/// Takes the device with `size_bytes` and leaves it empty. It takes memory for each written block.
+pub fn sized(size_bytes: u64) -> Result<Zram, Failure> {
     if let Some(because) = unusable(&State::read(), size_bytes) {
-        return Err(because);
+        return Err(Failure::Skipped(because));
     }
     // The kernel accepts only the first size.
-    let size = Path::new(SYS).join("disksize");
-    std::fs::write(&size, size_bytes.to_string())
-        .map_err(|error| format!("{DEVICE} cannot be sized: {error}"))?;
+    std::fs::write(Path::new(SYS).join("disksize"), size_bytes.to_string())
+        .map_err(|error| Failure::Skipped(format!("{DEVICE} cannot be sized: {error}")))?;
     Ok(Zram(()))
 }
 
-/// Fills the device with random data, under its exclusive use.
-fn fill() -> Result<(), Failure> {
-    let exclusive = i32::try_from(rustix::fs::OFlags::EXCL.bits()).tried(DEVICE)?;
-    let mut device =
-        OpenOptions::new().write(true).custom_flags(exclusive).open(DEVICE).tried(DEVICE)?;
-    write_random(&mut device, Path::new(DEVICE), SIZE_BYTES)
-}
-
-/// Writes `bytes` of random data, whole MiB, to the file of this name, and flushes it.
-pub fn write_random(file: &mut File, name: &Path, bytes: u64) -> Result<(), Failure> {
+/// Writes `bytes` of random data, whole MiB, to `path` opened with `options`, and flushes it.
+pub fn write_random(options: &mut OpenOptions, path: &Path, bytes: u64) -> Result<(), Failure> {
+    let mut file = options.write(true).open(path).tried(path.display())?;
     let mut random = File::open("/dev/urandom").tried("/dev/urandom")?;
     let mut piece = vec![0; PIECE_BYTES];
     for _ in 0..bytes / PIECE_BYTES as u64 {
         check_interrupted()?;
         random.read_exact(&mut piece).tried("/dev/urandom")?;
-        file.write_all(&piece).tried(name.display())?;
+        file.write_all(&piece).tried(path.display())?;
     }
-    file.sync_all().tried(name.display())
+    file.sync_all().tried(path.display())
 }
 
 impl Drop for Zram {

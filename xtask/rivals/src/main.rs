@@ -1,7 +1,6 @@
 //! The program `rivals`: messages appended without wrote. It prints its figures as one line of
 //! JSON, as `trial` does for `wrote::Log`.
 
-mod gather;
 mod logs;
 mod strategies;
 

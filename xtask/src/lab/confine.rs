@@ -3,7 +3,7 @@
 use super::bench::{lost, reduced, rows};
 use crate::failure::{Failure, Tried};
 use crate::programs::{self, Program, run_all};
-use crate::report::{Counts, Outcome, Report};
+use crate::report::{Counts, Report};
 use crate::repository::{release_wrote, target};
 use crate::run::output;
 use fixtures::Setting;
@@ -24,7 +24,7 @@ const IO_URING_DISABLED: &str = "/proc/sys/kernel/io_uring_disabled";
 struct Condition {
     name: &'static str,
     /// Arguments of `confine`.
-    arguments: &'static [&'static str],
+    arguments: Words,
     /// The kernel's reason, in the rows that asked for io_uring.
     reason: &'static str,
     /// Whether io_uring itself is refused, and not only its registered buffers.
@@ -36,43 +36,33 @@ struct Condition {
 
 const CONDITIONS: &[Condition] = &[
     Condition {
-        name: "io_uring refused by a container (EPERM)",
-        arguments: &["--io-uring", "eperm"],
-        reason: "Operation not permitted",
-        no_ring: true,
         all_io: true,
+        ..no_ring("io_uring refused by a container (EPERM)", &["--io-uring", "eperm"], FORBIDDEN)
     },
-    Condition {
-        name: "a kernel without io_uring (ENOSYS)",
-        arguments: &["--io-uring", "enosys"],
-        reason: "Function not implemented",
-        no_ring: true,
-        all_io: false,
-    },
-    Condition {
-        name: "no memory may be locked",
-        arguments: &["--memlock-bytes", "0"],
-        reason: "Cannot allocate memory",
-        no_ring: false,
-        all_io: false,
-    },
-    Condition {
-        name: "64 KiB of memory may be locked",
-        arguments: &["--memlock-bytes", "65536"],
-        reason: "Cannot allocate memory",
-        no_ring: false,
-        all_io: false,
-    },
+    no_ring(
+        "a kernel without io_uring (ENOSYS)",
+        &["--io-uring", "enosys"],
+        "Function not implemented",
+    ),
+    little_memory("no memory may be locked", &["--memlock-bytes", "0"]),
+    little_memory("64 KiB of memory may be locked", &["--memlock-bytes", "65536"]),
 ];
 
 /// The administrator forbids io_uring by the kernel's own setting; no process is confined.
-const DISABLED: Condition = Condition {
-    name: "kernel.io_uring_disabled=2",
-    arguments: &[],
-    reason: "Operation not permitted",
-    no_ring: true,
-    all_io: false,
-};
+const DISABLED: Condition = no_ring("kernel.io_uring_disabled=2", &[], FORBIDDEN);
+
+const FORBIDDEN: &str = "Operation not permitted";
+
+type Words = &'static [&'static str];
+
+const fn no_ring(name: &'static str, arguments: Words, reason: &'static str) -> Condition {
+    Condition { name, arguments, reason, no_ring: true, all_io: false }
+}
+
+const fn little_memory(name: &'static str, arguments: Words) -> Condition {
+    let reason = "Cannot allocate memory";
+    Condition { name, arguments, reason, no_ring: false, all_io: false }
+}
 
 /// A share of the tests.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -102,9 +92,7 @@ pub fn lab(report: &mut Report, share: Share) -> Result<(), Failure> {
     }
     match Setting::set(IO_URING_DISABLED, "2") {
         Ok(_until_the_end) => check(report, &programs, &DISABLED, share),
-        Err(because) => {
-            report.step("lab confine: kernel.io_uring_disabled=2", || Ok(Outcome::Skipped(because)))
-        }
+        Err(because) => report.skip("lab confine: kernel.io_uring_disabled=2", because),
     }
 }
 
@@ -120,9 +108,7 @@ fn check(
     if share == Share::Rest {
         return Ok(());
     }
-    report.step(&format!("lab confine: wrote bench: {name}"), || {
-        bench(programs, condition).map(|()| Outcome::Passed)
-    })
+    report.step(&format!("lab confine: wrote bench: {name}"), || bench(programs, condition))
 }
 
 fn confined(programs: &Programs, condition: &Condition, program: &Path) -> Command {
@@ -132,7 +118,7 @@ fn confined(programs: &Programs, condition: &Condition, program: &Path) -> Comma
 }
 
 /// Runs tests as one step: the run without a refusal counts them.
-fn tests(programs: &Programs, condition: &Condition, share: Share) -> Result<Outcome, Failure> {
+fn tests(programs: &Programs, condition: &Condition, share: Share) -> Result<(), Failure> {
     let job = |program: &Program| {
         let arguments = arguments(program, condition, share)?;
         let mut command = confined(programs, condition, &program.file);
@@ -145,7 +131,7 @@ fn tests(programs: &Programs, condition: &Condition, share: Share) -> Result<Out
     eprintln!("{passed} tests passed, {} of them by skipping themselves", skipped.len());
     match (passed, &failures[..]) {
         (0, []) => Err(Failure::Failed("no test ran".to_owned())),
-        (_, []) => Ok(Outcome::Passed),
+        (_, []) => Ok(()),
         _ => Err(Failure::Failed(failures.join("; "))),
     }
 }

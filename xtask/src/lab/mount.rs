@@ -1,9 +1,7 @@
 //! Mounts a strange file system.
 
-use crate::failure::{Failure, Tried};
+use crate::failure::Failure;
 use crate::run::{Group, check_interrupted, clean_up, start};
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -22,12 +20,10 @@ pub struct Mount {
 impl Mount {
     /// Mounts it on the empty folder `point`; `arguments` are those of `daemon`.
     pub fn new(daemon: &Path, point: &Path, arguments: &[&str]) -> Result<Mount, Failure> {
-        let said = tempfile::tempfile().tried("a temporary file")?;
-        let said_too = said.try_clone().tried("a temporary file")?;
         let mut command = Command::new(daemon);
-        command.arg(point).args(arguments).stdout(Stdio::null()).stderr(said_too);
+        command.arg(point).args(arguments).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut mount = Mount { point: point.to_owned(), daemon: start(&mut command)? };
-        mount.wait(said)?;
+        mount.wait()?;
         Ok(mount)
     }
 
@@ -36,12 +32,19 @@ impl Mount {
         &self.point
     }
 
-    fn wait(&mut self, said: File) -> Result<(), Failure> {
+    fn wait(&mut self) -> Result<(), Failure> {
         let end = Instant::now() + LIMIT;
         while !is_mounted(&self.point) {
             check_interrupted()?;
             if self.daemon.has_ended() {
-                return Err(Failure::Failed(read_again(said)));
+                let said = self.daemon.child.stderr.take().map(std::io::read_to_string).transpose();
+                return Err(Failure::Failed(match said {
+                    Err(error) => {
+                        format!("strange-fs ended; what it said cannot be read: {error}")
+                    }
+                    Ok(Some(said)) if !said.trim().is_empty() => said.trim().to_owned(),
+                    Ok(_) => "strange-fs ended and said nothing".to_owned(),
+                }));
             }
             if Instant::now() > end {
                 let seconds = LIMIT.as_secs();
@@ -67,18 +70,6 @@ impl Drop for Mount {
         if is_mounted(&self.point) {
             eprintln!("xtask: {} could not be unmounted", self.point.display());
         }
-    }
-}
-
-/// Reads the daemon's output in `said`.
-fn read_again(mut said: File) -> String {
-    let mut text = String::new();
-    // The daemon and this process share one position in the file.
-    let read = std::io::Seek::rewind(&mut said).and_then(|()| said.read_to_string(&mut text));
-    match (read, text.trim()) {
-        (Err(error), _) => format!("strange-fs ended; what it said cannot be read: {error}"),
-        (Ok(_), "") => "strange-fs ended and said nothing".to_owned(),
-        (Ok(_), said) => said.to_owned(),
     }
 }
 

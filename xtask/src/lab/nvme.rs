@@ -3,18 +3,16 @@
 mod cache;
 mod guest;
 mod initramfs;
-mod kernel;
 mod results;
 
 use crate::failure::{Failure, Tried};
 use crate::packages::{self, GUEST};
-use crate::programs;
+use crate::programs::{self, Program};
 use crate::report::{Outcome, Report};
 use crate::repository::{cargo, target};
 use crate::run::output;
-use guest::Guest;
 use results::Results;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 const NAME: &str = "lab nvme: the engine's tests";
@@ -29,10 +27,10 @@ const MODULES: [&str; 2] = ["engine::", "polled::"];
 ///
 /// A missing part of the guest is a failure; without `install` the lab is skipped.
 pub fn lab(report: &mut Report, install: bool) -> Result<(), Failure> {
-    if let Some(because) = impossible(install) {
-        return report.step("lab nvme", || Ok(Outcome::Skipped(because)));
+    if let Err(failure) = check_possible(install) {
+        return report.step("lab nvme", || Err::<(), _>(failure));
     }
-    let fetch = || packages::require(GUEST).and_then(|()| cache::fetch());
+    let fetch = || packages::require(GUEST, Failure::Failed).and_then(|()| cache::fetch());
     let cached = report.make("lab nvme: kernel and shell of the guest", fetch)?;
     let built = report.make("lab nvme: build", build)?;
     match (cached, built) {
@@ -42,39 +40,33 @@ pub fn lab(report: &mut Report, install: bool) -> Result<(), Failure> {
     }
 }
 
-/// Returns the reason to skip the lab.
-fn impossible(install: bool) -> Option<String> {
+/// Fails with the reason to skip the lab.
+fn check_possible(install: bool) -> Result<(), Failure> {
     if !cfg!(target_arch = "x86_64") {
-        return Some("the guest's programs are built for x86_64".into());
+        return Err(Failure::Skipped("the guest's programs are built for x86_64".into()));
     }
     if install {
-        return None;
+        return Ok(());
     }
-    let missing = packages::missing(GUEST);
-    if !missing.is_empty() {
-        return Some(packages::describe(&missing));
+    packages::require(GUEST, Failure::Skipped)?;
+    match cache::find() {
+        Ok(None) => Err(Failure::Skipped("the guest's kernel was not downloaded yet".to_owned())),
+        // A defect of the cache is reported when it is used.
+        _ => Ok(()),
     }
-    // A defect of the cache is reported when it is used.
-    let nothing = matches!(cache::find(), Ok(None));
-    nothing.then(|| "the guest's kernel was not downloaded yet".to_owned())
 }
 
 fn run(cached: &cache::Cached, programs: &[GuestProgram]) -> Result<Outcome, Failure> {
     let logs = std::path::absolute(target().join("lab-nvme")).tried("the target folder")?;
     std::fs::create_dir_all(&logs).tried(logs.display())?;
     let folder = tempfile::tempdir_in(&logs).tried(logs.display())?;
-    let kernel = kernel::Kernel::unpack(&cached.kernel, folder.path())?;
+    let kernel = initramfs::Kernel::unpack(&cached.kernel, folder.path())?;
     let initramfs = initramfs::make(folder.path(), cached, &kernel, programs)?;
-    let guest =
-        Guest { kernel: &kernel.image, initramfs: &initramfs, folder: folder.path(), logs: &logs };
     let mut shown = 0;
-    let results = guest.run(|results| {
-        shown = show(results, shown);
-    })?;
-    let planned = programs.iter().map(|program| program.tests.len()).sum();
-    let counts = results.counts(planned);
-    let trouble = (!results.done).then(|| "the guest ended before the last test".to_owned());
-    Ok(Outcome::Tests(counts, trouble))
+    let said = |results: &Results| shown = show(results, shown);
+    let results = guest::run(&kernel.image, &initramfs, folder.path(), &logs, said)?;
+    let planned = programs.iter().map(|(_, tests)| tests.len()).sum();
+    Ok(Outcome::Tests(results.counts(planned)))
 }
 
 /// Prints the tests that have ended after the first `shown`, with their facts, or their output
@@ -92,16 +84,8 @@ fn show(results: &Results, shown: usize) -> usize {
     ended.len()
 }
 
-/// A test program.
-#[derive(Debug, PartialEq, Eq)]
-struct GuestProgram {
-    /// The name of its target.
-    name: String,
-    /// The program.
-    file: PathBuf,
-    /// Names of its tests.
-    tests: Vec<String>,
-}
+/// A test program, and the names of its tests.
+type GuestProgram = (Program, Vec<String>);
 
 /// Builds the programs and lists their tests. They are static: the guest has no libraries.
 fn build() -> Result<Vec<GuestProgram>, Failure> {
@@ -111,10 +95,10 @@ fn build() -> Result<Vec<GuestProgram>, Failure> {
     // The emulated processor is slow.
     command.env("CARGO_PROFILE_TEST_OPT_LEVEL", "1").env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
     command.args(["--test", PROGRAM]);
-    let of = |program: programs::Program| {
+    let of = |program: Program| {
         let mut tests = list(&program.file)?;
         tests.retain(|test| MODULES.iter().any(|module| test.starts_with(module)));
-        Ok(GuestProgram { name: program.target, file: program.file, tests })
+        Ok((program, tests))
     };
     programs::built(&mut command)?.into_iter().map(of).collect()
 }

@@ -3,16 +3,17 @@
 
 mod disk;
 mod moment;
-mod tally;
 
 use crate::failure::Failure;
-use crate::report::{Outcome, Report};
+use crate::report::Report;
 use crate::repository::{release_lab, target};
 use crate::run::check_interrupted;
 use disk::{Disk, FileSystem};
 use moment::{Moment, Seen};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -37,26 +38,13 @@ const FILE_SYSTEMS: [FileSystem; 3] = [
     FileSystem { name: "Btrfs", kind: "btrfs", options: &["-f"], examine: &["btrfs", "check"] },
 ];
 
-/// The purpose of a subject of `lab/power-cut`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    /// Each of its promises must hold.
-    Keeps,
-    /// Some of its promises must be broken; otherwise the lab sees nothing.
-    Breaks,
-}
+/// The subjects of `lab/power-cut`.
+const SUBJECTS: [&str; 9] =
+    ["save", "writer", "copy", "log", "log-sync", "log-lines", "by-hand", UNSYNCED[0], UNSYNCED[1]];
 
-const SUBJECTS: [(&str, Role); 9] = [
-    ("save", Role::Keeps),
-    ("writer", Role::Keeps),
-    ("copy", Role::Keeps),
-    ("log", Role::Keeps),
-    ("log-sync", Role::Keeps),
-    ("log-lines", Role::Keeps),
-    ("by-hand", Role::Keeps),
-    ("unsynced-folder", Role::Breaks),
-    ("unsynced", Role::Breaks),
-];
+/// Subjects of which some promises must be broken; otherwise the lab sees nothing. Each promise of
+/// the others must hold.
+const UNSYNCED: [&str; 2] = ["unsynced-folder", "unsynced"];
 
 /// Subjects that recover their files when they open them, and can lose them then.
 const REOPENED: [&str; 3] = ["log", "log-sync", "log-lines"];
@@ -67,7 +55,7 @@ const REFUSALS: [i32; 2] = [5, 30];
 /// Cuts the power of each file system.
 pub fn lab(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
     if let Some(because) = lacking() {
-        return report.step("lab power-cut", || Ok(Outcome::Skipped(because)));
+        return report.skip("lab power-cut", because);
     }
     let Arguments { seed, moments } = arguments;
     let seed = seed.unwrap_or_else(super::draw_seed);
@@ -89,31 +77,24 @@ fn lacking() -> Option<String> {
 }
 
 /// Cuts the power of one file system at each moment, until a promise is broken.
-fn cut(
-    program: &Path,
-    file_system: FileSystem,
-    seed: u64,
-    moments: u32,
-) -> Result<Outcome, Failure> {
+fn cut(program: &Path, file_system: FileSystem, seed: u64, moments: u32) -> Result<(), Failure> {
     eprintln!("{moments} moments; --seed {seed} draws them again");
     let mut disk = match Disk::new(&target(), file_system) {
         // The kernel lacks this file system, or the container may not mount.
         Err(Failure::Failed(because))
             if because.contains("No such device") || because.contains("not permitted") =>
         {
-            return Ok(Outcome::Skipped(because));
+            return Err(Failure::Skipped(because));
         }
         made => made?,
     };
-    if let Some(because) = disk.lacks_switch()? {
-        return Ok(Outcome::Skipped(because));
-    }
+    disk.try_switch()?;
     let mut tallies = SUBJECTS.map(|_| Vec::new());
     let done = (0..moments)
         .try_for_each(|number| one(&mut disk, program, seed, number, &mut tallies))
         .and_then(|()| disk.examine());
-    for ((name, _), tally) in SUBJECTS.iter().zip(&tallies) {
-        eprintln!("{}", tally::describe(name, tally));
+    for (name, tally) in SUBJECTS.iter().zip(&tallies) {
+        eprintln!("{}", describe(name, tally));
     }
     done.map_err(|failure| {
         failure.in_words(|because| {
@@ -124,7 +105,7 @@ fn cut(
     if moments >= MOMENTS {
         sees_something(&tallies)?;
     }
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
 /// Runs the moment of this number.
@@ -140,8 +121,8 @@ fn one(
     let ms = moment.delay.as_secs_f64() * 1e3;
     let words = |because| format!("moment {number}, {ms:.1} ms after the beginning: {because}");
     let seen = moment::live(disk, program, moment).map_err(|failure| failure.in_words(words))?;
-    let broken = SUBJECTS.iter().zip(&seen).find_map(|((name, role), seen)| {
-        judge(*role, seen).err().map(|because| format!("{name}: {because}"))
+    let broken = SUBJECTS.iter().zip(&seen).find_map(|(name, seen)| {
+        judge(name, seen).err().map(|because| format!("{name}: {because}"))
     });
     tallies.iter_mut().zip(seen).for_each(|(tally, seen)| tally.push(seen));
     broken.map_or(Ok(()), |because| Err(Failure::Failed(words(because))))
@@ -162,26 +143,69 @@ fn draw(seed: u64, number: u32) -> Moment {
     Moment { delay: after(delay_ms), seed, again }
 }
 
-/// Fails where a subject's result breaks its role.
-fn judge(role: Role, seen: &Seen) -> Result<(), String> {
+/// Fails where the result of the subject `name` is not the required one.
+fn judge(name: &str, seen: &Seen) -> Result<(), String> {
     let (action, errno) = &seen.refused;
     if !REFUSALS.contains(errno) {
         return Err(format!("{action} was refused with error {errno}, not for want of power"));
     }
-    match (role, &seen.faults[..]) {
-        (Role::Breaks, _) | (Role::Keeps, []) => Ok(()),
-        (Role::Keeps, faults) => Err(faults.join("; ")),
-    }
+    let holds = seen.faults.is_empty() || UNSYNCED.contains(&name);
+    if holds { Ok(()) } else { Err(seen.faults.join("; ")) }
 }
 
-/// Fails where a subject of [`Role::Breaks`] kept every promise.
+/// Fails where a subject of [`UNSYNCED`] kept every promise.
 fn sees_something(tallies: &[Vec<Seen>]) -> Result<(), Failure> {
     let mut subjects = SUBJECTS.iter().zip(tallies);
-    let blind =
-        subjects.find(|((_, role), tally)| *role == Role::Breaks && tally::broken(tally) == 0);
-    blind.map_or(Ok(()), |((name, _), _)| {
+    let blind = subjects.find(|(name, tally)| UNSYNCED.contains(name) && broken(tally) == 0);
+    blind.map_or(Ok(()), |(name, _)| {
         Err(Failure::Failed(format!("the lab sees nothing: every promise of {name} held")))
     })
+}
+
+/// Counts the moments in which a promise was broken.
+fn broken(all: &[Seen]) -> usize {
+    count(all, |seen| !seen.faults.is_empty())
+}
+
+/// Returns the sums of one subject in some lines under its name.
+fn describe(name: &str, all: &[Seen]) -> String {
+    let promises: usize = all.iter().map(|seen| seen.promises).sum();
+    let (moments, early) = (all.len(), count(all, |seen| seen.promises == 0));
+    let mut text = format!(
+        "  {name}: {promises} promises in {moments} moments, {early} moments before the first"
+    );
+    let refused = counts(all.iter().map(|seen| &seen.refused.0));
+    let _ = write!(text, "\n    hit in the middle of: {refused}");
+    let in_flight = all.iter().map(|seen| &seen.in_flight);
+    let in_flight = counts(in_flight.filter(|word| !word.is_empty()));
+    let _ = write!(text, "\n    what was under way was then: {in_flight}");
+    if let times @ 1.. = all.iter().map(|seen| seen.reopened).sum::<u32>() {
+        let moments = count(all, |seen| seen.reopened > 0);
+        let _ =
+            write!(text, "\n    opened again {times} times in {moments} moments with a second cut");
+    }
+    if let left @ 1.. = count(all, |seen| seen.temporary_files > 0) {
+        let _ = write!(text, "\n    temporary files left in {left} moments");
+    }
+    if let late @ 1.. = all.iter().map(|seen| seen.late).sum::<u32>() {
+        let _ = write!(text, "\n    promises made when the power was gone: {late}");
+    }
+    if let Some(fault) = all.iter().find_map(|seen| seen.faults.first()) {
+        let _ = write!(text, "\n    promises broken in {} moments, first: {fault}", broken(all));
+    }
+    text
+}
+
+fn count(all: &[Seen], is_meant: impl Fn(&Seen) -> bool) -> usize {
+    all.iter().filter(|seen| is_meant(seen)).count()
+}
+
+/// Returns "fdatasync 12, write 30".
+fn counts<'a>(words: impl Iterator<Item = &'a String>) -> String {
+    let mut counts = BTreeMap::new();
+    words.for_each(|word| *counts.entry(word).or_insert(0) += 1);
+    let each: Vec<String> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    if each.is_empty() { "nothing".to_owned() } else { each.join(", ") }
 }
 
 #[cfg(test)]
@@ -206,26 +230,54 @@ mod tests {
 
     #[test]
     fn a_broken_promise_is_a_failure_only_of_those_whose_promises_can_hold() {
-        assert!(judge(Role::Keeps, &seen(5, &[])).is_ok());
-        assert_eq!(judge(Role::Keeps, &seen(5, &["lost", "mixed"])), Err("lost; mixed".into()));
-        assert!(judge(Role::Breaks, &seen(5, &["lost"])).is_ok());
+        assert!(judge("save", &seen(5, &[])).is_ok());
+        assert_eq!(judge("save", &seen(5, &["lost", "mixed"])), Err("lost; mixed".into()));
+        assert!(judge("unsynced", &seen(5, &["lost"])).is_ok());
     }
 
     #[test]
     fn an_error_that_is_not_the_cuts_is_a_failure() {
-        assert!(judge(Role::Keeps, &seen(28, &[])).is_err());
-        assert!(judge(Role::Breaks, &seen(28, &[])).is_err());
+        assert!(judge("save", &seen(28, &[])).is_err());
+        assert!(judge("unsynced", &seen(28, &[])).is_err());
     }
 
     #[test]
     fn a_lab_in_which_every_promise_holds_fails() {
         let mut tallies = SUBJECTS.map(|_| Vec::new());
         assert!(sees_something(&tallies).is_err());
-        for ((_, role), tally) in SUBJECTS.iter().zip(&mut tallies) {
-            if *role == Role::Breaks {
+        for (name, tally) in SUBJECTS.iter().zip(&mut tallies) {
+            if UNSYNCED.contains(name) {
                 tally.push(seen(5, &["lost"]));
             }
         }
         assert!(sees_something(&tallies).is_ok());
+    }
+
+    #[test]
+    fn moments_are_added_up() {
+        let seen = |promises, action: &str, faults: &[&str]| Seen {
+            promises,
+            late: 0,
+            refused: (action.into(), 5),
+            in_flight: "old".into(),
+            reopened: 2,
+            temporary_files: 1,
+            faults: faults.iter().map(|&fault| fault.into()).collect(),
+        };
+        let all = [
+            seen(0, "write", &[]),
+            seen(3, "rename", &["lost", "mixed"]),
+            seen(4, "write", &["empty"]),
+        ];
+        assert_eq!(broken(&all), 2);
+        assert_eq!(
+            describe("save", &all),
+            "  save: 7 promises in 3 moments, 1 moments before the first
+    hit in the middle of: rename 1, write 2
+    what was under way was then: old 3
+    opened again 6 times in 3 moments with a second cut
+    temporary files left in 3 moments
+    promises broken in 2 moments, first: lost"
+        );
     }
 }

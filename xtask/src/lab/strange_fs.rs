@@ -4,7 +4,7 @@
 use super::bench::{lost, rows};
 use super::mount::Mount;
 use crate::failure::{Failure, Tried};
-use crate::report::{Outcome, Report};
+use crate::report::Report;
 use crate::repository::{cargo, release_wrote, target};
 use crate::run::{Finished, HANG, Show, output, run};
 use serde_json::Value;
@@ -21,48 +21,30 @@ enum Expected {
     Error(&'static str),
 }
 
-/// A way of misbehaving.
-struct Mode {
-    name: &'static str,
-    /// Arguments of `strange-fs`.
-    arguments: &'static [&'static str],
-    expected: Expected,
-}
+/// A way of misbehaving: its name, the arguments of `strange-fs`, and what is required.
+type Mode = (&'static str, &'static [&'static str], Expected);
 
 const MODES: &[Mode] = &[
-    Mode { name: "nothing strange", arguments: &[], expected: Expected::Result },
-    Mode {
-        name: "O_DIRECT refused at open",
-        arguments: &["--refuse-direct", "open"],
-        expected: Expected::NotDirect,
-    },
-    Mode {
-        name: "O_DIRECT refused at the first transfer",
-        arguments: &["--refuse-direct", "transfer"],
-        expected: Expected::NotDirect,
-    },
-    Mode {
-        name: "at most 12 KiB taken of each write",
-        arguments: &["--short-writes", "12288"],
-        expected: Expected::Result,
-    },
-    Mode {
-        name: "the first flush fails",
-        arguments: &["--fail-fsync"],
-        expected: Expected::Error("Input/output error"),
-    },
+    ("nothing strange", &[], Expected::Result),
+    ("O_DIRECT refused at open", &["--refuse-direct", "open"], Expected::NotDirect),
+    (
+        "O_DIRECT refused at the first transfer",
+        &["--refuse-direct", "transfer"],
+        Expected::NotDirect,
+    ),
+    ("at most 12 KiB taken of each write", &["--short-writes", "12288"], Expected::Result),
+    ("the first flush fails", &["--fail-fsync"], Expected::Error("Input/output error")),
 ];
 
 /// Runs every mode.
 pub fn lab(report: &mut Report) -> Result<(), Failure> {
     if let Err(error) = std::fs::File::options().read(true).write(true).open("/dev/fuse") {
-        return report
-            .step("lab strange-fs", || Ok(Outcome::Skipped(format!("/dev/fuse: {error}"))));
+        return report.skip("lab strange-fs", format!("/dev/fuse: {error}"));
     }
     let built = report.make("lab strange-fs: build", || Ok((build()?, release_wrote()?)))?;
     let Some((daemon, wrote)) = built else { return Ok(()) };
     for mode in MODES {
-        let name = format!("lab strange-fs: wrote bench: {}", mode.name);
+        let name = format!("lab strange-fs: wrote bench: {}", mode.0);
         report.step(&name, || check(&daemon, &wrote, mode))?;
     }
     Ok(())
@@ -75,22 +57,22 @@ pub fn build() -> Result<PathBuf, Failure> {
     Ok(target().join("debug/strange-fs"))
 }
 
-fn check(daemon: &Path, wrote: &Path, mode: &Mode) -> Result<Outcome, Failure> {
+fn check(daemon: &Path, wrote: &Path, (_, arguments, expected): &Mode) -> Result<(), Failure> {
     let folder = tempfile::tempdir().tried("a temporary folder")?;
-    let mount = match Mount::new(daemon, folder.path(), mode.arguments) {
+    let mount = match Mount::new(daemon, folder.path(), arguments) {
         // A container may have /dev/fuse and yet forbid mounting.
         Err(Failure::Failed(because)) if because.contains("Operation not permitted") => {
-            return Ok(Outcome::Skipped(because));
+            return Err(Failure::Skipped(because));
         }
         mounted => mounted?,
     };
     let mut bench = Command::new(wrote);
     bench.arg("bench").arg(mount.point());
     bench.args(["--size", "8M", "--runs", "1", "--format", "json"]);
-    judge(run(&mut bench, HANG, Show::Quiet)?, &mode.expected)?;
+    judge(run(&mut bench, HANG, Show::Quiet)?, expected)?;
     // In another process, with a limit: the daemon may hang.
     match output(Command::new("ls").arg("-A").arg(mount.point()), "ls")?.trim() {
-        "" => Ok(Outcome::Passed),
+        "" => Ok(()),
         left => Err(Failure::Failed(format!("wrote bench left {left}"))),
     }
 }

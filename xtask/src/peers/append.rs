@@ -10,50 +10,56 @@ use crate::failure::{Failure, Tried};
 const MESSAGES: u64 = 1_000_000;
 /// The bytes of [`MESSAGES`] of the mean length, in whole MiB.
 const STREAM: &str = "1096m";
-/// The strategies, each with the number of messages that it takes in a second or two.
-const STRATEGIES: [(&str, &str, u64); 6] = [
-    ("loop", "one task, tokio's `File`", 20_000),
-    ("mutex", "`Arc<Mutex<File>>`", 20_000),
-    ("mpsc", "tokio's channel, one writer", 20_000),
-    ("flume", "flume, `BufWriter`", 500_000),
-    ("flume-ten", "flume, 10 writers", 500_000),
-    ("rendezvous", "flume, rendezvous", 50_000),
+
+/// A way to append: the program, its option `--by`, its name in the table, and the messages of a
+/// run. Rates are compared: a slow way has the number that takes a second or two.
+type Way = (&'static str, &'static str, &'static str, u64);
+
+const LOG: Way = ("trial append", "log", "`Log`, `Sync::No`", MESSAGES);
+/// Ways that sync once in the end.
+const STRATEGIES: [Way; 7] = [
+    LOG,
+    ("rivals", "loop", "one task, tokio's `File`", 20_000),
+    ("rivals", "mutex", "`Arc<Mutex<File>>`", 20_000),
+    ("rivals", "mpsc", "tokio's channel, one writer", 20_000),
+    ("rivals", "flume", "flume, `BufWriter`", 500_000),
+    ("rivals", "flume-ten", "flume, 10 writers", 500_000),
+    ("rivals", "rendezvous", "flume, rendezvous", 50_000),
 ];
-/// wrote's durable messages of many producers, and of one.
-const DURABLE_MESSAGES: u64 = 50_000;
-const DURABLE_MESSAGES_OF_ONE: u64 = 3_000;
+
 const DURABLE_PRODUCERS: u32 = 64;
-/// Messages by hand, one flush after the other. Rates are compared, so fewer messages suffice.
-const BY_HAND: u64 = 2_000;
-/// Other logs, each with the number of messages that it takes in a second or less.
-const LOGS: [(&str, &str, u64); 7] = [
-    ("okaywal", "okaywal", 20_000),
-    ("fjall", "fjall, `persist` each", 500),
-    ("fjall-gathered", "fjall, gathered", 30_000),
-    ("sqlite", "SQLite, a transaction each", 500),
-    ("sqlite-gathered", "SQLite, gathered", 20_000),
-    ("redis", "redis-server, 64 connections", 20_000),
-    ("redis-gathered", "redis-server, gathered", 5_000),
+const LOG_DURABLE: Way = ("trial append", "log-durable", "`Log`, `Sync::Always`", 50_000);
+/// Logs in which each message is durable.
+const LOGS: [Way; 8] = [
+    LOG_DURABLE,
+    ("rivals", "okaywal", "okaywal", 20_000),
+    ("rivals", "fjall", "fjall, `persist` each", 500),
+    ("rivals", "fjall-gathered", "fjall, gathered", 30_000),
+    ("rivals", "sqlite", "SQLite, a transaction each", 500),
+    ("rivals", "sqlite-gathered", "SQLite, gathered", 20_000),
+    ("rivals", "redis", "redis-server, 64 connections", 20_000),
+    ("rivals", "redis-gathered", "redis-server, gathered", 5_000),
 ];
+/// Files by hand, one flush after the other.
+const FILE: Way = ("trial append", "file", "write, `fdatasync`", 2_000);
+const FILE_PREPARED: Way =
+    ("trial append", "file-prepared", "write over zeros, `fdatasync`", 2_000);
+/// The messages of every way of one producer.
+const MESSAGES_OF_ONE: u64 = 3_000;
 /// The condition on wrote's 99th percentile against one flush.
 const P99: Condition = Condition::AtMost(2.5);
 const CPUINFO: &str = "/proc/cpuinfo";
 
 /// Compares `Log` with the usual strategies, synced once in the end.
 pub fn strategies(producers: u32) -> Contest {
-    let peers = STRATEGIES.map(|(by, name, messages)| rival(by, name, messages, producers));
-    Contest::new(
-        end_words(producers),
-        Unit::Messages,
-        std::iter::once(synced_at_end(producers)).chain(peers).collect(),
-        Requirement::of_best(Condition::AtLeast(15.0)),
-    )
+    let requirements = Requirement::of_best(Condition::AtLeast(15.0));
+    contest(end_words(producers), producers, &STRATEGIES, requirements)
 }
 
 /// Compares `Log` with the device's own stream of an equal number of bytes.
 pub fn device(site: &Site) -> Result<Vec<Contest>, Failure> {
     let contest = |producers| -> Result<Contest, Failure> {
-        let mut contenders = vec![synced_at_end(producers)];
+        let mut contenders = vec![contender(&LOG, producers)];
         for iodepth in [1, 4, 8] {
             let name = format!("append-device-{iodepth}");
             let cell = format!("1m-{iodepth}-registered");
@@ -72,11 +78,11 @@ pub fn device(site: &Site) -> Result<Vec<Contest>, Failure> {
 /// Measures short messages by `Log` alone.
 pub fn small() -> Result<Contest, Failure> {
     let cpu_hz = cpu_mhz()? * 1e6;
-    let work = "--messages 10000000 --producers 4 --shortest 64 --longest 64";
-    let mut ours = trial("log", "`Log`, `Sync::No`", work);
-    let run = ours.run;
-    ours.run = Box::new(move |site| {
-        let outcome = run(site)?;
+    let command = "trial append --by log --messages 10000000 --producers 4 --shortest 64 \
+                   --longest 64 appended";
+    let Contender { name, command, run, .. } = Contender::timed(LOG.2, command.to_owned());
+    let ours = Contender::new(&name, command, move |site, line| {
+        let outcome = run(site, line)?;
         Ok(Outcome { cycles: Some(outcome.cpu_s * cpu_hz), ..outcome })
     });
     let asked = Condition::AtLeast(5000.0);
@@ -92,62 +98,39 @@ pub fn small() -> Result<Contest, Failure> {
 pub fn one_flush_at_a_time() -> Contest {
     let mut requirements = Requirement::of_each(Comparison::Rate, &[Condition::AtLeast(20.0); 2]);
     requirements.extend(Requirement::of_each(Comparison::Wait, &[P99; 2]));
-    durable(DURABLE_PRODUCERS, by_hand(BY_HAND, DURABLE_PRODUCERS), requirements)
+    durable(DURABLE_PRODUCERS, &[LOG_DURABLE, FILE, FILE_PREPARED], requirements)
 }
 
 /// Compares `Log` with other logs, each message durable.
 pub fn logs() -> Contest {
-    let peers = LOGS.map(|(by, name, messages)| rival(by, name, messages, DURABLE_PRODUCERS));
-    durable(DURABLE_PRODUCERS, peers.into(), Requirement::of_best(Condition::AtLeast(2.0)))
+    durable(DURABLE_PRODUCERS, &LOGS, Requirement::of_best(Condition::AtLeast(2.0)))
 }
 
 /// Compares `Log` with a file by hand, by one producer, each message durable.
 pub fn one_producer() -> Contest {
     let requirements = Requirement::of_each(Comparison::Rate, &[Condition::AtLeast(1.0); 2]);
-    durable(1, by_hand(DURABLE_MESSAGES_OF_ONE, 1), requirements)
+    let of_one = |(program, by, name, _)| (program, by, name, MESSAGES_OF_ONE);
+    durable(1, &[LOG_DURABLE, FILE, FILE_PREPARED].map(of_one), requirements)
 }
 
-fn durable(producers: u32, peers: Vec<Contender>, requirements: Vec<Requirement>) -> Contest {
-    let messages = if producers == 1 { DURABLE_MESSAGES_OF_ONE } else { DURABLE_MESSAGES };
-    let ours = trial("log-durable", "`Log`, `Sync::Always`", &work(messages, producers));
+fn durable(producers: u32, ways: &[Way], requirements: Vec<Requirement>) -> Contest {
     let s = if producers == 1 { "" } else { "s" };
-    Contest::new(
-        format!("300 to 2000 bytes, {producers} producer{s}, each durable"),
-        Unit::Messages,
-        std::iter::once(ours).chain(peers).collect(),
-        requirements,
-    )
-}
-
-fn by_hand(messages: u64, producers: u32) -> Vec<Contender> {
-    let work = work(messages, producers);
-    vec![
-        trial("file", "write, `fdatasync`", &work),
-        trial("file-prepared", "write over zeros, `fdatasync`", &work),
-    ]
-}
-
-fn synced_at_end(producers: u32) -> Contender {
-    trial("log", "`Log`, `Sync::No`", &work(MESSAGES, producers))
+    let what = format!("300 to 2000 bytes, {producers} producer{s}, each durable");
+    contest(what, producers, ways, requirements)
 }
 
 fn end_words(producers: u32) -> String {
     format!("1 M of 300 to 2000 bytes, {producers} producers, one sync")
 }
 
-/// Returns the options for messages of 300 to 2000 bytes.
-fn work(messages: u64, producers: u32) -> String {
-    format!("--messages {messages} --producers {producers}")
+fn contest(what: String, producers: u32, ways: &[Way], requirements: Vec<Requirement>) -> Contest {
+    let contenders = ways.iter().map(|way| contender(way, producers)).collect();
+    Contest::new(what, Unit::Messages, contenders, requirements)
 }
 
-/// Makes a contender of `trial`, which has `wrote::Log` and files by hand.
-fn trial(by: &str, name: &str, work: &str) -> Contender {
-    Contender::timed(name, format!("trial append --by {by} {work} appended"))
-}
-
-/// Makes a contender of `rivals`, which has other crates.
-fn rival(by: &str, name: &str, messages: u64, producers: u32) -> Contender {
-    Contender::timed(name, format!("rivals --by {by} {} appended", work(messages, producers)))
+fn contender((program, by, name, messages): &Way, producers: u32) -> Contender {
+    let work = format!("--messages {messages} --producers {producers}");
+    Contender::timed(name, format!("{program} --by {by} {work} appended"))
 }
 
 /// Reads the first processor's frequency (`proc_cpuinfo(5)`). A guest shows its host's nominal one.
@@ -163,8 +146,8 @@ fn parse_mhz(text: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::job;
     use super::super::site::fake;
-    use super::super::size;
     use super::*;
 
     fn measured(contest: Contest) -> (String, Vec<String>) {
@@ -209,7 +192,7 @@ mod tests {
     #[test]
     fn the_device_is_given_as_many_bytes_as_the_messages_have() {
         let mean_bytes = (300 + 2000) / 2;
-        let off = size::bytes(STREAM).expect("a size").abs_diff(MESSAGES * mean_bytes);
+        let off = job::bytes(STREAM).expect("a size").abs_diff(MESSAGES * mean_bytes);
         assert!(off < 1 << 20, "{off}");
     }
 

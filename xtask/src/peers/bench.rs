@@ -49,32 +49,26 @@ pub fn contest(row: Row, site: &Site) -> Result<Contest, Failure> {
             vec![Peer::Fio("--ioengine=io_uring --direct=1 --bs=512k --iodepth=64")],
         ),
     };
-    let (command, ours) = wrote_bench(settings);
+    let command = format!("wrote bench . --only {settings} --runs 1 --format json");
+    let name = settings.split(' ').next().unwrap_or_default();
+    let ours = move |site: &Site, line: &str| wrote::run(&site.run(line)?.stdout, name);
     // An uncounted run shows the number of bytes and the state of the blocks.
-    let (first, blocks) = ours(site)?;
+    let (first, blocks) = ours(site, &command)?;
     let prepare = prepare(&blocks, first.bytes)?;
-    let ours = move |site: &Site| Ok(ours(site)?.0);
-    let mut contenders = vec![Contender::new("`wrote bench`", command, ours)];
+    let ours = Contender::new("`wrote bench`", command, move |site, line| Ok(ours(site, line)?.0));
+    let mut contenders = vec![ours];
     for peer in peers {
         let contender = match peer {
-            Peer::Fio(arguments) => fio(arguments, first.bytes, prepare.clone()),
-            Peer::Dd(operands, flushes) => dd(operands, flushes, first.bytes, &prepare, site)?,
+            Peer::Fio(arguments) => fio(arguments, first.bytes),
+            Peer::Dd(operands, flushes) => dd(operands, flushes, first.bytes, site)?,
         };
+        let contender = Contender { prepare: prepare.clone(), ..contender };
         if blocks == "written" {
-            (contender.run)(site)?;
+            contender.run(site)?;
         }
         contenders.push(contender);
     }
     Ok(Contest::new(format!("{what}; blocks {blocks}"), Unit::Stream, contenders, vec![]))
-}
-
-/// Returns the command of a row of `wrote bench`, and a run of it.
-fn wrote_bench(
-    settings: &'static str,
-) -> (String, impl Fn(&Site) -> Result<(Outcome, String), Failure>) {
-    let command = format!("wrote bench . --only {settings} --runs 1 --format json");
-    let (line, name) = (command.clone(), settings.split(' ').next().unwrap_or_default());
-    (command, move |site: &Site| wrote::run(&site.run(&line)?.stdout, name))
 }
 
 /// Returns the line that brings the file `peer` into the state of `settings.effective.blocks`.
@@ -82,42 +76,28 @@ fn prepare(blocks: &str, bytes: u64) -> Result<String, Failure> {
     match blocks {
         "new" => Ok("rm -f peer".to_owned()),
         "allocated" => Ok(format!("rm -f peer && fallocate -l {bytes} peer && sync peer")),
-        "written" => Ok("true".to_owned()),
+        "written" => Ok(String::new()),
         other => Err(Failure::Failed(format!("wrote bench: unknown blocks: {other}"))),
     }
 }
 
 /// Makes a contender of fio. Its CPU time is that of the job's own thread.
-fn fio(arguments: &str, bytes: u64, prepare: String) -> Contender {
+fn fio(arguments: &str, bytes: u64) -> Contender {
     let command = format!("{FIO} {arguments} --size={bytes} --filename=peer");
-    let line = command.clone();
-    let run = move |site: &Site| {
-        site.run(&prepare)?;
-        Outcome::of_fio(&site.run(&line)?.stdout, "fio")
-    };
-    Contender::new("fio", command, run)
+    Contender::new("fio", command, |site, line| Outcome::of_fio(&site.run(line)?.stdout, "fio"))
 }
 
 /// Makes a contender of dd, which reads random data in memory, because it makes none itself.
-fn dd(
-    operands: &str,
-    flushes: bool,
-    bytes: u64,
-    prepare: &str,
-    site: &Site,
-) -> Result<Contender, Failure> {
+fn dd(operands: &str, flushes: bool, bytes: u64, site: &Site) -> Result<Contender, Failure> {
     let source = NamedTempFile::new_in("/dev/shm").tried("/dev/shm")?;
     symlink(source.path(), site.folder.join(SOURCE)).tried(SOURCE)?;
     site.run(&format!("head -c {SOURCE_BYTES} /dev/urandom > {SOURCE}"))?;
     let command = dd_command(operands, flushes, bytes, SOURCE_BYTES);
-    let (line, prepare) = (command.clone(), prepare.to_owned());
-    let run = move |site: &Site| {
+    Ok(Contender::new("dd", command, move |site, line| {
         // The closure keeps the data.
         let _ = &source;
-        site.run(&prepare)?;
-        dd_outcome(site, &line, bytes)
-    };
-    Ok(Contender::new("dd", command, run))
+        dd_outcome(site, line, bytes)
+    }))
 }
 
 /// Joins a dd for each piece of `source_bytes`. If it `flushes`, the last one flushes the file.

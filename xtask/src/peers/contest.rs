@@ -12,8 +12,8 @@ use std::time::Duration;
 /// A pause before each run, in which the device finishes what it holds.
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// One run of a contender.
-pub type Run = Box<dyn Fn(&Site) -> Result<Outcome, Failure>>;
+/// One run of a contender's command.
+pub type Run = Box<dyn Fn(&Site, &str) -> Result<Outcome, Failure>>;
 
 /// A program that does the work one way.
 pub struct Contender {
@@ -21,6 +21,8 @@ pub struct Contender {
     pub name: String,
     /// The line of a shell that does the work.
     pub command: String,
+    /// The line of a shell that comes before each run, outside its clock; may be empty.
+    pub prepare: String,
     /// The job file that the command runs, if any.
     pub job: Option<Job>,
     /// Does the work once.
@@ -96,16 +98,24 @@ impl Contender {
     pub fn new(
         name: &str,
         command: String,
-        run: impl Fn(&Site) -> Result<Outcome, Failure> + 'static,
+        run: impl Fn(&Site, &str) -> Result<Outcome, Failure> + 'static,
     ) -> Contender {
-        Contender { name: name.to_owned(), command, job: None, run: Box::new(run) }
+        let (name, prepare) = (name.to_owned(), String::new());
+        Contender { name, command, prepare, job: None, run: Box::new(run) }
     }
 
     /// Makes a contender of a program that prints its own outcome: `trial`, `putc` or `rivals`.
     pub fn timed(name: &str, command: String) -> Contender {
-        let line = command.clone();
-        let run = move |site: &Site| Outcome::of_line(&site.run(&line)?.stdout, &line);
+        let run = |site: &Site, line: &str| Outcome::of_line(&site.run(line)?.stdout, line);
         Contender::new(name, command, run)
+    }
+
+    /// Does the work once.
+    pub fn run(&self, site: &Site) -> Result<Outcome, Failure> {
+        if !self.prepare.is_empty() {
+            site.run(&self.prepare)?;
+        }
+        (self.run)(site, &self.command)
     }
 }
 
@@ -133,7 +143,7 @@ impl Contest {
                 rustix::fs::sync();
                 thread::sleep(SETTLE);
                 check_interrupted()?;
-                runs[index].push((self.contenders[index].run)(site)?);
+                runs[index].push(self.contenders[index].run(site)?);
             }
             let rates = self.contenders.iter().zip(&runs).filter_map(|(contender, runs)| {
                 let rate = three_digits(self.unit.rate(runs.last()?));
@@ -259,11 +269,13 @@ mod tests {
     }
 
     fn contender(name: &str, run: Run) -> Contender {
-        Contender { name: name.into(), command: format!("do {name}"), job: None, run }
+        let (command, prepare) = (format!("do {name}"), String::new());
+        Contender { name: name.into(), command, prepare, job: None, run }
     }
 
     fn contest(what: &str, names: &[&str], requirements: Vec<Requirement>) -> Contest {
-        let contenders = names.iter().map(|name| contender(name, Box::new(|_| Ok(run(1.0, 1.0)))));
+        let contenders =
+            names.iter().map(|name| contender(name, Box::new(|_, _| Ok(run(1.0, 1.0)))));
         Contest::new(what, Unit::Stream, contenders.collect(), requirements)
     }
 
@@ -281,7 +293,7 @@ mod tests {
     fn of_four(requirements: Vec<Requirement>) -> ContestResult {
         let elapsed = [("Writer", 0.5), ("slow", 2.0), ("fast", 1.0), ("mid", 1.5)];
         let contenders = elapsed.map(|(name, elapsed_s)| {
-            contender(name, Box::new(move |_| Ok(run(1000.0 / elapsed_s, 0.1))))
+            contender(name, Box::new(move |_, _| Ok(run(1000.0 / elapsed_s, 0.1))))
         });
         let contest =
             Contest { contenders: contenders.into(), ..contest("stream", &[], requirements) };
@@ -319,7 +331,7 @@ mod tests {
             let order = Rc::clone(&order);
             contender(
                 name,
-                Box::new(move |_| {
+                Box::new(move |_, _| {
                     order.borrow_mut().push(*name);
                     Ok(run(1000.0 / elapsed_s, 0.1))
                 }),
@@ -354,7 +366,7 @@ mod tests {
         let calls = Rc::new(Cell::new(0));
         let mut contest = contest("work", &["ours", "peer"], vec![]);
         let counted = Rc::clone(&calls);
-        contest.contenders[1].run = Box::new(move |_| {
+        contest.contenders[1].run = Box::new(move |_, _| {
             counted.set(counted.get() + 1);
             if counted.get() < 3 {
                 Ok(run(1.0, 1.0))
@@ -371,7 +383,7 @@ mod tests {
     #[test]
     fn a_run_that_fails_ends_it() {
         let mut contest = contest("work", &["ours", "peer"], vec![]);
-        contest.contenders[0].run = Box::new(|_| Err(Failure::Failed("no room".into())));
+        contest.contenders[0].run = Box::new(|_, _| Err(Failure::Failed("no room".into())));
         let folder = tempfile::tempdir().expect("a temporary folder");
         let failed = contest.measure(&fake::site(folder.path(), 1, 4096)).expect_err("failed");
         assert_eq!(failed.to_string(), "no room");

@@ -3,7 +3,6 @@
 use super::contest::{Comparison, Contender, Contest, Requirement};
 use super::figures::Condition;
 use super::outcome::{Outcome, Unit};
-use super::rows::Contests;
 use super::site::Site;
 use super::ways::WAYS_GIB;
 use crate::failure::{Failure, Tried};
@@ -51,12 +50,10 @@ pub fn durable(site: &Site) -> Result<Vec<Contest>, Failure> {
 
 /// Measures the peak memory of `wrote copy` of two files, of which one is many times as long. With
 /// little room the longer file is shorter.
-pub fn memory(site: &Site) -> Result<Contests, Failure> {
+pub fn memory(site: &Site) -> Result<Contest, Failure> {
     let statistics = rustix::fs::statvfs(&site.folder).tried(site.folder.display())?;
-    match longer_bytes(statistics.f_bavail.saturating_mul(statistics.f_frsize)) {
-        Some(longer) => Ok(Ok(vec![memory_of(site, SHORTER_BYTES, longer)?])),
-        None => Ok(Err("no room".to_owned())),
-    }
+    let longer = longer_bytes(statistics.f_bavail.saturating_mul(statistics.f_frsize));
+    memory_of(site, SHORTER_BYTES, longer.ok_or_else(|| Failure::Skipped("no room".to_owned()))?)
 }
 
 /// The longer file's length with `available_bytes`: the file and its copy exist at once.
@@ -70,7 +67,7 @@ fn memory_of(site: &Site, shorter: u64, longer: u64) -> Result<Contest, Failure>
     make(site, LONGER, longer)?;
     let contender = |source: &str, bytes: u64| {
         let name = format!("`wrote copy` of {} GiB", bytes / GIB);
-        contender(&name, &format!("wrote copy {source} {COPY}"), bytes, "true")
+        contender(&name, &format!("wrote copy {source} {COPY}"), bytes, "")
     };
     let ask = |of, contender, most_mib| {
         let asked = Condition::AllBelow(most_mib);
@@ -108,11 +105,9 @@ pub fn drop_cache(file: &str) -> String {
 
 /// Makes a contender that copies a file of `bytes` by `line`, after the line `prepare`.
 fn contender(name: &str, line: &str, bytes: u64, prepare: &str) -> Contender {
-    let (command, prepare) = (line.to_owned(), prepare.to_owned());
-    Contender::new(name, line.to_owned(), move |site| {
-        site.run(&prepare)?;
-        copy(site, &command, bytes)
-    })
+    let contender =
+        Contender::new(name, line.to_owned(), move |site, line| copy(site, line, bytes));
+    Contender { prepare: prepare.to_owned(), ..contender }
 }
 
 fn copy(site: &Site, line: &str, bytes: u64) -> Result<Outcome, Failure> {

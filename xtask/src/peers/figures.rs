@@ -62,24 +62,15 @@ impl Condition {
     pub fn verdict(self, figures: &Figures) -> String {
         let shown = |figure: f64| (figure * 100.0).round() / 100.0;
         let (median, [_, high]) = (shown(figures.median()), figures.range());
-        let is_met = match self {
-            Condition::AtLeast(least) => median >= least,
-            Condition::AtMost(most) => median <= most,
-            Condition::AllBelow(bound) => high < bound,
-            Condition::Level => median >= 0.95 && shown(high) >= 1.0,
+        let (asked, is_met) = match self {
+            Condition::AtLeast(least) => (format!("≥ {least:.2}"), median >= least),
+            Condition::AtMost(most) => (format!("≤ {most:.2}"), median <= most),
+            Condition::AllBelow(bound) => (format!("all < {bound:.2}"), high < bound),
+            Condition::Level => {
+                ("≥ 0.95 and some ≥ 1.00".to_owned(), median >= 0.95 && shown(high) >= 1.0)
+            }
         };
-        format!("{self}, {}", if is_met { "met" } else { "not met" })
-    }
-}
-
-impl Display for Condition {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Condition::AtLeast(least) => write!(formatter, "≥ {least:.2}"),
-            Condition::AtMost(most) => write!(formatter, "≤ {most:.2}"),
-            Condition::AllBelow(bound) => write!(formatter, "all < {bound:.2}"),
-            Condition::Level => formatter.write_str("≥ 0.95 and some ≥ 1.00"),
-        }
+        format!("{asked}, {}", if is_met { "met" } else { "not met" })
     }
 }
 

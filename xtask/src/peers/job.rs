@@ -1,14 +1,59 @@
-//! fio job files, and contenders that run them.
+//! fio job files with their sizes, and contenders that run them.
 
 use super::contest::Contender;
 use super::figures::Figures;
 use super::outcome::Outcome;
 use super::site::Site;
-use super::{size, wrote};
+use super::wrote;
 use crate::failure::Failure;
+use std::str::FromStr;
 
 /// The number of runs that measure the CPU time of the start-up.
 const START_UPS: usize = 5;
+
+/// A size is a multiple of this, so that the streams' operations are whole.
+const UNIT_BYTES: u64 = 512 << 10;
+
+/// A size such as `2g`: a number and k, m or g, each 1024 times the one before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// The caller's text.
+    pub text: String,
+    /// The bytes.
+    pub bytes: u64,
+}
+
+impl Size {
+    /// Makes a size of a number of GiB: "2g".
+    pub fn gib(number: u64) -> Size {
+        Size { text: format!("{number}g"), bytes: number << 30 }
+    }
+}
+
+/// Reads the bytes of "4k", "512K", "2g" or "4096".
+pub fn bytes(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let shift = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Size, String> {
+        let bytes = bytes(text).ok_or("a number and k, m or g: 2g")?;
+        if bytes == 0 || !bytes.is_multiple_of(UNIT_BYTES) {
+            return Err("a multiple of 512k: 2g".into());
+        }
+        Ok(Size { text: text.to_owned(), bytes })
+    }
+}
 
 /// A job file with one job, which both sides run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,7 +157,7 @@ impl Job {
     }
 
     fn key_bytes(&self, key: &str) -> Option<u64> {
-        self.keys.iter().find_map(|line| size::bytes(line.strip_prefix(key)?))
+        self.keys.iter().find_map(|line| bytes(line.strip_prefix(key)?))
     }
 
     /// Reads the output of `runner` in fio's layout. Fails unless all bytes of the job were
@@ -163,35 +208,34 @@ impl Runner {
         name: &str,
         under: &str,
         job: Job,
-        prepare: &'static str,
+        prepare: &str,
         site: &Site,
     ) -> Result<Contender, Failure> {
+        let prepared = |contender| Contender { prepare: prepare.to_owned(), ..contender };
         let single = job.for_bytes(job.operation_bytes()).named("start-up");
         site.run(prepare)?;
         if self == Runner::Wrote {
             check_fallbacks(under, &single, site)?;
         }
         site.write(&single)?;
-        let start_up = self.command(under, &single);
-        let mut start_ups_s = Vec::with_capacity(START_UPS);
-        for _ in 0..START_UPS {
-            site.run(prepare)?;
-            let (finished, counted) = site.measure(&start_up)?;
+        let run = move |site: &Site, line: &str| {
+            let (finished, counted) = site.measure(line)?;
             Outcome::of_fio(&finished.stdout, self.name())?;
-            start_ups_s.push(counted.cpu_s);
-        }
+            Ok(counted)
+        };
+        let start_up = prepared(Contender::new(name, self.command(under, &single), run));
+        let start_ups_s = (0..START_UPS).map(|_| Ok(start_up.run(site)?.cpu_s));
+        let start_ups_s: Vec<f64> = start_ups_s.collect::<Result<_, Failure>>()?;
         let start_up_s = Figures::new(start_ups_s).median();
         site.write(&job)?;
-        let command = self.command(under, &job);
-        let (line, file) = (command.clone(), job.clone());
-        let run = move |site: &Site| {
-            site.run(prepare)?;
-            let (finished, counted) = site.measure(&line)?;
+        let (command, file) = (self.command(under, &job), job.clone());
+        let run = move |site: &Site, line: &str| {
+            let (finished, counted) = site.measure(line)?;
             let cpu_s = (counted.cpu_s - start_up_s).max(0.0);
             let memory_bytes = counted.memory_bytes;
             Ok(Outcome { cpu_s, memory_bytes, ..file.outcome(self, &finished.stdout)? })
         };
-        Ok(Contender { job: Some(job), ..Contender::new(name, command, run) })
+        Ok(prepared(Contender { job: Some(job), ..Contender::new(name, command, run) }))
     }
 }
 
@@ -288,9 +332,30 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let site = fake::site(folder.path(), 8, 512 << 10);
         let job = peak("peak-write", "write", false, false, "4m");
-        let fio = Runner::Fio.contender("fio", "", job, "true", &site).expect("scripts");
-        let outcome = (fio.run)(&site).expect("a script");
+        let fio = Runner::Fio.contender("fio", "", job, "", &site).expect("scripts");
+        let outcome = fio.run(&site).expect("a script");
         assert_eq!((outcome.cpu_s, outcome.elapsed_s), (0.0, 1.0));
         assert_eq!(fake::calls(&site).iter().filter(|call| call.contains("start-up")).count(), 10);
+    }
+
+    #[test]
+    fn a_size_is_a_number_and_a_letter() {
+        let bytes = |text: &str| text.parse::<Size>().expect("a size").bytes;
+        assert_eq!(bytes("2g"), 2 << 30);
+        assert_eq!("2g".parse(), Ok(Size::gib(2)));
+        assert_eq!(bytes("64M"), 64 << 20);
+        assert_eq!(bytes("512k"), 512 << 10);
+        assert_eq!(bytes("1048576"), 1 << 20);
+    }
+
+    #[test]
+    fn what_is_no_size_or_no_whole_number_of_writes_is_refused() {
+        let message = |text: &str| text.parse::<Size>().expect_err("refused");
+        for text in ["", "g", "2x", "2gb", "-1g", "99999999999g", "1.5g"] {
+            assert_eq!(message(text), "a number and k, m or g: 2g");
+        }
+        for text in ["0", "4k", "513k"] {
+            assert_eq!(message(text), "a multiple of 512k: 2g");
+        }
     }
 }

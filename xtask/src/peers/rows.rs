@@ -2,7 +2,7 @@
 
 use super::contest::Contest;
 use super::site::Site;
-use super::{append, bench, copy, instructions, reads, streams, ways};
+use super::{append, bench, copy, job_rows, ways};
 use crate::failure::Failure;
 use clap::ValueEnum;
 
@@ -63,27 +63,24 @@ pub enum Row {
     AppendDurable1,
 }
 
-/// The contests of a row, or the reason why they cannot run here.
-pub type Contests = Result<Vec<Contest>, String>;
-
 impl Row {
     /// Prepares the contests of the row.
-    pub fn contests(self, site: &Site) -> Result<Contests, Failure> {
-        let contests = match self {
+    pub fn contests(self, site: &Site) -> Result<Vec<Contest>, Failure> {
+        Ok(match self {
             Row::Stream | Row::StreamOne | Row::Dsync | Row::Cached => {
                 vec![bench::contest(self, site)?]
             }
             Row::PeakWrite | Row::PeakRead | Row::PeakWriteSqpoll | Row::PeakReadSqpoll => {
-                vec![streams::contest(self, site)?]
+                vec![job_rows::streams(self, site)?]
             }
-            Row::RandomRead => vec![reads::random_read(site)?],
-            Row::Instrument => vec![reads::instrument(site)?],
-            Row::Instructions => vec![instructions::contest(site)?],
+            Row::RandomRead => vec![job_rows::random_read(site)?],
+            Row::Instrument => vec![job_rows::instrument(site)?],
+            Row::Instructions => vec![job_rows::instructions(site)?],
             Row::WriterDurable => vec![ways::durable(site)],
             Row::WriterPeak => vec![ways::peak(site)?],
             Row::WriterBytes => vec![ways::bytes()],
             Row::CopyDurable => copy::durable(site)?,
-            Row::CopyMemory => return copy::memory(site),
+            Row::CopyMemory => vec![copy::memory(site)?],
             Row::Save => vec![ways::save()],
             Row::AppendNo4 => vec![append::strategies(4)],
             Row::AppendNo64 => vec![append::strategies(64)],
@@ -92,8 +89,7 @@ impl Row {
             Row::AppendDurable64 => vec![append::one_flush_at_a_time()],
             Row::AppendDurablePeers => vec![append::logs()],
             Row::AppendDurable1 => vec![append::one_producer()],
-        };
-        Ok(Ok(contests))
+        })
     }
 
     /// Whether the row reads the device in memory.

@@ -2,10 +2,9 @@
 
 use super::contest::{Comparison, Contender, Contest, Requirement};
 use super::figures::Condition;
-use super::job::{Job, Runner, durable_write};
+use super::job::{Job, Runner, Size, durable_write};
 use super::outcome::Unit;
 use super::site::Site;
-use super::size::Size;
 use super::wrote;
 use crate::failure::Failure;
 

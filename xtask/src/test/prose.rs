@@ -1,7 +1,6 @@
 //! `cargo xtask prose`: the rules of prose that a program can check, in comments and documents.
 
 use crate::failure::{Failure, Tried};
-use crate::report::Outcome;
 use crate::repository::{files, root};
 
 /// The longest line that a comment may stand in.
@@ -25,85 +24,67 @@ pub struct Arguments {
 /// Checks the files that `arguments` name.
 pub fn prose(arguments: &Arguments) -> Result<(), Failure> {
     let paths: Vec<&str> = arguments.paths.iter().map(String::as_str).collect();
-    check(&paths).map(|_| ())
+    check(&paths)
 }
 
 /// Checks every tracked file below `paths`, or all tracked files where there are no `paths`.
-pub fn check(paths: &[&str]) -> Result<Outcome, Failure> {
+pub fn check(paths: &[&str]) -> Result<(), Failure> {
     let mut faults = 0;
     for file in files(paths)? {
-        let Some(language) = Language::of(&file) else { continue };
+        let Some(sign) = sign(&file) else { continue };
         let text = std::fs::read_to_string(root().join(&file)).tried(&file)?;
-        for fault in language.faults(&text) {
+        for fault in self::faults(sign, &text) {
             println!("{file}:{fault}");
             faults += 1;
         }
     }
     match faults {
-        0 => Ok(Outcome::Passed),
+        0 => Ok(()),
         1 => Err(Failure::Failed("1 line breaks a rule of prose".to_owned())),
         _ => Err(Failure::Failed(format!("{faults} lines break a rule of prose"))),
     }
 }
 
-/// A kind of file that holds prose.
-#[derive(Clone, Copy)]
-enum Language {
-    Rust,
-    /// Comments begin with `#`.
-    Hash,
-    Markdown,
-}
-
-impl Language {
-    fn of(file: &str) -> Option<Language> {
-        match file.rsplit(['.', '/']).next() {
-            Some("rs") => Some(Language::Rust),
-            Some("toml" | "sh" | "run") => Some(Language::Hash),
-            Some("md") => Some(Language::Markdown),
-            _ => None,
-        }
-    }
-
-    /// Each fault of `text`: "line: reason: the line".
-    fn faults(self, text: &str) -> Vec<String> {
-        let mut in_doc_comment = false;
-        let mut faults = Vec::new();
-        for (number, line) in (1..).zip(text.lines()) {
-            let was_in_doc_comment = in_doc_comment;
-            in_doc_comment = doc(line).is_some();
-            let Some(prose) = self.prose(line) else { continue };
-            let first = doc(line).filter(|_| !was_in_doc_comment);
-            if let Some(reason) = self.fault(line, prose, first) {
-                faults.push(format!("{number}: {reason}: {}", line.trim()));
-            }
-        }
-        faults
-    }
-
-    /// The prose in `line`: its comment, or the whole line of a document.
-    fn prose(self, line: &str) -> Option<&str> {
-        match self {
-            Language::Rust => comment(line, "//"),
-            Language::Hash => comment(line, "#"),
-            Language::Markdown => Some(line),
-        }
-    }
-
-    /// The fault of a `line` with `prose`; `first` is the text that begins a doc comment.
-    fn fault(self, line: &str, prose: &str, first: Option<&str>) -> Option<String> {
-        if !matches!(self, Language::Markdown) && line.chars().count() > COLUMNS_MAX {
-            return Some(format!("over {COLUMNS_MAX} columns"));
-        }
-        if let Some(word) = banned(prose) {
-            return Some(format!("`{word}`"));
-        }
-        let word = words(first.filter(|_| matches!(self, Language::Rust))?).next()?;
-        is_among(word, &CLAUSES).then(|| format!("begins with `{word}`"))
+/// The sign before comments in this kind of file, empty where every line is prose; `None` where no
+/// line is.
+fn sign(file: &str) -> Option<&'static str> {
+    match file.rsplit(['.', '/']).next() {
+        Some("rs") => Some("//"),
+        Some("toml" | "sh" | "run") => Some("#"),
+        Some("md") => Some(""),
+        _ => None,
     }
 }
 
-/// The comment that stands alone in `line`, or at its end.
+/// Each fault of `text`: "line: reason: the line".
+fn faults(sign: &str, text: &str) -> Vec<String> {
+    let mut in_doc_comment = false;
+    let mut faults = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let was_in_doc_comment = in_doc_comment;
+        in_doc_comment = doc(line).is_some();
+        let Some(prose) = comment(line, sign) else { continue };
+        let first = doc(line).filter(|_| !was_in_doc_comment);
+        if let Some(reason) = fault(sign, line, prose, first) {
+            faults.push(format!("{number}: {reason}: {}", line.trim()));
+        }
+    }
+    faults
+}
+
+/// The fault of a `line` with `prose`; `first` is the text that begins a doc comment.
+fn fault(sign: &str, line: &str, prose: &str, first: Option<&str>) -> Option<String> {
+    if !sign.is_empty() && line.chars().count() > COLUMNS_MAX {
+        return Some(format!("over {COLUMNS_MAX} columns"));
+    }
+    if let Some(word) = banned(prose) {
+        return Some(format!("`{word}`"));
+    }
+    let word = words(first.filter(|_| sign == "//")?).next()?;
+    is_among(word, &CLAUSES).then(|| format!("begins with `{word}`"))
+}
+
+/// The comment that stands alone in `line`, or at its end; the whole line without a `sign`.
 fn comment<'a>(line: &'a str, sign: &str) -> Option<&'a str> {
     if line.trim_start().starts_with(sign) {
         return Some(line);
@@ -139,7 +120,7 @@ mod tests {
     use super::*;
 
     fn faults(file: &str, text: &str) -> Vec<String> {
-        Language::of(file).expect("prose").faults(text)
+        super::faults(sign(file).expect("prose"), text)
     }
 
     #[test]
@@ -159,7 +140,7 @@ mod tests {
         let rust = "let said = \"for // nobody\";\nfn a_lock_that_nobody_holds() {}\n\
                     // See a_lock_that_nobody_holds.\n// The user `nobody`.\n";
         assert_eq!(faults("a.rs", rust), [""; 0]);
-        assert!(Language::of("a/golden.txt").is_none());
+        assert!(sign("a/golden.txt").is_none());
     }
 
     #[test]

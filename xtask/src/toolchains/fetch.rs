@@ -1,7 +1,6 @@
 //! Fetches toolchains by the registries' ordinary clients, with this machine's settings.
 
 use crate::failure::{Failure, Tried};
-use crate::packages::{Package, package};
 use crate::run::{Finished, HANG, Show, run};
 use std::path::Path;
 use std::process::Command;
@@ -28,10 +27,10 @@ pub enum Registry {
 
 impl Registry {
     /// Returns the program that fetches.
-    pub fn client(self) -> Package {
+    pub fn client(self) -> &'static str {
         match self {
-            Registry::Maven { .. } => package("mvn", "maven"),
-            Registry::PyPi { .. } => package("pip3", "python3-pip"),
+            Registry::Maven { .. } => "mvn",
+            Registry::PyPi { .. } => "pip3",
         }
     }
 

@@ -2,7 +2,6 @@
 
 mod crew;
 mod file;
-mod log;
 mod messages;
 
 pub use crew::Timing;
@@ -10,7 +9,9 @@ pub use messages::Messages;
 
 use crate::Result;
 use crate::outcome::Outcome;
+use crate::place::Place;
 use std::path::Path;
+use wrote::{Log, LogReader, Sync};
 
 /// The messages of a piece of work, and their producers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::Args)]
@@ -45,11 +46,49 @@ pub enum By {
 /// Appends the messages to `place`, and removes it.
 pub fn append(by: By, messages: &Messages, place: &Path) -> Result<Outcome> {
     match by {
-        By::Log => log::at_the_end(messages, place),
-        By::LogDurable => log::durable_each(messages, place),
+        By::Log => log_synced_at_end(messages, place),
+        By::LogDurable => log_durable_each(messages, place),
         By::File => file::growing(messages, place),
         By::FilePrepared => file::prepared(messages, place),
     }
+}
+
+/// Appends without waiting, with one `sync` in the end.
+fn log_synced_at_end(messages: &Messages, path: &Path) -> Result<Outcome> {
+    let folder = Place::folder(path)?;
+    let log = Log::options().sync(Sync::No).open(path)?;
+    let step = |message: &[u8]| {
+        drop(log.append(message)?);
+        Ok(())
+    };
+    let steps = vec![step; messages.work.producers as usize];
+    let appended = messages.append(steps, Timing::None, || Ok(log.sync()?))?;
+    finish_log(&log, appended, &folder)
+}
+
+/// Waits after each append until the message is durable.
+fn log_durable_each(messages: &Messages, path: &Path) -> Result<Outcome> {
+    let folder = Place::folder(path)?;
+    let log = Log::options().sync(Sync::Always).open(path)?;
+    let step = |message: &[u8]| Ok(log.append(message)?.wait()?);
+    finish_log(&log, messages.append_each(step)?, &folder)
+}
+
+/// Closes the log, and fails unless all messages are in it.
+fn finish_log(log: &Log, appended: Outcome, folder: &Place) -> Result<Outcome> {
+    log.close()?;
+    let mut reader = LogReader::open(folder.path(), 0)?;
+    let (mut messages, mut bytes, mut record) = (0_u64, 0_u64, Vec::new());
+    while reader.read_into(&mut record)?.is_some() {
+        messages += 1;
+        bytes += record.len() as u64;
+        record.clear();
+    }
+    if (messages, bytes) == (appended.operations, appended.bytes) {
+        return Ok(appended);
+    }
+    let path = folder.path().display();
+    Err(format!("{path}: {messages} records of {bytes} bytes, not all that were sent").into())
 }
 
 #[cfg(test)]

@@ -8,16 +8,7 @@ use std::ffi::OsString;
 use std::process::Command;
 use std::time::Instant;
 
-/// The processes whose usage counts (`getrusage(2)`).
-#[derive(Clone, Copy, Debug)]
-pub enum Who {
-    /// This process with all its threads, those of the kernel that work for a ring included.
-    Us,
-    /// The children that have ended, and their children.
-    Children,
-}
-
-/// A clock that runs from its start.
+/// A clock of usage (`getrusage(2)`) that runs from its start.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     whose: UsageWho,
@@ -27,19 +18,21 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Starts it.
-    pub fn start(who: Who) -> Result<Clock> {
-        let whose = match who {
-            Who::Us => UsageWho::RUSAGE_SELF,
-            Who::Children => UsageWho::RUSAGE_CHILDREN,
-        };
-        let before = getrusage(whose)?;
-        let rss_before_bytes = match who {
-            Who::Us => rss_bytes(&before),
-            // A later child does not have the memory of an earlier one.
-            Who::Children => 0,
-        };
-        let cpu_before_s = cpu_s(&before);
+    /// Starts it for this process with all its threads, those of the kernel that work for a ring
+    /// included.
+    pub fn start() -> Result<Clock> {
+        let before = getrusage(UsageWho::RUSAGE_SELF)?;
+        Clock::new(UsageWho::RUSAGE_SELF, rss_bytes(&before))
+    }
+
+    /// Starts it for children that end, and their children. Their memory is their own: none was
+    /// there before.
+    pub fn of_children() -> Result<Clock> {
+        Clock::new(UsageWho::RUSAGE_CHILDREN, 0)
+    }
+
+    fn new(whose: UsageWho, rss_before_bytes: u64) -> Result<Clock> {
+        let cpu_before_s = cpu_s(&getrusage(whose)?);
         Ok(Clock { whose, begin: Instant::now(), cpu_before_s, rss_before_bytes })
     }
 
@@ -74,7 +67,7 @@ fn rss_bytes(usage: &Usage) -> u64 {
 pub fn run(command: &[OsString]) -> Result<Outcome> {
     let (program, rest) = command.split_first().ok_or("no command")?;
     let name = program.display();
-    let clock = Clock::start(Who::Children)?;
+    let clock = Clock::of_children()?;
     let status = Command::new(program).args(rest).status().map_err(|e| format!("{name}: {e}"))?;
     let outcome = clock.stop(0, 0)?;
     if status.success() { Ok(outcome) } else { Err(format!("{name}: {status}").into()) }
@@ -86,7 +79,7 @@ mod tests {
 
     #[test]
     fn memory_that_is_taken_while_the_clock_runs_is_told_from_what_was_there() {
-        let clock = Clock::start(Who::Us).expect("getrusage");
+        let clock = Clock::start().expect("getrusage");
         // More than this process ever had, with the other tests in it.
         let taken = vec![1_u8; clock.rss_before_bytes as usize + (32 << 20)];
         let outcome = clock.stop(std::hint::black_box(&taken).len() as u64, 0).expect("getrusage");

@@ -1,9 +1,9 @@
 //! Random data: in memory before a clock starts, or as a file to copy.
 
 use crate::Result;
-use crate::clock::{Clock, Who};
+use crate::clock::Clock;
 use crate::outcome::Outcome;
-use crate::place;
+use crate::place::Place;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::fs::File;
@@ -38,14 +38,11 @@ impl Ring {
 
 /// Makes a file of `bytes` random bytes that do not repeat, and syncs it.
 pub fn make(bytes: u64, path: &Path) -> Result<Outcome> {
-    place::check_free(path)?;
-    let clock = Clock::start(Who::Us)?;
-    let done = fill(bytes, path);
-    if done.is_err() {
-        // Half of a file is of no use.
-        let _ = std::fs::remove_file(path);
-    }
-    done.map_err(|error| format!("{}: {error}", path.display()))?;
+    // Half of a file is of no use: only a whole one stays.
+    let place = Place::take(path)?;
+    let clock = Clock::start()?;
+    fill(bytes, path).map_err(|error| format!("{}: {error}", path.display()))?;
+    std::mem::forget(place);
     clock.stop(bytes, 0)
 }
 

@@ -1,19 +1,11 @@
 //! The file or folder of a piece of work, which no other program uses, and which is removed.
 
 use crate::Result;
-use crate::clock::{Clock, Who};
+use crate::clock::Clock;
 use crate::outcome::Outcome;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-
-/// Fails if something exists at `path`.
-pub fn check_free(path: &Path) -> Result<()> {
-    match path.symlink_metadata() {
-        Ok(_) => Err(format!("{}: there is something already", path.display()).into()),
-        Err(_) => Ok(()),
-    }
-}
 
 /// The path of a file or folder, which is removed with its content when this is dropped.
 #[derive(Debug)]
@@ -22,15 +14,17 @@ pub struct Place(PathBuf);
 impl Place {
     /// Takes `path`, where nothing may exist.
     pub fn take(path: &Path) -> Result<Place> {
-        check_free(path)?;
-        Ok(Place(path.to_owned()))
+        match path.symlink_metadata() {
+            Ok(_) => Err(format!("{}: there is something already", path.display()).into()),
+            Err(_) => Ok(Place(path.to_owned())),
+        }
     }
 
     /// Makes a folder at `path`, where nothing may exist.
     pub fn folder(path: &Path) -> Result<Place> {
-        check_free(path)?;
+        let place = Place::take(path)?;
         std::fs::create_dir(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Place(path.to_owned()))
+        Ok(place)
     }
 
     /// The path.
@@ -57,7 +51,7 @@ pub fn timed(
     work: impl FnOnce() -> Result<()>,
 ) -> Result<Outcome> {
     let place = Place::take(path)?;
-    let clock = Clock::start(Who::Us)?;
+    let clock = Clock::start()?;
     work().map_err(|error| format!("{}: {error}", path.display()))?;
     let outcome = clock.stop(bytes, operations)?;
     place.check_length(bytes)?;

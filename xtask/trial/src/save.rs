@@ -1,7 +1,7 @@
 //! A small file replaced again and again, whole and durable each time.
 
 use crate::Result;
-use crate::clock::{Clock, Who};
+use crate::clock::Clock;
 use crate::data::Ring;
 use crate::outcome::Outcome;
 use crate::place::{Place, sync_folder};
@@ -28,7 +28,7 @@ pub fn save(by: By, saves: u64, path: &Path) -> Result<Outcome> {
     let place = Place::take(path)?;
     let tried = |error| format!("{}: {error}", path.display());
     replace(path, &[0; SAVE_BYTES]).map_err(tried)?;
-    let clock = Clock::start(Who::Us)?;
+    let clock = Clock::start()?;
     for number in 0..saves {
         let content = ring.piece(number, SAVE_BYTES);
         match by {

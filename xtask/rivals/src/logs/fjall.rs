@@ -1,7 +1,6 @@
 //! fjall: a keyspace whose journal is flushed on request.
 
-use super::check;
-use crate::gather;
+use super::{append_gathered, check};
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,5 +56,5 @@ pub fn gathered(messages: &Messages, path: &Path) -> Result<Outcome> {
         }
         Ok(batch.commit()?)
     };
-    store.check(gather::run(messages, commit)?)
+    store.check(append_gathered(messages, commit)?)
 }

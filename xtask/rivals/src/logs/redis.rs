@@ -1,7 +1,6 @@
 //! `redis-server` with `appendfsync always`, over a Unix socket. A list takes it the least work.
 
-use super::check;
-use crate::gather;
+use super::{append_gathered, check};
 use redis::{Client, Connection, ConnectionAddr, IntoConnectionInfo};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -9,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use trial::Result;
 use trial::append::{Messages, Timing};
-use trial::clock::{Clock, Who};
+use trial::clock::Clock;
 use trial::outcome::Outcome;
 use trial::place::Place;
 
@@ -39,7 +38,7 @@ struct Server {
 
 impl Server {
     fn start(folder: &Place) -> Result<Server> {
-        let clock = Clock::start(Who::Children)?;
+        let clock = Clock::of_children()?;
         let socket = std::path::absolute(folder.path().join(SOCKET))?;
         let info = ConnectionAddr::Unix(socket).into_connection_info()?;
         let client = Client::open(info)?;
@@ -124,5 +123,5 @@ pub fn gathered(messages: &Messages, path: &Path) -> Result<Outcome> {
         }
         Ok(pipeline.exec(&mut connection)?)
     };
-    server.end(gather::run(messages, commit)?)
+    server.end(append_gathered(messages, commit)?)
 }

@@ -1,7 +1,6 @@
 //! SQLite in WAL mode with `synchronous=FULL`: a table of blobs.
 
-use super::check;
-use crate::gather;
+use super::{append_gathered, check};
 use rusqlite::{Connection, params};
 use std::path::Path;
 use std::sync::Mutex;
@@ -57,6 +56,6 @@ pub fn gathered(messages: &Messages, path: &Path) -> Result<Outcome> {
         drop(insert);
         Ok(transaction.commit()?)
     };
-    let appended = gather::run(messages, commit)?;
+    let appended = append_gathered(messages, commit)?;
     check_count(&connection, appended)
 }

@@ -68,18 +68,26 @@ fn folder(environment: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Fai
 
 /// Returns both packages in `folder`; `None` where one is missing.
 fn cached(folder: &Path) -> Result<Option<Cached>, Failure> {
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder).tried(folder.display())? {
-        names.push(entry.tried(folder.display())?.file_name().to_string_lossy().into_owned());
-    }
-    // The last of several names is the newest.
-    names.sort();
-    let find = |prefix: &str| {
-        let fits = |name: &&String| name.starts_with(prefix) && name.ends_with(".deb");
-        names.iter().rev().find(fits).map(|name| folder.join(name))
+    let find = |prefix| -> Result<Option<PathBuf>, Failure> {
+        let is_whole = |file: &PathBuf| file.extension().is_some_and(|ending| ending == "deb");
+        // The last of several names is the newest.
+        Ok(entries(folder, prefix)?.into_iter().rfind(is_whole))
     };
-    let both = find(KERNEL).zip(find(BUSYBOX));
+    let both = find(KERNEL)?.zip(find(BUSYBOX)?);
     Ok(both.map(|(kernel, busybox)| Cached { kernel, busybox }))
+}
+
+/// Returns the entries of `folder` whose names begin with `prefix`, sorted.
+pub fn entries(folder: &Path, prefix: &str) -> Result<Vec<PathBuf>, Failure> {
+    let mut entries = Vec::new();
+    for entry in std::fs::read_dir(folder).tried(folder.display())? {
+        let entry = entry.tried(folder.display())?;
+        if entry.file_name().to_string_lossy().starts_with(prefix) {
+            entries.push(entry.path());
+        }
+    }
+    entries.sort();
+    Ok(entries)
 }
 
 /// Downloads both into `folder`. Each appears there as a whole.
@@ -92,10 +100,9 @@ fn download(folder: &Path) -> Result<(), Failure> {
     command.current_dir(unfinished.path());
     run(&mut command, HANG, Show::Live)?
         .success(&format!("apt-get download {kernel} {BUSYBOX}"))?;
-    for entry in std::fs::read_dir(unfinished.path()).tried(unfinished.path().display())? {
-        let entry = entry.tried(unfinished.path().display())?;
-        let whole = folder.join(entry.file_name());
-        std::fs::rename(entry.path(), &whole).tried(whole.display())?;
+    for package in entries(unfinished.path(), "")? {
+        let whole = folder.join(package.file_name().unwrap_or_default());
+        std::fs::rename(package, &whole).tried(whole.display())?;
     }
     Ok(())
 }

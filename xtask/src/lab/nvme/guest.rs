@@ -5,7 +5,7 @@ use crate::failure::{Failure, Tried};
 use crate::packages;
 use crate::run::{Group, HANG, check_interrupted, start};
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,81 +25,74 @@ const MACHINE: &str = "-nodefaults -no-reboot -display none -monitor none \
 /// A panic ends the machine, which does not reboot (`-no-reboot`).
 const COMMAND_LINE: &str = "console=ttyS0 panic=-1 nvme.poll_queues=2 null_blk.poll_queues=2";
 
-/// A guest to boot.
-#[derive(Debug)]
-pub struct Guest<'a> {
-    /// The kernel.
-    pub kernel: &'a Path,
-    /// The initial file system.
-    pub initramfs: &'a Path,
-    /// The folder of its disks.
-    pub folder: &'a Path,
-    /// The folder of its consoles `console.log` and `results.log`.
-    pub logs: &'a Path,
-}
-
-impl Guest<'_> {
-    /// Boots the guest and passes its results to `said` again and again until it ends.
-    ///
-    /// Fails if the guest does not boot, and not because of a test.
-    pub fn run(&self, mut said: impl FnMut(&Results)) -> Result<Results, Failure> {
-        let mut group = self.start()?;
-        let begin = Instant::now();
-        loop {
-            let ended = group.has_ended();
-            let results = Results::read(&text(&self.logs.join("results.log"))?);
-            said(&results);
-            let late = begin.elapsed() > HANG;
-            if ended || late {
-                group.end();
-                return self.judge(results, late);
-            }
-            check_interrupted()?;
-            thread::sleep(POLL);
+/// Boots `kernel` with its initial file system, and passes the results to `said` again and again
+/// until the guest ends. Its disks are made in `folder`, and `console.log` and `results.log` in
+/// `logs`.
+///
+/// Fails if the guest does not boot, and not because of a test.
+pub fn run(
+    kernel: &Path,
+    initramfs: &Path,
+    folder: &Path,
+    logs: &Path,
+    mut said: impl FnMut(&Results),
+) -> Result<Results, Failure> {
+    let mut command = Command::new("qemu-system-x86_64");
+    command.arg("-kernel").arg(kernel).arg("-initrd").arg(initramfs);
+    let mut group = start_machine(command, folder, logs)?;
+    let begin = Instant::now();
+    loop {
+        let ended = group.has_ended();
+        let results = Results::read(&text(&logs.join("results.log"))?);
+        said(&results);
+        let late = begin.elapsed() > HANG;
+        if ended || late {
+            group.end();
+            return judge(logs, results, late);
         }
-    }
-
-    fn start(&self) -> Result<Group, Failure> {
-        let mut command = Command::new("qemu-system-x86_64");
-        // Relative names: a comma ends a name for qemu.
-        command.current_dir(self.folder).args(MACHINE.split_whitespace());
-        command.arg("-kernel").arg(self.kernel).arg("-initrd").arg(self.initramfs);
-        command.args(["-append", COMMAND_LINE]);
-        for log in ["console.log", "results.log"] {
-            let path = self.logs.join(log);
-            File::create(&path).tried(path.display())?;
-            let link = self.folder.join(log);
-            std::os::unix::fs::symlink(&path, &link).tried(link.display())?;
-            command.args(["-serial", &format!("file:{log}")]);
-        }
-        for (fs, size_bytes, options) in DISKS {
-            packages::image(&self.folder.join(format!("{fs}.image")), *size_bytes, fs, options)?;
-            command.args(["-drive", &format!("if=none,id={fs},format=raw,file={fs}.image")]);
-            command.args(["-device", &format!("nvme,serial={fs},drive={fs}")]);
-        }
-        let errors = self.logs.join("qemu.log");
-        let errors = File::create(&errors).tried(errors.display())?;
-        start(command.stdout(Stdio::null()).stderr(errors))
-    }
-
-    fn judge(&self, results: Results, late: bool) -> Result<Results, Failure> {
-        if results.booted.is_some() {
-            return Ok(results);
-        }
-        let how = if late {
-            format!("did not boot within {} s", HANG.as_secs())
-        } else {
-            "ended before it had booted".to_owned()
-        };
-        let errors = text(&self.logs.join("qemu.log"))?;
-        let console = text(&self.logs.join("console.log"))?;
-        let last = last_lines(&(console + &errors), 8);
-        let logs = self.logs.display();
-        Err(Failure::Failed(format!("the guest {how}; all it said is in {logs}; last:\n{last}")))
+        check_interrupted()?;
+        thread::sleep(POLL);
     }
 }
 
-fn text(path: &PathBuf) -> Result<String, Failure> {
+fn start_machine(mut command: Command, folder: &Path, logs: &Path) -> Result<Group, Failure> {
+    // Relative names: a comma ends a name for qemu.
+    command.current_dir(folder).args(MACHINE.split_whitespace());
+    command.args(["-append", COMMAND_LINE]);
+    for log in ["console.log", "results.log"] {
+        let path = logs.join(log);
+        File::create(&path).tried(path.display())?;
+        let link = folder.join(log);
+        std::os::unix::fs::symlink(&path, &link).tried(link.display())?;
+        command.args(["-serial", &format!("file:{log}")]);
+    }
+    for (fs, size_bytes, options) in DISKS {
+        packages::image(&folder.join(format!("{fs}.image")), *size_bytes, fs, options)?;
+        command.args(["-drive", &format!("if=none,id={fs},format=raw,file={fs}.image")]);
+        command.args(["-device", &format!("nvme,serial={fs},drive={fs}")]);
+    }
+    let errors = logs.join("qemu.log");
+    let errors = File::create(&errors).tried(errors.display())?;
+    start(command.stdout(Stdio::null()).stderr(errors))
+}
+
+fn judge(logs: &Path, results: Results, late: bool) -> Result<Results, Failure> {
+    if results.booted.is_some() {
+        return Ok(results);
+    }
+    let how = if late {
+        format!("did not boot within {} s", HANG.as_secs())
+    } else {
+        "ended before it had booted".to_owned()
+    };
+    let errors = text(&logs.join("qemu.log"))?;
+    let console = text(&logs.join("console.log"))?;
+    let last = last_lines(&(console + &errors), 8);
+    let logs = logs.display();
+    Err(Failure::Failed(format!("the guest {how}; all it said is in {logs}; last:\n{last}")))
+}
+
+fn text(path: &Path) -> Result<String, Failure> {
     let bytes = std::fs::read(path).tried(path.display())?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -135,9 +128,7 @@ mod tests {
         {
             std::fs::write(logs.path().join(log), text).expect("written");
         }
-        let path = Path::new("");
-        let guest = Guest { kernel: path, initramfs: path, folder: path, logs: logs.path() };
-        let failure = guest.judge(Results::default(), false).expect_err("not booted");
+        let failure = judge(logs.path(), Results::default(), false).expect_err("not booted");
         let message = failure.to_string();
         assert!(message.starts_with("the guest ended before it had booted"), "{message}");
         assert!(message.ends_with("last:\nBIOS\nmount: no such device\nqemu: bye"), "{message}");

@@ -1,10 +1,12 @@
-//! The guest's initial file system: an archive of a shell, modules, test programs and their plan.
+//! The guest's kernel, unpacked from its Debian package, and its initial file system: an archive of
+//! a shell, modules, test programs and their plan.
 
 use super::GuestProgram;
-use super::cache::Cached;
-use super::kernel::{Kernel, unpack};
+use super::cache::{Cached, entries};
 use crate::failure::{Failure, Tried};
+use crate::packages::program;
 use crate::run::output;
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::{create_dir_all, set_permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -12,6 +14,129 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const INIT: &str = include_str!("../../../../lab/nvme/init.sh");
+
+/// The unpacked part of the package, a sixth of it: the kernel and the modules that may be needed.
+const PARTS: &[&str] = &[
+    "*/vmlinuz-*",
+    "*/modules.builtin*",
+    "*/modules.order",
+    "*/kernel/arch/*",
+    "*/kernel/block/*",
+    "*/kernel/crypto/*",
+    "*/kernel/drivers/block/*",
+    "*/kernel/drivers/nvme/*",
+    "*/kernel/fs/*",
+    "*/kernel/lib/*",
+];
+
+/// A module that the guest needs.
+#[derive(Debug)]
+struct Module {
+    /// The name by `modinfo`, with `_` for `-`.
+    name: &'static str,
+    /// Parameters of `insmod`.
+    parameters: &'static str,
+    /// Whether the kernel may lack it. Newer kernels have checksums built in, which modules request
+    /// by the algorithm's name.
+    optional: bool,
+}
+
+const fn module(name: &'static str, parameters: &'static str) -> Module {
+    Module { name, parameters, optional: false }
+}
+
+const fn checksum(name: &'static str) -> Module {
+    Module { name, parameters: "", optional: true }
+}
+
+/// The guest's modules, in loading order.
+const MODULES: &[Module] = &[
+    checksum("crc32c_generic"),
+    checksum("crct10dif_generic"),
+    checksum("crc64_rocksoft_generic"),
+    module("ext4", ""),
+    module("xfs", ""),
+    module("nvme", "poll_queues=2"),
+    // Its blocks are in memory, so that written blocks can be read.
+    module("null_blk", "poll_queues=2 nr_devices=1 gb=1 memory_backed=1"),
+];
+
+/// An unpacked kernel.
+#[derive(Debug)]
+pub struct Kernel {
+    /// The file to boot.
+    pub image: PathBuf,
+    /// The files of [`MODULES`] and of their dependencies, each after its dependencies, with the
+    /// parameters of `insmod`. Files may be compressed.
+    modules: Vec<(PathBuf, &'static str)>,
+}
+
+impl Kernel {
+    /// Unpacks the Debian `package` into `folder`.
+    pub fn unpack(package: &Path, folder: &Path) -> Result<Kernel, Failure> {
+        unpack(package, folder, PARTS)?;
+        let image = only(&folder.join("boot"), "vmlinuz-")?;
+        // Newer releases have everything below /usr.
+        let places = ["lib/modules", "usr/lib/modules"].map(|place| folder.join(place));
+        let place = places.iter().find(|place| place.is_dir()).unwrap_or(&places[0]);
+        let modules = only(place, "")?;
+        // An installation runs depmod too: it lists each module's dependencies.
+        let base = place.ancestors().nth(2).unwrap_or(folder);
+        let release = modules.file_name().unwrap_or_default();
+        output(program("depmod").arg("--basedir").arg(base).arg(release), "depmod")?;
+        // What a module would like to have is not needed, and may not run on the emulated CPU.
+        let wishes = modules.join("modules.softdep");
+        std::fs::remove_file(&wishes).tried(wishes.display())?;
+        Ok(Kernel { image, modules: load_order(MODULES, base, release)? })
+    }
+}
+
+/// Lists the files to load for the modules `wanted` of the kernel `release` below `base`.
+fn load_order(
+    wanted: &[Module],
+    base: &Path,
+    release: &OsStr,
+) -> Result<Vec<(PathBuf, &'static str)>, Failure> {
+    let mut order: Vec<(PathBuf, &str)> = Vec::new();
+    for Module { name, parameters, optional } in wanted {
+        let mut modprobe = program("modprobe");
+        modprobe.args(["-C", "/dev/null", "--show-depends", "-S"]).arg(release);
+        modprobe.arg("-d").arg(base).arg(name).args(parameters.split_whitespace());
+        let listed = match output(&mut modprobe, "modprobe") {
+            Err(Failure::Failed(_)) if *optional => continue,
+            listed => listed?,
+        };
+        // A module that is built in has no such line. The last one has the parameters.
+        for line in listed.lines().filter_map(|line| line.strip_prefix("insmod ")) {
+            let own = line.strip_suffix(parameters);
+            let file = PathBuf::from(own.unwrap_or(line).trim_end());
+            if !order.iter().any(|(loaded, _)| *loaded == file) {
+                order.push((file, own.map_or("", |_| parameters)));
+            }
+        }
+    }
+    Ok(order)
+}
+
+/// Unpacks the members of a Debian package that match `patterns`; each pattern matches some.
+fn unpack(package: &Path, folder: &Path, patterns: &[&str]) -> Result<(), Failure> {
+    let script = r#"package=$1 folder=$2; shift 2
+        dpkg-deb --fsys-tarfile "$package" | tar -x -C "$folder" --wildcards -- "$@""#;
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh"]).arg(package).arg(folder).args(patterns);
+    output(&mut command, &package.display().to_string()).map(drop)
+}
+
+/// Returns the only entry of `folder` whose name begins with `prefix`.
+fn only(folder: &Path, prefix: &str) -> Result<PathBuf, Failure> {
+    match entries(folder, prefix)?.as_slice() {
+        [one] => Ok(one.clone()),
+        many => {
+            let (folder, count) = (folder.display(), many.len());
+            Err(Failure::Failed(format!("{folder}: {count} of {prefix}*, not one")))
+        }
+    }
+}
 
 /// Makes the archive below `folder` and returns its path.
 pub fn make(
@@ -42,10 +167,10 @@ fn busybox(cached: &Cached, folder: &Path, tree: &Path) -> Result<(), Failure> {
 /// Adds the modules, not compressed, and the commands that load them.
 fn modules(kernel: &Kernel, tree: &Path) -> Result<(), Failure> {
     let mut load = String::new();
-    for (module, parameters) in kernel.load_order()? {
+    for (module, parameters) in &kernel.modules {
         let name = module.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let file = tree.join("modules").join(&name);
-        copy(&module, &file)?;
+        copy(module, &file)?;
         let plain = name.strip_suffix(".xz");
         if plain.is_some() {
             output(Command::new("xz").arg("--decompress").arg(&file), &name)?;
@@ -57,10 +182,10 @@ fn modules(kernel: &Kernel, tree: &Path) -> Result<(), Failure> {
 
 fn tests(programs: &[GuestProgram], tree: &Path) -> Result<(), Failure> {
     let mut plan = String::new();
-    for program in programs {
-        copy(&program.file, &tree.join("tests").join(&program.name))?;
-        for test in &program.tests {
-            let _ = writeln!(plan, "{} {test}", program.name);
+    for (program, tests) in programs {
+        copy(&program.file, &tree.join("tests").join(&program.target))?;
+        for test in tests {
+            let _ = writeln!(plan, "{} {test}", program.target);
         }
     }
     put(&tree.join("tests/plan"), &plan)

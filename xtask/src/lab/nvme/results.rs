@@ -2,24 +2,13 @@
 
 use crate::report::Counts;
 
-/// The end of a test.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The exit code.
-    Code(i32),
-    /// The time limit passed.
-    TimedOut,
-    /// The guest ended first.
-    Unknown,
-}
-
 /// One test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Test {
     /// The program and the test: `it: engine::a_test`.
     pub name: String,
-    /// The end of the test.
-    pub end: End,
+    /// The exit code, or `timeout` where the time limit passed; `None` where the guest ended first.
+    pub end: Option<String>,
     /// The test's output.
     pub said: String,
 }
@@ -27,16 +16,16 @@ pub struct Test {
 impl Test {
     /// Whether it passed or skipped itself.
     pub fn passed(&self) -> bool {
-        self.end == End::Code(0)
+        self.end.as_deref() == Some("0")
     }
 
     /// Returns `ok`, or the reason of a failure.
     pub fn word(&self) -> String {
-        match self.end {
-            End::Code(0) => "ok".to_owned(),
-            End::Code(code) => format!("FAILED (exit code {code})"),
-            End::TimedOut => "FAILED (its time was over)".to_owned(),
-            End::Unknown => "FAILED (the guest ended before it)".to_owned(),
+        match self.end.as_deref() {
+            Some("0") => "ok".to_owned(),
+            Some("timeout") => "FAILED (its time was over)".to_owned(),
+            Some(code) => format!("FAILED (exit code {code})"),
+            None => "FAILED (the guest ended before it)".to_owned(),
         }
     }
 
@@ -74,13 +63,10 @@ impl Results {
             (["BOOTED", release], _) => self.booted = Some((*release).to_owned()),
             (["BEGIN", program, name], _) => self.tests.push(Test {
                 name: format!("{program}: {name}"),
-                end: End::Unknown,
+                end: None,
                 said: String::new(),
             }),
-            (["END", _, _, "timeout"], Some(test)) => test.end = End::TimedOut,
-            (["END", _, _, code], Some(test)) => {
-                test.end = code.parse().map_or(End::Unknown, End::Code);
-            }
+            (["END", _, _, end], Some(test)) => test.end = Some((*end).to_owned()),
             (["DONE"], _) => self.done = true,
             (_, Some(test)) => {
                 if let Some(said) = line.strip_prefix("  ") {
@@ -94,7 +80,7 @@ impl Results {
 
     /// Returns the tests that have ended.
     pub fn ended(&self) -> &[Test] {
-        let unknown = self.tests.iter().position(|test| test.end == End::Unknown);
+        let unknown = self.tests.iter().position(|test| test.end.is_none());
         &self.tests[..unknown.unwrap_or(self.tests.len())]
     }
 
@@ -114,6 +100,9 @@ impl Results {
         if missing > 0 {
             counts.failed += u32::try_from(missing).unwrap_or(u32::MAX);
             counts.failures.push(format!("{missing} of {planned} tests were not begun"));
+        }
+        if !self.done && counts.failed == 0 {
+            counts.fail("the guest ended before the last test".to_owned());
         }
         counts
     }
@@ -144,12 +133,13 @@ BEGIN polled d
         let results = Results::read(SAID);
         assert_eq!(results.booted.as_deref(), Some("6.1.0-56-amd64"));
         assert!(!results.done);
-        let ends: Vec<_> = results.tests.iter().map(|test| (&*test.name, &test.end)).collect();
+        let ends: Vec<_> =
+            results.tests.iter().map(|test| (&*test.name, test.end.as_deref())).collect();
         let expected = [
-            ("engine: a_test", &End::Code(0)),
-            ("polled: b", &End::TimedOut),
-            ("polled: c", &End::Code(101)),
-            ("polled: d", &End::Unknown),
+            ("engine: a_test", Some("0")),
+            ("polled: b", Some("timeout")),
+            ("polled: c", Some("101")),
+            ("polled: d", None),
         ];
         assert_eq!(ends, expected);
         assert_eq!(results.ended().len(), 3);

@@ -85,7 +85,6 @@ impl Disk {
         self.mount()
     }
 
-    /// Unmounts it.
     fn unmount(&mut self) -> Result<(), Failure> {
         let end = Instant::now() + BUSY;
         while self.mounted {
@@ -102,21 +101,20 @@ impl Disk {
     }
 
     /// Opens the switch beforehand, so that a cut is one call.
-    pub fn switch(&self) -> Result<Switch, Failure> {
-        File::open(self.point()).map(Switch).tried("the mount point")
+    pub fn switch(&self) -> Result<File, Failure> {
+        File::open(self.point()).tried("the mount point")
     }
 
-    /// Tries one cut; returns the reason if this kind of file system cannot be shut down.
-    pub fn lacks_switch(&mut self) -> Result<Option<String>, Failure> {
-        match self.switch()?.cut() {
+    /// Tries one cut; skips where this kind of file system cannot be shut down.
+    pub fn try_switch(&mut self) -> Result<(), Failure> {
+        match cut(self.switch()?) {
             Err(Failure::Failed(because)) if because.contains("Inappropriate ioctl") => {
                 let name = self.file_system.name;
-                return Ok(Some(format!("{name} has no shutdown in this kernel: {because}")));
+                let because = format!("{name} has no shutdown in this kernel: {because}");
+                Err(Failure::Skipped(because))
             }
-            cut => cut?,
+            done => done.and_then(|()| self.remount()),
         }
-        self.remount()?;
-        Ok(None)
     }
 
     /// Unmounts it and runs the file system's own program that finds damage.
@@ -151,16 +149,11 @@ impl Drop for Disk {
     }
 }
 
-/// Cuts the power of a file system.
-#[derive(Debug)]
-pub struct Switch(File);
-
-impl Switch {
-    /// Makes the file system drop everything in memory and refuse every later call.
-    pub fn cut(self) -> Result<(), Failure> {
-        // SAFETY: FS_IOC_SHUTDOWN reads one u32 of flags from its argument, which `Setter` passes
-        // by a pointer that is valid for the length of the call, and writes nothing.
-        let cut = unsafe { ioctl(&self.0, Setter::<FS_IOC_SHUTDOWN, u32>::new(NO_LOG_FLUSH)) };
-        cut.tried("FS_IOC_SHUTDOWN")
-    }
+/// Cuts the power: makes the file system of `switch` drop everything in memory and refuse every
+/// later call.
+pub fn cut(switch: File) -> Result<(), Failure> {
+    // SAFETY: FS_IOC_SHUTDOWN reads one u32 of flags from its argument, which `Setter` passes by a
+    // pointer that is valid for the length of the call, and writes nothing.
+    let cut = unsafe { ioctl(&switch, Setter::<FS_IOC_SHUTDOWN, u32>::new(NO_LOG_FLUSH)) };
+    cut.tried("FS_IOC_SHUTDOWN")
 }

@@ -1,6 +1,6 @@
 //! One moment: the subjects write, the power is cut, and the files are checked.
 
-use super::disk::Disk;
+use super::disk::{Disk, cut};
 use super::{REOPENED, SUBJECTS};
 use crate::failure::{Failure, Tried};
 use crate::run::{Group, Show, check_interrupted, run, start, trouble};
@@ -50,17 +50,23 @@ pub fn live(disk: &mut Disk, program: &Path, moment: Moment) -> Result<Vec<Seen>
     let folder = fresh(disk.point().join("moment"))?;
     let said = fresh(disk.folder().join("said"))?;
     let seed = moment.seed.to_string();
-    let names = SUBJECTS.map(|(name, _)| name);
     let write = |name| {
         let mut command = Command::new(program);
         command.args(["write", name]).arg(&folder).args(["--seed", &seed]);
         Writing::start(name, command, said.join(name))
     };
-    for (subject, cut) in until_cut(disk, &names, write, moment.delay)? {
+    for (subject, cut) in until_cut(disk, &SUBJECTS, write, moment.delay)? {
         subject.mark(cut)?;
     }
     if let Some(delay) = moment.again {
-        again(disk, program, &folder, &said, delay)?;
+        let reopen = |name| {
+            let mut command = Command::new(program);
+            command.args(["reopen", name]).arg(&folder);
+            Writing::start(name, command, said.join(format!("{name}.again")))
+        };
+        for (subject, (going, _)) in until_cut(disk, &REOPENED, reopen, delay)? {
+            subject.add_to(&said.join(subject.name), going)?;
+        }
     }
     let mut check = Command::new(program);
     let found = run(check.arg("check").args([&folder, &said]), LIMIT, Show::Quiet)?
@@ -70,26 +76,7 @@ pub fn live(disk: &mut Disk, program: &Path, moment: Moment) -> Result<Vec<Seen>
         let said = std::fs::read_to_string(&path).tried(path.display())?;
         Seen::read(name, &said, &found.stdout)
     };
-    names.into_iter().map(seen).collect()
-}
-
-/// Starts the subjects that open their files again, and cuts the power once more.
-fn again(
-    disk: &mut Disk,
-    program: &Path,
-    folder: &Path,
-    said: &Path,
-    delay: Duration,
-) -> Result<(), Failure> {
-    let reopen = |name| {
-        let mut command = Command::new(program);
-        command.args(["reopen", name]).arg(folder);
-        Writing::start(name, command, said.join(format!("{name}.again")))
-    };
-    for (subject, (going, _)) in until_cut(disk, &REOPENED, reopen, delay)? {
-        subject.add_to(&said.join(subject.name), going)?;
-    }
-    Ok(())
+    SUBJECTS.into_iter().map(seen).collect()
 }
 
 /// The length of a subject's output just before and just after the cut.
@@ -113,7 +100,7 @@ fn until_cut<'a>(
         subject.must_be_running()?;
     }
     let going = subjects.iter().map(Writing::said_bytes).collect::<Result<Vec<_>, _>>()?;
-    switch.cut()?;
+    cut(switch)?;
     let gone = subjects.iter().map(Writing::said_bytes).collect::<Result<Vec<_>, _>>()?;
     for subject in &mut subjects {
         subject.wait_until_refused()?;
@@ -190,9 +177,7 @@ struct Writing<'a> {
 impl<'a> Writing<'a> {
     /// Starts a subject whose output goes into the new file `said`.
     fn start(name: &'a str, mut command: Command, said: PathBuf) -> Result<Writing<'a>, Failure> {
-        let mut errors = said.clone().into_os_string();
-        errors.push(".errors");
-        let errors = PathBuf::from(errors);
+        let errors = PathBuf::from(format!("{}.errors", said.display()));
         let file = |path: &Path| File::create_new(path).tried(path.display()).map(Stdio::from);
         command.stdout(file(&said)?).stderr(file(&errors)?);
         Ok(Writing { name, group: start(&mut command)?, said, errors })
@@ -200,15 +185,12 @@ impl<'a> Writing<'a> {
 
     /// Waits for its first line.
     fn wait_until_ready(&mut self) -> Result<(), Failure> {
-        let end = Instant::now() + LIMIT;
-        while self.said_bytes()? == 0 {
-            self.must_be_running()?;
-            self.wait_a_little(end, "began to write")?;
-        }
-        Ok(())
+        self.wait("began to write", |subject| {
+            subject.must_be_running()?;
+            Ok(subject.said_bytes()? > 0)
+        })
     }
 
-    /// Returns the length of its output.
     fn said_bytes(&self) -> Result<usize, Failure> {
         let said = self.said.metadata().tried(self.said.display())?;
         usize::try_from(said.len()).tried(self.said.display())
@@ -239,23 +221,26 @@ impl<'a> Writing<'a> {
 
     /// Waits until the cut has ended it.
     fn wait_until_refused(&mut self) -> Result<(), Failure> {
-        let end = Instant::now() + LIMIT;
-        loop {
-            match self.group.child.try_wait().tried(self.name)? {
-                Some(status) => {
-                    return trouble(status).map_or(Ok(()), |how| Err(self.failure(&how)));
-                }
-                None => self.wait_a_little(end, "noticed the cut")?,
-            }
-        }
+        self.wait("noticed the cut", |subject| {
+            let status = subject.group.child.try_wait().tried(subject.name)?;
+            let trouble = status.and_then(trouble);
+            trouble.map_or(Ok(status.is_some()), |how| Err(subject.failure(&how)))
+        })
     }
 
-    fn wait_a_little(&self, end: Instant, what: &str) -> Result<(), Failure> {
-        check_interrupted()?;
-        if Instant::now() > end {
-            return Err(self.failure(&format!("not {what} within {} s", LIMIT.as_secs())));
+    fn wait(
+        &mut self,
+        what: &str,
+        is_over: impl Fn(&mut Self) -> Result<bool, Failure>,
+    ) -> Result<(), Failure> {
+        let end = Instant::now() + LIMIT;
+        while !is_over(self)? {
+            check_interrupted()?;
+            if Instant::now() > end {
+                return Err(self.failure(&format!("not {what} within {} s", LIMIT.as_secs())));
+            }
+            thread::sleep(POLL);
         }
-        thread::sleep(POLL);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use super::Messages;
 use crate::Result;
-use crate::clock::{Clock, Who};
+use crate::clock::Clock;
 use crate::outcome::{Outcome, Percentiles};
 use hdrhistogram::Histogram;
 use std::sync::Barrier;
@@ -49,7 +49,7 @@ impl Messages {
             };
             let producers: Vec<_> = steps.into_iter().enumerate().map(start).collect();
             ready.wait();
-            let clock = Clock::start(Who::Us);
+            let clock = Clock::start();
             begin.wait();
             let each = producers.into_iter().map(|producer| match producer.join() {
                 Ok(done) => done,
