@@ -4,19 +4,20 @@
 mod bytes;
 mod jobs;
 mod machine;
-mod moved;
 mod place;
-mod rates;
 mod rows;
 #[cfg(test)]
 mod tests;
 
-pub use moved::{counts, source_bytes, stayed_in_memory};
+pub use bytes::{counts, source_bytes, stayed_in_memory};
 
 use crate::jobs::Overlap;
+use serde_json::json;
+use std::time::Duration;
 use wrote_machine::watch::Watched;
-use wrote_result::document::{Direction, Finding, Host, Row, Target};
-use wrote_result::finding;
+use wrote_result::document::{Direction, Finding, Host, Reached, Row, Severity, Target};
+use wrote_result::finding::{finding, listed, names};
+use wrote_result::{finding, units};
 
 /// The measurements and circumstances of a run that is over.
 #[derive(Clone, Debug)]
@@ -70,7 +71,7 @@ const SINGLE: [fn(&Evidence) -> Option<Finding>; 25] = [
     jobs::unwritten_read,
     jobs::blocks_unknown,
     jobs::same_offsets,
-    rates::not_reached,
+    not_reached,
     machine::stopped,
     machine::cpu_limited,
     machine::too_hot,
@@ -85,4 +86,94 @@ pub fn find(evidence: &Evidence) -> Vec<Finding> {
     findings.extend(SINGLE.iter().filter_map(|find| find(evidence)));
     finding::sort(&mut findings);
     findings
+}
+
+/// In a shorter run the start and the end are too large a part.
+const RUN_MIN: Duration = Duration::from_secs(1);
+
+/// Finds rows whose rate was not reached: their queue grows during the run, and so do latencies.
+fn not_reached(evidence: &Evidence) -> Option<Finding> {
+    let missed = |row: &&Row| {
+        // A curve overloads the device on purpose.
+        let is_of_curve = row.settings.asked.load_share.is_some();
+        let reached = Reached::within(row, RUN_MIN).filter(|_| !is_of_curve);
+        reached.is_some_and(|reached| !reached.is_reached)
+    };
+    let rows: Vec<&Row> = evidence.rows.iter().filter(missed).collect();
+    let all: Vec<Reached> = rows.iter().filter_map(|row| Reached::within(row, RUN_MIN)).collect();
+    let share = |of: &Reached| of.achieved_per_s / of.asked_per_s;
+    let worst = all.iter().min_by(|a, b| share(a).total_cmp(&share(b)))?;
+    let shown = |per_s: f64| {
+        if worst.is_of_operations { format!("{per_s:.0}/s") } else { units::rate(per_s) }
+    };
+    let text = format!(
+        "rate not reached: {} of {} asked{} ({}); the queue grows during the run, and latencies with \
+         it: ask for less, or read them as those of an overload",
+        shown(worst.achieved_per_s),
+        shown(worst.asked_per_s),
+        if rows.len() > 1 { " in the slowest row" } else { "" },
+        names(&rows),
+    );
+    let figures = [
+        ("rows", listed(&rows)),
+        ("asked_per_s", json!(worst.asked_per_s)),
+        ("achieved_per_s", json!(worst.achieved_per_s)),
+    ];
+    Some(finding("rate-not-reached", Severity::Warning, text, figures))
+}
+
+#[cfg(test)]
+mod rates_tests {
+    use super::*;
+    use crate::sample::{evidence, row, target};
+
+    /// A row with a rate of 1000 operations a second that reached `iops` in `elapsed_s`.
+    fn at_a_rate(iops: f64, elapsed_s: f64) -> Row {
+        let mut row = row("small/direct-psync", "os-crash", &[4e6, 4e6]);
+        row.settings.asked.rate_iops = Some(1000.0);
+        row.runs.iter_mut().for_each(|run| (run.iops, run.elapsed_s) = (iops, elapsed_s));
+        row
+    }
+
+    fn found(row: Row) -> Option<Finding> {
+        not_reached(&evidence(&target(), &[row]))
+    }
+
+    #[test]
+    fn a_rate_that_was_not_reached_is_found() {
+        let finding = found(at_a_rate(940.0, 2.0)).unwrap();
+        assert_eq!(finding.id, "rate-not-reached");
+        assert_eq!(finding.evidence["asked_per_s"], 1000.0);
+        assert!(finding.text.contains("940/s of 1000/s asked (small/direct-psync)"));
+        let mut in_bytes = at_a_rate(1000.0, 2.0);
+        in_bytes.settings.asked.rate_iops = None;
+        in_bytes.settings.asked.rate_bytes_per_s = Some(2e9);
+        assert!(found(in_bytes).unwrap().text.contains("2.00 GB/s"), "1 GB in two seconds");
+    }
+
+    #[test]
+    fn each_job_has_its_own_part_of_the_rate() {
+        let mut four = at_a_rate(3999.0, 2.0);
+        four.settings.asked.numjobs = 4;
+        assert!(found(four.clone()).is_none());
+        four.runs.iter_mut().for_each(|run| run.iops = 1000.0);
+        assert!(found(four).is_some());
+    }
+
+    #[test]
+    fn nothing_is_found_of_what_was_reached_was_short_or_was_meant_to_be_too_much() {
+        assert!(found(at_a_rate(960.0, 2.0)).is_none());
+        assert!(found(at_a_rate(500.0, 0.9)).is_none());
+        let mut curve = at_a_rate(500.0, 2.0);
+        curve.settings.asked.load_share = Some(1.1);
+        assert!(found(curve).is_none());
+        let mut closed = at_a_rate(500.0, 2.0);
+        closed.settings.asked.rate_iops = None;
+        assert!(found(closed).is_none());
+        // Of 100 arrivals of a Poisson process 90 are no surprise, of 10 000 they are.
+        let mut random = at_a_rate(0.9, 50.0);
+        random.settings.asked.rate_iops = Some(1.0);
+        random.settings.asked.rate_process = Some(wrote_result::document::Process::Poisson);
+        assert!(found(random).is_none());
+    }
 }

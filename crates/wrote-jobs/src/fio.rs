@@ -5,7 +5,6 @@
 
 mod block;
 mod draft;
-mod engine;
 mod files;
 mod ini;
 mod job;

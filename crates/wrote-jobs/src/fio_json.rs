@@ -8,7 +8,8 @@ mod job;
 mod shares;
 
 use crate::jobs::{GroupReport, JobReport, span};
-use job::{Job, Numbers};
+use job::Job;
+pub(crate) use job::options;
 use serde::Serialize;
 use shares::Pairs;
 use std::time::Duration;
@@ -87,13 +88,12 @@ fn entries_of(group: &GroupReport, elapsed_s: u64) -> Vec<Job> {
     let entries: Vec<&[JobReport]> = group.jobs.chunk_by(as_one).collect();
     // The rate of all entries together, for each entry's share of it.
     let rate = |direction| entries.iter().map(|entry| bytes_per_s(entry, direction)).sum::<f64>();
-    let numbers = |entry: &[JobReport]| Numbers {
-        elapsed_s,
-        numjobs: group.jobs.iter().filter(|job| job.spec.name == entry[0].spec.name).count(),
-        group_read_bytes_per_s: rate(Direction::Read),
-        group_write_bytes_per_s: rate(Direction::Write),
+    let rates = [Direction::Read, Direction::Write].map(rate);
+    let of = |entry: &&[JobReport]| {
+        let is_namesake = |job: &&JobReport| job.spec.name == entry[0].spec.name;
+        Job::of(entry, elapsed_s, group.jobs.iter().filter(is_namesake).count(), rates)
     };
-    entries.iter().map(|entry| Job::of(entry, &numbers(entry))).collect()
+    entries.iter().map(of).collect()
 }
 
 fn bytes_per_s(entry: &[JobReport], direction: Direction) -> f64 {

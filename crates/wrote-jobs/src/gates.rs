@@ -8,47 +8,32 @@ use wrote_result::Error;
 
 const WATCH_EVERY: Duration = Duration::from_millis(250);
 
-/// The work of each thread of a run. Its [`Crew::Ready`] stays in the thread.
-pub trait Crew: Sync {
-    /// The state that a thread has ready when the clock starts.
-    type Ready;
-    /// The outcome of its work.
-    type Done;
-    /// The result of the thread.
-    type Part: Send;
-
-    /// Makes everything ready for the thread of this number.
-    fn make_ready(&self, number: usize) -> Result<Self::Ready, Error>;
-    /// Does the timed part.
-    fn work(&self, ready: &mut Self::Ready) -> Result<Self::Done, Error>;
-    /// Cleans up after every thread has ended its work.
-    fn clear_up(&self, ready: Self::Ready, done: Self::Done) -> Result<Self::Part, Error>;
-    /// Returns the flag that a failed thread raises, so that other threads can end early.
-    fn failed(&self) -> &AtomicBool;
-}
-
-/// Runs `count` threads of a crew. Calls `clocked(go)` once all threads are ready: `go()` runs the
-/// timed part, and counters are read before and after it. Calls `watch` now and then meanwhile.
+/// Runs `work` on `count` threads, each with its number and its gate; each calls [`Gate::ready`] and
+/// then [`Gate::work`]. Calls `clocked(go)` once all threads are ready: `go()` runs the timed part,
+/// and counters are read before and after it. Calls `watch` now and then meanwhile. A thread whose
+/// timed part fails raises `failed`, so that the others can end early.
 ///
 /// # Errors
 ///
 /// The error of the first thread that failed, after all threads have ended. The clock starts only
 /// if all threads are ready.
-pub fn together<C: Crew, T>(
-    crew: &C,
+pub fn together<P: Send, T>(
     count: usize,
+    failed: &AtomicBool,
+    work: impl Fn(usize, &Gate) -> Result<P, Error> + Sync,
     watch: &mut dyn FnMut(),
     clocked: impl FnOnce(&mut dyn FnMut()) -> T,
-) -> Result<(Vec<C::Part>, T), Error> {
+) -> Result<(Vec<P>, T), Error> {
+    let work = &work;
     let (told, news) = channel();
     let (parts, counted) = std::thread::scope(|scope| {
         let mut threads = Vec::new();
         let mut not_started = None;
         for number in 0..count {
             let (orders, ordered) = channel();
-            let gate = Gate { told: told.clone(), ordered };
-            let work = move || member(crew, number, &gate);
-            match std::thread::Builder::new().spawn_scoped(scope, work) {
+            let gate = Gate { told: told.clone(), ordered, failed };
+            let thread = move || or_panicked(|| work(number, &gate));
+            match std::thread::Builder::new().spawn_scoped(scope, thread) {
                 Ok(thread) => threads.push((orders, thread)),
                 Err(error) => {
                     not_started = Some(Error::Failed(format!("starting a thread: {error}")));
@@ -69,13 +54,13 @@ pub fn together<C: Crew, T>(
         let parts = threads
             .into_iter()
             .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        let mut parts: Vec<Result<C::Part, Error>> = parts.collect();
+        let mut parts: Vec<Result<P, Error>> = parts.collect();
         parts.splice(..0, not_started.map(Err));
         (parts, counted)
     });
     // A thread that did not begin reports an interruption; the reason is that of another thread.
     let reason =
-        |part: &Result<C::Part, Error>| matches!(part, Err(e) if !matches!(e, Error::Interrupted));
+        |part: &Result<P, Error>| matches!(part, Err(e) if !matches!(e, Error::Interrupted));
     if let Some(first) = parts.iter().position(reason) {
         return Err(parts.into_iter().nth(first).and_then(Result::err).expect("it is an error"));
     }
@@ -99,34 +84,34 @@ fn all(news: &Receiver<bool>, count: usize, watch: &mut dyn FnMut()) -> bool {
     good
 }
 
-/// The point where a thread reports its state and waits for the next order.
-struct Gate {
+/// The point where a thread reports its state and waits for the others.
+pub struct Gate<'a> {
     told: Sender<bool>,
     ordered: Receiver<()>,
+    failed: &'a AtomicBool,
 }
 
-impl Gate {
+impl Gate<'_> {
+    /// Makes everything ready, and returns when the clock starts.
+    pub fn ready<T>(&self, make: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        let made = or_panicked(make);
+        if self.pass(made.is_ok()) { made } else { made.and(Err(Error::Interrupted)) }
+    }
+
+    /// Does the timed part, and returns when every thread has ended its own.
+    pub fn work<T>(&self, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        let done = or_panicked(work);
+        if done.is_err() {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+        self.pass(done.is_ok());
+        done
+    }
+
     /// Reports the state so far, and waits for an order. Returns `false` where none will come.
     fn pass(&self, good: bool) -> bool {
         self.told.send(good).is_ok() && self.ordered.recv().is_ok()
     }
-}
-
-fn member<C: Crew>(crew: &C, number: usize, gate: &Gate) -> Result<C::Part, Error> {
-    let ready = or_panicked(|| crew.make_ready(number));
-    if !gate.pass(ready.is_ok()) {
-        return Err(ready.err().unwrap_or(Error::Interrupted));
-    }
-    let done = or_panicked(|| {
-        let mut ready = ready?;
-        Ok((crew.work(&mut ready)?, ready))
-    });
-    if done.is_err() {
-        crew.failed().store(true, Ordering::Relaxed);
-    }
-    gate.pass(done.is_ok());
-    let (done, ready) = done?;
-    or_panicked(|| crew.clear_up(ready, done))
 }
 
 /// Turns a panic into an error: other threads wait for news of this one.
@@ -163,7 +148,12 @@ mod tests {
         }
 
         fn run(&self) -> Result<(Vec<usize>, &'static str), Error> {
-            together(self, 3, &mut || {}, |go| {
+            let work = |number, gate: &Gate| {
+                gate.ready(|| self.step("ready", number))?;
+                gate.work(|| self.step("work", number))?;
+                self.step("clear", number)
+            };
+            together(3, &self.failed, work, &mut || {}, |go| {
                 self.lines.lock().unwrap().push("before".into());
                 go();
                 self.lines.lock().unwrap().push("after".into());
@@ -173,25 +163,6 @@ mod tests {
 
         fn lines(&self) -> String {
             self.lines.lock().unwrap().join(" ")
-        }
-    }
-
-    impl Crew for Diary {
-        type Ready = usize;
-        type Done = ();
-        type Part = usize;
-
-        fn make_ready(&self, number: usize) -> Result<usize, Error> {
-            self.step("ready", number)
-        }
-        fn work(&self, ready: &mut usize) -> Result<(), Error> {
-            self.step("work", *ready).map(drop)
-        }
-        fn clear_up(&self, ready: usize, (): ()) -> Result<usize, Error> {
-            self.step("clear", ready)
-        }
-        fn failed(&self) -> &AtomicBool {
-            &self.failed
         }
     }
 

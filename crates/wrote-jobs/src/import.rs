@@ -2,7 +2,6 @@
 
 mod fio;
 mod options;
-mod output;
 mod rows;
 #[cfg(test)]
 mod tests;

@@ -4,15 +4,11 @@ mod check;
 mod crew;
 mod files;
 mod group;
-mod held;
 mod layout;
-mod made;
-mod overlap;
 mod place;
 mod reports;
 #[cfg(test)]
 pub(crate) mod tests;
-mod unwritten;
 mod verify;
 
 pub(crate) use files::NEW_BLOCKS;
@@ -41,7 +37,7 @@ pub fn run(
 ) -> Result<Vec<GroupReport>, Error> {
     check::check(specs, permissions, &mut |text| watcher.note(text))?;
     // Dropping it removes the files of a run that failed.
-    let mut made = made::Made::default();
+    let mut made = files::Made::default();
     let mut reports = Vec::new();
     for group in check::groups(specs) {
         reports.push(group::run_group(&group, &mut made, permissions, stop, watcher)?);

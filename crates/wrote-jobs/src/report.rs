@@ -2,12 +2,11 @@
 
 mod before;
 mod evidence;
-mod repeated;
 mod row;
 mod settings;
 
 pub use before::Before;
-pub use repeated::{Repeated, join, sum_up};
+pub use row::{Repeated, join, sum_up};
 pub use settings::fallback;
 
 use crate::jobs::GroupReport;

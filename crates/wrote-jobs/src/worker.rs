@@ -4,15 +4,12 @@ mod flush;
 pub mod header;
 pub mod pace;
 mod pacing;
-mod permutation;
 pub mod sequence;
-mod shared;
 mod tally;
 #[cfg(test)]
 mod tests;
 mod trail;
 
-pub use shared::{Progress, Shared};
 pub use tally::{DirectionReport, Tally, histogram};
 pub use trail::Mark;
 
@@ -24,11 +21,12 @@ use crate::worker::header::{HEADER_BYTES, Header};
 use crate::worker::pace::Pace;
 use crate::worker::sequence::{Next, Sequence};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use wrote::buffer::Buffer;
 use wrote::{Completion, Engine, FileId, Op};
 use wrote_machine::usage::Usage;
-use wrote_result::Error;
+use wrote_result::{Error, Stop};
 
 /// The most operations that a worker hands on or waits for together, where the task gives no
 /// number: more operations save few calls and switches. A worker waits for at most half of its
@@ -433,4 +431,36 @@ impl<'a> Worker<'a> {
 
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The state that a thread shares with other threads of its run.
+#[derive(Clone, Copy)]
+pub struct Shared<'a> {
+    /// A request of the caller to stop.
+    pub stop: &'a Stop,
+    pub failed: &'a AtomicBool,
+    pub progress: &'a Progress,
+}
+
+impl Shared<'_> {
+    pub fn must_stop(&self) -> bool {
+        self.stop.is_requested() || self.failed.load(Ordering::Relaxed)
+    }
+}
+
+/// The progress of a thread: bytes read and written.
+#[derive(Debug, Default)]
+pub struct Progress([AtomicU64; 2]);
+
+impl Progress {
+    fn publish(&self, tally: &Tally) {
+        for (shown, bytes) in self.0.iter().zip(tally.moved_bytes()) {
+            shown.store(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the bytes read and written so far, with those of the ramp.
+    pub fn moved_bytes(&self) -> [u64; 2] {
+        [0, 1].map(|direction: usize| self.0[direction].load(Ordering::Relaxed))
+    }
 }

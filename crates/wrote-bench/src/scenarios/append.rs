@@ -5,14 +5,12 @@ mod check;
 mod findings;
 mod log;
 mod message;
-mod options;
 mod plan;
 mod rounds;
 mod usual;
-mod walk;
 
 pub use message::Sizes as MessageSizes;
-pub use options::{Append, AppendAs};
+pub use message::{Append, AppendAs};
 
 use crate::scenario::{self, Call, Listed, Scenario};
 use plan::Plan;

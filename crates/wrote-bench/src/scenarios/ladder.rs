@@ -1,7 +1,6 @@
 //! The scenario `ladder`: sequential writes at every level of safety, in every usual way.
 
 mod advice;
-mod code;
 pub(crate) mod plan;
 mod rounds;
 #[cfg(test)]

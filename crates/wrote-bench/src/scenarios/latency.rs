@@ -1,15 +1,12 @@
 //! The scenario `latency`: a small text saved again and again, by each way, with and without sync.
 
 mod advice;
-mod options;
 mod plan;
 mod rounds;
-mod save;
 #[cfg(test)]
 mod tests;
-mod text;
 
-pub use options::Latency;
+pub use plan::Latency;
 
 use crate::scenario::{self, Call, Listed, Scenario};
 use plan::Plan;

@@ -5,10 +5,6 @@ mod findings;
 #[cfg(test)]
 mod made_up;
 mod measure;
-mod noise;
-mod rates;
-mod self_normalised;
-mod steady;
 #[cfg(test)]
 mod tests;
 

@@ -3,14 +3,13 @@
 mod advice;
 mod dd;
 mod findings;
-mod ours;
 mod plan;
 mod rounds;
 #[cfg(test)]
 mod tests;
 mod write;
 
-pub(crate) use ours::Done;
+pub(crate) use write::Done;
 
 use crate::scenario::{self, Call, Listed, Scenario};
 use wrote::{Acknowledged, CopyOptions, Survives};

@@ -1,7 +1,7 @@
 //! Findings on the jobs of a run: their data, their offsets, their rates.
 
 use super::Evidence;
-use super::moved::compresses;
+use super::bytes::compresses;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use wrote_result::document::{Blocks, Direction, Finding, Row, Severity};

@@ -3,6 +3,7 @@
 use super::draft::Draft;
 use super::value::{BYTES_MAX, Size};
 use super::{Notes, ParseError, files};
+use crate::fio_json::options;
 use crate::spec::{BlockSizes, Data, JobSpec, Verify};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::SplitMix64;
@@ -30,7 +31,8 @@ pub(super) fn add(
     check_times_and_rates(draft)?;
     check_data(draft)?;
     let blocks = blocks(draft, notes)?;
-    let job = spec(draft, group, &blocks);
+    let mut job = spec(draft, group, &blocks);
+    job.options = options(&job, draft.numjobs as usize);
     for clone in 0..draft.numjobs {
         let (files, seed) = (files::paths(draft, clone), seed(draft, random_seed, jobs.len()));
         let mut job = JobSpec { clone, files, seed, ..job.clone() };
@@ -281,25 +283,7 @@ fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
         registerfiles: (job.registerfiles || job.sqthread_poll) && io_uring,
         sqthread_poll: job.sqthread_poll && io_uring,
         sqthread_poll_cpu: job.sqthread_poll_cpu.filter(|_| job.sqthread_poll && io_uring),
-        options: options(draft),
+        options: draft.pairs(),
         ..job.clone()
     }
-}
-
-/// Returns the file's options, and those that readers of results look for (fio-plot).
-fn options(draft: &Draft) -> Vec<(String, String)> {
-    let mut pairs = draft.pairs();
-    let mixed = draft.said("bssplit") || draft.said("bsrange");
-    let wanted = [
-        ("rw", draft.job.rw.as_str().to_string(), true),
-        ("bs", "4k".into(), !mixed),
-        ("iodepth", draft.job.iodepth.to_string(), true),
-        ("numjobs", draft.numjobs.to_string(), true),
-    ];
-    for (key, value, missed) in wanted {
-        if missed && !draft.said(key) {
-            pairs.push((key.into(), value));
-        }
-    }
-    pairs
 }

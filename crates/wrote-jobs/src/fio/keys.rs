@@ -2,7 +2,7 @@
 
 use super::draft::Draft;
 use super::value::{KbBase, Size, Value};
-use super::{block, engine, files, names};
+use super::{block, draft, files, names};
 use crate::spec::{Fallocate, Rw, SyncEach, Verify};
 use wrote_result::document::Process;
 
@@ -118,7 +118,7 @@ static KEYS: &[Key] = &[
     key("fallocate", &[], set!(d, v => job.fallocate = fallocate(v)?)),
     key("invalidate", &[], set!(d, v => job.invalidate = v.flag()?)),
     // The way.
-    key("ioengine", &[], set!(d, v => engine = engine::engine(v)?)),
+    key("ioengine", &[], set!(d, v => engine = draft::engine(v)?)),
     key("iodepth", &[], set!(d, v => job.iodepth = v.within(1..=wrote::Options::IODEPTH_MAX)?)),
     key("iodepth_batch", &["iodepth_batch_submit"], set!(d, v => job.iodepth_batch = v.within(0..=u32::MAX)?)),
     key("iodepth_batch_complete_min", &["iodepth_batch_complete"],

@@ -8,16 +8,6 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use wrote_result::document::Direction as Way;
 
-/// Figures that an entry shares with the others.
-pub(super) struct Numbers {
-    /// Whole seconds of all jobs together.
-    pub elapsed_s: u64,
-    /// The number of jobs with the name of the entry's first.
-    pub numjobs: usize,
-    pub group_read_bytes_per_s: f64,
-    pub group_write_bytes_per_s: f64,
-}
-
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Job {
     jobname: String,
@@ -59,12 +49,19 @@ struct Sync {
 }
 
 impl Job {
-    /// `entry` is never empty; figures that cannot be added up are the first job's.
-    pub(super) fn of(entry: &[JobReport], numbers: &Numbers) -> Job {
+    /// `entry` is never empty; figures that cannot be added up are the first job's. `elapsed_s` is
+    /// of all jobs together, `numjobs` the number of jobs with the name of the entry's first, and
+    /// the rates are the group's reads and writes.
+    pub(super) fn of(
+        entry: &[JobReport],
+        elapsed_s: u64,
+        numjobs: usize,
+        group_bytes_per_s: [f64; 2],
+    ) -> Job {
         let spec = &entry[0].spec;
         let elapsed = span(entry);
-        let read = Direction::of(entry, Way::Read, elapsed, numbers.group_read_bytes_per_s);
-        let write = Direction::of(entry, Way::Write, elapsed, numbers.group_write_bytes_per_s);
+        let read = Direction::of(entry, Way::Read, elapsed, group_bytes_per_s[0]);
+        let write = Direction::of(entry, Way::Write, elapsed, group_bytes_per_s[1]);
         let all =
             |histogram: fn(&JobReport) -> &Histogram<u64>| merged(entry.iter().map(histogram));
         let flushes = all(|job| &job.flush_ns);
@@ -83,8 +80,8 @@ impl Job {
                 .map(|job| job.started_at.as_millisecond())
                 .min()
                 .unwrap_or_default(),
-            elapsed: numbers.elapsed_s,
-            job_options: Pairs(options(spec, numbers.numjobs)),
+            elapsed: elapsed_s,
+            job_options: Pairs(options(spec, numjobs)),
             read,
             write,
             sync: Sync {
@@ -111,7 +108,7 @@ impl Job {
 }
 
 /// Returns the options as written, and those that readers look for (fio-plot).
-fn options(spec: &JobSpec, numjobs: usize) -> Vec<(String, String)> {
+pub(crate) fn options(spec: &JobSpec, numjobs: usize) -> Vec<(String, String)> {
     let mut options: Vec<(String, String)> = Vec::new();
     // Of a key in [global] and in the section, the last value holds.
     for (key, value) in &spec.options {

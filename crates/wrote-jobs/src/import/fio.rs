@@ -2,8 +2,8 @@
 //! out.
 
 use super::options::Options;
-use super::output::{Output, OutputJob};
 use super::rows;
+use super::rows::{Output, OutputJob};
 use super::{neither, refused};
 use serde_json::{Value, json};
 use wrote_result::Error;

@@ -1,15 +1,15 @@
 //! The threads of a group, one for each job: its engine, its task and its report.
 
 use super::JobReport;
+use super::check::label;
 use super::check::{is_synchronous, most_bytes};
 use super::files::Ready;
-use super::overlap::label;
 use super::verify::read_back;
 use crate::buffers::buffers;
-use crate::gates::Crew;
+use crate::gates::Gate;
 use crate::spec::{JobSpec, SyncEach};
 use crate::worker::sequence::{Outline, Sequence};
-use crate::worker::{Done, Progress, Shared, Worker};
+use crate::worker::{Progress, Shared, Worker};
 use std::sync::atomic::AtomicBool;
 use wrote::{Engine, FileOptions, Options, Sqpoll};
 use wrote_result::document::Fallback;
@@ -46,17 +46,7 @@ pub fn sqpolls(specs: &[&JobSpec]) -> Vec<Option<Sqpoll>> {
 
 /// Returns a job's operations, or an error where its files have no room for one.
 pub fn sequence(spec: &JobSpec, ready: &Ready) -> Result<Sequence, Error> {
-    let outline = Outline {
-        rw: spec.rw,
-        rwmixread_percent: spec.rwmixread_percent,
-        read_bs: spec.read_bs.clone(),
-        write_bs: spec.write_bs.clone(),
-        regions: ready.regions.clone(),
-        io_bytes: spec.io_bytes,
-        loops: (!spec.time_based).then_some(spec.loops),
-        norandommap: spec.norandommap,
-        seed: spec.seed,
-    };
+    let outline = Outline { spec: spec.clone(), regions: ready.regions.clone() };
     Sequence::new(outline).ok_or_else(|| {
         let label = label(spec);
         Error::Usage(format!("{label}: its files have no room for one block; give a larger size"))
@@ -89,12 +79,8 @@ fn fallbacks(spec: &JobSpec, outline: &Outline, iodepth: u32) -> Vec<Fallback> {
     all
 }
 
-impl<'a> Crew for Jobs<'a> {
-    type Ready = (usize, Worker<'a>, Sequence);
-    type Done = Done;
-    type Part = JobReport;
-
-    fn make_ready(&self, number: usize) -> Result<Self::Ready, Error> {
+impl<'a> Jobs<'a> {
+    fn worker(&self, number: usize) -> Result<(Worker<'a>, Sequence), Error> {
         let spec = self.specs[number];
         let bs_bytes = most_bytes(spec);
         let mut options = Options::new(spec.ioengine, spec.iodepth, bs_bytes as usize);
@@ -116,16 +102,13 @@ impl<'a> Crew for Jobs<'a> {
         let sequence = sequence(spec, &self.ready[number])?;
         let Jobs { stop, failed, progress, .. } = *self;
         let shared = Shared { stop, failed, progress: &progress[number] };
-        let worker = Worker::new(engine, files, spec, sequence.clone(), shared)?;
-        Ok((number, worker, sequence))
+        Ok((Worker::new(engine, files, spec, sequence.clone(), shared)?, sequence))
     }
 
-    fn work(&self, ready: &mut Self::Ready) -> Result<Done, Error> {
-        ready.1.run()
-    }
-
-    fn clear_up(&self, ready: Self::Ready, done: Done) -> Result<JobReport, Error> {
-        let (number, mut worker, sequence) = ready;
+    /// Runs the job of this number, and reports on it when all jobs have ended.
+    pub fn run(&self, number: usize, gate: &Gate) -> Result<JobReport, Error> {
+        let (mut worker, sequence) = gate.ready(|| self.worker(number))?;
+        let done = gate.work(|| worker.run())?;
         let spec = self.specs[number];
         self.stop.check()?;
         if done.all_ramp {
@@ -166,9 +149,5 @@ impl<'a> Crew for Jobs<'a> {
             submitted_together: done.tally.submitted_together(),
             completed_together: done.tally.completed_together(),
         })
-    }
-
-    fn failed(&self) -> &AtomicBool {
-        self.failed
     }
 }

@@ -1,14 +1,18 @@
 //! The run of one group: makes its files ready, runs its jobs at once, and adds up their reports.
 
+use super::check::overlaps;
 use super::crew::{Jobs, sequence, sqpolls};
 use super::files::Files;
-use super::made::Made;
-use super::overlap::overlaps;
-use super::{GroupReport, Permissions, Watcher, held, span};
+use super::files::Made;
+use super::{GroupReport, Held, Permissions, Watcher, span};
+use crate::gates::Gate;
 use crate::spec::JobSpec;
 use crate::worker::Progress;
 use crate::{clock, gates};
+use std::fs::File;
 use std::ops::Range;
+use std::os::fd::AsFd;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use wrote_machine::usage::Usage;
@@ -29,7 +33,7 @@ pub fn run_group(
     let overlaps = overlaps(specs);
     let ready = files.make_ready(made, stop)?;
     let regions: Vec<Vec<Range<u64>>> = ready.iter().map(|ready| ready.regions.clone()).collect();
-    let mut held = held::before(specs, &regions);
+    let mut held = held_before(specs, &regions);
     let device = specs[0].files.first().and_then(|path| wrote::device::device_at(path));
     // The bytes that each job transfers, for its progress.
     let totals = specs
@@ -49,7 +53,8 @@ pub fn run_group(
         let sum = |direction: usize| moved.iter().map(|moved| moved[direction]).sum();
         watcher.progress(sum(0), sum(1), far.fold(1.0, f64::min));
     };
-    let (jobs, (process, counted, cpu)) = gates::together(&crew, specs.len(), &mut watch, |go| {
+    let run = |number, gate: &Gate| crew.run(number, gate);
+    let timed = gates::together(specs.len(), &failed, run, &mut watch, |go| {
         let cpu = CpuWatch::begin();
         let before = clock::counters(device.as_ref());
         let usage_before = Usage::now();
@@ -57,9 +62,10 @@ pub fn run_group(
         let process = Usage::now().since(&usage_before);
         let counted = clock::counters(device.as_ref()).zip(before);
         let cpu = cpu.end();
-        held::after(&mut held);
+        held_after(&mut held);
         (process, counted.map(|(after, before)| after.since(&before)), cpu)
-    })?;
+    });
+    let (jobs, (process, counted, cpu)) = timed?;
     stop.check()?;
     Ok(GroupReport {
         elapsed: span(&jobs),
@@ -85,6 +91,44 @@ fn fraction(spec: &JobSpec, total: Option<u64>, moved: [u64; 2], elapsed: Durati
     by_time.max(by_bytes).min(1.0)
 }
 
+/// Returns each file of a direct job with its cached bytes now and the job's region.
+fn held_before(specs: &[&JobSpec], regions: &[Vec<Range<u64>>]) -> Vec<(Held, Range<u64>)> {
+    let mut all: Vec<(Held, Range<u64>)> = Vec::new();
+    for (spec, regions) in specs.iter().zip(regions).filter(|(spec, _)| spec.direct) {
+        for (file, region) in spec.files.iter().zip(regions) {
+            let is_known = |(held, _): &(Held, Range<u64>)| {
+                held.file == *file && held.offset_bytes == region.start
+            };
+            let held_bytes = cached_bytes(file, region);
+            let (Some(before_bytes), false) = (held_bytes, all.iter().any(is_known)) else {
+                continue;
+            };
+            let (file, offset_bytes) = (file.clone(), region.start);
+            let held = Held { file, offset_bytes, before_bytes, after_bytes: before_bytes };
+            all.push((held, region.clone()));
+        }
+    }
+    all
+}
+
+fn held_after(all: &mut [(Held, Range<u64>)]) {
+    for (held, region) in all {
+        held.after_bytes = cached_bytes(&held.file, region).unwrap_or(held.before_bytes);
+    }
+}
+
+/// Returns the bytes of a region that are in the page cache; `None` where the kernel does not tell,
+/// and where the path leads to no file.
+fn cached_bytes(path: &Path, region: &Range<u64>) -> Option<u64> {
+    // The open of a pipe would wait for its other end.
+    if !path.metadata().ok()?.is_file() {
+        return None;
+    }
+    let file = File::open(path).ok()?;
+    let to = |end| wrote::cached_bytes(file.as_fd(), end);
+    Some(to(region.end)?.saturating_sub(to(region.start)?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,5 +148,32 @@ mod tests {
         assert_eq!(fraction(&timed, Some(20), [5, 5], second), 0.5);
         assert_eq!(fraction(&timed, Some(20), [15, 15], 9 * second), 1.0);
         assert_eq!(fraction(&spec("a", rw), Some(0), [0, 0], second), 0.0);
+    }
+}
+
+#[cfg(test)]
+mod held_tests {
+    use super::*;
+    use crate::jobs::tests::spec;
+    use crate::spec::Rw;
+
+    #[test]
+    fn what_is_written_through_the_page_cache_is_found_there_and_a_hole_is_not() {
+        let file = fixtures::file();
+        file.as_file().set_len(3 << 20).unwrap();
+        let rw = Rw { read: false, write: true, random: false };
+        let files = vec![file.path().to_owned()];
+        let direct = JobSpec { files, direct: true, ..spec("a", rw) };
+        let region = 1 << 20..3 << 20;
+        let mut all = held_before(&[&direct, &direct], &[vec![region.clone()], vec![region]]);
+        if all.is_empty() {
+            return fixtures::skip("page_cache", "the kernel does not say what is cached");
+        }
+        assert_eq!((all.len(), all[0].0.before_bytes), (1, 0), "the same bytes once");
+        std::fs::write(file.path(), vec![1; 2 << 20]).unwrap();
+        held_after(&mut all);
+        assert_eq!(all[0].0.after_bytes, 1 << 20, "what lies before the region is not counted");
+        let cached = JobSpec { direct: false, ..direct };
+        assert!(held_before(&[&cached], &[std::iter::once(0..1).collect()]).is_empty());
     }
 }

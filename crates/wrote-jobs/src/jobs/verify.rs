@@ -21,7 +21,7 @@ pub fn read_back(
     issued: u64,
     stop: &Stop,
 ) -> Result<u64, Error> {
-    let sizes = &sequence.outline().write_bs;
+    let sizes = &sequence.outline().spec.write_bs;
     let unit = sizes.0.iter().fold(0, |unit, share| gcd(unit, share.bytes)).max(1);
     let mut bytes = 0;
     for (number, (path, file)) in files.iter().enumerate() {
@@ -33,7 +33,7 @@ pub fn read_back(
             engine: &mut *engine,
             path,
             file: *file,
-            seed: sequence.outline().seed,
+            seed: sequence.outline().spec.seed,
             batch: Vec::new(),
             bytes: 0,
         };

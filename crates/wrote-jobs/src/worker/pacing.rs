@@ -38,7 +38,7 @@ impl Worker<'_> {
         if !self.paced {
             return (None, None);
         }
-        let Rw { read, write, .. } = self.sequence.outline().rw;
+        let Rw { read, write, .. } = self.spec.rw;
         let due = |write: bool| {
             let pace = &self.pace[usize::from(write)];
             pace.holds().then(|| pace.due_ns())

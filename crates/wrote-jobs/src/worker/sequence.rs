@@ -1,7 +1,6 @@
 //! The next operation: file, offset and length of each operation of a job, from its seed.
 
-use super::permutation::Permutation;
-use crate::spec::{BlockSizes, Rw};
+use crate::spec::{BlockSizes, JobSpec, Rw};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 use std::ops::Range;
@@ -15,32 +14,26 @@ pub struct Next {
     pub len: usize,
 }
 
-/// The properties that all operations of a job share.
+/// A job, and the bytes of each of its files that it uses.
 #[derive(Clone, Debug)]
 pub struct Outline {
-    pub rw: Rw,
-    /// Of 100 operations of a mix, how many are reads.
-    pub rwmixread_percent: u32,
-    pub read_bs: BlockSizes,
-    pub write_bs: BlockSizes,
-    /// The bytes of each file that are used.
+    pub spec: JobSpec,
     pub regions: Vec<Range<u64>>,
-    /// Bytes of one loop; `None` is each region once.
-    pub io_bytes: Option<u64>,
-    /// How often the whole is done; `None` for as long as someone asks.
-    pub loops: Option<u32>,
-    pub norandommap: bool,
-    pub seed: u64,
 }
 
 impl Outline {
     fn sizes(&self, write: bool) -> &BlockSizes {
-        if write { &self.write_bs } else { &self.read_bs }
+        if write { &self.spec.write_bs } else { &self.spec.read_bs }
+    }
+
+    /// How often the whole is done; `None` for as long as someone asks.
+    fn loops(&self) -> Option<u32> {
+        (!self.spec.time_based).then_some(self.spec.loops)
     }
 
     /// The directions that there are, writes as `true`.
     fn directions(&self) -> impl Iterator<Item = bool> {
-        [(false, self.rw.read), (true, self.rw.write)]
+        [(false, self.spec.rw.read), (true, self.spec.rw.write)]
             .into_iter()
             .filter_map(|(write, is)| is.then_some(write))
     }
@@ -56,22 +49,25 @@ impl Outline {
     /// Whether each block comes once before any comes again: blocks of several sizes cannot be told
     /// apart by their number.
     pub fn maps(&self) -> bool {
-        self.rw.random && !self.norandommap && self.one_size().is_some()
+        self.spec.rw.random && !self.spec.norandommap && self.one_size().is_some()
     }
 
     /// Whether an operation may fall on the bytes of another one shortly before it.
     pub fn comes_again(&self) -> bool {
-        self.rw.random && !self.maps() || self.io_bytes.is_some() || self.loops != Some(1)
+        self.spec.rw.random && !self.maps()
+            || self.spec.io_bytes.is_some()
+            || self.loops() != Some(1)
     }
 
-    fn pass_bytes(&self) -> u64 {
-        self.regions.iter().map(|region| region.end - region.start).sum()
+    /// Bytes of one loop: each region once, where the job says nothing else.
+    fn loop_bytes(&self) -> u64 {
+        let pass = || self.regions.iter().map(|region| region.end - region.start).sum();
+        self.spec.io_bytes.unwrap_or_else(pass)
     }
 
     /// About how many bytes there are in all; `None` where only time ends it.
     pub fn total_bytes(&self) -> Option<u64> {
-        let one = self.io_bytes.unwrap_or_else(|| self.pass_bytes());
-        self.loops.map(|loops| one.saturating_mul(loops.into()))
+        self.loops().map(|loops| self.loop_bytes().saturating_mul(loops.into()))
     }
 }
 
@@ -110,15 +106,15 @@ impl Sequence {
     /// `None` where some direction finds no room for its smallest block in any file, so that it
     /// would never come to an end.
     pub fn new(outline: Outline) -> Option<Sequence> {
-        let least = [outline.read_bs.least_bytes(), outline.write_bs.least_bytes()];
+        let least = [false, true].map(|write| outline.sizes(write).least_bytes());
         let room = |write: bool| {
             let least = least[usize::from(write)];
             least > 0 && outline.regions.iter().any(|region| region.end - region.start >= least)
         };
-        if outline.loops == Some(0) || !outline.directions().all(room) {
+        if outline.loops() == Some(0) || !outline.directions().all(room) {
             return None;
         }
-        let one = [&outline.read_bs, &outline.write_bs].map(|sizes| {
+        let one = [false, true].map(|write| outline.sizes(write)).map(|sizes| {
             let first = sizes.0.first().map(|share| share.bytes);
             first.filter(|first| sizes.0.iter().all(|share| share.bytes == *first))
         });
@@ -133,10 +129,10 @@ impl Sequence {
             places: places.collect(),
             one,
             least,
-            chance: Xoshiro256PlusPlus::seed_from_u64(outline.seed),
+            chance: Xoshiro256PlusPlus::seed_from_u64(outline.spec.seed),
             turn: 0,
-            loop_left_bytes: outline.io_bytes.unwrap_or_else(|| outline.pass_bytes()),
-            loops_left: outline.loops.map(|loops| loops - 1),
+            loop_left_bytes: outline.loop_bytes(),
+            loops_left: outline.loops().map(|loops| loops - 1),
             passes: 0,
             maps: outline.maps(),
             outline,
@@ -157,9 +153,9 @@ impl Sequence {
     }
 
     fn writes_next(&mut self) -> bool {
-        match self.outline.rw {
+        match self.outline.spec.rw {
             Rw { read: true, write: true, .. } => {
-                self.below(100) >= u64::from(self.outline.rwmixread_percent)
+                self.below(100) >= u64::from(self.outline.spec.rwmixread_percent)
             }
             Rw { write, .. } => write,
         }
@@ -188,7 +184,7 @@ impl Sequence {
         for (number, place) in self.places.iter_mut().enumerate() {
             place.positions = [0; 2];
             place.taken = 0;
-            let key = self.outline.seed ^ (self.passes << 20) ^ number as u64;
+            let key = self.outline.spec.seed ^ (self.passes << 20) ^ number as u64;
             let key = SplitMix64::seed_from_u64(key).next_u64();
             place.order = one.map(|bytes| Permutation::new(place.len_bytes / bytes, key));
         }
@@ -202,7 +198,7 @@ impl Sequence {
             Some(left) => *left -= 1,
             None => {}
         }
-        self.loop_left_bytes = self.outline.io_bytes.unwrap_or_else(|| self.outline.pass_bytes());
+        self.loop_left_bytes = self.outline.loop_bytes();
         self.begin_pass();
         true
     }
@@ -224,13 +220,13 @@ impl Sequence {
                 continue;
             }
             let (start, len_bytes) = (place.start, place.len_bytes);
-            let position = if self.outline.rw.random { 0 } else { place.positions[direction] };
+            let position = if self.outline.spec.rw.random { 0 } else { place.positions[direction] };
             let room = (len_bytes - position).min(self.loop_left_bytes);
             if room < least {
                 continue;
             }
             let len = self.size(write, room);
-            let offset = if self.outline.rw.random {
+            let offset = if self.outline.spec.rw.random {
                 self.below((len_bytes - len) / least + 1) * least
             } else {
                 self.places[file].positions[direction] += len;
@@ -250,7 +246,7 @@ impl Sequence {
                 self.loop_left_bytes -= next.len as u64;
                 return Some(next);
             }
-            if self.loop_left_bytes >= least && self.outline.io_bytes.is_some() {
+            if self.loop_left_bytes >= least && self.outline.spec.io_bytes.is_some() {
                 self.begin_pass();
             } else if !self.begin_loop() {
                 return None;
@@ -269,6 +265,110 @@ impl Iterator for Sequence {
     fn next(&mut self) -> Option<Next> {
         let write = self.writes_next();
         self.next_of(write)
+    }
+}
+
+/// How often a number is mixed. Two rounds leave neighbours' high bits alike, three do not.
+const ROUNDS: usize = 3;
+
+/// A permutation of the numbers below `count`, chosen by a key.
+///
+/// It is made of steps that can each be undone on numbers of as many bits as `count` needs: adding,
+/// multiplying by an odd number, and xoring a number's upper half into its lower one. What they
+/// leave outside of the bound goes through them again ("cycle walking": Black and Rogaway, Ciphers
+/// with Arbitrary Finite Domains, 2002), less than twice on average, so that the result is again a
+/// permutation.
+#[derive(Clone, Debug)]
+pub struct Permutation {
+    count: u64,
+    mask: u64,
+    shift: u32,
+    rounds: [(u64, u64); ROUNDS],
+}
+
+impl Permutation {
+    pub fn new(count: u64, key: u64) -> Permutation {
+        let bits = u64::BITS - count.saturating_sub(1).leading_zeros();
+        let mut random = SplitMix64::seed_from_u64(key);
+        let rounds = std::array::from_fn(|_| (random.next_u64(), random.next_u64() | 1));
+        Permutation {
+            count,
+            mask: if bits == 0 { 0 } else { u64::MAX >> (u64::BITS - bits) },
+            shift: (bits / 2).max(1),
+            rounds,
+        }
+    }
+
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The number at place `index`, which is below the count.
+    pub fn at(&self, index: u64) -> u64 {
+        debug_assert!(index < self.count);
+        let mut number = index;
+        loop {
+            for (added, odd) in self.rounds {
+                number = number.wrapping_add(added).wrapping_mul(odd) & self.mask;
+                number ^= number >> self.shift;
+            }
+            if number < self.count {
+                return number;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod permutation_tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn order(count: u64, key: u64) -> Vec<u64> {
+        let permutation = Permutation::new(count, key);
+        (0..count).map(|index| permutation.at(index)).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn each_number_comes_exactly_once(count in 1..5000_u64, key: u64) {
+            let mut numbers = order(count, key);
+            numbers.sort_unstable();
+            prop_assert!(numbers.into_iter().eq(0..count));
+        }
+
+        #[test]
+        fn a_large_bound_is_kept(count: u64, key: u64, index: u64) {
+            let count = count.max(1);
+            let permutation = Permutation::new(count, key);
+            prop_assert!(permutation.at(index % count) < count);
+        }
+    }
+
+    #[test]
+    fn another_key_gives_another_order_and_the_same_key_the_same() {
+        assert_eq!(order(1000, 7), order(1000, 7));
+        assert_ne!(order(1000, 7), order(1000, 8));
+    }
+
+    #[test]
+    fn the_order_is_no_order() {
+        for count in [1000, 4096, 65_536, 100_000] {
+            let numbers = order(count, 1);
+            // Of random numbers, half are larger than the one before, and the mean distance of
+            // neighbours is a third of the range.
+            let ups = numbers.windows(2).filter(|pair| pair[1] > pair[0]).count() as f64;
+            let ups = ups / count as f64;
+            let distance: u64 = numbers.windows(2).map(|pair| pair[0].abs_diff(pair[1])).sum();
+            let distance = distance as f64 / count as f64 / count as f64;
+            assert!((0.45..0.55).contains(&ups), "{count}: {ups}");
+            assert!((0.28..0.39).contains(&distance), "{count}: {distance}");
+            // Every stretch of the order goes everywhere.
+            let stretch = &numbers[..count as usize / 10];
+            let tenths: std::collections::HashSet<u64> =
+                stretch.iter().map(|number| number * 10 / count).collect();
+            assert_eq!(tenths.len(), 10, "{count}");
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The ways that a request names, the messages of a run, and the space for them.
 
 use super::message::Sizes;
-use super::options::{Append, AppendAs};
+use super::message::{Append, AppendAs};
 use super::{Kind, NAME, Promise, STRATEGIES, Strategy, Way};
 use crate::rounds::RUNS;
 use crate::scenario::Call;

@@ -3,7 +3,7 @@
 use super::check::Check;
 use super::message::Messages;
 use super::plan::{BESIDE, Plan, RUN_S};
-use super::walk::walk;
+use super::check::walk;
 use super::{Kind, NAME, Promise, Way, log, usual};
 use crate::arrivals::Arrivals;
 use crate::measured::{self, OneRun, RowLabel};

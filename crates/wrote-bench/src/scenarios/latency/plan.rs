@@ -1,11 +1,11 @@
 //! The texts that a request names, the number of saves, and the space for them.
 
-use super::options::Latency;
-use super::text::Texts;
-use super::{Called, NAME, SaveRow, State, WAYS};
 use crate::rounds::{RUNS, Turn};
 use crate::scenario::{Call, Plan as _};
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 use std::time::Duration;
+use super::{Called, NAME, SaveRow, State, WAYS};
 use wrote::device::Target;
 use wrote_jobs::rate::Rate;
 use wrote_machine::space;
@@ -138,9 +138,97 @@ fn check_called(called: &[Called], sizes_bytes: &[u64]) -> Result<(), Error> {
     }
 }
 
+/// A byte of a text carries 6 random bits: what is printable can't carry 8.
+const ALPHABET: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .";
+
+/// Makes the texts of a run (M2), in memory that is allocated once.
+#[derive(Clone, Debug)]
+pub(super) struct Texts {
+    random: Xoshiro256PlusPlus,
+    bytes: Vec<u8>,
+}
+
+impl Default for Texts {
+    fn default() -> Texts {
+        Texts::new(0, 0)
+    }
+}
+
+impl Texts {
+    /// For at most so many bytes at a time.
+    pub(super) fn new(bytes_max: usize, seed: u64) -> Texts {
+        let random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        Texts { random, bytes: vec![0; bytes_max] }
+    }
+
+    /// So many new texts of so many bytes each. A character is a byte.
+    pub(super) fn make(&mut self, count: usize, size_bytes: usize) -> std::slice::Chunks<'_, u8> {
+        let bytes = &mut self.bytes[..count * size_bytes];
+        self.random.fill_bytes(bytes);
+        bytes.iter_mut().for_each(|byte| *byte = ALPHABET[usize::from(*byte % 64)]);
+        bytes.chunks(size_bytes)
+    }
+}
+
+const SIZES_BYTES: [u64; 4] = [500, 1000, 2000, 10_000];
+/// The longest text: a longer one is no small text.
+pub(super) const SIZE_BYTES_MAX: u64 = 1 << 20;
+/// Saves of each text by each way by default, over all runs.
+const ITERATIONS: u32 = 1000;
+pub(super) const ITERATIONS_MAX: u32 = 1_000_000;
+
+/// The settings of the scenario `latency`.
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "cli", derive(clap::Args))]
+pub struct Latency {
+    /// Saves of each text of latency by each way, from 1 to 1000000 [default: 1000]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = units::parse_count::<ITERATIONS_MAX>, allow_hyphen_values = true))]
+    pub iterations: Option<u32>,
+
+    /// Lengths of the texts of latency [default: 500,1000,2000,10000]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE,..", value_delimiter = ',', value_parser = units::parse_size, allow_hyphen_values = true))]
+    pub save_size: Vec<u64>,
+}
+
+impl Latency {
+    /// The share of the iterations that one of `rounds` benchmarks makes, rounded up.
+    pub(crate) fn divided(&self, rounds: u32) -> Latency {
+        let iterations = self.iterations.unwrap_or(ITERATIONS).div_ceil(rounds);
+        Latency { iterations: Some(iterations), ..self.clone() }
+    }
+
+    /// The lengths of the texts, each once, in the order of the request.
+    pub(super) fn checked_sizes(&self) -> Result<Vec<u64>, Error> {
+        if self.save_size.is_empty() {
+            return Ok(SIZES_BYTES.to_vec());
+        }
+        let mut sizes_bytes = Vec::new();
+        for size_bytes in &self.save_size {
+            if !(1..=SIZE_BYTES_MAX).contains(size_bytes) {
+                return Err(Error::Usage(format!(
+                    "--save-size: {size_bytes} bytes are not from 1 to {SIZE_BYTES_MAX}"
+                )));
+            }
+            if !sizes_bytes.contains(size_bytes) {
+                sizes_bytes.push(*size_bytes);
+            }
+        }
+        Ok(sizes_bytes)
+    }
+
+    /// Saves of each row, over all runs.
+    pub(super) fn checked_iterations(&self) -> Result<u32, Error> {
+        match self.iterations.unwrap_or(ITERATIONS) {
+            good @ 1..=ITERATIONS_MAX => Ok(good),
+            bad => {
+                Err(Error::Usage(format!("--iterations: {bad} is not from 1 to {ITERATIONS_MAX}")))
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::options::{ITERATIONS_MAX, SIZE_BYTES_MAX};
     use super::*;
     use crate::rounds::in_turn;
     use crate::sample::{Asked, asked, place as target};
@@ -261,5 +349,31 @@ mod tests {
                 prop_assert!(plan.space_bytes_max() >= size_bytes);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod text_tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn texts_are_printable_and_none_is_like_another() {
+        // M2
+        let mut texts = Texts::new(100 * 500, 7);
+        let mut seen = HashSet::new();
+        for _ in 0..3 {
+            for text in texts.make(100, 500) {
+                assert!(text.len() == 500 && text.iter().all(|byte| (b' '..=b'z').contains(byte)));
+                assert!(seen.insert(text.to_vec()));
+            }
+        }
+        assert_eq!(seen.len(), 300);
+        assert_eq!(texts.make(3, 1).map(<[u8]>::len).collect::<Vec<_>>(), [1, 1, 1]);
+    }
+
+    #[test]
+    fn every_character_of_the_alphabet_is_there_once() {
+        assert_eq!(ALPHABET.iter().collect::<HashSet<_>>().len(), 64);
     }
 }

@@ -2,7 +2,7 @@
 
 mod cut;
 
-use super::save::{Place, save};
+use super::rounds::{Place, save};
 use fixtures::folder;
 use super::*;
 use crate::progress::{Observer, Progress};

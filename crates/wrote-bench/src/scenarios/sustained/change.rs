@@ -1,10 +1,8 @@
 //! Where the throughput changed for good.
 
-use super::noise::{clipped, long_run_variance};
-use super::rates::rate;
-use super::self_normalised::{CRITICAL, statistic};
 use std::ops::Range;
-use wrote_result::document::{CHANGED_SHARE_MAX, Change, SAMPLES_MIN, Sample};
+use wrote_result::stats;
+use wrote_result::document::{CHANGED_SHARE_MAX, Change, Interval, SAMPLES_MIN, Sample};
 use wrote_result::stats::median;
 
 /// A level lasts for at least this part of the samples, and for so many of them.
@@ -151,5 +149,223 @@ impl<'a> Series<'a> {
                 (begin + self.least..=end - self.least).min_by(|a, b| cost(a).total_cmp(&cost(b)));
             places[number] = fitting.unwrap_or(places[number]);
         }
+    }
+}
+
+/// A spike is what lies farther from the running median than this many standard deviations.
+const CLIP_DEVIATIONS: f64 = 3.0;
+/// The running median looks so far to both sides, as a part of the series.
+const WINDOW_SHARE: f64 = 0.01;
+const WINDOW_MIN: usize = 3;
+/// The standard deviation of a normal distribution by the median of absolute deviations.
+const BY_MEDIAN: f64 = 1.4826;
+/// A series that depends on the value before by more than this looks like a random walk.
+const CORRELATION_MAX: f64 = 0.95;
+/// No disk is steadier than one per cent: less would make each ripple count.
+const DEVIATION_MIN: f64 = 0.01;
+
+/// The series with its spikes clipped to the running median and three standard deviations (Hampel's
+/// filter). Steps stay where they are: a median does not smear them.
+pub(super) fn clipped(values: &[f64]) -> Vec<f64> {
+    let reach = ((values.len() as f64 * WINDOW_SHARE) as usize).max(WINDOW_MIN);
+    let running: Vec<f64> = (0..values.len())
+        .map(|at| median(&values[at.saturating_sub(reach)..(at + reach + 1).min(values.len())]))
+        .collect();
+    let away: Vec<f64> =
+        values.iter().zip(&running).map(|(value, around)| (value - around).abs()).collect();
+    let most = CLIP_DEVIATIONS * (BY_MEDIAN * median(&away)).max(DEVIATION_MIN);
+    let clip = |(value, around): (&f64, &f64)| value.clamp(around - most, around + most);
+    values.iter().zip(&running).map(clip).collect()
+}
+
+/// The long-run variance: the variance of the mean of `n` values is about this over `n`.
+///
+/// That of an autoregression of first order, from the medians of the differences of values one and
+/// two apart, which neither a few changes of level nor spikes disturb (Chakar, Lebarbier,
+/// Lévy-Leduc, Robin: A robust approach for estimating change-points in the mean of an AR(1)
+/// process, Bernoulli 23, 2017).
+pub(super) fn long_run_variance(values: &[f64]) -> f64 {
+    let differences = |apart: usize| {
+        let pairs = values.iter().zip(values.iter().skip(apart));
+        median(&pairs.map(|(a, b)| (a - b).abs()).collect::<Vec<f64>>())
+    };
+    let (one, two) = (differences(1), differences(2));
+    let correlation = if one > 0.0 { (two / one).powi(2) - 1.0 } else { 0.0 };
+    let correlation = correlation.clamp(0.0, CORRELATION_MAX);
+    let variance = (BY_MEDIAN * one).powi(2) / (2.0 * (1.0 - correlation));
+    variance.max(DEVIATION_MIN.powi(2)) * (1.0 + correlation) / (1.0 - correlation)
+}
+
+/// The value that the statistic exceeds in one of a thousand series without a change (Shao and
+/// Zhang 2010, table 1, of one parameter); a test holds the table's 5 % against white noise.
+pub(super) const CRITICAL: f64 = 121.9;
+
+/// The statistic of a change of the mean between `values[..at]` and `values[at..]`; infinite where
+/// neither side varies and they differ.
+///
+/// The square of the centred sum of the first `at` values, over the same of all parts of either
+/// side: both grow with the long-run variance, so that it cancels out (Shao and Zhang: Testing for
+/// Change Points in Time Series, Journal of the American Statistical Association 105, 2010). A side
+/// that wanders by itself makes the denominator large: only what wanders less within than it
+/// changes between counts.
+pub(super) fn statistic(values: &[f64], at: usize) -> f64 {
+    let count = values.len() as f64;
+    let (before, after) = values.split_at(at);
+    let mean = values.iter().sum::<f64>() / count;
+    let sum = before.iter().map(|value| value - mean).sum::<f64>();
+    let within = wandering(before.iter()) + wandering(after.iter().rev());
+    // Both are over powers of the count: sum^2 / n, and wandering / n^2.
+    let statistic = sum * sum * count / within;
+    if statistic.is_nan() { 0.0 } else { statistic }
+}
+
+/// The sum of the squares of all partial sums of the values less their mean.
+fn wandering<'a>(values: impl Iterator<Item = &'a f64> + Clone) -> f64 {
+    let (count, total) =
+        values.clone().fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + value));
+    let mean = total / f64::max(count, 1.0);
+    let partial = values.scan(0.0, |sum, value| {
+        *sum += value - mean;
+        Some(*sum * *sum)
+    });
+    partial.sum()
+}
+
+/// The batches of a stretch, so long that each depends little on the one before; and their samples.
+const BATCHES: usize = 10;
+const BATCH_SAMPLES_MIN: usize = 3;
+
+/// Bytes and seconds at the beginning of a sample.
+fn begin(samples: &[Sample], at: usize) -> (u64, f64) {
+    match at.checked_sub(1) {
+        None => (0, 0.0),
+        Some(before) => (samples[before].end_bytes, samples[before].end_s),
+    }
+}
+
+/// Bytes of the samples over their time; 0 of none.
+pub(super) fn rate(samples: &[Sample], range: Range<usize>) -> f64 {
+    if range.is_empty() {
+        return 0.0;
+    }
+    let (from, to) = (begin(samples, range.start), begin(samples, range.end));
+    (to.0 - from.0) as f64 / (to.1 - from.1).max(1e-9)
+}
+
+/// The throughput of a stretch with a 95 % interval, by the method of batch means: the samples
+/// depend on those before, the throughputs of ten long batches hardly do (Law: Simulation Modeling
+/// and Analysis, 5th edition, 9.5.3). The median is that of the batches.
+pub(super) fn interval(samples: &[Sample], range: Range<usize>) -> Interval {
+    let batches = (range.len() / BATCH_SAMPLES_MIN).clamp(1, BATCHES);
+    let place = |number: usize| range.start + range.len() * number / batches;
+    let rates: Vec<f64> =
+        (0..batches).map(|number| rate(samples, place(number)..place(number + 1))).collect();
+    stats::interval(&rates)
+}
+
+/// The number of samples that end with this many bytes or fewer.
+pub(super) fn until(samples: &[Sample], end_bytes: u64) -> usize {
+    samples.partition_point(|sample| sample.end_bytes <= end_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::{Noise, step};
+    use super::*;
+
+    #[test]
+    fn the_long_run_variance_of_known_noise_is_found_whatever_levels_it_has() {
+        for (correlation, expected) in [(0.0, 0.01), (0.8, 0.09)] {
+            let estimates: Vec<f64> = (0..20)
+                .map(|seed| {
+                    let noise = Noise { deviation: 0.1, correlation, ..Noise::default() };
+                    let levels = step(1000, &[(300, 0.0), (300, -2.0), (400, 1.0)]);
+                    let noisy: Vec<f64> =
+                        noise.series(seed, 1000).iter().zip(levels).map(|(n, l)| n + l).collect();
+                    long_run_variance(&noisy)
+                })
+                .collect();
+            let found = median(&estimates);
+            assert!((0.6..1.6).contains(&(found / expected)), "{correlation}: {found}");
+        }
+    }
+
+    #[test]
+    fn spikes_are_clipped_and_steps_are_not() {
+        let mut values = step(400, &[(200, 5.0), (200, 3.0)]);
+        values[50] = -9.0;
+        let clipped = clipped(&values);
+        assert!((clipped[50] - 5.0).abs() < 0.05);
+        assert_eq!((clipped[199], clipped[200]), (5.0, 3.0));
+    }
+
+    #[test]
+    fn what_does_not_vary_has_the_least_variance() {
+        assert_eq!(long_run_variance(&[1.0; 50]), DEVIATION_MIN.powi(2));
+        assert_eq!(long_run_variance(&[]), DEVIATION_MIN.powi(2));
+    }
+}
+
+#[cfg(test)]
+mod self_normalised_tests {
+    use super::super::made_up::Noise;
+    use super::*;
+
+    /// The greatest of the statistic over all places: what the table is of.
+    fn greatest(values: &[f64]) -> f64 {
+        (1..values.len()).map(|at| statistic(values, at)).fold(0.0, f64::max)
+    }
+
+    #[test]
+    #[ignore = "campaign"]
+    fn five_per_cent_of_series_without_a_change_exceed_what_the_table_says() {
+        let greatest = (0..600).map(|seed| greatest(&Noise::default().series(seed, 200)));
+        let beyond = greatest.filter(|greatest| *greatest > 40.1).count();
+        assert!((15..=48).contains(&beyond), "{beyond} of 600");
+    }
+
+    #[test]
+    fn a_change_is_told_from_noise_that_depends_on_itself() {
+        let noise = Noise { deviation: 0.1, correlation: 0.8, ..Noise::default() };
+        let changed: Vec<f64> =
+            noise.series(1, 400).iter().enumerate().map(|(at, n)| n - (at / 200) as f64).collect();
+        assert!(statistic(&changed, 200) > CRITICAL);
+        assert!(statistic(&noise.series(1, 400), 200) < CRITICAL);
+    }
+
+    #[test]
+    fn levels_that_do_not_vary_differ_for_sure_or_not_at_all() {
+        assert_eq!(statistic(&[1.0, 1.0, 2.0, 2.0], 2), f64::INFINITY);
+        assert_eq!(statistic(&[1.0; 4], 2), 0.0);
+    }
+}
+
+#[cfg(test)]
+mod rates_tests {
+    use super::super::made_up::{Noise, samples};
+    use super::*;
+
+    #[test]
+    fn a_rate_is_bytes_over_time_and_no_mean_of_rates() {
+        // 1 MB each: one takes 1 s, the other 3 s.
+        let samples = samples(&[1e6_f64.ln(), (1e6_f64 / 3.0).ln()]);
+        assert!((rate(&samples, 0..2) - 0.5e6).abs() < 1.0);
+        assert!((rate(&samples, 1..2) - 1e6 / 3.0).abs() < 1.0);
+        assert_eq!(rate(&samples, 1..1), 0.0);
+        assert_eq!(until(&samples, 1_000_000), 1);
+    }
+
+    #[test]
+    fn the_interval_holds_the_truth_though_samples_depend_on_each_other() {
+        let truth = 1e9_f64.ln();
+        let noise = Noise { deviation: 0.05, correlation: 0.8, ..Noise::default() };
+        let held = (0..200).filter(|seed| {
+            let logarithms: Vec<f64> =
+                noise.series(*seed, 500).iter().map(|noise| truth + noise).collect();
+            let interval = interval(&samples(&logarithms), 0..500);
+            interval.ci95_low <= 1e9 && 1e9 <= interval.ci95_high
+        });
+        let held = held.count();
+        assert!(held >= 180, "{held} of 200");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::plan::{BESIDE, Plan, Sizes, USUAL_BYTES_PER_S};
 use super::write::{self, Task};
-use super::{Kind, NAME, Way, dd, ours};
+use super::{Kind, NAME, Way, dd};
 use crate::measured::{self, OneRun, RowLabel};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
@@ -172,8 +172,8 @@ impl Files<'_> {
             if kind.holds_input() { read_whole(&self.source, size_bytes)? } else { Vec::new() };
         let task = self.task(&bytes, size_bytes);
         let (done, mut run) = clocked(self.site.device(), Usage::now, || match kind {
-            Kind::Writer(bytes) => ours::writer(&task, bytes).map(Some),
-            Kind::CopyFile(_) => ours::copy(&task).map(Some),
+            Kind::Writer(bytes) => write::writer(&task, bytes).map(Some),
+            Kind::CopyFile(_) => write::copy(&task).map(Some),
             kind => write::write(kind, &task).map(|()| None),
         })?;
         match marked {

@@ -11,18 +11,12 @@ const READ: Rw = Rw { read: true, write: false, random: false };
 const WRITE: Rw = Rw { read: false, write: true, random: false };
 const MIX: Rw = Rw { read: true, write: true, random: false };
 
-fn outline(rw: Rw, regions: &[Range<u64>]) -> Outline {
-    Outline {
-        rw,
-        rwmixread_percent: 50,
-        read_bs: BlockSizes::one(4096),
-        write_bs: BlockSizes::one(4096),
-        regions: regions.to_vec(),
-        io_bytes: None,
-        loops: Some(1),
-        norandommap: false,
-        seed: 1,
-    }
+fn job(rw: Rw) -> JobSpec {
+    JobSpec::new("job", rw, 4096)
+}
+
+fn outline(spec: JobSpec, regions: &[Range<u64>]) -> Outline {
+    Outline { spec, regions: regions.to_vec() }
 }
 
 fn operations(outline: Outline) -> Vec<Next> {
@@ -43,7 +37,7 @@ fn bytes(operations: &[Next]) -> u64 {
 
 #[test]
 fn a_sequential_job_goes_from_start_to_end_of_each_file_one_operation_to_each_in_turn() {
-    let all = operations(outline(WRITE, &[0..12288, 8192..16384]));
+    let all = operations(outline(job(WRITE), &[0..12288, 8192..16384]));
     let places: Vec<(usize, u64)> = all.iter().map(|next| (next.file, next.offset)).collect();
     assert_eq!(places, [(0, 0), (1, 8192), (0, 4096), (1, 12288), (0, 8192)]);
     assert!(all.iter().all(|next| next.write && next.len == 4096));
@@ -53,7 +47,7 @@ fn a_sequential_job_goes_from_start_to_end_of_each_file_one_operation_to_each_in
 fn a_random_job_takes_each_block_once_and_in_another_order_in_each_loop() {
     for rw in [READ, WRITE, MIX].map(random) {
         let regions = [4096..4096 * 101, 0..4096 * 50];
-        let all = operations(Outline { loops: Some(2), ..outline(rw, &regions) });
+        let all = operations(outline(JobSpec { loops: 2, ..job(rw) }, &regions));
         assert_eq!(all.len(), 300);
         let (first, second) = all.split_at(150);
         for pass in [first, second] {
@@ -72,7 +66,8 @@ fn a_random_job_takes_each_block_once_and_in_another_order_in_each_loop() {
 
 #[test]
 fn without_the_map_blocks_may_come_again_and_as_many_bytes_are_moved() {
-    let all = operations(Outline { norandommap: true, ..outline(random(READ), &[0..4096 * 500]) });
+    let all =
+        operations(outline(JobSpec { norandommap: true, ..job(random(READ)) }, &[0..4096 * 500]));
     assert_eq!(all.len(), 500);
     let distinct: std::collections::HashSet<u64> = all.iter().map(|next| next.offset).collect();
     // 1 - 1/e of them, on average.
@@ -81,7 +76,7 @@ fn without_the_map_blocks_may_come_again_and_as_many_bytes_are_moved() {
 
 #[test]
 fn each_direction_of_a_sequential_mix_goes_on_from_its_own_last_operation() {
-    let mix = Outline { rwmixread_percent: 70, ..outline(MIX, &[0..4096 * 1000]) };
+    let mix = outline(JobSpec { rwmixread_percent: 70, ..job(MIX) }, &[0..4096 * 1000]);
     let all = operations(mix);
     assert_eq!(all.len(), 1000, "reads and writes together are the size");
     for write in [false, true] {
@@ -96,12 +91,8 @@ fn each_direction_of_a_sequential_mix_goes_on_from_its_own_last_operation() {
 fn the_sizes_of_a_split_have_their_shares() {
     let sizes = split(&[(4096, 10), (65536, 40), (16384, 50)]);
     for rw in [WRITE, random(WRITE)] {
-        let outline = Outline {
-            write_bs: sizes.clone(),
-            io_bytes: Some(1 << 30),
-            ..outline(rw, &[0..1 << 30])
-        };
-        let all = operations(outline);
+        let spec = JobSpec { write_bs: sizes.clone(), io_bytes: Some(1 << 30), ..job(rw) };
+        let all = operations(outline(spec, &[0..1 << 30]));
         let mut counts: HashMap<usize, f64> = HashMap::new();
         all.iter().for_each(|next| *counts.entry(next.len).or_default() += 1.0);
         for share in &sizes.0 {
@@ -123,8 +114,8 @@ fn bytes_are_exact_for_loops_and_for_less_and_more_than_the_files() {
                 (Some(8192), 3, 3 * 8192),
                 (Some(100 * 4096), 2, 200 * 4096),
             ] {
-                let base = outline(rw, &[0..20480, 0..20480]);
-                let outline = Outline { io_bytes, loops: Some(loops), norandommap, ..base };
+                let spec = JobSpec { io_bytes, loops, norandommap, ..job(rw) };
+                let outline = outline(spec, &[0..20480, 0..20480]);
                 assert_eq!(outline.total_bytes(), Some(expected));
                 assert_eq!(bytes(&operations(outline)), expected, "{rw:?} {io_bytes:?} {loops}");
             }
@@ -135,7 +126,7 @@ fn bytes_are_exact_for_loops_and_for_less_and_more_than_the_files() {
 #[test]
 fn a_rest_that_is_less_than_a_block_is_left_out() {
     for rw in [READ, random(READ)] {
-        let all = operations(outline(rw, &[100..100 + 10_000]));
+        let all = operations(outline(job(rw), &[100..100 + 10_000]));
         assert_eq!(bytes(&all), 8192, "{rw:?}");
         assert!(all.iter().all(|next| next.offset + 4096 <= 10_100));
     }
@@ -143,7 +134,7 @@ fn a_rest_that_is_less_than_a_block_is_left_out() {
 
 #[test]
 fn an_endless_job_begins_again() {
-    let endless = Outline { loops: None, ..outline(WRITE, &[0..8192]) };
+    let endless = outline(JobSpec { time_based: true, ..job(WRITE) }, &[0..8192]);
     assert_eq!(endless.total_bytes(), None);
     let offsets: Vec<u64> =
         Sequence::new(endless).unwrap().take(5).map(|next| next.offset).collect();
@@ -153,16 +144,16 @@ fn an_endless_job_begins_again() {
 #[test]
 fn what_would_never_end_is_none() {
     for regions in [vec![], vec![0..0], vec![0..4095, 8192..9000]] {
-        assert!(Sequence::new(outline(READ, &regions)).is_none());
+        assert!(Sequence::new(outline(job(READ), &regions)).is_none());
     }
-    let uneven = Outline { write_bs: BlockSizes::one(8192), ..outline(MIX, &[0..4096]) };
+    let uneven = outline(JobSpec { write_bs: BlockSizes::one(8192), ..job(MIX) }, &[0..4096]);
     assert!(Sequence::new(uneven).is_none(), "reads have room, writes have not");
-    assert!(Sequence::new(Outline { loops: Some(0), ..outline(READ, &[0..8192]) }).is_none());
+    assert!(Sequence::new(outline(JobSpec { loops: 0, ..job(READ) }, &[0..8192])).is_none());
 }
 
 #[test]
 fn the_same_seed_gives_the_same_operations_and_another_seed_others() {
-    let seeded = |seed| operations(Outline { seed, ..outline(random(MIX), &[0..1 << 20]) });
+    let seeded = |seed| operations(outline(JobSpec { seed, ..job(random(MIX)) }, &[0..1 << 20]));
     assert_eq!(seeded(3), seeded(3));
     assert_ne!(seeded(3), seeded(4));
 }
@@ -185,15 +176,16 @@ proptest! {
         let rw = [READ, WRITE, MIX, random(READ), random(WRITE), random(MIX)][kind];
         let regions: Vec<Range<u64>> =
             regions.iter().map(|&(start, len)| start..start + len).collect();
-        let outline = Outline {
+        let spec = JobSpec {
             read_bs: sizes.clone(),
             write_bs: sizes.clone(),
             io_bytes,
-            loops: Some(loops),
+            loops,
             norandommap,
             seed,
-            ..outline(rw, &regions)
+            ..job(rw)
         };
+        let outline = outline(spec, &regions);
         let total = outline.total_bytes().unwrap();
         let Some(sequence) = Sequence::new(outline) else { return Ok(()) };
         let mut moved = 0;

@@ -1,7 +1,7 @@
 //! Files after a power cut: the image of a file system, copied at that moment and mounted.
 
 use super::*;
-use crate::scenarios::latency::save::sync_folder;
+use crate::scenarios::latency::rounds::sync_folder;
 use fixtures::{Loop, Mounted, or_skip};
 use std::fs::File;
 
