@@ -3,6 +3,7 @@
 mod failure;
 mod fuzz;
 mod lab;
+mod miri;
 mod model;
 mod packages;
 mod peers;
@@ -39,6 +40,8 @@ enum Verb {
     Fuzz(fuzz::Arguments),
     /// Try every order in which the threads that share a log's buffers can interleave.
     Model(model::Arguments),
+    /// Interpret small runs of the library by Miri, which finds undefined behaviour.
+    Miri,
     Lab(lab::Arguments),
     /// Measure wrote and its peers in turn, on one folder.
     Peers(peers::Arguments),
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Verb::Toolchains(arguments) => toolchains::toolchains(&arguments),
         Verb::Fuzz(arguments) => fuzz::fuzz(&arguments),
         Verb::Model(arguments) => model::model(&arguments),
+        Verb::Miri => miri::miri(),
         Verb::Lab(arguments) => lab::lab(&arguments),
         Verb::Peers(arguments) => peers::peers(&arguments),
         Verb::Picture => picture::picture(),

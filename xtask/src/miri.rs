@@ -2,13 +2,14 @@
 
 use crate::failure::Failure;
 use crate::programs::cargo_tests;
-use crate::report::{Outcome, Report};
+use crate::report::Report;
 use crate::repository::{root, target};
 use crate::run::{HANG, Show, run};
 use std::process::Command;
 
 /// The rules of references that are tried, and Miri's flag for each.
-const MODELS: [(&str, &str); 2] = [("Stacked Borrows", ""), ("Tree Borrows", "-Zmiri-tree-borrows")];
+const MODELS: [(&str, &str); 2] =
+    [("Stacked Borrows", ""), ("Tree Borrows", "-Zmiri-tree-borrows")];
 /// The log's buffers go to producers as numbers, whose provenance is exposed. Clocks are real.
 const FLAGS: &str = "-Zmiri-disable-isolation -Zmiri-permissive-provenance";
 
@@ -28,7 +29,7 @@ pub fn steps(report: &mut Report) -> Result<(), Failure> {
     for (model, flag) in MODELS {
         report.step(&format!("Miri: {model}"), || {
             if let Some(trouble) = &missing {
-                return Ok(Outcome::Skipped(format!("rustup could not install it: {trouble}")));
+                return Err(Failure::Skipped(format!("rustup could not install it: {trouble}")));
             }
             let mut command = miri_command();
             command

@@ -8,10 +8,10 @@ use wrote_result::Error;
 
 const WATCH_EVERY: Duration = Duration::from_millis(250);
 
-/// Runs `work` on `count` threads, each with its number and its gate; each calls [`Gate::ready`] and
-/// then [`Gate::work`]. Calls `clocked(go)` once all threads are ready: `go()` runs the timed part,
-/// and counters are read before and after it. Calls `watch` now and then meanwhile. A thread whose
-/// timed part fails raises `failed`, so that the others can end early.
+/// Runs `work` on `count` threads, each with its number and its gate; each calls [`Gate::ready`]
+/// and then [`Gate::work`]. Calls `clocked(go)` once all threads are ready: `go()` runs the timed
+/// part, and counters are read before and after it. Calls `watch` now and then meanwhile. A thread
+/// whose timed part fails raises `failed`, so that the others can end early.
 ///
 /// # Errors
 ///

@@ -6,18 +6,18 @@ use super::{STRICT, step, tests};
 use crate::failure::Failure;
 use crate::lab::confine::Share;
 use crate::lab::{confine, logs, nvme, power_cut};
-use crate::model;
 use crate::packages::{self, GUEST};
 use crate::programs::cargo_tests;
 use crate::report::{Outcome, Report};
 use crate::repository::{cargo, target};
 use crate::{fuzz, toolchains};
+use crate::{miri, model};
 
 /// A name, and the steps behind it; these may install what they need, or not.
 type Campaign = (&'static str, fn(&mut Report, bool) -> Result<(), Failure>);
 
 /// Every campaign, in order.
-pub const CAMPAIGNS: [Campaign; 11] = [
+pub const CAMPAIGNS: [Campaign; 12] = [
     ("lab sim: 300,000 seeds", |report, _| {
         logs::sim(report, logs::Sim { seeds: 300_000, from_seed: None })
     }),
@@ -28,6 +28,7 @@ pub const CAMPAIGNS: [Campaign; 11] = [
     ("tests with AddressSanitizer", |report, _| {
         report.step("tests with AddressSanitizer", sanitized)
     }),
+    ("Miri", |report, _| miri::steps(report)),
     ("every order of threads", |report, _| model::step(report, model::PREEMPTIONS)),
     ("fuzzer of the log", |report, _| fuzzer(report)),
     // Those that are marked `#[ignore = "campaign"]`.

@@ -2,13 +2,12 @@
 //!
 //! Files live in memory in two layers: stable bytes, and bytes written since the last flush. A
 //! power loss keeps or loses each unflushed 512-byte sector by itself, as a drive's volatile cache
-//! does: that reorders writes, and tears those longer than a sector. A failed flush through the page
-//! cache loses sectors, too, and a later flush that succeeds brings none of them back: Linux has
-//! marked their pages clean (`fsync(2)`; Rebello et al.: Can Applications Recover from fsync
-//! Failures?, 2020). Names
-//! are apart from files, as in a real file system: a file's name is stable once its folder was
-//! synced, not its file. A power loss keeps the first few of the later changes of names, as a
-//! journal does. All chance comes from the seed, so a failed run can be repeated.
+//! does: that reorders writes, and tears those longer than a sector. A failed flush through the
+//! page cache loses sectors, too, and a later flush that succeeds brings none of them back: Linux
+//! has marked their pages clean (`fsync(2)`; Rebello et al.: Can Applications Recover from fsync
+//! Failures?, 2020). Names are apart from files, as in a real file system: a file's name is stable
+//! once its folder was synced, not its file. A power loss keeps the first few of the later changes
+//! of names, as a journal does. All chance comes from the seed, so a failed run can be repeated.
 
 mod file;
 mod names;

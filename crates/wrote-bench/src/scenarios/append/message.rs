@@ -265,10 +265,14 @@ fn sizes(text: &str) -> Result<Sizes, String> {
     Ok(sizes)
 }
 
-#[cfg(all(test, feature = "cli"))]
+#[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashSet;
 
+    const SIZES: Sizes = Sizes { min_bytes: 32, max_bytes: 2000 };
+
+    #[cfg(feature = "cli")]
     #[test]
     fn messages_have_one_size_or_a_range_of_sizes() {
         let of = |min_bytes, max_bytes| Ok(Sizes { min_bytes, max_bytes });
@@ -280,14 +284,6 @@ mod tests {
             assert_eq!(problem.lines().count(), 1, "{bad:?}: {problem}");
         }
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::HashSet;
-
-    const SIZES: Sizes = Sizes { min_bytes: 32, max_bytes: 2000 };
 
     #[test]
     fn a_message_says_which_it_is() {
