@@ -188,6 +188,13 @@ impl Salvage<'_> {
         Ok(self.durable > self.sequence)
     }
 
+    /// Tells whether every record before some segment from this one on was durable: then every
+    /// segment before that one is a part of the log, whatever it looks like.
+    fn is_followed(&self, index: usize) -> bool {
+        let headers = self.segments[index..].iter().filter_map(|segment| segment.header);
+        headers.into_iter().any(|header| header.first_sequence <= self.durable)
+    }
+
     /// Returns the record with which the log continues from this segment on.
     fn next_found(&self, index: usize) -> Result<Option<u64>, Error> {
         for index in index..self.segments.len() {
@@ -205,7 +212,7 @@ impl Salvage<'_> {
     /// Reports the missing segments from `number` up to the one at `index`, if they were durable.
     /// Returns whether they were.
     fn missing(&mut self, number: u64, index: usize) -> Result<bool, Error> {
-        if !self.was_durable(index)? {
+        if !self.was_durable(index)? && !self.is_followed(index) {
             return Ok(false);
         }
         let next_sequence = self.next_found(index)?.unwrap_or(self.sequence);
@@ -236,7 +243,7 @@ impl Salvage<'_> {
 
     fn segment(&mut self, index: usize) -> Result<SegmentEnd, Error> {
         if self.segments[index].header.is_none() {
-            let was_durable = self.was_durable(index)?;
+            let was_durable = self.was_durable(index)? || self.is_followed(index + 1);
             if !self.look_again(index)? && !was_durable {
                 return self.end_before(index).map(SegmentEnd::LogEnds);
             }
