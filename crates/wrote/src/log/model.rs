@@ -120,7 +120,7 @@ impl Scene {
             match claim.place {
                 Some(place) => return Some(place),
                 None if self.claims.has_ended() => return None,
-                None => self.claims.wait_for_room(),
+                None => self.claims.wait_for_room(|| false),
             }
         }
     }
