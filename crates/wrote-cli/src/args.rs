@@ -8,7 +8,6 @@ mod langs;
 mod log;
 mod run;
 mod values;
-mod versus;
 
 pub use bench::BenchArgs;
 pub use compare::CompareArgs;

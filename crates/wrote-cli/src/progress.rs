@@ -6,7 +6,6 @@ mod langs;
 
 pub use copy::CopyReporter;
 pub use jobs::JobReporter;
-pub use langs::LangsReporter;
 
 use crate::terminal;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
@@ -21,7 +20,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// A long run moves the bar in so many steps.
 const STEPS: u32 = 1000;
 
-/// Tells a person on standard error what a benchmark does.
+/// Tells a person on standard error what a benchmark, or a comparison of languages, does.
 ///
 /// The announcement and the notes are always said; the bar is shown only on a terminal that can
 /// draw one.
@@ -31,6 +30,8 @@ pub struct Reporter {
     bar: Option<ProgressBar>,
     /// When what is under way is expected to end.
     end: Arc<Mutex<Option<Instant>>>,
+    /// The number of folders of a comparison of languages; `None` of a benchmark.
+    folders: Option<usize>,
 }
 
 impl Default for Reporter {
@@ -39,11 +40,18 @@ impl Default for Reporter {
         let end = Arc::new(Mutex::new(None));
         let draws = stderr().is_terminal() && !terminal::is_dumb();
         let bar = draws.then(|| ProgressBar::new(1).with_style(style(end.clone())));
-        Reporter { bar, end }
+        Reporter { bar, end, folders: None }
     }
 }
 
 impl Reporter {
+    /// A reporter of a comparison of languages in `folders` folders.
+    pub fn of_langs(folders: usize) -> Reporter {
+        let mut reporter = Reporter::default();
+        reporter.folders = Some(folders);
+        reporter
+    }
+
     /// Shows how far it is, and how long the rest will take where that is known.
     fn show(&self, position: u64, length: u64, left: Option<Duration>, message: &str) {
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) =
@@ -79,7 +87,13 @@ impl Drop for Reporter {
 
 impl Observer for Reporter {
     fn announce(&mut self, announcement: &Announcement) {
-        self.say(&announced(announcement));
+        match self.folders {
+            None => self.say(&announced(announcement)),
+            Some(folders) => {
+                self.say(&langs::announced(announcement, folders));
+                langs::hint(announcement).iter().for_each(|hint| self.say(hint));
+            }
+        }
     }
 
     fn progress(&mut self, progress: &Progress) {
@@ -94,7 +108,6 @@ impl Observer for Reporter {
     }
 }
 
-/// The announcement of a run, in one line.
 fn announced(announcement: &Announcement) -> String {
     format!(
         "writes at most {} into {}, up to {} at a time, {}, about {}",

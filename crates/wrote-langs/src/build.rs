@@ -20,7 +20,6 @@ use xxhash_rust::xxh3::Xxh3;
 const SOURCE: &str = "source";
 const BUILD: &str = "build";
 
-/// A program that is ready to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BuiltProgram {
     /// The command without placeholders; the workload's arguments follow it.

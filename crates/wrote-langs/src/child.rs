@@ -13,7 +13,6 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use wrote_result::{Error, Stop};
 
-/// The time between two examinations of a child.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// The longest wait for a program's file that is busy: other threads' children reach their `execve`
 /// long before.

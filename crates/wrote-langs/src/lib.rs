@@ -5,7 +5,6 @@
 //! workloads, all programs in turn (M8), beside the drive's own rate. `langs/README.md` defines the
 //! work of a program.
 
-mod ahead;
 mod answer;
 mod build;
 mod catalogue;

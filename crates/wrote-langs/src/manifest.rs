@@ -7,7 +7,6 @@ use itertools::Itertools;
 use serde::Deserialize;
 use wrote_result::Error;
 
-/// The file's name, in the language's folder.
 pub(crate) const FILE_NAME: &str = "manifest.toml";
 
 const SHOWN_CHARS: usize = 60;

@@ -122,7 +122,6 @@ fn in_time(peak_bytes: u64, seen_at: Duration, process_s: f64) -> Option<u64> {
     (seen_at.as_secs_f64() >= process_s / 2.0).then_some(peak_bytes)
 }
 
-/// Describes the failure of a program, one line.
 fn failure(outcome: &Outcome, timeout: Duration) -> Option<String> {
     let End::Exited(status) = outcome.status else {
         return Some(format!("took longer than {} and was ended", duration(timeout)));
@@ -139,7 +138,6 @@ fn failure(outcome: &Outcome, timeout: Duration) -> Option<String> {
     Some(format!("{failure}{hint}{said}"))
 }
 
-/// Refuses output that is longer than the longest answer.
 fn printed_too_much(outcome: &Outcome) -> Option<String> {
     if outcome.stdout_total_bytes <= outcome.stdout.len() as u64 {
         return None;

@@ -1,17 +1,15 @@
 //! The comparison: every place, every workload, every program in turn.
 
 mod file;
-mod row;
 mod table;
 #[cfg(test)]
 mod tests;
 
 use super::Request;
-use super::ahead::{Cell, RunsAhead};
 use super::build::{BuiltProgram, build};
 use super::catalogue::{Candidate, catalogue};
 use super::drive;
-use super::plan::{PlacePlan, Plan};
+use super::plan::{Cell, PlacePlan, Plan, RunsAhead};
 use super::workload::{Table, Task};
 use itertools::Itertools;
 use std::fs::File;
@@ -26,7 +24,6 @@ use wrote_result::document::Program;
 use wrote_result::langs::{Document, Language, Place, SCHEMA, State};
 use wrote_result::{Error, Stop};
 
-/// A program that is ready to run.
 #[derive(Clone, Debug)]
 struct Contestant {
     program: usize,
@@ -42,14 +39,12 @@ struct Crew<'a> {
     tables: &'a [Table],
     ready: &'a [Contestant],
     places: usize,
-    /// The time limit of one run.
     timeout: Duration,
     /// The working folder of programs.
     folder: &'a Path,
     stop: &'a Stop,
 }
 
-/// Reports the progress of the comparison.
 struct LangsReporter<'a> {
     ahead: RunsAhead,
     ticker: Ticker<'a>,

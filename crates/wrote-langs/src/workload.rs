@@ -151,7 +151,6 @@ impl Table {
         if self.task == Task::Lines { 1 } else { self.count }
     }
 
-    /// Returns the file bytes of one timing.
     pub(super) fn timing_bytes(&self) -> u64 {
         if self.task == Task::Lines { self.size.saturating_mul(self.count) } else { self.size }
     }

@@ -9,7 +9,6 @@ mod cache;
 #[cfg(test)]
 mod fake;
 mod file;
-mod file_facts;
 mod layers;
 mod limits;
 mod machine;

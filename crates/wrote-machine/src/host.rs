@@ -38,7 +38,6 @@ pub fn host() -> Host {
     }
 }
 
-/// Returns whether the machine is known to be a guest.
 pub(crate) fn is_virtual() -> bool {
     virtualization(Path::new("/")) != "none"
 }
@@ -148,7 +147,6 @@ fn virtual_product(root: &Path) -> bool {
             .any(|known| product.starts_with(known))
 }
 
-/// Returns the container of this process.
 fn container(root: &Path) -> Option<String> {
     // systemd's container interface: the manager sets it for the container's first process.
     let environ = fs::read(root.join("proc/1/environ")).unwrap_or_default();

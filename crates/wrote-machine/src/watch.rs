@@ -1,10 +1,9 @@
 //! The machine during a measurement: its CPUs, its control groups' limits, and the heat and links
 //! of its drives.
 
-pub(crate) mod cgroup;
 pub mod cpu;
 mod drive;
-mod limits;
+pub(crate) mod limits;
 
 pub use drive::{CachedLoop, Drives, Heat, Link};
 pub use limits::Throttled;

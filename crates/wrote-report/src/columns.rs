@@ -23,7 +23,6 @@ pub struct Column<'a, T> {
     pub keep: Keep,
     /// The only format that has the column, where not all have it.
     only: Option<Format>,
-    /// The text of a cell.
     pub cell: Text<'a, T, String>,
     /// The mark behind a cell on a screen.
     pub mark: Option<Text<'a, T, Mark>>,
@@ -86,7 +85,6 @@ impl<'a, T> Column<'a, T> {
         Column { title: title.into(), ..self }
     }
 
-    /// Leaves the column to one format.
     fn only(self, format: Format) -> Column<'a, T> {
         Column { only: Some(format), ..self }
     }
@@ -96,7 +94,6 @@ impl<'a, T> Column<'a, T> {
         Column { mark: Some(Box::new(mark)), ..self }
     }
 
-    /// Colours the cells on a screen.
     fn toned(self, tone: fn(&T) -> Tone) -> Column<'a, T> {
         Column { tone, ..self }
     }
@@ -239,7 +236,6 @@ fn operations<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
     .collect()
 }
 
-/// A figure of the latencies.
 fn timed<'a>(heading: &'a str, keep: Keep, figure: fn(&Latency) -> u64) -> Column<'a, Row> {
     Column::figures(heading, keep, move |row: &Row| latency(row.latency_ns.as_ref(), figure))
 }

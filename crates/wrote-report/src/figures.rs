@@ -3,7 +3,6 @@
 use wrote_result::document::{Interval, Latency, Reached, Row, Run};
 use wrote_result::{stats, units};
 
-/// Returns the text of a value.
 pub fn text(value: Option<impl ToString>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }

@@ -3,23 +3,22 @@
 mod chart;
 mod csv;
 mod figures;
-mod list;
 mod markdown;
 mod rows;
 mod table;
-mod titles;
-
-pub use list::write_languages;
 
 use chart::{Cell, Chart, Line, Who};
 
 use crate::figures::spread;
+use crate::page::Page;
+use crate::paint::Tone;
+use crate::table::{GAP, padded};
 use crate::target;
-use crate::text::gathered;
+use crate::text::{gathered, plain};
 use crate::{Format, Screen, write_json};
 use itertools::Itertools;
 use std::io::{self, Write};
-use titles::titles;
+use unicode_width::UnicodeWidthStr;
 use wrote_result::document::Interval;
 use wrote_result::langs::{Document, Drive, Language, Place, State};
 use wrote_result::units;
@@ -154,4 +153,163 @@ pub fn legend(document: &Document) -> String {
         "This wrote is a debug build: its own rows, and the drive's, are slower than they would be.",
     );
     [rates, drive, others, saves, debug].into_iter().flatten().join(" ")
+}
+
+/// Wider titles make the columns too wide.
+const TITLE_WIDTH_MAX: usize = 14;
+
+/// A name for each path that none of the others has: the last of its components, as many as it
+/// takes; `path 2` where that is too long.
+fn titles(paths: &[&str]) -> Vec<String> {
+    let title = |(number, path): (usize, &&str)| match unique_end(path, paths) {
+        Some(end) if end.width() <= TITLE_WIDTH_MAX => end,
+        _ => format!("path {}", number + 1),
+    };
+    paths.iter().enumerate().map(title).collect()
+}
+
+/// The shortest end of a path, in whole components, by which it is told apart from the others;
+/// `None` where even all of it is the end of another one as well.
+fn unique_end(path: &str, paths: &[&str]) -> Option<String> {
+    let components = path.split('/').filter(|component| !component.is_empty()).count();
+    (1..=components.max(1)).map(|count| end(path, count)).find(|title| {
+        let count = title.split('/').count();
+        paths.iter().filter(|other| end(other, count) == *title).count() == 1
+    })
+}
+
+/// The last `count` components; of the root, which has none, itself.
+fn end(path: &str, count: usize) -> String {
+    let components: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    match components.len() {
+        0 => path.to_owned(),
+        all => components[all.saturating_sub(count)..].join("/"),
+    }
+}
+
+const TITLES: [&str; 4] = ["ID", "LANGUAGE", "HOW", "VERSION"];
+/// The version is broken into lines. A screen that leaves it less room than this has no HOW.
+const VERSION_WIDTH_MIN: usize = 30;
+
+/// Writes a table of every language, with its version or the way to install it.
+///
+/// # Errors
+///
+/// The errors of `out`.
+pub fn write_languages(
+    languages: &[Language],
+    screen: Screen,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let page = Page { screen };
+    let cells: Vec<[String; 3]> =
+        languages.iter().map(|of| [&of.id, &of.name, &of.way].map(|text| plain(text))).collect();
+    let width = |column: usize| {
+        let cells = cells.iter().map(|line| line[column].width());
+        cells.max().unwrap_or(0).max(TITLES[column].len())
+    };
+    let widths = [width(0), width(1), width(2)];
+    let taken = |count: usize| widths[..count].iter().map(|width| width + GAP.len()).sum();
+    let shown = if taken(3) + VERSION_WIDTH_MIN <= screen.width { 3 } else { 2 };
+    let begin = |texts: [&str; 3]| -> String {
+        let cells = texts.iter().zip(widths).take(shown);
+        cells.map(|(text, width)| padded(text, width) + GAP).collect()
+    };
+    let titles = begin([TITLES[0], TITLES[1], TITLES[2]]) + TITLES[3];
+    writeln!(out, "{}", page.paint(Tone::Faint, &titles))?;
+    for (language, [id, name, how]) in languages.iter().zip(&cells) {
+        let (tone, told) = told(language);
+        let told = page.wide(&told, taken(shown));
+        let mut lines = told.lines();
+        let first = page.paint(tone, lines.next().unwrap_or_default());
+        writeln!(out, "{}", (begin([id, name, how]) + &first).trim_end())?;
+        lines.try_for_each(|line| writeln!(out, "{}", page.paint(tone, line)))?;
+    }
+    Ok(())
+}
+
+fn told(language: &Language) -> (Tone, String) {
+    let because = language.because.as_deref().unwrap_or_default();
+    match language.state {
+        State::Ready => (Tone::Plain, language.version.clone().unwrap_or_default()),
+        State::Missing => {
+            let install = language.install.as_deref().unwrap_or_default();
+            let mut told = [install, because].into_iter().filter(|text| !text.is_empty());
+            (Tone::Yellow, format!("missing: {}", told.join("; ")))
+        }
+        State::BuildFailed => (Tone::Red, format!("not built: {because}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_called_by_its_last_component() {
+        assert_eq!(titles(&["/mnt/ssd", "/mnt/usb/", "/dev/shm"]), ["ssd", "usb", "shm"]);
+        assert_eq!(titles(&["/", "."]), ["/", "."]);
+    }
+
+    #[test]
+    fn as_many_components_are_told_as_tell_two_paths_apart() {
+        assert_eq!(titles(&["/a/x/t", "/a/y/t", "/z"]), ["x/t", "y/t", "z"]);
+        assert_eq!(titles(&["/t", "/a/t"]), ["path 1", "a/t"]);
+        assert_eq!(titles(&["/t", "t"]), ["path 1", "path 2"]);
+    }
+
+    #[test]
+    fn a_long_name_gives_way_to_a_number() {
+        assert_eq!(titles(&["/a", "/a-name-that-is-very-long"]), ["a", "path 2"]);
+    }
+
+    fn language(id: &str, name: &str, state: State) -> Language {
+        Language {
+            id: id.into(),
+            name: name.into(),
+            way: "its own writer, 8 KiB".into(),
+            reads: None,
+            lines: None,
+            state,
+            version: (state == State::Ready).then(|| format!("{id} 1.2.3 (Debian 1.2.3-4)")),
+            because: (state == State::Missing).then(|| format!("{id}: not found in PATH")),
+            install: (state == State::Missing).then(|| format!("apt install {id}")),
+        }
+    }
+
+    fn list(width: usize) -> String {
+        let languages = [
+            language("cpp", "C++ read/write", State::Ready),
+            language("cpp-get-put", "C++ get/put", State::Ready),
+            language("zig", "Zig", State::Missing),
+        ];
+        let mut text = Vec::new();
+        let screen = Screen { width, colour: false, unicode: false };
+        write_languages(&languages, screen, &mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn the_list_has_a_line_for_each_language_with_its_version_or_how_it_is_installed() {
+        assert_eq!(
+            list(100),
+            "ID           LANGUAGE        HOW                    VERSION\n\
+             cpp          C++ read/write  its own writer, 8 KiB  cpp 1.2.3 (Debian 1.2.3-4)\n\
+             cpp-get-put  C++ get/put     its own writer, 8 KiB  cpp-get-put 1.2.3 (Debian 1.2.3-4)\n\
+             zig          Zig             its own writer, 8 KiB  missing: apt install zig; zig: not found in PATH\n"
+        );
+    }
+
+    #[test]
+    fn a_narrow_screen_does_without_how_and_breaks_versions() {
+        assert_eq!(
+            list(60),
+            "ID           LANGUAGE        VERSION\n\
+             cpp          C++ read/write  cpp 1.2.3 (Debian 1.2.3-4)\n\
+             cpp-get-put  C++ get/put     cpp-get-put 1.2.3 (Debian\n\
+             \x20                            1.2.3-4)\n\
+             zig          Zig             missing: apt install zig; zig:\n\
+             \x20                            not found in PATH\n"
+        );
+    }
 }

@@ -46,7 +46,6 @@ pub fn write_head<S: AsRef<str>>(
     })
 }
 
-/// Writes a table.
 pub fn write_table<T>(columns: &[Column<T>], rows: &[&T], out: &mut dyn Write) -> io::Result<()> {
     let mut line = |cells: Vec<String>| writeln!(out, "| {} |", cells.join(" | "));
     line(columns.iter().map(|column| inline(&column.title)).collect())?;
@@ -93,7 +92,6 @@ fn write_group(group: &Group, out: &mut dyn Write) -> io::Result<()> {
     long.try_for_each(|sustained| write_sustained(sustained, out))
 }
 
-/// Writes a long run as a list.
 fn write_sustained(sustained: &Sustained, out: &mut dyn Write) -> io::Result<()> {
     let levels = levels(sustained).into_iter().map(|(name, interval, words)| {
         format!("{name}: {} {}, {words}", units::rate(interval.median), within(&interval))

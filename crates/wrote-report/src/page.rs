@@ -11,10 +11,8 @@ use wrote_result::units;
 /// Wider lines of prose are hard to read.
 const PROSE_WIDTH_MAX: usize = 100;
 
-/// A page.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
-    /// The screen that it is for.
     pub screen: Screen,
 }
 

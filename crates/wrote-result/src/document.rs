@@ -2,20 +2,16 @@
 //!
 //! Keys carry their units, and a key that does not apply is left out, never null.
 
-mod figures;
-mod reached;
 mod row;
 mod settings;
 mod sustained;
-mod view;
 mod words;
 
-pub use figures::{Interval, Latency};
-pub use reached::{Process, Reached};
-pub use row::{CpuBusy, Direction, Records, Row, Run, fastest};
+pub use row::{
+    Cell, CpuBusy, Direction, Interval, Latency, Process, Reached, Records, Row, Run, View, fastest,
+};
 pub use settings::{BlockShare, Fallback, Settings, SettingsPair};
 pub use sustained::{CHANGED_SHARE_MAX, Change, SAMPLES_MIN, Sample, SteadyState, Sustained};
-pub use view::{Cell, View};
 pub use words::{Blocks, CrashLeaves, Flush, Ioengine, SourceCache, Survives};
 
 use schemars::JsonSchema;

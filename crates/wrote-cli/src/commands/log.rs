@@ -1,7 +1,6 @@
 //! `wrote log`: what it can do with a log, and what it says of one.
 
 mod append;
-mod print;
 mod records;
 mod stat;
 mod verify;

@@ -1,55 +1,24 @@
 //! Progress of a comparison of languages: the announcement and how to make the run short, a
 //! bar on a terminal, and notes.
 
-use super::Reporter;
 use std::time::Duration;
-use wrote_bench::{Announcement, Observer, Progress};
+use wrote_bench::Announcement;
 use wrote_result::units;
 
 /// A longer wait gets a hint how to shorten it.
 const LONG: Duration = Duration::from_secs(5 * 60);
 
-/// Tells a person on standard error what a comparison of languages does.
-///
-/// The announcement and the notes are always said; the bar is shown only on a terminal that can
-/// draw one.
-#[derive(Debug)]
-pub struct LangsReporter {
-    reporter: Reporter,
-    folders: usize,
+/// How to make a long run short.
+pub(super) fn hint(announcement: &Announcement) -> Option<&'static str> {
+    (announcement.estimated > LONG).then_some(
+        "most of it goes to the languages that are slow byte by byte (Python, Ruby, Node.js); \
+         --size 25MB makes it short, --only leaves languages out",
+    )
 }
-
-impl LangsReporter {
-    /// A reporter of a comparison in so many folders that draws on standard error if that is a
-    /// terminal and `TERM` is not `dumb`.
-    pub fn new(folders: usize) -> LangsReporter {
-        LangsReporter { reporter: Reporter::default(), folders }
-    }
-}
-
-impl Observer for LangsReporter {
-    fn announce(&mut self, announcement: &Announcement) {
-        self.reporter.say(&announced(announcement, self.folders));
-        if announcement.estimated > LONG {
-            self.reporter.say(SHORTER);
-        }
-    }
-
-    fn progress(&mut self, progress: &Progress) {
-        self.reporter.progress(progress);
-    }
-
-    fn note(&mut self, text: &str) {
-        self.reporter.note(text);
-    }
-}
-
-const SHORTER: &str = "most of it goes to the languages that are slow byte by byte (Python, Ruby, Node.js); \
-    --size 25MB makes it short, --only leaves languages out";
 
 /// The announcement of a run, in one line. The time is unknown before each language
 /// has run once.
-fn announced(announcement: &Announcement, folders: usize) -> String {
+pub(super) fn announced(announcement: &Announcement, folders: usize) -> String {
     let others = match folders {
         0 | 1 => String::new(),
         2 => " and its like in the other path".into(),

@@ -28,7 +28,7 @@ fn folder(parent: &TempDir, id: &str, manifest: &str) -> PathBuf {
 
 /// A catalogue of three, besides the embedded ones.
 fn three(parent: &TempDir) -> Catalogue {
-    let of = |id, manifest| added::read(&folder(parent, id, manifest)).unwrap();
+    let of = |id, manifest| read_added(&folder(parent, id, manifest)).unwrap();
     Catalogue { entries: vec![of("shell", SHELL), of("nowhere", NOWHERE), of("own", OWN)] }
 }
 
@@ -204,7 +204,7 @@ fn languages_that_are_not_asked_for_are_not_looked_for() {
     let version = format!("['sh', '-c', 'touch {}; echo 1']", mark.display());
     let marking = SHELL.replace("['sh', '-c', 'echo sh 1.0']", &version);
     let mut catalogue = three(&parent);
-    catalogue.entries.push(added::read(&folder(&parent, "marking", &marking)).unwrap());
+    catalogue.entries.push(read_added(&folder(&parent, "marking", &marking)).unwrap());
     catalogue.choose(&request(&["shell"]), &Stop::new()).unwrap();
     assert!(!mark.exists());
     catalogue.find(None, &Stop::new()).unwrap();
@@ -222,7 +222,7 @@ fn a_raised_stop_ends_the_search() {
 #[test]
 fn a_program_does_its_tasks() {
     let parent = tempfile::tempdir().unwrap();
-    let entry = added::read(&folder(&parent, "nowhere", NOWHERE)).unwrap();
+    let entry = read_added(&folder(&parent, "nowhere", NOWHERE)).unwrap();
     let tools = Tools { version: String::new(), build: Vec::new(), run: Vec::new() };
     let [put, get] = entry.programs().try_into().unwrap();
     let does = |variant: Variant, task| {

@@ -7,17 +7,15 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use wrote_bench::Site;
 use wrote_jobs::page_cache;
+use wrote_result::Error;
 use wrote_result::document::SourceCache;
-use wrote_result::{Error, Stop};
 
-/// Bytes of one write of ours.
 const PIECE_BYTES: usize = 256 << 10;
 
 /// The file of one table in one place.
 pub(super) struct Subject<'a> {
     table: &'a Table,
     site: &'a Site<'a>,
-    stop: &'a Stop,
     number: u32,
     /// Whether the file is complete, and as the next program must find it.
     is_ready: bool,
@@ -27,7 +25,7 @@ pub(super) struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     pub(super) fn new(table: &'a Table, site: &'a Site<'a>) -> Subject<'a> {
-        Subject { table, site, stop: site.stop, number: 0, is_ready: false, spilled: None }
+        Subject { table, site, number: 0, is_ready: false, spilled: None }
     }
 
     pub(super) fn path(&self) -> PathBuf {
@@ -48,7 +46,7 @@ impl<'a> Subject<'a> {
             return Ok(Ok(()));
         }
         let wanted = if self.table.cold { SourceCache::Dropped } else { SourceCache::Warm };
-        let (found, fallback) = page_cache::prepare(&self.path(), wanted, self.stop)?;
+        let (found, fallback) = page_cache::prepare(&self.path(), wanted, self.site.stop)?;
         Ok(match fallback {
             Some(fallback) if found != wanted => Err(fallback.because),
             // Where the cache is too small for the file, every program finds the same share of it
@@ -68,7 +66,7 @@ impl<'a> Subject<'a> {
 
     /// Checks every byte that a program left: `Ok(Err(..))` is the first error.
     pub(super) fn check(&self, said_whole: bool) -> Result<Result<(), String>, Error> {
-        check::check(&self.path(), &self.table.content(), said_whole, self.stop)
+        check::check(&self.path(), &self.table.content(), said_whole, self.site.stop)
     }
 
     /// Ends a run. A file of reads stays for the next run, unless it is damaged.
@@ -100,7 +98,7 @@ impl<'a> Subject<'a> {
         let piece = pattern.repeat(PIECE_BYTES.div_ceil(pattern.len().max(1)));
         let mut left = content.body_bytes;
         while left > 0 {
-            self.stop.check()?;
+            self.site.stop.check()?;
             let bytes = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
             file.write_all(&piece[..bytes]).map_err(|error| failed("write", error))?;
             left -= bytes as u64;
@@ -120,6 +118,7 @@ mod tests {
     use wrote::device;
     use wrote_bench::Alone;
     use wrote_bench::scratch::Scratch;
+    use wrote_result::Stop;
 
     fn table(task: Task) -> Table {
         Table { task, size: 1000, count: 7, runs: 1, cold: false }

@@ -1,19 +1,20 @@
 //! One table in one place: every program in turn, each watched, and its file checked.
 
-use super::super::ahead::Cell;
-use super::super::answer::{self, Answer};
-use super::super::plan::{PlacePlan, order};
-use super::super::program::{self, Call};
+use super::super::answer::Answer;
+use super::super::plan::{Cell, PlacePlan, order};
+use super::super::program::Call;
 use super::super::workload::Table;
+use super::super::{answer, program};
 use super::file::Subject;
-use super::row::{self, RowBuilder};
 use super::{Contestant, Crew, LangsReporter};
+use hdrhistogram::Histogram;
 use std::time::Instant;
 use wrote_bench::Site;
 use wrote_jobs::clock::counters;
+use wrote_jobs::histogram;
 use wrote_machine::held_memory::HeldMemory;
-use wrote_result::Error;
-use wrote_result::langs::{Cache, Failure, Run, Workload};
+use wrote_result::langs::{Cache, Failure, Row, Run, Workload};
+use wrote_result::{Error, stats};
 
 /// The outcome of a run; `Err` is its program's failure, one line.
 type RunOutcome = Result<(Run, Answer), String>;
@@ -118,56 +119,41 @@ impl<'a> Turns<'a> {
         Ok((!doing.is_empty()).then(|| workload(table, self.site, cache, doing)))
     }
 
-    /// Runs a program once, on a prepared file, and cleans up.
+    /// Runs a program once, on a prepared file and between two readings of the device's counters
+    /// (M7); checks the file and then the program's report, and cleans up.
     fn run(&mut self, ready: &Contestant, dropped: bool) -> Result<RunOutcome, Error> {
         self.held.take(self.site.stop)?;
         self.held.give_back()?;
-        let ran = self.call(ready)?;
-        let ran = match ran {
-            Ok((run, answer)) => self.judge(&run, &answer)?.map(|()| (run, answer)),
+        let Turns { site, table, crew, .. } = *self;
+        let path = self.subject.path();
+        let call = Call { table, path: &path, folder: crew.folder, timeout: crew.timeout };
+        let before = counters(site.device());
+        let ended = program::run(&ready.built, call, site.stop)?;
+        let moved = counters(site.device()).zip(before);
+        let moved = moved.map(|(after, before)| after.since(&before));
+        let answered = ended.and_then(|ended| Ok((answer::parse(&ended.stdout)?, ended)));
+        let ran = match answered {
+            Ok((answer, ended)) => {
+                let says_whole = answer.bytes == table.timing_bytes();
+                let checked = self.subject.check(says_whole)?;
+                let judged = checked.and_then(|()| answer::judge(&answer, table, ended.process_s));
+                let run = Run {
+                    bytes: table.run_bytes(),
+                    elapsed_s: answer.elapsed_s(),
+                    process_s: ended.process_s,
+                    cpu_user_s: ended.cpu_user_s,
+                    cpu_system_s: ended.cpu_system_s,
+                    max_rss_bytes: ended.max_rss_bytes,
+                    device_written_bytes: moved.map(|moved| moved.written_bytes),
+                    device_read_bytes: moved.map(|moved| moved.read_bytes),
+                    dropped,
+                };
+                judged.map(|()| (run, answer))
+            }
             Err(because) => Err(because),
         };
         self.subject.is_done(ran.is_ok())?;
-        Ok(ran.map(|(run, answer)| (Run { dropped, ..run }, answer)))
-    }
-
-    /// Runs the program, between two readings of the device's counters (M7).
-    fn call(&self, ready: &Contestant) -> Result<RunOutcome, Error> {
-        let path = self.subject.path();
-        let call = Call {
-            table: self.table,
-            path: &path,
-            folder: self.crew.folder,
-            timeout: self.crew.timeout,
-        };
-        let before = counters(self.site.device());
-        let ended = program::run(&ready.built, call, self.site.stop)?;
-        let moved = counters(self.site.device()).zip(before);
-        let moved = moved.map(|(after, before)| after.since(&before));
-        Ok(ended.and_then(|ended| {
-            let answer = answer::parse(&ended.stdout)?;
-            let run = Run {
-                bytes: self.table.run_bytes(),
-                elapsed_s: answer.elapsed_s(),
-                process_s: ended.process_s,
-                cpu_user_s: ended.cpu_user_s,
-                cpu_system_s: ended.cpu_system_s,
-                max_rss_bytes: ended.max_rss_bytes,
-                device_written_bytes: moved.map(|moved| moved.written_bytes),
-                device_read_bytes: moved.map(|moved| moved.read_bytes),
-                dropped: false,
-            };
-            Ok((run, answer))
-        }))
-    }
-
-    /// Checks the file, and then the program's report.
-    fn judge(&self, run: &Run, answer: &Answer) -> Result<Result<(), String>, Error> {
-        let says_whole = answer.bytes == self.table.timing_bytes();
-        Ok(self
-            .subject
-            .check(says_whole)?
-            .and_then(|()| answer::judge(answer, self.table, run.process_s)))
+        Ok(ran)
     }
 
     fn finish(&mut self) -> Result<(), Error> {
@@ -184,7 +170,7 @@ fn workload(table: &Table, site: &Site, cache: Cache, doing: Vec<ProgramRuns>) -
             None => rows.extend(so_far.row(&ready.id, table.task.is_save())),
         }
     }
-    row::sort(&mut rows);
+    sort(&mut rows);
     Workload {
         name: table.name(),
         words: table.words(),
@@ -193,5 +179,123 @@ fn workload(table: &Table, site: &Site, cache: Cache, doing: Vec<ProgramRuns>) -
         survives: table.survives(site.target).map(Into::into),
         rows,
         failures,
+    }
+}
+
+struct RowBuilder {
+    runs: Vec<Run>,
+    /// Latencies of all timings that count.
+    latencies_ns: Histogram<u64>,
+}
+
+impl RowBuilder {
+    fn new() -> RowBuilder {
+        RowBuilder { runs: Vec::new(), latencies_ns: histogram() }
+    }
+
+    fn add(&mut self, run: Run, answer: &Answer) {
+        if !run.dropped {
+            for elapsed_ns in &answer.elapsed_ns {
+                self.latencies_ns.saturating_record(*elapsed_ns);
+            }
+        }
+        self.runs.push(run);
+    }
+
+    /// Builds the row of a language; `None` without a run that counts. Only saves have latencies.
+    fn row(self, language: &str, is_save: bool) -> Option<Row> {
+        let counts = || self.runs.iter().filter(|run| !run.dropped);
+        counts().next()?;
+        let values = |value: fn(&Run) -> f64| counts().map(value).collect::<Vec<f64>>();
+        let sum = |value: fn(&Run) -> f64| counts().map(value).sum::<f64>();
+        let cpu_s_per_gb =
+            |run: &Run| (run.cpu_user_s + run.cpu_system_s) / (run.bytes as f64 / 1e9);
+        Some(Row {
+            language: language.into(),
+            throughput_bytes_per_s: stats::interval(&values(|run| {
+                run.bytes as f64 / run.elapsed_s
+            })),
+            throughput_mean_bytes_per_s: sum(|run| run.bytes as f64) / sum(|run| run.elapsed_s),
+            cpu_s_per_gb: stats::median(&values(cpu_s_per_gb)),
+            max_rss_bytes: self.runs.iter().filter_map(|run| run.max_rss_bytes).max(),
+            latency_ns: is_save.then(|| stats::latency(&self.latencies_ns)),
+            runs: self.runs,
+        })
+    }
+}
+
+/// Sorts the fastest first: by throughput, or by the median save where each save was timed.
+fn sort(rows: &mut [Row]) {
+    rows.sort_by(|a, b| match (&a.latency_ns, &b.latency_ns) {
+        (Some(a), Some(b)) => a.p50.cmp(&b.p50),
+        _ => b.throughput_bytes_per_s.median.total_cmp(&a.throughput_bytes_per_s.median),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(elapsed_s: f64, dropped: bool) -> Run {
+        Run {
+            bytes: 1_000_000_000,
+            elapsed_s,
+            cpu_user_s: elapsed_s / 2.0,
+            cpu_system_s: elapsed_s / 4.0,
+            max_rss_bytes: Some((elapsed_s * 1e6) as u64),
+            dropped,
+            ..Run::default()
+        }
+    }
+
+    fn row(runs: &[Run], elapsed_ns: &[u64], is_save: bool) -> Option<Row> {
+        let mut so_far = RowBuilder::new();
+        let answer = Answer { elapsed_ns: elapsed_ns.to_vec(), bytes: 1, sum: None };
+        runs.iter().for_each(|run| so_far.add(run.clone(), &answer));
+        so_far.row("go", is_save)
+    }
+
+    #[test]
+    fn a_run_that_is_dropped_is_shown_and_counts_for_nothing_but_memory() {
+        let runs = [run(10.0, true), run(1.0, false), run(2.0, false), run(4.0, false)];
+        let row = row(&runs, &[1000], false).unwrap();
+        assert_eq!(row.runs.len(), 4);
+        assert_eq!(row.throughput_bytes_per_s.median, 0.5e9);
+        let mean = row.throughput_mean_bytes_per_s;
+        assert!((mean - 3e9 / 7.0).abs() < 1.0, "{mean}");
+        assert_eq!(row.cpu_s_per_gb, 1.5);
+        assert_eq!(row.max_rss_bytes, Some(10_000_000));
+        assert_eq!(row.latency_ns, None);
+    }
+
+    #[test]
+    fn of_saves_every_timing_is_told_and_none_of_a_run_that_is_dropped() {
+        let runs = [run(1.0, true), run(1.0, false)];
+        let latency = row(&runs, &[100, 200, 300], true).unwrap().latency_ns.unwrap();
+        assert_eq!((latency.count, latency.min, latency.p50, latency.max), (3, 100, 200, 300));
+    }
+
+    #[test]
+    fn a_language_without_a_run_that_counts_has_no_row() {
+        assert!(row(&[], &[1], false).is_none());
+        assert!(row(&[run(1.0, true)], &[1], false).is_none());
+    }
+
+    #[test]
+    fn the_fastest_is_first_and_among_saves_the_one_with_the_shortest_median() {
+        let named = |name: &str, elapsed_s, elapsed_ns: &[u64], is_save| {
+            let row = row(&[run(elapsed_s, false)], elapsed_ns, is_save).unwrap();
+            Row { language: name.into(), ..row }
+        };
+        let mut rows = [named("slow", 2.0, &[1], false), named("fast", 1.0, &[1], false)];
+        sort(&mut rows);
+        assert_eq!(rows[0].language, "fast");
+        // One very slow save slows the whole, not the median save.
+        let mut rows = [
+            named("usually-slow", 1.0, &[50, 50, 50], true),
+            named("usually-fast", 2.0, &[10, 10, 900], true),
+        ];
+        sort(&mut rows);
+        assert_eq!(rows[0].language, "usually-fast");
     }
 }

@@ -1,6 +1,6 @@
 //! A folder that imitates the root of a machine, for tests.
 
-use super::file_facts::FileFacts;
+use super::file::FileFacts;
 use super::stack::Stack;
 use super::world::Root;
 use super::world::World;

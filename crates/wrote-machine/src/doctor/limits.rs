@@ -2,8 +2,8 @@
 
 use super::shell::quoted;
 use super::world::World;
-use crate::watch::cgroup::{Groups, Version, groups};
 use crate::watch::cpus;
+use crate::watch::limits::{Groups, Version, groups};
 use std::path::Path;
 use wrote_result::doctor::{Change, Check, Evidence};
 use wrote_result::units;

@@ -38,7 +38,6 @@ fn options(world: &World, which: impl Fn(&str) -> bool) -> Vec<Evidence> {
     of.map(|option| Evidence::new("/proc/self/mountinfo", option.clone())).collect()
 }
 
-/// Suggests a remount with one option changed.
 fn remount(world: &World, option: &str, risk: &str) -> Change {
     let point = quoted(&world.target.mount_point.to_string_lossy());
     Change::run(format!("mount -o remount,{option} {point}"), risk)
@@ -317,65 +316,50 @@ fn copy_on_write(world: &World) -> Option<Check> {
     if world.target.filesystem != "btrfs" {
         return None;
     }
-    let source = |check: Check| Some(check.source("btrfs(5), MOUNT OPTIONS and COMPRESSION"));
-    if world.is_mounted_with("nodatacow") {
+    const ID: &str = "mount-copy-on-write";
+    let found = |option: &str| options(world, |known| known.starts_with(option));
+    let has = |option: &str| world.is_mounted_with(option);
+    let check = if has("nodatacow") {
         let text = "nodatacow: new files have no checksums, and damage to them is not noticed";
-        let risk = "what is written in place is copied again: slower for databases, which can be given \
-                    chattr +C on their own folder";
-        let costs = "No speed: writes in place are faster here.";
-        return source(
-            Check::risk("mount-copy-on-write", text)
-                .found(options(world, |option| option == "nodatacow"))
-                .costs(costs)
-                // `nodatacow` turned checksums off as well, and `datacow` alone does not turn them
-                // on.
-                .change(remount(world, "datacow,datasum", risk)),
-        );
-    }
-    if world.is_mounted_with("nodatasum") {
+        let risk = "what is written in place is copied again: slower for databases, which can be \
+                    given chattr +C on their own folder";
+        Check::risk(ID, text)
+            .found(found("nodatacow"))
+            .costs("No speed: writes in place are faster here.")
+            // `nodatacow` turned checksums off as well, and `datacow` alone does not turn them on.
+            .change(remount(world, "datacow,datasum", risk))
+    } else if has("nodatasum") {
         let text = "nodatasum: new files have no checksums, and damage to them is not noticed";
-        return source(
-            Check::risk("mount-copy-on-write", text)
-                .found(options(world, |option| option == "nodatasum"))
-                .costs("No speed: there is less to compute.")
-                .change(remount(world, "datasum", "CPU time for a checksum of each block")),
-        );
-    }
-    if world.is_mounted_with("autodefrag") {
-        let text = "autodefrag: small writes are queued to be written once more";
+        Check::risk(ID, text)
+            .found(found("nodatasum"))
+            .costs("No speed: there is less to compute.")
+            .change(remount(world, "datasum", "CPU time for a checksum of each block"))
+    } else if has("autodefrag") {
         let risk = "files that are written in small pieces stay in pieces";
-        return source(
-            Check::advice("mount-copy-on-write", text)
-                .found(options(world, |option| option == "autodefrag"))
-                .costs(
-                    "Each small write inside a file is read and written again in a larger piece; \
-                     not for databases, says btrfs(5).",
-                )
-                .measured(&world.measure("small,rand"))
-                .change(remount(world, "noautodefrag", risk)),
-        );
-    }
-    let compressed = options(world, |option| option.starts_with("compress"));
-    if !compressed.is_empty() {
-        let text = "compression: what is written may be less than what was given, and direct writes go \
-                    through the page cache";
-        return source(
-            Check::advice("mount-copy-on-write", text)
-                .found(compressed)
-                .costs(
-                    "CPU time for each byte, and past the page cache there is no way (btrfs(5)); \
-                     data that compresses well may be written faster.",
-                )
-                .measured(&world.measure("stream"))
-                .change(remount(
-                    world,
-                    "compress=no",
-                    "files that are written from then on take more space",
-                )),
-        );
-    }
-    let text = "copy on write with checksums, without compression";
-    source(Check::fine("mount-copy-on-write", text))
+        Check::advice(ID, "autodefrag: small writes are queued to be written once more")
+            .found(found("autodefrag"))
+            .costs(
+                "Each small write inside a file is read and written again in a larger piece; not \
+                 for databases, says btrfs(5).",
+            )
+            .measured(&world.measure("small,rand"))
+            .change(remount(world, "noautodefrag", risk))
+    } else if !found("compress").is_empty() {
+        let text = "compression: what is written may be less than what was given, and direct \
+                    writes go through the page cache";
+        let risk = "files that are written from then on take more space";
+        Check::advice(ID, text)
+            .found(found("compress"))
+            .costs(
+                "CPU time for each byte, and past the page cache there is no way (btrfs(5)); data \
+                 that compresses well may be written faster.",
+            )
+            .measured(&world.measure("stream"))
+            .change(remount(world, "compress=no", risk))
+    } else {
+        Check::fine(ID, "copy on write with checksums, without compression")
+    };
+    Some(check.source("btrfs(5), MOUNT OPTIONS and COMPRESSION"))
 }
 
 #[cfg(test)]

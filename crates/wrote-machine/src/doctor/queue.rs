@@ -29,17 +29,117 @@ fn of_disk(world: &World, disk: &Disk) -> Vec<Check> {
         let text = "how requests reach the disk can't be told";
         return vec![Check::unknown("queue", text, because).of(&disk.name)];
     }
-    let all = [
-        scheduler(world, disk),
-        throttling(world, disk),
-        merges(world, disk),
-        depth(world, disk),
-        transfer(world, disk),
-        completion(world, disk),
-        read_ahead(world, disk),
-        statistics(world, disk),
-    ];
-    all.into_iter().flatten().map(|check| check.of(&disk.name)).collect()
+    let knob = |knob: &Knob| knob.check(world, disk);
+    let before = [scheduler(world, disk), throttling(world, disk)];
+    let all = before.into_iter().chain(KNOBS[..2].iter().map(knob));
+    let all = all.chain([transfer(world, disk)]).chain(KNOBS[2..].iter().map(knob));
+    all.flatten().map(|check| check.of(&disk.name)).collect()
+}
+
+/// A number of a queue, and what follows from it.
+struct Knob {
+    id: &'static str,
+    file: &'static str,
+    /// The text where the number is fine; `Err` where another one is advised.
+    judge: fn(i64, &Disk) -> Result<String, String>,
+    costs: &'static str,
+    /// The scenarios that measure the cost.
+    measured: Option<&'static str>,
+    advised: &'static str,
+    risk: &'static str,
+}
+
+/// The first two stand before the length of a transfer, as in `docs/doctor.md`.
+const KNOBS: [Knob; 5] = [
+    Knob {
+        id: "merges",
+        file: "nomerges",
+        judge: |nomerges, _| match nomerges {
+            0 => Ok("neighbouring requests are merged".into()),
+            1 => {
+                Err("neighbouring requests are merged only in the simplest case (nomerges)".into())
+            }
+            _ => Err("neighbouring requests are never merged (nomerges)".into()),
+        },
+        costs: "Writes that lie side by side reach the disk one by one: more commands for the same \
+                bytes.",
+        measured: Some("stream,small"),
+        advised: "0",
+        risk: "a little CPU time for each request, to look for its neighbours",
+    },
+    Knob {
+        id: "queue-depth",
+        file: "nr_requests",
+        judge: |requests, disk| match requests {
+            _ if requests >= REQUESTS_MIN || disk.kind == DiskKind::Memory => {
+                Ok(format!("{requests} requests may wait for the disk (nr_requests)"))
+            }
+            _ => Err(format!("only {requests} requests may be on their way at once (nr_requests)")),
+        },
+        costs: "Whatever depth a program asks for, it gets no more.",
+        measured: Some("peak,rand"),
+        advised: "128",
+        risk: "without a scheduler the kernel refuses more than the disk itself takes; a longer \
+               queue can make single requests wait longer",
+    },
+    Knob {
+        id: "completion-cpu",
+        file: "rq_affinity",
+        judge: |affinity, _| match affinity {
+            0 => {
+                Err("requests are completed on whatever CPU the interrupt came to (rq_affinity)"
+                    .into())
+            }
+            _ => Ok("requests are completed near the CPU that sent them (rq_affinity)".into()),
+        },
+        costs: "Caches that are cold when the program goes on; the kernel's documentation speaks \
+                of a significant part of the CPU cycles for some loads, without a figure.",
+        measured: Some("rand"),
+        advised: "1",
+        risk: "one more interrupt between CPUs for a request that was completed elsewhere",
+    },
+    Knob {
+        id: "read-ahead",
+        file: "read_ahead_kb",
+        judge: |ahead_kib, _| match ahead_kib {
+            READ_AHEAD_KIB.. => Ok(format!("{ahead_kib} KiB are read ahead (read_ahead_kb)")),
+            _ => Err(format!("only {ahead_kib} KiB are read ahead of a program (read_ahead_kb)")),
+        },
+        costs: "Nothing of a write. Reads in order through the page cache wait for the disk more \
+                often; direct reads do not.",
+        measured: Some("ways"),
+        advised: "128",
+        risk: "programs that read here and there make the disk read what they do not want",
+    },
+    Knob {
+        id: "statistics",
+        file: "iostats",
+        judge: |iostats, _| match iostats {
+            0 => Err("the block layer does not count what reaches the disk (iostats)".into()),
+            _ => Ok("the block layer counts what reaches the disk (iostats)".into()),
+        },
+        costs: "No speed, but what is known: wrote bench can't tell bytes that reached the disk \
+                from bytes in memory, and iostat shows nothing.",
+        measured: None,
+        advised: "1",
+        risk: "a little CPU time for each request",
+    },
+];
+
+impl Knob {
+    fn check(&self, world: &World, disk: &Disk) -> Option<Check> {
+        let found = disk.queue(&world.root, self.file)?;
+        let check = match (self.judge)(found.number()?, disk) {
+            Ok(text) => return Some(Check::fine(self.id, text).found([found])),
+            Err(text) => Check::advice(self.id, text).costs(self.costs),
+        };
+        let check = match self.measured {
+            Some(scenarios) => check.measured(&world.measure(scenarios)),
+            None => check,
+        };
+        let change = set(disk, self.file, self.advised, self.risk);
+        Some(check.found([found]).change(change).source(QUEUE_DOC))
+    }
 }
 
 fn scheduler(world: &World, disk: &Disk) -> Option<Check> {
@@ -125,47 +225,6 @@ fn throttling(world: &World, disk: &Disk) -> Option<Check> {
         .into()
 }
 
-fn merges(world: &World, disk: &Disk) -> Option<Check> {
-    let found = disk.queue(&world.root, "nomerges")?;
-    let text = match found.number()? {
-        0 => return Some(Check::fine("merges", "neighbouring requests are merged").found([found])),
-        1 => "neighbouring requests are merged only in the simplest case (nomerges)",
-        _ => "neighbouring requests are never merged (nomerges)",
-    };
-    let risk = "a little CPU time for each request, to look for its neighbours";
-    Check::advice("merges", text)
-        .found([found])
-        .costs(
-            "Writes that lie side by side reach the disk one by one: more commands for the same \
-             bytes.",
-        )
-        .measured(&world.measure("stream,small"))
-        .change(set(disk, "nomerges", "0", risk))
-        .source(QUEUE_DOC)
-        .into()
-}
-
-fn depth(world: &World, disk: &Disk) -> Option<Check> {
-    let found = disk.queue(&world.root, "nr_requests")?;
-    let requests = found.number()?;
-    if requests >= REQUESTS_MIN || disk.kind == DiskKind::Memory {
-        let text = format!("{requests} requests may wait for the disk (nr_requests)");
-        return Some(Check::fine("queue-depth", text).found([found]));
-    }
-    let risk = "without a scheduler the kernel refuses more than the disk itself takes; a longer queue \
-                can make single requests wait longer";
-    Check::advice(
-        "queue-depth",
-        format!("only {requests} requests may be on their way at once (nr_requests)"),
-    )
-    .found([found])
-    .costs("Whatever depth a program asks for, it gets no more.")
-    .measured(&world.measure("peak,rand"))
-    .change(set(disk, "nr_requests", "128", risk))
-    .source(QUEUE_DOC)
-    .into()
-}
-
 fn transfer(world: &World, disk: &Disk) -> Option<Check> {
     let (found, most) =
         (disk.queue(&world.root, "max_sectors_kb")?, disk.queue(&world.root, "max_hw_sectors_kb")?);
@@ -189,67 +248,6 @@ fn transfer(world: &World, disk: &Disk) -> Option<Check> {
         .costs(format!("A write of 1 MiB becomes {pieces} requests."))
         .measured(&world.measure("stream,peak"))
         .change(set(disk, "max_sectors_kb", &wanted_kib.to_string(), risk))
-        .source(QUEUE_DOC)
-        .into()
-}
-
-fn completion(world: &World, disk: &Disk) -> Option<Check> {
-    let found = disk.queue(&world.root, "rq_affinity")?;
-    if found.number()? != 0 {
-        let text = "requests are completed near the CPU that sent them (rq_affinity)";
-        return Some(Check::fine("completion-cpu", text).found([found]));
-    }
-    let risk = "one more interrupt between CPUs for a request that was completed elsewhere";
-    Check::advice(
-        "completion-cpu",
-        "requests are completed on whatever CPU the interrupt came to (rq_affinity)",
-    )
-    .found([found])
-    .costs(
-        "Caches that are cold when the program goes on; the kernel's documentation speaks of a \
-         significant part of the CPU cycles for some loads, without a figure.",
-    )
-    .measured(&world.measure("rand"))
-    .change(set(disk, "rq_affinity", "1", risk))
-    .source(QUEUE_DOC)
-    .into()
-}
-
-fn read_ahead(world: &World, disk: &Disk) -> Option<Check> {
-    let found = disk.queue(&world.root, "read_ahead_kb")?;
-    let ahead_kib = found.number()?;
-    if ahead_kib >= READ_AHEAD_KIB {
-        let text = format!("{ahead_kib} KiB are read ahead (read_ahead_kb)");
-        return Some(Check::fine("read-ahead", text).found([found]));
-    }
-    let text = format!("only {ahead_kib} KiB are read ahead of a program (read_ahead_kb)");
-    let risk = "programs that read here and there make the disk read what they do not want";
-    Check::advice("read-ahead", text)
-        .found([found])
-        .costs(
-            "Nothing of a write. Reads in order through the page cache wait for the disk more \
-             often; direct reads do not.",
-        )
-        .measured(&world.measure("ways"))
-        .change(set(disk, "read_ahead_kb", "128", risk))
-        .source(QUEUE_DOC)
-        .into()
-}
-
-fn statistics(world: &World, disk: &Disk) -> Option<Check> {
-    let found = disk.queue(&world.root, "iostats")?;
-    if found.number()? != 0 {
-        let text = "the block layer counts what reaches the disk (iostats)";
-        return Some(Check::fine("statistics", text).found([found]));
-    }
-    let risk = "a little CPU time for each request";
-    Check::advice("statistics", "the block layer does not count what reaches the disk (iostats)")
-        .found([found])
-        .costs(
-            "No speed, but what is known: wrote bench can't tell bytes that reached the disk from \
-             bytes in memory, and iostat shows nothing.",
-        )
-        .change(set(disk, "iostats", "1", risk))
         .source(QUEUE_DOC)
         .into()
 }

@@ -3,7 +3,6 @@
 use super::stack::Disk;
 use wrote_result::doctor::Change;
 
-/// Quotes a word for a shell, if it needs quotes.
 pub(super) fn quoted(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%,=".contains(&byte);
     if !word.is_empty() && word.bytes().all(is_plain) {

@@ -7,7 +7,6 @@ use wrote_result::doctor::Evidence;
 /// A deeper stack of devices is a circle.
 const DEPTH_MAX: usize = 16;
 
-/// The devices below a path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stack {
     /// The device whose queue the file system uses: a whole disk or a layer.
@@ -33,7 +32,6 @@ pub(super) struct Partition {
     pub disk: String,
 }
 
-/// The kind of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DiskKind {
     /// Behind an NVMe controller, real or a hypervisor's.

@@ -1,6 +1,6 @@
 //! The input of the checks: files below a root, and results of system calls.
 
-use super::file_facts::FileFacts;
+use super::file::FileFacts;
 use super::shell::quoted;
 use super::stack::Stack;
 use crate::target::device_of;
@@ -26,7 +26,6 @@ pub(super) struct World {
     pub file: FileFacts,
 }
 
-/// A file or device for swap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Swap {
     /// Its name in `/proc/swaps`.

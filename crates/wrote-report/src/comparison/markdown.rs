@@ -5,7 +5,6 @@ use crate::markdown::{inline, write_head, write_list, write_table};
 use std::io::{self, Write};
 use wrote_result::compare::Comparison;
 
-/// Writes a comparison in Markdown.
 pub fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     let (old, new) = (&comparison.old, &comparison.new);
     let title = format!("{} against {}", new.name, old.name);

@@ -16,7 +16,6 @@ use wrote_result::compare::{Comparison, Verdict};
 /// The short form of "no detectable difference", for narrow screens.
 const UNDECIDED_SHORT: &str = "can't tell";
 
-/// Writes the comparison for `screen`.
 pub fn write(comparison: &Comparison, screen: Screen, out: &mut dyn Write) -> io::Result<()> {
     let page = Page { screen };
     let (old, new) = (&comparison.old, &comparison.new);

@@ -10,7 +10,6 @@ use crate::markdown::{inline, write_head, write_list, write_table};
 use std::io::{self, Write};
 use wrote_result::langs::Document;
 
-/// Writes a comparison of languages in Markdown.
 pub fn write(document: &Document, out: &mut dyn Write) -> io::Result<()> {
     let paths: Vec<&str> = document.places.iter().map(|place| &*place.target.path).collect();
     write_head(&format!("wrote langs {}", paths.join(" ")), &facts(document), out)?;

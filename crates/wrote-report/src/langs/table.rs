@@ -11,7 +11,6 @@ use crate::paint::{Tone, ascii};
 use std::io::{self, Write};
 use wrote_result::langs::Document;
 
-/// Writes a comparison for `screen`.
 pub fn write(document: &Document, screen: Screen, out: &mut dyn Write) -> io::Result<()> {
     let page = Page { screen };
     let shown = |facts: Vec<String>| facts.iter().map(|fact| ascii(fact, screen)).collect();

@@ -1,10 +1,11 @@
 //! A row: one way of reading or writing, and its runs.
 
-use super::{CrashLeaves, Interval, Latency, SettingsPair, Survives, Sustained};
+use super::{CrashLeaves, SettingsPair, Survives, Sustained};
 use crate::stats::{distinguishable, median};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
+use std::time::Duration;
 
 /// One way of reading or writing, measured several times.
 #[skip_serializing_none]
@@ -207,4 +208,177 @@ impl Run {
 /// Returns the row of the highest throughput; the first of equal rows.
 pub fn fastest<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<&'a Row> {
     rows.reduce(|best, row| if row.throughput() > best.throughput() { row } else { best })
+}
+
+/// A median and its 95 % confidence interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Interval {
+    /// The median over the runs.
+    pub median: f64,
+    /// The interval's lower end.
+    pub ci95_low: f64,
+    /// The interval's upper end.
+    pub ci95_high: f64,
+}
+
+/// Latencies of one operation, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Latency {
+    /// The minimum.
+    pub min: u64,
+    /// The mean.
+    pub mean: f64,
+    /// The median.
+    pub p50: u64,
+    /// The 90th percentile.
+    pub p90: u64,
+    /// The 95th percentile.
+    pub p95: u64,
+    /// The 99th percentile.
+    pub p99: u64,
+    /// The 99.9th percentile.
+    pub p99_9: u64,
+    /// The maximum.
+    pub max: u64,
+    /// The sum.
+    #[serde(default)]
+    pub total: u64,
+    /// The number of operations.
+    pub count: u64,
+}
+
+/// The kind of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// Operations, timed one by one or at least counted.
+    Operations,
+    /// Whole files, of which no single operation was timed.
+    Files,
+    /// Messages that were appended.
+    Messages,
+    /// A small text that was saved again and again.
+    Saves,
+    /// Operations at rising shares of the load that a closed loop reaches.
+    Curve,
+    /// One long stream.
+    Long,
+}
+
+impl View {
+    /// Returns the view of a row. No document names it, so that older and imported documents have
+    /// views too; no other code guesses a row's kind.
+    pub fn of(row: &Row) -> View {
+        if row.crash_leaves.is_some() {
+            View::Saves
+        } else if row.settings.asked.messages.is_some() {
+            View::Messages
+        } else if row.settings.asked.load_share.is_some() {
+            View::Curve
+        } else if row.sustained.is_some() {
+            View::Long
+        } else if row.latency_ns.is_none() && row.settings.effective.untimed != Some(true) {
+            View::Files
+        } else {
+            View::Operations
+        }
+    }
+}
+
+/// Workloads whose rows form a grid: the beginning of their names, and the title over the sides.
+const GRIDS: [(&str, &str); 2] = [("peak/", "BS x IODEPTH"), ("ways/chunk", "CHUNK")];
+
+/// The place of a row in a grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cell<'a> {
+    /// The title over all sides: `BS x IODEPTH`.
+    pub title: &'static str,
+    /// The line: `512 KiB x 64`.
+    pub side: &'a str,
+    /// The column: `registered`.
+    pub head: &'a str,
+}
+
+impl Cell<'_> {
+    /// Returns the place of a row; `None` where its workload forms no grid.
+    pub fn of(row: &Row) -> Option<Cell<'_>> {
+        let (_, title) = GRIDS.iter().find(|(begin, _)| row.workload.starts_with(begin))?;
+        let (side, head) = row.way.rsplit_once(", ")?;
+        Some(Cell { title, side, head })
+    }
+}
+
+/// When operations that come at a rate are due (fio's `rate_process`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Process {
+    /// At even distances.
+    #[default]
+    Linear,
+    /// At random distances, as requests of many who know nothing of each other come: a Poisson
+    /// process.
+    Poisson,
+}
+
+impl Process {
+    /// fio's word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Process::Linear => "linear",
+            Process::Poisson => "poisson",
+        }
+    }
+}
+
+/// Of the rate that is asked for, less than this part is not that rate.
+const REACHED_SHARE_MIN: f64 = 0.95;
+
+/// The rate that a row asked for, and the rate that it reached.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reached {
+    /// Operations or bytes per second, over all jobs of a run.
+    pub asked_per_s: f64,
+    /// The same, over all runs that were looked at.
+    pub achieved_per_s: f64,
+    /// Whether both are of operations, else they are of bytes.
+    pub is_of_operations: bool,
+    /// Whether at least 95 % came, or as much as random arrivals may leave. Latencies of a rate
+    /// that is not reached grow with the length of the run.
+    pub is_reached: bool,
+}
+
+impl Reached {
+    /// Of all runs of a row that is held to a rate; nothing of another row.
+    pub fn of(row: &Row) -> Option<Reached> {
+        Reached::within(row, Duration::ZERO)
+    }
+
+    /// The same, of the runs that took at least so long.
+    pub fn within(row: &Row, elapsed_min: Duration) -> Option<Reached> {
+        let asked = &row.settings.asked;
+        let jobs = f64::from(asked.numjobs.max(1));
+        let (asked_per_s, is_of_operations) = match (asked.rate_iops, asked.rate_bytes_per_s) {
+            (Some(operations), _) => (operations * jobs, true),
+            (None, Some(bytes)) => (bytes * jobs, false),
+            (None, None) => return None,
+        };
+        let runs = row.runs.iter().filter(|run| run.elapsed_s >= elapsed_min.as_secs_f64());
+        let (mut elapsed_s, mut operations, mut bytes) = (0.0, 0.0, 0.0);
+        for run in runs {
+            elapsed_s += run.elapsed_s;
+            operations += run.iops * run.elapsed_s;
+            bytes += run.bytes as f64;
+        }
+        if elapsed_s <= 0.0 {
+            return None;
+        }
+        let achieved_per_s = if is_of_operations { operations } else { bytes } / elapsed_s;
+        // Three standard deviations of the number of a Poisson process's arrivals.
+        let is_random = asked.rate_process == Some(Process::Poisson);
+        let chance = if is_random { 3.0 / operations.max(1.0).sqrt() } else { 0.0 };
+        let share = achieved_per_s / asked_per_s;
+        let is_reached = share >= REACHED_SHARE_MIN.min(1.0 - chance);
+        Some(Reached { asked_per_s, achieved_per_s, is_of_operations, is_reached })
+    }
 }

@@ -13,7 +13,6 @@ use wrote_result::{Error, Stop, units};
 /// No longer line is a record: it would not fit into a buffer of the log's.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes of standard input that are read at once.
 const BUFFER_BYTES: usize = 256 << 10;
 
 pub(super) fn run(arguments: &LogAppendArgs, stop: &Stop) -> Result<(), Error> {

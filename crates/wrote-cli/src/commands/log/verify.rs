@@ -51,7 +51,6 @@ struct JsonVerified {
     whole: bool,
     /// Records that were read and are whole.
     records: u64,
-    /// Bytes of these records.
     record_bytes: u64,
     /// Bytes of a write that a crash broke off, behind the last whole record.
     torn_bytes: u64,

@@ -8,7 +8,6 @@ use std::time::Duration;
 use wrote_jobs::spec::{BlockSizes, JobSpec, SyncEach};
 use wrote_result::units::{self, counted, some_of};
 
-/// How many files are named in one line.
 const FILES_NAMED_MAX: usize = 3;
 
 /// Whether a group makes the file before the first one that reads it.
