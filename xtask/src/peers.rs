@@ -96,7 +96,6 @@ fn folder_and_site(arguments: &Arguments, path: &OsStr) -> Result<(TempDir, Site
     Ok((folder, site))
 }
 
-/// Measures a row.
 fn measure(row: Row, site: &mut Site) -> Result<Vec<ContestResult>, Failure> {
     match row.reads_zram().then(zram::take).transpose() {
         // Instructions can be counted on a file too.

@@ -95,7 +95,6 @@ impl Drop for InMemory {
 #[derive(Debug, Default)]
 struct Steadiness {
     name: String,
-    /// The median of each benchmark.
     medians: Vec<f64>,
     /// The 95 % interval of each benchmark.
     intervals: Vec<RangeInclusive<f64>>,
@@ -129,7 +128,6 @@ impl Steadiness {
         largest / smallest
     }
 
-    /// Counts the intervals that hold `figure`.
     fn holding(&self, figure: f64) -> usize {
         self.intervals.iter().filter(|interval| interval.contains(&figure)).count()
     }

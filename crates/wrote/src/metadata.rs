@@ -41,8 +41,7 @@ impl Metadata {
         Ok(Metadata { stat, xattrs })
     }
 
-    /// Reads the metadata of the file at `path`, which need not be readable. Does not follow a
-    /// symbolic link.
+    /// Reads the metadata of `path`, which need not be readable. Does not follow a symbolic link.
     pub(crate) fn at(path: &Path) -> Result<Metadata, Error> {
         let get = |name: &CStr, value: &mut [u8]| lgetxattr(path, name, value);
         let stat = lstat(path).tried(path, Action::Examine)?;

@@ -254,8 +254,7 @@ fn find(
     Ok((place, old))
 }
 
-/// Returns `None` where the file was removed meanwhile, and on a simulated disk, whose files have
-/// none.
+/// `None` where the file was removed meanwhile, and on a simulated disk, whose files have none.
 fn old_metadata(place: &Path) -> Result<Option<Metadata>, Error> {
     let metadata = match Metadata::at(place) {
         Ok(metadata) => metadata,

@@ -38,7 +38,6 @@ const FILE_SYSTEMS: [FileSystem; 3] = [
     FileSystem { name: "Btrfs", kind: "btrfs", options: &["-f"], examine: &["btrfs", "check"] },
 ];
 
-/// The subjects of `lab/power-cut`.
 const SUBJECTS: [&str; 9] =
     ["save", "writer", "copy", "log", "log-sync", "log-lines", "by-hand", UNSYNCED[0], UNSYNCED[1]];
 

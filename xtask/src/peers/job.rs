@@ -144,7 +144,6 @@ impl Job {
         format!("[global]\n{}\n\n[job0]\nfilename={}\n", self.keys.join("\n"), self.filename)
     }
 
-    /// Bytes of each operation.
     fn operation_bytes(&self) -> u64 {
         self.key_bytes("bs=").unwrap_or_default()
     }

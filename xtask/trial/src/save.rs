@@ -9,7 +9,6 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Bytes of each save.
 const SAVE_BYTES: usize = 1000;
 const RING_BYTES: usize = 1 << 20;
 

@@ -201,7 +201,6 @@ impl Cell {
 pub(super) const READ: Rw = Rw { read: true, write: false, random: false };
 pub(super) const WRITE: Rw = Rw { read: false, write: true, random: false };
 
-/// Whether the device below the target has poll queues.
 pub(super) fn can_poll(target: &Target) -> bool {
     matches!(&target.backing, Backing::Block(device) if device.io_poll)
 }

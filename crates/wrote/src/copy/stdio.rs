@@ -152,8 +152,7 @@ impl Filler<'_> {
         Ok((self.bytes, Method::of(self.engine, self.file), checksum))
     }
 
-    /// Writes the stream up to its end. The file may then be longer, by the padding of its last
-    /// block.
+    /// Writes the stream to its end. The file may then be longer, by the padding of its last block.
     fn write_all(
         &mut self,
         from: &mut Pipe,

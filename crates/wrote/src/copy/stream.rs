@@ -50,7 +50,6 @@ impl PieceSizes {
     }
 }
 
-/// Returns the error of a source that ended before its length.
 pub(crate) fn source_shrank(engine: &Engine, source: FileId) -> Error {
     let because = "became shorter while it was copied".into();
     Error::Differs { path: engine.path(source).to_owned(), because }

@@ -22,7 +22,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use walk::{EntryKind, TreeStep, TreeWalk};
 
-/// The number of left-out things that are named.
 const LEFT_OUT_NAMED_MAX: usize = 100;
 
 /// Permissions of a folder while it is filled: no other user puts anything into it.

@@ -115,7 +115,6 @@ impl Engine {
         if file.direct { file.align_bytes } else { 1 }
     }
 
-    /// The path by which the file was opened.
     pub(crate) fn path(&self, file: FileId) -> &Path {
         &self.known(file).path
     }

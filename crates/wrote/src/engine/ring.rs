@@ -29,8 +29,7 @@ const COOP: Flag = ("COOP_TASKRUN", |b| b.setup_coop_taskrun());
 const TASKRUN: Flag = ("TASKRUN_FLAG", |b| b.setup_taskrun_flag());
 const ALL: Flag = ("SUBMIT_ALL", |b| b.setup_submit_all());
 
-/// Sets of flags, from the newest kernel's to the oldest's. The first that the kernel takes is
-/// used.
+/// Sets of flags, from the newest kernel's to the oldest's; the first that the kernel takes counts.
 const FLAGS: &[&[Flag]] = &[
     &[SINGLE, DEFER, TASKRUN, ALL, NO_SQARRAY],
     &[SINGLE, DEFER, TASKRUN, ALL],

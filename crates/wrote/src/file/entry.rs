@@ -30,7 +30,6 @@ pub(super) struct Entry {
     pub stuck_at: Option<u64>,
 }
 
-/// The work of an operation.
 pub(super) enum Work {
     Lease(Option<Buffer>),
     Read {

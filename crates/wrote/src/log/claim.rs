@@ -105,8 +105,7 @@ struct CachePadded<T>(T);
 
 #[repr(align(128))]
 struct Slot {
-    /// Bytes published. Closing the batch adds the difference between [`READY`] and the bytes
-    /// claimed.
+    /// Bytes published. Closing the batch adds the difference of [`READY`] and the bytes claimed.
     progress: AtomicU64,
     first_sequence: AtomicU64,
     address: AtomicUsize,

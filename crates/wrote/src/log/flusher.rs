@@ -78,8 +78,7 @@ enum Flush {
     Idle,
     /// It starts once every record before this sequence is written.
     Wanted(u64),
-    /// It makes every record before `covers` durable, once the flushes of `left` files are
-    /// complete.
+    /// It makes every record before `covers` durable, once flushes of `left` files are complete.
     Running {
         covers: u64,
         left: usize,

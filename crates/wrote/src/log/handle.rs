@@ -110,7 +110,6 @@ struct Shutdown {
 }
 
 impl Log {
-    /// Makes a log that a thread of its own drives.
     pub(super) fn with_thread(
         driver: LogDriver,
         segment_age: Option<Duration>,

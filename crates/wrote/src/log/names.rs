@@ -37,7 +37,6 @@ pub(super) fn all(files: &LogFiles, folder: &Path, format: Format) -> Result<Seg
     Ok(names)
 }
 
-/// Returns the segments of one format among `paths`.
 pub(super) fn of_format(paths: Vec<PathBuf>, format: Format) -> SegmentNames {
     let numbered = |path: PathBuf| Some((segment::number(&path, format)?, path));
     paths.into_iter().filter_map(numbered).collect()

@@ -124,7 +124,6 @@ fn put_aside(engine: &mut Engine, later: &[LaterFile], found: &mut Recovered) ->
 }
 
 impl Recovery {
-    /// Makes the recovery of a log without records.
     fn nothing(log_id: u64, recovered: Recovered) -> Recovery {
         let sealed = Vec::new();
         Recovery { recovered, log_id, sealed, active: None, first_sequence: 0, next_sequence: 0 }

@@ -109,8 +109,7 @@ impl LogState {
         wake(self.durable.all());
     }
 
-    /// Tells every caller that waits for the record `sequence` or a later one that the disk is
-    /// full.
+    /// Tells each caller that waits for the record `sequence` or a later one of the full disk.
     pub(super) fn lack_room(&self, sequence: u64, error: Error) {
         *self.lack.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((sequence, error));
         self.lack.is_now.store(true, Ordering::SeqCst);

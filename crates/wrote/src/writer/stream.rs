@@ -44,9 +44,7 @@ pub(super) struct Stream {
     len: u64,
     /// The file's length in the kernel: it includes padding of the last block, and extensions.
     len_in_kernel: u64,
-    /// Whether the file may be extended ahead.
     extends_ahead: bool,
-    /// Bytes handed over since the last sync.
     since_sync_bytes: u64,
     synced_at: Instant,
     /// Whether there were writes since the last sync.
@@ -129,7 +127,6 @@ impl Stream {
         Ok(stream)
     }
 
-    /// Allocates space for `bytes` bytes.
     pub(super) fn allocate(&mut self, bytes: u64) -> Result<(), Error> {
         if bytes <= self.len.max(AHEAD_FROM_BYTES) {
             return Ok(());

@@ -113,7 +113,6 @@ impl Subject {
         Ok(group)
     }
 
-    /// Returns the row of a run.
     pub(super) fn rows(&self, group: &GroupReport, files: &[PathBuf], site: &Site) -> Repeated {
         let settled = if self.fill.is_some() { files } else { &[] };
         let mut run = Repeated::of(group, &site.before(settled, files));

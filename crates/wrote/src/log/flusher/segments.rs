@@ -73,7 +73,6 @@ impl Flusher {
         Ok(())
     }
 
-    /// Moves on to a segment.
     fn begin_segment(&mut self, state: &LogState, segment: OpenSegment) {
         if let Some(full) = self.segment.take() {
             state.durable.want(full.end_sequence);

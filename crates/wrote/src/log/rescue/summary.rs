@@ -141,7 +141,6 @@ fn examine_lines(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
 }
 
 impl LogSummary {
-    /// Makes the summary of a log without records.
     pub(super) fn empty(folder: &Path, format: Format) -> LogSummary {
         LogSummary {
             format,
