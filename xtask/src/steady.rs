@@ -2,9 +2,8 @@
 
 use crate::failure::{Failure, Tried};
 use crate::peers::{Figures, result_rows};
-use crate::repository::release_wrote;
 use crate::run::{Show, clean_up, output, run};
-use crate::zram;
+use crate::{repository::release_wrote, zram};
 use serde_json::Value;
 use std::fs::File;
 use std::ops::RangeInclusive;

@@ -1,8 +1,7 @@
 //! The interface between the engine and the kernel or a simulated disk.
 
 use super::names::{Located, NameChange};
-use super::op::OpKind;
-use super::{Effective, Fallback, FileOptions};
+use super::{Effective, Fallback, FileOptions, op::OpKind};
 use crate::buffer::Pool;
 use rustix::fs::{Advice, fadvise};
 use rustix::io::Errno;
