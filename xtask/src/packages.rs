@@ -87,7 +87,6 @@ pub fn require(programs: &[&'static str], failure: fn(String) -> Failure) -> Res
     }
 }
 
-/// Returns the missing programs.
 fn missing(programs: &[&'static str]) -> Vec<&'static str> {
     let folders = folders();
     let is_in = |folder: &Path, program: &str| folder.join(program).is_file();

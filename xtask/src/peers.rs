@@ -19,8 +19,7 @@ pub use wrote::rows as result_rows;
 
 use crate::failure::{Failure, Tried};
 use crate::packages::{self, PEERS};
-use crate::repository::root;
-use crate::zram;
+use crate::{repository::root, zram};
 use clap::ValueEnum;
 use contest::ContestResult;
 use job::Size;
@@ -96,7 +95,6 @@ fn folder_and_site(arguments: &Arguments, path: &OsStr) -> Result<(TempDir, Site
     Ok((folder, site))
 }
 
-/// Measures a row.
 fn measure(row: Row, site: &mut Site) -> Result<Vec<ContestResult>, Failure> {
     match row.reads_zram().then(zram::take).transpose() {
         // Instructions can be counted on a file too.

@@ -57,7 +57,6 @@ pub fn built(command: &mut Command) -> Result<Vec<Program>, Failure> {
     Ok(named(&finished.stdout))
 }
 
-/// Lists the test programs that cargo's `messages` name.
 fn named(messages: &str) -> Vec<Program> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let program = |message: Value| {

@@ -107,7 +107,6 @@ pub fn twice<T>(action: impl Fn() -> Result<T, Failure>) -> Result<T, Failure> {
     })
 }
 
-/// Waits until `is_true`, for at most `limit`.
 fn wait_until(limit: Duration, mut is_true: impl FnMut() -> bool) {
     let end = Instant::now() + limit;
     while !is_true() && Instant::now() < end {

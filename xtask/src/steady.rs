@@ -2,9 +2,8 @@
 
 use crate::failure::{Failure, Tried};
 use crate::peers::{Figures, result_rows};
-use crate::repository::release_wrote;
 use crate::run::{Show, clean_up, output, run};
-use crate::zram;
+use crate::{repository::release_wrote, zram};
 use serde_json::Value;
 use std::fs::File;
 use std::ops::RangeInclusive;
@@ -95,7 +94,6 @@ impl Drop for InMemory {
 #[derive(Debug, Default)]
 struct Steadiness {
     name: String,
-    /// The median of each benchmark.
     medians: Vec<f64>,
     /// The 95 % interval of each benchmark.
     intervals: Vec<RangeInclusive<f64>>,
@@ -129,7 +127,6 @@ impl Steadiness {
         largest / smallest
     }
 
-    /// Counts the intervals that hold `figure`.
     fn holding(&self, figure: f64) -> usize {
         self.intervals.iter().filter(|interval| interval.contains(&figure)).count()
     }

@@ -3,9 +3,7 @@
 mod fetch;
 
 use crate::failure::{Failure, Tried};
-use crate::packages;
-use crate::report::Report;
-use crate::run::twice;
+use crate::{packages, report::Report, run::twice};
 use fetch::Registry;
 use rustix::fs::{Access, access};
 use std::fs::{self, Permissions};

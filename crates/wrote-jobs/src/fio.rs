@@ -157,7 +157,6 @@ fn apply_entry(draft: &mut Draft, entry: &Entry, notes: &mut Notes) -> Result<()
 struct Groups {
     /// The group of the previous job.
     current: Option<u32>,
-    /// The groups that are reported as one.
     reported_as_one: Vec<u32>,
     /// The jobs with `new_group` in the middle of a group, and their group.
     split: Vec<(u32, Draft)>,

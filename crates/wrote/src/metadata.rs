@@ -1,8 +1,6 @@
 //! Metadata of a file besides its length: permissions, owner, times, extended attributes.
 
-use crate::error::Tried;
-use crate::staged::MODE_PRIVATE;
-use crate::{Action, Error};
+use crate::{Action, Error, error::Tried, staged::MODE_PRIVATE};
 use rustix::fs::{
     Gid, Mode, Stat, Timespec, Timestamps, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr,
     fremovexattr, fsetxattr, fstat, futimens, lgetxattr, llistxattr, lstat,
@@ -41,8 +39,7 @@ impl Metadata {
         Ok(Metadata { stat, xattrs })
     }
 
-    /// Reads the metadata of the file at `path`, which need not be readable. Does not follow a
-    /// symbolic link.
+    /// Reads the metadata of `path`, which need not be readable. Does not follow a symbolic link.
     pub(crate) fn at(path: &Path) -> Result<Metadata, Error> {
         let get = |name: &CStr, value: &mut [u8]| lgetxattr(path, name, value);
         let stat = lstat(path).tried(path, Action::Examine)?;

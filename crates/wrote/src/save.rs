@@ -9,10 +9,9 @@ mod read;
 pub use read::read;
 
 use crate::engine::{Found, Located};
-use crate::error::Tried;
 use crate::metadata::{Metadata, MetadataParts};
-use crate::staged::StagedFile;
 use crate::{Action, Engine, Error, FileId, FileOptions, Ioengine, Op, Options, Sync};
+use crate::{error::Tried, staged::StagedFile};
 use read::{DIRECT_BYTES_MIN, direct_engine};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
@@ -254,8 +253,7 @@ fn find(
     Ok((place, old))
 }
 
-/// Returns `None` where the file was removed meanwhile, and on a simulated disk, whose files have
-/// none.
+/// `None` where the file was removed meanwhile, and on a simulated disk, whose files have none.
 fn old_metadata(place: &Path) -> Result<Option<Metadata>, Error> {
     let metadata = match Metadata::at(place) {
         Ok(metadata) => metadata,

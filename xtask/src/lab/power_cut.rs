@@ -4,10 +4,8 @@
 mod disk;
 mod moment;
 
-use crate::failure::Failure;
-use crate::report::Report;
 use crate::repository::{release_lab, target};
-use crate::run::check_interrupted;
+use crate::{failure::Failure, report::Report, run::check_interrupted};
 use disk::{Disk, FileSystem};
 use moment::{Moment, Seen};
 use rand::{RngExt, SeedableRng};
@@ -38,7 +36,6 @@ const FILE_SYSTEMS: [FileSystem; 3] = [
     FileSystem { name: "Btrfs", kind: "btrfs", options: &["-f"], examine: &["btrfs", "check"] },
 ];
 
-/// The subjects of `lab/power-cut`.
 const SUBJECTS: [&str; 9] =
     ["save", "writer", "copy", "log", "log-sync", "log-lines", "by-hand", UNSYNCED[0], UNSYNCED[1]];
 

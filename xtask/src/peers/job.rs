@@ -1,10 +1,6 @@
 //! fio job files with their sizes, and contenders that run them.
 
-use super::contest::Contender;
-use super::figures::Figures;
-use super::outcome::Outcome;
-use super::site::Site;
-use super::wrote;
+use super::{contest::Contender, figures::Figures, outcome::Outcome, site::Site, wrote};
 use crate::failure::Failure;
 use std::str::FromStr;
 
@@ -144,7 +140,6 @@ impl Job {
         format!("[global]\n{}\n\n[job0]\nfilename={}\n", self.keys.join("\n"), self.filename)
     }
 
-    /// Bytes of each operation.
     fn operation_bytes(&self) -> u64 {
         self.key_bytes("bs=").unwrap_or_default()
     }

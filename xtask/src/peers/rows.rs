@@ -1,8 +1,6 @@
 //! The rows: their names, and the contests of each.
 
-use super::contest::Contest;
-use super::site::Site;
-use super::{append, bench, copy, job_rows, ways};
+use super::{append, bench, contest::Contest, copy, job_rows, site::Site, ways};
 use crate::failure::Failure;
 use clap::ValueEnum;
 

@@ -95,7 +95,6 @@ fn comment<'a>(line: &'a str, sign: &str) -> Option<&'a str> {
     (quotes % 2 == 0).then_some(comment)
 }
 
-/// The text of a doc comment's line.
 fn doc(line: &str) -> Option<&str> {
     let line = line.trim_start();
     line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))

@@ -7,9 +7,7 @@ mod messages;
 pub use crew::Timing;
 pub use messages::Messages;
 
-use crate::Result;
-use crate::outcome::Outcome;
-use crate::place::Place;
+use crate::{Result, outcome::Outcome, place::Place};
 use std::path::Path;
 use wrote::{Log, LogReader, Sync};
 

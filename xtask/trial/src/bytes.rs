@@ -1,8 +1,6 @@
 //! A file written one byte at a time, cached and without a sync.
 
-use crate::Result;
-use crate::outcome::Outcome;
-use crate::place::timed;
+use crate::{Result, outcome::Outcome, place::timed};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;

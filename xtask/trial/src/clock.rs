@@ -1,7 +1,6 @@
 //! A clock around a piece of work: time, CPU time, memory.
 
-use crate::Result;
-use crate::outcome::Outcome;
+use crate::{Result, outcome::Outcome};
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use std::ffi::OsString;

@@ -1,15 +1,11 @@
 //! A small file replaced again and again, whole and durable each time.
 
-use crate::Result;
-use crate::clock::Clock;
-use crate::data::Ring;
-use crate::outcome::Outcome;
 use crate::place::{Place, sync_folder};
+use crate::{Result, clock::Clock, data::Ring, outcome::Outcome};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Bytes of each save.
 const SAVE_BYTES: usize = 1000;
 const RING_BYTES: usize = 1 << 20;
 

@@ -1,9 +1,7 @@
 //! Scenarios that are a grid of jobs: their cells and sizes.
 
-use crate::progress::Ticker;
-use crate::rounds::Turn;
-use crate::scenario;
 use crate::scenario::{Call, Listed, Plan as _, Site};
+use crate::{progress::Ticker, rounds::Turn, scenario};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote::Survives;
@@ -201,7 +199,6 @@ impl Cell {
 pub(super) const READ: Rw = Rw { read: true, write: false, random: false };
 pub(super) const WRITE: Rw = Rw { read: false, write: true, random: false };
 
-/// Whether the device below the target has poll queues.
 pub(super) fn can_poll(target: &Target) -> bool {
     matches!(&target.backing, Backing::Block(device) if device.io_poll)
 }

@@ -1,7 +1,6 @@
 //! The files of a job: named ones, or else fio's own names.
 
-use super::draft::Draft;
-use super::value::Value;
+use super::{draft::Draft, value::Value};
 use std::path::PathBuf;
 
 /// The most files of one job: each is held open.

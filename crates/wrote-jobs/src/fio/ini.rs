@@ -1,7 +1,6 @@
 //! From lines to sections: names, keys and values with their lines, without a meaning.
 
-use super::note::quoted;
-use super::{Notes, ParseError, Surroundings};
+use super::{Notes, ParseError, Surroundings, note::quoted};
 
 #[derive(Debug)]
 pub(super) struct Section {

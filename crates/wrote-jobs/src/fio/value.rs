@@ -173,7 +173,6 @@ fn unknown(unit: &str) -> String {
     format!("{unit} is no unit; there are k, m, g, t and p, each also with b or iB")
 }
 
-/// Splits `text` into its leading number and the rest.
 fn split(text: &str) -> Result<(u64, &str), String> {
     if text.starts_with('(') {
         return Err("arithmetic is not taken; write the number".into());

@@ -140,7 +140,6 @@ pub trait Watcher {
     fn note(&mut self, _text: &str) {}
 }
 
-/// A watcher that reports nothing.
 impl Watcher for () {}
 
 /// Returns the values of all histograms in one.

@@ -79,7 +79,6 @@ struct Window {
 }
 
 impl Window {
-    /// The units of an operation that lie in the window.
     fn units(&self, next: &Next) -> std::ops::Range<usize> {
         let first = (next.offset - self.region_start) / self.unit;
         let end = first + next.len as u64 / self.unit;

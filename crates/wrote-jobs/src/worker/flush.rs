@@ -16,7 +16,6 @@ pub(super) struct Flushes {
     dirty: Vec<bool>,
     /// Files written at all.
     written: Vec<bool>,
-    /// Writes since the last `fsync(2)`.
     since_fsync: u32,
     /// Writes since the last `fsync(2)` or `fdatasync(2)`.
     since_fdatasync: u32,

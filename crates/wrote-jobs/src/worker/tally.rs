@@ -66,7 +66,6 @@ pub struct Tally {
     completed: Vec<u64>,
     /// Operations of the same direction and time, not yet recorded: those of one batch mostly are.
     same: (bool, u64, u64),
-    /// Bytes transferred before counting began.
     before_bytes: [u64; 2],
     sampled_ns: u64,
     /// Bytes and operations of each direction when the last sample was taken.

@@ -198,8 +198,7 @@ impl Copier<'_, '_> {
         (filesystem(self.source.named), filesystem(self.engine.path(self.target)))
     }
 
-    /// Copies by the server of the file system; returns `false` if there is none, or if it refuses
-    /// at once.
+    /// Copies by the file system's server; returns `false` if there is none, or it refuses at once.
     fn copy_on_server(&mut self) -> Result<bool, Error> {
         let (source, target) = (self.source.file, self.target);
         let (on_source, on_target) = self.filesystems();

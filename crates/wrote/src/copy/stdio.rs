@@ -8,9 +8,8 @@ use super::progress::{Watch, Watcher};
 use super::source::{Source, find_place, identity};
 use super::stream::{PieceSizes, read_back, source_shrank};
 use crate::metadata::{Metadata, MetadataParts};
-use crate::read_ahead::ReadAhead;
 use crate::staged::{MODE_PRIVATE, StagedFile};
-use crate::{Copied, Engine, Error, FileId, FileOptions, Found, Op};
+use crate::{Copied, Engine, Error, FileId, FileOptions, Found, Op, read_ahead::ReadAhead};
 use pipe::Pipe;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -152,8 +151,7 @@ impl Filler<'_> {
         Ok((self.bytes, Method::of(self.engine, self.file), checksum))
     }
 
-    /// Writes the stream up to its end. The file may then be longer, by the padding of its last
-    /// block.
+    /// Writes the stream to its end. The file may then be longer, by the padding of its last block.
     fn write_all(
         &mut self,
         from: &mut Pipe,

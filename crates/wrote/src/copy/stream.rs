@@ -4,11 +4,8 @@
 //! each other, unless a checksum needs them in order.
 
 use super::checksum::{Checksum, add_zeros};
-use super::extents::Extents;
-use super::progress::Watcher;
-use crate::buffer::Buffer;
-use crate::error::Tried;
-use crate::{Action, Completion, Engine, Error, FileId, Op};
+use super::{extents::Extents, progress::Watcher};
+use crate::{Action, Completion, Engine, Error, FileId, Op, buffer::Buffer, error::Tried};
 use rustix::fs::{Advice, fadvise};
 use slab::Slab;
 use std::collections::BTreeMap;
@@ -50,7 +47,6 @@ impl PieceSizes {
     }
 }
 
-/// Returns the error of a source that ended before its length.
 pub(crate) fn source_shrank(engine: &Engine, source: FileId) -> Error {
     let because = "became shorter while it was copied".into();
     Error::Differs { path: engine.path(source).to_owned(), because }

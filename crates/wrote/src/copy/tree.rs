@@ -6,11 +6,9 @@ mod walk;
 use super::file::copy_through;
 use super::options::{CopyOptions, Method, engine_for};
 use super::progress::{CopyProgress, Watch, report};
-use crate::engine::folder_of;
-use crate::error::Tried;
 use crate::metadata::{Metadata, MetadataParts, times};
-use crate::staged::beside;
 use crate::{Action, Effective, Engine, Error, Found};
+use crate::{engine::folder_of, error::Tried, staged::beside};
 use folder::StagedFolder;
 use rustix::fs::{AtFlags, CWD, lstat, utimensat};
 use rustix::io::Errno;
@@ -22,7 +20,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use walk::{EntryKind, TreeStep, TreeWalk};
 
-/// The number of left-out things that are named.
 const LEFT_OUT_NAMED_MAX: usize = 100;
 
 /// Permissions of a folder while it is filled: no other user puts anything into it.

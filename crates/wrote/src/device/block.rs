@@ -98,8 +98,7 @@ pub(super) fn device_number(text: &[u8]) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Returns the names of all devices of the Btrfs that `device` belongs to; none for another file
-/// system.
+/// Returns the names of all devices of the Btrfs of `device`; none for another file system.
 pub(super) fn btrfs_devices(sys: &Path, (major, minor): (u32, u32)) -> Vec<String> {
     let folder = folder(sys, major, minor);
     let Some(name) = folder.file_name() else { return Vec::new() };
@@ -139,8 +138,7 @@ fn backing_file(disk: &Path) -> Option<PathBuf> {
     Some(PathBuf::from(OsStr::from_bytes(bytes.trim_ascii_end())))
 }
 
-/// Returns the model. SCSI, SATA and NVMe disks have a `model`, MMC cards a `name`, virtio disks
-/// nothing.
+/// SCSI, SATA and NVMe disks have a `model`, MMC cards a `name`, virtio disks nothing.
 fn model(disk: &Path) -> Option<String> {
     let device = disk.join("device");
     text(&device, "model")

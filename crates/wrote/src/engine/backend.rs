@@ -1,8 +1,7 @@
 //! The interface between the engine and the kernel or a simulated disk.
 
 use super::names::{Located, NameChange};
-use super::op::OpKind;
-use super::{Effective, Fallback, FileOptions};
+use super::{Effective, Fallback, FileOptions, op::OpKind};
 use crate::buffer::Pool;
 use rustix::fs::{Advice, fadvise};
 use rustix::io::Errno;
@@ -38,7 +37,6 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    /// Returns the reply to a request that moved bytes, or failed.
     #[inline]
     pub(super) fn new(token: u32, moved: Result<usize, Errno>) -> Reply {
         let result = match moved {
@@ -59,7 +57,6 @@ pub(super) struct FileAccess {
     pub align_bytes: u32,
 }
 
-/// A file that was just opened as `slot`.
 pub(super) struct OpenedFile<'a> {
     pub slot: u32,
     pub file: RawFd,
@@ -84,7 +81,6 @@ pub(super) trait Backend {
     fn len(&self, slot: u32) -> io::Result<u64>;
     /// Sets the file's length, once: EINTR comes back as it is.
     fn truncate(&mut self, slot: u32, len_bytes: u64) -> io::Result<()>;
-    /// Drops the file's clean pages from the page cache.
     fn drop_clean_pages(&mut self, slot: u32);
     /// The open file itself; `None` on a simulated disk.
     fn descriptor(&self, slot: u32) -> Option<BorrowedFd<'_>>;
@@ -114,13 +110,11 @@ pub(super) trait Backend {
 /// A way to the kernel: moves bytes of files that [`Kernel`] opened. The methods without a comment
 /// mean those of [`Backend`].
 pub(super) trait Transfer {
-    /// Learns that a file was opened.
     fn opened(&mut self, _file: &OpenedFile, _effective: &mut Effective) {}
     /// Learns that the file's later transfers go through the page cache.
     fn left_direct(&mut self, _slot: u32) {}
     /// Learns that the file's length changed; nothing of it is in flight.
     fn truncated(&mut self, _slot: u32) {}
-    /// Learns that the file `slot` is about to be closed.
     fn closing(&mut self, _slot: u32) {}
     fn register_buffers(&mut self, _pool: &Pool, _effective: &mut Effective) {}
     fn push(&mut self, request: Request, file: RawFd);

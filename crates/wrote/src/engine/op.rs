@@ -1,7 +1,6 @@
 //! Operations that an engine takes, and their completions.
 
-use crate::buffer::Buffer;
-use crate::{Action, Error};
+use crate::{Action, Error, buffer::Buffer};
 
 /// A file that an engine has open.
 ///

@@ -1,9 +1,7 @@
 //! Open files: their state, and the methods of [`Engine`] about them.
 
-use super::backend::FileAccess;
-use super::judge::uninterrupted;
-use super::op::OpKind;
 use super::{Engine, FileId, FileOptions, Ioengine, Options};
+use super::{backend::FileAccess, judge::uninterrupted, op::OpKind};
 use crate::error::{Action, Error, Tried};
 use rustix::io::Errno;
 use std::io;
@@ -115,7 +113,6 @@ impl Engine {
         if file.direct { file.align_bytes } else { 1 }
     }
 
-    /// The path by which the file was opened.
     pub(crate) fn path(&self, file: FileId) -> &Path {
         &self.known(file).path
     }

@@ -1,10 +1,7 @@
 //! Operations between `queue` and their completion.
 
-use super::op::OpKind;
-use super::open_file::OpenFile;
-use super::{Completion, Op};
-use crate::Error;
-use crate::buffer::Buffer;
+use super::{Completion, Op, op::OpKind, open_file::OpenFile};
+use crate::{Error, buffer::Buffer};
 
 /// The most that the kernel moves in one call (`read(2)`, `write(2)`), less than 2 GiB.
 pub(super) const TRANSFER_BYTES_MAX: u64 = 0x7fff_f000;

@@ -3,11 +3,9 @@
 //! Set-up flags, registered files and registered buffers are each used where the kernel has them.
 
 use super::backend::{Reply, Request};
-use super::op::OpKind;
 use super::sqpoll::{Member, Sqpoll};
-use super::{Callers, Effective, Options};
-use crate::buffer::Pool;
-use crate::error::errno_of;
+use super::{Callers, Effective, Options, op::OpKind};
+use crate::{buffer::Pool, error::errno_of};
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{Builder, IoUring, Probe, opcode, squeue};
 use std::io;
@@ -29,8 +27,7 @@ const COOP: Flag = ("COOP_TASKRUN", |b| b.setup_coop_taskrun());
 const TASKRUN: Flag = ("TASKRUN_FLAG", |b| b.setup_taskrun_flag());
 const ALL: Flag = ("SUBMIT_ALL", |b| b.setup_submit_all());
 
-/// Sets of flags, from the newest kernel's to the oldest's. The first that the kernel takes is
-/// used.
+/// Sets of flags, from the newest kernel's to the oldest's; the first that the kernel takes counts.
 const FLAGS: &[&[Flag]] = &[
     &[SINGLE, DEFER, TASKRUN, ALL, NO_SQARRAY],
     &[SINGLE, DEFER, TASKRUN, ALL],

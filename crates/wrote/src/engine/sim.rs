@@ -14,8 +14,7 @@ mod names;
 
 use super::backend::{Backend, FileAccess, Reply, Request};
 use super::names::{Found, Located, NameChange};
-use super::op::OpKind;
-use super::{Effective, Fallback, FileOptions};
+use super::{Effective, Fallback, FileOptions, op::OpKind};
 use file::{SECTOR_BYTES, SimFile};
 use names::Names;
 use rustix::io::Errno;

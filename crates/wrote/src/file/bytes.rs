@@ -29,7 +29,6 @@ pub struct ReadBytes {
     pub(super) pieces: Vec<BufferPart>,
 }
 
-/// The requested part of a buffer.
 #[derive(Debug)]
 pub(super) struct BufferPart {
     pub(super) buffer: Buffer,

@@ -1,11 +1,7 @@
 //! One operation: its remaining work, its result, and its owner.
 
-use super::ReadBytes;
-use super::order::Touch;
-use super::span::Span;
-use crate::Error;
-use crate::buffer::Buffer;
-use crate::engine::Op;
+use super::{ReadBytes, order::Touch, span::Span};
+use crate::{Error, buffer::Buffer, engine::Op};
 use std::task::Waker;
 
 /// An operation from its start until its owner has taken the result.
@@ -30,7 +26,6 @@ pub(super) struct Entry {
     pub stuck_at: Option<u64>,
 }
 
-/// The work of an operation.
 pub(super) enum Work {
     Lease(Option<Buffer>),
     Read {

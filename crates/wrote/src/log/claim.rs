@@ -13,8 +13,7 @@
 use super::atomics::{
     AtomicU32, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, yield_now,
 };
-use super::format::Format;
-use super::{batch, segment};
+use super::{batch, format::Format, segment};
 use std::collections::VecDeque;
 
 /// The word: 36 bits of bytes, 22 of records, 6 of the slot.
@@ -105,8 +104,7 @@ struct CachePadded<T>(T);
 
 #[repr(align(128))]
 struct Slot {
-    /// Bytes published. Closing the batch adds the difference between [`READY`] and the bytes
-    /// claimed.
+    /// Bytes published. Closing the batch adds the difference of [`READY`] and the bytes claimed.
     progress: AtomicU64,
     first_sequence: AtomicU64,
     address: AtomicUsize,

@@ -8,16 +8,12 @@ mod segments;
 
 pub(super) use segments::AHEAD_BYTES_MIN;
 
-use super::batch::BatchHeader;
 use super::claim::{ClosedBatch, Start};
-use super::format::Format;
 use super::prepare::{self, Preparation};
-use super::retention::Retention;
 use super::segment::{self, SegmentHeader, unix_ns, unix_ns_ago};
-use super::state::LogState;
 use super::wait::{Waiters, wake};
-use crate::buffer::Buffer;
-use crate::{Completion, Durable, Effective, Engine, Error, FileId, Op};
+use super::{batch::BatchHeader, format::Format, retention::Retention, state::LogState};
+use crate::{Completion, Durable, Effective, Engine, Error, FileId, Op, buffer::Buffer};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -78,8 +74,7 @@ enum Flush {
     Idle,
     /// It starts once every record before this sequence is written.
     Wanted(u64),
-    /// It makes every record before `covers` durable, once the flushes of `left` files are
-    /// complete.
+    /// It makes every record before `covers` durable, once flushes of `left` files are complete.
     Running {
         covers: u64,
         left: usize,

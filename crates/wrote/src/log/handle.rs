@@ -1,12 +1,8 @@
 //! `Log`: the handle by which a program appends, waits, reads and closes.
 
-use super::background;
-use super::driver::LogDriver;
-use super::lock::Lock;
-use super::reader::LogReader;
-use super::recovery::Recovered;
 use super::stats::LogStats;
 use super::ticket::Ticket;
+use super::{background, driver::LogDriver, lock::Lock, reader::LogReader, recovery::Recovered};
 use crate::{Effective, Error, Sim, Survives};
 use std::fmt;
 use std::ops::Deref;
@@ -110,7 +106,6 @@ struct Shutdown {
 }
 
 impl Log {
-    /// Makes a log that a thread of its own drives.
     pub(super) fn with_thread(
         driver: LogDriver,
         segment_age: Option<Duration>,

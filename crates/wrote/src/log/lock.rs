@@ -48,7 +48,6 @@ impl Lock {
     }
 }
 
-/// Tries to lock the file. Returns whether it got the lock.
 fn lock(file: &File, operation: FlockOperation, tries: u32) -> std::io::Result<bool> {
     for attempt in 1..=tries {
         match flock(file, operation) {

@@ -1,9 +1,6 @@
 //! Segments found by their names, while a writer makes and removes them.
 
-use super::format::Format;
-use super::input::LogFiles;
-use super::lock::LOCK;
-use super::segment;
+use super::{format::Format, input::LogFiles, lock::LOCK, segment};
 use crate::Error;
 use std::path::{Path, PathBuf};
 
@@ -37,7 +34,6 @@ pub(super) fn all(files: &LogFiles, folder: &Path, format: Format) -> Result<Seg
     Ok(names)
 }
 
-/// Returns the segments of one format among `paths`.
 pub(super) fn of_format(paths: Vec<PathBuf>, format: Format) -> SegmentNames {
     let numbered = |path: PathBuf| Some((segment::number(&path, format)?, path));
     paths.into_iter().filter_map(numbered).collect()

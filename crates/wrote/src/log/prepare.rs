@@ -11,8 +11,7 @@ pub(super) const USER_DATA: u64 = 1 << 63;
 /// that holds acknowledged records is never written again (W3).
 pub(super) const BLOCK_BYTES: u64 = 4096;
 
-/// Opens a segment: through the page cache if direct transfers need a larger alignment than its
-/// blocks.
+/// Opens through the page cache if direct transfers need a larger alignment than its blocks.
 pub(super) fn open(
     engine: &mut Engine,
     path: &Path,

@@ -71,8 +71,7 @@ pub(crate) fn parse(bytes: &[u8], seed: u32, sequence: u64) -> Option<Frame<'_>>
     (checksum == u32_at(header, 4)).then_some(frame)
 }
 
-/// Returns the bytes of the frame that `header` begins, whatever its kind; `None` if it is cut
-/// short.
+/// Returns the bytes of the frame that `header` begins, of any kind; `None` if it is cut short.
 pub(crate) fn stated_bytes(header: &[u8]) -> Option<usize> {
     let length = u32::from_le_bytes(*header.first_chunk()?);
     Some(frame_bytes((length & !KIND_MASK) as usize))

@@ -5,12 +5,9 @@ mod lines;
 #[cfg(test)]
 mod tests;
 
-use super::format::Format;
 use super::input::{Input, LogFiles};
-use super::retention::SealedSegment;
-use super::{aside, names};
-use crate::engine::folder_of;
-use crate::{Engine, Error};
+use super::{aside, format::Format, names, retention::SealedSegment};
+use crate::{Engine, Error, engine::folder_of};
 use std::path::{Path, PathBuf};
 
 /// The findings of an opening.
@@ -124,7 +121,6 @@ fn put_aside(engine: &mut Engine, later: &[LaterFile], found: &mut Recovered) ->
 }
 
 impl Recovery {
-    /// Makes the recovery of a log without records.
     fn nothing(log_id: u64, recovered: Recovered) -> Recovery {
         let sealed = Vec::new();
         Recovery { recovered, log_id, sealed, active: None, first_sequence: 0, next_sequence: 0 }

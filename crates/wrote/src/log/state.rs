@@ -1,11 +1,8 @@
 //! The state of an open log that its producers and its flusher share.
 
 use super::claim::{Claims, Layout, Start};
-use super::format::Format;
-use super::options::Prepare;
-use super::recovery::Recovered;
-use super::stats::LogStats;
 use super::wait::{Frontier, Gate, wake};
+use super::{format::Format, options::Prepare, recovery::Recovered, stats::LogStats};
 use crate::{Acknowledged, Durable, Error, Survives, Sync};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -109,8 +106,7 @@ impl LogState {
         wake(self.durable.all());
     }
 
-    /// Tells every caller that waits for the record `sequence` or a later one that the disk is
-    /// full.
+    /// Tells each caller that waits for the record `sequence` or a later one of the full disk.
     pub(super) fn lack_room(&self, sequence: u64, error: Error) {
         *self.lack.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((sequence, error));
         self.lack.is_now.store(true, Ordering::SeqCst);

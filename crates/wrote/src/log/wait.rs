@@ -110,8 +110,7 @@ impl Gate {
         self.opened.load(Ordering::SeqCst)
     }
 
-    /// Sleeps until the gate is opened, unless that happened since `seen`. May wake without a
-    /// cause.
+    /// Sleeps until the gate is opened, unless it was opened since `seen`. May wake without cause.
     pub(super) fn sleep(&self, seen: u32) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         // After an error the caller checks again: the gate was opened (EAGAIN), or a signal came

@@ -59,7 +59,6 @@ pub(super) enum WalkStep<'a> {
     Batch,
     /// A record, or an empty place.
     Frame {
-        /// Its place in the log.
         sequence: u64,
         offset: u64,
         frame: Frame<'a>,
@@ -111,8 +110,7 @@ impl Walk {
         Ok(WalkStep::Frame { sequence, offset, frame })
     }
 
-    /// Reads the file again behind the end of the walk. Returns whether a writer has continued
-    /// there.
+    /// Reads the file again behind the walk's end. Returns whether a writer has continued there.
     pub(super) fn has_come(&mut self) -> Result<bool, Error> {
         self.input.look_again()?;
         let before = (self.place, self.sequence, self.end, self.last, self.open);

@@ -1,12 +1,10 @@
 //! The background half of a `Writer`: full buffers, the tail, the file's true length.
 
 use super::Written;
-use crate::buffer::Buffer;
-use crate::engine::folder_of;
-use crate::error::Tried;
 use crate::{
     Action, Completion, Effective, Engine, Error, FileId, FileOptions, Found, Located, Op, Sync,
 };
+use crate::{buffer::Buffer, engine::folder_of, error::Tried};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -44,9 +42,7 @@ pub(super) struct Stream {
     len: u64,
     /// The file's length in the kernel: it includes padding of the last block, and extensions.
     len_in_kernel: u64,
-    /// Whether the file may be extended ahead.
     extends_ahead: bool,
-    /// Bytes handed over since the last sync.
     since_sync_bytes: u64,
     synced_at: Instant,
     /// Whether there were writes since the last sync.
@@ -129,7 +125,6 @@ impl Stream {
         Ok(stream)
     }
 
-    /// Allocates space for `bytes` bytes.
     pub(super) fn allocate(&mut self, bytes: u64) -> Result<(), Error> {
         if bytes <= self.len.max(AHEAD_FROM_BYTES) {
             return Ok(());

@@ -15,7 +15,6 @@ use std::time::Instant;
 /// Writes one message of a file, given the offset behind the last one.
 type WriteOne = fn(&mut File, &[u8], u64) -> io::Result<()>;
 
-/// At the end of the file.
 const AT_THE_END: WriteOne = |file, message, _| file.write_all(message);
 /// Over the zeros, at the offset.
 const AT_ITS_OFFSET: WriteOne = |file, message, offset| file.write_all_at(message, offset);

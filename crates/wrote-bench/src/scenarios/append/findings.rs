@@ -9,7 +9,6 @@ pub(crate) fn find(evidence: &Evidence) -> [Option<Finding>; 2] {
     [records_lost(evidence), records_out_of_order(evidence)]
 }
 
-/// Sums the records of all runs of `rows`.
 fn total(rows: &[&Row]) -> Records {
     let runs = rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.records);
     runs.fold(Records::default(), |sum, of| Records {

@@ -1,7 +1,6 @@
 //! The usual ways of appending, as programs write them in Rust with tokio and flume.
 
-use super::message::Messages;
-use super::{Kind, Opened};
+use super::{Kind, Opened, message::Messages};
 use crate::arrivals::Arrivals;
 use hdrhistogram::Histogram;
 use std::fs::File;

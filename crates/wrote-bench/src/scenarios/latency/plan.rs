@@ -76,7 +76,6 @@ impl Plan {
         )))
     }
 
-    /// Saves of each row in this round.
     pub(super) fn saves(&self, round: u32) -> u32 {
         self.iterations / self.runs + u32::from(round < self.iterations % self.runs)
     }

@@ -1,7 +1,6 @@
 //! The workload of a curve: a cell of a grid, or a row of the ladder, at a rate or at none.
 
-use crate::bench::STREAM_BS_BYTES;
-use crate::request::Common;
+use crate::{bench::STREAM_BS_BYTES, request::Common};
 use crate::scenario::{Call, Site};
 use crate::scenarios::ladder::Way;
 use crate::scenarios::ladder::plan::Plan;
@@ -113,7 +112,6 @@ impl Subject {
         Ok(group)
     }
 
-    /// Returns the row of a run.
     pub(super) fn rows(&self, group: &GroupReport, files: &[PathBuf], site: &Site) -> Repeated {
         let settled = if self.fill.is_some() { files } else { &[] };
         let mut run = Repeated::of(group, &site.before(settled, files));

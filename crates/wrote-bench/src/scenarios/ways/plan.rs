@@ -104,7 +104,6 @@ impl Plan {
         (!self.asked).then(|| CALIBRATION_BYTES.min(self.largest_bytes))
     }
 
-    /// The sizes on a disk that takes `bytes_per_s`.
     pub(super) fn sizes(&self, bytes_per_s: f64) -> Sizes {
         if self.asked {
             return self.sizes_max();

@@ -22,7 +22,6 @@ pub(super) struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// The source in pieces of so many bytes.
     pub(super) fn pieces(&self, bytes: u64) -> std::slice::Chunks<'_, u8> {
         self.bytes.chunks(bytes as usize)
     }

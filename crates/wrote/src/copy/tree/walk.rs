@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 /// process may have 1024 files open by default (`getrlimit(2)`).
 pub const FOLDERS_DEEP_MAX: usize = 512;
 
-/// The kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryKind {
     /// A folder. Its contents come next, and then its end.

@@ -1,15 +1,12 @@
 //! Verification and repair of a log of lines.
 
-use super::super::damage::Damage;
-use super::super::format::Format;
 use super::super::input::{Input, LogFiles};
 use super::super::lines::{self, LineCount, UNSURE_FILES};
-use super::super::{aside, names};
+use super::super::{aside, damage::Damage, format::Format, names};
 use super::rebuild::keep_damaged;
 use super::report::{Progress, ProgressWatch, Repaired, Verified};
 use super::summary::{self, SegmentSummary};
-use crate::staged::StagedFile;
-use crate::{Engine, Error, FileOptions};
+use crate::{Engine, Error, FileOptions, staged::StagedFile};
 use std::path::{Path, PathBuf};
 
 /// The lines of a whole file, with the lines behind a damaged one.
@@ -19,8 +16,7 @@ struct Survey {
     clean: u64,
     clean_bytes: u64,
     lines: u64,
-    /// The first line with a NUL, or the bytes behind the last line feed: the offset, and the lines
-    /// before.
+    /// The first line with a NUL, or the bytes behind the last line feed: offset, and lines before.
     bad: Option<(u64, u64)>,
 }
 

@@ -1,11 +1,9 @@
 //! Summaries: the segments of a log and its end, found without reading every record.
 
 use super::super::chain::{self, SegmentHead};
-use super::super::format::Format;
 use super::super::input::{Input, LogFiles};
-use super::super::lines;
-use super::super::lock::Lock;
 use super::super::names::{self, SegmentNames};
+use super::super::{format::Format, lines, lock::Lock};
 use super::end::{LogEnd, end};
 use super::rest;
 use crate::Error;
@@ -141,7 +139,6 @@ fn examine_lines(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
 }
 
 impl LogSummary {
-    /// Makes the summary of a log without records.
     pub(super) fn empty(folder: &Path, format: Format) -> LogSummary {
         LogSummary {
             format,
