@@ -1,9 +1,10 @@
 //! `cargo xtask fuzz`: damages logs by a fuzzer's inputs, and reads them.
 
 use crate::failure::{Failure, Tried};
+use crate::packages;
+use crate::report::Report;
 use crate::repository::{cargo, target};
 use crate::run::{Finished, HANG, Show, run};
-use crate::{packages, report::Report};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::path::{Path, PathBuf};

@@ -11,8 +11,9 @@ pub mod strange_fs;
 pub use mount::Mount;
 pub use strange_fs::build as build_strange_fs;
 
+use crate::failure::Failure;
 use crate::packages::{self, GUEST, LABS};
-use crate::{failure::Failure, report::Report};
+use crate::report::Report;
 use confine::Share;
 use rand::TryRng;
 use rand::rngs::SysRng;

@@ -1,8 +1,10 @@
 //! `cargo xtask miri`: interprets small runs of the library, and finds undefined behaviour in them.
 
+use crate::failure::Failure;
+use crate::programs::cargo_tests;
+use crate::report::Report;
 use crate::repository::{root, target};
 use crate::run::{HANG, Show, run};
-use crate::{failure::Failure, programs::cargo_tests, report::Report};
 use std::process::Command;
 
 /// The rules of references that are tried, and Miri's flag for each.

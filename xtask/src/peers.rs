@@ -19,7 +19,8 @@ pub use wrote::rows as result_rows;
 
 use crate::failure::{Failure, Tried};
 use crate::packages::{self, PEERS};
-use crate::{repository::root, zram};
+use crate::repository::root;
+use crate::zram;
 use clap::ValueEnum;
 use contest::ContestResult;
 use job::Size;

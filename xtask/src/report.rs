@@ -1,6 +1,7 @@
 //! Records which steps passed, failed or were skipped, and prints their sum and times.
 
-use crate::{failure::Failure, run::Finished};
+use crate::failure::Failure;
+use crate::run::Finished;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 

@@ -2,8 +2,9 @@
 
 use crate::failure::{Failure, Tried};
 use crate::peers::{Figures, result_rows};
+use crate::repository::release_wrote;
 use crate::run::{Show, clean_up, output, run};
-use crate::{repository::release_wrote, zram};
+use crate::zram;
 use serde_json::Value;
 use std::fs::File;
 use std::ops::RangeInclusive;

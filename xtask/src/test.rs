@@ -6,13 +6,14 @@ mod links;
 pub mod prose;
 
 use crate::failure::{Failure, Tried};
+use crate::lab::confine::Share;
 use crate::lab::{confine, logs, power_cut, strange_fs};
 use crate::packages::{self, LABS, TESTS};
 use crate::programs::{self, Program, cargo_tests, run_all};
 use crate::report::{Outcome, Report};
 use crate::repository::{cargo, release_lab, target};
 use crate::run::{HANG, Show, output, run};
-use crate::{fuzz, lab::confine::Share, repository};
+use crate::{fuzz, repository};
 use campaigns::{CAMPAIGNS, RIVALS};
 use languages::Missing;
 use std::process::Command;

@@ -3,7 +3,9 @@
 mod fetch;
 
 use crate::failure::{Failure, Tried};
-use crate::{packages, report::Report, run::twice};
+use crate::packages;
+use crate::report::Report;
+use crate::run::twice;
 use fetch::Registry;
 use rustix::fs::{Access, access};
 use std::fs::{self, Permissions};

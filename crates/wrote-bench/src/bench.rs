@@ -1,9 +1,11 @@
 //! The main job: from a request to the result document.
 
 use crate::progress::{Announcement, Observer, Ticker};
+use crate::request::Request;
+use crate::rounds::Alone;
 use crate::scenario::{Call, Measured, Plan, Scenario, Site};
+use crate::scenarios;
 use crate::scratch::{self, Scratch};
-use crate::{request::Request, rounds::Alone, scenarios};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

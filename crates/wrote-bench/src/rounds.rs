@@ -1,7 +1,8 @@
 //! The loop that runs rows in turn (M8). Every scenario is measured by it.
 
+use crate::measured::clear;
+use crate::progress::Ticker;
 use crate::scenario::{Measured, Plan, Scope, Site};
-use crate::{measured::clear, progress::Ticker};
 use wrote_jobs::report::Repeated;
 use wrote_result::Error;
 use wrote_result::document::{Row, Scenario};

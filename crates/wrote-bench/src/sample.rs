@@ -5,9 +5,10 @@ pub(crate) use wrote_machine::sample::place;
 
 use crate::progress::{Observer, Ticker};
 use crate::request::{Common, Request};
+use crate::rounds::Alone;
 use crate::scenario::{Call, Measured, Plan, Site};
 use crate::scenarios::{Append, AppendAs, Latency, Load, Long, MessageSizes, Scenarios};
-use crate::{rounds::Alone, scratch::Scratch};
+use crate::scratch::Scratch;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;

@@ -1,7 +1,9 @@
 //! A scenario: a question about a disk, with the rows that answer it.
 
+use crate::progress::Ticker;
+use crate::request::Common;
 use crate::rounds::{Peers, Turn};
-use crate::{progress::Ticker, request::Common, scratch::Scratch};
+use crate::scratch::Scratch;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;

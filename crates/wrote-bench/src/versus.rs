@@ -1,8 +1,10 @@
 //! Two settings held against each other, measured in turn: A B B A A B.
 
+use crate::bench;
 use crate::progress::{Announcement, Observer, Progress};
 use crate::request::{Common, Request};
-use crate::{bench, rounds::RUNS, scenarios::Scenarios};
+use crate::rounds::RUNS;
+use crate::scenarios::Scenarios;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};

@@ -13,12 +13,13 @@ mod trail;
 pub use tally::{DirectionReport, Tally, histogram};
 pub use trail::Mark;
 
+use crate::buffers::seed;
+use crate::data::Data;
 use crate::spec::{JobSpec, SyncEach};
 use crate::worker::flush::Flushes;
 use crate::worker::header::{HEADER_BYTES, Header};
 use crate::worker::pace::Pace;
 use crate::worker::sequence::{Next, Sequence};
-use crate::{buffers::seed, data::Data};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -1,6 +1,7 @@
 //! Memory of an engine: one aligned region, leased in buffers of one size.
 
-use crate::{Error, error::errno_of};
+use crate::Error;
+use crate::error::errno_of;
 use mapping::{Mapping, page_size};
 use std::cell::RefCell;
 use std::fmt;

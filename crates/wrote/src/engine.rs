@@ -46,8 +46,9 @@ pub use options::{FileOptions, Ioengine, Options};
 pub use sim::{Fault, Sim};
 pub use sqpoll::Sqpoll;
 
+use crate::Error;
 use crate::buffer::{Buffer, Pool};
-use crate::{Error, error::errno_of};
+use crate::error::errno_of;
 use backend::{Backend, Kernel, Reply, Request};
 use open_file::OpenFile;
 use pending::{PendingOp, TRANSFER_BYTES_MAX};

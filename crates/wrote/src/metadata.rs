@@ -1,6 +1,8 @@
 //! Metadata of a file besides its length: permissions, owner, times, extended attributes.
 
-use crate::{Action, Error, error::Tried, staged::MODE_PRIVATE};
+use crate::error::Tried;
+use crate::staged::MODE_PRIVATE;
+use crate::{Action, Error};
 use rustix::fs::{
     Gid, Mode, Stat, Timespec, Timestamps, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr,
     fremovexattr, fsetxattr, fstat, futimens, lgetxattr, llistxattr, lstat,

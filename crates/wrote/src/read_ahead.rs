@@ -1,6 +1,7 @@
 //! A file read in order, with reads in flight ahead of the piece that is returned.
 
-use crate::{Completion, Engine, Error, FileId, Op, buffer::Buffer};
+use crate::buffer::Buffer;
+use crate::{Completion, Engine, Error, FileId, Op};
 use std::collections::VecDeque;
 
 /// Reads a file from its start, in pieces of one buffer. It needs the engine's queue for itself.

@@ -9,9 +9,10 @@ mod read;
 pub use read::read;
 
 use crate::engine::{Found, Located};
+use crate::error::Tried;
 use crate::metadata::{Metadata, MetadataParts};
+use crate::staged::StagedFile;
 use crate::{Action, Engine, Error, FileId, FileOptions, Ioengine, Op, Options, Sync};
-use crate::{error::Tried, staged::StagedFile};
 use read::{DIRECT_BYTES_MIN, direct_engine};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;

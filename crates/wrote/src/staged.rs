@@ -1,6 +1,7 @@
 //! Files that are made under a temporary name beside their place, and take it when they are whole.
 
-use crate::{Engine, Error, FileId, FileOptions, engine::folder_of};
+use crate::engine::folder_of;
+use crate::{Engine, Error, FileId, FileOptions};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

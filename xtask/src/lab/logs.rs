@@ -1,8 +1,10 @@
 //! The labs of the log: processes that are killed, and simulated disks.
 
+use crate::failure::Failure;
+use crate::programs::cargo_tests;
+use crate::report::Report;
 use crate::repository::{cargo, release_lab};
 use crate::run::{HANG, Show, run};
-use crate::{failure::Failure, programs::cargo_tests, report::Report};
 use std::process::Command;
 
 /// Options of the lab that kills.

@@ -4,8 +4,10 @@
 mod disk;
 mod moment;
 
+use crate::failure::Failure;
+use crate::report::Report;
 use crate::repository::{release_lab, target};
-use crate::{failure::Failure, report::Report, run::check_interrupted};
+use crate::run::check_interrupted;
 use disk::{Disk, FileSystem};
 use moment::{Moment, Seen};
 use rand::{RngExt, SeedableRng};

@@ -1,8 +1,10 @@
 //! Many producers and one log: `wrote::Log` in turn with the other ways of a program to append.
 
 use super::contest::{Comparison, Contender, Contest, Requirement};
+use super::figures::Condition;
 use super::outcome::{Outcome, Unit};
-use super::{figures::Condition, site::Site, ways::cell_contender};
+use super::site::Site;
+use super::ways::cell_contender;
 use crate::failure::{Failure, Tried};
 
 const MESSAGES: u64 = 1_000_000;

@@ -2,7 +2,9 @@
 
 use super::contest::{Contender, Contest};
 use super::outcome::{Outcome, Unit};
-use super::{rows::Row, site::Site, wrote};
+use super::rows::Row;
+use super::site::Site;
+use super::wrote;
 use crate::failure::{Failure, Tried};
 use std::os::unix::fs::symlink;
 use tempfile::NamedTempFile;

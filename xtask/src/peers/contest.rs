@@ -1,9 +1,11 @@
 //! One piece of work by several contenders in turn, and the table that compares them.
 
 use super::figures::{Condition, Figures};
+use super::job::Job;
 use super::outcome::{MIB, Outcome, Unit};
-use super::{job::Job, site::Site};
-use crate::{failure::Failure, run::check_interrupted};
+use super::site::Site;
+use crate::failure::Failure;
+use crate::run::check_interrupted;
 use std::thread;
 use std::time::Duration;
 

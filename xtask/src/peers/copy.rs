@@ -1,8 +1,10 @@
 //! `wrote copy` against cp, dd and rsync, and its peak memory: files of random data, durable.
 
 use super::contest::{Comparison, Contender, Contest, Requirement};
+use super::figures::Condition;
 use super::outcome::{Outcome, Unit};
-use super::{figures::Condition, site::Site, ways::WAYS_GIB};
+use super::site::Site;
+use super::ways::WAYS_GIB;
 use crate::failure::{Failure, Tried};
 
 const COPY: &str = "copy";

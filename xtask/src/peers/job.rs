@@ -1,6 +1,10 @@
 //! fio job files with their sizes, and contenders that run them.
 
-use super::{contest::Contender, figures::Figures, outcome::Outcome, site::Site, wrote};
+use super::contest::Contender;
+use super::figures::Figures;
+use super::outcome::Outcome;
+use super::site::Site;
+use super::wrote;
 use crate::failure::Failure;
 use std::str::FromStr;
 

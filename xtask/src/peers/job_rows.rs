@@ -2,9 +2,12 @@
 //! by one core from a device in memory, which measure the program and the kernel.
 
 use super::contest::{Comparison, Contender, Contest, Requirement};
+use super::copy::drop_cache;
+use super::figures::Condition;
 use super::job::{self, Job, Runner, Size, check_fallbacks, peak};
 use super::outcome::{Outcome, Unit};
-use super::{copy::drop_cache, figures::Condition, rows::Row, site::Site};
+use super::rows::Row;
+use super::site::Site;
 use crate::failure::{Failure, Tried};
 use crate::zram::{DEVICE, SIZE_BYTES};
 use rustix::thread::{CpuSet, sched_getaffinity};

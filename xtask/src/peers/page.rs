@@ -1,6 +1,9 @@
 //! The rows' sections in `docs/performance.md`, each with its tables, commands and circumstances.
 
-use super::{contest::ContestResult, rows::Row, site::Site, wrote};
+use super::contest::ContestResult;
+use super::rows::Row;
+use super::site::Site;
+use super::wrote;
 use crate::failure::{Failure, Tried};
 use clap::ValueEnum;
 use std::collections::BTreeMap;

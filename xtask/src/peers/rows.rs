@@ -1,6 +1,8 @@
 //! The rows: their names, and the contests of each.
 
-use super::{append, bench, contest::Contest, copy, job_rows, site::Site, ways};
+use super::contest::Contest;
+use super::site::Site;
+use super::{append, bench, copy, job_rows, ways};
 use crate::failure::Failure;
 use clap::ValueEnum;
 

@@ -1,7 +1,8 @@
 //! The folder, the programs and the settings that all rows use.
 
 use super::job::{Job, Size};
-use super::{outcome::Outcome, rows::Row};
+use super::outcome::Outcome;
+use super::rows::Row;
 use crate::failure::{Failure, Tried};
 use crate::repository::{cargo, release, release_wrote, root, target};
 use crate::run::{Finished, HANG, Show, run};

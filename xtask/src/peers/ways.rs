@@ -1,8 +1,11 @@
 //! The ways to write a file: those of wrote in turn with the other ways of a program.
 
 use super::contest::{Comparison, Contender, Contest, Requirement};
+use super::figures::Condition;
 use super::job::{Job, Runner, Size, durable_write};
-use super::{figures::Condition, outcome::Unit, site::Site, wrote};
+use super::outcome::Unit;
+use super::site::Site;
+use super::wrote;
 use crate::failure::Failure;
 
 /// The length of the long files by default.

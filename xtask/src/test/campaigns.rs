@@ -3,11 +3,14 @@
 
 use super::languages::{self, Missing};
 use super::{STRICT, step, tests};
+use crate::failure::Failure;
+use crate::lab::confine::Share;
 use crate::lab::{confine, logs, nvme, power_cut};
 use crate::packages::{self, GUEST};
+use crate::programs::cargo_tests;
 use crate::report::{Outcome, Report};
 use crate::repository::{cargo, target};
-use crate::{failure::Failure, fuzz, lab::confine::Share, programs::cargo_tests, toolchains};
+use crate::{fuzz, toolchains};
 use crate::{miri, model};
 
 /// A name, and the steps behind it; these may install what they need, or not.

@@ -7,7 +7,9 @@ mod messages;
 pub use crew::Timing;
 pub use messages::Messages;
 
-use crate::{Result, outcome::Outcome, place::Place};
+use crate::Result;
+use crate::outcome::Outcome;
+use crate::place::Place;
 use std::path::Path;
 use wrote::{Log, LogReader, Sync};
 

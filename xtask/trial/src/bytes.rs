@@ -1,6 +1,8 @@
 //! A file written one byte at a time, cached and without a sync.
 
-use crate::{Result, outcome::Outcome, place::timed};
+use crate::Result;
+use crate::outcome::Outcome;
+use crate::place::timed;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;

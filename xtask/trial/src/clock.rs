@@ -1,6 +1,7 @@
 //! A clock around a piece of work: time, CPU time, memory.
 
-use crate::{Result, outcome::Outcome};
+use crate::Result;
+use crate::outcome::Outcome;
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use std::ffi::OsString;

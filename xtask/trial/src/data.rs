@@ -1,6 +1,9 @@
 //! Random data: in memory before a clock starts, or as a file to copy.
 
-use crate::{Result, clock::Clock, outcome::Outcome, place::Place};
+use crate::Result;
+use crate::clock::Clock;
+use crate::outcome::Outcome;
+use crate::place::Place;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::fs::File;

@@ -1,6 +1,8 @@
 //! The file or folder of a piece of work, which no other program uses, and which is removed.
 
-use crate::{Result, clock::Clock, outcome::Outcome};
+use crate::Result;
+use crate::clock::Clock;
+use crate::outcome::Outcome;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};

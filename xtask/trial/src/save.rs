@@ -1,7 +1,10 @@
 //! A small file replaced again and again, whole and durable each time.
 
+use crate::Result;
+use crate::clock::Clock;
+use crate::data::Ring;
+use crate::outcome::Outcome;
 use crate::place::{Place, sync_folder};
-use crate::{Result, clock::Clock, data::Ring, outcome::Outcome};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;

@@ -1,7 +1,9 @@
 //! A long file in pieces of 64 KiB, durable when the clock stops.
 
+use crate::Result;
+use crate::data::Ring;
+use crate::outcome::Outcome;
 use crate::place::{sync_folder, timed};
-use crate::{Result, data::Ring, outcome::Outcome};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;

@@ -1,7 +1,9 @@
 //! Scenarios that are a grid of jobs: their cells and sizes.
 
+use crate::progress::Ticker;
+use crate::rounds::Turn;
+use crate::scenario;
 use crate::scenario::{Call, Listed, Plan as _, Site};
-use crate::{progress::Ticker, rounds::Turn, scenario};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote::Survives;

@@ -1,6 +1,7 @@
 //! Findings on the jobs of a run: their data, their offsets, their rates.
 
-use super::{Evidence, bytes::compresses};
+use super::Evidence;
+use super::bytes::compresses;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use wrote_result::document::{Blocks, Direction, Finding, Row, Severity};

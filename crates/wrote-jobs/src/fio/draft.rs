@@ -1,8 +1,9 @@
 //! A job while its sections are read: its values so far, and their lines.
 
 use super::ini::{Entry, Section};
+use super::note::quoted;
 use super::value::{KbBase, Size, Value};
-use super::{Notes, ParseError, note::quoted};
+use super::{Notes, ParseError};
 use crate::spec::{BlockSizes, JobSpec, Rw};
 use std::collections::BTreeMap;
 use wrote::Ioengine;

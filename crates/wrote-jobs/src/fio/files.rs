@@ -1,6 +1,7 @@
 //! The files of a job: named ones, or else fio's own names.
 
-use super::{draft::Draft, value::Value};
+use super::draft::Draft;
+use super::value::Value;
 use std::path::PathBuf;
 
 /// The most files of one job: each is held open.

@@ -1,6 +1,7 @@
 //! From lines to sections: names, keys and values with their lines, without a meaning.
 
-use super::{Notes, ParseError, Surroundings, note::quoted};
+use super::note::quoted;
+use super::{Notes, ParseError, Surroundings};
 
 #[derive(Debug)]
 pub(super) struct Section {

@@ -1,7 +1,8 @@
 //! From a draft to its jobs, with the checks of their combinations of values.
 
+use super::draft::Draft;
 use super::value::{BYTES_MAX, Size};
-use super::{Notes, ParseError, draft::Draft, files};
+use super::{Notes, ParseError, files};
 use crate::fio_json::options;
 use crate::spec::{BlockSizes, Data, JobSpec, Verify};
 use rand::{Rng, SeedableRng};

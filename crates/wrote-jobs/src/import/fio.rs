@@ -1,8 +1,10 @@
 //! The conversion of fio's document into one of ours, with findings on costs that its numbers leave
 //! out.
 
+use super::options::Options;
+use super::rows;
 use super::rows::{Output, OutputJob};
-use super::{neither, options::Options, refused, rows};
+use super::{neither, refused};
 use serde_json::{Value, json};
 use wrote_result::Error;
 use wrote_result::document::{

@@ -2,8 +2,9 @@
 
 use super::place::{Identity, Kind, file_key, kind};
 use super::reports::{Overlap, Permissions};
+use crate::buffers;
 use crate::spec::{BlockSizes, JobSpec};
-use crate::{buffers, worker::header::HEADER_BYTES};
+use crate::worker::header::HEADER_BYTES;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};

@@ -1,11 +1,15 @@
 //! The threads of a group, one for each job: its engine, its task and its report.
 
+use super::JobReport;
+use super::check::label;
 use super::check::{is_synchronous, most_bytes};
-use super::{JobReport, check::label, files::Ready, verify::read_back};
+use super::files::Ready;
+use super::verify::read_back;
+use crate::buffers::buffers;
+use crate::gates::Gate;
 use crate::spec::{JobSpec, SyncEach};
 use crate::worker::sequence::{Outline, Sequence};
 use crate::worker::{Progress, Shared, Worker};
-use crate::{buffers::buffers, gates::Gate};
 use std::sync::atomic::AtomicBool;
 use wrote::{Engine, FileOptions, Options, Sqpoll};
 use wrote_result::document::Fallback;

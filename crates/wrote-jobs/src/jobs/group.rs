@@ -1,12 +1,14 @@
 //! The run of one group: makes its files ready, runs its jobs at once, and adds up their reports.
 
+use super::check::overlaps;
 use super::crew::{Jobs, sequence, sqpolls};
 use super::files::Files;
 use super::files::Made;
-use super::{GroupReport, Held, Permissions, Watcher, check::overlaps, span};
+use super::{GroupReport, Held, Permissions, Watcher, span};
 use crate::gates::Gate;
+use crate::spec::JobSpec;
+use crate::worker::Progress;
 use crate::{clock, gates};
-use crate::{spec::JobSpec, worker::Progress};
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsFd;

@@ -1,6 +1,7 @@
 //! Writing what a job is going to read: random data, in large pieces, flushed.
 
-use crate::{buffers, data::Data};
+use crate::buffers;
+use crate::data::Data;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use std::fs::File;

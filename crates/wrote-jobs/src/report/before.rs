@@ -1,6 +1,7 @@
 //! The disk under the jobs' files before they run, and the files that hold settled blocks.
 
-use crate::{jobs::Permissions, spec::JobSpec};
+use crate::jobs::Permissions;
+use crate::spec::JobSpec;
 use rustix::fs::{SeekFrom, seek};
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};

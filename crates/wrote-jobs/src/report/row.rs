@@ -1,6 +1,7 @@
 //! The rows of a group: one for each job and direction, its `numjobs` together.
 
-use super::{before::Before, row, settings};
+use super::before::Before;
+use super::{row, settings};
 use crate::jobs::{GroupReport, Held, JobReport, merged, span};
 use crate::spec::{JobSpec, SyncEach};
 use hdrhistogram::Histogram;

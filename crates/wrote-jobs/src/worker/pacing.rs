@@ -1,7 +1,8 @@
 //! Operations at their due times (M5): the next one due, and the wait for it.
 
 use super::Worker;
-use crate::{spec::Rw, worker::pace::nap};
+use crate::spec::Rw;
+use crate::worker::pace::nap;
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 use wrote_result::Error;

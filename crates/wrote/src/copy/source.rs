@@ -1,8 +1,10 @@
 //! The source of a copy, opened in the way that reads it fastest, and the place of the copy.
 
 use super::stream::source_shrank;
+use crate::cached::cached_bytes;
+use crate::error::Tried;
+use crate::metadata::Metadata;
 use crate::{Action, Engine, Error, FileId, FileOptions, Found, Located, Op};
-use crate::{cached::cached_bytes, error::Tried, metadata::Metadata};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;

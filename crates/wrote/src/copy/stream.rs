@@ -4,8 +4,11 @@
 //! each other, unless a checksum needs them in order.
 
 use super::checksum::{Checksum, add_zeros};
-use super::{extents::Extents, progress::Watcher};
-use crate::{Action, Completion, Engine, Error, FileId, Op, buffer::Buffer, error::Tried};
+use super::extents::Extents;
+use super::progress::Watcher;
+use crate::buffer::Buffer;
+use crate::error::Tried;
+use crate::{Action, Completion, Engine, Error, FileId, Op};
 use rustix::fs::{Advice, fadvise};
 use slab::Slab;
 use std::collections::BTreeMap;

@@ -1,7 +1,8 @@
 //! The interface between the engine and the kernel or a simulated disk.
 
 use super::names::{Located, NameChange};
-use super::{Effective, Fallback, FileOptions, op::OpKind};
+use super::op::OpKind;
+use super::{Effective, Fallback, FileOptions};
 use crate::buffer::Pool;
 use rustix::fs::{Advice, fadvise};
 use rustix::io::Errno;

@@ -1,7 +1,9 @@
 //! Opens real files: directly where the file system can, else through the page cache.
 
-use super::{FileOptions, backend::FileAccess};
-use crate::{device, error::errno_of};
+use super::FileOptions;
+use super::backend::FileAccess;
+use crate::device;
+use crate::error::errno_of;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::fs::{File, OpenOptions};
 use std::io;

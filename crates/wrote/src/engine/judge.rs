@@ -1,7 +1,9 @@
 //! The verdict on a try of an operation (W4): it is whole, it goes on, or it failed.
 
+use super::Engine;
+use super::backend::Reply;
+use super::op::OpKind;
 use super::pending::{PendingOp, TRANSFER_BYTES_MAX};
-use super::{Engine, backend::Reply, op::OpKind};
 use crate::error::{Action, Error, errno_of};
 use std::io;
 

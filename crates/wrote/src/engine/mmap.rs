@@ -1,7 +1,9 @@
 //! Operations as copies between a buffer and a mapping of the file, one at a time.
 
+use super::Options;
 use super::backend::{Reply, Request, Transfer};
-use super::{Options, op::OpKind, psync::perform};
+use super::op::OpKind;
+use super::psync::perform;
 use rustix::fs::{FallocateFlags, OFlags, fallocate, fcntl_getfl, fstat, fsync, ftruncate};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};

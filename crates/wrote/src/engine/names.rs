@@ -1,6 +1,7 @@
 //! Names of files: where they lead, and changes that lose nothing.
 
-use super::{Engine, Fallback, judge::uninterrupted};
+use super::judge::uninterrupted;
+use super::{Engine, Fallback};
 use crate::error::{Action, Error, Tried};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;

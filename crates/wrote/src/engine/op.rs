@@ -1,6 +1,7 @@
 //! Operations that an engine takes, and their completions.
 
-use crate::{Action, Error, buffer::Buffer};
+use crate::buffer::Buffer;
+use crate::{Action, Error};
 
 /// A file that an engine has open.
 ///

@@ -1,7 +1,9 @@
 //! Open files: their state, and the methods of [`Engine`] about them.
 
+use super::backend::FileAccess;
+use super::judge::uninterrupted;
+use super::op::OpKind;
 use super::{Engine, FileId, FileOptions, Ioengine, Options};
-use super::{backend::FileAccess, judge::uninterrupted, op::OpKind};
 use crate::error::{Action, Error, Tried};
 use rustix::io::Errno;
 use std::io;

@@ -1,7 +1,10 @@
 //! Operations between `queue` and their completion.
 
-use super::{Completion, Op, op::OpKind, open_file::OpenFile};
-use crate::{Error, buffer::Buffer};
+use super::op::OpKind;
+use super::open_file::OpenFile;
+use super::{Completion, Op};
+use crate::Error;
+use crate::buffer::Buffer;
 
 /// The most that the kernel moves in one call (`read(2)`, `write(2)`), less than 2 GiB.
 pub(super) const TRANSFER_BYTES_MAX: u64 = 0x7fff_f000;

@@ -5,8 +5,9 @@
 //! (`io_uring_setup(2)`). Everything else goes to the plain ring beside it.
 
 use super::backend::{OpenedFile, Reply, Request};
+use super::op::OpKind;
 use super::ring::{Ring, Service};
-use super::{Callers, Effective, Options, op::OpKind};
+use super::{Callers, Effective, Options};
 use crate::buffer::Pool;
 use crate::device::{self, BlockDevice};
 

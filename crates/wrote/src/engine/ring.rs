@@ -3,9 +3,11 @@
 //! Set-up flags, registered files and registered buffers are each used where the kernel has them.
 
 use super::backend::{Reply, Request};
+use super::op::OpKind;
 use super::sqpoll::{Member, Sqpoll};
-use super::{Callers, Effective, Options, op::OpKind};
-use crate::{buffer::Pool, error::errno_of};
+use super::{Callers, Effective, Options};
+use crate::buffer::Pool;
+use crate::error::errno_of;
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{Builder, IoUring, Probe, opcode, squeue};
 use std::io;

@@ -14,7 +14,8 @@ mod names;
 
 use super::backend::{Backend, FileAccess, Reply, Request};
 use super::names::{Found, Located, NameChange};
-use super::{Effective, Fallback, FileOptions, op::OpKind};
+use super::op::OpKind;
+use super::{Effective, Fallback, FileOptions};
 use file::{SECTOR_BYTES, SimFile};
 use names::Names;
 use rustix::io::Errno;

@@ -1,7 +1,9 @@
 //! One engine that several files share, and the loop that drives it for a waiting caller.
 
 use super::entry::{Outcome, Work};
-use super::{DirectFile, Operation, order::Touch, schedule::Schedule};
+use super::order::Touch;
+use super::schedule::Schedule;
+use super::{DirectFile, Operation};
 use crate::buffer::{Buffer, Pool};
 use crate::engine::{Effective, Engine, FileOptions, Options, Sim};
 use crate::error::Error;

@@ -1,7 +1,11 @@
 //! One operation: its remaining work, its result, and its owner.
 
-use super::{ReadBytes, order::Touch, span::Span};
-use crate::{Error, buffer::Buffer, engine::Op};
+use super::ReadBytes;
+use super::order::Touch;
+use super::span::Span;
+use crate::Error;
+use crate::buffer::Buffer;
+use crate::engine::Op;
 use std::task::Waker;
 
 /// An operation from its start until its owner has taken the result.

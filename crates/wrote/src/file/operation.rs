@@ -1,7 +1,9 @@
 //! The handle of an operation, to block on or to await.
 
-use super::{Disk, ReadBytes, entry::Outcome};
-use crate::{Error, buffer::Buffer};
+use super::entry::Outcome;
+use super::{Disk, ReadBytes};
+use crate::Error;
+use crate::buffer::Buffer;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;

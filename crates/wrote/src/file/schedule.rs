@@ -6,8 +6,9 @@
 
 use super::entry::{Entry, Outcome, Owner, Work};
 use super::order::Touch;
+use crate::buffer::Buffer;
 use crate::engine::{Completion, Engine, FileId, Op};
-use crate::{buffer::Buffer, error::Error};
+use crate::error::Error;
 use slab::Slab;
 use std::collections::VecDeque;
 use std::path::PathBuf;

@@ -1,6 +1,7 @@
 //! The blocks that must be read for any range of bytes, in pieces of one buffer.
 
-use super::{ReadBytes, bytes::BufferPart};
+use super::ReadBytes;
+use super::bytes::BufferPart;
 use crate::buffer::Buffer;
 
 /// The aligned range around the requested bytes, cut into pieces that fit into buffers.

@@ -1,6 +1,10 @@
 //! Appending: a record is claimed a place, filled in, and published.
 
-use super::{claim::Place, driver::LogDriver, format::Format, record, ticket::Ticket};
+use super::claim::Place;
+use super::driver::LogDriver;
+use super::format::Format;
+use super::record;
+use super::ticket::Ticket;
 use crate::Error;
 
 /// A ticket; `None` if the append would have to wait for room.

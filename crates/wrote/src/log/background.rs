@@ -1,6 +1,7 @@
 //! The background thread: it drives a log while no waiting caller does, and keeps the log's timers.
 
-use super::{driver::LogDriver, state::LogState};
+use super::driver::LogDriver;
+use super::state::LogState;
 use crate::Sync;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -2,8 +2,10 @@
 //! Readers and recovery find each change or it is harmless, and never return a record that was not
 //! written.
 
+use super::format::Format;
+use super::recovery::recover;
+use super::segment;
 use super::testing::{SampleLog, assert_begins, disk, files_of, folder, read, two_segments};
-use super::{format::Format, recovery::recover, segment};
 use crate::Error;
 use proptest::prelude::*;
 use std::ops::Range;

@@ -1,8 +1,11 @@
 //! The segments of a framed log in order, as their headers show them.
 
+use super::batch::BatchHeader;
+use super::format::Format;
 use super::input::{Input, LogFiles};
+use super::names;
 use super::segment::{HEADER_BYTES, NotASegment, SegmentHeader, VERSION};
-use super::{batch::BatchHeader, format::Format, names, walk::Walk};
+use super::walk::Walk;
 use crate::Error;
 use std::path::{Path, PathBuf};
 

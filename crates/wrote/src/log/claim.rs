@@ -13,7 +13,8 @@
 use super::atomics::{
     AtomicU32, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, yield_now,
 };
-use super::{batch, format::Format, segment};
+use super::format::Format;
+use super::{batch, segment};
 use std::collections::VecDeque;
 
 /// The word: 36 bits of bytes, 22 of records, 6 of the slot.

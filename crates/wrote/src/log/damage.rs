@@ -1,6 +1,7 @@
 //! Damage: a place at which a log cannot be read, in a report and as an error.
 
-use crate::{Error, engine::folder_of};
+use crate::Error;
+use crate::engine::folder_of;
 use std::path::{Path, PathBuf};
 
 /// A place at which a log cannot be read.

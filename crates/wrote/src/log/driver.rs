@@ -3,8 +3,10 @@
 //! A caller that waits for its record runs the flusher itself if no other thread does. So no other
 //! thread has to be woken, and then to wake the caller.
 
+use super::claim::Ready;
+use super::flusher::Flusher;
+use super::state::LogState;
 use super::wait::{Frontier, Gate, Waiter};
-use super::{claim::Ready, flusher::Flusher, state::LogState};
 use crate::{Effective, Error};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -8,12 +8,16 @@ mod segments;
 
 pub(super) use segments::AHEAD_BYTES_MIN;
 
+use super::batch::BatchHeader;
 use super::claim::{ClosedBatch, Start};
+use super::format::Format;
 use super::prepare::{self, Preparation};
+use super::retention::Retention;
 use super::segment::{self, SegmentHeader, unix_ns, unix_ns_ago};
+use super::state::LogState;
 use super::wait::{Waiters, wake};
-use super::{batch::BatchHeader, format::Format, retention::Retention, state::LogState};
-use crate::{Completion, Durable, Effective, Engine, Error, FileId, Op, buffer::Buffer};
+use crate::buffer::Buffer;
+use crate::{Completion, Durable, Effective, Engine, Error, FileId, Op};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::Duration;

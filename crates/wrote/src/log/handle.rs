@@ -1,8 +1,12 @@
 //! `Log`: the handle by which a program appends, waits, reads and closes.
 
+use super::background;
+use super::driver::LogDriver;
+use super::lock::Lock;
+use super::reader::LogReader;
+use super::recovery::Recovered;
 use super::stats::LogStats;
 use super::ticket::Ticket;
-use super::{background, driver::LogDriver, lock::Lock, reader::LogReader, recovery::Recovered};
 use crate::{Effective, Error, Sim, Survives};
 use std::fmt;
 use std::ops::Deref;

@@ -1,6 +1,9 @@
 //! Segments found by their names, while a writer makes and removes them.
 
-use super::{format::Format, input::LogFiles, lock::LOCK, segment};
+use super::format::Format;
+use super::input::LogFiles;
+use super::lock::LOCK;
+use super::segment;
 use crate::Error;
 use std::path::{Path, PathBuf};
 

@@ -1,22 +1,25 @@
 //! Opening a log: recovers it, prepares a segment, and puts the log together.
 
 use super::claim::{CAPACITY_MAX, Layout, SLOTS_MAX, Start};
+use super::driver::LogDriver;
 use super::flusher::{AHEAD_BYTES_MIN, Beginning, Flusher, OpenSegment};
+use super::format::Format;
+use super::handle::Log;
+use super::input::LogFiles;
 use super::lock::{LOCK, Lock};
 use super::options::{LogOptions, Prepare};
 use super::prepare::{self, BLOCK_BYTES, Preparation};
 use super::recovery::{ActiveSegment, Recovery, recover};
+use super::retention::Retention;
 use super::segment;
 use super::state::{LogState, Promise, Terms};
-use super::{
-    driver::LogDriver, format::Format, handle::Log, input::LogFiles, retention::Retention,
-};
 use crate::engine::{Callers, folder_of};
+use crate::error::Tried;
+use crate::file::calibrate;
 use crate::{
     Acknowledged, Action, Disk, Durable, Engine, Error, FileOptions, Ioengine, Options, Sim, Sync,
     device,
 };
-use crate::{error::Tried, file::calibrate};
 use std::path::Path;
 
 const BUFFER_BYTES_MIN: usize = 4096;

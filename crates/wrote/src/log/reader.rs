@@ -5,8 +5,11 @@ mod lines;
 #[cfg(test)]
 mod tests;
 
-use super::{format::Format, input::LogFiles, names};
-use crate::{Engine, Error, Sim, engine::Callers};
+use super::format::Format;
+use super::input::LogFiles;
+use super::names;
+use crate::engine::Callers;
+use crate::{Engine, Error, Sim};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -5,9 +5,12 @@ mod lines;
 #[cfg(test)]
 mod tests;
 
+use super::format::Format;
 use super::input::{Input, LogFiles};
-use super::{aside, format::Format, names, retention::SealedSegment};
-use crate::{Engine, Error, engine::folder_of};
+use super::retention::SealedSegment;
+use super::{aside, names};
+use crate::engine::folder_of;
+use crate::{Engine, Error};
 use std::path::{Path, PathBuf};
 
 /// The findings of an opening.

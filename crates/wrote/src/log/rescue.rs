@@ -16,7 +16,11 @@ mod tests;
 pub use report::{Repaired, Verified};
 pub use summary::{LogSummary, SegmentSummary, summary};
 
-use super::{damage::Damage, format::Format, input::LogFiles, lock::Lock, names};
+use super::damage::Damage;
+use super::format::Format;
+use super::input::LogFiles;
+use super::lock::Lock;
+use super::names;
 use crate::Error;
 use report::ProgressWatch;
 use std::path::Path;

@@ -1,8 +1,11 @@
 //! The state of an open log that its producers and its flusher share.
 
 use super::claim::{Claims, Layout, Start};
+use super::format::Format;
+use super::options::Prepare;
+use super::recovery::Recovered;
+use super::stats::LogStats;
 use super::wait::{Frontier, Gate, wake};
-use super::{format::Format, options::Prepare, recovery::Recovered, stats::LogStats};
 use crate::{Acknowledged, Durable, Error, Survives, Sync};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,9 +1,11 @@
 //! Logs made byte by byte, for the tests of their readers.
 
 use super::batch::{self, BatchHeader};
+use super::format::Format;
+use super::input::LogFiles;
 use super::reader::{LogReader, Record};
 use super::segment::{self, SegmentHeader};
-use super::{aside, format::Format, input::LogFiles, record};
+use super::{aside, record};
 use crate::{Engine, Error, FileOptions, Ioengine, Options, Sim};
 use std::collections::BTreeMap;
 use std::ops::Range;

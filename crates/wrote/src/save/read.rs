@@ -1,7 +1,9 @@
 //! Whole files read: from the page cache where that holds them, else past it.
 
+use crate::cached::cached_bytes;
+use crate::error::Tried;
+use crate::read_ahead::ReadAhead;
 use crate::{Action, Engine, Error, FileId, FileOptions, Ioengine, Options};
-use crate::{cached::cached_bytes, error::Tried, read_ahead::ReadAhead};
 use rustix::fd::AsFd;
 use rustix::io::Errno;
 use rustix::mm::{Advice, madvise};

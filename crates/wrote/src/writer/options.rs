@@ -1,7 +1,9 @@
 //! Options of a `Writer`.
 
-use super::{Writer, stream::Stream};
-use crate::{Engine, Error, FileOptions, Ioengine, Options, Sim, Sync, engine::Callers};
+use super::Writer;
+use super::stream::Stream;
+use crate::engine::Callers;
+use crate::{Engine, Error, FileOptions, Ioengine, Options, Sim, Sync};
 use std::path::Path;
 
 /// Buffers are whole pages: every file takes direct transfers of these.

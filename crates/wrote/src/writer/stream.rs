@@ -1,10 +1,12 @@
 //! The background half of a `Writer`: full buffers, the tail, the file's true length.
 
 use super::Written;
+use crate::buffer::Buffer;
+use crate::engine::folder_of;
+use crate::error::Tried;
 use crate::{
     Action, Completion, Effective, Engine, Error, FileId, FileOptions, Found, Located, Op, Sync,
 };
-use crate::{buffer::Buffer, engine::folder_of, error::Tried};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};

@@ -4,7 +4,8 @@
 use super::GuestProgram;
 use super::cache::{Cached, entries};
 use crate::failure::{Failure, Tried};
-use crate::{packages::program, run::output};
+use crate::packages::program;
+use crate::run::output;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::{create_dir_all, set_permissions};

@@ -1,8 +1,9 @@
 //! Producers that start together, each a thread with its share of the messages.
 
 use super::Messages;
+use crate::Result;
+use crate::clock::Clock;
 use crate::outcome::{Outcome, Percentiles};
-use crate::{Result, clock::Clock};
 use hdrhistogram::Histogram;
 use std::sync::Barrier;
 use std::thread;

@@ -1,6 +1,9 @@
 //! The library's own way: `wrote::Log`, by threads or by tasks.
 
-use super::{AppendAs, Promise, message::Messages, usual::record};
+use super::Promise;
+use super::message::Messages;
+use super::AppendAs;
+use super::usual::record;
 use crate::arrivals::Arrivals;
 use hdrhistogram::Histogram;
 use std::path::Path;

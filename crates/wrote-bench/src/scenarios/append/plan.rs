@@ -1,8 +1,10 @@
 //! The ways that a request names, the messages of a run, and the space for them.
 
-use super::{Kind, NAME, Promise, STRATEGIES, Strategy, Way, message::Sizes};
+use super::message::Sizes;
 use super::message::{Append, AppendAs};
-use crate::{rounds::RUNS, scenario::Call};
+use super::{Kind, NAME, Promise, STRATEGIES, Strategy, Way};
+use crate::rounds::RUNS;
+use crate::scenario::Call;
 use std::time::Duration;
 use wrote::device::Target;
 use wrote_jobs::rate::{self, Rate};

@@ -1,12 +1,16 @@
 //! One run of each way: messages appended, the file read back, and every message looked for.
 
 use super::check::Check;
-use super::{Kind, NAME, Promise, Way, log, message::Messages, usual};
+use super::message::Messages;
 use super::plan::{BESIDE, Plan, RUN_S};
 use super::check::walk;
-use crate::{arrivals::Arrivals, progress::Ticker, rounds::Turn, scenarios::ways::Done};
+use super::{Kind, NAME, Promise, Way, log, usual};
+use crate::arrivals::Arrivals;
 use crate::measured::{self, OneRun, RowLabel};
+use crate::progress::Ticker;
+use crate::rounds::Turn;
 use crate::scenario::{self, Site};
+use crate::scenarios::ways::Done;
 use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;

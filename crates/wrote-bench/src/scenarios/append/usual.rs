@@ -1,6 +1,7 @@
 //! The usual ways of appending, as programs write them in Rust with tokio and flume.
 
-use super::{Kind, Opened, message::Messages};
+use super::message::Messages;
+use super::{Kind, Opened};
 use crate::arrivals::Arrivals;
 use hdrhistogram::Histogram;
 use std::fs::File;

@@ -1,7 +1,10 @@
 //! The sizes, depths and times of the runs, chosen so that the ladder takes less than a minute.
 
 use super::{Sizes, WAYS, Way, Workload};
-use crate::{bench::STREAM_BS_BYTES, request::Common, rounds::RUNS, scenario::Call};
+use crate::bench::STREAM_BS_BYTES;
+use crate::request::Common;
+use crate::rounds::RUNS;
+use crate::scenario::Call;
 use crate::scenarios::ladder;
 use std::time::Duration;
 use wrote::device::Target;

@@ -2,7 +2,9 @@
 
 use super::plan::{BESIDE, CALIBRATION_TIME, Plan, RUN_TIME};
 use super::{Blocks, NAME, Sizes, Way, Workload};
-use crate::{measured, progress::Ticker, rounds::Turn};
+use crate::measured;
+use crate::progress::Ticker;
+use crate::rounds::Turn;
 use crate::scenario::{self, Site};
 use std::path::PathBuf;
 use std::time::Duration;

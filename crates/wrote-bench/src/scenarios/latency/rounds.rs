@@ -1,8 +1,9 @@
 //! One run of each row: texts saved in batches, each save timed.
 
 use crate::{measured, scenario};
-use crate::{arrivals::Arrivals, progress::Ticker};
+use crate::arrivals::Arrivals;
 use crate::measured::{OneRun, RowLabel};
+use crate::progress::Ticker;
 use crate::rounds::{Turn, in_turn};
 use crate::scenario::Site;
 use hdrhistogram::Histogram;

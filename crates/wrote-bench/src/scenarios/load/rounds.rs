@@ -1,7 +1,9 @@
 //! The runs of one curve: a closed loop, then runs at rising parts of its speed, in turn.
 
-use super::{BESIDE, NAME, PERCENTS, Plan, WRITTEN_BYTES_MAX, knee::knee};
-use crate::{progress::Ticker, rounds::Turn};
+use super::knee::knee;
+use super::{BESIDE, NAME, PERCENTS, Plan, WRITTEN_BYTES_MAX};
+use crate::progress::Ticker;
+use crate::rounds::Turn;
 use crate::scenario::{self, Plan as _, Site};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! The workload of a curve: a cell of a grid, or a row of the ladder, at a rate or at none.
 
-use crate::{bench::STREAM_BS_BYTES, request::Common};
+use crate::bench::STREAM_BS_BYTES;
+use crate::request::Common;
 use crate::scenario::{Call, Site};
 use crate::scenarios::ladder::Way;
 use crate::scenarios::ladder::plan::Plan;

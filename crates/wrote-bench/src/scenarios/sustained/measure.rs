@@ -1,12 +1,14 @@
 //! The long run, the pause, and the second look; and what they add up to.
 
 use crate::scenario;
-use crate::{progress::Ticker, rounds::Turn};
+use crate::progress::Ticker;
+use crate::rounds::Turn;
 use crate::scenario::Site;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use super::{NAME, Plan, RECOVERED_TIME_MAX, ROW, WORDS, change::changes};
+use super::{NAME, Plan, RECOVERED_TIME_MAX, ROW, WORDS};
+use super::change::changes;
 use super::change::{interval, until};
 use wrote_jobs::jobs;
 use wrote_jobs::jobs::{GroupReport, Mark, Permissions, Watcher};

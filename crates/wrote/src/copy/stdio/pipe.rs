@@ -1,6 +1,7 @@
 //! An open file that is read or written from start to end, without waiting for ever.
 
-use crate::{Action, Error, copy::progress::Watcher};
+use crate::copy::progress::Watcher;
+use crate::{Action, Error};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2, read, write};

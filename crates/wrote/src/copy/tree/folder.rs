@@ -2,8 +2,11 @@
 //! whole.
 
 use super::{FOLDER_PARTS, MODE_PRIVATE, moved};
+use crate::engine::folder_of;
+use crate::error::Tried;
+use crate::metadata::Metadata;
+use crate::staged::beside;
 use crate::{Action, Engine, Error, device};
-use crate::{engine::folder_of, error::Tried, metadata::Metadata, staged::beside};
 use rustix::fs::syncfs;
 use std::fs::{self, DirBuilder, File, Permissions, ReadDir};
 use std::io;

@@ -3,9 +3,11 @@
 
 use super::super::batch::{self, BatchHeader};
 use super::super::claim::{ClosedBatch, Start};
+use super::super::format::Format;
+use super::super::prepare::Preparation;
+use super::super::retention::SealedSegment;
 use super::super::segment::{self, unix_ns};
 use super::super::state::{LogState, Terms};
-use super::super::{format::Format, prepare::Preparation, retention::SealedSegment};
 use super::{Flush, Flusher, OpenSegment, Preparing};
 use crate::{Completion, Error, FileOptions, Op};
 

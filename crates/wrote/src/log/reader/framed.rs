@@ -1,10 +1,14 @@
 //! A reader's position in a framed log.
 
 use super::super::chain::{self, read_header};
+use super::super::damage;
+use super::super::format::Format;
 use super::super::input::{Input, LogFiles};
 use super::super::names::{self, Next, SegmentNames};
+use super::super::record::Frame;
+use super::super::rescue::rest;
+use super::super::segment::SegmentHeader;
 use super::super::walk::{Identity, Walk, WalkStep};
-use super::super::{damage, format::Format, record::Frame, rescue::rest, segment::SegmentHeader};
 use super::{AnyCursor, Cursor};
 use crate::Error;
 use std::path::Path;

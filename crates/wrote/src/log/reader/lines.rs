@@ -1,8 +1,9 @@
 //! A reader's position in a log of lines.
 
+use super::super::damage;
+use super::super::format::Format;
 use super::super::input::{Input, LogFiles};
 use super::super::names::{self, Next};
-use super::super::{damage, format::Format};
 use super::{AnyCursor, Cursor};
 use crate::Error;
 use std::io::BufRead;

@@ -1,11 +1,13 @@
 //! Recovery of a framed log.
 
 use super::super::chain::{self, SegmentHead};
+use super::super::input::LogFiles;
+use super::super::names::SegmentNames;
 use super::super::rescue::end::{LogEnd, end};
 use super::super::rescue::rest::{self, EndScan};
+use super::super::retention::SealedSegment;
 use super::super::segment::new_log_id;
 use super::super::walk::{Identity, Walk};
-use super::super::{input::LogFiles, names::SegmentNames, retention::SealedSegment};
 use super::{ActiveSegment, Recovered, Recovery, cut, put_aside};
 use crate::Error;
 use std::path::Path;

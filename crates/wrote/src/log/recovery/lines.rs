@@ -1,8 +1,9 @@
 //! Recovery of a log of lines: the log ends behind the last whole line.
 
+use super::super::damage;
 use super::super::input::{Input, LogFiles};
 use super::super::lines::{LineCount, UNSURE_FILES, read};
-use super::super::{damage, retention::SealedSegment};
+use super::super::retention::SealedSegment;
 use super::{ActiveSegment, Recovered, Recovery, cut};
 use crate::{Error, metadata};
 use rustix::fs::fstat;

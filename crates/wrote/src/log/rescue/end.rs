@@ -1,8 +1,10 @@
 //! The end of a framed log: the place up to which its segments are whole.
 
+use super::super::chain::SegmentHead;
+use super::super::damage;
 use super::super::input::{Input, LogFiles};
+use super::super::segment::seed;
 use super::super::walk::{Identity, Walk, WalkStep};
-use super::super::{chain::SegmentHead, damage, segment::seed};
 use super::rest;
 use crate::Error;
 

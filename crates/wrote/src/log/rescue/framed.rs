@@ -1,6 +1,9 @@
 //! Verification of a framed log.
 
-use super::super::{chain, format::Format, input::LogFiles, record::Frame};
+use super::super::chain;
+use super::super::format::Format;
+use super::super::input::LogFiles;
+use super::super::record::Frame;
 use super::report::{Progress, ProgressWatch, Verified};
 use super::salvage::{Event, Tail, salvage};
 use super::summary::{LogSummary, SegmentSummary};

@@ -1,12 +1,15 @@
 //! Verification and repair of a log of lines.
 
+use super::super::damage::Damage;
+use super::super::format::Format;
 use super::super::input::{Input, LogFiles};
 use super::super::lines::{self, LineCount, UNSURE_FILES};
-use super::super::{aside, damage::Damage, format::Format, names};
+use super::super::{aside, names};
 use super::rebuild::keep_damaged;
 use super::report::{Progress, ProgressWatch, Repaired, Verified};
 use super::summary::{self, SegmentSummary};
-use crate::{Engine, Error, FileOptions, staged::StagedFile};
+use crate::staged::StagedFile;
+use crate::{Engine, Error, FileOptions};
 use std::path::{Path, PathBuf};
 
 /// The lines of a whole file, with the lines behind a damaged one.

@@ -7,7 +7,9 @@ use super::super::record::{self, Frame};
 use super::super::segment::{self, SegmentHeader, new_log_id};
 use super::report::Repaired;
 use super::salvage::{Event, salvage};
-use crate::{Engine, Error, FileOptions, Found, engine::folder_of, staged::StagedFile};
+use crate::engine::folder_of;
+use crate::staged::StagedFile;
+use crate::{Engine, Error, FileOptions, Found};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 

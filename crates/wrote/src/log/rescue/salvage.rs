@@ -6,11 +6,13 @@
 //! then, or is lost.
 
 use super::super::chain::{self, SegmentHead};
+use super::super::damage::Damage;
+use super::super::format::Format;
 use super::super::input::{Input, LogFiles};
+use super::super::names;
 use super::super::record::{Frame, u32_at};
 use super::super::segment::{self, SegmentHeader};
 use super::super::walk::{Identity, Walk, WalkStep};
-use super::super::{damage::Damage, format::Format, names};
 use super::pass_over::pass_over;
 use super::rest::{self, Rest};
 use crate::Error;

@@ -1,9 +1,11 @@
 //! Summaries: the segments of a log and its end, found without reading every record.
 
 use super::super::chain::{self, SegmentHead};
+use super::super::format::Format;
 use super::super::input::{Input, LogFiles};
+use super::super::lines;
+use super::super::lock::Lock;
 use super::super::names::{self, SegmentNames};
-use super::super::{format::Format, lines, lock::Lock};
 use super::end::{LogEnd, end};
 use super::rest;
 use crate::Error;
