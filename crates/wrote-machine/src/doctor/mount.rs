@@ -317,8 +317,9 @@ fn copy_on_write(world: &World) -> Option<Check> {
         return None;
     }
     const ID: &str = "mount-copy-on-write";
-    let found = |option: &str| options(world, |known| known.starts_with(option));
+    let found = |option: &str| options(world, |known| known == option);
     let has = |option: &str| world.is_mounted_with(option);
+    let compression = options(world, |known| known.starts_with("compress"));
     let check = if has("nodatacow") {
         let text = "nodatacow: new files have no checksums, and damage to them is not noticed";
         let risk = "what is written in place is copied again: slower for databases, which can be \
@@ -344,12 +345,12 @@ fn copy_on_write(world: &World) -> Option<Check> {
             )
             .measured(&world.measure("small,rand"))
             .change(remount(world, "noautodefrag", risk))
-    } else if !found("compress").is_empty() {
+    } else if !compression.is_empty() {
         let text = "compression: what is written may be less than what was given, and direct \
                     writes go through the page cache";
         let risk = "files that are written from then on take more space";
         Check::advice(ID, text)
-            .found(found("compress"))
+            .found(compression)
             .costs(
                 "CPU time for each byte, and past the page cache there is no way (btrfs(5)); data \
                  that compresses well may be written faster.",
