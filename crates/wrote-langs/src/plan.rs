@@ -1,4 +1,4 @@
-//! The plan: all runs, their order, and their need of space and time.
+//! The plan: all runs, their order, their need of space and time, and the time that is left.
 
 use super::Request;
 use super::drive::cells;

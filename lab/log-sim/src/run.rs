@@ -103,12 +103,17 @@ impl Disk {
         self.limited.set(false);
     }
 
-    /// Accepts an error that has a reason, and reports a broken promise for any other.
-    pub fn excuse(&self, error: &Error) -> Result<(), Trouble> {
+    /// The faults that came since the disk was last turned on.
+    fn faults(&self) -> Vec<Fault> {
         let over = self.sim.operations();
         let planned = self.planned.borrow();
         let came = planned.iter().filter(|planned| planned.operation < over);
-        let mut errnos = came.filter_map(|planned| match planned.fault {
+        came.map(|planned| planned.fault).collect()
+    }
+
+    /// Accepts an error that has a reason, and reports a broken promise for any other.
+    pub fn excuse(&self, error: &Error) -> Result<(), Trouble> {
+        let mut errnos = self.faults().into_iter().filter_map(|fault| match fault {
             Fault::Once(errno) if AGAIN.contains(&errno) => None,
             Fault::Once(errno) | Fault::Forever(errno) => Some(errno),
             Fault::PowerLoss => Some(EIO),
@@ -131,30 +136,22 @@ impl Disk {
 
     /// Whether the power went by itself.
     fn is_off(&self) -> bool {
-        let over = self.sim.operations();
-        let planned = self.planned.borrow();
-        let mut came = planned.iter().filter(|planned| planned.operation < over);
-        came.any(|planned| planned.fault == Fault::PowerLoss)
+        self.faults().contains(&Fault::PowerLoss)
     }
 
     /// Whether an operation on the page cache failed since the disk was last turned on: it may have
     /// been a flush, which loses pages.
     fn has_lost_pages(&self) -> bool {
-        let over = self.sim.operations();
-        let planned = self.planned.borrow();
-        let mut came = planned.iter().filter(|planned| planned.operation < over);
-        let is_error = |fault| match fault {
-            Fault::Once(errno) | Fault::Forever(errno) => !AGAIN.contains(&errno),
+        let is_error = |fault: &Fault| match fault {
+            Fault::Once(errno) | Fault::Forever(errno) => !AGAIN.contains(errno),
             _ => false,
         };
-        self.format == Format::Lines && came.any(|planned| is_error(planned.fault))
+        self.format == Format::Lines && self.faults().iter().any(is_error)
     }
 
     /// Whether a fault happened since the disk was last turned on, or the free space is limited.
     fn is_troubled(&self) -> bool {
-        let over = self.sim.operations();
-        let came = |planned: &PlannedFault| planned.operation < over;
-        self.limited.get() || self.planned.borrow().iter().any(came)
+        self.limited.get() || !self.faults().is_empty()
     }
 
     fn restart(&self) {

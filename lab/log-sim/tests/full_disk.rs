@@ -22,6 +22,18 @@ fn steps(room_bytes: u64) -> Vec<Step> {
     steps
 }
 
+fn opening(sync: Sync, prepare: Prepare) -> Opening {
+    Opening {
+        sync,
+        durable: Durable::Dsync,
+        prepare: Some(prepare),
+        buffers: 3,
+        buffer_bytes: 4096,
+        segment_buffers: 3,
+        retain_bytes: None,
+    }
+}
+
 fn with_room_for(format: Format, opening: Opening, room_bytes: u64) -> Tally {
     let life = |steps, end| Life { opening, planned: Vec::new(), steps, end };
     let full = life(steps(room_bytes), End::Drop);
@@ -41,15 +53,7 @@ fn a_full_disk_fails_the_right_tickets_and_the_log_goes_on_when_there_is_room() 
             (Sync::Always, Prepare::Allocate),
             (Sync::No, Prepare::Allocate),
         ] {
-            let opening = Opening {
-                sync,
-                durable: Durable::Dsync,
-                prepare: Some(prepare),
-                buffers: 3,
-                buffer_bytes: 4096,
-                segment_buffers: 3,
-                retain_bytes: None,
-            };
+            let opening = opening(sync, prepare);
             let mut all = Tally::default();
             for room_bytes in (0..70_000).step_by(1111) {
                 all.add(&with_room_for(format, opening, room_bytes));
@@ -62,15 +66,7 @@ fn a_full_disk_fails_the_right_tickets_and_the_log_goes_on_when_there_is_room() 
 #[test]
 fn a_framed_log_goes_on_in_the_life_in_which_the_disk_was_full() {
     for prepare in [Prepare::Write, Prepare::Allocate] {
-        let opening = Opening {
-            sync: Sync::Always,
-            durable: Durable::Dsync,
-            prepare: Some(prepare),
-            buffers: 3,
-            buffer_bytes: 4096,
-            segment_buffers: 3,
-            retain_bytes: None,
-        };
+        let opening = opening(Sync::Always, prepare);
         let with_room_for = |room_bytes| {
             let steps = [steps(room_bytes), steps(1 << 30)].concat();
             let life = Life { opening, planned: Vec::new(), steps, end: End::Close };

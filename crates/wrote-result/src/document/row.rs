@@ -1,4 +1,4 @@
-//! A row: one way of reading or writing, and its runs.
+//! A row: one way of reading or writing, its runs and figures, and the view that shows it.
 
 use super::{CrashLeaves, SettingsPair, Survives, Sustained};
 use crate::stats::{distinguishable, median};

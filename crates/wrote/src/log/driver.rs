@@ -100,7 +100,7 @@ impl LogDriver {
         known: &mut Option<Waiting>,
         waker: &Waker,
     ) -> Option<Result<(), Error>> {
-        let lacks = known.as_ref().map_or_else(|| self.state.lacks(), |known| known.lacks);
+        let lacks = known.map_or_else(|| self.state.lacks(), |known| known.lacks);
         let outcome = || {
             let lacked = || self.state.lacked_since(lacks, end).map(Err);
             self.state.outcome(frontier, end).or_else(lacked)
@@ -109,7 +109,7 @@ impl LogDriver {
             return Some(outcome);
         }
         frontier.want(end);
-        let waiter = frontier.wake_at(end, known.as_ref().map(|known| known.waiter), waker);
+        let waiter = frontier.wake_at(end, known.map(|known| known.waiter), waker);
         *known = Some(Waiting { waiter, lacks });
         match self.background.get() {
             Some(_) => self.notify(),

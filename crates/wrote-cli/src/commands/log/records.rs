@@ -1,4 +1,4 @@
-//! `wrote log cat` and `wrote log tail`: which records are printed.
+//! `wrote log cat` and `wrote log tail`: the records that are printed, and their shapes.
 
 use crate::args::{LogCatArgs, LogShape, LogTailArgs};
 use crate::stdio::{End, Output};
