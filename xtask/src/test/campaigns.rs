@@ -17,7 +17,7 @@ use crate::{miri, model};
 type Campaign = (&'static str, fn(&mut Report, bool) -> Result<(), Failure>);
 
 /// Every campaign, in order.
-pub const CAMPAIGNS: [Campaign; 12] = [
+pub const CAMPAIGNS: [Campaign; 13] = [
     ("lab sim: 300,000 seeds", |report, _| {
         logs::sim(report, logs::Sim { seeds: 300_000, from_seed: None })
     }),
@@ -34,6 +34,7 @@ pub const CAMPAIGNS: [Campaign; 12] = [
     // Those that are marked `#[ignore = "campaign"]`.
     ("tests of statistics", |report, _| tests(report, "tests of statistics", &["--ignored"])),
     ("lab confine: rest of the tests", |report, _| confine::lab(report, Share::Rest)),
+    ("other features of the library", |report, _| features(report)),
     ("lab nvme", |report, install| {
         report.step("Debian packages of the guest", || packages::provide(GUEST, install))?;
         nvme::lab(report, install)
@@ -78,6 +79,21 @@ fn sanitized() -> Result<Outcome, Failure> {
         .env("RUSTFLAGS", "-Zsanitizer=address")
         .env("CARGO_TARGET_DIR", target().join("asan"));
     cargo_tests(&mut command)
+}
+
+/// Checks the builds of the library that other crates may ask for.
+fn features(report: &mut Report) -> Result<(), Failure> {
+    for (name, features) in [
+        ("clippy with rustix by libc", "--features=rustix/use-libc"),
+        ("clippy without io_uring", "--no-default-features"),
+    ] {
+        let words = ["clippy", "-p", "wrote", "--all-targets", features];
+        step(report, name, &[&words[..], &STRICT].concat())?;
+    }
+    report.step("tests without io_uring", || {
+        let words = ["test", "-p", "wrote", "--no-default-features", "--no-fail-fast"];
+        cargo_tests(cargo(&words).env("CARGO_TARGET_DIR", target().join("without-io_uring")))
+    })
 }
 
 fn fuzzer(report: &mut Report) -> Result<(), Failure> {
