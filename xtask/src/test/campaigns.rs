@@ -5,7 +5,7 @@ use super::languages::{self, Missing};
 use super::{STRICT, step, tests};
 use crate::failure::Failure;
 use crate::lab::confine::Share;
-use crate::lab::{confine, logs, nvme, power_cut};
+use crate::lab::{confine, kill, logs, nvme, power_cut};
 use crate::packages::{self, GUEST};
 use crate::programs::cargo_tests;
 use crate::report::{Outcome, Report};
@@ -24,7 +24,9 @@ pub const CAMPAIGNS: [Campaign; 13] = [
     ("lab power-cut: 200 moments on each file system", |report, _| {
         power_cut::lab(report, power_cut::Arguments { seed: None, moments: 200 })
     }),
-    ("lab kill: 200 times", |report, _| logs::kill(report, logs::Kill { times: 200, seed: None })),
+    ("lab kill: 200 times", |report, _| {
+        kill::lab(report, kill::Arguments { times: 200, seed: None })
+    }),
     ("tests with AddressSanitizer", |report, _| {
         report.step("tests with AddressSanitizer", sanitized)
     }),
