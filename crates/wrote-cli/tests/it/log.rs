@@ -331,6 +331,41 @@ fn damage_is_told_with_its_place_and_repaired_with_what_was_there_kept() {
     assert_eq!(sequences.lines().count(), records.min(450));
 }
 
+/// Changes the content of a file.
+fn change(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = fs::read(path).expect("a file");
+    change(&mut bytes);
+    fs::write(path, bytes).expect("a file");
+}
+
+#[test]
+fn lines_lost_before_the_last_file_are_damage_to_every_command_until_they_are_repaired() {
+    let ways: [fn(&mut Vec<u8>); 4] = [
+        |bytes| bytes.truncate(bytes.len() - 1),
+        |bytes| bytes.truncate(bytes.len() - 101),
+        |bytes| bytes[150] = 0,
+        |bytes| bytes[100] = b' ',
+    ];
+    for way in ways {
+        let folder = place(Format::Lines, 1000);
+        let segments = segments(folder.path());
+        change(&segments[segments.len() - 2], way);
+        let before = content(folder.path());
+        for verb in ["cat", "tail", "tail -n 500", "stat", "verify", "repair --dry-run"] {
+            let finished = finish(&mut log(folder.path(), &format!("{verb} events")));
+            assert_eq!(finished.code(), Some(1), "{verb}: {finished:?}");
+        }
+        assert_eq!(append_by_command(folder.path(), "", b"more\n").code(), Some(1));
+        assert!(content(folder.path()) == before, "nothing is changed");
+        said(folder.path(), "repair events");
+        for verb in ["cat", "tail", "stat", "verify"] {
+            said(folder.path(), &format!("{verb} events"));
+        }
+        assert_eq!(append_by_command(folder.path(), "-q", b"more\n").code(), Some(0));
+        assert_eq!(said(folder.path(), "tail -n 1 --sequence events"), "1000\tmore\n");
+    }
+}
+
 #[test]
 fn a_log_that_is_written_is_not_repaired_and_has_no_second_writer() {
     let folder = folder();

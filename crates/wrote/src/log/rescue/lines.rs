@@ -3,7 +3,7 @@
 use super::super::damage::Damage;
 use super::super::format::Format;
 use super::super::input::{Input, LogFiles};
-use super::super::lines::{self, LineCount, UNSURE_FILES};
+use super::super::lines::{self, LineCount};
 use super::super::{aside, names};
 use super::rebuild::keep_damaged;
 use super::report::{Progress, ProgressWatch, Repaired, Verified};
@@ -28,23 +28,16 @@ pub(super) fn verify(
     folder: &Path,
     watch: ProgressWatch,
 ) -> Result<Verified, Error> {
-    let mut summary = summary::of_lines(files, folder)?;
+    let mut summary = summary::unchecked_lines(files, folder)?;
     let all_bytes = summary.segments.iter().map(|segment| segment.file_bytes).sum();
     let mut progress = Progress::new(all_bytes, watch);
     let (mut records, mut record_bytes, mut torn_bytes) = (0, 0, 0);
     let mut damage = Vec::new();
-    let mut is_torn = false;
-    // A crash may have torn the last files.
-    let sure = summary.segments.len().saturating_sub(UNSURE_FILES);
     for index in 0..summary.segments.len() {
         let next = summary.segments.get(index + 1).map(|next| next.first_sequence);
         let segment = &mut summary.segments[index];
-        if is_torn {
-            torn_bytes += segment.file_bytes;
-            continue;
-        }
         let Some(mut input) = open(files, folder, segment)? else { continue };
-        if let Some(next) = next.filter(|_| index < sure) {
+        if let Some(next) = next {
             let found = survey(&mut input)?;
             damage.extend(damage_of(segment, &found, next));
             segment.records = found.clean;
@@ -55,13 +48,9 @@ pub(super) fn verify(
             segment.file_bytes = input.len_bytes;
             (segment.records, segment.used_bytes) = (count, end);
             record_bytes += end - count;
-            torn_bytes += segment.file_bytes - end;
-            let sequence = segment.first_sequence + count;
-            summary.next_sequence = sequence;
-            match next {
-                Some(next) if next < sequence => damage.push(too_many(segment, sequence, next)),
-                next => is_torn = next.is_some_and(|next| next > sequence),
-            }
+            // Only the last file is not flushed, so a crash tears no other.
+            torn_bytes = segment.file_bytes - end;
+            summary.next_sequence = segment.first_sequence + count;
         }
         records += segment.records;
         progress.finish_file(segment.file_bytes)?;

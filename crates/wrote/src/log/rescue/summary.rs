@@ -114,30 +114,46 @@ fn check_end(segments: &[SegmentHead], end: &mut LogEnd) -> Result<(), Error> {
     }
 }
 
-pub(super) fn of_lines(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
-    names::unless_removed(|| examine_lines(files, folder).map(Some))
+fn of_lines(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
+    lines_with(files, folder, lines::check_sealed)
 }
 
-fn examine_lines(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
-    let names = names::all(files, folder, Format::Lines)?;
-    let mut summary = LogSummary::empty(folder, Format::Lines);
-    summary.first_sequence = names.first().map_or(0, |(number, _)| *number);
-    for (index, (number, path)) in names.iter().enumerate() {
-        let mut input = Input::open(files, path, false, false)?;
-        let (records, used_bytes) = match names.get(index + 1) {
-            Some((next, _)) => (next - number, input.len_bytes),
-            None => {
-                let lines = lines::read(&mut input)?;
-                (lines.count, lines.end)
-            }
-        };
-        let file_bytes = input.len_bytes;
-        summary.next_sequence = number + records;
-        let (path, first_sequence) = (path.clone(), *number);
-        let segment = SegmentSummary { path, file_bytes, used_bytes, first_sequence, records };
-        summary.segments.push(segment);
-    }
-    Ok(summary)
+/// Summarizes a log of lines, of whose sealed files only the lengths are read.
+pub(super) fn unchecked_lines(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
+    lines_with(files, folder, |_, _, _, _| Ok(()))
+}
+
+/// Summarizes a log of lines. Calls `check` with each sealed file, its number, that of the next
+/// file, and whether it is the last sealed one.
+fn lines_with(
+    files: &LogFiles,
+    folder: &Path,
+    check: fn(&mut Input, u64, u64, bool) -> Result<(), Error>,
+) -> Result<LogSummary, Error> {
+    names::unless_removed(|| {
+        let names = names::all(files, folder, Format::Lines)?;
+        let mut summary = LogSummary::empty(folder, Format::Lines);
+        summary.first_sequence = names.first().map_or(0, |(number, _)| *number);
+        for (index, (number, path)) in names.iter().enumerate() {
+            let mut input = Input::open(files, path, false, false)?;
+            let (records, used_bytes) = match names.get(index + 1) {
+                Some((next, _)) => {
+                    check(&mut input, *number, *next, index + 2 == names.len())?;
+                    (next - number, input.len_bytes)
+                }
+                None => {
+                    let lines = lines::read(&mut input)?;
+                    (lines.count, lines.end)
+                }
+            };
+            let file_bytes = input.len_bytes;
+            summary.next_sequence = number + records;
+            let (path, first_sequence) = (path.clone(), *number);
+            let segment = SegmentSummary { path, file_bytes, used_bytes, first_sequence, records };
+            summary.segments.push(segment);
+        }
+        Ok(Some(summary))
+    })
 }
 
 impl LogSummary {
