@@ -12,6 +12,7 @@ mod seed;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod valid;
 
 pub use report::{Repaired, Verified};
 pub use summary::{LogSummary, SegmentSummary, summary};

@@ -7,6 +7,7 @@ use super::super::segment::{self, SegmentHeader};
 use super::super::walk::{self, Identity, Walk};
 use super::super::{damage, record};
 use super::seed;
+use super::valid::ValidRecords;
 use crate::Error;
 use std::path::{Path, PathBuf};
 
@@ -33,25 +34,42 @@ pub(in crate::log) struct Rest {
 }
 
 /// Examines everything from `from` on for batches that begin with `sequence` or a later record.
-fn scan(input: &mut Input, from: u64, sequence: u64, identity: Identity) -> Result<Rest, Error> {
+/// Passes over `records`, and over the valid records of each batch that it finds.
+fn scan(
+    input: &mut Input,
+    from: u64,
+    sequence: u64,
+    identity: Identity,
+    mut records: ValidRecords,
+) -> Result<Rest, Error> {
     let mut rest = Rest { end: from, ..Rest::default() };
     let step = match identity {
         Identity::Known { block_bytes, .. } => block_bytes.min(STEP_BYTES),
         Identity::Lost => BLOCK_BYTES_MIN,
     };
+    let mut valid = records.next(input)?;
     let mut place = from;
     while place < input.len_bytes {
-        let next = (place + 1).next_multiple_of(step);
-        let bytes = input.bytes(place, (next - place) as usize)?;
-        if bytes != &ZEROS[..bytes.len()] {
-            let last = bytes.iter().rposition(|&byte| byte != 0).expect("not every byte is zero");
-            rest.end = place + last as u64 + 1;
-            if place == 0 {
-                rest.note(input, segment::HEADER_BYTES as u64, sequence, identity)?;
+        match &valid {
+            Some(range) if range.end <= place => valid = records.next(input)?,
+            Some(range) if range.start <= place => (rest.end, place) = (range.end, range.end),
+            _ => {
+                let next = (place + 1).next_multiple_of(step);
+                let bytes = input.bytes(place, (next - place) as usize)?;
+                if bytes != &ZEROS[..bytes.len()] {
+                    let last = bytes.iter().rposition(|&byte| byte != 0);
+                    rest.end = place + last.expect("not every byte is zero") as u64 + 1;
+                    let behind_header = (place == 0).then_some(segment::HEADER_BYTES as u64);
+                    for begin in behind_header.into_iter().chain([place]) {
+                        if let Some(found) = rest.note(input, begin, sequence, identity)? {
+                            records = found;
+                            valid = records.next(input)?;
+                        }
+                    }
+                }
+                place = next;
             }
-            rest.note(input, place, sequence, identity)?;
         }
-        place = next;
     }
     input.pause()?;
     Ok(rest)
@@ -59,8 +77,8 @@ fn scan(input: &mut Input, from: u64, sequence: u64, identity: Identity) -> Resu
 
 /// Examines the rest of the segment behind the end of a walk.
 pub(super) fn after(walk: &mut Walk) -> Result<Rest, Error> {
-    let identity = walk.identity();
-    scan(&mut walk.input, walk.end, walk.sequence, identity)
+    let (identity, records) = (walk.identity(), ValidRecords::behind(walk));
+    scan(&mut walk.input, walk.end, walk.sequence, identity, records)
 }
 
 #[derive(Debug)]
@@ -121,7 +139,7 @@ pub(in crate::log) fn scan_file(
         Identity::Known { seed, .. } => header.seed() == seed,
         Identity::Lost => true,
     });
-    let mut rest = scan(&mut input, 0, sequence, identity)?;
+    let mut rest = scan(&mut input, 0, sequence, identity, ValidRecords::default())?;
     rest.is_headless = !is_known && rest.end > 0;
     if rest.is_headless
         && let Some((place, batch)) = rest.first
@@ -133,32 +151,32 @@ pub(in crate::log) fn scan_file(
 }
 
 impl Rest {
-    /// Notes the batch at `place`, if there is one.
+    /// Notes the batch at `place`, if there is one, and returns its records.
     fn note(
         &mut self,
         input: &mut Input,
         place: u64,
         sequence: u64,
         identity: Identity,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<ValidRecords>, Error> {
+        let is_first = place == segment::HEADER_BYTES as u64;
+        let may_begin = |block_bytes| is_first || place.is_multiple_of(block_bytes);
         let found = match identity {
-            Identity::Known { seed, block_bytes } => {
-                let may_begin =
-                    place.is_multiple_of(block_bytes) || place == segment::HEADER_BYTES as u64;
+            Identity::Known { seed, block_bytes } if may_begin(block_bytes) => {
                 let bytes = input.bytes(place, batch::HEADER_BYTES)?;
-                walk::decode(bytes, seed).filter(|_| may_begin).map(|(header, _)| (header, seed))
+                walk::decode(bytes, seed).map(|(header, _)| (header, seed))
             }
-            Identity::Lost => batch_by_its_record(input, place)?,
+            Identity::Lost if may_begin(BLOCK_BYTES_MIN) => batch_by_its_record(input, place)?,
+            _ => None,
         };
-        let Some((header, seed)) = found.filter(|(header, _)| header.first_sequence >= sequence)
-        else {
-            return Ok(());
-        };
-        self.durable_sequence = self.durable_sequence.max(header.durable_sequence);
-        if self.first.is_none() {
-            (self.first, self.seed) = (Some((place, header)), seed);
+        let Some((header, seed)) = found else { return Ok(None) };
+        if header.first_sequence >= sequence {
+            self.durable_sequence = self.durable_sequence.max(header.durable_sequence);
+            if self.first.is_none() {
+                (self.first, self.seed) = (Some((place, header)), seed);
+            }
         }
-        Ok(())
+        Ok(Some(ValidRecords::of(place, &header, seed)))
     }
 }
 

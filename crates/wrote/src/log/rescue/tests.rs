@@ -1,6 +1,8 @@
 //! Reports on logs that are damaged in each way, and their repair.
 
-use super::super::testing::{SampleLog, assert_begins, read_all, two_segments};
+use super::super::testing::{
+    BLOCK_BYTES, LOG_ID, SampleLog, assert_begins, read_all, two_segments,
+};
 use super::super::{LogReader, batch, record, segment};
 use super::*;
 use fixtures::names;
@@ -58,6 +60,53 @@ fn a_torn_end_is_no_damage() {
     assert_eq!((found.records, found.torn_bytes, found.damage.len()), (9, 12, 0));
     assert_eq!((found.summary.next_sequence, found.summary.closed), (9, false));
     assert_eq!(repair(folder.path()).unwrap().kept_aside.len(), 0);
+}
+
+/// Makes a record that begins at this offset of segment `number`. At multiples of the block it has
+/// batches, which state that records up to 50 were durable.
+fn forged(number: u64, offset: usize) -> Vec<u8> {
+    let header = batch::BatchHeader {
+        bytes: batch::HEADER_BYTES as u32,
+        first_sequence: 50,
+        durable_sequence: 50,
+        ..Default::default()
+    };
+    let block_bytes = BLOCK_BYTES as usize;
+    let mut bytes = vec![7; 4 * block_bytes];
+    let first = offset.next_multiple_of(block_bytes) - offset;
+    for at in (first..bytes.len() - batch::HEADER_BYTES).step_by(block_bytes) {
+        header.encode(&mut bytes[at..], segment::seed(LOG_ID, number));
+    }
+    bytes
+}
+
+#[test]
+fn a_batch_inside_of_a_valid_record_proves_nothing() {
+    let before = two_segments().batch(5, &[]);
+    let place = *before.segments[1].batches.last().unwrap();
+    // Behind the torn record, in the same batch.
+    let record = forged(2, place + 48 + 12 + 8);
+    let inside = two_segments().batch(5, &[b"torn", &record, b"behind"]);
+    // In a later batch, and behind a torn record of that batch.
+    let later = two_segments().batch(5, &[b"torn"]);
+    let record = forged(2, place + 512 + 48 + 8);
+    let later = later.batch(5, &[&record]);
+    // In a later segment.
+    let record = forged(3, 64 + 48 + 8);
+    let next = two_segments().batch(5, &[b"torn"]).segment().batch(5, &[&record]);
+    for (way, built) in [inside, later, next].into_iter().enumerate() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = built.files(folder.path());
+        files[1].1[place + 48 + 8] ^= 1;
+        written(&files);
+        let found = verified(folder.path());
+        assert!(found.damage.is_empty(), "{way}: {:?}", found.damage);
+        assert_eq!((found.records, found.summary.next_sequence), (10, 10), "{way}");
+        assert_eq!(summary(folder.path()).unwrap().next_sequence, 10, "{way}");
+        assert_eq!(read_all(folder.path()).len(), 10, "{way}");
+        let log = super::super::Log::options().buffer_bytes(4096).open(folder.path()).unwrap();
+        assert_eq!(log.append(b"more").unwrap().sequence(), 10, "{way}");
+    }
 }
 
 #[test]
