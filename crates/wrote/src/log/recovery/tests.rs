@@ -130,6 +130,28 @@ fn only_the_segments_that_were_not_durable_are_read() {
 }
 
 #[test]
+fn damage_before_the_durable_end_that_headers_and_lengths_tell_is_an_error() {
+    let built = two_segments().closed().segment().batch(10, &[b"ten"]).closed();
+    let end = built.segments[0].batches[1] + 700;
+    let ways: [&dyn Fn(&mut [Vec<u8>]); 3] =
+        [&|files| files[0].truncate(end), &|files| files[1].truncate(64), &|files| {
+            files[1][64..112].fill(0)
+        }];
+    for (way, damage) in ways.iter().enumerate() {
+        let (paths, mut files): (Vec<_>, Vec<_>) = built.files(folder()).into_iter().unzip();
+        damage(&mut files);
+        let files: Vec<_> = paths.into_iter().zip(files).collect();
+        let sim = disk(1, &files);
+        assert!(matches!(recovered(&sim), Err(Error::Damaged { .. })), "{way}");
+        assert!(files.iter().all(|(path, bytes)| sim.contents(path).unwrap() == *bytes));
+    }
+    // A lost mark of the end is no lost record.
+    let mut files = built.files(folder());
+    files[1].1.truncate(built.segments[1].batches[2]);
+    assert_eq!(recovered(&disk(1, &files)).unwrap().next_sequence, 11);
+}
+
+#[test]
 fn the_first_segment_of_which_only_parts_arrived_is_put_aside() {
     let built = SampleLog::default().segment().batch(0, &[&[7; 2000]]).batch(0, &[b"one"]);
     let mut files = built.files(folder());
