@@ -38,7 +38,7 @@ mod ticket;
 mod wait;
 mod walk;
 
-pub use damage::Damage;
+pub use damage::{Damage, Garbage};
 pub use format::Format;
 pub use handle::Log;
 pub use options::{LogOptions, Prepare};

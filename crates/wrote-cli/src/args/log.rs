@@ -83,7 +83,8 @@ const STAT_EXAMPLES: &str =
 
 const VERIFY_LONG_ABOUT: &str = "Read every byte and say what is damaged.\n\nA log is damaged where records that were durable can't be read any \
         more: the disk lost them, or something else wrote there. Each place is told in a line, and the \
-        exit code is 1. The end of a write that a crash broke off is no damage: the next opening for \
+        exit code is 1. Bytes behind a segment's last record that nothing appended are garbage: no \
+        record is lost, and with garbage alone the exit code is 3. The end of a write that a crash broke off is no damage: the next opening for \
         writing keeps it aside. Nothing is changed. In lines nothing checks the bytes: only what can't \
         be a line is found.";
 

@@ -367,6 +367,40 @@ fn lines_lost_before_the_last_file_are_damage_to_every_command_until_they_are_re
 }
 
 #[test]
+fn garbage_behind_a_sealed_segment_has_a_word_and_an_exit_code_and_loses_nothing() {
+    for format in FORMATS {
+        let folder = place(format, 1000);
+        let sealed = &segments(folder.path())[0];
+        change(sealed, |bytes| bytes.extend([0, 0, 7, 0]));
+        for (verb, last_line) in [
+            ("verify", "whole besides: 1000 records in "),
+            ("verify -q", "events/00000000000000000"),
+            ("repair --dry-run", "whole besides: 1000 records in "),
+        ] {
+            let finished = finish(&mut log(folder.path(), &format!("{verb} events")));
+            assert_eq!(finished.code(), Some(3), "{format}, {verb}: {finished:?}");
+            let complaint = "wrote: events: garbage in 1 place, no record is lost; wrote log repair \
+                events removes it\n";
+            assert_eq!(finished.stderr, complaint);
+            let told = finished.stdout.lines().next().expect("the place");
+            assert!(told.contains(": garbage from byte "), "{told}");
+            let last = finished.stdout.lines().last().expect("a line");
+            assert!(last.starts_with(last_line), "{last}");
+        }
+        let verified = finish(&mut log(folder.path(), "verify --json events"));
+        let verified = json(&verified.stdout);
+        assert_eq!((&verified["whole"], &verified["damage"]), (&false.into(), &json("[]")));
+        assert_eq!(verified["garbage"].as_array().map(Vec::len), Some(1));
+        assert!(said(folder.path(), "cat events") == lines(0..1000), "{format}");
+        said(folder.path(), "stat events");
+        assert_eq!(append_by_command(folder.path(), "-q", b"more\n").code(), Some(0));
+        assert!(said(folder.path(), "repair events").contains("\nkept as it was: "));
+        assert!(said(folder.path(), "verify events").ends_with(", whole\n"));
+        assert!(said(folder.path(), "cat events") == lines(0..1000) + "more\n", "{format}");
+    }
+}
+
+#[test]
 fn a_log_that_is_written_is_not_repaired_and_has_no_second_writer() {
     let folder = folder();
     let writer = open(folder.path(), Format::Framed);

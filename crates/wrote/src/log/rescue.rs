@@ -34,19 +34,21 @@ use std::path::Path;
 /// everything again, and reports only damage that it found twice. A write in flight may look like a
 /// torn end. Segments that retention removes before they are read are left out.
 ///
-/// Fails with [`Error::Refused`] if the folder has no log; damage is no error.
+/// Fails with [`Error::Refused`] if the folder has no log; damage and garbage are no errors.
 pub fn verify(
     folder: impl AsRef<Path>,
     mut watch: impl FnMut(u64, u64) -> bool,
 ) -> Result<Verified, Error> {
     let folder = folder.as_ref();
     let first = read_all(folder, &mut watch)?;
-    if first.damage.is_empty() || first.summary.writer.is_none() {
+    let is_clean = first.damage.is_empty() && first.garbage.is_empty();
+    if is_clean || first.summary.writer.is_none() {
         return Ok(first);
     }
     let mut second = read_all(folder, &mut watch)?;
     let place = |damage: &Damage| (damage.path.clone(), damage.offset_bytes, damage.sequence);
     second.damage.retain(|damage| first.damage.iter().any(|known| place(known) == place(damage)));
+    second.garbage.retain(|garbage| first.garbage.contains(garbage));
     Ok(second)
 }
 
@@ -63,7 +65,7 @@ fn read_all(folder: &Path, watch: ProgressWatch) -> Result<Verified, Error> {
 /// Every whole record that can be found keeps its sequence. Within a batch, the search behind a
 /// damaged length covers 64 KiB. Lost records of a framed log leave a gap. Lost lines become empty
 /// lines, since a line's place is its count. Damaged segments are kept aside in files named
-/// `.damaged-N`. A torn end is left to the next opening.
+/// `.damaged-N`. Garbage is removed so, too. A torn end is left to the next opening.
 ///
 /// Fails with [`Error::Refused`] if the folder has no log, or the log is open for writing. A power
 /// loss at any moment leaves a log that can be repaired.

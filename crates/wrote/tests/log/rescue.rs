@@ -92,7 +92,7 @@ fn rescue(seed: u64) {
     };
     assert!(repaired.records >= before.records, "{context}: {before:?}, {repaired:?}");
     let after = verify(&path, |_, _| true).unwrap();
-    assert!(after.damage.is_empty(), "{context}: {:?}", after.damage);
+    assert!(after.damage.is_empty() && after.garbage.is_empty(), "{context}: {after:?}");
     let sequences = |path: &Path| -> Vec<u64> {
         let found = LogReader::open(path, 0).unwrap().map(|found| {
             let found = found.unwrap_or_else(|error| panic!("{context}: {error}"));

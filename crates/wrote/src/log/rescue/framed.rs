@@ -24,6 +24,7 @@ pub(super) fn verify(
         record_bytes: 0,
         torn_bytes: 0,
         damage: Vec::new(),
+        garbage: Vec::new(),
     };
     let tail = salvage(files, folder, &mut |event| verified.take(event, &mut progress))?;
     let Tail { next_sequence, closed, torn_bytes } = tail;
@@ -57,6 +58,7 @@ impl Verified {
                 }
             }
             Event::Lost(damage) => self.damage.push(damage.clone()),
+            Event::Garbage(garbage) => self.garbage.push(garbage),
             Event::End { used_bytes } => {
                 let segment = self.segment();
                 segment.used_bytes = used_bytes;

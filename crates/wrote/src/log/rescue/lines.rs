@@ -1,6 +1,6 @@
 //! Verification and repair of a log of lines.
 
-use super::super::damage::Damage;
+use super::super::damage::{Damage, Garbage};
 use super::super::format::Format;
 use super::super::input::{Input, LogFiles};
 use super::super::lines::{self, LineCount};
@@ -32,14 +32,21 @@ pub(super) fn verify(
     let all_bytes = summary.segments.iter().map(|segment| segment.file_bytes).sum();
     let mut progress = Progress::new(all_bytes, watch);
     let (mut records, mut record_bytes, mut torn_bytes) = (0, 0, 0);
-    let mut damage = Vec::new();
+    let (mut damage, mut garbage) = (Vec::new(), Vec::new());
     for index in 0..summary.segments.len() {
         let next = summary.segments.get(index + 1).map(|next| next.first_sequence);
         let segment = &mut summary.segments[index];
         let Some(mut input) = open(files, folder, segment)? else { continue };
         if let Some(next) = next {
             let found = survey(&mut input)?;
-            damage.extend(damage_of(segment, &found, next));
+            let expected = next - segment.first_sequence;
+            match found.bad {
+                Some((offset_bytes, _)) if (found.clean, found.lines) == (expected, expected) => {
+                    let (path, bytes) = (segment.path.clone(), segment.file_bytes - offset_bytes);
+                    garbage.push(Garbage { path, offset_bytes, bytes });
+                }
+                _ => damage.extend(damage_of(segment, &found, next)),
+            }
             segment.records = found.clean;
             record_bytes += found.clean_bytes;
         } else {
@@ -55,7 +62,7 @@ pub(super) fn verify(
         records += segment.records;
         progress.finish_file(segment.file_bytes)?;
     }
-    Ok(Verified { summary, records, record_bytes, torn_bytes, damage })
+    Ok(Verified { summary, records, record_bytes, torn_bytes, damage, garbage })
 }
 
 /// Opens a file; `None` if retention has removed it, so that no line of it counts.
@@ -113,11 +120,10 @@ fn damage_of(segment: &SegmentSummary, found: &Survey, next: u64) -> Option<Dama
         None if found.lines == expected => return None,
         bad => bad.unwrap_or((segment.file_bytes, found.lines)),
     };
-    let records = expected - found.clean;
-    let because =
-        if records == 0 { "what stands here is no line" } else { "lines are lost from here on" };
+    let records = Some(expected - found.clean);
     let sequence = segment.first_sequence + before;
-    Some(Damage::new(&segment.path, offset_bytes, sequence, Some(records), because))
+    let because = "lines are lost from here on";
+    Some(Damage::new(&segment.path, offset_bytes, sequence, records, because))
 }
 
 fn too_many(segment: &SegmentSummary, sequence: u64, next: u64) -> Damage {
@@ -126,15 +132,17 @@ fn too_many(segment: &SegmentSummary, sequence: u64, next: u64) -> Damage {
 }
 
 pub(super) fn repair(files: &LogFiles, folder: &Path) -> Result<Repaired, Error> {
-    let Verified { damage, summary, records, .. } = verify(files, folder, &mut |_, _| true)?;
+    let Verified { damage, garbage, summary, records, .. } =
+        verify(files, folder, &mut |_, _| true)?;
     if let Some(damage) = damage.iter().find(|damage| damage.records.is_none()) {
         let because = format!("{}: the log's own lines are unknown", damage.because);
         return Err(Error::Refused { path: damage.path.clone(), because });
     }
-    let mut repaired = Repaired { damage, kept_aside: Vec::new(), records };
+    let mut repaired = Repaired { damage, garbage, kept_aside: Vec::new(), records };
+    let damaged = repaired.paths();
     for pair in summary.segments.windows(2) {
         let expected = pair[1].first_sequence - pair[0].first_sequence;
-        if repaired.damage.iter().any(|damage| damage.path == pair[0].path) {
+        if damaged.contains(&pair[0].path) {
             repaired.kept_aside.push(rebuild(files, &pair[0].path, expected)?);
             repaired.records += expected - pair[0].records;
         }

@@ -6,7 +6,7 @@
 //! then, or is lost.
 
 use super::super::chain::{self, SegmentHead};
-use super::super::damage::Damage;
+use super::super::damage::{Damage, Garbage};
 use super::super::format::Format;
 use super::super::input::{Input, LogFiles};
 use super::super::names;
@@ -38,6 +38,7 @@ pub(super) enum Event<'a> {
         frame: Frame<'a>,
     },
     Lost(&'a Damage),
+    Garbage(Garbage),
     /// The end of the segment, at the end of its last valid part.
     End {
         used_bytes: u64,
@@ -319,8 +320,8 @@ impl Salvage<'_> {
                 return Ok(None);
             }
             if is_more {
-                let because = "what stands here is nothing that was appended";
-                self.lost(&path, walk.place, Some(self.sequence), because)?;
+                let (offset_bytes, bytes) = (walk.end, rest.end - walk.end);
+                (self.sink)(Event::Garbage(Garbage { path, offset_bytes, bytes }))?;
             }
             return Ok(Some(SegmentEnd::LogContinues));
         }
