@@ -62,10 +62,11 @@ fn read_all(folder: &Path, watch: ProgressWatch) -> Result<Verified, Error> {
 
 /// Repairs a damaged log, so that it can be read and written again.
 ///
-/// Every whole record that can be found keeps its sequence. Within a batch, the search behind a
-/// damaged length covers 64 KiB. Lost records of a framed log leave a gap. Lost lines become empty
-/// lines, since a line's place is its count. Damaged segments are kept aside in files named
-/// `.damaged-N`. Garbage is removed so, too. A torn end is left to the next opening.
+/// Every whole record that can be found keeps its sequence, also in a batch that lies at another
+/// place of its segment than it was written for. Within a batch, the search behind a damaged length
+/// covers 64 KiB. Lost records of a framed log leave a gap. Lost lines become empty lines, since a
+/// line's place is its count. Damaged segments are kept aside in files named `.damaged-N`. Garbage
+/// is removed so, too. A torn end is left to the next opening.
 ///
 /// Fails with [`Error::Refused`] if the folder has no log, or the log is open for writing. A power
 /// loss at any moment leaves a log that can be repaired.

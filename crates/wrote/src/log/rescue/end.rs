@@ -1,5 +1,6 @@
 //! The end of a framed log: the place up to which its segments are whole.
 
+use super::super::batch::BatchHeader;
 use super::super::chain::SegmentHead;
 use super::super::damage;
 use super::super::input::{Input, LogFiles};
@@ -63,9 +64,12 @@ fn check_order(files: &LogFiles, segments: &[SegmentHead]) -> Result<(), Error> 
             return Err(damage::error(&earlier.path, 0, "this is not how a segment begins"));
         };
         let is_doubtful = later.header.is_some_and(|next| {
-            let has_records = header.first_sequence != next.first_sequence;
+            let batch_end = |batch: BatchHeader| batch.first_sequence + u64::from(batch.count);
             earlier.file_bytes < next.previous_bytes
-                || (has_records && earlier.first_batch.is_none())
+                || match earlier.first_batch {
+                    Some(batch) => batch_end(batch) > next.first_sequence,
+                    None => header.first_sequence != next.first_sequence,
+                }
         });
         if !is_doubtful {
             continue;

@@ -59,7 +59,17 @@ pub(super) struct Tail {
 /// Reads the whole log and reports every finding to `sink`.
 pub(super) fn salvage(files: &LogFiles, folder: &Path, sink: Sink) -> Result<Tail, Error> {
     let segments = chain::segments(files, folder)?;
-    let mut salvage = Salvage { files, folder, segments, log_id: 0, sequence: 0, durable: 0, sink };
+    let mut salvage = Salvage {
+        files,
+        folder,
+        segments,
+        log_id: 0,
+        sequence: 0,
+        durable: 0,
+        is_astray: false,
+        is_damaged: false,
+        sink,
+    };
     salvage.identify()?;
     salvage.run()
 }
@@ -74,6 +84,11 @@ struct Salvage<'a> {
     sequence: u64,
     /// Every record before this one is known to have been durable.
     durable: u64,
+    /// The salvage is in a batch that lies at another place than it was written for, and damage
+    /// there is reported.
+    is_astray: bool,
+    /// Damage of this segment is reported.
+    is_damaged: bool,
     sink: Sink<'a>,
 }
 
@@ -95,7 +110,7 @@ impl Salvage<'_> {
             Some(header) => header.first_sequence,
             None if first.number == 1 => 0,
             None => {
-                let found = rest::scan_file(self.files, &first.path, 0, Identity::Lost)?.first;
+                let found = rest::scan_file(self.files, &first.path, 0, Identity::Lost)?.next;
                 found.map_or(0, |(_, batch)| batch.first_sequence)
             }
         };
@@ -203,7 +218,7 @@ impl Salvage<'_> {
             if let Some(header) = header.filter(|header| header.first_sequence >= self.sequence) {
                 return Ok(Some(header.first_sequence));
             }
-            if let Some((_, batch)) = self.scan(index)?.first {
+            if let Some((_, batch)) = self.scan(index)?.next {
                 return Ok(Some(batch.first_sequence));
             }
         }
@@ -236,6 +251,7 @@ impl Salvage<'_> {
         next_sequence: Option<u64>,
         because: &str,
     ) -> Result<(), Error> {
+        self.is_damaged = true;
         let records = next_sequence.map(|next| next - self.sequence);
         (self.sink)(Event::Lost(&Damage::new(path, offset, self.sequence, records, because)))?;
         self.sequence = next_sequence.unwrap_or(self.sequence);
@@ -257,10 +273,12 @@ impl Salvage<'_> {
             }
             input => input?,
         };
-        let header = self.header(index);
+        let mut header = self.header(index);
+        let (first, end) = (header.first_sequence, self.sequence);
+        header.first_sequence = first.max(end);
+        (self.is_astray, self.is_damaged) = (false, false);
         (self.sink)(Event::Begin { path: &path, header: &header, file_bytes })?;
-        if header.first_sequence < self.sequence {
-            let (first, end) = (header.first_sequence, self.sequence);
+        if first < end {
             let because =
                 format!("it begins with record {first}, the segment before ends at {end}");
             self.lost(&path, 0, None, &because)?;
@@ -332,15 +350,22 @@ impl Salvage<'_> {
             if tail.torn_bytes > 0 && self.came_meanwhile(index, walk)? {
                 return Ok(None);
             }
+            if self.is_damaged
+                && let Some((at, batch)) = rest::before(walk)?
+                && batch.first_sequence == walk.sequence
+            {
+                self.jump(walk, at, batch.first_sequence)?;
+                return Ok(None);
+            }
             return Ok(Some(SegmentEnd::LogEnds(tail)));
         }
         if !is_known && self.continues_inside(index, walk)? {
             return Ok(None);
         }
         let place = walk.place;
-        if let Some((at, batch)) = rest.first {
-            self.lost(&path, place, Some(batch.first_sequence), NOT_AS_WRITTEN)?;
-            walk.jump_to(at, batch.first_sequence);
+        let found = [rest.next, rest::before(walk)?].into_iter().flatten();
+        if let Some((at, batch)) = found.min_by_key(|(_, batch)| batch.first_sequence) {
+            self.jump(walk, at, batch.first_sequence)?;
             return Ok(None);
         }
         walk.input.pause()?;
@@ -350,6 +375,20 @@ impl Salvage<'_> {
             self.lost(&path, place, next_found, NOT_AS_WRITTEN)?;
         }
         Ok(Some(SegmentEnd::LogContinues))
+    }
+
+    /// Continues with a batch elsewhere in the segment.
+    fn jump(&mut self, walk: &mut Walk, at: u64, sequence: u64) -> Result<(), Error> {
+        let is_next = sequence == walk.sequence;
+        // The way back from a batch that lies elsewhere is no other damage.
+        let is_back = is_next && self.is_astray;
+        if !is_back {
+            let path = walk.input.path.clone();
+            self.lost(&path, walk.place, Some(sequence), NOT_AS_WRITTEN)?;
+        }
+        self.is_astray = is_next && !is_back;
+        walk.jump_to(at, sequence);
+        Ok(())
     }
 
     /// Tells whether the next segment says that this one ends before this record.

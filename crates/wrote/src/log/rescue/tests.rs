@@ -269,6 +269,70 @@ fn a_segment_that_is_not_there_becomes_a_gap() {
     assert_eq!(sequences.into_keys().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 10, 11]);
 }
 
+/// Makes a log of nine batches of two records in a block each, and the batch that closes it.
+fn nine_blocks() -> SampleLog {
+    let mut built = SampleLog::default().segment();
+    for number in 0..9u8 {
+        let durable_sequence = built.next_sequence;
+        built = built.batch(durable_sequence, &[&[number; 100], &[number + 100; 50]]);
+    }
+    built.closed()
+}
+
+#[test]
+fn whole_batches_that_lie_at_another_place_are_found_by_a_repair() {
+    const BLOCK: usize = BLOCK_BYTES as usize;
+    let built = nine_blocks();
+    let take = |bytes: &[u8], block: usize| bytes[block * BLOCK..][..BLOCK].to_vec();
+    let put = |bytes: &mut [u8], block: usize, own: &[u8]| {
+        bytes[block * BLOCK..][..BLOCK].copy_from_slice(own);
+    };
+    // The order of the blocks of the first nine batches; the batch 9 is zeros.
+    for (order, lost) in [
+        ([0, 1, 5, 3, 4, 2, 6, 7, 8], &[][..]),
+        ([0, 8, 7, 6, 5, 4, 3, 2, 1], &[]),
+        ([0, 5, 6, 7, 8, 1, 2, 3, 4], &[]),
+        ([0, 1, 5, 3, 4, 9, 6, 7, 8], &[2]),
+        ([0, 1, 9, 3, 4, 2, 6, 7, 8], &[5]),
+        ([0, 1, 8, 3, 4, 5, 6, 7, 9], &[2]),
+        ([0, 1, 9, 3, 2, 2, 6, 7, 8], &[4, 5]),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, whole) = &built.files(folder.path())[0];
+        let mut bytes = whole.clone();
+        for (to, from) in order.into_iter().enumerate() {
+            put(&mut bytes, to, &if from == 9 { vec![0; BLOCK] } else { take(whole, from) });
+        }
+        std::fs::write(path, &bytes).unwrap();
+        let found = verified(folder.path());
+        let is_lost = |sequence: &u64| lost.contains(&(sequence / 2));
+        let kept: Vec<u64> = (0..18).filter(|sequence| !is_lost(sequence)).collect();
+        assert_eq!(found.records, kept.len() as u64, "{order:?}: {:?}", found.damage);
+        assert!(!found.damage.is_empty(), "{order:?}");
+        assert_eq!(repair(folder.path()).unwrap().records, found.records, "{order:?}");
+        assert_eq!(read_all(folder.path()).into_keys().collect::<Vec<_>>(), kept, "{order:?}");
+        let after = verified(folder.path());
+        assert!(after.damage.is_empty() && after.garbage.is_empty(), "{order:?}: {after:?}");
+        let log = super::super::Log::options().buffer_bytes(4096).open(folder.path()).unwrap();
+        assert_eq!(log.append(b"more").unwrap().sequence(), 18, "{order:?}");
+    }
+}
+
+#[test]
+fn a_log_whose_segments_contradict_each_other_is_whole_after_a_repair() {
+    let mut built = SampleLog::default().segment().batch(0, &[b"zero", b"one", b"two"]);
+    built.next_sequence = 2;
+    let built = built.segment().batch(2, &[b"two again", b"three"]).batch(4, &[]);
+    let folder = tempfile::tempdir().unwrap();
+    written(&built.files(folder.path()));
+    assert_eq!(verified(folder.path()).damage.len(), 1);
+    assert!(super::super::Log::options().open(folder.path()).is_err());
+    repair(folder.path()).unwrap();
+    assert!(verified(folder.path()).damage.is_empty());
+    let log = super::super::Log::options().buffer_bytes(4096).open(folder.path()).unwrap();
+    assert_eq!(log.append(b"more").unwrap().sequence(), 3);
+}
+
 #[test]
 fn a_log_that_is_open_for_writing_is_not_repaired_and_a_folder_without_one_is_no_log() {
     let folder = tempfile::tempdir().unwrap();

@@ -56,7 +56,8 @@ impl ValidRecords {
         Ok((self.place > start).then_some(start..self.place))
     }
 
-    fn is_valid(&self, input: &mut Input) -> Result<bool, Error> {
+    /// Tells whether the next record is valid.
+    pub(super) fn is_valid(&self, input: &mut Input) -> Result<bool, Error> {
         let ValidRecords { seed, place, sequence, left, end } = *self;
         Ok(left > 0 && valid_frame(input, seed, end, place, sequence)?.is_some())
     }
