@@ -367,6 +367,30 @@ fn lines_lost_before_the_last_file_are_damage_to_every_command_until_they_are_re
 }
 
 #[test]
+fn gaps_that_a_repair_left_are_told_by_stat_verify_and_cat() {
+    let folder = place(Format::Framed, 500);
+    for number in [0, 100, 101, 400] {
+        damage(folder.path(), number);
+    }
+    said(folder.path(), "repair events");
+    let told = "4 sequences have no record: 0, 100 to 101, 400\n";
+    for verb in ["stat", "verify"] {
+        let said = said(folder.path(), &format!("{verb} events"));
+        assert!(said.contains(told), "{verb}: {said}");
+    }
+    let stat = json(&said(folder.path(), "stat --json events"));
+    assert_eq!(stat["gaps"][1], json(r#"{"first_sequence": 100, "records": 2}"#));
+    let all = said(folder.path(), "cat --json events");
+    let lines: Vec<Value> = all.lines().map(json).collect();
+    assert_eq!(lines.len(), 496 + 3);
+    assert_eq!(lines[0], json(r#"{"sequence": 0, "missing": 1}"#));
+    assert_eq!(lines[100], json(r#"{"sequence": 100, "missing": 2}"#));
+    assert_eq!(lines[101]["sequence"], 102);
+    let part = said(folder.path(), "cat --json --from 101 -n 1 events");
+    assert_eq!(part.lines().map(json).next(), Some(json(r#"{"sequence": 101, "missing": 1}"#)));
+}
+
+#[test]
 fn garbage_behind_a_sealed_segment_has_a_word_and_an_exit_code_and_loses_nothing() {
     for format in FORMATS {
         let folder = place(format, 1000);

@@ -1,6 +1,6 @@
 //! `wrote log verify` and `wrote log repair`: every byte read, and what is damaged.
 
-use super::stat::JsonSummary;
+use super::stat::{JsonSummary, write_gaps};
 use crate::args::{LogRepairArgs, LogVerifyArgs};
 use crate::output;
 use crate::progress::CopyReporter;
@@ -123,6 +123,7 @@ fn write_text(verified: &Verified, quiet: bool, out: &mut dyn Write) -> io::Resu
     } else {
         writeln!(out, "whole besides: {records} in {segments}, {bytes}")?;
     }
+    write_gaps(&verified.summary.gaps, out)?;
     match (verified.torn_bytes, verified.summary.writer) {
         (0, _) => Ok(()),
         (torn, Some(process)) => {

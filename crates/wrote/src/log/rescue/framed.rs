@@ -49,12 +49,15 @@ impl Verified {
                     records: 0,
                 });
             }
-            Event::Frame { offset, frame, .. } => {
+            Event::Frame { sequence, offset, frame } => {
                 progress.at(offset)?;
-                if let Frame::Data(bytes) = frame {
-                    self.records += 1;
-                    self.record_bytes += bytes.len() as u64;
-                    self.segment().records += 1;
+                match frame {
+                    Frame::Data(bytes) => {
+                        self.records += 1;
+                        self.record_bytes += bytes.len() as u64;
+                        self.segment().records += 1;
+                    }
+                    Frame::Skipped(_) => self.summary.note_gap(sequence),
                 }
             }
             Event::Lost(damage) => self.damage.push(damage.clone()),

@@ -6,9 +6,13 @@ use super::super::input::{Input, LogFiles};
 use super::super::lines;
 use super::super::lock::Lock;
 use super::super::names::{self, SegmentNames};
+use super::super::record::Frame;
+use super::super::segment::SegmentHeader;
+use super::super::walk::{Walk, WalkStep};
 use super::end::{LogEnd, end};
 use super::rest;
 use crate::Error;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The segments of a log, and where it ends.
@@ -27,6 +31,9 @@ pub struct LogSummary {
     pub closed: bool,
     /// The process that has it open for writing.
     pub writer: Option<u32>,
+    /// The sequences without a record. [`summary`] finds those of segments that a repair wrote,
+    /// [`verify`](super::super::verify) all: also places whose producer panicked.
+    pub gaps: Vec<Range<u64>>,
 }
 
 /// The figures of a segment.
@@ -86,6 +93,9 @@ fn examine_framed(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> 
     summary.closed = walk.is_closed() && last + 1 == segments.len();
     for (index, segment) in segments[..=last].iter().enumerate() {
         let header = segment.header.expect("its order was checked");
+        if segment.first_batch.is_some_and(|batch| batch.is_by_repair()) {
+            summary.read_gaps(files, segment, &header)?;
+        }
         let next = segments[..=last].get(index + 1).and_then(|next| next.header);
         let end_sequence = next.map_or(walk.sequence, |next| next.first_sequence);
         summary.segments.push(SegmentSummary {
@@ -165,6 +175,33 @@ impl LogSummary {
             next_sequence: 0,
             closed: false,
             writer: Lock::holder(folder),
+            gaps: Vec::new(),
+        }
+    }
+
+    fn read_gaps(
+        &mut self,
+        files: &LogFiles,
+        segment: &SegmentHead,
+        header: &SegmentHeader,
+    ) -> Result<(), Error> {
+        let mut walk = Walk::new(Input::open(files, &segment.path, true, false)?, header);
+        loop {
+            match walk.next()? {
+                WalkStep::Frame { sequence, frame: Frame::Skipped(_), .. } => {
+                    self.note_gap(sequence);
+                }
+                WalkStep::End => return Ok(()),
+                _ => {}
+            }
+        }
+    }
+
+    /// Notes that this sequence has no record. Sequences come in order.
+    pub(super) fn note_gap(&mut self, sequence: u64) {
+        match self.gaps.last_mut() {
+            Some(gap) if gap.end == sequence => gap.end += 1,
+            _ => self.gaps.push(sequence..sequence + 1),
         }
     }
 }
