@@ -20,6 +20,11 @@ impl Stop {
         self.0.store(true, Ordering::Relaxed);
     }
 
+    /// Returns the flag itself, for code that does not know this type.
+    pub fn flag(&self) -> &Arc<AtomicBool> {
+        &self.0
+    }
+
     /// Returns whether the run was asked to end.
     pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)

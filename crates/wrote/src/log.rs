@@ -15,6 +15,7 @@ mod flusher;
 mod format;
 mod handle;
 mod input;
+mod interrupt;
 mod lines;
 mod lock;
 #[cfg(test)]
@@ -41,6 +42,7 @@ mod walk;
 pub use damage::{Damage, Garbage};
 pub use format::Format;
 pub use handle::Log;
+pub use interrupt::until;
 pub use options::{LogOptions, Prepare};
 pub use reader::{LogReader, Record};
 pub use recovery::Recovered;

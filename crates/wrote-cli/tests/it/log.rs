@@ -3,6 +3,8 @@
 
 use crate::support::{assert_golden, wrote};
 use fixtures::{Finished, Running, finish, folder, names};
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs::{self, File};
@@ -388,6 +390,65 @@ fn gaps_that_a_repair_left_are_told_by_stat_verify_and_cat() {
     assert_eq!(lines[101]["sequence"], 102);
     let part = said(folder.path(), "cat --json --from 101 -n 1 events");
     assert_eq!(part.lines().map(json).next(), Some(json(r#"{"sequence": 101, "missing": 1}"#)));
+}
+
+/// A length that no test has the time to read.
+const ENDLESS_BYTES: u64 = 8 << 40;
+
+/// Makes a file endless by a hole; `false` where the file system knows no such file.
+fn is_made_endless(path: &Path) -> bool {
+    let file = File::options().write(true).create(true).truncate(false).open(path).expect("a file");
+    let len_bytes = file.metadata().expect("a file").len();
+    if file.set_len(ENDLESS_BYTES).is_err() {
+        return false;
+    }
+    let behind = len_bytes.next_multiple_of(1 << 20);
+    let is_known = seek(&file, SeekFrom::Data(behind)) == Err(Errno::NXIO);
+    is_known || file.set_len(len_bytes).is_err()
+}
+
+#[test]
+fn holes_are_passed_over_whatever_a_command_does() {
+    for format in FORMATS {
+        for place_of in ["sealed", "sealed and damaged", "last", "next"] {
+            let folder = place(format, 1000);
+            let segments = segments(folder.path());
+            let is_sealed = place_of.starts_with("sealed");
+            let path = match (place_of, format) {
+                ("last", _) => segments[segments.len() - 1].clone(),
+                ("next", Format::Framed) => {
+                    folder.path().join(format!("events/{:020}.segment", segments.len() + 1))
+                }
+                ("next", Format::Lines) => folder.path().join("events/00000000000000001000.log"),
+                _ => segments[0].clone(),
+            };
+            if place_of == "sealed and damaged" {
+                change(&path, |bytes| bytes[300] = 0);
+            }
+            if !is_made_endless(&path) {
+                return fixtures::skip("holes_are_passed_over", "no SEEK_DATA here");
+            }
+            let code = |verb: &str| {
+                let finished = finish(&mut log(folder.path(), &format!("{verb} events")));
+                (finished.code(), finished.stdout.lines().count())
+            };
+            let context = format!("{format}, {place_of}");
+            if place_of == "sealed and damaged" {
+                assert_eq!(code("cat").0, Some(1), "{context}");
+                assert_eq!(code("verify").0, Some(1), "{context}");
+            } else {
+                let garbage = format == Format::Lines && is_sealed;
+                assert_eq!(code("cat"), (Some(0), 1000), "{context}");
+                assert_eq!(code("tail"), (Some(0), 10), "{context}");
+                assert_eq!(code("stat").0, Some(0), "{context}");
+                assert_eq!(code("verify").0, Some(if garbage { 3 } else { 0 }), "{context}");
+            }
+            said(folder.path(), "repair events");
+            assert_eq!(append_by_command(folder.path(), "-q", b"more\n").code(), Some(0));
+            assert_eq!(said(folder.path(), "tail -n 1 -s events"), "1000\tmore\n", "{context}");
+            assert_eq!(code("verify").0, Some(0), "{context}");
+        }
+    }
 }
 
 #[test]

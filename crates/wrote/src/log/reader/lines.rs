@@ -46,13 +46,14 @@ impl LineCursor {
             let is_all = there.len() < searched_bytes;
             let len = there.read_until(b'\n', bytes).expect("memory is read without errors");
             let is_line = bytes[kept..].last() == Some(&b'\n');
-            if is_line && !bytes[kept..].contains(&0) {
+            let is_torn = bytes[kept..].contains(&0);
+            if is_line && !is_torn {
                 bytes.pop();
                 self.place += len as u64;
                 return Ok(true);
             }
             bytes.truncate(kept);
-            if is_line || is_all || searched_bytes >= LINE_BYTES_MAX {
+            if is_torn || is_all || searched_bytes >= LINE_BYTES_MAX {
                 return Ok(false);
             }
             searched_bytes *= 2;

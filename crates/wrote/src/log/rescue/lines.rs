@@ -86,6 +86,13 @@ fn survey(input: &mut Input) -> Result<Survey, Error> {
     let piece_bytes = input.files.engine().pool().buffer_bytes();
     let (mut place, mut line_start, mut is_bad) = (0, 0, false);
     while place < input.len_bytes {
+        let data = input.data_from(place)?;
+        if data > place {
+            // A hole reads as NULs.
+            (place, is_bad) = (data, true);
+            survey.bad.get_or_insert((line_start, survey.lines));
+            continue;
+        }
         let piece = input.bytes(place, piece_bytes)?;
         if piece.is_empty() {
             break;
@@ -166,6 +173,12 @@ fn rebuild(files: &LogFiles, path: &Path, expected: u64) -> Result<PathBuf, Erro
     let piece_bytes = files.engine().pool().buffer_bytes();
     let mut place = 0;
     while place < old.len_bytes {
+        let data = old.data_from(place)?;
+        if data > place {
+            new.take(&[0]);
+            place = data;
+            continue;
+        }
         let piece = old.bytes(place, piece_bytes)?;
         place += piece.len() as u64;
         new.take(piece);
