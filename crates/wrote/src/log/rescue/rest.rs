@@ -62,22 +62,21 @@ fn scan(input: &mut Input, search: &Search, mut records: ValidRecords) -> Result
             Some(range) if range.end <= place => valid = records.next(input)?,
             Some(range) if range.start <= place => (rest.end, place) = (range.end, range.end),
             _ => {
-                let begin = place;
-                let next = (begin + 1).next_multiple_of(step);
-                let bytes = input.bytes(begin, (next - begin) as usize)?;
-                place = next;
+                let at = place;
+                place = (at + 1).next_multiple_of(step);
+                let bytes = input.bytes(at, (place - at) as usize)?;
                 if bytes == &ZEROS[..bytes.len()] {
-                    let data = input.data_from(next)?;
-                    place = next.max(data - data % step);
-                } else {
-                    let last = bytes.iter().rposition(|&byte| byte != 0);
-                    rest.end = begin + last.expect("not every byte is zero") as u64 + 1;
-                    let behind_header = (begin == 0).then_some(segment::HEADER_BYTES as u64);
-                    for begin in behind_header.into_iter().chain([begin]) {
-                        if let Some(found) = rest.note(input, begin, search)? {
-                            records = found;
-                            valid = records.next(input)?;
-                        }
+                    let data = input.data_from(place)?;
+                    place = place.max(data - data % step);
+                    continue;
+                }
+                let last = bytes.iter().rposition(|&byte| byte != 0);
+                rest.end = at + last.expect("not every byte is zero") as u64 + 1;
+                let behind_header = (at == 0).then_some(segment::HEADER_BYTES as u64);
+                for begin in behind_header.into_iter().chain([at]) {
+                    if let Some(found) = rest.note(input, begin, search)? {
+                        records = found;
+                        valid = records.next(input)?;
                     }
                 }
             }

@@ -68,6 +68,7 @@ pub(super) fn salvage(files: &LogFiles, folder: &Path, sink: Sink) -> Result<Tai
         durable: 0,
         is_astray: false,
         is_damaged: false,
+        read_end: 0,
         sink,
     };
     salvage.identify()?;
@@ -89,6 +90,8 @@ struct Salvage<'a> {
     is_astray: bool,
     /// Damage of this segment is reported.
     is_damaged: bool,
+    /// The farthest end of a batch of this segment before the last jump.
+    read_end: u64,
     sink: Sink<'a>,
 }
 
@@ -276,7 +279,7 @@ impl Salvage<'_> {
         let mut header = self.header(index);
         let (first, end) = (header.first_sequence, self.sequence);
         header.first_sequence = first.max(end);
-        (self.is_astray, self.is_damaged) = (false, false);
+        (self.is_astray, self.is_damaged, self.read_end) = (false, false, 0);
         (self.sink)(Event::Begin { path: &path, header: &header, file_bytes })?;
         if first < end {
             let because =
@@ -315,7 +318,7 @@ impl Salvage<'_> {
                 }
             }
         };
-        (self.sink)(Event::End { used_bytes: walk.end })?;
+        (self.sink)(Event::End { used_bytes: walk.end.max(self.read_end) })?;
         Ok(end)
     }
 
@@ -331,14 +334,16 @@ impl Salvage<'_> {
         let path = walk.input.path.clone();
         let rest = rest::after(walk)?;
         self.durable = self.durable.max(rest.durable_sequence);
-        let is_clean = rest.end == walk.end && walk.is_between_batches();
+        let end = walk.end.max(self.read_end);
+        let is_clean = rest.end <= end && walk.is_between_batches();
         if is_whole {
-            let is_more = rest.end > walk.end;
+            let is_more = rest.end > end;
             if is_more && self.came_meanwhile(index, walk)? {
                 return Ok(None);
             }
-            if is_more {
-                let (offset_bytes, bytes) = (walk.end, rest.end - walk.end);
+            // In a damaged segment it may be the mark of a closed log, and a repair drops it.
+            if is_more && !self.is_damaged {
+                let (offset_bytes, bytes) = (end, rest.end - end);
                 (self.sink)(Event::Garbage(Garbage { path, offset_bytes, bytes }))?;
             }
             return Ok(Some(SegmentEnd::LogContinues));
@@ -346,15 +351,16 @@ impl Salvage<'_> {
         if !self.was_durable(index + 1)? {
             let mut tail = self.end_before(index + 1)?;
             tail.closed = walk.is_closed() && is_clean && tail.torn_bytes == 0;
-            tail.torn_bytes += rest.end - walk.end;
+            tail.torn_bytes += rest.end.saturating_sub(end);
             if tail.torn_bytes > 0 && self.came_meanwhile(index, walk)? {
                 return Ok(None);
             }
+            // The end of a damaged segment may lie elsewhere too.
             if self.is_damaged
-                && let Some((at, batch)) = rest::before(walk)?
-                && batch.first_sequence == walk.sequence
+                && let Some((at, sequence)) = elsewhere(walk, &rest)?
+                && sequence == walk.sequence
             {
-                self.jump(walk, at, batch.first_sequence)?;
+                self.jump(walk, at, sequence)?;
                 return Ok(None);
             }
             return Ok(Some(SegmentEnd::LogEnds(tail)));
@@ -363,9 +369,8 @@ impl Salvage<'_> {
             return Ok(None);
         }
         let place = walk.place;
-        let found = [rest.next, rest::before(walk)?].into_iter().flatten();
-        if let Some((at, batch)) = found.min_by_key(|(_, batch)| batch.first_sequence) {
-            self.jump(walk, at, batch.first_sequence)?;
+        if let Some((at, sequence)) = elsewhere(walk, &rest)? {
+            self.jump(walk, at, sequence)?;
             return Ok(None);
         }
         walk.input.pause()?;
@@ -387,6 +392,7 @@ impl Salvage<'_> {
             self.lost(&path, walk.place, Some(sequence), NOT_AS_WRITTEN)?;
         }
         self.is_astray = is_next && !is_back;
+        self.read_end = self.read_end.max(walk.end);
         walk.jump_to(at, sequence);
         Ok(())
     }
@@ -425,6 +431,14 @@ impl Salvage<'_> {
         let next_was_empty = self.segments.get(index + 1).is_some_and(|next| next.header.is_none());
         Ok(has_come || (next_was_empty && self.look_again(index + 1)?))
     }
+}
+
+/// Finds the batch with which a segment continues, wherever it lies: its place and its first
+/// sequence. `rest` is what is behind the walk.
+fn elsewhere(walk: &mut Walk, rest: &Rest) -> Result<Option<(u64, u64)>, Error> {
+    let found = [rest.next, rest::before(walk)?].into_iter().flatten();
+    let found = found.map(|(at, batch)| (at, batch.first_sequence));
+    Ok(found.min_by_key(|(_, sequence)| *sequence))
 }
 
 /// Returns the block that a damaged header states, if it can be true.
