@@ -1,8 +1,8 @@
 //! A reader's position in a log of lines.
 
-use super::super::damage;
 use super::super::format::Format;
 use super::super::input::{Input, LogFiles};
+use super::super::lines;
 use super::super::names::{self, Next};
 use super::{AnyCursor, Cursor};
 use crate::Error;
@@ -97,14 +97,20 @@ impl Cursor for LineCursor {
     }
 
     /// The flusher flushes a file before it begins the next one. So a later file proves that the
-    /// line was durable.
+    /// lines before it were durable.
     fn lost(&mut self, folder: &Path) -> Result<Option<Error>, Error> {
         self.input.pause()?;
         let names = names::all(&self.input.files, folder, Format::Lines)?;
-        if names.iter().all(|(number, _)| *number <= self.number) {
+        let mut from_here = names.iter().skip_while(|(number, _)| *number != self.number);
+        // Without its own name, retention has removed the file.
+        let Some((next, _)) = from_here.next().and_then(|_| from_here.next()) else {
             return Ok(None);
+        };
+        // It may have grown before the next file began.
+        self.input.look_again()?;
+        match lines::check_sealed(&mut self.input, self.number, *next, true) {
+            Err(lost @ Error::Damaged { .. }) => Ok(Some(lost)),
+            result => result.map(|()| None),
         }
-        let what = format!("line {} can't be read, and was durable once", self.sequence);
-        Ok(Some(damage::error(&self.input.path, self.place, &what)))
     }
 }
