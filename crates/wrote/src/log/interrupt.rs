@@ -57,7 +57,8 @@ mod tests {
         }
         let stop = Arc::new(AtomicBool::new(true));
         let path = folder.path();
-        let calls: [(&str, &dyn Fn() -> Result<(), Error>); 6] = [
+        type Call<'a> = &'a dyn Fn() -> Result<(), Error>;
+        let calls: [(&str, Call); 6] = [
             ("read", &|| LogReader::open(path, 0)?.try_for_each(|record| record.map(drop))),
             ("follow", &|| LogReader::follow(path, 9)?.try_for_each(|record| record.map(drop))),
             ("summary", &|| summary(path).map(drop)),

@@ -133,7 +133,8 @@ fn only_the_segments_that_were_not_durable_are_read() {
 fn damage_before_the_durable_end_that_headers_and_lengths_tell_is_an_error() {
     let built = two_segments().closed().segment().batch(10, &[b"ten"]).closed();
     let end = built.segments[0].batches[1] + 700;
-    let ways: [&dyn Fn(&mut [Vec<u8>]); 3] =
+    type Way<'a> = &'a dyn Fn(&mut [Vec<u8>]);
+    let ways: [Way; 3] =
         [&|files| files[0].truncate(end), &|files| files[1].truncate(64), &|files| {
             files[1][64..112].fill(0)
         }];
