@@ -3,6 +3,7 @@
 mod bench;
 pub mod commands;
 pub mod confine;
+pub mod damage;
 pub mod kill;
 pub mod logs;
 mod mount;
@@ -45,6 +46,8 @@ enum Lab {
     Kill(kill::Arguments),
     /// Random command lines, with damaged files, closed descriptors and limits.
     Commands(commands::Arguments),
+    /// Logs whose files are swapped, lost, doubled, emptied, older than they were.
+    Damage(damage::Arguments),
     /// A log in use for a long time on a small disk (as root).
     Soak(soak::Arguments),
 }
@@ -54,7 +57,7 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
     let mut report = Report::default();
     let needed = match arguments.lab {
         Lab::Nvme => GUEST,
-        Lab::Sim(_) | Lab::Kill(_) | Lab::Commands(_) => &[],
+        Lab::Sim(_) | Lab::Kill(_) | Lab::Commands(_) | Lab::Damage(_) => &[],
         _ => LABS,
     };
     report.step("Debian packages", || packages::provide(needed, true))?;
@@ -69,6 +72,7 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
         Lab::Sim(arguments) => logs::sim(&mut report, arguments)?,
         Lab::Kill(arguments) => kill::lab(&mut report, arguments)?,
         Lab::Commands(arguments) => commands::lab(&mut report, arguments)?,
+        Lab::Damage(arguments) => damage::lab(&mut report, arguments)?,
         Lab::Soak(arguments) => soak::lab(&mut report, arguments)?,
     }
     report.finish()

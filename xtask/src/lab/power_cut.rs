@@ -167,7 +167,8 @@ fn one(
     broken.map_or(Ok(()), |because| Err(Failure::Failed(words(because))))
 }
 
-/// Draws the moment of this number: 1 to 200 ms after the subjects begin. Every second moment has another cut, 1 to 250 ms after the logs begin to open again.
+/// Draws the moment of this number: 1 to 200 ms after the subjects begin. Every second moment has
+/// another cut, 1 to 250 ms after the logs begin to open again.
 fn draw(seed: u64, number: u32) -> Moment {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     for _ in 0..number {

@@ -5,7 +5,7 @@ use super::languages::{self, Missing};
 use super::{STRICT, step, tests};
 use crate::failure::Failure;
 use crate::lab::confine::Share;
-use crate::lab::{commands, confine, kill, logs, nvme, power_cut, soak};
+use crate::lab::{commands, confine, damage, kill, logs, nvme, power_cut, soak};
 use crate::packages::{self, GUEST};
 use crate::programs::cargo_tests;
 use crate::report::{Outcome, Report};
@@ -19,18 +19,23 @@ use std::time::Duration;
 pub struct Campaign {
     /// Its name for `cargo xtask campaign`.
     pub name: &'static str,
-    /// What one round is.
+    /// Its rounds, in a few words.
     pub what: &'static str,
     /// One round of some minutes; with `true` it installs what it needs.
     pub round: fn(&mut Report, bool) -> Result<(), Failure>,
 }
 
 /// Every campaign, in order.
-pub const CAMPAIGNS: [Campaign; 15] = [
+pub const CAMPAIGNS: [Campaign; 16] = [
     Campaign {
         name: "seeds",
         what: "lab sim: 100,000 seeds",
         round: |report, _| logs::sim(report, logs::Sim { seeds: 100_000, from_seed: None }),
+    },
+    Campaign {
+        name: "damage",
+        what: "lab damage: 3,000 logs",
+        round: |report, _| damage::lab(report, damage::Arguments { logs: 3_000, from_seed: None }),
     },
     Campaign {
         name: "power-cut",

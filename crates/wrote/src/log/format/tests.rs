@@ -1,16 +1,14 @@
 //! `docs/log-format.md` compared with the bytes that the encoders write.
 
-mod reader;
-
 use super::super::batch::{self, BatchHeader};
 use super::super::record::{self, Frame};
 use super::super::segment::{self, SegmentHeader};
 use super::super::testing;
 use super::Format;
 use crate::{Error, LogReader, Record};
+use log_reader::{End, File};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use reader::{End, File};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -228,7 +226,7 @@ fn folder() -> (Vec<File>, Vec<(u64, Vec<u8>)>) {
 #[test]
 fn a_reader_made_from_the_document_reads_the_example() {
     let files = [(name(Format::Framed, 1), example().bytes)];
-    let read = reader::read(&files);
+    let read = log_reader::read(&files);
     let records = [(0, b"hello".to_vec()), (1, b"two\nlines".to_vec()), (2, b"after".to_vec())];
     assert_eq!(read.records, records);
     assert_eq!(read.end, End::Closed { sequence: 4 });
@@ -237,7 +235,7 @@ fn a_reader_made_from_the_document_reads_the_example() {
 #[test]
 fn a_reader_made_from_the_document_reads_several_segments() {
     let (files, truth) = folder();
-    let read = reader::read(&files);
+    let read = log_reader::read(&files);
     assert_eq!(read.records, truth);
     assert!(matches!(read.end, End::Closed { .. }), "{:?}", read.end);
     assert!(read.unlinked.is_empty(), "{:?}", read.unlinked);
@@ -250,7 +248,7 @@ fn by_the_documents_rules_damage_is_told_from_a_torn_end() {
     let read_with = |file: usize, change: &dyn Fn(&mut Vec<u8>)| {
         let mut changed = files.clone();
         change(&mut changed[file].1);
-        let read = reader::read(&changed);
+        let read = log_reader::read(&changed);
         assert!(truth.starts_with(&read.records), "a record that was never written");
         (read.records.len(), read.end)
     };
@@ -288,7 +286,7 @@ fn cut_at_a_block() -> (Vec<File>, Vec<(u64, Vec<u8>)>) {
 #[test]
 fn both_readers_read_the_same() {
     for (files, truth) in [folder(), cut_at_a_block()] {
-        assert_eq!(reader::read(&files).records, truth);
+        assert_eq!(log_reader::read(&files).records, truth);
         let folder = tempfile::tempdir().expect("a folder");
         for (name, bytes) in &files {
             std::fs::write(folder.path().join(name), bytes).expect("a file of the log");
@@ -325,13 +323,13 @@ fn three_segments() -> Vec<EncodedSegment> {
 }
 
 /// Reads a log with both readers, and asserts that they agree. Returns the second reader's result.
-fn agreed(files: &[File], what: &str) -> reader::ReadLog {
+fn agreed(files: &[File], what: &str) -> log_reader::ReadLog {
     let folder = testing::folder();
     let placed: Vec<_> =
         files.iter().map(|(name, bytes)| (folder.join(name), bytes.clone())).collect();
     let (records, end) = testing::read(&testing::disk(1, &placed), 0);
     let records: Vec<_> = records.into_iter().map(|it| (it.sequence, it.bytes)).collect();
-    let read = reader::read(files);
+    let read = log_reader::read(files);
     assert!(records == read.records, "{what}: {} and {}", records.len(), read.records.len());
     let is_damaged = matches!(read.end, End::Damaged { .. });
     assert!(matches!(end, Err(Error::Damaged { .. })) == is_damaged, "{what}: {end:?}, {read:?}");
@@ -403,7 +401,7 @@ fn a_reader_made_from_the_document_reads_lines() {
         (name(Format::Lines, 0), b"one\n\nthree\n".to_vec()),
         (name(Format::Lines, 3), b"four\nno en".to_vec()),
     ];
-    let read = reader::read_lines(&files);
+    let read = log_reader::read_lines(&files);
     let lines = [b"one".to_vec(), b"".to_vec(), b"three".to_vec(), b"four".to_vec()];
     let records: Vec<(u64, Vec<u8>)> = (0..).zip(lines).collect();
     assert_eq!((read.records, read.end), (records, End::Torn { sequence: 4, offset: 5 }));
@@ -413,7 +411,7 @@ fn a_reader_made_from_the_document_reads_lines() {
         (b"one\ntwo\n\n", End::Damaged { sequence: 3, offset: 9 }, 0),
     ] {
         let next = (name(Format::Lines, 2), b"three\n".to_vec());
-        let read = reader::read_lines(&[(name(Format::Lines, 0), text.to_vec()), next]);
+        let read = log_reader::read_lines(&[(name(Format::Lines, 0), text.to_vec()), next]);
         assert_eq!((read.end, read.garbage.len()), (end, garbage));
     }
 }
@@ -439,7 +437,7 @@ fn a_reader_made_from_the_document_reads_what_was_repaired() {
         entries.map(|entry| (name(&entry), std::fs::read(entry.path()).unwrap())).collect();
     let found = super::super::LogReader::open(folder.path(), 0).unwrap().map(Result::unwrap);
     let found: Vec<_> = found.map(|record| (record.sequence, record.bytes)).collect();
-    let read = reader::read(&files);
+    let read = log_reader::read(&files);
     assert_eq!(read.end, End::Closed { sequence: 60 });
     assert!(found.len() == 59 && read.records == found);
     // Only the segment behind the rewritten one.

@@ -1,23 +1,29 @@
 //! A second reader of both formats, made from `docs/log-format.md` alone. It shares no code with
 //! the first.
 
+#![forbid(unsafe_code)]
+
 /// A file: its name and its bytes.
-pub(super) type File = (String, Vec<u8>);
+pub type File = (String, Vec<u8>);
 
 /// The result of a reader.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct ReadLog {
-    pub(super) records: Vec<(u64, Vec<u8>)>,
-    pub(super) end: End,
+pub struct ReadLog {
+    /// Sequences and bytes.
+    pub records: Vec<(u64, Vec<u8>)>,
+    /// The end, by step 6.
+    pub end: End,
     /// Segments whose header does not state the end of the segment before.
-    pub(super) unlinked: Vec<u64>,
+    pub unlinked: Vec<u64>,
     /// Segments behind whose last record there is garbage, although the log goes on.
-    pub(super) garbage: Vec<u64>,
+    pub garbage: Vec<u64>,
 }
 
-/// The end of a log.
+/// The end of a log. Each has the next sequence, and the place behind the last record in its
+/// segment.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum End {
+#[expect(missing_docs, reason = "the fields are those of all ends")]
+pub enum End {
     /// Its writer closed it.
     Closed { sequence: u64 },
     /// No byte stands behind the last record.
@@ -246,7 +252,7 @@ fn read_segment(segment: &Segment<'_>, place: &mut Place, records: &mut Vec<(u64
 }
 
 /// Reads a framed log of which the header of some segment is left.
-pub(super) fn read(files: &[File]) -> ReadLog {
+pub fn read(files: &[File]) -> ReadLog {
     let files = numbered(files, ".segment");
     let (mut records, mut unlinked, mut garbage) = (Vec::new(), Vec::new(), Vec::new());
     let mut place = Place::default();
@@ -274,6 +280,11 @@ pub(super) fn read(files: &[File]) -> ReadLog {
     }
     let end = end(&files, last, later, &place);
     ReadLog { records, end, unlinked, garbage }
+}
+
+/// Whether the header of some segment is left.
+pub fn has_header(files: &[File]) -> bool {
+    numbered(files, ".segment").into_iter().any(|(number, bytes)| header(bytes, number).is_some())
 }
 
 fn is_filled(bytes: &[u8], from: usize) -> bool {
@@ -316,7 +327,7 @@ fn end(
 }
 
 /// Reads a log of lines.
-pub(super) fn read_lines(files: &[File]) -> ReadLog {
+pub fn read_lines(files: &[File]) -> ReadLog {
     let files = numbered(files, ".log");
     let (mut records, mut garbage) = (Vec::new(), Vec::new());
     let mut sequence = files.first().map_or(0, |&(number, _)| number);
