@@ -149,6 +149,15 @@ fn lines_are_read_while_they_come() {
 }
 
 #[test]
+fn a_segment_of_another_place_behind_the_end_of_the_log_is_an_error_to_readers_too() {
+    let mut files = two_segments().files(folder());
+    files.push((segment::path(folder(), Format::Framed, 6), files[0].1.clone()));
+    let (records, end) = read(&disk(1, &files), 0);
+    assert!(matches!(end, Err(Error::Foreign { .. })), "{end:?}");
+    assert_eq!(records.len(), 10);
+}
+
+#[test]
 fn a_file_of_lines_that_has_just_begun_proves_no_damage() {
     let folder = tempfile::tempdir().unwrap();
     let path = |number| segment::path(folder.path(), Format::Lines, number);

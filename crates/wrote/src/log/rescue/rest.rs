@@ -5,7 +5,7 @@ use super::super::batch::{self, BatchHeader};
 use super::super::input::{Input, LogFiles};
 use super::super::segment::{self, SegmentHeader};
 use super::super::walk::{self, Identity, Walk};
-use super::super::{damage, record};
+use super::super::{chain, damage, record};
 use super::seed;
 use super::valid::ValidRecords;
 use crate::Error;
@@ -115,7 +115,7 @@ pub(in crate::log) struct EndScan {
 ///
 /// Batches that were in flight together arrive in any order, so one may be there without the batch
 /// before it. But if a batch says that an unreadable record was durable, the disk lost that record
-/// later.
+/// later. Fails with [`Error::Foreign`] at a segment of another log or place.
 pub(in crate::log) fn behind(
     walk: &mut Walk,
     log_id: u64,
@@ -125,6 +125,13 @@ pub(in crate::log) fn behind(
     let mut durable_sequence = rest.durable_sequence;
     let mut found = Vec::with_capacity(later.len());
     for (number, path) in later {
+        let header = {
+            let mut input = Input::open(&walk.input.files, path, true, false)?;
+            chain::read_header(&mut input, *number)?
+        };
+        if let Some(header) = header {
+            chain::check_log((path, header.log_id), (&walk.input.path, log_id))?;
+        }
         let seed = segment::seed(log_id, *number);
         let identity = Identity::Known { seed, block_bytes: walk.block_bytes };
         let rest = scan_file(&walk.input.files, path, walk.sequence, identity)?;
