@@ -36,8 +36,6 @@ pub struct Evidence<'a> {
     pub generator_bytes_per_s: f64,
     /// File bytes that all runs together wrote.
     pub written_bytes_total: u64,
-    /// The machine's memory, in bytes.
-    pub memory_bytes: u64,
     /// The machine.
     pub host: Host,
     /// The machine's effects on the measurement.
@@ -48,6 +46,14 @@ pub struct Evidence<'a> {
     pub leftovers: Vec<String>,
     /// Requested rows that could not be measured, each with the reason.
     pub left_out: Vec<(String, String)>,
+}
+
+impl<'a> Evidence<'a> {
+    /// Returns the selected rows; `None` where there are none.
+    pub fn rows_where(&self, is_selected: impl Fn(&Row) -> bool) -> Option<Vec<&'a Row>> {
+        let rows: Vec<&Row> = self.rows.iter().filter(|row| is_selected(row)).collect();
+        (!rows.is_empty()).then_some(rows)
+    }
 }
 
 /// The findings that a run has once or not at all.

@@ -186,6 +186,11 @@ impl Evidence {
         self.value.parse().ok()
     }
 
+    /// Returns the value as a number that is not negative, if it is one.
+    pub fn unsigned(&self) -> Option<u64> {
+        self.value.parse().ok()
+    }
+
     /// Returns the word in brackets, as in `none [mq-deadline] kyber`; without brackets, the whole
     /// value.
     pub fn chosen(&self) -> &str {

@@ -20,16 +20,12 @@ const AMPLIFIED_BYTES_MIN: u64 = 4_000_000;
 
 pub(super) fn ram_not_disk(evidence: &Evidence, direction: Direction) -> Option<Finding> {
     // Direct rows have a finding of their own.
-    let in_memory = |row: &&Row| {
+    let rows = evidence.rows_where(|row| {
         row.direction == direction
             && !row.settings.effective.direct
             && stayed_in_memory(evidence, row) == Some(true)
-    };
-    let rows: Vec<&Row> = evidence.rows.iter().filter(in_memory).collect();
+    })?;
     let moved: Vec<Moved> = rows.iter().filter_map(|row| Moved::of(row)).collect();
-    if moved.is_empty() {
-        return None;
-    }
     let file_bytes: u64 = moved.iter().map(|moved| moved.file_bytes).sum();
     let unseen_bytes: u64 = moved.iter().map(Moved::unseen_bytes).sum();
     let (happened, device_bytes) = match direction {
@@ -51,7 +47,7 @@ pub(super) fn ram_not_disk(evidence: &Evidence, direction: Direction) -> Option<
             ("rows", listed(&rows)),
             ("file_bytes", json!(file_bytes)),
             (device_bytes, json!(file_bytes - unseen_bytes)),
-            ("memory_bytes", json!(evidence.memory_bytes)),
+            ("memory_bytes", json!(evidence.host.memory_bytes)),
         ],
     ))
 }
@@ -59,16 +55,12 @@ pub(super) fn ram_not_disk(evidence: &Evidence, direction: Direction) -> Option<
 /// Finds rows whose `O_DIRECT` the kernel accepted, and whose bytes did not pass the page cache by.
 pub(super) fn direct_not_honoured(evidence: &Evidence) -> Option<Finding> {
     let below = cached_loop(evidence);
-    let is_cached = |row: &&Row| {
+    let rows = evidence.rows_where(|row| {
         row.settings.effective.direct
             && (is_in_page_cache(row)
                 || missed_the_device(evidence, row)
                 || below.is_some() && is_unflushed_write(row))
-    };
-    let rows: Vec<&Row> = evidence.rows.iter().filter(is_cached).collect();
-    if rows.is_empty() {
-        return None;
-    }
+    })?;
     let sum =
         |figure: fn(&Run) -> u64| rows.iter().flat_map(|row| &row.runs).map(figure).sum::<u64>();
     let file_bytes = sum(|run| run.bytes);

@@ -36,12 +36,12 @@ pub(super) fn compressible_data<'a>(evidence: &Evidence<'a>) -> Option<Finding> 
 
 /// Returns the read rows of unknown blocks: with `known`, those that read bytes known never to have
 /// been written.
-fn unknown_reads<'a>(evidence: &'a Evidence, known: bool) -> Vec<&'a Row> {
-    let is_read = |row: &&Row| {
-        row.direction == Direction::Read && row.settings.effective.blocks == Blocks::Unknown
-    };
-    let unwritten = |row: &&Row| unwritten_bytes(row).is_some_and(|bytes| bytes > 0) == known;
-    evidence.rows.iter().filter(is_read).filter(unwritten).collect()
+fn unknown_reads<'a>(evidence: &Evidence<'a>, known: bool) -> Option<Vec<&'a Row>> {
+    evidence.rows_where(|row| {
+        row.direction == Direction::Read
+            && row.settings.effective.blocks == Blocks::Unknown
+            && unwritten_bytes(row).is_some_and(|bytes| bytes > 0) == known
+    })
 }
 
 /// Returns the most unwritten bytes that a run of a row was to read.
@@ -50,10 +50,7 @@ fn unwritten_bytes(row: &Row) -> Option<u64> {
 }
 
 pub(super) fn unwritten_read(evidence: &Evidence) -> Option<Finding> {
-    let rows = unknown_reads(evidence, true);
-    if rows.is_empty() {
-        return None;
-    }
+    let rows = unknown_reads(evidence, true)?;
     let total: u64 = rows.iter().filter_map(|row| unwritten_bytes(row)).sum();
     let text = format!(
         "reads of unwritten blocks: {} to read were never written ({}); a file system answers with \
@@ -66,10 +63,7 @@ pub(super) fn unwritten_read(evidence: &Evidence) -> Option<Finding> {
 }
 
 pub(super) fn blocks_unknown(evidence: &Evidence) -> Option<Finding> {
-    let rows = unknown_reads(evidence, false);
-    if rows.is_empty() {
-        return None;
-    }
+    let rows = unknown_reads(evidence, false)?;
     let text = format!(
         "the blocks to read may never have been written ({}); a drive answers for unwritten and \
          trimmed blocks without a read: write them first",

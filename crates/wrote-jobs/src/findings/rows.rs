@@ -60,14 +60,10 @@ fn fell_back(fallback: &Fallback, rows: &[&Row]) -> Finding {
 }
 
 pub(super) fn depth_not_reached(evidence: &Evidence) -> Option<Finding> {
-    let short = |row: &&Row| row.settings.effective.iodepth < row.settings.asked.iodepth;
-    let rows: Vec<&Row> = evidence.rows.iter().filter(short).collect();
-    if rows.is_empty() {
-        return None;
-    }
+    let short = |row: &Row| row.settings.effective.iodepth < row.settings.asked.iodepth;
     let mut shown = Vec::new();
     let mut figures = serde_json::Map::new();
-    for row in rows {
+    for row in evidence.rows_where(short)? {
         let (asked, reached) = (row.settings.asked.iodepth, row.settings.effective.iodepth);
         shown.push(format!("{} (asked {asked}, reached {reached})", row.name));
         figures.insert(row.name.clone(), json!({ "asked": asked, "reached": reached }));
@@ -80,15 +76,12 @@ pub(super) fn depth_not_reached(evidence: &Evidence) -> Option<Finding> {
 pub(super) fn generator_limited(evidence: &Evidence) -> Option<Finding> {
     let limit_bytes_per_s = GENERATOR_SHARE_MAX * evidence.generator_bytes_per_s;
     // The data of whole files and messages was made before the clock started.
-    let near = |row: &&Row| {
+    let near = |row: &Row| {
         row.direction == Direction::Write
             && !matches!(View::of(row), View::Files | View::Messages)
             && row.throughput_bytes_per_s.median > limit_bytes_per_s
     };
-    let rows: Vec<&Row> = evidence.rows.iter().filter(near).collect();
-    if rows.is_empty() || limit_bytes_per_s <= 0.0 {
-        return None;
-    }
+    let rows = evidence.rows_where(near).filter(|_| limit_bytes_per_s > 0.0)?;
     let text = format!(
         "the generator may be the limit: it makes data at {}, less than twice the throughput ({}); the \
          disk may be faster: give a larger block size",

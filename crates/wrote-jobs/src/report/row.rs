@@ -63,10 +63,10 @@ pub(super) fn rows(group: &GroupReport, known: &mut Known) -> Vec<Row> {
     for jobs in group.jobs.chunk_by(is_next_clone) {
         let rw = jobs[0].spec.rw;
         let name = &jobs[0].spec.name;
-        let directions =
-            [(rw.read, Direction::Read, "read"), (rw.write, Direction::Write, "write")];
-        for (_, direction, word) in directions.into_iter().filter(|(is_there, _, _)| *is_there) {
-            let wanted = if rw.read && rw.write { format!("{name}/{word}") } else { name.clone() };
+        let directions = [(rw.read, Direction::Read), (rw.write, Direction::Write)];
+        for (_, direction) in directions.into_iter().filter(|(is_there, _)| *is_there) {
+            let both = rw.read && rw.write;
+            let wanted = if both { format!("{name}/{direction}") } else { name.clone() };
             let name = known.take(&wanted);
             rows.push(row(name, group, jobs, direction, known));
         }
@@ -93,13 +93,8 @@ fn row(
         way: way(jobs, direction, &settings.effective),
         direction,
         survives,
-        bytes_per_run: run.bytes,
         settings,
-        throughput_bytes_per_s: stats::interval(&[run.throughput_bytes_per_s]),
-        latency_ns,
-        runs: vec![Run { latency_ns, ..run }],
-        crash_leaves: None,
-        sustained: None,
+        ..Row::of_run(Run { latency_ns, ..run })
     }
 }
 
@@ -176,10 +171,7 @@ fn issue_delay(jobs: &[JobReport]) -> Option<Latency> {
 fn way(jobs: &[JobReport], direction: Direction, effective: &Settings) -> String {
     let spec = &jobs[0].spec;
     let mut words = if spec.rw.random { "random ".to_owned() } else { String::new() };
-    words += match direction {
-        Direction::Read => "read",
-        Direction::Write => "write",
-    };
+    words += &direction.to_string();
     words += if effective.direct { ", direct " } else { ", " };
     words += &effective.ioengine.to_string();
     if spec.iodepth > 1 {

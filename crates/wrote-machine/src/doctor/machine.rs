@@ -40,7 +40,7 @@ pub(super) fn dirty_pages(world: &World) -> Option<Check> {
         .source(VM_DOC)
         .into();
     }
-    let expire_s = expire.number().and_then(|centis| u64::try_from(centis / 100).ok()).unwrap_or(0);
+    let expire_s = expire.unsigned().unwrap_or(0) / 100;
     if expire_s > EXPIRE_S_MAX {
         let text = format!("unsynced data may stay in memory alone for {expire_s} s");
         return Check::risk(text)
@@ -64,12 +64,11 @@ pub(super) fn dirty_pages(world: &World) -> Option<Check> {
     }
     let available = world.root.line("proc/meminfo", "MemAvailable:")?;
     let available_kib: u64 = available.value.split_whitespace().next()?.parse().ok()?;
-    let of = |found: &Evidence| found.number().and_then(|number| u64::try_from(number).ok());
     let (limit_bytes, limit) = match positive("dirty_bytes") {
-        Some(bytes) => (of(&bytes)?, bytes),
+        Some(bytes) => (bytes.unsigned()?, bytes),
         None => {
             let ratio = see("dirty_ratio")?;
-            (available_kib * 1024 / 100 * of(&ratio)?, ratio)
+            (available_kib * 1024 / 100 * ratio.unsigned()?, ratio)
         }
     };
     let shown = units::bytes(limit_bytes);

@@ -14,20 +14,13 @@ const BLOCK_BYTES: u64 = 4096;
 pub(super) fn check(world: &World, partition: &Partition) -> Check {
     let Partition { name, disk } = partition;
     let start = world.root.see(&format!("sys/block/{disk}/{name}/start"));
-    let Some(start_bytes) =
-        start.as_ref().and_then(Evidence::number).and_then(|start| u64::try_from(start).ok())
-    else {
+    let Some(start_bytes) = start.as_ref().and_then(Evidence::unsigned) else {
         let because = format!("/sys/block/{disk}/{name}/start is not there");
         return Check::unknown("where the partition begins can't be told", because);
     };
     let start_bytes = start_bytes * SECTOR_BYTES;
     let queue = |file: &str| world.root.see(&format!("sys/block/{disk}/queue/{file}"));
-    let bytes = |seen: &Option<Evidence>| {
-        seen.as_ref()
-            .and_then(Evidence::number)
-            .and_then(|bytes| u64::try_from(bytes).ok())
-            .unwrap_or(0)
-    };
+    let bytes = |seen: &Option<Evidence>| seen.as_ref().and_then(Evidence::unsigned).unwrap_or(0);
     let (physical, optimal) = (queue("physical_block_size"), queue("optimal_io_size"));
     let offset = world.root.see(&format!("sys/block/{disk}/{name}/alignment_offset"));
     let block_bytes = bytes(&physical).max(BLOCK_BYTES);

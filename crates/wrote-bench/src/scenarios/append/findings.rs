@@ -22,10 +22,7 @@ fn total(rows: &[&Row]) -> Records {
 }
 
 fn records_lost(evidence: &Evidence) -> Option<Finding> {
-    let rows: Vec<&Row> = evidence.rows.iter().filter(|row| !row.has_all_records()).collect();
-    if rows.is_empty() {
-        return None;
-    }
+    let rows = evidence.rows_where(|row| !row.has_all_records())?;
     let Records { sent, lost, torn, doubled, .. } = total(&rows);
     let text = format!(
         "data loss: {lost} of {sent} messages were lost or torn, and {torn} places of the file hold \
@@ -44,11 +41,8 @@ fn records_lost(evidence: &Evidence) -> Option<Finding> {
 }
 
 fn records_out_of_order(evidence: &Evidence) -> Option<Finding> {
-    let is_turned = |row: &&Row| row.has_all_records() && total(&[row]).out_of_order > 0;
-    let rows: Vec<&Row> = evidence.rows.iter().filter(is_turned).collect();
-    if rows.is_empty() {
-        return None;
-    }
+    let is_turned = |row: &Row| row.has_all_records() && total(&[row]).out_of_order > 0;
+    let rows = evidence.rows_where(is_turned)?;
     let Records { sent, out_of_order, .. } = total(&rows);
     let text = format!(
         "order not kept: {out_of_order} of {sent} messages stand behind one that was handed over later \

@@ -73,7 +73,7 @@ fn read_from_memory(evidence: &Evidence) -> Option<Finding> {
         ("rows", listed(&rows)),
         ("file_bytes", json!(file_bytes)),
         ("device_read_bytes", json!(read_bytes)),
-        ("memory_bytes", json!(evidence.memory_bytes)),
+        ("memory_bytes", json!(evidence.host.memory_bytes)),
     ];
     // A warm source is meant to come from memory.
     let wanted = |row: &&Row| row.settings.asked.source_cache == Some(SourceCache::Warm);
@@ -125,7 +125,7 @@ fn memory_grows(evidence: &Evidence) -> Option<Finding> {
         ("max_rss_bytes", json!(peak_bytes)),
         ("copy", json!(copy.name)),
         ("copy_max_rss_bytes", json!(copy_peak_bytes)),
-        ("memory_bytes", json!(evidence.memory_bytes)),
+        ("memory_bytes", json!(evidence.host.memory_bytes)),
     ];
     Some(finding("memory-grows", Severity::Info, text, figures))
 }
