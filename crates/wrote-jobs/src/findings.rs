@@ -12,11 +12,10 @@ mod tests;
 pub use bytes::{counts, source_bytes, stayed_in_memory};
 
 use crate::jobs::Overlap;
-use serde_json::json;
 use std::time::Duration;
 use wrote_machine::watch::Watched;
-use wrote_result::document::{Direction, Finding, Host, Reached, Row, Severity, Target};
-use wrote_result::finding::{finding, listed, names};
+use wrote_result::document::{Direction, Finding, Host, Reached, Row, Target};
+use wrote_result::finding::names;
 use wrote_result::{finding, units};
 
 /// The measurements and circumstances of a run that is over.
@@ -120,12 +119,11 @@ fn not_reached(evidence: &Evidence) -> Option<Finding> {
         if rows.len() > 1 { " in the slowest row" } else { "" },
         names(&rows),
     );
-    let figures = [
-        ("rows", listed(&rows)),
-        ("asked_per_s", json!(worst.asked_per_s)),
-        ("achieved_per_s", json!(worst.achieved_per_s)),
-    ];
-    Some(finding("rate-not-reached", Severity::Warning, text, figures))
+    Finding::warning("rate-not-reached", text)
+        .about(&rows)
+        .with("asked_per_s", worst.asked_per_s)
+        .with("achieved_per_s", worst.achieved_per_s)
+        .into()
 }
 
 #[cfg(test)]

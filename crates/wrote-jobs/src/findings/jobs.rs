@@ -2,10 +2,9 @@
 
 use super::Evidence;
 use super::bytes::compresses;
-use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use wrote_result::document::{Blocks, Direction, Finding, Row, Severity};
-use wrote_result::finding::{finding, listed, names};
+use wrote_result::finding::names;
 use wrote_result::units::bytes;
 
 pub(super) fn compressible_data<'a>(evidence: &Evidence<'a>) -> Option<Finding> {
@@ -25,13 +24,12 @@ pub(super) fn compressible_data<'a>(evidence: &Evidence<'a>) -> Option<Finding> 
         kinds.join(", "),
         names(&rows),
     );
-    let each = rows.iter().zip(data).map(|(row, data)| (row.name.clone(), json!(data)));
-    let figures = [
-        ("rows", listed(&rows)),
-        ("data", Value::Object(each.collect())),
-        ("compresses", json!(compresses(evidence))),
-    ];
-    Some(finding("compressible-data", severity, text, figures))
+    let each: BTreeMap<_, _> = rows.iter().map(|row| &row.name).zip(data).collect();
+    Finding::new("compressible-data", severity, text)
+        .about(&rows)
+        .with("data", each)
+        .with("compresses", compresses(evidence))
+        .into()
 }
 
 /// Returns the read rows of unknown blocks: with `known`, those that read bytes known never to have
@@ -58,8 +56,7 @@ pub(super) fn unwritten_read(evidence: &Evidence) -> Option<Finding> {
         bytes(total),
         names(&rows),
     );
-    let figures = [("rows", listed(&rows)), ("unwritten_bytes", json!(total))];
-    Some(finding("unwritten-read", Severity::Warning, text, figures))
+    Finding::warning("unwritten-read", text).about(&rows).with("unwritten_bytes", total).into()
 }
 
 pub(super) fn blocks_unknown(evidence: &Evidence) -> Option<Finding> {
@@ -69,7 +66,7 @@ pub(super) fn blocks_unknown(evidence: &Evidence) -> Option<Finding> {
          trimmed blocks without a read: write them first",
         names(&rows),
     );
-    Some(finding("unwritten-read", Severity::Info, text, [("rows", listed(&rows))]))
+    Finding::info("unwritten-read", text).about(&rows).into()
 }
 
 pub(super) fn same_offsets(evidence: &Evidence) -> Option<Finding> {
@@ -89,9 +86,7 @@ pub(super) fn same_offsets(evidence: &Evidence) -> Option<Finding> {
          other, and overwrite blocks in flight: give each job its own file or offset",
         users.iter().map(shown).collect::<Vec<_>>().join("; "),
     );
-    let files = users.iter().map(|(file, jobs)| (file.clone(), json!(jobs)));
-    let figures = [("files", Value::Object(files.collect()))];
-    Some(finding("same-offsets", Severity::Warning, text, figures))
+    Finding::warning("same-offsets", text).with("files", &users).into()
 }
 
 #[cfg(test)]
@@ -100,6 +95,7 @@ mod tests {
     use super::*;
     use crate::jobs::Overlap;
     use crate::sample::{evidence, target};
+    use serde_json::json;
     use wrote_result::document::{Device, Target};
 
     #[test]

@@ -5,12 +5,10 @@ use super::options::Options;
 use super::rows;
 use super::rows::{Output, OutputJob};
 use super::{neither, refused};
-use serde_json::{Value, json};
+use serde_json::Value;
 use wrote_result::Error;
-use wrote_result::document::{
-    Direction, Document, Finding, Flush, Program, Row, SCHEMA, Scenario, Severity,
-};
-use wrote_result::finding::{finding, left_out};
+use wrote_result::document::{Direction, Document, Finding, Flush, Program, Row, SCHEMA, Scenario};
+use wrote_result::finding::left_out;
 
 /// Engines whose writes go to the page cache unless they are direct. Other engines write to the
 /// network, to memory that is mapped without a cache, or discard the data.
@@ -102,6 +100,8 @@ fn flush_outside_clock(unflushed: &[String], flushed_late: &[String]) -> Option<
          cache",
         unflushed.join(", ")
     );
-    let figures = [("rows", json!(unflushed)), ("fsync_on_close", json!(flushed_late))];
-    Some(finding("flush-outside-clock", Severity::Warning, text, figures))
+    Finding::warning("flush-outside-clock", text)
+        .with("rows", unflushed)
+        .with("fsync_on_close", flushed_late)
+        .into()
 }

@@ -1,9 +1,8 @@
 //! Findings on appended messages: losses, and their order in the file.
 
-use serde_json::json;
 use wrote_jobs::findings::Evidence;
-use wrote_result::document::{Finding, Records, Row, Severity};
-use wrote_result::finding::{finding, listed, names};
+use wrote_result::document::{Finding, Records, Row};
+use wrote_result::finding::names;
 
 pub(crate) fn find(evidence: &Evidence) -> [Option<Finding>; 2] {
     [records_lost(evidence), records_out_of_order(evidence)]
@@ -30,14 +29,13 @@ fn records_lost(evidence: &Evidence) -> Option<Finding> {
         if doubled == 0 { String::new() } else { format!(", and {doubled} messages twice") },
         names(&rows),
     );
-    let figures = [
-        ("rows", listed(&rows)),
-        ("sent", json!(sent)),
-        ("lost", json!(lost)),
-        ("torn", json!(torn)),
-        ("doubled", json!(doubled)),
-    ];
-    Some(finding("records-lost", Severity::Warning, text, figures))
+    Finding::warning("records-lost", text)
+        .about(&rows)
+        .with("sent", sent)
+        .with("lost", lost)
+        .with("torn", torn)
+        .with("doubled", doubled)
+        .into()
 }
 
 fn records_out_of_order(evidence: &Evidence) -> Option<Finding> {
@@ -49,14 +47,18 @@ fn records_out_of_order(evidence: &Evidence) -> Option<Finding> {
          ({}); where order matters, let one thread write",
         names(&rows),
     );
-    let figures =
-        [("rows", listed(&rows)), ("sent", json!(sent)), ("out_of_order", json!(out_of_order))];
-    Some(finding("records-out-of-order", Severity::Info, text, figures))
+    Finding::info("records-out-of-order", text)
+        .about(&rows)
+        .with("sent", sent)
+        .with("out_of_order", out_of_order)
+        .into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+    use wrote_result::document::Severity;
     use crate::sample::{appended, evidence, target};
     use wrote_result::finding::IDS;
 
