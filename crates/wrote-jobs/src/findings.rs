@@ -97,15 +97,14 @@ pub fn find(evidence: &Evidence) -> Vec<Finding> {
 const RUN_MIN: Duration = Duration::from_secs(1);
 
 /// Finds rows whose rate was not reached: their queue grows during the run, and so do latencies.
-fn not_reached(evidence: &Evidence) -> Option<Finding> {
-    let missed = |row: &&Row| {
-        // A curve overloads the device on purpose.
-        let is_of_curve = row.settings.asked.load_share.is_some();
-        let reached = Reached::within(row, RUN_MIN).filter(|_| !is_of_curve);
-        reached.is_some_and(|reached| !reached.is_reached)
+fn not_reached<'a>(evidence: &Evidence<'a>) -> Option<Finding> {
+    // A curve overloads the device on purpose.
+    let is_curve = |row: &Row| row.settings.asked.load_share.is_some();
+    let missed = |row: &'a Row| {
+        let reached = Reached::within(row, RUN_MIN).filter(|reached| !reached.is_reached)?;
+        (!is_curve(row)).then_some((row, reached))
     };
-    let rows: Vec<&Row> = evidence.rows.iter().filter(missed).collect();
-    let all: Vec<Reached> = rows.iter().filter_map(|row| Reached::within(row, RUN_MIN)).collect();
+    let (rows, all): (Vec<&Row>, Vec<Reached>) = evidence.rows.iter().filter_map(missed).unzip();
     let share = |of: &Reached| of.achieved_per_s / of.asked_per_s;
     let worst = all.iter().min_by(|a, b| share(a).total_cmp(&share(b)))?;
     let shown = |per_s: f64| {

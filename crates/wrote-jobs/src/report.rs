@@ -6,6 +6,7 @@ mod row;
 mod settings;
 
 pub use before::Before;
+pub(crate) use row::Names;
 pub use row::{Repeated, join, sum_up};
 pub use settings::fallback;
 

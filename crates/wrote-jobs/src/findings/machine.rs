@@ -1,7 +1,8 @@
 //! Findings on the machine: its clock, its CPUs, its limits, its heat and links.
 
 use super::{Evidence, stayed_in_memory};
-use serde_json::{Value, json};
+use serde::Serialize;
+use std::collections::BTreeMap;
 use wrote_machine::host::SLOW_CLOCKS;
 use wrote_machine::watch::{Heat, Link};
 use wrote_result::document::{CpuBusy, Direction, Finding, Flush, Ioengine, Limit, Row, Run, View};
@@ -135,23 +136,14 @@ pub(super) fn cpu_limited(evidence: &Evidence) -> Option<Finding> {
         most.busiest.busy_share * 100.0,
         names(&rows),
     );
-    let each = rows.iter().zip(&busy).map(|(row, busy)| {
-        let figures = json!({
-            "cpu": busy.busiest.cpu,
-            "busy_share": busy.busiest.busy_share,
-            "used_share": busy.used_share,
-            "waited_share": busy.waited_share,
-        });
-        (row.name.clone(), figures)
-    });
-    Finding::warning("cpu-limited", text)
-        .about(&rows)
-        .with("cpu", Value::Object(each.collect()))
-        .into()
+    let each: BTreeMap<_, _> = rows.iter().map(|row| &row.name).zip(&busy).collect();
+    Finding::warning("cpu-limited", text).about(&rows).with("cpu", each).into()
 }
 
 /// The use of the CPUs by a run that waited for nothing else.
+#[derive(Serialize)]
 struct CpuUse {
+    #[serde(flatten)]
     busiest: CpuBusy,
     /// The share of the time in which the row's threads ran.
     used_share: f64,
@@ -234,9 +226,7 @@ pub(super) fn link_downgraded(evidence: &Evidence) -> Option<Finding> {
          drive's: check slot and cable",
         slow.iter().map(shown).collect::<Vec<_>>().join(", "),
     );
-    let figure = |link: &&Link| json!({ "disk": link.disk, "what": link.what, "now": link.now, "most": link.most });
-    let links: Vec<Value> = slow.iter().map(figure).collect();
-    Finding::warning("link-downgraded", text).with("links", links).into()
+    Finding::warning("link-downgraded", text).with("links", slow).into()
 }
 
 pub(super) fn slow_clock(evidence: &Evidence) -> Option<Finding> {
@@ -274,6 +264,7 @@ mod tests {
     use super::super::tests::{PLAIN, cached, direct, each_run, found, with_device_bytes};
     use super::*;
     use crate::sample::{evidence, row, target};
+    use serde_json::json;
     use wrote_machine::watch::{Drives, Throttled, Watched};
     use wrote_result::document::{Host, Target};
 

@@ -5,6 +5,7 @@ use super::options::Options;
 use super::rows;
 use super::rows::{Output, OutputJob};
 use super::{neither, refused};
+use crate::report::Names;
 use serde_json::Value;
 use wrote_result::Error;
 use wrote_result::document::{Direction, Document, Finding, Flush, Program, Row, SCHEMA, Scenario};
@@ -26,7 +27,7 @@ pub(super) fn document(name: &str, value: Value) -> Result<Document, Error> {
     }
     let output: Output = serde_json::from_value(value)
         .map_err(|error| refused(name, &format!("is not the JSON of fio 3: {error}")))?;
-    let mut rows: Vec<Row> = Vec::new();
+    let (mut rows, mut names): (Vec<Row>, _) = (Vec::new(), Names::default());
     let (mut unflushed, mut flushed_late, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     for batch in output.jobs.chunk_by(OutputJob::is_clone_of) {
         let job = &batch[0];
@@ -36,7 +37,7 @@ pub(super) fn document(name: &str, value: Value) -> Result<Document, Error> {
             continue;
         }
         for mut row in rows::rows(batch, &options) {
-            row.name = free(&row.name, &rows);
+            row.name = names.take(&row.name);
             if is_unflushed(&row) {
                 unflushed.push(row.name.clone());
                 flushed_late.extend(options.flag("fsync_on_close").then(|| row.name.clone()));
@@ -67,14 +68,6 @@ pub(super) fn document(name: &str, value: Value) -> Result<Document, Error> {
         findings,
         ..Document::default()
     })
-}
-
-/// Returns the name, with a number if it is taken.
-fn free(wanted: &str, rows: &[Row]) -> String {
-    let numbered = (2..).map(|number| format!("{wanted}#{number}"));
-    let mut names = std::iter::once(wanted.to_owned()).chain(numbered);
-    let is_free = |name: &String| !rows.iter().any(|row| row.name == *name);
-    names.find(is_free).expect("there is no end of numbers")
 }
 
 /// Returns whether a row's writes were in the page cache when its clock stopped.

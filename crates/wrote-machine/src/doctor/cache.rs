@@ -27,8 +27,8 @@ fn own_word(world: &World, disk: &Disk) -> Option<Evidence> {
 
 fn judge(world: &World, disk: &Disk, found: &Evidence, own: Option<&Evidence>) -> Check {
     let own_is_volatile = own.map(|own| own.value.starts_with("write back"));
-    let is_loop =
-        disk.kind == DiskKind::Loop && world.root.number(&loop_is_read_only(disk)) == Some(0);
+    let read_only = || world.root.number(&format!("sys/block/{}/ro", disk.name));
+    let is_loop = disk.kind == DiskKind::Loop && read_only() == Some(0);
     match (found.value.as_str(), own_is_volatile) {
         ("write back", Some(false)) => needless_flushes(world, disk),
         ("write back", _) => {
@@ -51,10 +51,6 @@ fn judge(world: &World, disk: &Disk, found: &Evidence, own: Option<&Evidence>) -
             format!("the kernel says {other:?}"),
         ),
     }
-}
-
-fn loop_is_read_only(disk: &Disk) -> String {
-    format!("sys/block/{}/ro", disk.name)
 }
 
 /// The kernel sends no flushes to a disk that needs them.

@@ -20,14 +20,10 @@ pub fn levels(sustained: &Sustained) -> Vec<(&'static str, Interval, String)> {
     let from = |change: &Change| format!("from {} on", units::bytes(change.at_bytes));
     let last = sustained.changes.last();
     let Some(cliff) = sustained.cliffs().next() else {
-        let none = match sustained.tells_changes() {
-            true => format!("no cliff within {written}"),
-            false => format!("too short to tell a cliff within {written}"),
-        };
-        let words = match last {
-            None => none,
-            Some(last) => format!("{}; {none}", from(last)),
-        };
+        let changed = last.map(|last| from(last) + "; ").unwrap_or_default();
+        let told = sustained.tells_changes();
+        let claim = if told { "no cliff" } else { "too short to tell a cliff" };
+        let words = format!("{changed}{claim} within {written}");
         return vec![("sustained", sustained.sustained_bytes_per_s, words)];
     };
     let until = units::bytes(cliff.at_bytes);

@@ -71,10 +71,7 @@ fn cache_cliff(row: &Row, sustained: &Sustained) -> Option<Finding> {
 /// Returns the variation after the last change, if it is small and much smaller than before.
 fn limited(sustained: &Sustained) -> Option<f64> {
     let last = sustained.changes.last()?;
-    let before = match sustained.changes.len() {
-        1 => 0,
-        changes => sustained.changes[changes - 2].at_bytes,
-    };
+    let before = sustained.changes.iter().rev().nth(1).map_or(0, |change| change.at_bytes);
     let of = |from: u64, to: u64| {
         let within =
             sustained.samples.iter().filter(|sample| (from + 1..=to).contains(&sample.end_bytes));
