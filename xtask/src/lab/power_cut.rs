@@ -1,21 +1,22 @@
 //! Cuts the power of file systems at random moments while wrote writes to them, and checks every
 //! promise.
 
-mod disk;
+pub mod disk;
 mod moment;
+pub mod subject;
 
 use crate::failure::Failure;
 use crate::report::Report;
 use crate::repository::{release_lab, target};
 use crate::run::check_interrupted;
 use disk::{Disk, FileSystem};
-use moment::{Moment, Seen};
+use moment::Moment;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
-use std::time::Duration;
+use subject::Seen;
 
 /// Options of the lab.
 #[derive(Clone, Copy, clap::Args)]
@@ -31,15 +32,53 @@ pub struct Arguments {
 /// With fewer moments, every unsynced write may survive by chance.
 const MOMENTS: u32 = 200;
 
+/// ext4 as Debian makes it.
+pub const EXT4: FileSystem = FileSystem {
+    name: "ext4",
+    kind: "ext4",
+    mounted: c"",
+    options: &["-F"],
+    examine: &["e2fsck", "-f", "-n"],
+};
+
 /// File systems that must recover whole. ext4 with `fast_commit` does not: `docs/durability.md`.
 const FILE_SYSTEMS: [FileSystem; 3] = [
-    FileSystem { name: "ext4", kind: "ext4", options: &["-F"], examine: &["e2fsck", "-f", "-n"] },
-    FileSystem { name: "XFS", kind: "xfs", options: &["-f"], examine: &["xfs_repair", "-f", "-n"] },
-    FileSystem { name: "Btrfs", kind: "btrfs", options: &["-f"], examine: &["btrfs", "check"] },
+    EXT4,
+    FileSystem {
+        name: "XFS",
+        kind: "xfs",
+        mounted: c"",
+        options: &["-f"],
+        examine: &["xfs_repair", "-f", "-n"],
+    },
+    FileSystem {
+        name: "Btrfs",
+        kind: "btrfs",
+        mounted: c"",
+        options: &["-f"],
+        examine: &["btrfs", "check"],
+    },
 ];
 
-const SUBJECTS: [&str; 9] =
-    ["save", "writer", "copy", "log", "log-sync", "log-lines", "by-hand", UNSYNCED[0], UNSYNCED[1]];
+/// Mount options that are tried only where there are [`MOMENTS`]. With `data=journal` ext4 refuses
+/// direct I/O.
+const RARE: [FileSystem; 2] = [
+    FileSystem { name: "ext4, data=journal", mounted: c"data=journal", ..EXT4 },
+    FileSystem { name: "ext4, nobarrier", mounted: c"nobarrier", ..EXT4 },
+];
+
+const SUBJECTS: [&str; 10] = [
+    "save",
+    "writer",
+    "copy",
+    "copy-tree",
+    "log",
+    "log-sync",
+    "log-lines",
+    "by-hand",
+    UNSYNCED[0],
+    UNSYNCED[1],
+];
 
 /// Subjects of which some promises must be broken; otherwise the lab sees nothing. Each promise of
 /// the others must hold.
@@ -58,7 +97,8 @@ pub fn lab(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
     }
     let Arguments { seed, moments } = arguments;
     let seed = seed.unwrap_or_else(super::draw_seed);
-    for file_system in FILE_SYSTEMS {
+    let rare = RARE.into_iter().filter(|_| moments >= MOMENTS);
+    for file_system in FILE_SYSTEMS.into_iter().chain(rare) {
         let name = format!("lab power-cut: {}, {moments} moments", file_system.name);
         // In release: faster subjects do more in each moment.
         report.step(&name, || cut(&release_lab("power-cut")?, file_system, seed, moments))?;
@@ -67,7 +107,7 @@ pub fn lab(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
 }
 
 /// Returns the reason to skip the lab.
-fn lacking() -> Option<String> {
+pub fn lacking() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("not root".to_owned());
     }
@@ -127,19 +167,16 @@ fn one(
     broken.map_or(Ok(()), |because| Err(Failure::Failed(words(because))))
 }
 
-/// Draws the moment of this number: 1 to 200 ms after the subjects begin, each doubling equally
-/// often. Every second moment has another cut, 1 to 250 ms after the logs begin to open again.
+/// Draws the moment of this number: 1 to 200 ms after the subjects begin. Every second moment has another cut, 1 to 250 ms after the logs begin to open again.
 fn draw(seed: u64, number: u32) -> Moment {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     for _ in 0..number {
         random.jump();
     }
-    let delay_ms = 200_f64.powf(random.random_range(0.0..1.0));
+    let delay = super::draw_delay(&mut random, 200.0);
     let seed = random.random();
-    let again_ms = 250_f64.powf(random.random_range(0.0..1.0));
-    let after = |ms| Duration::from_secs_f64(ms / 1e3);
-    let again = (number % 2 == 1).then_some(after(again_ms));
-    Moment { delay: after(delay_ms), seed, again }
+    let again = super::draw_delay(&mut random, 250.0);
+    Moment { delay, seed, again: (number % 2 == 1).then_some(again) }
 }
 
 /// Fails where the result of the subject `name` is not the required one.
@@ -210,6 +247,7 @@ fn counts<'a>(words: impl Iterator<Item = &'a String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn seen(errno: i32, faults: &[&str]) -> Seen {
         let faults = faults.iter().map(|&fault| fault.into()).collect();
