@@ -64,8 +64,7 @@ pub(crate) fn bench_at(
     observer: &mut dyn Observer,
 ) -> Result<Document, Error> {
     let began = Instant::now();
-    let started_at = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second())
-        .expect("the present is a time");
+    let started_at = format!("{:.0}", jiff::Timestamp::now());
     scratch::check_folder(&request.path)?;
     let target = device::examine(&request.path)?;
     let planned = plan(scenarios, request, &target)?;
@@ -113,7 +112,6 @@ pub(crate) fn bench_at(
         in_memory: target.in_memory,
         generator_bytes_per_s,
         written_bytes_total: measured.iter().map(|of| of.written_bytes).sum(),
-        memory_bytes: host.memory_bytes,
         host: host.clone(),
         watched,
         overlaps: Vec::new(),
@@ -125,7 +123,7 @@ pub(crate) fn bench_at(
     Ok(Document {
         schema: SCHEMA.into(),
         wrote: Program::this(request.commit.clone()),
-        started_at: started_at.to_string(),
+        started_at,
         elapsed_s: began.elapsed().as_secs_f64(),
         command: request.command.clone(),
         host,

@@ -49,13 +49,8 @@ impl OneRun {
             way: label.words.into(),
             direction: Direction::Write,
             survives: Some(label.survives.into()),
-            crash_leaves: None,
-            bytes_per_run: run.bytes,
             settings: SettingsPair { asked: label.asked, effective, fallbacks },
-            throughput_bytes_per_s: stats::interval(&[run.throughput_bytes_per_s]),
-            latency_ns,
-            runs: vec![Run { latency_ns, ..run }],
-            sustained: None,
+            ..Row::of_run(Run { latency_ns, ..run })
         };
         Repeated::one(row, latencies)
     }

@@ -12,11 +12,10 @@ mod tests;
 pub use bytes::{counts, source_bytes, stayed_in_memory};
 
 use crate::jobs::Overlap;
-use serde_json::json;
 use std::time::Duration;
 use wrote_machine::watch::Watched;
-use wrote_result::document::{Direction, Finding, Host, Reached, Row, Severity, Target};
-use wrote_result::finding::{finding, listed, names};
+use wrote_result::document::{Direction, Finding, Host, Reached, Row, Target};
+use wrote_result::finding::names;
 use wrote_result::{finding, units};
 
 /// The measurements and circumstances of a run that is over.
@@ -36,8 +35,6 @@ pub struct Evidence<'a> {
     pub generator_bytes_per_s: f64,
     /// File bytes that all runs together wrote.
     pub written_bytes_total: u64,
-    /// The machine's memory, in bytes.
-    pub memory_bytes: u64,
     /// The machine.
     pub host: Host,
     /// The machine's effects on the measurement.
@@ -48,6 +45,14 @@ pub struct Evidence<'a> {
     pub leftovers: Vec<String>,
     /// Requested rows that could not be measured, each with the reason.
     pub left_out: Vec<(String, String)>,
+}
+
+impl<'a> Evidence<'a> {
+    /// Returns the selected rows; `None` where there are none.
+    pub fn rows_where(&self, is_selected: impl Fn(&Row) -> bool) -> Option<Vec<&'a Row>> {
+        let rows: Vec<&Row> = self.rows.iter().filter(|row| is_selected(row)).collect();
+        (!rows.is_empty()).then_some(rows)
+    }
 }
 
 /// The findings that a run has once or not at all.
@@ -92,15 +97,14 @@ pub fn find(evidence: &Evidence) -> Vec<Finding> {
 const RUN_MIN: Duration = Duration::from_secs(1);
 
 /// Finds rows whose rate was not reached: their queue grows during the run, and so do latencies.
-fn not_reached(evidence: &Evidence) -> Option<Finding> {
-    let missed = |row: &&Row| {
-        // A curve overloads the device on purpose.
-        let is_of_curve = row.settings.asked.load_share.is_some();
-        let reached = Reached::within(row, RUN_MIN).filter(|_| !is_of_curve);
-        reached.is_some_and(|reached| !reached.is_reached)
+fn not_reached<'a>(evidence: &Evidence<'a>) -> Option<Finding> {
+    // A curve overloads the device on purpose.
+    let is_curve = |row: &Row| row.settings.asked.load_share.is_some();
+    let missed = |row: &'a Row| {
+        let reached = Reached::within(row, RUN_MIN).filter(|reached| !reached.is_reached)?;
+        (!is_curve(row)).then_some((row, reached))
     };
-    let rows: Vec<&Row> = evidence.rows.iter().filter(missed).collect();
-    let all: Vec<Reached> = rows.iter().filter_map(|row| Reached::within(row, RUN_MIN)).collect();
+    let (rows, all): (Vec<&Row>, Vec<Reached>) = evidence.rows.iter().filter_map(missed).unzip();
     let share = |of: &Reached| of.achieved_per_s / of.asked_per_s;
     let worst = all.iter().min_by(|a, b| share(a).total_cmp(&share(b)))?;
     let shown = |per_s: f64| {
@@ -114,12 +118,11 @@ fn not_reached(evidence: &Evidence) -> Option<Finding> {
         if rows.len() > 1 { " in the slowest row" } else { "" },
         names(&rows),
     );
-    let figures = [
-        ("rows", listed(&rows)),
-        ("asked_per_s", json!(worst.asked_per_s)),
-        ("achieved_per_s", json!(worst.achieved_per_s)),
-    ];
-    Some(finding("rate-not-reached", Severity::Warning, text, figures))
+    Finding::warning("rate-not-reached", text)
+        .about(&rows)
+        .with("asked_per_s", worst.asked_per_s)
+        .with("achieved_per_s", worst.achieved_per_s)
+        .into()
 }
 
 #[cfg(test)]

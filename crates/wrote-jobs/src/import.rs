@@ -29,10 +29,9 @@ pub fn read(name: &str, text: &str) -> Result<Document, Error> {
         }
         Some(other) => {
             let (other, version) = (plain(other), env!("CARGO_PKG_VERSION"));
-            Err(refused(
-                name,
-                &format!("is of schema {other}; wrote {version} reads {SCHEMA} and fio's JSON"),
-            ))
+            let what =
+                format!("is of schema {other}; wrote {version} reads {SCHEMA} and fio's JSON");
+            Err(refused(name, &what))
         }
         None if value.get("fio version").is_some() => fio::document(name, value),
         None => Err(neither(name)),
@@ -44,19 +43,12 @@ fn json(name: &str, text: &str) -> Result<Value, Error> {
     if text.trim().is_empty() {
         return Err(refused(name, "is empty"));
     }
-    match serde_json::from_str(text) {
-        Ok(value) => Ok(value),
+    let read = "wrote's --format json and fio's --output-format=json are read";
+    serde_json::from_str(text).or_else(|error| {
         // fio prints warnings to its result's file (axboe/fio#731).
-        Err(error) => after_words(text).ok_or_else(|| {
-            refused(
-                name,
-                &format!(
-                    "is not JSON ({}); wrote's --format json and fio's --output-format=json are read",
-                    error
-                ),
-            )
-        }),
-    }
+        let not_json = || refused(name, &format!("is not JSON ({error}); {read}"));
+        after_words(text).ok_or_else(not_json)
+    })
 }
 
 /// Returns the object that begins on a line of its own after other lines.

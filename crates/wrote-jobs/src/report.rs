@@ -6,6 +6,7 @@ mod row;
 mod settings;
 
 pub use before::Before;
+pub(crate) use row::Names;
 pub use row::{Repeated, join, sum_up};
 pub use settings::fallback;
 
@@ -69,9 +70,7 @@ pub fn document(files: &[JobFile], before: &Before, about: &About) -> Document {
     Document {
         schema: SCHEMA.into(),
         wrote: Program::this(about.commit.clone()),
-        started_at: jiff::Timestamp::from_second(about.started_at.as_second())
-            .expect("whole seconds of a time are a time")
-            .to_string(),
+        started_at: format!("{:.0}", about.started_at),
         elapsed_s: about.elapsed.as_secs_f64(),
         command: about.command.clone(),
         host,

@@ -16,7 +16,6 @@ pub fn evidence<'a>(target: &'a Target, rows: &'a [Row]) -> Evidence<'a> {
         in_memory: false,
         generator_bytes_per_s: 50e9,
         written_bytes_total: 100_000_000_000,
-        memory_bytes: 16_000_000_000,
         host: host(),
         watched: Watched::default(),
         overlaps: Vec::new(),

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::device::{self, Target};
 use wrote_bench::{Announcement, Common, Plan as DrivePlan, in_turn, positive, scratch};
-use wrote_machine::target::shown_target;
 use wrote_machine::{held_memory, space};
 use wrote_result::{Error, units};
 
@@ -94,8 +93,7 @@ impl PlacePlan {
         };
         let bytes = longest(|table| matches!(table.task, Task::BytesWrite | Task::BytesRead));
         let lines = longest(|table| table.task == Task::Lines);
-        let shown = shown_target(target, None);
-        space::check(bytes, bytes, &shown)?;
+        space::check(bytes, bytes, target)?;
         let budget = space::room_bytes(target);
         if lines > budget {
             return Err(Error::Failed(format!(

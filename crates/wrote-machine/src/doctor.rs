@@ -27,57 +27,96 @@ mod world;
 
 use crate::host;
 use crate::target::shown_target;
+use Subject::{EachDevice, EachDisk, EachPartition, Mount, Whole};
+use stack::{Disk, Partition, Stack};
+use std::cmp::Reverse;
 use std::path::Path;
 use world::World;
 use wrote_result::Error;
 use wrote_result::doctor::{Check, Examination, SCHEMA};
 
-/// The stable id of each check, in the order of `docs/doctor.md`.
-pub const IDS: [&str; 43] = [
-    "scheduler",
-    "write-cache",
-    "write-throttling",
-    "merges",
-    "queue-depth",
-    "transfer-size",
-    "completion-cpu",
-    "read-ahead",
-    "statistics",
-    "rotational",
-    "poll-queues",
-    "queue",
-    "alignment",
-    "loop-device",
-    "raid",
-    "encryption",
-    "trim",
-    "in-memory",
-    "no-block-device",
-    "read-only",
-    "file-system-errors",
-    "mount-sync",
-    "mount-discard",
-    "mount-atime",
-    "mount-barrier",
-    "mount-data",
-    "mount-allocation",
-    "mount-commit",
-    "mount-copy-on-write",
-    "space",
-    "inodes",
-    "file-attributes",
-    "file-extents",
-    "io-uring",
-    "locked-memory",
-    "disk-limit",
-    "cpu-limit",
-    "dirty-pages",
-    "swap",
-    "cpu-governor",
-    "huge-pages",
-    "clock-source",
-    "kernel",
+/// A check by its subject.
+#[derive(Clone, Copy)]
+enum Subject {
+    /// The path, this process or the machine.
+    Whole(fn(&World) -> Option<Check>),
+    /// The file system, where the path has one.
+    Mount(fn(&World) -> Option<Check>),
+    /// Each whole disk below the path.
+    EachDisk(fn(&World, &Disk) -> Option<Check>),
+    /// Each whole disk and each layer, by its name.
+    EachDevice(fn(&World, &str) -> Option<Check>),
+    /// Each partition below the path.
+    EachPartition(fn(&World, &Partition) -> Option<Check>),
+}
+
+/// Every check with its stable id, in the order of `docs/doctor.md`.
+const CHECKS: [(&str, Subject); 43] = [
+    ("scheduler", EachDisk(queue::scheduler)),
+    ("write-cache", EachDisk(cache::check)),
+    ("write-throttling", EachDisk(queue::throttling)),
+    ("merges", EachDisk(|world, disk| queue::MERGES.check(world, disk))),
+    ("queue-depth", EachDisk(|world, disk| queue::DEPTH.check(world, disk))),
+    ("transfer-size", EachDisk(queue::transfer)),
+    ("completion-cpu", EachDisk(|world, disk| queue::COMPLETION.check(world, disk))),
+    ("read-ahead", EachDisk(|world, disk| queue::READ_AHEAD.check(world, disk))),
+    ("statistics", EachDisk(|world, disk| queue::STATISTICS.check(world, disk))),
+    ("rotational", EachDisk(rotation::rotational)),
+    ("poll-queues", EachDisk(rotation::poll_queues)),
+    ("queue", EachDisk(queue::hidden)),
+    ("alignment", EachPartition(|world, partition| Some(partition::check(world, partition)))),
+    ("loop-device", EachDisk(layers::loop_device)),
+    ("raid", EachDevice(layers::raid)),
+    ("encryption", EachDevice(layers::encryption)),
+    ("trim", Whole(trim::check)),
+    ("in-memory", Whole(mount::in_memory)),
+    ("no-block-device", Whole(mount::no_device)),
+    ("read-only", Mount(mount::read_only)),
+    ("file-system-errors", Mount(mount::errors)),
+    ("mount-sync", Mount(|world| Some(mount::sync(world)))),
+    ("mount-discard", Mount(|world| Some(mount::discard(world)))),
+    ("mount-atime", Mount(|world| Some(mount::atime(world)))),
+    ("mount-barrier", Mount(|world| Some(mount::barrier(world)))),
+    ("mount-data", Mount(|world| Some(mount::data(world)))),
+    ("mount-allocation", Mount(mount::allocation)),
+    ("mount-commit", Mount(mount::commit)),
+    ("mount-copy-on-write", Mount(mount::copy_on_write)),
+    ("space", Whole(space::space)),
+    ("inodes", Whole(space::inodes)),
+    ("file-attributes", Whole(file::attributes_check)),
+    ("file-extents", Whole(file::extents_check)),
+    ("io-uring", Whole(|world| Some(process::io_uring(world)))),
+    ("locked-memory", Whole(process::locked_memory)),
+    ("disk-limit", EachDevice(limits::disk_limit)),
+    ("cpu-limit", Whole(limits::cpu_limit)),
+    ("dirty-pages", Whole(machine::dirty_pages)),
+    ("swap", Whole(machine::swap)),
+    ("cpu-governor", Whole(machine::governor)),
+    ("huge-pages", Whole(machine::huge_pages)),
+    ("clock-source", Whole(machine::clock_source)),
+    ("kernel", Whole(machine::kernel)),
 ];
+
+impl Subject {
+    fn checks(self, world: &World) -> Vec<Check> {
+        let Stack { disks, layers, partitions, .. } = &world.stack;
+        let names = || disks.iter().map(|disk| &disk.name).chain(layers);
+        match self {
+            Mount(_) if matches!(&*world.target.filesystem, "none" | "unknown") => Vec::new(),
+            Whole(check) | Mount(check) => Vec::from_iter(check(world)),
+            EachDisk(check) => {
+                disks.iter().filter_map(|disk| Some(check(world, disk)?.of(&disk.name))).collect()
+            }
+            EachDevice(check) => {
+                names().filter_map(|name| Some(check(world, name)?.of(name))).collect()
+            }
+            EachPartition(check) => {
+                let check = |one: &Partition| Some(check(world, one)?.of(&one.name));
+                partitions.iter().filter_map(check).collect()
+            }
+        }
+    }
+}
 
 /// Examines `path` (a folder, a file or a block device), without a write.
 ///
@@ -98,25 +137,13 @@ pub fn examine(path: &Path) -> Result<Examination, Error> {
     })
 }
 
-/// Returns all checks, the worst first.
+/// Returns all checks, the worst first, and else in the order of the table.
 fn checks(world: &World) -> Vec<Check> {
-    let rooms: [fn(&World) -> Vec<Check>; 13] = [
-        queue::checks,
-        cache::checks,
-        rotation::checks,
-        partition::checks,
-        layers::checks,
-        trim::checks,
-        mount::checks,
-        space::checks,
-        file::checks,
-        process::checks,
-        limits::checks,
-        machine::memory,
-        machine::clocks,
-    ];
-    let mut checks: Vec<Check> = rooms.iter().flat_map(|room| room(world)).collect();
-    let place = |check: &Check| IDS.iter().position(|id| *id == check.id);
-    checks.sort_by_key(|check| (std::cmp::Reverse(check.state), place(check)));
+    let named = |(id, subject): &(&str, Subject)| {
+        let checks = subject.checks(world).into_iter();
+        checks.map(|check| Check { id: (*id).into(), ..check }).collect::<Vec<_>>()
+    };
+    let mut checks: Vec<Check> = CHECKS.iter().flat_map(named).collect();
+    checks.sort_by_key(|check| Reverse(check.state));
     checks
 }

@@ -1,7 +1,7 @@
 //! The space that files of a run may take without filling the disk.
 
+use wrote::device::Target;
 use wrote_result::Error;
-use wrote_result::document::Target;
 use wrote_result::units::{bytes, exact};
 
 /// A file system is nearly full above this used share.
@@ -23,7 +23,7 @@ pub fn budget(capacity_bytes: u64, free_bytes: u64) -> u64 {
 
 /// Returns the bytes that a run's files may take on the target; no bound where the capacity is
 /// unknown (some FUSE report 0).
-pub fn room_bytes(target: &wrote::device::Target) -> u64 {
+pub fn room_bytes(target: &Target) -> u64 {
     if target.capacity_bytes == 0 {
         return u64::MAX;
     }
@@ -52,7 +52,7 @@ pub fn check(wanted_bytes: u64, size_bytes: u64, target: &Target) -> Result<(), 
     };
     Err(Error::Failed(format!(
         "{}: {} of files would leave {left} free of {}; at least {} stays free. {way_out}",
-        target.path,
+        target.path.display(),
         bytes(wanted_bytes),
         bytes(capacity),
         bytes(kept(capacity)),
@@ -77,7 +77,7 @@ mod tests {
     const GB: u64 = 1_000_000_000;
 
     fn target(capacity_bytes: u64, free_bytes: u64) -> Target {
-        Target { path: "/data".into(), capacity_bytes, free_bytes, ..Target::default() }
+        crate::sample::place(capacity_bytes, free_bytes)
     }
 
     fn refusal(wanted: u64, size: u64, target: &Target) -> String {

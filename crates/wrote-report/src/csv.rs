@@ -2,7 +2,7 @@
 
 use crate::figures::text;
 use std::io::{self, Write};
-use wrote_result::document::{Direction, Document, Latency, Row, Run, Scenario};
+use wrote_result::document::{Document, Latency, Row, Run, Scenario};
 
 /// The name of a column, and its value.
 pub type Field = (&'static str, String);
@@ -50,10 +50,6 @@ pub fn write_records(
 
 fn fields(scenario: &Scenario, row: &Row, number: usize, run: &Run) -> Vec<Field> {
     let settings = &row.settings.effective;
-    let direction = match row.direction {
-        Direction::Read => "read",
-        Direction::Write => "write",
-    };
     let throughput = &row.throughput_bytes_per_s;
     let mut fields = vec![
         ("scenario", scenario.name.clone()),
@@ -73,7 +69,7 @@ fn fields(scenario: &Scenario, row: &Row, number: usize, run: &Run) -> Vec<Field
         ("device_read_bytes", text(run.device_read_bytes)),
         ("max_rss_bytes", text(run.max_rss_bytes)),
         ("iodepth_reached", run.iodepth_reached.to_string()),
-        ("row_direction", direction.into()),
+        ("row_direction", row.direction.to_string()),
         ("row_rw", settings.rw.clone()),
         ("row_ioengine", settings.ioengine.to_string()),
         ("row_bs_bytes", settings.bs_bytes.to_string()),

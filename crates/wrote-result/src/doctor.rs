@@ -96,29 +96,28 @@ pub struct Change {
 }
 
 impl Check {
-    /// A check with this outcome and no evidence yet.
-    pub fn new(id: &str, state: State, text: impl Into<String>) -> Check {
-        Check { id: id.into(), state, text: text.into(), ..Check::default() }
+    fn new(state: State, text: impl Into<String>) -> Check {
+        Check { state, text: text.into(), ..Check::default() }
     }
 
-    /// A check with the outcome [`State::Fine`].
-    pub fn fine(id: &str, text: impl Into<String>) -> Check {
-        Check::new(id, State::Fine, text)
+    /// A check with the outcome [`State::Fine`], still without a name, as the next three.
+    pub fn fine(text: impl Into<String>) -> Check {
+        Check::new(State::Fine, text)
     }
 
     /// A check with the outcome [`State::Advice`].
-    pub fn advice(id: &str, text: impl Into<String>) -> Check {
-        Check::new(id, State::Advice, text)
+    pub fn advice(text: impl Into<String>) -> Check {
+        Check::new(State::Advice, text)
     }
 
     /// A check with the outcome [`State::Risk`].
-    pub fn risk(id: &str, text: impl Into<String>) -> Check {
-        Check::new(id, State::Risk, text)
+    pub fn risk(text: impl Into<String>) -> Check {
+        Check::new(State::Risk, text)
     }
 
     /// A check with the outcome [`State::Unknown`], for a reason.
-    pub fn unknown(id: &str, text: impl Into<String>, because: impl Into<String>) -> Check {
-        Check { because: Some(because.into()), ..Check::new(id, State::Unknown, text) }
+    pub fn unknown(text: impl Into<String>, because: impl Into<String>) -> Check {
+        Check { because: Some(because.into()), ..Check::new(State::Unknown, text) }
     }
 
     /// Names the disk or layer that the check is about.
@@ -184,6 +183,11 @@ impl Evidence {
 
     /// Returns the value as a number, if it is one.
     pub fn number(&self) -> Option<i64> {
+        self.value.parse().ok()
+    }
+
+    /// Returns the value as a number that is not negative, if it is one.
+    pub fn unsigned(&self) -> Option<u64> {
         self.value.parse().ok()
     }
 

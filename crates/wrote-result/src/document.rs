@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 pub const SCHEMA: &str = "wrote.result/1";
 
 /// Everything that one run of `wrote` found out.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
     /// `wrote.result/1`.
@@ -51,7 +51,7 @@ pub struct Document {
 
 /// The program that measured.
 #[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
     /// Its version.

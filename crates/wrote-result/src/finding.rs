@@ -3,7 +3,8 @@
 use crate::document::{Finding, Row, Severity};
 use crate::units::some_of;
 use itertools::Itertools;
-use serde_json::{Value, json};
+use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// The stable id of each finding, in the order of `docs/findings.md`.
 pub const IDS: [&str; 32] = [
@@ -50,34 +51,45 @@ pub fn sort(findings: &mut [Finding]) {
     findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), place(finding)));
 }
 
-/// Makes a finding; a figure that is null is left out.
-pub fn finding<const N: usize>(
-    id: &str,
-    severity: Severity,
-    text: String,
-    evidence: [(&str, Value); N],
-) -> Finding {
-    let evidence = evidence.into_iter().filter(|(_, value)| !value.is_null());
-    let evidence = evidence.map(|(key, value)| (key.to_owned(), value)).collect();
-    Finding { id: id.into(), severity, text, evidence }
+impl Finding {
+    /// Makes a finding of [`Severity::Warning`], still without figures.
+    pub fn warning(id: &str, text: impl Into<String>) -> Finding {
+        Finding::new(id, Severity::Warning, text)
+    }
+
+    /// Makes a finding of [`Severity::Info`], still without figures.
+    pub fn info(id: &str, text: impl Into<String>) -> Finding {
+        Finding::new(id, Severity::Info, text)
+    }
+
+    /// Makes a finding, still without figures.
+    pub fn new(id: &str, severity: Severity, text: impl Into<String>) -> Finding {
+        Finding { id: id.into(), severity, text: text.into(), evidence: BTreeMap::new() }
+    }
+
+    /// Adds the names of all `rows`.
+    pub fn about(self, rows: &[&Row]) -> Finding {
+        self.with("rows", rows.iter().map(|row| &row.name).collect::<Vec<_>>())
+    }
+
+    /// Adds a figure, unless it is null.
+    pub fn with(mut self, key: &str, figure: impl Serialize) -> Finding {
+        let figure = serde_json::to_value(figure).expect("a figure is JSON");
+        self.evidence.extend((!figure.is_null()).then(|| (key.into(), figure)));
+        self
+    }
 }
 
 /// Makes the finding `left-out` of the rows that could not be measured, each with the reason.
 pub fn left_out(rows: &[(String, String)]) -> Option<Finding> {
     let each = rows.iter().map(|(row, because)| format!("{row} ({because})")).join(", ");
     let text = format!("not measured: {each}");
-    let figures = rows.iter().map(|(row, because)| (row.clone(), json!(because))).collect();
-    let figures = [("rows", Value::Object(figures))];
-    (!rows.is_empty()).then(|| finding("left-out", Severity::Info, text, figures))
+    let figures: BTreeMap<_, _> = rows.iter().map(|(row, because)| (row, because)).collect();
+    (!rows.is_empty()).then(|| Finding::info("left-out", text).with("rows", figures))
 }
 
 /// Joins the names of the first [`NAMES_MAX`] rows. The evidence lists them all.
 pub fn names(rows: &[&Row]) -> String {
     let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
     some_of(&names, NAMES_MAX)
-}
-
-/// Lists the names of the rows as evidence.
-pub fn listed(rows: &[&Row]) -> Value {
-    rows.iter().map(|row| json!(row.name)).collect()
 }

@@ -61,13 +61,12 @@ pub fn row(name: &str, survives: &str, throughputs_bytes_per_s: &[f64]) -> Row {
         settings: SettingsPair {
             asked: settings.clone(),
             effective: settings,
-            fallbacks: Vec::new(),
+            ..Default::default()
         },
         runs,
         throughput_bytes_per_s: crate::stats::interval(throughputs_bytes_per_s),
         latency_ns: Some(Latency::default()),
-        crash_leaves: None,
-        sustained: None,
+        ..Row::default()
     }
 }
 
@@ -109,10 +108,8 @@ pub fn document(rows: Vec<Row>) -> Document {
         started_at: "2026-03-21T09:30:00Z".into(),
         elapsed_s: 1.0,
         command: ["wrote", "bench"].map(String::from).to_vec(),
-        host: Host::default(),
         target: target(),
         scenarios: vec![Scenario { name: "ladder".into(), question: "?".into(), rows, knee: None }],
-        findings: Vec::new(),
-        advice: Vec::new(),
+        ..Document::default()
     }
 }

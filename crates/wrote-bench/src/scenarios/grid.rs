@@ -14,7 +14,6 @@ use wrote_jobs::rate::Rate;
 use wrote_jobs::report::Repeated;
 use wrote_jobs::spec::{JobSpec, Rw};
 use wrote_machine::space;
-use wrote_machine::target::shown_target;
 use wrote_result::document::{Direction, Row};
 use wrote_result::{Error, units};
 
@@ -89,9 +88,10 @@ pub(crate) fn workloads() -> impl Iterator<Item = &'static GridWorkload> {
 }
 
 pub(crate) fn of_workload(call: &Call) -> Result<Grid, Error> {
-    let grid = match super::peak::Peak::grid(call)? {
-        Some(grid) => Some(grid),
-        None => super::rand::Rand::grid(call)?,
+    let peak = called(super::peak::WORKLOADS, call, super::peak::grid)?;
+    let grid = match peak {
+        None => called(super::rand::WORKLOADS, call, super::rand::grid)?,
+        peak => peak,
     };
     grid.ok_or_else(|| Error::Failed("no grid has that workload".into()))
 }
@@ -143,11 +143,10 @@ impl Grid {
             numjobs,
             rate: request.rate,
         };
-        let shown = shown_target(call.target, None);
         if grid.file_bytes == 0 {
             return Err(Error::Usage(format!("--size: {name} needs at least 1 MiB of each job")));
         }
-        space::check(grid.space_bytes_max(), grid.space_bytes_max(), &shown)?;
+        space::check(grid.space_bytes_max(), grid.space_bytes_max(), call.target)?;
         Ok(grid)
     }
 
@@ -285,7 +284,7 @@ fn half_of_mix(row: &mut Row) {
 mod tests {
     use super::*;
     use crate::sample::{Asked, asked};
-    use crate::scenarios::{Peak, Rand};
+    use crate::scenarios::{peak, rand};
     use std::collections::HashSet;
     use wrote::device::BlockDevice;
     use wrote_jobs::rate::Amount;
@@ -325,7 +324,13 @@ mod tests {
     /// The grids that the request names.
     fn grids(request: &Asked, target: &Target) -> Result<Vec<Grid>, Error> {
         let of = |_: &_, call: &Call| {
-            Ok([Peak::grid(call)?, Rand::grid(call)?].into_iter().flatten().collect())
+            Ok([
+                called(peak::WORKLOADS, call, peak::grid)?,
+                called(rand::WORKLOADS, call, rand::grid)?,
+            ]
+            .into_iter()
+            .flatten()
+            .collect())
         };
         request.plan(target, of)
     }

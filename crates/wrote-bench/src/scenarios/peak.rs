@@ -40,12 +40,6 @@ const WAYS: [Way; 4] = [
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 pub struct Peak {}
 
-impl Peak {
-    pub(crate) fn grid(call: &Call) -> Result<Option<Grid>, Error> {
-        called(WORKLOADS, call, grid)
-    }
-}
-
 impl Scenario for Peak {
     fn name(&self) -> &'static str {
         NAME
@@ -56,12 +50,12 @@ impl Scenario for Peak {
     }
 
     fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
-        Ok(scenario::boxed(Peak::grid(call)?))
+        Ok(scenario::boxed(called(WORKLOADS, call, grid)?))
     }
 }
 
 /// The cells: polled ones only where the device has poll queues.
-fn grid(call: &Call) -> Result<Grid, Error> {
+pub(super) fn grid(call: &Call) -> Result<Grid, Error> {
     let mut grid = Grid::new(NAME, QUESTION, TIME, call)?;
     let sizes = call.common.stream_bs_bytes.map_or(BS_BYTES.to_vec(), |bytes| vec![bytes]);
     let depths = call.common.iodepth.map_or(IODEPTHS.to_vec(), |depth| vec![depth]);

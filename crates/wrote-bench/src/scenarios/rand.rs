@@ -30,12 +30,6 @@ const MIX_READ_PERCENT: u32 = 70;
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 pub struct Rand {}
 
-impl Rand {
-    pub(crate) fn grid(call: &Call) -> Result<Option<Grid>, Error> {
-        called(WORKLOADS, call, grid)
-    }
-}
-
 impl Scenario for Rand {
     fn name(&self) -> &'static str {
         NAME
@@ -46,11 +40,11 @@ impl Scenario for Rand {
     }
 
     fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
-        Ok(scenario::boxed(Rand::grid(call)?))
+        Ok(scenario::boxed(called(WORKLOADS, call, grid)?))
     }
 }
 
-fn grid(call: &Call) -> Result<Grid, Error> {
+pub(super) fn grid(call: &Call) -> Result<Grid, Error> {
     let mut grid = Grid::new(NAME, QUESTION, TIME, call)?;
     let bs_bytes = call.common.small_bs_bytes.unwrap_or(BS_BYTES);
     let depths = call.common.iodepth.map_or(IODEPTHS.to_vec(), |depth| vec![depth]);

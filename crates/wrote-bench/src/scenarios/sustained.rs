@@ -15,7 +15,6 @@ use wrote::Survives;
 use wrote_jobs::buffers::{buffers_bytes, check_buffers};
 use wrote_jobs::rate::Rate;
 use wrote_jobs::spec::{JobSpec, Rw};
-use wrote_machine::target::shown_target;
 use wrote_machine::{host, space};
 use wrote_jobs::findings::Evidence;
 use wrote_result::document::Finding;
@@ -116,7 +115,7 @@ impl Plan {
         let spare_bytes = budget_bytes / SPARE_PART;
         let file_bytes = size_bytes.min(budget_bytes - spare_bytes) / bs_bytes * bs_bytes;
         if file_bytes == 0 {
-            space::check(bs_bytes, bs_bytes, &shown_target(target, None))?;
+            space::check(bs_bytes, bs_bytes, target)?;
         }
         let (rate, idle) = (request.rate, asked.idle.unwrap_or(IDLE));
         Ok(Some(Plan { bs_bytes, iodepth, size_bytes, file_bytes, time, rate, idle }))

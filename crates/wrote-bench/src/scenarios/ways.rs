@@ -140,7 +140,6 @@ impl Kind {
         }
     }
 
-    /// Whether the bytes that are written are those of the source.
     #[cfg(test)]
     fn has_source(self) -> bool {
         self.holds_input() || self.cache().is_some()

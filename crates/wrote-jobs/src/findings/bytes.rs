@@ -1,10 +1,10 @@
 //! Findings on the way of a row's bytes: to the device, to memory, and beside foreign traffic.
 
 use super::Evidence;
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use wrote_machine::watch::CachedLoop;
-use wrote_result::document::{Device, Direction, Finding, Flush, Row, Run, Severity, View};
-use wrote_result::finding::{finding, listed, names};
+use wrote_result::document::{Device, Direction, Finding, Flush, Row, Run, View};
+use wrote_result::finding::names;
 use wrote_result::units::{bytes, part, rate};
 
 /// Foreign traffic counts above this share of the row's bytes, and above this number of bytes.
@@ -20,16 +20,12 @@ const AMPLIFIED_BYTES_MIN: u64 = 4_000_000;
 
 pub(super) fn ram_not_disk(evidence: &Evidence, direction: Direction) -> Option<Finding> {
     // Direct rows have a finding of their own.
-    let in_memory = |row: &&Row| {
+    let rows = evidence.rows_where(|row| {
         row.direction == direction
             && !row.settings.effective.direct
             && stayed_in_memory(evidence, row) == Some(true)
-    };
-    let rows: Vec<&Row> = evidence.rows.iter().filter(in_memory).collect();
+    })?;
     let moved: Vec<Moved> = rows.iter().filter_map(|row| Moved::of(row)).collect();
-    if moved.is_empty() {
-        return None;
-    }
     let file_bytes: u64 = moved.iter().map(|moved| moved.file_bytes).sum();
     let unseen_bytes: u64 = moved.iter().map(Moved::unseen_bytes).sum();
     let (happened, device_bytes) = match direction {
@@ -43,32 +39,23 @@ pub(super) fn ram_not_disk(evidence: &Evidence, direction: Direction) -> Option<
         part(unseen_bytes, file_bytes),
         names(&rows),
     );
-    Some(finding(
-        "ram-not-disk",
-        Severity::Warning,
-        text,
-        [
-            ("rows", listed(&rows)),
-            ("file_bytes", json!(file_bytes)),
-            (device_bytes, json!(file_bytes - unseen_bytes)),
-            ("memory_bytes", json!(evidence.memory_bytes)),
-        ],
-    ))
+    Finding::warning("ram-not-disk", text)
+        .about(&rows)
+        .with("file_bytes", file_bytes)
+        .with(device_bytes, file_bytes - unseen_bytes)
+        .with("memory_bytes", evidence.host.memory_bytes)
+        .into()
 }
 
 /// Finds rows whose `O_DIRECT` the kernel accepted, and whose bytes did not pass the page cache by.
 pub(super) fn direct_not_honoured(evidence: &Evidence) -> Option<Finding> {
     let below = cached_loop(evidence);
-    let is_cached = |row: &&Row| {
+    let rows = evidence.rows_where(|row| {
         row.settings.effective.direct
             && (is_in_page_cache(row)
                 || missed_the_device(evidence, row)
                 || below.is_some() && is_unflushed_write(row))
-    };
-    let rows: Vec<&Row> = evidence.rows.iter().filter(is_cached).collect();
-    if rows.is_empty() {
-        return None;
-    }
+    })?;
     let sum =
         |figure: fn(&Run) -> u64| rows.iter().flat_map(|row| &row.runs).map(figure).sum::<u64>();
     let file_bytes = sum(|run| run.bytes);
@@ -94,14 +81,13 @@ pub(super) fn direct_not_honoured(evidence: &Evidence) -> Option<Finding> {
         signs.join(", and "),
         names(&rows),
     );
-    let figures = [
-        ("rows", listed(&rows)),
-        ("file_bytes", json!(file_bytes)),
-        ("page_cache_bytes", json!(cached_bytes)),
-        ("unseen_bytes", json!(unseen_bytes)),
-        ("cached_loop", json!(of_loop.map(|below| &below.disk))),
-    ];
-    Some(finding("direct-not-honoured", Severity::Warning, text, figures))
+    Finding::warning("direct-not-honoured", text)
+        .about(&rows)
+        .with("file_bytes", file_bytes)
+        .with("page_cache_bytes", cached_bytes)
+        .with("unseen_bytes", unseen_bytes)
+        .with("cached_loop", of_loop.map(|below| &below.disk))
+        .into()
 }
 
 /// Returns whether the device missed most of a row's bytes, though all of them were written before:
@@ -155,14 +141,13 @@ pub(super) fn busy_neighbour(evidence: &Evidence) -> Option<Finding> {
         rate(foreign_bytes_per_s),
         names(&rows),
     );
-    let figures = [
-        ("rows", listed(&rows)),
-        ("file_bytes", json!(file_bytes)),
-        ("foreign_bytes", json!(foreign_bytes)),
-        ("foreign_share", json!(foreign_share)),
-        ("foreign_bytes_per_s", json!(foreign_bytes_per_s)),
-    ];
-    Some(finding("busy-neighbour", Severity::Warning, text, figures))
+    Finding::warning("busy-neighbour", text)
+        .about(&rows)
+        .with("file_bytes", file_bytes)
+        .with("foreign_bytes", foreign_bytes)
+        .with("foreign_share", foreign_share)
+        .with("foreign_bytes_per_s", foreign_bytes_per_s)
+        .into()
 }
 
 /// Returns whether the device moves little more than a row's own bytes while no other process uses
@@ -212,15 +197,14 @@ pub(super) fn write_amplification(evidence: &Evidence) -> Option<Finding> {
         worst.name,
         names(&rows),
     );
-    let factors = each().map(|(row, factor)| (row.name.clone(), json!(factor))).collect();
+    let factors: BTreeMap<_, _> = each().map(|(row, factor)| (&row.name, factor)).collect();
     let sum = |figure: fn(&Moved) -> u64| amplified.iter().map(figure).sum::<u64>();
-    let figures = [
-        ("rows", listed(&rows)),
-        ("file_bytes", json!(sum(|moved| moved.file_bytes))),
-        ("device_written_bytes", json!(sum(|moved| moved.device_bytes))),
-        ("device_bytes_per_file_byte", Value::Object(factors)),
-    ];
-    Some(finding("write-amplification", Severity::Info, text, figures))
+    Finding::info("write-amplification", text)
+        .about(&rows)
+        .with("file_bytes", sum(|moved| moved.file_bytes))
+        .with("device_written_bytes", sum(|moved| moved.device_bytes))
+        .with("device_bytes_per_file_byte", factors)
+        .into()
 }
 
 /// Returns whether each row that moves little more than its own bytes saw no foreign traffic.

@@ -2,10 +2,9 @@
 
 use super::Evidence;
 use super::bytes::compresses;
-use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use wrote_result::document::{Blocks, Direction, Finding, Row, Severity};
-use wrote_result::finding::{finding, listed, names};
+use wrote_result::finding::names;
 use wrote_result::units::bytes;
 
 pub(super) fn compressible_data<'a>(evidence: &Evidence<'a>) -> Option<Finding> {
@@ -25,23 +24,22 @@ pub(super) fn compressible_data<'a>(evidence: &Evidence<'a>) -> Option<Finding> 
         kinds.join(", "),
         names(&rows),
     );
-    let each = rows.iter().zip(data).map(|(row, data)| (row.name.clone(), json!(data)));
-    let figures = [
-        ("rows", listed(&rows)),
-        ("data", Value::Object(each.collect())),
-        ("compresses", json!(compresses(evidence))),
-    ];
-    Some(finding("compressible-data", severity, text, figures))
+    let each: BTreeMap<_, _> = rows.iter().map(|row| &row.name).zip(data).collect();
+    Finding::new("compressible-data", severity, text)
+        .about(&rows)
+        .with("data", each)
+        .with("compresses", compresses(evidence))
+        .into()
 }
 
 /// Returns the read rows of unknown blocks: with `known`, those that read bytes known never to have
 /// been written.
-fn unknown_reads<'a>(evidence: &'a Evidence, known: bool) -> Vec<&'a Row> {
-    let is_read = |row: &&Row| {
-        row.direction == Direction::Read && row.settings.effective.blocks == Blocks::Unknown
-    };
-    let unwritten = |row: &&Row| unwritten_bytes(row).is_some_and(|bytes| bytes > 0) == known;
-    evidence.rows.iter().filter(is_read).filter(unwritten).collect()
+fn unknown_reads<'a>(evidence: &Evidence<'a>, known: bool) -> Option<Vec<&'a Row>> {
+    evidence.rows_where(|row| {
+        row.direction == Direction::Read
+            && row.settings.effective.blocks == Blocks::Unknown
+            && unwritten_bytes(row).is_some_and(|bytes| bytes > 0) == known
+    })
 }
 
 /// Returns the most unwritten bytes that a run of a row was to read.
@@ -50,10 +48,7 @@ fn unwritten_bytes(row: &Row) -> Option<u64> {
 }
 
 pub(super) fn unwritten_read(evidence: &Evidence) -> Option<Finding> {
-    let rows = unknown_reads(evidence, true);
-    if rows.is_empty() {
-        return None;
-    }
+    let rows = unknown_reads(evidence, true)?;
     let total: u64 = rows.iter().filter_map(|row| unwritten_bytes(row)).sum();
     let text = format!(
         "reads of unwritten blocks: {} to read were never written ({}); a file system answers with \
@@ -61,21 +56,17 @@ pub(super) fn unwritten_read(evidence: &Evidence) -> Option<Finding> {
         bytes(total),
         names(&rows),
     );
-    let figures = [("rows", listed(&rows)), ("unwritten_bytes", json!(total))];
-    Some(finding("unwritten-read", Severity::Warning, text, figures))
+    Finding::warning("unwritten-read", text).about(&rows).with("unwritten_bytes", total).into()
 }
 
 pub(super) fn blocks_unknown(evidence: &Evidence) -> Option<Finding> {
-    let rows = unknown_reads(evidence, false);
-    if rows.is_empty() {
-        return None;
-    }
+    let rows = unknown_reads(evidence, false)?;
     let text = format!(
         "the blocks to read may never have been written ({}); a drive answers for unwritten and \
          trimmed blocks without a read: write them first",
         names(&rows),
     );
-    Some(finding("unwritten-read", Severity::Info, text, [("rows", listed(&rows))]))
+    Finding::info("unwritten-read", text).about(&rows).into()
 }
 
 pub(super) fn same_offsets(evidence: &Evidence) -> Option<Finding> {
@@ -95,9 +86,7 @@ pub(super) fn same_offsets(evidence: &Evidence) -> Option<Finding> {
          other, and overwrite blocks in flight: give each job its own file or offset",
         users.iter().map(shown).collect::<Vec<_>>().join("; "),
     );
-    let files = users.iter().map(|(file, jobs)| (file.clone(), json!(jobs)));
-    let figures = [("files", Value::Object(files.collect()))];
-    Some(finding("same-offsets", Severity::Warning, text, figures))
+    Finding::warning("same-offsets", text).with("files", &users).into()
 }
 
 #[cfg(test)]
@@ -106,6 +95,7 @@ mod tests {
     use super::*;
     use crate::jobs::Overlap;
     use crate::sample::{evidence, target};
+    use serde_json::json;
     use wrote_result::document::{Device, Target};
 
     #[test]

@@ -1,13 +1,12 @@
 //! Findings on the machine: its clock, its CPUs, its limits, its heat and links.
 
 use super::{Evidence, stayed_in_memory};
-use serde_json::{Value, json};
+use serde::Serialize;
+use std::collections::BTreeMap;
 use wrote_machine::host::SLOW_CLOCKS;
 use wrote_machine::watch::{Heat, Link};
-use wrote_result::document::{
-    CpuBusy, Direction, Finding, Flush, Ioengine, Limit, Row, Run, Severity, View,
-};
-use wrote_result::finding::{finding, listed, names};
+use wrote_result::document::{CpuBusy, Direction, Finding, Flush, Ioengine, Limit, Row, Run, View};
+use wrote_result::finding::names;
 use wrote_result::stats::median;
 use wrote_result::units::rate;
 
@@ -74,14 +73,13 @@ fn held_to(evidence: &Evidence, limit: &Limit) -> Option<Finding> {
         amount(most),
         names(&rows),
     );
-    let figures = [
-        ("rows", listed(&rows)),
-        ("limit", json!(limit.of)),
-        ("most", json!(limit.most)),
-        ("reached", json!(most)),
-        ("from", json!(limit.from)),
-    ];
-    Some(finding("throttled", Severity::Warning, text, figures))
+    Finding::warning("throttled", text)
+        .about(&rows)
+        .with("limit", &limit.of)
+        .with("most", limit.most)
+        .with("reached", most)
+        .with("from", &limit.from)
+        .into()
 }
 
 /// A figure of a run, in a direction, that a control group can limit.
@@ -114,15 +112,14 @@ pub(super) fn stopped(evidence: &Evidence) -> Option<Finding> {
          number here is the device's: raise the limit to measure it",
         throttled.periods, throttled.stopped_s, watched.elapsed_s,
     );
-    let figures = [
-        ("limit", json!("cpus")),
-        ("most", json!(limits.first().map(|limit| limit.most))),
-        ("from", json!(limits.first().map(|limit| &limit.from))),
-        ("periods_stopped", json!(throttled.periods)),
-        ("stopped_s", json!(throttled.stopped_s)),
-        ("elapsed_s", json!(watched.elapsed_s)),
-    ];
-    Some(finding("throttled", Severity::Warning, text, figures))
+    Finding::warning("throttled", text)
+        .with("limit", "cpus")
+        .with("most", limits.first().map(|limit| limit.most))
+        .with("from", limits.first().map(|limit| &limit.from))
+        .with("periods_stopped", throttled.periods)
+        .with("stopped_s", throttled.stopped_s)
+        .with("elapsed_s", watched.elapsed_s)
+        .into()
 }
 
 pub(super) fn cpu_limited(evidence: &Evidence) -> Option<Finding> {
@@ -139,21 +136,14 @@ pub(super) fn cpu_limited(evidence: &Evidence) -> Option<Finding> {
         most.busiest.busy_share * 100.0,
         names(&rows),
     );
-    let each = rows.iter().zip(&busy).map(|(row, busy)| {
-        let figures = json!({
-            "cpu": busy.busiest.cpu,
-            "busy_share": busy.busiest.busy_share,
-            "used_share": busy.used_share,
-            "waited_share": busy.waited_share,
-        });
-        (row.name.clone(), figures)
-    });
-    let figures = [("rows", listed(&rows)), ("cpu", Value::Object(each.collect()))];
-    Some(finding("cpu-limited", Severity::Warning, text, figures))
+    let each: BTreeMap<_, _> = rows.iter().map(|row| &row.name).zip(&busy).collect();
+    Finding::warning("cpu-limited", text).about(&rows).with("cpu", each).into()
 }
 
 /// The use of the CPUs by a run that waited for nothing else.
+#[derive(Serialize)]
 struct CpuUse {
+    #[serde(flatten)]
     busiest: CpuBusy,
     /// The share of the time in which the row's threads ran.
     used_share: f64,
@@ -214,14 +204,13 @@ pub(super) fn too_hot(evidence: &Evidence) -> Option<Finding> {
         "drive too hot: {disk} ({sensor}) had {celsius:.0} \u{b0}C {when} the run, and its own limit is \
          {celsius_max:.0} \u{b0}C; hot drives slow down: let it cool, and measure again"
     );
-    let figures = [
-        ("disk", json!(disk)),
-        ("sensor", json!(sensor)),
-        ("celsius", json!(celsius)),
-        ("celsius_max", json!(celsius_max)),
-        ("celsius_before", json!(start)),
-    ];
-    Some(finding("too-hot", Severity::Warning, text, figures))
+    Finding::warning("too-hot", text)
+        .with("disk", disk)
+        .with("sensor", sensor)
+        .with("celsius", celsius)
+        .with("celsius_max", celsius_max)
+        .with("celsius_before", start)
+        .into()
 }
 
 pub(super) fn link_downgraded(evidence: &Evidence) -> Option<Finding> {
@@ -237,9 +226,7 @@ pub(super) fn link_downgraded(evidence: &Evidence) -> Option<Finding> {
          drive's: check slot and cable",
         slow.iter().map(shown).collect::<Vec<_>>().join(", "),
     );
-    let figure = |link: &&Link| json!({ "disk": link.disk, "what": link.what, "now": link.now, "most": link.most });
-    let links: Vec<Value> = slow.iter().map(figure).collect();
-    Some(finding("link-downgraded", Severity::Warning, text, [("links", json!(links))]))
+    Finding::warning("link-downgraded", text).with("links", slow).into()
 }
 
 pub(super) fn slow_clock(evidence: &Evidence) -> Option<Finding> {
@@ -265,12 +252,11 @@ pub(super) fn slow_clock(evidence: &Evidence) -> Option<Finding> {
         "slow clock: the kernel tells time by {clocksource}, and one reading takes {read_ns:.0} ns of \
          every latency{of_row}; `dmesg | grep -i clocksource` shows why"
     );
-    let figures = [
-        ("clocksource", json!(clocksource)),
-        ("clock_read_ns", json!(read_ns)),
-        ("share_max", json!(most.map_or(0.0, share).min(1.0))),
-    ];
-    Some(finding("slow-clock", Severity::Warning, text, figures))
+    Finding::warning("slow-clock", text)
+        .with("clocksource", clocksource)
+        .with("clock_read_ns", read_ns)
+        .with("share_max", most.map_or(0.0, share).min(1.0))
+        .into()
 }
 
 #[cfg(test)]
@@ -278,6 +264,7 @@ mod tests {
     use super::super::tests::{PLAIN, cached, direct, each_run, found, with_device_bytes};
     use super::*;
     use crate::sample::{evidence, row, target};
+    use serde_json::json;
     use wrote_machine::watch::{Drives, Throttled, Watched};
     use wrote_result::document::{Host, Target};
 

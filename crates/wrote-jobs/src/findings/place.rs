@@ -2,10 +2,8 @@
 //! of earlier runs), and on the build of the program.
 
 use super::Evidence;
-use serde_json::json;
 use wrote_machine::space::USED_SHARE_MAX;
 use wrote_result::document::{Finding, Severity, Target};
-use wrote_result::finding::finding;
 use wrote_result::units::bytes;
 
 /// A drive's fast cache may hold this much: small drives have some 4 GB, large ones hundreds.
@@ -35,12 +33,11 @@ pub(super) fn no_block_device(evidence: &Evidence) -> Option<Finding> {
         );
         (Severity::Info, text)
     };
-    let figures = [
-        ("filesystem", json!(target.filesystem)),
-        ("because", json!(because)),
-        ("in_memory", json!(evidence.in_memory)),
-    ];
-    Some(finding("no-block-device", severity, text, figures))
+    Finding::new("no-block-device", severity, text)
+        .with("filesystem", &target.filesystem)
+        .with("because", because)
+        .with("in_memory", evidence.in_memory)
+        .into()
 }
 
 pub(super) fn counters_off(evidence: &Evidence) -> Option<Finding> {
@@ -50,7 +47,7 @@ pub(super) fn counters_off(evidence: &Evidence) -> Option<Finding> {
          measured; write 1 to its queue/iostats, and measure again",
         device.name
     );
-    Some(finding("counters-off", Severity::Info, text, [("device", json!(device.name))]))
+    Finding::info("counters-off", text).with("device", &device.name).into()
 }
 
 pub(super) fn nearly_full(evidence: &Evidence) -> Option<Finding> {
@@ -69,12 +66,11 @@ pub(super) fn nearly_full(evidence: &Evidence) -> Option<Finding> {
         bytes(free_bytes),
         bytes(capacity_bytes),
     );
-    let figures = [
-        ("used_share", json!(used_share)),
-        ("free_bytes", json!(free_bytes)),
-        ("capacity_bytes", json!(capacity_bytes)),
-    ];
-    Some(finding("nearly-full", Severity::Warning, text, figures))
+    Finding::warning("nearly-full", text)
+        .with("used_share", used_share)
+        .with("free_bytes", free_bytes)
+        .with("capacity_bytes", capacity_bytes)
+        .into()
 }
 
 pub(super) fn within_drive_cache(evidence: &Evidence) -> Option<Finding> {
@@ -90,19 +86,18 @@ pub(super) fn within_drive_cache(evidence: &Evidence) -> Option<Finding> {
          sold; measure whether this one slows down with `wrote bench --only sustained`",
         bytes(written_bytes)
     );
-    let figures = [
-        ("device", json!(device.name)),
-        ("written_bytes_total", json!(written_bytes)),
-        ("threshold_bytes", json!(CACHE_BYTES)),
-    ];
-    Some(finding("within-drive-cache", Severity::Info, text, figures))
+    Finding::info("within-drive-cache", text)
+        .with("device", &device.name)
+        .with("written_bytes_total", written_bytes)
+        .with("threshold_bytes", CACHE_BYTES)
+        .into()
 }
 
 pub(super) fn debug_build(evidence: &Evidence) -> Option<Finding> {
     let text = "this program was built without optimisation: its CPU figures and its fastest rows \
                 mean little; build it with --release";
-    let figures = [("debug_build", json!(true))];
-    evidence.debug_build.then(|| finding("debug-build", Severity::Warning, text.into(), figures))
+    let finding = || Finding::warning("debug-build", text).with("debug_build", true);
+    evidence.debug_build.then(finding)
 }
 
 pub(super) fn leftovers(evidence: &Evidence) -> Option<Finding> {
@@ -114,6 +109,5 @@ pub(super) fn leftovers(evidence: &Evidence) -> Option<Finding> {
         evidence.leftovers.join(", "),
         evidence.target.path
     );
-    let figures = [("folders", json!(evidence.leftovers))];
-    Some(finding("leftovers", Severity::Info, text, figures))
+    Finding::info("leftovers", text).with("folders", &evidence.leftovers).into()
 }

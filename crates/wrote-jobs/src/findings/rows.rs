@@ -1,10 +1,10 @@
 //! Findings on the measurement of rows: noise, fallbacks, depths not reached, a slow generator.
 
 use super::Evidence;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
-use wrote_result::document::{Direction, Fallback, Finding, Row, Severity, View};
-use wrote_result::finding::{finding, listed, names};
+use wrote_result::document::{Direction, Fallback, Finding, Row, View};
+use wrote_result::finding::names;
 use wrote_result::stats::relative_width;
 use wrote_result::units::rate;
 
@@ -29,8 +29,7 @@ pub(super) fn noisy(evidence: &Evidence) -> Option<Finding> {
         WIDTH_MAX * 100.0,
         names(&rows),
     );
-    let figures = [("rows", listed(&rows)), ("relative_width_max", json!(widest))];
-    Some(finding("noisy", Severity::Warning, text, figures))
+    Finding::warning("noisy", text).about(&rows).with("relative_width_max", widest).into()
 }
 
 /// Makes one finding for each distinct fallback, with the rows that took it.
@@ -50,52 +49,43 @@ pub(super) fn fallbacks(evidence: &Evidence) -> Vec<Finding> {
 fn fell_back(fallback: &Fallback, rows: &[&Row]) -> Finding {
     let Fallback { wanted, got, because } = fallback;
     let text = format!("{wanted} was wanted, {got} was used: {because} ({})", names(rows));
-    let figures = [
-        ("rows", listed(rows)),
-        ("wanted", json!(wanted)),
-        ("got", json!(got)),
-        ("because", json!(because)),
-    ];
-    finding("fallback", Severity::Warning, text, figures)
+    Finding::warning("fallback", text)
+        .about(rows)
+        .with("wanted", wanted)
+        .with("got", got)
+        .with("because", because)
 }
 
 pub(super) fn depth_not_reached(evidence: &Evidence) -> Option<Finding> {
-    let short = |row: &&Row| row.settings.effective.iodepth < row.settings.asked.iodepth;
-    let rows: Vec<&Row> = evidence.rows.iter().filter(short).collect();
-    if rows.is_empty() {
-        return None;
-    }
+    let short = |row: &Row| row.settings.effective.iodepth < row.settings.asked.iodepth;
     let mut shown = Vec::new();
-    let mut figures = serde_json::Map::new();
-    for row in rows {
+    let mut figures = BTreeMap::new();
+    for row in evidence.rows_where(short)? {
         let (asked, reached) = (row.settings.asked.iodepth, row.settings.effective.iodepth);
         shown.push(format!("{} (asked {asked}, reached {reached})", row.name));
-        figures.insert(row.name.clone(), json!({ "asked": asked, "reached": reached }));
+        figures.insert(&row.name, json!({ "asked": asked, "reached": reached }));
     }
     let text = format!("fewer operations were in flight than were asked for: {}", shown.join(", "));
-    let severity = Severity::Warning;
-    Some(finding("depth-not-reached", severity, text, [("iodepth", Value::Object(figures))]))
+    Finding::warning("depth-not-reached", text).with("iodepth", figures).into()
 }
 
 pub(super) fn generator_limited(evidence: &Evidence) -> Option<Finding> {
     let limit_bytes_per_s = GENERATOR_SHARE_MAX * evidence.generator_bytes_per_s;
     // The data of whole files and messages was made before the clock started.
-    let near = |row: &&Row| {
+    let near = |row: &Row| {
         row.direction == Direction::Write
             && !matches!(View::of(row), View::Files | View::Messages)
             && row.throughput_bytes_per_s.median > limit_bytes_per_s
     };
-    let rows: Vec<&Row> = evidence.rows.iter().filter(near).collect();
-    if rows.is_empty() || limit_bytes_per_s <= 0.0 {
-        return None;
-    }
+    let rows = evidence.rows_where(near).filter(|_| limit_bytes_per_s > 0.0)?;
     let text = format!(
         "the generator may be the limit: it makes data at {}, less than twice the throughput ({}); the \
          disk may be faster: give a larger block size",
         rate(evidence.generator_bytes_per_s),
         names(&rows),
     );
-    let figures =
-        [("rows", listed(&rows)), ("generator_bytes_per_s", json!(evidence.generator_bytes_per_s))];
-    Some(finding("generator-limited", Severity::Warning, text, figures))
+    Finding::warning("generator-limited", text)
+        .about(&rows)
+        .with("generator_bytes_per_s", evidence.generator_bytes_per_s)
+        .into()
 }

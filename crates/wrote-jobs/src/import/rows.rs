@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use wrote_result::document::{
     Blocks, Direction, Flush, Latency, Process, Row, Run, Settings, SettingsPair,
 };
-use wrote_result::stats;
 
 impl OutputJob {
     /// `numjobs` clones are entries of their own without `group_reporting`.
@@ -33,10 +32,6 @@ pub(super) fn rows(batch: &[OutputJob], options: &Options<'_>) -> Vec<Row> {
 }
 
 fn row(batch: &[OutputJob], options: &Options<'_>, direction: Direction, both: bool) -> Row {
-    let word = match direction {
-        Direction::Read => "read",
-        Direction::Write => "write",
-    };
     let job = &batch[0];
     let asked = settings(batch, options, direction);
     let run = run(batch, direction);
@@ -44,19 +39,14 @@ fn row(batch: &[OutputJob], options: &Options<'_>, direction: Direction, both: b
         format!("{} {}{}", asked.ioengine, asked.rw, if asked.direct { ", direct" } else { "" });
     let effective = Settings { iodepth: run.iodepth_reached, ..asked.clone() };
     Row {
-        name: if both { format!("{}/{word}", job.jobname) } else { job.jobname.clone() },
+        name: if both { format!("{}/{direction}", job.jobname) } else { job.jobname.clone() },
         workload: format!("group {}", job.groupid),
         way,
         direction,
         // That depends on the device below, which fio does not examine.
         survives: None,
-        bytes_per_run: run.bytes,
-        crash_leaves: None,
         settings: SettingsPair { asked, effective, fallbacks: Vec::new() },
-        throughput_bytes_per_s: stats::interval(&[run.throughput_bytes_per_s]),
-        latency_ns: run.latency_ns,
-        runs: vec![run],
-        sustained: None,
+        ..Row::of_run(run)
     }
 }
 
@@ -237,16 +227,13 @@ pub(super) struct OutputPart {
 }
 
 /// Latencies in nanoseconds.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct OutputLatency {
-    #[serde(default)]
     pub min: u64,
-    #[serde(default)]
     pub max: u64,
-    #[serde(default)]
     pub mean: f64,
-    #[serde(default, rename = "N")]
+    #[serde(rename = "N")]
     pub count: u64,
-    #[serde(default)]
     pub percentile: BTreeMap<String, u64>,
 }

@@ -54,7 +54,6 @@ impl Rows {
             in_memory: before.target.in_memory,
             generator_bytes_per_s: 0.0,
             written_bytes_total: self.written_bytes,
-            memory_bytes: host.memory_bytes,
             host: host.clone(),
             watched,
             overlaps: self.overlaps.clone(),

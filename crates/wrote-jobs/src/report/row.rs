@@ -18,22 +18,27 @@ pub(super) struct Known<'a> {
     pub before: &'a Before,
     /// Whether blocks that were never written could be read.
     pub read_unwritten: bool,
-    /// Names that rows have already: each has one of its own.
-    names: HashSet<String>,
+    names: Names,
     /// Files of the groups before.
     files: HashSet<PathBuf>,
 }
 
-impl<'a> Known<'a> {
-    pub(super) fn new(before: &'a Before, read_unwritten: bool) -> Known<'a> {
-        Known { before, read_unwritten, names: HashSet::new(), files: HashSet::new() }
-    }
+/// Names that rows have already: each has one of its own.
+#[derive(Debug, Default)]
+pub(crate) struct Names(HashSet<String>);
 
-    /// The name, with a number where it is taken.
-    pub(super) fn take(&mut self, wanted: &str) -> String {
+impl Names {
+    /// Returns the name, with a number where it is taken.
+    pub(crate) fn take(&mut self, wanted: &str) -> String {
         let numbered = (2..).map(|number| format!("{wanted}#{number}"));
         let mut names = std::iter::once(wanted.to_owned()).chain(numbered);
-        names.find(|name| self.names.insert(name.clone())).expect("there is no end of numbers")
+        names.find(|name| self.0.insert(name.clone())).expect("there is no end of numbers")
+    }
+}
+
+impl<'a> Known<'a> {
+    pub(super) fn new(before: &'a Before, read_unwritten: bool) -> Known<'a> {
+        Known { before, read_unwritten, names: Names::default(), files: HashSet::new() }
     }
 
     /// Whether all that a job uses of the file was written and flushed when the clock started:
@@ -63,11 +68,11 @@ pub(super) fn rows(group: &GroupReport, known: &mut Known) -> Vec<Row> {
     for jobs in group.jobs.chunk_by(is_next_clone) {
         let rw = jobs[0].spec.rw;
         let name = &jobs[0].spec.name;
-        let directions =
-            [(rw.read, Direction::Read, "read"), (rw.write, Direction::Write, "write")];
-        for (_, direction, word) in directions.into_iter().filter(|(is_there, _, _)| *is_there) {
-            let wanted = if rw.read && rw.write { format!("{name}/{word}") } else { name.clone() };
-            let name = known.take(&wanted);
+        let directions = [(rw.read, Direction::Read), (rw.write, Direction::Write)];
+        for (_, direction) in directions.into_iter().filter(|(is_there, _)| *is_there) {
+            let both = rw.read && rw.write;
+            let wanted = if both { format!("{name}/{direction}") } else { name.clone() };
+            let name = known.names.take(&wanted);
             rows.push(row(name, group, jobs, direction, known));
         }
     }
@@ -93,13 +98,8 @@ fn row(
         way: way(jobs, direction, &settings.effective),
         direction,
         survives,
-        bytes_per_run: run.bytes,
         settings,
-        throughput_bytes_per_s: stats::interval(&[run.throughput_bytes_per_s]),
-        latency_ns,
-        runs: vec![Run { latency_ns, ..run }],
-        crash_leaves: None,
-        sustained: None,
+        ..Row::of_run(Run { latency_ns, ..run })
     }
 }
 
@@ -176,10 +176,7 @@ fn issue_delay(jobs: &[JobReport]) -> Option<Latency> {
 fn way(jobs: &[JobReport], direction: Direction, effective: &Settings) -> String {
     let spec = &jobs[0].spec;
     let mut words = if spec.rw.random { "random ".to_owned() } else { String::new() };
-    words += match direction {
-        Direction::Read => "read",
-        Direction::Write => "write",
-    };
+    words += &direction.to_string();
     words += if effective.direct { ", direct " } else { ", " };
     words += &effective.ioengine.to_string();
     if spec.iodepth > 1 {

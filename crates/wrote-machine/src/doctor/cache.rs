@@ -5,20 +5,15 @@ use super::stack::{Disk, DiskKind};
 use super::world::World;
 use wrote_result::doctor::{Change, Check, Evidence};
 
-const ID: &str = "write-cache";
-
-pub(super) fn checks(world: &World) -> Vec<Check> {
-    let disks = world.stack.disks.iter();
-    disks
-        .filter(|disk| disk.kind != DiskKind::Memory)
-        .filter_map(|disk| {
-            let found = disk.queue(&world.root, "write_cache")?;
-            let own = own_word(world, disk);
-            let check = judge(world, disk, &found, own.as_ref());
-            let source = "kernel: Documentation/ABI/stable/sysfs-block, write_cache";
-            Some(check.of(&disk.name).found([found]).found(own).source(source))
-        })
-        .collect()
+pub(super) fn check(world: &World, disk: &Disk) -> Option<Check> {
+    if disk.kind == DiskKind::Memory {
+        return None;
+    }
+    let found = disk.queue(&world.root, "write_cache")?;
+    let own = own_word(world, disk);
+    let check = judge(world, disk, &found, own.as_ref());
+    let source = "kernel: Documentation/ABI/stable/sysfs-block, write_cache";
+    Some(check.found([found]).found(own).source(source))
 }
 
 /// Returns the disk's own report of its cache, as its driver read it: SCSI and SATA disks
@@ -32,42 +27,36 @@ fn own_word(world: &World, disk: &Disk) -> Option<Evidence> {
 
 fn judge(world: &World, disk: &Disk, found: &Evidence, own: Option<&Evidence>) -> Check {
     let own_is_volatile = own.map(|own| own.value.starts_with("write back"));
-    let is_loop =
-        disk.kind == DiskKind::Loop && world.root.number(&loop_is_read_only(disk)) == Some(0);
+    let read_only = || world.root.number(&format!("sys/block/{}/ro", disk.name));
+    let is_loop = disk.kind == DiskKind::Loop && read_only() == Some(0);
     match (found.value.as_str(), own_is_volatile) {
         ("write back", Some(false)) => needless_flushes(world, disk),
         ("write back", _) => {
             let fua = disk.queue_number(&world.root, "fua") == Some(1);
             let fua = if fua { "; it takes writes with FUA" } else { "" };
-            Check::fine(
-                ID,
-                format!("write back: the disk's cache is volatile, and flushes are sent{fua}"),
-            )
+            Check::fine(format!(
+                "write back: the disk's cache is volatile, and flushes are sent{fua}"
+            ))
         }
         ("write through", Some(true)) => forced(disk, "the disk says that its cache is volatile"),
         ("write through", None) if is_loop => {
             forced(disk, "the file of a loop device is flushed only when its device is")
         }
         ("write through", Some(false)) => {
-            Check::fine(ID, "write through: the disk says that it has no volatile cache")
+            Check::fine("write through: the disk says that it has no volatile cache")
         }
         ("write through", None) => untold(disk),
         (other, _) => Check::unknown(
-            ID,
             "whether flushes are sent can't be told",
             format!("the kernel says {other:?}"),
         ),
     }
 }
 
-fn loop_is_read_only(disk: &Disk) -> String {
-    format!("sys/block/{}/ro", disk.name)
-}
-
 /// The kernel sends no flushes to a disk that needs them.
 fn forced(disk: &Disk, why: &str) -> Check {
     let text = format!("write through: the kernel sends no flushes, but {why}");
-    Check::risk(ID, text)
+    Check::risk(text)
         .costs(
             "It is fast because fsync does not wait for the disk: after a power cut, what was \
              acknowledged as durable may be gone, and with it the order that a journal rests on.",
@@ -86,7 +75,7 @@ fn needless_flushes(world: &World, disk: &Disk) -> Check {
     let text = "write back: flushes are sent, though the disk says that it has no volatile cache";
     let risk = "if the disk's word is wrong, or a layer between has a cache, what was acknowledged as \
                 durable is lost in a power cut";
-    Check::advice(ID, text)
+    Check::advice(text)
         .costs("A needless command for each fsync.")
         .measured(&world.measure("small"))
         .change(set(disk, "write_cache", "write through", risk))
@@ -110,11 +99,12 @@ fn untold(disk: &Disk) -> Check {
         lasting: None,
         risk: "none: it only asks".into(),
     };
-    Check::unknown(ID, text, because).change(change)
+    Check::unknown(text, because).change(change)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::checks;
     use super::super::fake::{Fake, command, only};
     use super::*;
     use wrote_result::doctor::State;
@@ -126,7 +116,7 @@ mod tests {
         if let Some((file, word)) = own {
             fake.file(&format!("sys/block/{name}/{file}"), word);
         }
-        only(&checks(&fake.world(name)), ID).clone()
+        only(&checks(&fake.world(name)), "write-cache").clone()
     }
 
     const SCSI: &str = "device/scsi_disk/0:0:0:0/cache_type";

@@ -129,3 +129,10 @@ fn block_device(name: &str) -> BlockDevice {
         transfer_bytes_max: 0,
     }
 }
+
+/// Returns the checks of these names alone.
+pub(super) fn checks_of(world: &World, ids: &[&str]) -> Vec<Check> {
+    let mut checks = super::checks(world);
+    checks.retain(|check| ids.contains(&check.id.as_str()));
+    checks
+}

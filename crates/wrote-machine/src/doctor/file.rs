@@ -15,20 +15,11 @@ const ENCRYPTED: u32 = 0x800;
 /// The least unwritten space of a file that is reported.
 const UNWRITTEN_BYTES_MIN: u64 = 1 << 20;
 
-pub(super) fn checks(world: &World) -> Vec<Check> {
-    [attributes_check(world), extents_check(world)].into_iter().flatten().collect()
-}
-
-fn attributes_check(world: &World) -> Option<Check> {
-    const ID: &str = "file-attributes";
+pub(super) fn attributes_check(world: &World) -> Option<Check> {
     let flags = match world.file.attributes.as_ref()? {
         Ok(flags) => *flags,
         Err(because) => {
-            return Some(Check::unknown(
-                ID,
-                "the file's attributes can't be told",
-                because.clone(),
-            ));
+            return Some(Check::unknown("the file's attributes can't be told", because.clone()));
         }
     };
     let path = quoted(&world.target.path.to_string_lossy());
@@ -37,11 +28,11 @@ fn attributes_check(world: &World) -> Option<Check> {
     let has = |flag: IFlags| flags.contains(flag);
     let only_new = "it is a file's own: of a folder, only files that are made in it later have it";
     let check = if has(IFlags::IMMUTABLE) {
-        Check::risk(ID, "immutable (chattr +i): nothing can be written")
+        Check::risk("immutable (chattr +i): nothing can be written")
             .costs("Everything.")
             .change(change("-i", "it was set to keep the file as it is"))
     } else if has(IFlags::SYNC) {
-        Check::advice(ID, "synchronous (chattr +S): every write waits for the disk")
+        Check::advice("synchronous (chattr +S): every write waits for the disk")
             .costs("A wait for the disk each time.")
             .measured(&world.measure("ladder"))
             .change(change(
@@ -49,17 +40,17 @@ fn attributes_check(world: &World) -> Option<Check> {
                 "programs that never call fsync lose what they wrote last in a crash",
             ))
     } else if has(IFlags::JOURNALING) {
-        Check::advice(ID, "journalled (chattr +j): all data is written twice")
+        Check::advice("journalled (chattr +j): all data is written twice")
             .costs("Also, no direct writes.")
             .measured(&world.measure("stream"))
             .change(change("-j", "data and names no longer become durable together"))
     } else if has(IFlags::COMPRESSED) {
-        Check::advice(ID, "compressed (chattr +c): direct writes go through the page cache")
+        Check::advice("compressed (chattr +c): direct writes go through the page cache")
             .costs("CPU time for each byte (btrfs(5), COMPRESSION).")
             .measured(&world.measure("stream"))
             .change(change("-c", only_new))
     } else if flags.bits() & ENCRYPTED != 0 {
-        Check::advice(ID, "encrypted (fscrypt): each byte passes a cipher")
+        Check::advice("encrypted (fscrypt): each byte passes a cipher")
             .costs(
                 "CPU time for each byte; and direct writes go through the page cache unless the \
                  disk encrypts by itself (kernel: Documentation/filesystems/fscrypt.rst).",
@@ -70,18 +61,15 @@ fn attributes_check(world: &World) -> Option<Check> {
                 "a person with the disk can read its contents",
             ))
     } else if has(IFlags::NOCOW) && world.target.filesystem == "btrfs" {
-        Check::risk(
-            ID,
-            "without copy on write (chattr +C): no checksums, and damage is not noticed",
-        )
-        .costs("No speed: writes in place are faster.")
-        .change(change("-C", only_new))
+        Check::risk("without copy on write (chattr +C): no checksums, and damage is not noticed")
+            .costs("No speed: writes in place are faster.")
+            .change(change("-C", only_new))
     } else if has(IFlags::APPEND) {
-        Check::advice(ID, "append only (chattr +a): nothing that is there can be written again")
+        Check::advice("append only (chattr +a): nothing that is there can be written again")
             .costs("No speed, but ways of writing that reuse blocks fail.")
             .change(change("-a", "it was set to keep the contents"))
     } else {
-        Check::fine(ID, "no attribute that matters to writes")
+        Check::fine("no attribute that matters to writes")
     };
     let shown = format!("{:#x}", flags.bits());
     check
@@ -90,13 +78,12 @@ fn attributes_check(world: &World) -> Option<Check> {
         .into()
 }
 
-fn extents_check(world: &World) -> Option<Check> {
-    const ID: &str = "file-extents";
+pub(super) fn extents_check(world: &World) -> Option<Check> {
     let room = match world.file.room.as_ref()? {
         Ok(room) => *room,
         Err(because) => {
             let text = "how much of the file was written can't be told";
-            return Some(Check::unknown(ID, text, because.clone()));
+            return Some(Check::unknown(text, because.clone()));
         }
     };
     let FileRoom { allocated_bytes, written_bytes } = room;
@@ -109,10 +96,10 @@ fn extents_check(world: &World) -> Option<Check> {
     // A file's last block, and its map of blocks, are allocated too.
     if unwritten_bytes <= UNWRITTEN_BYTES_MIN.max(allocated_bytes / 100) {
         let text = "the space of the file was written, as far as it is allocated";
-        return Some(Check::fine(ID, text).found(found));
+        return Some(Check::fine(text).found(found));
     }
     let unwritten = units::bytes(unwritten_bytes);
-    Check::advice(ID, format!("{unwritten} are set aside for the file and were never written"))
+    Check::advice(format!("{unwritten} are set aside for the file and were never written"))
         .found(found)
         .costs(
             "The first write of each such block makes the flush after it commit the journal: 291 \
@@ -206,7 +193,8 @@ fn written_bytes(file: impl AsFd) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake::{command, mounted, only, state};
+    use super::super::checks;
+    use super::super::fake::{checks_of, command, mounted, only, state};
     use super::*;
     use std::io::Write;
     use wrote_result::doctor::State;
@@ -257,7 +245,7 @@ mod tests {
         let (_fake, mut world) = mounted("ext4", &["relatime"]);
         world.file.attributes = Some(Err("no".into()));
         world.file.room = Some(Err("no".into()));
-        let checks = checks(&world);
+        let checks = checks_of(&world, &["file-attributes", "file-extents"]);
         assert!(checks.iter().all(|check| check.state == State::Unknown), "{checks:?}");
         assert_eq!(checks.len(), 2);
     }

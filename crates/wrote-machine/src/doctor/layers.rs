@@ -1,34 +1,21 @@
 //! Checks of the layers between file system and disks: loop devices, RAID, encryption.
 
 use super::shell::quoted;
-use super::stack::{Disk, DiskKind};
+use super::stack::Disk;
 use super::world::World;
 use wrote_result::doctor::{Change, Check, Evidence};
 
-pub(super) fn checks(world: &World) -> Vec<Check> {
-    let loops = world.stack.disks.iter().filter(|disk| disk.kind == DiskKind::Loop);
-    let loops = loops.filter_map(|disk| loop_device(world, disk));
-    let layers = world.stack.layers.iter();
-    let layers = layers.filter_map(|layer| raid(world, layer).or_else(|| encryption(world, layer)));
-    loops.chain(layers).collect()
-}
-
-fn loop_device(world: &World, disk: &Disk) -> Option<Check> {
+pub(super) fn loop_device(world: &World, disk: &Disk) -> Option<Check> {
     let folder = format!("sys/block/{}/loop", disk.name);
     let file = world.root.see(&format!("{folder}/backing_file"))?;
     let direct = world.root.see(&format!("{folder}/dio"))?;
     let is_direct = direct.number() == Some(1);
     let shown = file.value.clone();
     let check = if is_direct {
-        Check::fine(
-            "loop-device",
-            format!("the disk is the file {shown}, written past the page cache"),
-        )
+        Check::fine(format!("the disk is the file {shown}, written past the page cache"))
     } else {
         let command = format!("losetup --direct-io=on {}", quoted(&format!("/dev/{}", disk.name)));
-        Check::advice(
-            "loop-device",
-            format!("the disk is the file {shown}, written through the page cache"),
+        Check::advice(format!("the disk is the file {shown}, written through the page cache"),
         )
         .costs(
             "What is written lies in memory twice, and a write that the program calls direct is \
@@ -50,13 +37,12 @@ fn loop_device(world: &World, disk: &Disk) -> Option<Check> {
     let costs = costs.collect::<Vec<_>>().join(" ");
     check
         .costs(costs)
-        .of(&disk.name)
         .found([file, direct])
         .source("losetup(8), --direct-io; kernel: drivers/block/loop.c")
         .into()
 }
 
-fn raid(world: &World, layer: &str) -> Option<Check> {
+pub(super) fn raid(world: &World, layer: &str) -> Option<Check> {
     let folder = format!("sys/block/{layer}/md");
     let see = |file: &str| world.root.see(&format!("{folder}/{file}"));
     let level = see("level")?;
@@ -66,7 +52,7 @@ fn raid(world: &World, layer: &str) -> Option<Check> {
         action.as_ref().map(|action| action.value.as_str()).filter(|doing| *doing != "idle");
     let name = level.value.clone();
     let check = if missing > 0 {
-        Check::risk("raid", format!("{name} with {missing} of its disks missing"))
+        Check::risk(format!("{name} with {missing} of its disks missing"))
             .costs(
                 "The next disk that fails may take the data with it; of raid5 and raid6 each read \
                  of what is missing is computed from all other disks.",
@@ -76,7 +62,7 @@ fn raid(world: &World, layer: &str) -> Option<Check> {
                 "what is on NEW_DISK is overwritten",
             ))
     } else if let Some(doing) = working {
-        Check::advice("raid", format!("{name} that is doing a {doing} now"))
+        Check::advice(format!("{name} that is doing a {doing} now"))
             .costs(
                 "It takes a part of every disk's time until it is done: what is measured now is \
                  not the array's speed.",
@@ -87,10 +73,9 @@ fn raid(world: &World, layer: &str) -> Option<Check> {
             ))
     } else if matches!(name.as_str(), "raid4" | "raid5" | "raid6") {
         let chunk = see("chunk_size").and_then(|chunk| chunk.number()).unwrap_or(0);
-        Check::advice(
-            "raid",
-            format!("{name}: a write of less than a stripe reads the old data or parity first"),
-        )
+        Check::advice(format!(
+            "{name}: a write of less than a stripe reads the old data or parity first"
+        ))
         .found(see("chunk_size"))
         .found(see("stripe_cache_size"))
         .costs(
@@ -107,10 +92,9 @@ fn raid(world: &World, layer: &str) -> Option<Check> {
             "none",
         ))
     } else {
-        Check::fine("raid", format!("{name}, complete and idle"))
+        Check::fine(format!("{name}, complete and idle"))
     };
     check
-        .of(layer)
         .found([level])
         .found(degraded)
         .found(action)
@@ -118,7 +102,7 @@ fn raid(world: &World, layer: &str) -> Option<Check> {
         .into()
 }
 
-fn encryption(world: &World, layer: &str) -> Option<Check> {
+pub(super) fn encryption(world: &World, layer: &str) -> Option<Check> {
     let uuid = world.root.see(&format!("sys/block/{layer}/dm/uuid"))?;
     if !uuid.value.starts_with("CRYPT-") {
         return None;
@@ -130,8 +114,7 @@ fn encryption(world: &World, layer: &str) -> Option<Check> {
         "cryptsetup refresh --perf-no_read_workqueue --perf-no_write_workqueue {}",
         quoted(&name)
     );
-    Check::advice("encryption", text)
-        .of(layer)
+    Check::advice(text)
         .found([uuid])
         .costs(format!(
             "CPU time for each byte (cryptsetup benchmark says how many bytes a second one core \
@@ -159,9 +142,13 @@ fn encryption(world: &World, layer: &str) -> Option<Check> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake::{Fake, command, only};
+    use super::super::fake::{Fake, checks_of, command, only};
     use super::*;
     use wrote_result::doctor::State;
+
+    fn checks(world: &World) -> Vec<Check> {
+        checks_of(world, &["loop-device", "raid", "encryption"])
+    }
 
     fn looped(direct: &str) -> Check {
         let fake = Fake::new();

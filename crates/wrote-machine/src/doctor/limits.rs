@@ -8,33 +8,16 @@ use std::path::Path;
 use wrote_result::doctor::{Change, Check, Evidence};
 use wrote_result::units;
 
-/// Makes the checks of this room; none where this process's groups are not visible.
-pub(super) fn checks(world: &World) -> Vec<Check> {
-    let mut checks = match groups(world.root.folder(), "blkio", "io") {
-        Some(groups) => disk_limits(world, &groups),
-        None => Vec::new(),
-    };
-    checks
-        .extend(groups(world.root.folder(), "cpu", "cpu").map(|groups| cpu_limit(world, &groups)));
-    checks
-}
-
-/// Checks the limits on the disks below, and on the layers above them.
-fn disk_limits(world: &World, groups: &Groups) -> Vec<Check> {
-    let disks = world.stack.disks.iter().map(|disk| &disk.name);
-    let devices = disks.chain(&world.stack.layers);
-    devices
-        .filter_map(|device| {
-            let number = world.root.text(&format!("sys/block/{device}/dev"))?;
-            let limits = limits_on(world, groups, &number);
-            let check = if limits.is_empty() {
-                Check::fine("disk-limit", "no control group limits this process on the disk")
-            } else {
-                limited(&number, limits)
-            };
-            Some(check.of(device))
-        })
-        .collect()
+/// Checks the limits on a device; none where this process's groups are not visible.
+pub(super) fn disk_limit(world: &World, device: &str) -> Option<Check> {
+    let groups = groups(world.root.folder(), "blkio", "io")?;
+    let number = world.root.text(&format!("sys/block/{device}/dev"))?;
+    let limits = limits_on(world, &groups, &number);
+    Some(if limits.is_empty() {
+        Check::fine("no control group limits this process on the disk")
+    } else {
+        limited(&number, limits)
+    })
 }
 
 /// Returns the limits in each file on the device `MAJOR:MINOR`.
@@ -79,7 +62,7 @@ fn limited(number: &str, limits: Vec<Evidence>) -> Check {
     } else {
         format!("echo '{number} 0' > {quoted}")
     };
-    Check::advice("disk-limit", format!("a control group limits this process on the disk: {told}"))
+    Check::advice(format!("a control group limits this process on the disk: {told}"))
         .found(limits)
         .costs(
             "Nothing here is faster than that, however it is written; of cgroup version 1 only \
@@ -98,19 +81,19 @@ fn limited(number: &str, limits: Vec<Evidence>) -> Check {
         )
 }
 
-fn cpu_limit(world: &World, groups: &Groups) -> Check {
-    const ID: &str = "cpu-limit";
+pub(super) fn cpu_limit(world: &World) -> Option<Check> {
+    let groups = groups(world.root.folder(), "cpu", "cpu")?;
     let limits = groups.folders.iter().filter_map(|folder| cpus(world.root.folder(), folder));
     let least = limits.min_by(|one, other| one.most.total_cmp(&other.most));
     let found = |from: &str| world.root.see(from.trim_start_matches('/'));
     let Some((cpus, found)) = least.and_then(|least| Some((least.most, found(&least.from)?)))
     else {
-        return Check::fine(ID, "no control group limits the CPU time of this process");
+        return Some(Check::fine("no control group limits the CPU time of this process"));
     };
     let text = format!("a control group gives this process the time of {cpus:.1} CPUs");
     let how = format!("write max (version 2) or -1 (version 1) to {}", found.from);
     let risk = "it was set so that this process leaves the CPUs to other processes";
-    Check::advice(ID, text)
+    Check::advice(text)
         .found([found])
         .costs(
             "When the time is used up, every thread stands still until the next period, mostly \
@@ -122,13 +105,18 @@ fn cpu_limit(world: &World, groups: &Groups) -> Check {
                 .lasting("where the group is made: CPUQuota= of systemd, --cpus of Docker"),
         )
         .source("kernel: Documentation/scheduler/sched-bwc.rst")
+        .into()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake::{Fake, command, only, state};
+    use super::super::fake::{Fake, checks_of, command, only, state};
     use super::*;
     use wrote_result::doctor::State;
+
+    fn checks(world: &World) -> Vec<Check> {
+        checks_of(world, &["disk-limit", "cpu-limit"])
+    }
 
     fn fake(cgroup: &str) -> Fake {
         let fake = Fake::new();

@@ -22,24 +22,12 @@ const LATER: [((u32, u32), &str); 2] =
 
 const VM_DOC: &str = "kernel: Documentation/admin-guide/sysctl/vm.rst";
 
-/// Makes the checks of memory: dirty pages, swap, page sizes.
-pub(super) fn memory(world: &World) -> Vec<Check> {
-    [dirty_pages(world), swap(world), huge_pages(world)].into_iter().flatten().collect()
-}
-
-/// Makes the checks of CPUs, clock and kernel.
-pub(super) fn clocks(world: &World) -> Vec<Check> {
-    [governor(world), clock_source(world), kernel(world)].into_iter().flatten().collect()
-}
-
-fn dirty_pages(world: &World) -> Option<Check> {
-    const ID: &str = "dirty-pages";
+pub(super) fn dirty_pages(world: &World) -> Option<Check> {
     let see = |name: &str| world.root.see(&format!("proc/sys/vm/{name}"));
     let positive = |name: &str| see(name).filter(|found| found.number().unwrap_or(0) > 0);
     let (round, expire) = (see("dirty_writeback_centisecs")?, see("dirty_expire_centisecs")?);
     if round.number() == Some(0) {
         return Check::risk(
-            ID,
             "no data is written out by itself: unsynced data stays in memory alone",
         )
         .found([round])
@@ -52,10 +40,10 @@ fn dirty_pages(world: &World) -> Option<Check> {
         .source(VM_DOC)
         .into();
     }
-    let expire_s = expire.number().and_then(|centis| u64::try_from(centis / 100).ok()).unwrap_or(0);
+    let expire_s = expire.unsigned().unwrap_or(0) / 100;
     if expire_s > EXPIRE_S_MAX {
         let text = format!("unsynced data may stay in memory alone for {expire_s} s");
-        return Check::risk(ID, text)
+        return Check::risk(text)
             .found([expire])
             .costs("No speed. A crash loses what is younger than that.")
             .change(sysctl(
@@ -67,24 +55,20 @@ fn dirty_pages(world: &World) -> Option<Check> {
             .into();
     }
     if let Some(laptop) = positive("laptop_mode") {
-        return Check::advice(
-            ID,
-            "laptop mode: writes are held back until the disk is awake anyway",
-        )
-        .found([laptop])
-        .costs("Writes come in bursts, and a crash loses more unsynced data.")
-        .change(sysctl("vm.laptop_mode", "0", "a disk that turns rests less"))
-        .source("kernel: Documentation/admin-guide/laptops/laptop-mode.rst")
-        .into();
+        return Check::advice("laptop mode: writes are held back until the disk is awake anyway")
+            .found([laptop])
+            .costs("Writes come in bursts, and a crash loses more unsynced data.")
+            .change(sysctl("vm.laptop_mode", "0", "a disk that turns rests less"))
+            .source("kernel: Documentation/admin-guide/laptops/laptop-mode.rst")
+            .into();
     }
     let available = world.root.line("proc/meminfo", "MemAvailable:")?;
     let available_kib: u64 = available.value.split_whitespace().next()?.parse().ok()?;
-    let of = |found: &Evidence| found.number().and_then(|number| u64::try_from(number).ok());
     let (limit_bytes, limit) = match positive("dirty_bytes") {
-        Some(bytes) => (of(&bytes)?, bytes),
+        Some(bytes) => (bytes.unsigned()?, bytes),
         None => {
             let ratio = see("dirty_ratio")?;
-            (available_kib * 1024 / 100 * of(&ratio)?, ratio)
+            (available_kib * 1024 / 100 * ratio.unsigned()?, ratio)
         }
     };
     let shown = units::bytes(limit_bytes);
@@ -92,7 +76,7 @@ fn dirty_pages(world: &World) -> Option<Check> {
         let text = format!(
             "up to {shown} of written data may wait in memory before a writer is held back"
         );
-        Check::advice(ID, text)
+        Check::advice(text)
             .costs(
                 "Nothing of direct writes. Through the page cache, the flush after such a pile \
                  waits for all of it, and so does the sync of the file system.",
@@ -106,7 +90,7 @@ fn dirty_pages(world: &World) -> Option<Check> {
     } else if limit_bytes < DIRTY_BYTES_MIN {
         let text =
             format!("a writer through the page cache is held back once {shown} wait in memory");
-        Check::advice(ID, text)
+        Check::advice(text)
             .costs("The page cache can't gather much.")
             .measured(&world.measure("stream"))
             .change(sysctl("vm.dirty_bytes", "1000000000", "a crash loses more unsynced data"))
@@ -115,13 +99,12 @@ fn dirty_pages(world: &World) -> Option<Check> {
             "up to {shown} of written data may wait in memory before a writer is held back, and \
              for {expire_s} s before it is written out"
         );
-        Check::fine(ID, text)
+        Check::fine(text)
     };
     Some(check.found([limit, available, expire, round]).source(VM_DOC))
 }
 
-fn swap(world: &World) -> Option<Check> {
-    const ID: &str = "swap";
+pub(super) fn swap(world: &World) -> Option<Check> {
     if world.stack.disks.is_empty() {
         return None;
     }
@@ -133,11 +116,11 @@ fn swap(world: &World) -> Option<Check> {
         } else {
             "swap on this disk, and none of it in use"
         };
-        return Some(Check::fine(ID, text));
+        return Some(Check::fine(text));
     };
     let size = units::bytes(used.used_kib * 1024);
     let path = quoted(&used.path);
-    Check::advice(ID, format!("{size} of memory are swapped to this disk ({})", used.path))
+    Check::advice(format!("{size} of memory are swapped to this disk ({})", used.path))
         .found([Evidence::new("/proc/swaps", format!("{} {} KiB used", used.path, used.used_kib))])
         .costs(
             "While memory is short, pages go to and fro on the disk that is written to. How much \
@@ -154,15 +137,14 @@ fn swap(world: &World) -> Option<Check> {
         .into()
 }
 
-fn huge_pages(world: &World) -> Option<Check> {
-    const ID: &str = "huge-pages";
+pub(super) fn huge_pages(world: &World) -> Option<Check> {
     let free = world.root.line("proc/meminfo", "HugePages_Free:");
     let transparent = world.root.see("sys/kernel/mm/transparent_hugepage/enabled");
     let set_aside = free.as_ref().and_then(Evidence::number).unwrap_or(0) > 0;
     let check = match transparent.as_ref().map(Evidence::chosen) {
-        _ if set_aside => Check::fine(ID, "huge pages are set aside for buffers"),
-        Some("always" | "madvise") => Check::fine(ID, "buffers may lie in huge pages"),
-        Some("never") => Check::advice(ID, "buffers lie in pages of 4 KiB: huge pages are off")
+        _ if set_aside => Check::fine("huge pages are set aside for buffers"),
+        Some("always" | "madvise") => Check::fine("buffers may lie in huge pages"),
+        Some("never") => Check::advice("buffers lie in pages of 4 KiB: huge pages are off")
             .costs(
                 "More work for each buffer that is registered or pinned, and requests of more \
                  pieces.",
@@ -184,8 +166,7 @@ fn huge_pages(world: &World) -> Option<Check> {
         .into()
 }
 
-fn governor(world: &World) -> Option<Check> {
-    const ID: &str = "cpu-governor";
+pub(super) fn governor(world: &World) -> Option<Check> {
     let folder = "sys/devices/system/cpu";
     let cpus = world.root.names(folder).into_iter().filter(|name| {
         name.strip_prefix("cpu").is_some_and(|number| number.parse::<u32>().is_ok())
@@ -207,11 +188,11 @@ fn governor(world: &World) -> Option<Check> {
     let Some(first) = saving.first().cloned() else {
         let any = any?;
         let text = format!("the CPUs' clocks are governed by {}", any.value);
-        return Some(Check::fine(ID, text).found([any]));
+        return Some(Check::fine(text).found([any]));
     };
     let count = saving.len();
     let text = format!("powersave keeps {count} of the CPUs at their lowest clock");
-    Check::advice(ID, text)
+    Check::advice(text)
         .found([first])
         .costs("Everything that a CPU does for a write takes longer; small operations most.")
         .measured(&world.measure("rand"))
@@ -226,14 +207,13 @@ fn governor(world: &World) -> Option<Check> {
         .into()
 }
 
-fn clock_source(world: &World) -> Option<Check> {
-    const ID: &str = "clock-source";
+pub(super) fn clock_source(world: &World) -> Option<Check> {
     let folder = "sys/devices/system/clocksource/clocksource0";
     let found = world.root.see(&format!("{folder}/current_clocksource"))?;
     let available = world.root.see(&format!("{folder}/available_clocksource"));
     if !SLOW_CLOCKS.contains(&found.value.as_str()) {
         let text = format!("time comes from {}", found.value);
-        return Some(Check::fine(ID, text).found([found]));
+        return Some(Check::fine(text).found([found]));
     }
     let list = available.as_ref().map_or("", |available| available.value.as_str());
     let better = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page"]
@@ -251,7 +231,7 @@ fn clock_source(world: &World) -> Option<Check> {
             "none",
         ),
     };
-    Check::advice(ID, text)
+    Check::advice(text)
         .found([found])
         .found(available)
         .costs(
@@ -265,8 +245,7 @@ fn clock_source(world: &World) -> Option<Check> {
         .into()
 }
 
-fn kernel(world: &World) -> Option<Check> {
-    const ID: &str = "kernel";
+pub(super) fn kernel(world: &World) -> Option<Check> {
     let found = world.root.see("proc/sys/kernel/osrelease")?;
     let version = world.kernel()?;
     let missing: Vec<String> = LATER
@@ -276,7 +255,7 @@ fn kernel(world: &World) -> Option<Check> {
         .collect();
     let release = &found.value;
     let check = if version < KERNEL_MIN {
-        Check::advice(ID, format!("Linux {release}: before 6.1"))
+        Check::advice(format!("Linux {release}: before 6.1"))
             .costs(
                 "No word from the kernel what direct writes must be aligned to (STATX_DIOALIGN), \
                  and io_uring interrupts its thread for completions (DEFER_TASKRUN): both came \
@@ -285,9 +264,9 @@ fn kernel(world: &World) -> Option<Check> {
             .measured(&world.measure("rand"))
             .change(Change::how("start a later kernel", "whatever a new kernel brings"))
     } else if missing.is_empty() {
-        Check::fine(ID, format!("Linux {release} has all that wrote can use"))
+        Check::fine(format!("Linux {release} has all that wrote can use"))
     } else {
-        Check::fine(ID, format!("Linux {release}; {}", missing.join("; ")))
+        Check::fine(format!("Linux {release}; {}", missing.join("; ")))
     };
     Some(check.found([found]).source("statx(2), io_uring_setup(2), pwritev2(2)"))
 }

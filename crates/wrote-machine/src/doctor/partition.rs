@@ -5,39 +5,22 @@ use super::world::World;
 use wrote_result::doctor::{Change, Check, Evidence};
 use wrote_result::units;
 
-const ID: &str = "alignment";
 /// `start` counts sectors of 512 bytes on every disk.
 const SECTOR_BYTES: u64 = 512;
 /// The block of nearly every file system, the page of flash, and the sector of turning disks that
 /// report 512 for old programs.
 const BLOCK_BYTES: u64 = 4096;
 
-pub(super) fn checks(world: &World) -> Vec<Check> {
-    world
-        .stack
-        .partitions
-        .iter()
-        .map(|partition| check(world, partition).of(&partition.name))
-        .collect()
-}
-
-fn check(world: &World, partition: &Partition) -> Check {
+pub(super) fn check(world: &World, partition: &Partition) -> Check {
     let Partition { name, disk } = partition;
     let start = world.root.see(&format!("sys/block/{disk}/{name}/start"));
-    let Some(start_bytes) =
-        start.as_ref().and_then(Evidence::number).and_then(|start| u64::try_from(start).ok())
-    else {
+    let Some(start_bytes) = start.as_ref().and_then(Evidence::unsigned) else {
         let because = format!("/sys/block/{disk}/{name}/start is not there");
-        return Check::unknown(ID, "where the partition begins can't be told", because);
+        return Check::unknown("where the partition begins can't be told", because);
     };
     let start_bytes = start_bytes * SECTOR_BYTES;
     let queue = |file: &str| world.root.see(&format!("sys/block/{disk}/queue/{file}"));
-    let bytes = |seen: &Option<Evidence>| {
-        seen.as_ref()
-            .and_then(Evidence::number)
-            .and_then(|bytes| u64::try_from(bytes).ok())
-            .unwrap_or(0)
-    };
+    let bytes = |seen: &Option<Evidence>| seen.as_ref().and_then(Evidence::unsigned).unwrap_or(0);
     let (physical, optimal) = (queue("physical_block_size"), queue("optimal_io_size"));
     let offset = world.root.see(&format!("sys/block/{disk}/{name}/alignment_offset"));
     let block_bytes = bytes(&physical).max(BLOCK_BYTES);
@@ -64,7 +47,7 @@ fn check(world: &World, partition: &Partition) -> Check {
         .costs("On a RAID, long writes touch a part of one stripe more than they need.")
         .measured(&world.measure("stream"))
     } else {
-        Check::fine(ID, format!("the partition begins at {begins}, where a block begins"))
+        Check::fine(format!("the partition begins at {begins}, where a block begins"))
     };
     check.found(start).found(physical).found(optimal).found(offset).source(
         "kernel: Documentation/ABI/stable/sysfs-block, alignment_offset and optimal_io_size",
@@ -72,7 +55,7 @@ fn check(world: &World, partition: &Partition) -> Check {
 }
 
 fn misaligned(text: String) -> Check {
-    Check::advice(ID, text).change(Change::how(
+    Check::advice(text).change(Change::how(
         "a partition can't be moved in place: copy its files elsewhere, make it anew so that it \
          begins at 1 MiB (what parted and fdisk do by themselves), and copy them back",
         "making a partition anew destroys what is in it",
@@ -81,16 +64,20 @@ fn misaligned(text: String) -> Check {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake::{Fake, only};
+    use super::super::fake::{Fake, checks_of, only};
     use super::*;
     use wrote_result::doctor::State;
+
+    fn checks(world: &World) -> Vec<Check> {
+        checks_of(world, &["alignment"])
+    }
 
     fn checked(start: u64, queue: &[(&str, &str)], offset: &str) -> Check {
         let fake = Fake::new();
         fake.disk("sda", queue);
         fake.partition("sda", "sda1", start);
         fake.file("sys/block/sda/sda1/alignment_offset", offset);
-        only(&checks(&fake.world("sda1")), ID).clone()
+        only(&checks(&fake.world("sda1")), "alignment").clone()
     }
 
     #[test]

@@ -18,24 +18,17 @@ const SECCOMP_FILTER: i64 = 2;
 /// io_uring came with it.
 const KERNEL_MIN: (u32, u32) = (5, 1);
 
-pub(super) fn checks(world: &World) -> Vec<Check> {
-    [Some(io_uring(world)), locked_memory(world)].into_iter().flatten().collect()
-}
-
-fn io_uring(world: &World) -> Check {
-    const ID: &str = "io-uring";
+pub(super) fn io_uring(world: &World) -> Check {
     let Err(said) = &world.io_uring else {
-        return Check::fine(ID, "io_uring may be used");
+        return Check::fine("io_uring may be used");
     };
     let (culprit, found, change) = who_forbids(world, said);
     let found = found.into_iter().chain([Evidence::new("io_uring_setup(2)", said.clone())]);
     let check = match culprit {
-        Some(culprit) => Check::advice(ID, format!("io_uring may not be used: {culprit}")),
-        None => Check::unknown(
-            ID,
-            "io_uring may not be used",
-            format!("nothing here says by what: {said}"),
-        ),
+        Some(culprit) => Check::advice(format!("io_uring may not be used: {culprit}")),
+        None => {
+            Check::unknown("io_uring may not be used", format!("nothing here says by what: {said}"))
+        }
     };
     Check { change, ..check }
         .found(found)
@@ -95,8 +88,7 @@ fn who_forbids(world: &World, said: &str) -> (Option<String>, Vec<Evidence>, Opt
     (None, seccomp.into_iter().collect(), None)
 }
 
-fn locked_memory(world: &World) -> Option<Check> {
-    const ID: &str = "locked-memory";
+pub(super) fn locked_memory(world: &World) -> Option<Check> {
     let limit = world.root.line("proc/self/limits", "Max locked memory")?;
     let mut fields = limit.value.split_whitespace();
     let (soft, hard) = (fields.next()?.to_owned(), fields.next()?.to_owned());
@@ -107,14 +99,14 @@ fn locked_memory(world: &World) -> Option<Check> {
         .is_some_and(|set| set >> CAP_IPC_LOCK & 1 == 1);
     let needed = units::block_size(REGISTERED_BYTES);
     let check = if has_capability {
-        Check::fine(ID, "memory may be locked without limit (CAP_IPC_LOCK)")
+        Check::fine("memory may be locked without limit (CAP_IPC_LOCK)")
     } else {
         match soft.parse::<u64>() {
             // `unlimited`.
-            Err(_) => Check::fine(ID, "memory may be locked without limit"),
+            Err(_) => Check::fine("memory may be locked without limit"),
             Ok(soft_bytes) if soft_bytes >= REGISTERED_BYTES => {
                 let may = units::block_size(soft_bytes);
-                Check::fine(ID, format!("{may} of memory may be locked"))
+                Check::fine(format!("{may} of memory may be locked"))
             }
             Ok(soft_bytes) => too_little(world, soft_bytes, &needed, &hard),
         }
@@ -138,7 +130,7 @@ fn too_little(world: &World, soft_bytes: u64, needed: &str, hard: &str) -> Check
     let text = format!(
         "only {may} of memory may be locked, and a stream registers {needed} with io_uring"
     );
-    Check::advice("locked-memory", text)
+    Check::advice(text)
         .costs(
             "Buffers are not registered then, and the kernel pins and unpins their pages for each \
              write.",
@@ -152,6 +144,7 @@ fn too_little(world: &World, soft_bytes: u64, needed: &str, hard: &str) -> Check
 
 #[cfg(test)]
 mod tests {
+    use super::super::checks;
     use super::super::fake::{Fake, command, only};
     use super::*;
     use wrote_result::doctor::State;

@@ -16,29 +16,23 @@ const READ_AHEAD_KIB: i64 = 128;
 
 const QUEUE_DOC: &str = "kernel: Documentation/ABI/stable/sysfs-block";
 
-pub(super) fn checks(world: &World) -> Vec<Check> {
-    world.stack.disks.iter().flat_map(|disk| of_disk(world, disk)).collect()
+/// Tells where the queue is hidden: then its other checks are absent.
+pub(super) fn hidden(world: &World, disk: &Disk) -> Option<Check> {
+    if is_visible(world, disk) {
+        return None;
+    }
+    let folder = format!("/sys/block/{}/queue", disk.name);
+    let because = format!("{folder} is not there, or can't be read from here");
+    Some(Check::unknown("how requests reach the disk can't be told", because))
 }
 
-fn of_disk(world: &World, disk: &Disk) -> Vec<Check> {
-    if disk.queue(&world.root, "logical_block_size").is_none()
-        && disk.queue(&world.root, "rotational").is_none()
-    {
-        let folder = format!("/sys/block/{}/queue", disk.name);
-        let because = format!("{folder} is not there, or can't be read from here");
-        let text = "how requests reach the disk can't be told";
-        return vec![Check::unknown("queue", text, because).of(&disk.name)];
-    }
-    let knob = |knob: &Knob| knob.check(world, disk);
-    let before = [scheduler(world, disk), throttling(world, disk)];
-    let all = before.into_iter().chain(KNOBS[..2].iter().map(knob));
-    let all = all.chain([transfer(world, disk)]).chain(KNOBS[2..].iter().map(knob));
-    all.flatten().map(|check| check.of(&disk.name)).collect()
+fn is_visible(world: &World, disk: &Disk) -> bool {
+    let files = ["logical_block_size", "rotational"];
+    files.iter().any(|file| disk.queue(&world.root, file).is_some())
 }
 
 /// A number of a queue, and what follows from it.
-struct Knob {
-    id: &'static str,
+pub(super) struct Knob {
     file: &'static str,
     /// The text where the number is fine; `Err` where another one is advised.
     judge: fn(i64, &Disk) -> Result<String, String>,
@@ -49,89 +43,82 @@ struct Knob {
     risk: &'static str,
 }
 
-/// The first two stand before the length of a transfer, as in `docs/doctor.md`.
-const KNOBS: [Knob; 5] = [
-    Knob {
-        id: "merges",
-        file: "nomerges",
-        judge: |nomerges, _| match nomerges {
-            0 => Ok("neighbouring requests are merged".into()),
-            1 => {
-                Err("neighbouring requests are merged only in the simplest case (nomerges)".into())
-            }
-            _ => Err("neighbouring requests are never merged (nomerges)".into()),
-        },
-        costs: "Writes that lie side by side reach the disk one by one: more commands for the same \
+pub(super) const MERGES: Knob = Knob {
+    file: "nomerges",
+    judge: |nomerges, _| match nomerges {
+        0 => Ok("neighbouring requests are merged".into()),
+        1 => Err("neighbouring requests are merged only in the simplest case (nomerges)".into()),
+        _ => Err("neighbouring requests are never merged (nomerges)".into()),
+    },
+    costs: "Writes that lie side by side reach the disk one by one: more commands for the same \
                 bytes.",
-        measured: Some("stream,small"),
-        advised: "0",
-        risk: "a little CPU time for each request, to look for its neighbours",
+    measured: Some("stream,small"),
+    advised: "0",
+    risk: "a little CPU time for each request, to look for its neighbours",
+};
+
+pub(super) const DEPTH: Knob = Knob {
+    file: "nr_requests",
+    judge: |requests, disk| match requests {
+        _ if requests >= REQUESTS_MIN || disk.kind == DiskKind::Memory => {
+            Ok(format!("{requests} requests may wait for the disk (nr_requests)"))
+        }
+        _ => Err(format!("only {requests} requests may be on their way at once (nr_requests)")),
     },
-    Knob {
-        id: "queue-depth",
-        file: "nr_requests",
-        judge: |requests, disk| match requests {
-            _ if requests >= REQUESTS_MIN || disk.kind == DiskKind::Memory => {
-                Ok(format!("{requests} requests may wait for the disk (nr_requests)"))
-            }
-            _ => Err(format!("only {requests} requests may be on their way at once (nr_requests)")),
-        },
-        costs: "Whatever depth a program asks for, it gets no more.",
-        measured: Some("peak,rand"),
-        advised: "128",
-        risk: "without a scheduler the kernel refuses more than the disk itself takes; a longer \
+    costs: "Whatever depth a program asks for, it gets no more.",
+    measured: Some("peak,rand"),
+    advised: "128",
+    risk: "without a scheduler the kernel refuses more than the disk itself takes; a longer \
                queue can make single requests wait longer",
+};
+
+pub(super) const COMPLETION: Knob = Knob {
+    file: "rq_affinity",
+    judge: |affinity, _| match affinity {
+        0 => {
+            Err("requests are completed on whatever CPU the interrupt came to (rq_affinity)".into())
+        }
+        _ => Ok("requests are completed near the CPU that sent them (rq_affinity)".into()),
     },
-    Knob {
-        id: "completion-cpu",
-        file: "rq_affinity",
-        judge: |affinity, _| match affinity {
-            0 => {
-                Err("requests are completed on whatever CPU the interrupt came to (rq_affinity)"
-                    .into())
-            }
-            _ => Ok("requests are completed near the CPU that sent them (rq_affinity)".into()),
-        },
-        costs: "Caches that are cold when the program goes on; the kernel's documentation speaks \
+    costs: "Caches that are cold when the program goes on; the kernel's documentation speaks \
                 of a significant part of the CPU cycles for some loads, without a figure.",
-        measured: Some("rand"),
-        advised: "1",
-        risk: "one more interrupt between CPUs for a request that was completed elsewhere",
+    measured: Some("rand"),
+    advised: "1",
+    risk: "one more interrupt between CPUs for a request that was completed elsewhere",
+};
+
+pub(super) const READ_AHEAD: Knob = Knob {
+    file: "read_ahead_kb",
+    judge: |ahead_kib, _| match ahead_kib {
+        READ_AHEAD_KIB.. => Ok(format!("{ahead_kib} KiB are read ahead (read_ahead_kb)")),
+        _ => Err(format!("only {ahead_kib} KiB are read ahead of a program (read_ahead_kb)")),
     },
-    Knob {
-        id: "read-ahead",
-        file: "read_ahead_kb",
-        judge: |ahead_kib, _| match ahead_kib {
-            READ_AHEAD_KIB.. => Ok(format!("{ahead_kib} KiB are read ahead (read_ahead_kb)")),
-            _ => Err(format!("only {ahead_kib} KiB are read ahead of a program (read_ahead_kb)")),
-        },
-        costs: "Nothing of a write. Reads in order through the page cache wait for the disk more \
+    costs: "Nothing of a write. Reads in order through the page cache wait for the disk more \
                 often; direct reads do not.",
-        measured: Some("ways"),
-        advised: "128",
-        risk: "programs that read here and there make the disk read what they do not want",
+    measured: Some("ways"),
+    advised: "128",
+    risk: "programs that read here and there make the disk read what they do not want",
+};
+
+pub(super) const STATISTICS: Knob = Knob {
+    file: "iostats",
+    judge: |iostats, _| match iostats {
+        0 => Err("the block layer does not count what reaches the disk (iostats)".into()),
+        _ => Ok("the block layer counts what reaches the disk (iostats)".into()),
     },
-    Knob {
-        id: "statistics",
-        file: "iostats",
-        judge: |iostats, _| match iostats {
-            0 => Err("the block layer does not count what reaches the disk (iostats)".into()),
-            _ => Ok("the block layer counts what reaches the disk (iostats)".into()),
-        },
-        costs: "No speed, but what is known: wrote bench can't tell bytes that reached the disk \
+    costs: "No speed, but what is known: wrote bench can't tell bytes that reached the disk \
                 from bytes in memory, and iostat shows nothing.",
-        measured: None,
-        advised: "1",
-        risk: "a little CPU time for each request",
-    },
-];
+    measured: None,
+    advised: "1",
+    risk: "a little CPU time for each request",
+};
 
 impl Knob {
-    fn check(&self, world: &World, disk: &Disk) -> Option<Check> {
+    pub(super) fn check(&self, world: &World, disk: &Disk) -> Option<Check> {
         let found = disk.queue(&world.root, self.file)?;
         let check = match (self.judge)(found.number()?, disk) {
-            Ok(text) => return Some(Check::fine(self.id, text).found([found])),
-            Err(text) => Check::advice(self.id, text).costs(self.costs),
+            Ok(text) => return Some(Check::fine(text).found([found])),
+            Err(text) => Check::advice(text).costs(self.costs),
         };
         let check = match self.measured {
             Some(scenarios) => check.measured(&world.measure(scenarios)),
@@ -142,21 +129,19 @@ impl Knob {
     }
 }
 
-fn scheduler(world: &World, disk: &Disk) -> Option<Check> {
+pub(super) fn scheduler(world: &World, disk: &Disk) -> Option<Check> {
     let found = disk.queue(&world.root, "scheduler")?;
     let chosen = found.chosen().to_owned();
     let zoned = disk.queue(&world.root, "zoned").is_some_and(|zoned| zoned.value != "none");
     let check = match (disk.kind, chosen.as_str()) {
         (_, "mq-deadline") if zoned => {
-            Check::fine("scheduler", "mq-deadline keeps the writes of a zoned disk in order")
+            Check::fine("mq-deadline keeps the writes of a zoned disk in order")
         }
         (DiskKind::Turning, "none") => idle_scheduler(disk),
-        (DiskKind::Turning, _) => {
-            Check::fine("scheduler", format!("{chosen} on a disk that turns"))
-        }
-        (_, "none") => Check::fine("scheduler", "none: requests go straight to the disk"),
+        (DiskKind::Turning, _) => Check::fine(format!("{chosen} on a disk that turns")),
+        (_, "none") => Check::fine("none: requests go straight to the disk"),
         (DiskKind::Solid, "mq-deadline" | "kyber") => {
-            Check::fine("scheduler", format!("{chosen} on a disk of flash"))
+            Check::fine(format!("{chosen} on a disk of flash"))
         }
         (kind, _) => needless_scheduler(world, disk, kind, &chosen),
     };
@@ -165,7 +150,7 @@ fn scheduler(world: &World, disk: &Disk) -> Option<Check> {
 
 fn idle_scheduler(disk: &Disk) -> Check {
     let risk = "a little CPU time for each request";
-    Check::advice("scheduler", "none on a disk that turns: its head takes requests as they come")
+    Check::advice("none on a disk that turns: its head takes requests as they come")
         .costs(
             "Seeks: the disk sorts only what fits into its own queue, 32 requests on SATA. How \
              much that is depends on the load and was not measured.",
@@ -188,28 +173,28 @@ fn needless_scheduler(world: &World, disk: &Disk, kind: DiskKind, chosen: &str) 
     );
     let risk = "nothing is fair any more: where many programs share the disk, one that writes much \
                 can delay the reads of others (Kyber and BFQ had 99 % lower P99 then, same paper)";
-    Check::advice("scheduler", text)
-        .costs(costs)
-        .change(set(disk, "scheduler", "none", risk))
-        .source(
-            "Ren, Doekemeijer, Tehrany, Trivedi: BFQ, Multiqueue-Deadline, or Kyber? ICPE 2024, \
+    Check::advice(text).costs(costs).change(set(disk, "scheduler", "none", risk)).source(
+        "Ren, Doekemeijer, Tehrany, Trivedi: BFQ, Multiqueue-Deadline, or Kyber? ICPE 2024, \
              doi:10.1145/3629526.3645053",
-        )
+    )
 }
 
-fn throttling(world: &World, disk: &Disk) -> Option<Check> {
+pub(super) fn throttling(world: &World, disk: &Disk) -> Option<Check> {
+    if !is_visible(world, disk) {
+        return None;
+    }
     let found = disk.queue(&world.root, "wbt_lat_usec");
     let Some(target_us) = found.as_ref().and_then(Evidence::number).filter(|us| *us > 0) else {
         let text = "background writes are not throttled (wbt is off)";
-        return Some(Check::fine("write-throttling", text).found(found));
+        return Some(Check::fine(text).found(found));
     };
     let yields = format!(
         "background writes give way when reads take longer than {target_us} us (wbt_lat_usec)"
     );
     let check = if target_us < THROTTLE_US {
-        Check::advice("write-throttling", format!("{yields}: sooner than the kernel's own 2000 us"))
+        Check::advice(format!("{yields}: sooner than the kernel's own 2000 us"))
     } else {
-        Check::fine("write-throttling", yields)
+        Check::fine(yields)
     };
     let risk = "reads wait behind the writes that the page cache sends in the background";
     check
@@ -225,7 +210,7 @@ fn throttling(world: &World, disk: &Disk) -> Option<Check> {
         .into()
 }
 
-fn transfer(world: &World, disk: &Disk) -> Option<Check> {
+pub(super) fn transfer(world: &World, disk: &Disk) -> Option<Check> {
     let (found, most) =
         (disk.queue(&world.root, "max_sectors_kb")?, disk.queue(&world.root, "max_hw_sectors_kb")?);
     let (set_kib, hardware_kib) = (found.number()?, most.number()?);
@@ -234,7 +219,7 @@ fn transfer(world: &World, disk: &Disk) -> Option<Check> {
     // The driver of SCSI disks takes the disk's preferred size (`drivers/scsi/sd.c`).
     if set_kib >= wanted_kib || set_kib == optimal_kib {
         let text = format!("a request may be {set_kib} KiB long (max_sectors_kb)");
-        return Some(Check::fine("transfer-size", text).found([found, most]));
+        return Some(Check::fine(text).found([found, most]));
     }
     // Each but the last has the greatest length.
     let pieces = 1024_u64.div_ceil(set_kib.max(1).unsigned_abs());
@@ -243,7 +228,7 @@ fn transfer(world: &World, disk: &Disk) -> Option<Check> {
          (max_sectors_kb)"
     );
     let risk = "longer requests make what waits behind them wait longer";
-    Check::advice("transfer-size", text)
+    Check::advice(text)
         .found([found, most])
         .costs(format!("A write of 1 MiB becomes {pieces} requests."))
         .measured(&world.measure("stream,peak"))
@@ -254,9 +239,26 @@ fn transfer(world: &World, disk: &Disk) -> Option<Check> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake::{Fake, command, only, state};
+    use super::super::fake::{Fake, checks_of, command, only, state};
     use super::*;
     use wrote_result::doctor::State;
+
+    fn checks(world: &World) -> Vec<Check> {
+        checks_of(
+            world,
+            &[
+                "scheduler",
+                "write-throttling",
+                "merges",
+                "queue-depth",
+                "transfer-size",
+                "completion-cpu",
+                "read-ahead",
+                "statistics",
+                "queue",
+            ],
+        )
+    }
 
     /// A disk as a recent kernel sets it up.
     const USUAL: [(&str, &str); 11] = [

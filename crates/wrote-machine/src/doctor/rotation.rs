@@ -5,15 +5,7 @@ use super::stack::{Disk, DiskKind};
 use super::world::World;
 use wrote_result::doctor::{Change, Check};
 
-pub(super) fn checks(world: &World) -> Vec<Check> {
-    let of = |disk: &Disk| {
-        let both = [rotational(world, disk), poll_queues(world, disk)];
-        both.into_iter().flatten().map(|check| check.of(&disk.name)).collect::<Vec<_>>()
-    };
-    world.stack.disks.iter().flat_map(of).collect()
-}
-
-fn rotational(world: &World, disk: &Disk) -> Option<Check> {
+pub(super) fn rotational(world: &World, disk: &Disk) -> Option<Check> {
     let found = disk.queue(&world.root, "rotational")?;
     let turns = found.number()? == 1;
     let wrong = turns && matches!(disk.kind, DiskKind::Nvme | DiskKind::Virtual | DiskKind::Memory);
@@ -26,7 +18,7 @@ fn rotational(world: &World, disk: &Disk) -> Option<Check> {
             } else {
                 "none"
             };
-            Check::advice("rotational", text)
+            Check::advice(text)
                 .costs(
                     "Choices made for seeks: writeback throttling waits for 75 ms instead of 2 ms \
                      (block/blk-wbt.c), BFQ idles for the next request of a program \
@@ -36,26 +28,26 @@ fn rotational(world: &World, disk: &Disk) -> Option<Check> {
                 .change(set(disk, "rotational", "0", risk))
         }
         (true, false) if disk.kind == DiskKind::Loop => {
-            Check::fine("rotational", "said to turn, as the disk of the loop device's file may")
+            Check::fine("said to turn, as the disk of the loop device's file may")
         }
-        (true, false) => Check::fine("rotational", "a disk that turns"),
-        (false, _) => Check::fine("rotational", "taken for a disk that does not turn"),
+        (true, false) => Check::fine("a disk that turns"),
+        (false, _) => Check::fine("taken for a disk that does not turn"),
     };
     Some(check.found([found]).source("kernel: Documentation/ABI/stable/sysfs-block, rotational"))
 }
 
-fn poll_queues(world: &World, disk: &Disk) -> Option<Check> {
+pub(super) fn poll_queues(world: &World, disk: &Disk) -> Option<Check> {
     let found = disk.queue(&world.root, "io_poll")?;
     let parameter = world.root.see("sys/module/nvme/parameters/poll_queues");
     if found.number()? != 0 {
         let text = "the disk has poll queues: io_uring can poll for completions";
-        return Some(Check::fine("poll-queues", text).found([found]));
+        return Some(Check::fine(text).found([found]));
     }
     if disk.kind != DiskKind::Nvme {
         let text = "no poll queues: completions come by interrupts";
-        return Some(Check::fine("poll-queues", text).found([found]));
+        return Some(Check::fine(text).found([found]));
     }
-    Check::advice("poll-queues", "no poll queues, which its driver could make")
+    Check::advice("no poll queues, which its driver could make")
         .found([found])
         .found(parameter)
         .costs(
@@ -81,6 +73,7 @@ fn poll_queues(world: &World, disk: &Disk) -> Option<Check> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::checks;
     use super::super::fake::{Fake, command, only, state};
     use super::*;
     use wrote_result::doctor::State;

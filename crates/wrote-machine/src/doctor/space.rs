@@ -8,11 +8,7 @@ use wrote_result::units;
 /// A lack of inodes slows no write down before the last one.
 const INODES_USED_SHARE_MAX: f64 = 0.95;
 
-pub(super) fn checks(world: &World) -> Vec<Check> {
-    [space(world), inodes(world)].into_iter().flatten().collect()
-}
-
-fn space(world: &World) -> Option<Check> {
+pub(super) fn space(world: &World) -> Option<Check> {
     let target = &world.target;
     if target.capacity_bytes == 0 || target.filesystem == "none" {
         return None;
@@ -22,12 +18,12 @@ fn space(world: &World) -> Option<Check> {
     let text = format!("{free} of {all} are free ({:.0} % used)", used_share * 100.0);
     let found = [Evidence::new("statvfs(3), f_bavail and f_blocks", format!("{free} of {all}"))];
     if used_share <= USED_SHARE_MAX {
-        return Some(Check::fine("space", text).found(found));
+        return Some(Check::fine(text).found(found));
     }
     let check = if target.free_bytes == 0 {
-        Check::risk("space", format!("{text}: the next write fails"))
+        Check::risk(format!("{text}: the next write fails"))
     } else {
-        Check::advice("space", format!("{text}: nearly full"))
+        Check::advice(format!("{text}: nearly full"))
     };
     let how = "remove what is not needed, then tell the disk with fstrim where it takes TRIM";
     check
@@ -42,7 +38,7 @@ fn space(world: &World) -> Option<Check> {
         .into()
 }
 
-fn inodes(world: &World) -> Option<Check> {
+pub(super) fn inodes(world: &World) -> Option<Check> {
     let (all, free) = world.inodes;
     // Btrfs and others make inodes on demand, and report 0.
     if all == 0 || world.target.filesystem == "none" {
@@ -52,9 +48,9 @@ fn inodes(world: &World) -> Option<Check> {
     let text = format!("{free} of {all} inodes are free");
     let found = [Evidence::new("statvfs(3), f_favail and f_files", format!("{free} of {all}"))];
     if used_share <= INODES_USED_SHARE_MAX {
-        return Some(Check::fine("inodes", text).found(found));
+        return Some(Check::fine(text).found(found));
     }
-    Check::advice("inodes", format!("{text}: soon no file can be made, whatever space there is"))
+    Check::advice(format!("{text}: soon no file can be made, whatever space there is"))
         .found(found)
         .costs("No speed; then every new file fails with ENOSPC.")
         .change(Change::how(
@@ -68,9 +64,13 @@ fn inodes(world: &World) -> Option<Check> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake::{mounted, state};
+    use super::super::fake::{checks_of, mounted, state};
     use super::*;
     use wrote_result::doctor::State;
+
+    fn checks(world: &World) -> Vec<Check> {
+        checks_of(world, &["space", "inodes"])
+    }
 
     #[test]
     fn a_file_system_is_nearly_full_above_the_share_and_not_at_it() {

@@ -5,7 +5,6 @@ use super::stack::DiskKind;
 use super::world::World;
 use wrote_result::doctor::{Change, Check, Evidence};
 
-const ID: &str = "trim";
 /// Timers of systemd and jobs of cron; either trims all file systems, mostly weekly.
 const TIMERS: [&str; 3] = [
     "etc/systemd/system/timers.target.wants/fstrim.timer",
@@ -13,12 +12,8 @@ const TIMERS: [&str; 3] = [
     "etc/cron.daily/fstrim",
 ];
 
-/// Makes the check of this room, on the device that the file system uses.
-pub(super) fn checks(world: &World) -> Vec<Check> {
-    check(world).into_iter().collect()
-}
-
-fn check(world: &World) -> Option<Check> {
+/// Checks the device that the file system uses.
+pub(super) fn check(world: &World) -> Option<Check> {
     let top = world.stack.top.as_deref()?;
     let queue = |file: &str| world.root.see(&format!("sys/block/{top}/queue/{file}"));
     let (most, granularity) = (queue("discard_max_bytes")?, queue("discard_granularity"));
@@ -27,21 +22,20 @@ fn check(world: &World) -> Option<Check> {
     let kinds: Vec<DiskKind> = world.stack.disks.iter().map(|disk| disk.kind).collect();
     let check = if number(Some(&most)) > 0 {
         match (used_by(world), world.target.filesystem.as_str()) {
-            (_, "none") => Check::fine(ID, "the device takes TRIM"),
+            (_, "none") => Check::fine("the device takes TRIM"),
             (Some(evidence), _) => {
-                Check::fine(ID, "the device takes TRIM, and is told of free blocks")
-                    .found([evidence])
+                Check::fine("the device takes TRIM, and is told of free blocks").found([evidence])
             }
             (None, _) => untold(world),
         }
     } else if number(hardware.as_ref()) > 0 {
         switched_off(world, top, hardware.as_ref())
     } else if kinds.iter().all(|kind| *kind == DiskKind::Turning) {
-        Check::fine(ID, "a disk that turns needs no TRIM")
+        Check::fine("a disk that turns needs no TRIM")
     } else if kinds.iter().any(|kind| matches!(kind, DiskKind::Nvme | DiskKind::Solid)) {
         no_trim(world)
     } else {
-        Check::fine(ID, "the device takes no TRIM: its provider keeps all written blocks")
+        Check::fine("the device takes no TRIM: its provider keeps all written blocks")
     };
     let source = "kernel: Documentation/ABI/stable/sysfs-block, discard_max_bytes; fstrim(8)";
     Some(check.of(top).found([most]).found(granularity).found(hardware).source(source))
@@ -66,9 +60,7 @@ pub(super) fn is_discard(option: &str) -> bool {
 
 fn untold(world: &World) -> Check {
     let looked_at: Vec<String> = TIMERS.iter().map(|timer| format!("/{timer}")).collect();
-    Check::advice(
-        ID,
-        "the device takes TRIM, but nothing was found that tells it of free blocks",
+    Check::advice("the device takes TRIM, but nothing was found that tells it of free blocks",
     )
     .found([Evidence::new(looked_at.join(", "), "not there")])
     .costs(
@@ -87,7 +79,7 @@ fn untold(world: &World) -> Check {
 
 fn switched_off(world: &World, top: &str, hardware: Option<&Evidence>) -> Check {
     let most = hardware.map_or_else(String::new, |hardware| hardware.value.clone());
-    Check::advice(ID, "the device could take TRIM, but discard_max_bytes is set to 0")
+    Check::advice("the device could take TRIM, but discard_max_bytes is set to 0")
         .costs("Nothing tells it of free blocks.")
         .measured(&world.measure("sustained"))
         .change(
@@ -104,7 +96,7 @@ fn no_trim(world: &World) -> Check {
         let uuid = world.root.text(&format!("sys/block/{layer}/dm/uuid"));
         uuid.is_some_and(|uuid| uuid.starts_with("CRYPT-"))
     });
-    let check = Check::advice(ID, "flash that is never told of free blocks: no TRIM reaches it")
+    let check = Check::advice("flash that is never told of free blocks: no TRIM reaches it")
         .costs("It slows down under long writes once every block was written.")
         .measured(&world.measure("sustained"));
     let risk = "a person with the disk sees which blocks are free (crypttab(5))";
@@ -121,6 +113,7 @@ fn no_trim(world: &World) -> Check {
 
 #[cfg(test)]
 mod tests {
+    use super::super::checks;
     use super::super::fake::{Fake, command, only, state};
     use super::*;
     use wrote_result::doctor::State;
@@ -137,11 +130,11 @@ mod tests {
     #[test]
     fn a_disk_that_nobody_tells_of_free_blocks_is_named() {
         let fake = fake("nvme0n1", &TAKES);
-        let check = only(&checks(&fake.world("nvme0n1")), ID).clone();
+        let check = only(&checks(&fake.world("nvme0n1")), "trim").clone();
         assert_eq!(check.state, State::Advice);
         assert_eq!(command(&check), "systemctl enable --now fstrim.timer");
         fake.file(TIMERS[0], "");
-        assert_eq!(state(&checks(&fake.world("nvme0n1")), ID), Some(State::Fine));
+        assert_eq!(state(&checks(&fake.world("nvme0n1")), "trim"), Some(State::Fine));
     }
 
     #[test]
@@ -149,15 +142,15 @@ mod tests {
         let fake = fake("nvme0n1", &TAKES);
         let mut world = fake.world("nvme0n1");
         world.target.mount_options.push("discard=async".into());
-        assert_eq!(state(&checks(&world), ID), Some(State::Fine));
+        assert_eq!(state(&checks(&world), "trim"), Some(State::Fine));
         world.target.mount_options = vec!["nodiscard".into()];
-        assert_eq!(state(&checks(&world), ID), Some(State::Advice));
+        assert_eq!(state(&checks(&world), "trim"), Some(State::Advice));
     }
 
     #[test]
     fn a_trim_that_was_switched_off_is_named_with_the_value_that_switches_it_on() {
         let off = [("discard_max_bytes", "0"), ("discard_max_hw_bytes", "4096000")];
-        let check = only(&checks(&fake("sda", &off).world("sda")), ID).clone();
+        let check = only(&checks(&fake("sda", &off).world("sda")), "trim").clone();
         assert_eq!(check.state, State::Advice);
         assert_eq!(command(&check), "echo 4096000 > /sys/block/sda/queue/discard_max_bytes");
     }
@@ -165,9 +158,9 @@ mod tests {
     #[test]
     fn flash_without_trim_is_named_and_a_disk_that_turns_is_not() {
         let never = [("discard_max_bytes", "0"), ("rotational", "0")];
-        assert_eq!(state(&checks(&fake("sda", &never).world("sda")), ID), Some(State::Advice));
+        assert_eq!(state(&checks(&fake("sda", &never).world("sda")), "trim"), Some(State::Advice));
         let turns = [("discard_max_bytes", "0"), ("rotational", "1")];
-        assert_eq!(state(&checks(&fake("sda", &turns).world("sda")), ID), Some(State::Fine));
-        assert_eq!(state(&checks(&fake("vda", &never).world("vda")), ID), Some(State::Fine));
+        assert_eq!(state(&checks(&fake("sda", &turns).world("sda")), "trim"), Some(State::Fine));
+        assert_eq!(state(&checks(&fake("vda", &never).world("vda")), "trim"), Some(State::Fine));
     }
 }

@@ -1,5 +1,6 @@
 //! The temperature of drives, and the speed of their links, from `/sys`.
 
+use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -38,7 +39,7 @@ pub struct Heat {
 }
 
 /// A link on the way to a drive.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Link {
     /// The disk: `nvme0n1`.
     pub disk: String,

@@ -20,14 +20,10 @@ pub fn levels(sustained: &Sustained) -> Vec<(&'static str, Interval, String)> {
     let from = |change: &Change| format!("from {} on", units::bytes(change.at_bytes));
     let last = sustained.changes.last();
     let Some(cliff) = sustained.cliffs().next() else {
-        let none = match sustained.tells_changes() {
-            true => format!("no cliff within {written}"),
-            false => format!("too short to tell a cliff within {written}"),
-        };
-        let words = match last {
-            None => none,
-            Some(last) => format!("{}; {none}", from(last)),
-        };
+        let changed = last.map(|last| from(last) + "; ").unwrap_or_default();
+        let told = sustained.tells_changes();
+        let claim = if told { "no cliff" } else { "too short to tell a cliff" };
+        let words = format!("{changed}{claim} within {written}");
         return vec![("sustained", sustained.sustained_bytes_per_s, words)];
     };
     let until = units::bytes(cliff.at_bytes);
@@ -116,7 +112,8 @@ fn drawing(samples: &[Sample], screen: Screen) -> Vec<String> {
         .map(|column| {
             let at = |number: usize| (last.end_bytes as f64) * number as f64 / columns as f64;
             (at(column + 1) - at(column))
-                / (time_at(samples, at(column + 1)) - time_at(samples, at(column))).max(1e-9)
+                / (Sample::time_at(samples, at(column + 1)) - Sample::time_at(samples, at(column)))
+                    .max(1e-9)
         })
         .collect();
     let most = rates.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
@@ -144,19 +141,6 @@ fn cell(part: f64, screen: Screen) -> char {
         false if part >= 0.5 => '#',
         false => ' ',
     }
-}
-
-/// Returns the seconds after which `at_bytes` were written, evenly between two samples' ends.
-fn time_at(samples: &[Sample], at_bytes: f64) -> f64 {
-    let next = samples.partition_point(|sample| (sample.end_bytes as f64) < at_bytes);
-    let (from_bytes, from_s) = match next.checked_sub(1) {
-        None => (0.0, 0.0),
-        Some(before) => (samples[before].end_bytes as f64, samples[before].end_s),
-    };
-    samples.get(next).map_or(from_s, |to| {
-        let part = (at_bytes - from_bytes) / (to.end_bytes as f64 - from_bytes).max(1.0);
-        from_s + part * (to.end_s - from_s)
-    })
 }
 
 #[cfg(test)]

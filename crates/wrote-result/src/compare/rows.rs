@@ -40,7 +40,7 @@ fn compared_row(pair: &RowPair<'_>) -> Option<RowComparison> {
     let RowPair { scenario, old, new, differences } = pair;
     let throughput = change(old, new, |run| Some(run.throughput_bytes_per_s))?;
     let p99_latency_ns = change(old, new, p99);
-    let held_to_a_rate = is_held_to_a_rate(old) && is_held_to_a_rate(new);
+    let held_to_a_rate = old.is_open_loop() && new.is_open_loop();
     let bs_bytes = old.settings.asked.bs_bytes;
     Some(RowComparison {
         name: old.name.clone(),
@@ -62,11 +62,6 @@ fn compared_row(pair: &RowPair<'_>) -> Option<RowComparison> {
 
 fn one_size(row: &Row) -> bool {
     View::of(row) != View::Messages && row.settings.asked.bssplit.is_none()
-}
-
-fn is_held_to_a_rate(row: &Row) -> bool {
-    let asked = &row.settings.asked;
-    asked.rate_bytes_per_s.is_some() || asked.rate_iops.is_some()
 }
 
 fn p99(run: &Run) -> Option<f64> {

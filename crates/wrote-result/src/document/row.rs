@@ -1,7 +1,7 @@
 //! A row: one way of reading or writing, its runs and figures, and the view that shows it.
 
 use super::{CrashLeaves, SettingsPair, Survives, Sustained};
-use crate::stats::{distinguishable, median};
+use crate::stats::{distinguishable, interval, median};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// One way of reading or writing, measured several times.
 #[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
     /// Its name, unique in the result: `stream/direct-io_uring`.
@@ -139,6 +139,17 @@ impl Records {
 }
 
 impl Row {
+    /// Makes a row of one run, still without its name and settings.
+    pub fn of_run(run: Run) -> Row {
+        Row {
+            bytes_per_run: run.bytes,
+            throughput_bytes_per_s: interval(&[run.throughput_bytes_per_s]),
+            latency_ns: run.latency_ns,
+            runs: vec![run],
+            ..Row::default()
+        }
+    }
+
     /// Returns whether in every run each message is in the file once and nothing else is, as far as
     /// the file was read back.
     pub fn has_all_records(&self) -> bool {
@@ -319,16 +330,6 @@ pub enum Process {
     /// At random distances, as requests of many who know nothing of each other come: a Poisson
     /// process.
     Poisson,
-}
-
-impl Process {
-    /// fio's word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Process::Linear => "linear",
-            Process::Poisson => "poisson",
-        }
-    }
 }
 
 /// Of the rate that is asked for, less than this part is not that rate.

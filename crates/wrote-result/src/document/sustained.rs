@@ -85,6 +85,27 @@ pub struct SteadyState {
     pub slope_share: f64,
 }
 
+impl Sample {
+    /// Returns the bytes that were written by the second `at_s`, evenly within a sample.
+    pub fn bytes_at(samples: &[Sample], at_s: f64) -> f64 {
+        height(samples, at_s, |sample| (sample.end_s, sample.end_bytes as f64))
+    }
+
+    /// Returns the second by which `at_bytes` were written, evenly within a sample.
+    pub fn time_at(samples: &[Sample], at_bytes: f64) -> f64 {
+        height(samples, at_bytes, |sample| (sample.end_bytes as f64, sample.end_s))
+    }
+}
+
+/// Returns the height of the line from 0 through each sample's `point`, at the place `at`.
+fn height(samples: &[Sample], at: f64, point: fn(&Sample) -> (f64, f64)) -> f64 {
+    let next = samples.partition_point(|sample| point(sample).0 < at);
+    let (from, low) = next.checked_sub(1).map_or((0.0, 0.0), |before| point(&samples[before]));
+    samples.get(next).map(point).map_or(low, |(to, high)| {
+        low + (at - from) / (to - from).max(f64::MIN_POSITIVE) * (high - low)
+    })
+}
+
 impl Sustained {
     /// Whether there are samples enough to tell a change: of fewer, that none was found says
     /// nothing.

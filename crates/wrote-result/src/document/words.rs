@@ -1,6 +1,6 @@
 //! The words of a document that have a fixed set.
 
-use super::Process;
+use super::{Direction, Process};
 use schemars::JsonSchema;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
@@ -215,7 +215,7 @@ macro_rules! word {
     )*};
 }
 
-word!(Survives, CrashLeaves, Blocks, SourceCache, Ioengine, Process);
+word!(Survives, CrashLeaves, Blocks, SourceCache, Ioengine, Process, Direction);
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,8 @@
 //! Findings on appended messages: losses, and their order in the file.
 
-use serde_json::json;
 use wrote_jobs::findings::Evidence;
-use wrote_result::document::{Finding, Records, Row, Severity};
-use wrote_result::finding::{finding, listed, names};
+use wrote_result::document::{Finding, Records, Row};
+use wrote_result::finding::names;
 
 pub(crate) fn find(evidence: &Evidence) -> [Option<Finding>; 2] {
     [records_lost(evidence), records_out_of_order(evidence)]
@@ -22,10 +21,7 @@ fn total(rows: &[&Row]) -> Records {
 }
 
 fn records_lost(evidence: &Evidence) -> Option<Finding> {
-    let rows: Vec<&Row> = evidence.rows.iter().filter(|row| !row.has_all_records()).collect();
-    if rows.is_empty() {
-        return None;
-    }
+    let rows = evidence.rows_where(|row| !row.has_all_records())?;
     let Records { sent, lost, torn, doubled, .. } = total(&rows);
     let text = format!(
         "data loss: {lost} of {sent} messages were lost or torn, and {torn} places of the file hold \
@@ -33,36 +29,36 @@ fn records_lost(evidence: &Evidence) -> Option<Finding> {
         if doubled == 0 { String::new() } else { format!(", and {doubled} messages twice") },
         names(&rows),
     );
-    let figures = [
-        ("rows", listed(&rows)),
-        ("sent", json!(sent)),
-        ("lost", json!(lost)),
-        ("torn", json!(torn)),
-        ("doubled", json!(doubled)),
-    ];
-    Some(finding("records-lost", Severity::Warning, text, figures))
+    Finding::warning("records-lost", text)
+        .about(&rows)
+        .with("sent", sent)
+        .with("lost", lost)
+        .with("torn", torn)
+        .with("doubled", doubled)
+        .into()
 }
 
 fn records_out_of_order(evidence: &Evidence) -> Option<Finding> {
-    let is_turned = |row: &&Row| row.has_all_records() && total(&[row]).out_of_order > 0;
-    let rows: Vec<&Row> = evidence.rows.iter().filter(is_turned).collect();
-    if rows.is_empty() {
-        return None;
-    }
+    let is_turned = |row: &Row| row.has_all_records() && total(&[row]).out_of_order > 0;
+    let rows = evidence.rows_where(is_turned)?;
     let Records { sent, out_of_order, .. } = total(&rows);
     let text = format!(
         "order not kept: {out_of_order} of {sent} messages stand behind one that was handed over later \
          ({}); where order matters, let one thread write",
         names(&rows),
     );
-    let figures =
-        [("rows", listed(&rows)), ("sent", json!(sent)), ("out_of_order", json!(out_of_order))];
-    Some(finding("records-out-of-order", Severity::Info, text, figures))
+    Finding::info("records-out-of-order", text)
+        .about(&rows)
+        .with("sent", sent)
+        .with("out_of_order", out_of_order)
+        .into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+    use wrote_result::document::Severity;
     use crate::sample::{appended, evidence, target};
     use wrote_result::finding::IDS;
 

@@ -10,9 +10,13 @@ use std::path::Path;
 use std::sync::Barrier;
 use std::time::Instant;
 use tokio::runtime::Runtime;
+use wrote::device::BlockDevice;
 use wrote::{Log, Sync};
+use wrote_jobs::clock::clocked;
 use wrote_jobs::histogram;
 use wrote_jobs::rate::Rate;
+use wrote_machine::usage::Usage;
+use wrote_result::document::Run;
 use wrote_result::{Error, Stop};
 
 pub(super) struct Task<'a> {
@@ -22,33 +26,26 @@ pub(super) struct Task<'a> {
     pub rate: Option<Rate>,
     pub runtime: &'a Runtime,
     pub stop: &'a Stop,
+    pub device: Option<&'a BlockDevice>,
 }
 
 pub(super) fn open(folder: &Path, promise: Promise) -> Result<Log, Error> {
     Ok(Log::options().sync(promise.sync).format(promise.format).open(folder)?)
 }
 
-/// Appends every producer's messages, all of them at once, and makes them durable. `clock` is given
-/// what is to be timed: the producers are there and wait for it.
-pub(super) fn append<T>(
+/// Appends every producer's messages, all of them at once, and makes them durable. The clock starts
+/// when the producers are there and wait for it.
+pub(super) fn append(
     task: &Task,
     messages: Vec<Messages>,
-    clock: impl FnOnce(&mut dyn FnMut() -> Result<Histogram<u64>, Error>) -> T,
-) -> T {
+) -> Result<(Histogram<u64>, Run), Error> {
     match task.append_as {
-        AppendAs::Threads => by_threads(task, messages, clock),
-        AppendAs::Tasks => {
-            let mut messages = Some(messages);
-            clock(&mut || by_tasks(task, messages.take().unwrap_or_default()))
-        }
+        AppendAs::Threads => by_threads(task, messages),
+        AppendAs::Tasks => clocked(task.device, Usage::now, || by_tasks(task, messages)),
     }
 }
 
-fn by_threads<T>(
-    task: &Task,
-    messages: Vec<Messages>,
-    clock: impl FnOnce(&mut dyn FnMut() -> Result<Histogram<u64>, Error>) -> T,
-) -> T {
+fn by_threads(task: &Task, messages: Vec<Messages>) -> Result<(Histogram<u64>, Run), Error> {
     let start = Barrier::new(messages.len() + 1);
     let arrivals = arrivals(task, &messages);
     std::thread::scope(|scope| {
@@ -60,10 +57,10 @@ fn by_threads<T>(
                 produce(task, messages, arrivals, latencies)
             })
         };
-        let mut producers: Vec<_> = messages.into_iter().zip(arrivals).map(begin).collect();
-        clock(&mut || {
+        let producers: Vec<_> = messages.into_iter().zip(arrivals).map(begin).collect();
+        clocked(task.device, Usage::now, || {
             start.wait();
-            let ended = producers.drain(..).map(|producer| producer.join());
+            let ended = producers.into_iter().map(|producer| producer.join());
             // All of them are waited for, before the first error is told.
             let ended: Vec<_> =
                 ended.map(|ended| ended.unwrap_or_else(|_| Err(panicked()))).collect();

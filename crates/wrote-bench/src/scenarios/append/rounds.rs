@@ -185,9 +185,9 @@ impl<'a> Files<'a> {
             rate: self.plan.rate,
             runtime: &runtime,
             stop: self.site.stop,
+            device: self.site.device(),
         };
-        let timed =
-            log::append(&task, messages, |work| clocked(self.site.device(), Usage::now, work));
+        let timed = log::append(&task, messages);
         drop(task);
         let told = log.effective();
         // Also where a producer failed: the log is at rest before its folder is looked at.

@@ -11,7 +11,6 @@ use wrote::device::Target;
 use wrote_jobs::buffers::check_buffers;
 use wrote_jobs::rate;
 use wrote_machine::held_memory::HeldMemory;
-use wrote_machine::target::shown_target;
 use wrote_machine::{held_memory, host, space};
 use wrote_result::Error;
 use wrote_result::document::Blocks;
@@ -99,13 +98,12 @@ impl Plan {
     /// Chooses sizes that leave enough of the disk free, or refuses the call.
     fn fit(&mut self, target: &Target) -> Result<(), Error> {
         let files = self.files_at_once();
-        let shown = shown_target(target, None);
         if self.common.size_bytes.is_none() && target.capacity_bytes > 0 {
             let budget = space::budget(target.capacity_bytes, target.free_bytes);
             let least = self.least_bytes(Workload::Stream).max(1 << 20);
             self.share_bytes = (budget / files).max(least);
         }
-        space::check(self.files_bytes_max(), self.largest_bytes(Workload::Stream), &shown)?;
+        space::check(self.files_bytes_max(), self.largest_bytes(Workload::Stream), target)?;
         if target.capacity_bytes > 0 {
             let budget = space::budget(target.capacity_bytes, target.free_bytes);
             self.spare_bytes = budget.saturating_sub(self.files_bytes_max());

@@ -1,9 +1,7 @@
 //! Findings on a device during a long stream of writes.
 
-use serde_json::json;
 use wrote_jobs::findings::Evidence;
-use wrote_result::document::{Change, Finding, Row, Severity, Sustained};
-use wrote_result::finding::finding;
+use wrote_result::document::{Change, Finding, Row, Sustained};
 use wrote_result::units::{bytes, rate, seconds};
 
 /// Sizes of the fast caches of seven drives of 1 or 2 TB, in GB, as reviewers measured them: WD
@@ -47,18 +45,6 @@ fn cache_cliff(row: &Row, sustained: &Sustained) -> Option<Finding> {
     let limited = limited(sustained);
     let recovered = sustained.recovered_bytes_per_s.as_ref().map(|of| of.median);
     let recovered = recovered.zip(sustained.idle_s);
-    let figures = [
-        ("row", json!(row.name)),
-        ("at_bytes", json!(first.at_bytes)),
-        ("at_s", json!(first.at_s)),
-        ("before_bytes_per_s", json!(first.before_bytes_per_s)),
-        ("after_bytes_per_s", json!(first.after_bytes_per_s)),
-        ("sustained_bytes_per_s", json!(sustained.sustained_bytes_per_s.median)),
-        ("cliffs", json!(cliffs)),
-        ("recovered_bytes_per_s", json!(recovered.map(|(bytes_per_s, _)| bytes_per_s))),
-        ("idle_s", json!(recovered.map(|(_, idle_s)| idle_s))),
-        ("variation_after", json!(limited)),
-    ];
     if let Some((bytes_per_s, idle_s)) = recovered {
         text += &format!("; after a rest of {}: {}", seconds(idle_s), rate(bytes_per_s));
     }
@@ -68,16 +54,24 @@ fn cache_cliff(row: &Row, sustained: &Sustained) -> Option<Finding> {
             variation * 100.0
         );
     }
-    Some(finding("cache-cliff", Severity::Warning, text, figures))
+    Finding::warning("cache-cliff", text)
+        .with("row", &row.name)
+        .with("at_bytes", first.at_bytes)
+        .with("at_s", first.at_s)
+        .with("before_bytes_per_s", first.before_bytes_per_s)
+        .with("after_bytes_per_s", first.after_bytes_per_s)
+        .with("sustained_bytes_per_s", sustained.sustained_bytes_per_s.median)
+        .with("cliffs", cliffs)
+        .with("recovered_bytes_per_s", recovered.map(|(bytes_per_s, _)| bytes_per_s))
+        .with("idle_s", recovered.map(|(_, idle_s)| idle_s))
+        .with("variation_after", limited)
+        .into()
 }
 
 /// Returns the variation after the last change, if it is small and much smaller than before.
 fn limited(sustained: &Sustained) -> Option<f64> {
     let last = sustained.changes.last()?;
-    let before = match sustained.changes.len() {
-        1 => 0,
-        changes => sustained.changes[changes - 2].at_bytes,
-    };
+    let before = sustained.changes.iter().rev().nth(1).map_or(0, |change| change.at_bytes);
     let of = |from: u64, to: u64| {
         let within =
             sustained.samples.iter().filter(|sample| (from + 1..=to).contains(&sample.end_bytes));
@@ -127,13 +121,12 @@ fn no_cliff(evidence: &Evidence, row: &Row, sustained: &Sustained) -> Option<Fin
             bytes(sustained.file_bytes)
         );
     }
-    let figures = [
-        ("row", json!(row.name)),
-        ("written_bytes", json!(written_bytes)),
-        ("file_bytes", json!(sustained.file_bytes)),
-        ("known_caches_bytes", json!(KNOWN_CACHES_GB.map(|gb| gb * 1_000_000_000))),
-    ];
-    Some(finding("within-drive-cache", Severity::Info, text, figures))
+    Finding::info("within-drive-cache", text)
+        .with("row", &row.name)
+        .with("written_bytes", written_bytes)
+        .with("file_bytes", sustained.file_bytes)
+        .with("known_caches_bytes", KNOWN_CACHES_GB.map(|gb| gb * 1_000_000_000))
+        .into()
 }
 
 fn not_steady(row: &Row, sustained: &Sustained) -> Option<Finding> {
@@ -146,13 +139,12 @@ fn not_steady(row: &Row, sustained: &Sustained) -> Option<Finding> {
         state.slope_share * 100.0,
         row.name,
     );
-    let figures = [
-        ("row", json!(row.name)),
-        ("range_share", json!(state.range_share)),
-        ("slope_share", json!(state.slope_share)),
-        ("rounds_bytes_per_s", json!(state.rounds_bytes_per_s)),
-    ];
-    Some(finding("not-steady", Severity::Info, text, figures))
+    Finding::info("not-steady", text)
+        .with("row", &row.name)
+        .with("range_share", state.range_share)
+        .with("slope_share", state.slope_share)
+        .with("rounds_bytes_per_s", &state.rounds_bytes_per_s)
+        .into()
 }
 
 /// `a`, `a and b`, `a, b and c`.
@@ -167,6 +159,7 @@ fn joined(parts: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wrote_result::document::Severity;
     use crate::sample::{evidence, row, target};
     use wrote_result::document::{Interval, Sample, SteadyState};
 

@@ -201,28 +201,12 @@ pub(super) fn steady_state(samples: &[Sample], from_s: f64) -> Option<SteadyStat
     let round_s = whole_s / ROUNDS as f64;
     let rounds: Vec<f64> = (0..ROUNDS)
         .map(|round| {
-            let at = |number: usize| bytes_at(samples, round_s * number as f64);
+            let at = |number: usize| Sample::bytes_at(samples, round_s * number as f64);
             (at(round + 1) - at(round)) / round_s
         })
         .collect();
     let first = (from_s / round_s - ROUNDING).ceil().max(0.0) as usize;
     Some(judge(rounds, first))
-}
-
-/// How many bytes were written after so many seconds, evenly between two samples' ends.
-fn bytes_at(samples: &[Sample], at_s: f64) -> f64 {
-    let next = samples.partition_point(|sample| sample.end_s < at_s);
-    let (from_bytes, from_s) = match next.checked_sub(1) {
-        None => (0.0, 0.0),
-        Some(before) => (samples[before].end_bytes as f64, samples[before].end_s),
-    };
-    match samples.get(next) {
-        None => from_bytes,
-        Some(to) => {
-            let part = (at_s - from_s) / (to.end_s - from_s).max(1e-12);
-            from_bytes + part * (to.end_bytes as f64 - from_bytes)
-        }
-    }
 }
 
 /// The first five rounds from `first` on, counted from 0, that are steady; or the last five.

@@ -1,9 +1,8 @@
 //! Findings on whole files: the origin of a copy's source, and the memory that a way takes.
 
-use serde_json::json;
 use wrote_jobs::findings::{Evidence, counts, source_bytes};
 use wrote_result::document::{Finding, Row, Run, Severity, SourceCache, View};
-use wrote_result::finding::{finding, listed, names};
+use wrote_result::finding::names;
 use wrote_result::stats::median;
 use wrote_result::units::{bytes, part};
 
@@ -49,14 +48,13 @@ fn same_device(evidence: &Evidence) -> Option<Finding> {
         device.name,
         names(&rows),
     );
-    let figures = [
-        ("rows", listed(&rows)),
-        ("device", json!(device.name)),
-        ("file_bytes", json!(file_bytes)),
-        ("device_read_bytes", json!(read_bytes)),
-        ("device_written_bytes", json!(written_bytes)),
-    ];
-    Some(finding("same-device", Severity::Info, text, figures))
+    Finding::info("same-device", text)
+        .about(&rows)
+        .with("device", &device.name)
+        .with("file_bytes", file_bytes)
+        .with("device_read_bytes", read_bytes)
+        .with("device_written_bytes", written_bytes)
+        .into()
 }
 
 fn read_from_memory(evidence: &Evidence) -> Option<Finding> {
@@ -69,16 +67,15 @@ fn read_from_memory(evidence: &Evidence) -> Option<Finding> {
         part(file_bytes - read_bytes, file_bytes),
         names(&rows),
     );
-    let figures = [
-        ("rows", listed(&rows)),
-        ("file_bytes", json!(file_bytes)),
-        ("device_read_bytes", json!(read_bytes)),
-        ("memory_bytes", json!(evidence.memory_bytes)),
-    ];
     // A warm source is meant to come from memory.
     let wanted = |row: &&Row| row.settings.asked.source_cache == Some(SourceCache::Warm);
     let severity = if rows.iter().all(wanted) { Severity::Info } else { Severity::Warning };
-    Some(finding("read-from-memory", severity, text, figures))
+    Finding::new("read-from-memory", severity, text)
+        .about(&rows)
+        .with("file_bytes", file_bytes)
+        .with("device_read_bytes", read_bytes)
+        .with("memory_bytes", evidence.host.memory_bytes)
+        .into()
 }
 
 /// Returns the rows and the sums of their figures; `None` without rows.
@@ -119,20 +116,20 @@ fn memory_grows(evidence: &Evidence) -> Option<Finding> {
         copy.name,
         bytes(copy_peak_bytes),
     );
-    let figures = [
-        ("rows", listed(&rows)),
-        ("file_bytes", json!(largest.bytes_per_run)),
-        ("max_rss_bytes", json!(peak_bytes)),
-        ("copy", json!(copy.name)),
-        ("copy_max_rss_bytes", json!(copy_peak_bytes)),
-        ("memory_bytes", json!(evidence.memory_bytes)),
-    ];
-    Some(finding("memory-grows", Severity::Info, text, figures))
+    Finding::info("memory-grows", text)
+        .about(&rows)
+        .with("file_bytes", largest.bytes_per_run)
+        .with("max_rss_bytes", peak_bytes)
+        .with("copy", &copy.name)
+        .with("copy_max_rss_bytes", copy_peak_bytes)
+        .with("memory_bytes", evidence.host.memory_bytes)
+        .into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
     use crate::sample::{evidence, row, target};
     use wrote_result::document::Target;
     use wrote_result::finding::IDS;

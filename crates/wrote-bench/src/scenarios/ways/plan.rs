@@ -4,7 +4,6 @@ use super::{CHUNK, FILE, NAME, WAYS, Way};
 use crate::rounds::RUNS;
 use crate::scenario::{Call, Plan as _};
 use std::time::Duration;
-use wrote_machine::target::shown_target;
 use wrote_machine::{host, space};
 use wrote_result::Error;
 
@@ -67,7 +66,7 @@ impl Plan {
         let (runs, asked) = (call.common.runs.unwrap_or(RUNS), call.common.size_bytes.is_some());
         let sizes = Sizes::of_file(largest_bytes);
         let mut plan = Plan { ways, runs, left_out: Vec::new(), largest_bytes, asked, sizes };
-        space::check(plan.space_bytes_max(), largest_bytes, &shown_target(call.target, None))?;
+        space::check(plan.space_bytes_max(), largest_bytes, call.target)?;
         plan.keep_memory(memory_bytes);
         Ok(Some(plan))
     }

@@ -1,8 +1,28 @@
 //! Each mount option that matters is named, and the usual ones are not.
 
-use super::super::fake::{Fake, command, mounted, only, state};
+use super::super::fake::{Fake, checks_of, command, mounted, only, state};
 use super::*;
 use wrote_result::doctor::State;
+
+fn checks(world: &World) -> Vec<Check> {
+    checks_of(
+        world,
+        &[
+            "in-memory",
+            "no-block-device",
+            "read-only",
+            "file-system-errors",
+            "mount-sync",
+            "mount-discard",
+            "mount-atime",
+            "mount-barrier",
+            "mount-data",
+            "mount-allocation",
+            "mount-commit",
+            "mount-copy-on-write",
+        ],
+    )
+}
 
 fn found(filesystem: &str, options: &[&str]) -> Vec<Check> {
     let (_fake, world) = mounted(filesystem, options);
