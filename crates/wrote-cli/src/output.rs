@@ -2,28 +2,46 @@
 
 use crate::commands::of_library;
 use crate::terminal::{file_screen, stdout_screen};
+use clap::builder::StyledStr;
 use rustix::fs::{Access, access};
 use std::fmt::Display;
+use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use wrote_report::Screen;
 use wrote_result::Error;
+
+/// Writes clap's text to standard output, with its styles where the screen shows them.
+///
+/// # Errors
+///
+/// Those of [`to_stdout`].
+pub fn styled_to_stdout(text: &StyledStr) -> Result<(), Error> {
+    to_stdout(|out| match stdout_screen().colour {
+        true => write!(out, "{}", text.ansi()),
+        false => write!(out, "{text}"),
+    })
+}
 
 /// Writes to standard output. When its reader has gone (`wrote ... | head -1`), the rest is left
 /// out quietly: the reader has enough.
 ///
 /// # Errors
 ///
-/// [`Error::Failed`] where standard output takes no more for another reason (a full disk).
+/// [`Error::Failed`] where standard output takes no more for another reason (a full disk), or is
+/// closed.
 pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
-    let mut out = BufWriter::new(io::stdout().lock());
+    let failed = |error| Error::Failed(format!("standard output: {error}"));
+    // The standard library's own `Stdout` takes a closed one for one that takes everything.
+    let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(failed)?;
+    let mut out = BufWriter::new(File::from(stdout));
     match write(&mut out).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+        Err(error) => {
             // A dropped buffer would try to write its rest again.
             drop(out.into_parts());
-            Ok(())
+            if error.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(failed(error)) }
         }
-        Err(error) => Err(Error::Failed(format!("standard output: {error}"))),
         Ok(()) => Ok(()),
     }
 }

@@ -12,3 +12,4 @@ mod log;
 mod mounts;
 mod run;
 mod scenario;
+mod streams;
