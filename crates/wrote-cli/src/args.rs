@@ -16,7 +16,7 @@ pub use doctor::DoctorArgs;
 pub use langs::LangsArgs;
 pub use log::{
     LogAppendArgs, LogArgs, LogCatArgs, LogRepairArgs, LogShape, LogStatArgs, LogTailArgs, LogVerb,
-    LogVerifyArgs,
+    LogVerifyArgs, RECORD_BYTES_MAX,
 };
 pub use run::RunArgs;
 pub use values::BlockSizes;

@@ -7,6 +7,7 @@ mod command;
 mod compare;
 mod copy;
 mod doctor;
+mod hostile_names;
 mod language_program;
 mod log;
 mod mounts;

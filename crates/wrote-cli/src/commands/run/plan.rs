@@ -1,11 +1,13 @@
 //! The plan of jobs, in words: before they run, and for `--check`.
 
+use crate::commands::shown;
 use itertools::Itertools;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote_jobs::spec::{BlockSizes, JobSpec, SyncEach};
+use wrote_report::plain;
 use wrote_result::units::{self, counted, some_of};
 
 const FILES_NAMED_MAX: usize = 3;
@@ -62,7 +64,7 @@ fn named(files: &[PathBuf]) -> String {
 }
 
 fn absolute(file: &Path) -> String {
-    std::path::absolute(file).unwrap_or_else(|_| file.to_owned()).display().to_string()
+    shown(&std::path::absolute(file).unwrap_or_else(|_| file.to_owned()))
 }
 
 /// Bytes that a job transfers, where anyone can tell.
@@ -104,7 +106,7 @@ pub(super) fn write(jobs: &[JobSpec], out: &mut dyn Write) -> io::Result<()> {
             group = Some(job.group);
         }
         let times = if clones > 0 { format!(" ({} times)", clones + 1) } else { String::new() };
-        writeln!(out, "  {}{times}: {}", job.name, told(job))?;
+        writeln!(out, "  {}{times}: {}", plain(&job.name), told(job))?;
         for file in files(left[..=clones].iter()) {
             writeln!(out, "    {}", whereabouts(&file, job, jobs))?;
         }
