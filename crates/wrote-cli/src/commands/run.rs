@@ -20,7 +20,7 @@ use wrote_result::{Error, Stop};
 pub(super) fn run(arguments: &RunArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     // Before anything is measured: a minute's work must not end in "exists already".
     let file = ResultFile::of(arguments.to.output.as_deref(), arguments.to.force)?;
-    let files = load::files(arguments)?;
+    let files = load::files(arguments, stop)?;
     let specs: Vec<JobSpec> = files.iter().flat_map(|file| file.jobs.clone()).collect();
     check_output(arguments.to.output.as_deref(), &specs)?;
     if arguments.check {

@@ -8,6 +8,7 @@ mod compare;
 mod copy;
 mod doctor;
 mod hostile_names;
+mod inputs;
 mod language_program;
 mod log;
 mod mounts;

@@ -203,18 +203,6 @@ fn what_is_wrong_with_a_job_file_is_told_in_one_line_with_its_number() {
 }
 
 #[test]
-fn a_device_without_an_end_is_no_job_file() {
-    let folder = folder();
-    for (words, stdin) in [("/dev/zero", "/dev/null"), ("-", "/dev/zero")] {
-        let mut command = wrote(&["run", words]);
-        let stdin = fs::File::open(stdin).expect("a device");
-        let finished = finish(command.stdin(Stdio::from(stdin)).current_dir(folder.path()));
-        assert_eq!(finished.code(), Some(2), "{finished:?}");
-        assert!(finished.complaint().contains("which no job file is"), "{finished:?}");
-    }
-}
-
-#[test]
 fn a_job_can_be_chosen_by_its_name_and_one_that_is_not_there_is_answered_with_those_that_are() {
     let folder = folder();
     let chosen = finish(&mut run(folder.path(), JOBS, "--section seq --format json"));
