@@ -3,7 +3,6 @@
 use super::{PREFIX, lock, remove};
 use lock::State;
 use rustix::fs::fstat;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use wrote_result::Error;
 
@@ -32,6 +31,7 @@ pub struct Cleaned {
 /// A folder that looks like a run's, opened.
 struct Candidate {
     leftover: Leftover,
+    folder: remove::Open,
     contents: remove::Contents,
     /// Keeps the lock of a dead run, so that no other process removes its folder meanwhile.
     _state: State,
@@ -64,7 +64,7 @@ pub fn clean(parent: &Path) -> Result<Cleaned, Error> {
                 remove::listed(&candidate.contents.foreign)
             ));
         } else {
-            match remove::remove(path) {
+            match candidate.folder.remove() {
                 Ok(()) => cleaned.removed.push(candidate.leftover),
                 Err(error) => cleaned.refused.push(error.to_string()),
             }
@@ -91,12 +91,13 @@ fn candidates(parent: &Path) -> Vec<Candidate> {
 
 /// The folder at `path`, if it is a run's of the current user.
 fn candidate(path: PathBuf) -> Option<Candidate> {
-    let folder: OwnedFd = remove::open(&path).ok()?;
-    if fstat(&folder).ok()?.st_uid != rustix::process::geteuid().as_raw() {
+    let open = remove::Open::at(&path).ok()?;
+    let folder = &open.folder;
+    if fstat(folder).ok()?.st_uid != rustix::process::geteuid().as_raw() {
         return None;
     }
-    let contents = remove::contents(&folder).ok()?;
-    let state = match lock::state(&folder) {
+    let contents = remove::contents(folder).ok()?;
+    let state = match lock::state(folder) {
         Some(state) => state,
         None if contents.ours.is_empty() && contents.foreign.is_empty() => State::Dead(None),
         None => return None,
@@ -107,7 +108,8 @@ fn candidate(path: PathBuf) -> Option<Candidate> {
         State::Dead(_) => false,
     };
     let size_bytes = contents.size_bytes;
-    Some(Candidate { leftover: Leftover { path, size_bytes, alive }, contents, _state: state })
+    let leftover = Leftover { path, size_bytes, alive };
+    Some(Candidate { leftover, folder: open, contents, _state: state })
 }
 
 #[cfg(test)]
