@@ -3,6 +3,7 @@
 mod leftover;
 mod lock;
 mod remove;
+mod staged;
 
 pub use leftover::{Cleaned, Leftover, clean, leftovers};
 

@@ -1,6 +1,7 @@
 //! Removing a run's folder, and nothing that the run did not make.
 
 use super::lock;
+use super::staged::on_its_way;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -179,14 +180,9 @@ pub(super) fn remove_log(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
 /// Whether a run gives its files such names: words of small letters, hyphens between them, a
 /// number, `.data`. A copy on its way to such a name has `.NAME.wrote-PROCESS-NUMBER`.
 fn is_a_runs(name: &OsString) -> bool {
-    let Some(name) = name.to_str() else { return false };
-    let on_its_way = name.strip_prefix('.').and_then(|name| name.split_once(".wrote-"));
-    match on_its_way.map(|(place, number)| (place, number.split_once('-'))) {
-        Some((place, Some((process, number)))) => {
-            is_number(process) && is_number(number) && words_of(place).is_some()
-        }
-        Some(_) => false,
-        None => words_of(name).is_some(),
+    match on_its_way(name) {
+        Some((place, _)) => words_of(&place).is_some(),
+        None => name.to_str().and_then(words_of).is_some(),
     }
 }
 

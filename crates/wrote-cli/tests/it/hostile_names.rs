@@ -14,7 +14,7 @@ fn place() -> tempfile::TempDir {
     let hostile = folder.path().join(NAME);
     fs::create_dir(&hostile).expect("a folder");
     mknodat(CWD, hostile.join(NAME), FileType::Fifo, Mode::RUSR, 0).expect("a pipe");
-    fs::create_dir(hostile.join(".wrote-dead")).expect("a folder");
+    fs::create_dir(hostile.join(".wrote-dead00")).expect("a folder");
     let log = wrote::Log::options().open(hostile.join("log")).expect("a log");
     log.append(b"one").expect("room").wait().expect("durable");
     log.close().expect("closed");
