@@ -5,9 +5,7 @@ use crate::terminal::{file_screen, stdout_screen};
 use clap::builder::StyledStr;
 use rustix::fs::{Access, access};
 use std::fmt::Display;
-use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use wrote_report::Screen;
 use wrote_result::Error;
@@ -33,9 +31,7 @@ pub fn styled_to_stdout(text: &StyledStr) -> Result<(), Error> {
 /// closed.
 pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
     let failed = |error| Error::Failed(format!("standard output: {error}"));
-    // The standard library's own `Stdout` takes a closed one for one that takes everything.
-    let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(failed)?;
-    let mut out = BufWriter::new(File::from(stdout));
+    let mut out = BufWriter::new(Unforgiving(io::stdout()));
     match write(&mut out).and_then(|()| out.flush()) {
         Err(error) => {
             // A dropped buffer would try to write its rest again.
@@ -43,6 +39,20 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result
             if error.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(failed(error)) }
         }
         Ok(()) => Ok(()),
+    }
+}
+
+/// Standard output without the standard library's forbearance: its own `Stdout` takes a closed one
+/// for one that takes everything.
+struct Unforgiving(io::Stdout);
+
+impl Write for Unforgiving {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::io::write(&self.0, bytes)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

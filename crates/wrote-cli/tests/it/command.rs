@@ -367,7 +367,8 @@ fn a_path_that_is_moved_while_it_is_measured_ends_the_run_and_keeps_nothing_of_i
     until_it_writes(&mut run, &before);
     fs::rename(&before, &after).unwrap();
     let finished = run.finish();
-    assert_eq!(finished.code(), Some(1), "{finished:?}");
+    // What is missing first depends on the moment: the folder, or a file in it.
+    assert!(matches!(finished.code(), Some(1 | 2)), "{finished:?}");
     let said: Vec<&str> = finished.stderr.lines().collect();
     assert!(said.last().is_some_and(|line| line.contains(".wrote-")), "{said:?}");
     assert_eq!(names(&after), [""; 0]);
