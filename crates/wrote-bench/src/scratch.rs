@@ -3,6 +3,7 @@
 mod leftover;
 mod lock;
 mod remove;
+mod staged;
 
 pub use leftover::{Cleaned, Leftover, clean, leftovers};
 
@@ -23,6 +24,7 @@ const PREFIX: &str = ".wrote-";
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
+    folder: remove::Open,
     /// Held for as long as the run lives; `None` once the folder is removed or given away.
     lock: Option<File>,
 }
@@ -42,10 +44,11 @@ impl Scratch {
             .map_err(|error| not_made(parent, &error))?;
         // Its own way of removing would take everything in the folder, other programs' files too.
         let path = folder.keep();
+        let folder = remove::Open::at(&path).map_err(|error| not_made(parent, &error))?;
         match lock::make(&path) {
-            Ok(lock) => Ok(Scratch { path, lock: Some(lock) }),
+            Ok(lock) => Ok(Scratch { path, folder, lock: Some(lock) }),
             Err(error) => {
-                let _ = remove::remove(&path);
+                let _ = folder.remove();
                 Err(not_made(parent, &error))
             }
         }
@@ -65,8 +68,7 @@ impl Scratch {
     /// Removes the log in a folder of [`Scratch::file`], if there is one.
     pub fn remove_log(&self, log: &Path) -> Result<(), Error> {
         let name = log.file_name().expect("a folder in the run's own");
-        let removed = remove::open(&self.path).and_then(|folder| remove::remove_log(&folder, name));
-        removed
+        remove::remove_log(&self.folder.folder, name)
             .map_err(|error| Error::Failed(format!("{}: can't be removed: {error}", log.display())))
     }
 
@@ -93,7 +95,7 @@ impl Scratch {
     fn remove_once(&mut self) -> Result<(), Error> {
         // Held until the folder is gone, so that no `wrote clean` removes it at the same time.
         match self.lock.take() {
-            Some(_lock) => remove::remove(&self.path),
+            Some(_lock) => self.folder.remove(),
             None => Ok(()),
         }
     }
@@ -216,6 +218,18 @@ mod tests {
         std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
         assert!(scratch.remove().is_err());
         assert_eq!(names(&elsewhere), ["ways-output-0.data"]);
+    }
+
+    #[test]
+    fn a_folder_above_may_be_moved_and_the_runs_folder_goes_all_the_same() {
+        let above = TempDir::new().unwrap();
+        let [before, after] = ["before", "after"].map(|name| above.path().join(name));
+        fs::create_dir(&before).unwrap();
+        let scratch = Scratch::make(&before).unwrap();
+        fs::write(scratch.file("ways", "output", 0), "x").unwrap();
+        fs::rename(&before, &after).unwrap();
+        scratch.remove().unwrap();
+        assert!(names(&after).is_empty());
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub use doctor::DoctorArgs;
 pub use langs::LangsArgs;
 pub use log::{
     LogAppendArgs, LogArgs, LogCatArgs, LogRepairArgs, LogShape, LogStatArgs, LogTailArgs, LogVerb,
-    LogVerifyArgs,
+    LogVerifyArgs, RECORD_BYTES_MAX,
 };
 pub use run::RunArgs;
 pub use values::BlockSizes;
@@ -110,15 +110,16 @@ pub struct OutputArgs {
 }
 
 const CLEAN_LONG_ABOUT: &str = "List and remove what killed runs left under PATH.\n\nA run keeps its files in one \
-        folder, PATH/.wrote-XXXX, and removes it when it ends, is interrupted or fails. Only \
-        kill -9 or a crash leaves one. Folders of runs that are still alive are kept.";
+        folder, PATH/.wrote-XXXX, and removes it when it ends, is interrupted or fails. A copy is \
+        PATH/.NAME.wrote-PROCESS-NUMBER until it is whole. Only kill -9 or a crash leaves one. What \
+        belongs to runs that are still alive is kept.";
 
 const CLEAN_EXAMPLES: &str = "Examples:\n  wrote clean\n  wrote clean /mnt/data";
 
 /// The arguments of `wrote clean`.
 #[derive(Debug, Args)]
 pub struct CleanArgs {
-    /// The folder that was measured
+    /// The folder that was measured, or copied into
     #[arg(value_name = "PATH", default_value = ".", value_hint = clap::ValueHint::DirPath)]
     pub path: PathBuf,
 }

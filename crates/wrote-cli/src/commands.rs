@@ -18,9 +18,11 @@ use crate::output;
 use crate::signals::Signals;
 use signal_hook::consts::SIGXFSZ;
 use std::io::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use wrote::Survives;
+use wrote_report::plain;
 use wrote_result::{Error, Stop};
 
 /// Runs the subcommand. `stop` ends a measurement early; `command` is the command line as it was
@@ -97,15 +99,21 @@ fn promised(survives: Survives) -> &'static str {
     }
 }
 
-fn say(line: &str) {
+/// Says one line on standard error, without what a terminal would obey: names of files may hold
+/// anything.
+pub(crate) fn say(line: &str) {
     // Where standard error is closed, no reader is left for a message about that.
-    let _ = writeln!(std::io::stderr(), "{line}");
+    let _ = writeln!(std::io::stderr(), "{}", plain(line));
+}
+
+/// A path as results show it: one line, without what a terminal would obey.
+fn shown(path: &Path) -> String {
+    plain(&path.to_string_lossy())
 }
 
 /// Says on standard error, in one line, why the program ends.
 pub fn complain(text: &str) {
-    let line: String = text.split(char::is_control).collect::<Vec<_>>().join(" ");
-    say(&format!("wrote: {line}"));
+    say(&format!("wrote: {text}"));
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`args`] | the command line, and refusals of wrong arguments |
 //! | [`commands`] | the subcommands |
+//! | [`input`] | files that the user names, read within a bound |
 //! | [`output`] | the destinations of text: standard output, or a whole file |
 //! | [`progress`] | messages while a run goes on |
 //! | [`signals`] | SIGINT, SIGTERM and SIGHUP end a run early and cleanly |
@@ -14,6 +15,7 @@
 
 pub mod args;
 pub mod commands;
+pub mod input;
 pub mod output;
 pub mod progress;
 pub mod signals;

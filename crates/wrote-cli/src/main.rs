@@ -1,11 +1,13 @@
 //! The command `wrote`: parse, do, exit.
 
+mod closed;
+
 use clap::Parser;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use wrote_cli::args::{self, Cli};
-use wrote_cli::commands;
 use wrote_cli::signals::Signals;
+use wrote_cli::{commands, output};
 use wrote_result::{Error, Stop};
 
 fn main() -> ExitCode {
@@ -44,9 +46,9 @@ fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
 fn not_parsed(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
         commands::complain(&args::one_line(error));
-    } else {
-        // A reader that has gone has seen enough of the help.
-        let _ = error.print();
+    } else if let Err(error) = output::styled_to_stdout(&error.render()) {
+        commands::complain(&error.to_string());
+        return ExitCode::FAILURE;
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

@@ -2,6 +2,7 @@
 
 use crate::commands::of_library;
 use crate::terminal::{file_screen, stdout_screen};
+use clap::builder::StyledStr;
 use rustix::fs::{Access, access};
 use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -9,22 +10,49 @@ use std::path::{Path, PathBuf};
 use wrote_report::Screen;
 use wrote_result::Error;
 
+/// Writes clap's text to standard output, with its styles where the screen shows them.
+///
+/// # Errors
+///
+/// Those of [`to_stdout`].
+pub fn styled_to_stdout(text: &StyledStr) -> Result<(), Error> {
+    to_stdout(|out| match stdout_screen().colour {
+        true => write!(out, "{}", text.ansi()),
+        false => write!(out, "{text}"),
+    })
+}
+
 /// Writes to standard output. When its reader has gone (`wrote ... | head -1`), the rest is left
 /// out quietly: the reader has enough.
 ///
 /// # Errors
 ///
-/// [`Error::Failed`] where standard output takes no more for another reason (a full disk).
+/// [`Error::Failed`] where standard output takes no more for another reason (a full disk), or is
+/// closed.
 pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
-    let mut out = BufWriter::new(io::stdout().lock());
+    let failed = |error| Error::Failed(format!("standard output: {error}"));
+    let mut out = BufWriter::new(Unforgiving(io::stdout()));
     match write(&mut out).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+        Err(error) => {
             // A dropped buffer would try to write its rest again.
             drop(out.into_parts());
-            Ok(())
+            if error.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(failed(error)) }
         }
-        Err(error) => Err(Error::Failed(format!("standard output: {error}"))),
         Ok(()) => Ok(()),
+    }
+}
+
+/// Standard output without the standard library's forbearance: its own `Stdout` takes a closed one
+/// for one that takes everything.
+struct Unforgiving(io::Stdout);
+
+impl Write for Unforgiving {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::io::write(&self.0, bytes)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -7,12 +7,14 @@ mod langs;
 pub use copy::CopyReporter;
 pub use jobs::JobReporter;
 
+use crate::commands::say;
 use crate::terminal;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::io::{IsTerminal, Write as _, stderr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use wrote_bench::{Announcement, Observer, Progress};
+use wrote_report::plain;
 use wrote_result::units;
 
 /// How often the time left is drawn anew: seldom, because the CPU that draws it is being measured.
@@ -59,15 +61,14 @@ impl Reporter {
         if let Some(bar) = &self.bar {
             bar.set_length(length);
             bar.set_position(position);
-            bar.set_message(message.to_owned());
+            bar.set_message(plain(message));
             bar.enable_steady_tick(TICK);
         }
     }
 
     /// Says one line, above the bar where there is one.
     fn say(&self, line: &str) {
-        // Where standard error is closed, no reader is left for a message about that.
-        let write = || drop(writeln!(stderr(), "{line}"));
+        let write = || say(line);
         match &self.bar {
             Some(bar) => bar.suspend(write),
             None => write(),

@@ -129,25 +129,33 @@ impl Write for Output<'_> {
     }
 }
 
-/// Standard input; a read that waits ends with `ECANCELED` once the user asks to stop.
+/// Standard input, or an open file; a read that waits ends with `ECANCELED` once the user asks to
+/// stop.
 #[derive(Debug)]
-pub struct Input<'a> {
-    stdin: Stdin,
+pub struct Input<'a, F = Stdin> {
+    file: F,
     stop: &'a Stop,
 }
 
 impl<'a> Input<'a> {
     /// Standard input, as long as `stop` is not raised.
     pub fn new(stop: &'a Stop) -> Input<'a> {
-        Input { stdin: io::stdin(), stop }
+        Input::of(io::stdin(), stop)
     }
 }
 
-impl Read for Input<'_> {
+impl<'a, F: AsFd> Input<'a, F> {
+    /// The open file, as long as `stop` is not raised.
+    pub fn of(file: F, stop: &'a Stop) -> Input<'a, F> {
+        Input { file, stop }
+    }
+}
+
+impl<F: AsFd> Read for Input<'_, F> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
-            wait(&self.stdin, PollFlags::IN, self.stop)?;
-            match read(&self.stdin, &mut *buffer) {
+            wait(&self.file, PollFlags::IN, self.stop)?;
+            match read(&self.file, &mut *buffer) {
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 other => return Ok(other?),
             }

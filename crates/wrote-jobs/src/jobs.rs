@@ -3,6 +3,7 @@
 mod check;
 mod crew;
 mod files;
+mod foresight;
 mod group;
 mod layout;
 mod place;
@@ -22,6 +23,19 @@ pub(crate) use reports::{merged, span};
 use crate::spec::JobSpec;
 use wrote_result::{Error, Stop};
 
+/// Refuses jobs as [`run`] does before it makes a file, and writes nothing.
+///
+/// # Errors
+///
+/// Those of [`run`] that can be known before the first group has run.
+pub fn check(
+    specs: &[JobSpec],
+    permissions: Permissions,
+    watcher: &mut dyn Watcher,
+) -> Result<(), Error> {
+    check::check(specs, permissions, &mut |text| watcher.note(text))
+}
+
 /// Runs all jobs. Files that the run made stay; a run that fails or is interrupted removes them.
 ///
 /// # Errors
@@ -35,7 +49,7 @@ pub fn run(
     stop: &Stop,
     watcher: &mut dyn Watcher,
 ) -> Result<Vec<GroupReport>, Error> {
-    check::check(specs, permissions, &mut |text| watcher.note(text))?;
+    check(specs, permissions, watcher)?;
     // Dropping it removes the files of a run that failed.
     let mut made = files::Made::default();
     let mut reports = Vec::new();

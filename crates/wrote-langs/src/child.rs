@@ -1,5 +1,8 @@
 //! A supervised child process: watched, limited, and ended with all processes that it started.
 
+mod keeper;
+
+use keeper::Keeper;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{
@@ -91,7 +94,8 @@ impl Outcome {
 ///
 /// When this returns or panics, the child was waited for and its whole group was sent SIGKILL,
 /// after its own exit too: no background process of the group stays. A process in a session of its
-/// own gets no such signal and may still hold the pipes; this does not wait for it.
+/// own gets no such signal and may still hold the pipes; this does not wait for it. When this
+/// process is killed meanwhile, the group is ended too, where there is a shell.
 ///
 /// # Errors
 ///
@@ -107,9 +111,10 @@ pub(super) fn supervise(
     let program = command.get_program().to_string_lossy().into_owned();
     let failed = |what: &str, error: io::Error| Error::Failed(format!("{what} {program}: {error}"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let keeper = Keeper::start().ok();
     let started = Instant::now();
     let child = spawn(command).map_err(|error| failed("cannot start", error))?;
-    let mut group = Group::of(child);
+    let mut group = Group::of(child, keeper);
     let unwatched = |error| failed("cannot watch", error);
     let stdout = group.child.stdout.take().map(OwnedFd::from);
     let mut stdout = Pipe::new(stdout, Keep::First(limits.stdout_bytes_max)).map_err(unwatched)?;
@@ -166,14 +171,19 @@ struct Group {
     id: Pid,
     /// Reports the child's end at once; absent before Linux 5.3.
     pidfd: Option<OwnedFd>,
+    keeper: Option<Keeper>,
     ended: bool,
 }
 
 impl Group {
-    fn of(child: Child) -> Group {
+    fn of(child: Child, mut keeper: Option<Keeper>) -> Group {
         let id = Pid::from_child(&child);
+        if let Some(keeper) = &mut keeper {
+            keeper.keep(id);
+        }
         // Before the child is waited for, the id is still its own.
-        Group { child, id, pidfd: pidfd_open(id, PidfdFlags::empty()).ok(), ended: false }
+        let pidfd = pidfd_open(id, PidfdFlags::empty()).ok();
+        Group { child, id, pidfd, keeper, ended: false }
     }
 
     /// Returns whether the child has ended. It stays a zombie, so that no other group can have its
@@ -223,6 +233,8 @@ impl Group {
     /// Ends the rest of the group, and waits for the child.
     fn end(&mut self) -> io::Result<ExitStatus> {
         self.ended = true;
+        // It must not know the id once that may be another group's.
+        self.keeper = None;
         // Both fail only without a process to end. The child may have joined another group.
         let _ = kill_process_group(self.id, Signal::KILL);
         let _ = self.child.kill();

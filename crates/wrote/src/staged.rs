@@ -2,7 +2,9 @@
 
 use crate::engine::folder_of;
 use crate::{Action, Engine, Error, FileId, FileOptions};
+use rustix::fs::{FlockOperation, flock};
 use std::ffi::{OsStr, OsString};
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,6 +39,9 @@ impl StagedFile {
     ) -> Result<StagedFile, Error> {
         let options = FileOptions { create_new: true, write: true, ..*options };
         let (temporary, file) = beside(place, |path| engine.open_file(path, &options))?;
+        if let Some(open) = engine.descriptor(file) {
+            hold(open);
+        }
         Ok(StagedFile { file, temporary, place: place.to_owned(), replace })
     }
 
@@ -77,6 +82,12 @@ impl StagedFile {
             })?;
         if durable { engine.sync_folder(folder_of(&self.place)) } else { Ok(()) }
     }
+}
+
+/// Locks a file or folder until it is closed (`flock(2)`), so that another process sees that it is
+/// still on its way. Some file systems have no locks: the process in the name tells it there.
+pub(crate) fn hold(open: BorrowedFd) {
+    let _ = flock(open, FlockOperation::NonBlockingLockExclusive);
 }
 
 /// Makes something beside `place`, under a temporary name that no other process uses.

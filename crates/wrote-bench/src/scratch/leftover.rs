@@ -1,16 +1,15 @@
 //! Folders that runs before this one left behind, because they were killed.
 
-use super::{PREFIX, lock, remove};
+use super::{PREFIX, lock, remove, staged};
 use lock::State;
 use rustix::fs::fstat;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use wrote_result::Error;
 
-/// A run's folder that is still there.
+/// A run's folder, or a file or folder on its way, that is still there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
-    /// The folder.
+    /// The file or folder.
     pub path: PathBuf,
     /// Bytes that the run's files take up.
     pub size_bytes: u64,
@@ -21,9 +20,9 @@ pub struct Leftover {
 /// The result of [`clean`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
-    /// The folders that are gone.
+    /// The files and folders that are gone.
     pub removed: Vec<Leftover>,
-    /// The folders of runs that still live: left alone.
+    /// The files and folders of runs that still live: left alone.
     pub alive: Vec<Leftover>,
     /// One line for each folder that was left alone for another reason, with the reason.
     pub refused: Vec<String>,
@@ -32,6 +31,7 @@ pub struct Cleaned {
 /// A folder that looks like a run's, opened.
 struct Candidate {
     leftover: Leftover,
+    folder: remove::Open,
     contents: remove::Contents,
     /// Keeps the lock of a dead run, so that no other process removes its folder meanwhile.
     _state: State,
@@ -46,7 +46,8 @@ pub fn leftovers(parent: &Path) -> Vec<Leftover> {
     candidates(parent).into_iter().map(|candidate| candidate.leftover).collect()
 }
 
-/// Removes the folders in `parent` that runs of the current user left behind.
+/// Removes the folders in `parent` that runs of the current user left behind, and the files and
+/// folders of killed copies and saves.
 ///
 /// A folder whose run lives is left alone, and so is one that holds anything that a run does not
 /// make. [`Error::Usage`] where `parent` is no folder.
@@ -64,10 +65,20 @@ pub fn clean(parent: &Path) -> Result<Cleaned, Error> {
                 remove::listed(&candidate.contents.foreign)
             ));
         } else {
-            match remove::remove(path) {
+            match candidate.folder.remove() {
                 Ok(()) => cleaned.removed.push(candidate.leftover),
                 Err(error) => cleaned.refused.push(error.to_string()),
             }
+        }
+    }
+    for candidate in staged::candidates(parent) {
+        let path = &candidate.leftover.path;
+        if candidate.leftover.alive {
+            cleaned.alive.push(candidate.leftover);
+        } else if let Err(error) = candidate.remove() {
+            cleaned.refused.push(format!("{}: can't be removed: {error}", path.display()));
+        } else {
+            cleaned.removed.push(candidate.leftover);
         }
     }
     Ok(cleaned)
@@ -91,12 +102,13 @@ fn candidates(parent: &Path) -> Vec<Candidate> {
 
 /// The folder at `path`, if it is a run's of the current user.
 fn candidate(path: PathBuf) -> Option<Candidate> {
-    let folder: OwnedFd = remove::open(&path).ok()?;
-    if fstat(&folder).ok()?.st_uid != rustix::process::geteuid().as_raw() {
+    let open = remove::Open::at(&path).ok()?;
+    let folder = &open.folder;
+    if fstat(folder).ok()?.st_uid != rustix::process::geteuid().as_raw() {
         return None;
     }
-    let contents = remove::contents(&folder).ok()?;
-    let state = match lock::state(&folder) {
+    let contents = remove::contents(folder).ok()?;
+    let state = match lock::state(folder) {
         Some(state) => state,
         None if contents.ours.is_empty() && contents.foreign.is_empty() => State::Dead(None),
         None => return None,
@@ -107,7 +119,8 @@ fn candidate(path: PathBuf) -> Option<Candidate> {
         State::Dead(_) => false,
     };
     let size_bytes = contents.size_bytes;
-    Some(Candidate { leftover: Leftover { path, size_bytes, alive }, contents, _state: state })
+    let leftover = Leftover { path, size_bytes, alive };
+    Some(Candidate { leftover, folder: open, contents, _state: state })
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! Removing a run's folder, and nothing that the run did not make.
 
 use super::lock;
+use super::staged::on_its_way;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use wrote_result::Error;
 
 /// How a folder is opened: never through a symbolic link.
@@ -27,9 +28,57 @@ pub(super) struct Contents {
     pub(super) size_bytes: u64,
 }
 
-/// Opens a folder, which must not be a symbolic link.
-pub(super) fn open(folder: &Path) -> io::Result<OwnedFd> {
-    Ok(openat(CWD, folder, FOLDER, Mode::empty())?)
+/// A run's folder and the one that it lies in, open: both are still found where they, or a folder
+/// above them, were moved.
+#[derive(Debug)]
+pub(super) struct Open {
+    path: PathBuf,
+    parent: OwnedFd,
+    pub(super) folder: OwnedFd,
+}
+
+impl Open {
+    /// Opens a folder, which must not be a symbolic link.
+    pub(super) fn at(path: &Path) -> io::Result<Open> {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = openat(
+            CWD,
+            parent.unwrap_or(Path::new(".")),
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        let name = path.file_name().unwrap_or_default();
+        let folder = openat(&parent, name, FOLDER, Mode::empty())?;
+        Ok(Open { path: path.to_owned(), parent, folder })
+    }
+
+    /// Removes the files that a run made in the folder, then the folder. What else is in it stays,
+    /// and the folder with it, and the error names it.
+    pub(super) fn remove(&self) -> Result<(), Error> {
+        let failed = |error: io::Error| {
+            Error::Failed(format!("{}: can't be removed: {error}", self.path.display()))
+        };
+        let contents = contents(&self.folder).map_err(failed)?;
+        for name in &contents.ours {
+            unlink(&self.folder, name).map_err(failed)?;
+        }
+        for name in &contents.logs {
+            remove_log(&self.folder, name).map_err(failed)?;
+        }
+        // Last, so that a run killed here leaves what is still known for a run's folder.
+        if contents.lock {
+            unlink(&self.folder, lock::NAME.as_ref()).map_err(failed)?;
+        }
+        if !contents.foreign.is_empty() {
+            return Err(Error::Failed(format!(
+                "{}: not removed: it holds what this run did not make: {}",
+                self.path.display(),
+                listed(&contents.foreign)
+            )));
+        }
+        let name = self.path.file_name().unwrap_or_default();
+        unlinkat(&self.parent, name, AtFlags::REMOVEDIR).map_err(|errno| failed(errno.into()))
+    }
 }
 
 pub(super) fn contents(folder: impl AsFd) -> io::Result<Contents> {
@@ -131,14 +180,9 @@ pub(super) fn remove_log(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
 /// Whether a run gives its files such names: words of small letters, hyphens between them, a
 /// number, `.data`. A copy on its way to such a name has `.NAME.wrote-PROCESS-NUMBER`.
 fn is_a_runs(name: &OsString) -> bool {
-    let Some(name) = name.to_str() else { return false };
-    let on_its_way = name.strip_prefix('.').and_then(|name| name.split_once(".wrote-"));
-    match on_its_way.map(|(place, number)| (place, number.split_once('-'))) {
-        Some((place, Some((process, number)))) => {
-            is_number(process) && is_number(number) && words_of(place).is_some()
-        }
-        Some(_) => false,
-        None => words_of(name).is_some(),
+    match on_its_way(name) {
+        Some((place, _)) => words_of(&place).is_some(),
+        None => name.to_str().and_then(words_of).is_some(),
     }
 }
 
@@ -153,34 +197,6 @@ fn words_of(name: &str) -> Option<&str> {
         !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
     };
     (words.split('-').all(is_word) && is_number(number)).then_some(words)
-}
-
-/// Removes the files that a run made in `folder`, then the folder. What else is in it stays, and
-/// the folder with it, and the error names it.
-pub(super) fn remove(folder: &Path) -> Result<(), Error> {
-    let failed = |error: io::Error| {
-        Error::Failed(format!("{}: can't be removed: {error}", folder.display()))
-    };
-    let open = open(folder).map_err(failed)?;
-    let contents = contents(&open).map_err(failed)?;
-    for name in &contents.ours {
-        unlink(&open, name).map_err(failed)?;
-    }
-    for name in &contents.logs {
-        remove_log(&open, name).map_err(failed)?;
-    }
-    // Last, so that a run killed here leaves what is still known for a run's folder.
-    if contents.lock {
-        unlink(&open, lock::NAME.as_ref()).map_err(failed)?;
-    }
-    if !contents.foreign.is_empty() {
-        return Err(Error::Failed(format!(
-            "{}: not removed: it holds what this run did not make: {}",
-            folder.display(),
-            listed(&contents.foreign)
-        )));
-    }
-    std::fs::remove_dir(folder).map_err(failed)
 }
 
 /// Names on one line, the first few of many.
@@ -264,7 +280,7 @@ mod tests {
         };
         make("lock");
         make("00000000000000000001.segment");
-        let folder = open(parent.path()).unwrap();
+        let folder = Open::at(parent.path()).unwrap().folder;
         let found = contents(&folder).unwrap();
         assert_eq!((found.logs.len(), found.foreign.len()), (1, 0));
         assert!(found.size_bytes >= 5000);

@@ -4,6 +4,7 @@ use super::values::{number, words};
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
 use wrote::{Format, Sync};
+use wrote_result::units;
 
 pub(super) const LONG_ABOUT: &str = "Read, check and repair logs.\n\nA log is a folder that the library's Log writes: \
         records in a strict order, each with a sequence, in files called segments. Reading takes no \
@@ -238,9 +239,26 @@ pub struct LogAppendArgs {
     ]))]
     pub format: Option<Format>,
 
+    /// The longest line that is taken (1 MiB); memory is about ten times that
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", hide_default_value = true, value_parser = record_max, allow_hyphen_values = true)]
+    pub record_max: usize,
+
     /// Say nothing but what goes wrong
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+/// The most that `--record-max` takes, in bytes: with its headers it fits into a log's largest
+/// buffer.
+pub const RECORD_BYTES_MAX: usize = 63 << 20;
+
+fn record_max(text: &str) -> Result<usize, String> {
+    let bytes = units::parse_block_size(text)?;
+    let fits = usize::try_from(bytes).ok().filter(|bytes| *bytes <= RECORD_BYTES_MAX);
+    fits.ok_or_else(|| {
+        let most = units::block_size(RECORD_BYTES_MAX as u64);
+        format!("{text:?}: is more than {most}, the longest record of a log")
+    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! `wrote clean`: remove what killed runs left, and say what was removed.
 
+use super::shown;
 use crate::args::CleanArgs;
 use crate::output;
 use std::io::{self, Write};
@@ -23,10 +24,10 @@ pub(super) fn run(arguments: &CleanArgs) -> Result<(), Error> {
 fn write(cleaned: &Cleaned, is_all: bool, out: &mut dyn Write) -> io::Result<()> {
     for leftover in &cleaned.removed {
         let size = units::bytes(leftover.size_bytes);
-        writeln!(out, "removed {} ({size})", leftover.path.display())?;
+        writeln!(out, "removed {} ({size})", shown(&leftover.path))?;
     }
     for leftover in &cleaned.alive {
-        writeln!(out, "kept {}: its run still lives", leftover.path.display())?;
+        writeln!(out, "kept {}: its run still lives", shown(&leftover.path))?;
     }
     if is_all && cleaned.removed.is_empty() && cleaned.alive.is_empty() {
         writeln!(out, "nothing to clean")?;

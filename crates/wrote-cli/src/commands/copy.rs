@@ -30,10 +30,7 @@ pub(super) fn run(arguments: &CopyArgs, stop: &Stop) -> Result<(), Error> {
     let copied = copy_all(&items, &options, &mut watch, &mut done);
     // The bar is gone from the screen before anything else is said.
     drop(reporter);
-    match copied {
-        Err(error) if has_no_reader(&error, &items) => return Ok(()),
-        other => other.map_err(|error| complaint(error, arguments))?,
-    }
+    copied.map_err(|error| complaint(error, arguments))?;
     let elapsed = began.elapsed();
     for path in &done.left_out {
         let why = "not copied: only files, folders and links are";
@@ -75,13 +72,6 @@ fn copy_all(
         }
     }
     Ok(())
-}
-
-/// The reader of standard output (`wrote copy a - | head`) has had what it wanted.
-fn has_no_reader(error: &wrote::Error, items: &[Item]) -> bool {
-    matches!(error, wrote::Error::File { action: Action::Write, errno, .. }
-        if *errno == Errno::PIPE.raw_os_error())
-        && items.iter().any(|item| item.kind == Kind::Out)
 }
 
 fn complaint(error: wrote::Error, arguments: &CopyArgs) -> Error {

@@ -34,8 +34,8 @@ const FILES: [(&str, &str); 4] = [
     ),
     (
         ".NAME.wrote-PROCESS-NUMBER",
-        "A copy that is not whole yet, beside its place. Only kill -9 or a crash leaves one; it can \
-         be removed.",
+        "A copy that is not whole yet, beside its place. Only kill -9 or a crash leaves one; \
+         'wrote clean' removes it.",
     ),
     (
         "DIR/SEGMENT.torn-N",

@@ -20,11 +20,15 @@ use wrote_result::{Error, Stop};
 pub(super) fn run(arguments: &RunArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     // Before anything is measured: a minute's work must not end in "exists already".
     let file = ResultFile::of(arguments.to.output.as_deref(), arguments.to.force)?;
-    let files = load::files(arguments)?;
+    let files = load::files(arguments, stop)?;
     let specs: Vec<JobSpec> = files.iter().flat_map(|file| file.jobs.clone()).collect();
     check_output(arguments.to.output.as_deref(), &specs)?;
     if arguments.check {
-        tell_notes(&files, &mut JobReporter::new(&specs));
+        let permissions = arguments.permissions();
+        Before::examine(&specs, permissions)?;
+        let mut reporter = JobReporter::new(&specs);
+        tell_notes(&files, &mut reporter);
+        jobs::check(&specs, permissions, &mut reporter)?;
         return output::to_stdout(|out| plan::write(&specs, out));
     }
     let done = measure(arguments, &files, &specs, stop, command)?;

@@ -358,6 +358,22 @@ fn a_signal_ends_a_run_with_one_line_and_nothing_left() {
     }
 }
 
+#[test]
+fn a_path_that_is_moved_while_it_is_measured_ends_the_run_and_keeps_nothing_of_it() {
+    let folder = folder();
+    let [before, after] = ["before", "after"].map(|name| folder.path().join(name));
+    fs::create_dir(&before).unwrap();
+    let mut run = Running::start(&mut bench(&before, "--only ladder --size 8MiB --runs 1000"));
+    until_it_writes(&mut run, &before);
+    fs::rename(&before, &after).unwrap();
+    let finished = run.finish();
+    // What is missing first depends on the moment: the folder, or a file in it.
+    assert!(matches!(finished.code(), Some(1 | 2)), "{finished:?}");
+    let said: Vec<&str> = finished.stderr.lines().collect();
+    assert!(said.last().is_some_and(|line| line.contains(".wrote-")), "{said:?}");
+    assert_eq!(names(&after), [""; 0]);
+}
+
 /// Returns whether a child of this process would ignore the signal, as under `nohup`.
 fn is_ignored(signal: Signal) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

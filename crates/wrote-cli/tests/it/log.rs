@@ -2,7 +2,7 @@
 //! change the log.
 
 use crate::support::{assert_golden, wrote};
-use fixtures::{Finished, Running, finish, folder, names};
+use fixtures::{Finished, Mounted, Running, finish, folder, names, or_skip};
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use rustix::process::Signal;
@@ -556,8 +556,57 @@ fn a_line_that_is_no_record_is_told_with_its_number_and_those_before_it_stay() {
     assert!(said_of_it.starts_with("wrote: standard input: line 2: "), "{said_of_it}");
     let long = vec![b'x'; 3 << 20];
     let finished = append_by_command(folder.path(), "-q", &long);
-    assert_eq!(finished.complaint(), "wrote: standard input: line 1: longer than 1 MiB");
+    let said_of_it =
+        "wrote: standard input: line 1: longer than 1 MiB; --record-max allows up to 63 MiB";
+    assert_eq!(finished.complaint(), said_of_it);
     assert_eq!(said(folder.path(), "cat events"), "one\n");
+}
+
+#[test]
+fn a_record_is_as_long_as_was_allowed_and_no_longer() {
+    for (format, arguments, bytes_max) in [
+        ("framed", "", 1 << 20),
+        ("framed", "--record-max 3MiB", 3 << 20),
+        ("lines", "--record-max 63MiB", 63 << 20),
+        ("framed", "--record-max 63MiB", 63 << 20),
+        ("framed", "--record-max 10", 10),
+    ] {
+        let folder = folder();
+        let arguments = format!("-q --sync no --format {format} {arguments}");
+        let mut input = vec![b'x'; bytes_max];
+        let finished = append_by_command(folder.path(), &arguments, &input);
+        assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""), "{arguments}");
+        assert_eq!(said(folder.path(), "cat --raw events").len(), bytes_max, "{arguments}");
+        input.push(b'x');
+        let finished = append_by_command(folder.path(), &arguments, &input);
+        assert!(finished.complaint().contains("; --record-max allows up to 63 MiB"), "{arguments}");
+    }
+    let folder = folder();
+    let finished = append_by_command(folder.path(), "--record-max 64MiB", b"one");
+    assert_eq!(finished.code(), Some(2));
+    assert!(finished.complaint().contains("is more than 63 MiB"), "{finished:?}");
+}
+
+#[test]
+fn a_full_disk_ends_an_append_that_says_how_many_records_are_in() {
+    let mounted = or_skip!(Mounted::tmpfs(8 << 20));
+    for format in ["framed", "lines"] {
+        let input = lines(0..200_000);
+        let outside = folder();
+        fs::write(outside.path().join("input"), input).expect("a file");
+        let input = File::open(outside.path().join("input")).expect("a file");
+        let mut command =
+            log(mounted.path(), &format!("append --sync no --format {format} {format}"));
+        let finished = finish(command.stdin(input));
+        assert_eq!(finished.code(), Some(1), "{finished:?}");
+        let told = finished.complaint();
+        assert!(told.contains("No space left on device"), "{told}");
+        let cat = said(mounted.path(), &format!("cat {format}"));
+        let there = cat.lines().count();
+        assert!(there > 0 && told.ends_with(&format!(" (0 to {})", there - 1)), "{there}: {told}");
+        assert!(told.contains(&format!("; {there} of ")), "{there}: {told}");
+        fs::remove_dir_all(mounted.path().join(format)).expect("it is ours");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use fixtures::{Running, finish, folder, names};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use wrote_result::document::{Direction, Survives};
@@ -75,6 +76,98 @@ fn a_check_says_what_would_be_done_and_touches_nothing() {
     assert_eq!(names(folder.path()), ["jobs.fio"]);
 }
 
+/// Runs the jobs with `--check` and without, each in a folder that `prepare` made, and returns both
+/// endings: the exit code, and the lines that begin with "wrote: ".
+fn endings(text: &str, more: &str, prepare: fn(&Path)) -> [(Option<i32>, String); 2] {
+    let folder = folder();
+    [" --check", ""].map(|check| {
+        for name in names(folder.path()) {
+            fs::remove_file(folder.path().join(name)).expect("a file of the run before");
+        }
+        prepare(folder.path());
+        let before = names(folder.path());
+        let finished = finish(&mut run(folder.path(), text, &format!("{more}{check}")));
+        let told = finished.stderr.lines().filter(|line| line.starts_with("wrote: "));
+        if finished.code() != Some(0) || !check.is_empty() {
+            let mut after = names(folder.path());
+            after.retain(|name| name != "jobs.fio");
+            assert_eq!(after, before, "{finished:?}");
+        }
+        (finished.code(), told.collect::<Vec<_>>().join("\n"))
+    })
+}
+
+#[test]
+fn a_check_ends_as_the_run_does() {
+    fn nothing(_: &Path) {}
+    fn short(folder: &Path) {
+        fs::write(folder.join("x"), vec![7; MIB as usize]).expect("a file");
+    }
+    fn empty(folder: &Path) {
+        fs::write(folder.join("x"), "").expect("a file");
+    }
+    fn sparse(folder: &Path) {
+        fs::File::create(folder.join("x")).and_then(|x| x.set_len(4 * MIB)).expect("a file");
+    }
+    let device = fs::read_dir("/dev").expect("it is there").flatten().map(|entry| entry.path());
+    let is_device = |path: &PathBuf| {
+        let found = path.metadata().is_ok_and(|it| it.file_type().is_block_device());
+        // A user who may not read a device gets that error first.
+        found && fs::File::open(path).is_ok()
+    };
+    let device = device.into_iter().find(is_device).unwrap_or("/dev/null".into());
+    let device = format!("[a]\nrw=write\nsize=1m\nfilename={}\n", device.display());
+    let x = |keys: &str| format!("[a]\nfilename=x\nbs=4k\nioengine=psync\n{keys}");
+    for (text, more, prepare, code, words) in [
+        (x("rw=write\n"), "", nothing as fn(&Path), 2, "size"),
+        (x("rw=read\n"), "", nothing, 2, "no size to make it with"),
+        (x("rw=write\nsize=1m\nnumjobs=2\n"), "", nothing, 2, "use the same bytes"),
+        (x("rw=write\nsize=1m\nnumjobs=2\n"), "--allow-overlap", nothing, 0, "use the same bytes"),
+        ("[a]\nrw=write\nsize=1m\ndirectory=nowhere\n".into(), "", nothing, 2, "nowhere"),
+        (x("rw=write\nsize=4000p\n"), "", nothing, 1, "do not fit"),
+        (device, "", nothing, 2, "block device"),
+        (x("rw=write\nsize=1m\n"), "", short, 2, "--overwrite"),
+        (x("rw=write\nsize=1m\n"), "--overwrite", short, 0, ""),
+        (x("rw=read\nsize=2m\n"), "", short, 2, "is 1048576 bytes long"),
+        (
+            x("rw=read\n[b]\nstonewall\nrw=read\noffset=8m\nfilename=x\n"),
+            "",
+            short,
+            2,
+            "are to be read",
+        ),
+        (x("rw=read\n"), "", empty, 2, "no room for one block"),
+        (x("rw=read\n"), "", sparse, 2, "was never written from byte 0"),
+        (x("rw=read\n"), "--read-unwritten", sparse, 0, ""),
+        (x("rw=write\nsize=2m\n[b]\nstonewall\nrw=read\nfilename=x\n"), "", nothing, 0, ""),
+        (
+            x("rw=write\nsize=2m\n[b]\nstonewall\nrw=read\nfilename=x\nsize=4m\n"),
+            "",
+            nothing,
+            0,
+            "",
+        ),
+        (
+            x("rw=write\nsize=2m\n[b]\nstonewall\nrw=read\nfilename=x\nsize=4m\n"),
+            "--overwrite",
+            short,
+            2,
+            "are to be read",
+        ),
+        (
+            x("rw=write\nsize=2m\n[b]\nstonewall\nrw=read\nfilename=x\n"),
+            "--overwrite",
+            short,
+            0,
+            "",
+        ),
+    ] {
+        let [check, run] = endings(&text, more, prepare);
+        assert_eq!(check, run, "{text}");
+        assert!(check.0 == Some(code) && check.1.contains(words), "{text}{check:?}");
+    }
+}
+
 #[test]
 fn a_file_that_is_there_is_written_over_only_where_that_was_said() {
     // W7
@@ -107,18 +200,6 @@ fn what_is_wrong_with_a_job_file_is_told_in_one_line_with_its_number() {
     assert_eq!(finished.code(), Some(2), "{finished:?}");
     let line = finished.complaint();
     assert!(line.starts_with("wrote: jobs.fio: line 3: ") && line.contains("size"), "{line}");
-}
-
-#[test]
-fn a_device_without_an_end_is_no_job_file() {
-    let folder = folder();
-    for (words, stdin) in [("/dev/zero", "/dev/null"), ("-", "/dev/zero")] {
-        let mut command = wrote(&["run", words]);
-        let stdin = fs::File::open(stdin).expect("a device");
-        let finished = finish(command.stdin(Stdio::from(stdin)).current_dir(folder.path()));
-        assert_eq!(finished.code(), Some(2), "{finished:?}");
-        assert!(finished.complaint().contains("which no job file is"), "{finished:?}");
-    }
 }
 
 #[test]

@@ -4,7 +4,6 @@ use crate::scene::{Scene, text};
 use crate::support::wrote;
 use fixtures::{Running, finish, names};
 use rustix::process::Signal;
-use std::time::Duration;
 
 const LITTLE: &str = "--workloads lines --lines 20";
 
@@ -20,12 +19,7 @@ fn stopped(otherwise: &str, signal: Signal, code: i32) {
     run.send(signal);
     let finished = run.finish();
     assert_eq!((finished.code(), finished.stdout.as_str()), (Some(code), ""), "{finished:?}");
-    // The kernel ends killed processes after `kill(2)` returns: on a busy machine a moment later.
-    let is_gone = (0..600).any(|_| {
-        std::thread::sleep(Duration::from_millis(50));
-        scene.processes().is_empty()
-    });
-    assert!(is_gone, "{:?}", scene.processes());
+    assert_eq!(scene.processes(), [""; 0]);
     assert_eq!(names(&scene.target()), [""; 0]);
 }
 
@@ -50,7 +44,7 @@ fn the_children_of_a_program_are_ended_with_it() {
 }
 
 #[test]
-fn what_a_killed_run_leaves_is_cleaned() {
+fn a_killed_run_ends_its_program_and_what_it_leaves_is_cleaned() {
     let scene = Scene::new();
     let begun = scene.beside("begun");
     let otherwise = format!("on_lines() {{ append_lines; : > {}; sleep 1000; }}", text(&begun));
@@ -59,6 +53,7 @@ fn what_a_killed_run_leaves_is_cleaned() {
     run.until("a program's start", || begun.exists().then_some(()));
     run.send(Signal::KILL);
     assert_eq!(run.finish().signal(), Some(Signal::KILL.as_raw()));
+    assert_eq!(scene.processes(), [""; 0]);
     assert_eq!(names(&scene.target()).len(), 1);
     let cleaned = finish(wrote(&["clean"]).arg(scene.target()));
     assert_eq!((cleaned.code(), cleaned.stderr.as_str()), (Some(0), ""), "{cleaned:?}");

@@ -305,12 +305,3 @@ fn a_reader_that_goes_away_is_no_error() {
     let finished = finish(wrote(&["completions", "bash"]).stdout(writer));
     assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""));
 }
-
-#[test]
-fn a_standard_output_that_is_full_is_an_error() {
-    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
-    let finished = finish(wrote(&["bench", "--schema"]).stdout(full));
-    assert_eq!(finished.code(), Some(1));
-    let line = "wrote: standard output: No space left on device (os error 28)\n";
-    assert_eq!(finished.stderr, line);
-}

@@ -1,21 +1,25 @@
 //! Checks of jobs, alone and together, before the run makes a file.
 
-use super::place::{Identity, Kind, file_key, kind};
+use super::crew::sequence;
+use super::files::Files;
+use super::foresight::Foresight;
+use super::place::Identity;
 use super::reports::{Overlap, Permissions};
 use crate::buffers;
 use crate::spec::{BlockSizes, JobSpec};
 use crate::worker::header::HEADER_BYTES;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use wrote::{Ioengine, Options};
-use wrote_machine::{host, space};
-use wrote_result::{Error, units};
+use wrote_machine::host;
+use wrote_result::Error;
 
 const BS_BYTES_MAX: u64 = 1 << 30;
 
-/// Refuses jobs that make no sense or are not permitted. `note` receives what is permitted and may
-/// surprise.
+/// Refuses jobs that make no sense or are not permitted, by all that can be known before the first
+/// group runs. `note` receives what is permitted and may surprise. Writes nothing, but flushes the
+/// files to read.
 pub fn check(
     specs: &[JobSpec],
     permissions: Permissions,
@@ -27,19 +31,20 @@ pub fn check(
     for spec in specs {
         check_job(spec).map_err(|what| Error::Usage(format!("{}: {what}", label(spec))))?;
     }
-    // A file that an earlier job makes belongs to the run, so later jobs may write to it.
-    let mut coming: BTreeMap<PathBuf, u64> = BTreeMap::new();
+    let mut foresight = Foresight::default();
     for group in groups(specs) {
         let buffers =
             group.iter().map(|spec| buffers::buffers_bytes(most_bytes(spec), spec.iodepth));
         let buffers = buffers.fold(0, u64::saturating_add);
         buffers::check_buffers("bs x iodepth x numjobs", buffers, host::memory_bytes())?;
         check_overlap(&group, permissions, note)?;
-        for spec in &group {
-            check_files(spec, permissions, &mut coming)?;
+        let files = Files::examine(&group, |path| foresight.find(path), permissions)?;
+        for (spec, regions) in group.iter().zip(files.regions()) {
+            sequence(spec, regions)?;
         }
+        foresight.pass(&files);
     }
-    if permissions.fill { Ok(()) } else { check_space(&coming) }
+    if permissions.fill { Ok(()) } else { foresight.check_space() }
 }
 
 pub fn groups(specs: &[JobSpec]) -> Vec<Vec<&JobSpec>> {
@@ -112,65 +117,6 @@ fn is_paced(spec: &JobSpec) -> bool {
     let bytes = [spec.read_rate_bytes_per_s, spec.write_rate_bytes_per_s];
     let operations = [spec.read_rate_iops, spec.write_rate_iops];
     bytes.iter().any(Option::is_some) || operations.iter().any(Option::is_some)
-}
-
-fn check_files(
-    spec: &JobSpec,
-    permissions: Permissions,
-    coming: &mut BTreeMap<PathBuf, u64>,
-) -> Result<(), Error> {
-    for path in &spec.files {
-        let key = file_key(path);
-        let shown = path.display();
-        let usage = |what: &str| Err(Error::Usage(format!("{shown}: {what}")));
-        let grows_to = if spec.file_bytes.is_some() { region(spec).end } else { 0 };
-        if let Some(end) = coming.get_mut(&key) {
-            *end = grows_to.max(*end);
-            continue;
-        }
-        let kind = kind(path)?;
-        kind.check_write(path, spec, permissions.overwrite)?;
-        match kind {
-            Kind::Missing if spec.file_bytes.is_none() => {
-                return usage("does not exist, and there is no size to make it with");
-            }
-            Kind::Missing if spec.verify.is_some() && !spec.rw.write => {
-                return usage("does not exist, so there is nothing in it to verify");
-            }
-            Kind::Missing => {
-                coming.insert(key, grows_to);
-            }
-            Kind::File { .. } if spec.rw.write => {
-                coming.insert(key, grows_to);
-            }
-            Kind::File { .. } | Kind::Device { .. } => {}
-        }
-    }
-    Ok(())
-}
-
-/// Refuses files that would leave too little of a file system free.
-fn check_space(coming: &BTreeMap<PathBuf, u64>) -> Result<(), Error> {
-    let mut wanted: BTreeMap<PathBuf, (u64, wrote::device::Target)> = BTreeMap::new();
-    for (path, end) in coming {
-        let folder = path.parent().unwrap_or(Path::new("/"));
-        let Ok(target) = wrote::device::examine(folder) else { continue };
-        let entry = wanted.entry(target.mount_point.clone()).or_insert((0, target));
-        entry.0 = entry.0.saturating_add(end.saturating_sub(super::place::allocated_bytes(path)));
-    }
-    for (bytes, target) in wanted.values() {
-        let budget = space::budget(target.capacity_bytes, target.free_bytes);
-        if target.capacity_bytes > 0 && *bytes > budget {
-            return Err(Error::Failed(format!(
-                "{}: {} of files do not fit: {} may be used, so that enough stays free; give a \
-                 smaller size",
-                target.mount_point.display(),
-                units::bytes(*bytes),
-                units::bytes(budget)
-            )));
-        }
-    }
-    Ok(())
 }
 
 /// Tells whether the engine carries out one operation at a time at any depth.

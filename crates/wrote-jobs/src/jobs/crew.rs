@@ -10,6 +10,7 @@ use crate::gates::Gate;
 use crate::spec::{JobSpec, SyncEach};
 use crate::worker::sequence::{Outline, Sequence};
 use crate::worker::{Progress, Shared, Worker};
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use wrote::{Engine, FileOptions, Options, Sqpoll};
 use wrote_result::document::Fallback;
@@ -45,8 +46,8 @@ pub fn sqpolls(specs: &[&JobSpec]) -> Vec<Option<Sqpoll>> {
 }
 
 /// Returns a job's operations, or an error where its files have no room for one.
-pub fn sequence(spec: &JobSpec, ready: &Ready) -> Result<Sequence, Error> {
-    let outline = Outline { spec: spec.clone(), regions: ready.regions.clone() };
+pub fn sequence(spec: &JobSpec, regions: Vec<Range<u64>>) -> Result<Sequence, Error> {
+    let outline = Outline { spec: spec.clone(), regions };
     Sequence::new(outline).ok_or_else(|| {
         let label = label(spec);
         Error::Usage(format!("{label}: its files have no room for one block; give a larger size"))
@@ -99,7 +100,7 @@ impl<'a> Jobs<'a> {
         let open =
             |path: &std::path::PathBuf| Ok((path.clone(), engine.open_file(path, &options)?));
         let files = spec.files.iter().map(open).collect::<Result<Vec<_>, Error>>()?;
-        let sequence = sequence(spec, &self.ready[number])?;
+        let sequence = sequence(spec, self.ready[number].regions.clone())?;
         let Jobs { stop, failed, progress, .. } = *self;
         let shared = Shared { stop, failed, progress: &progress[number] };
         Ok((Worker::new(engine, files, spec, sequence.clone(), shared)?, sequence))

@@ -24,14 +24,30 @@ fn cannot_allocate(errno: i32) -> bool {
     [Errno::OPNOTSUPP, Errno::NOSYS].iter().any(|known| known.raw_os_error() == errno)
 }
 
+/// A file as a group finds it.
+#[derive(Clone, Copy, Debug)]
+pub struct Found {
+    pub kind: Kind,
+    /// This run makes the file, or an earlier group of it does.
+    pub ours: bool,
+    /// A group writes to the file before this one, so its holes are not known yet.
+    pub will_change: bool,
+}
+
+impl Found {
+    /// Returns what is there now, in a run that has made no file yet.
+    pub fn now(path: &Path) -> Result<Found, Error> {
+        let kind = kind(path)?;
+        Ok(Found { kind, ours: kind == Kind::Missing, will_change: false })
+    }
+}
+
 /// One use of one file by one job of the group.
-struct Use<'a> {
-    spec: &'a JobSpec,
-    path: &'a Path,
-    kind: Kind,
-    /// This run makes the file, or an earlier group of it did.
-    ours: bool,
-    region: Range<u64>,
+pub struct Use<'a> {
+    pub spec: &'a JobSpec,
+    pub path: &'a Path,
+    pub found: Found,
+    pub region: Range<u64>,
 }
 
 /// The files of a job when the clock starts.
@@ -50,14 +66,15 @@ pub struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    /// Examines all files of the group's jobs, and refuses jobs that must not use them.
+    /// Examines all files of the group's jobs, and refuses jobs that must not use them. `find`
+    /// returns what the group finds under a path.
     pub fn examine(
         jobs: &[&'a JobSpec],
-        made: &Made,
+        find: impl Fn(&Path) -> Result<Found, Error>,
         permissions: Permissions,
     ) -> Result<Files<'a>, Error> {
         let uses = |spec: &'a JobSpec| -> Result<Vec<Use<'a>>, Error> {
-            spec.files.iter().map(|path| examine(spec, path, made)).collect()
+            spec.files.iter().map(|path| Ok(Use::new(spec, path, find(path)?))).collect()
         };
         let uses = jobs.iter().map(|spec| uses(spec)).collect::<Result<Vec<_>, Error>>()?;
         let files = Files { uses };
@@ -65,15 +82,20 @@ impl<'a> Files<'a> {
         Ok(files)
     }
 
-    fn all(&self) -> impl Iterator<Item = &Use<'a>> {
+    pub fn all(&self) -> impl Iterator<Item = &Use<'a>> {
         self.uses.iter().flatten()
+    }
+
+    /// Returns the bytes of each file that each job uses.
+    pub fn regions(&self) -> impl Iterator<Item = Vec<Range<u64>>> {
+        self.uses.iter().map(|uses| uses.iter().map(|using| using.region.clone()).collect())
     }
 
     /// Returns the bytes that the run writes before the clock starts.
     pub fn laid_out_bytes(&self) -> Result<u64, Error> {
         let missing = self.all().filter(|using| using.is_laid_out()).map(|using| {
             let bytes = using.region.end - using.region.start;
-            match (using.kind, using.ours) {
+            match (using.found.kind, using.found.ours) {
                 (Kind::File { .. }, true) => {
                     let file = open(using.path)?;
                     unwritten_bytes(&file, using.region.clone())
@@ -120,36 +142,45 @@ fn open(path: &Path) -> Result<File, Error> {
     File::open(path).map_err(|error| Error::Failed(format!("{}: open: {error}", path.display())))
 }
 
-fn examine<'a>(spec: &'a JobSpec, path: &'a Path, made: &Made) -> Result<Use<'a>, Error> {
-    let kind = kind(path)?;
-    let ours = kind == Kind::Missing || std::fs::metadata(path).is_ok_and(|found| made.has(&found));
-    let there = match kind {
-        Kind::Missing => 0,
-        Kind::File { len_bytes } | Kind::Device { len_bytes } => len_bytes,
-    };
-    let start = spec.offset_bytes;
-    let end = spec.file_bytes.map_or(there, |bytes| start.saturating_add(bytes)).max(start);
-    Ok(Use { spec, path, kind, ours, region: start..end })
-}
+impl<'a> Use<'a> {
+    fn new(spec: &'a JobSpec, path: &'a Path, found: Found) -> Use<'a> {
+        let there = match found.kind {
+            Kind::Missing => 0,
+            Kind::File { len_bytes } | Kind::Device { len_bytes } => len_bytes,
+        };
+        let start = spec.offset_bytes;
+        let end = spec.file_bytes.map_or(there, |bytes| start.saturating_add(bytes)).max(start);
+        Use { spec, path, found, region: start..end }
+    }
 
-impl Use<'_> {
     fn failed(&self, what: &str, error: &std::io::Error) -> Error {
         Error::Failed(format!("{}: {what}: {error}", self.path.display()))
     }
 
     /// Tells whether the run writes the file first: it made the file, and the job reads it.
     fn is_laid_out(&self) -> bool {
-        self.ours && self.spec.rw.read
+        self.found.ours && self.spec.rw.read
     }
 
     fn check(&self, permissions: Permissions) -> Result<(), Error> {
-        self.kind.check_write(self.path, self.spec, permissions.overwrite || self.ours)?;
-        match self.kind {
+        let Found { kind, ours, will_change } = self.found;
+        kind.check_write(self.path, self.spec, permissions.overwrite || ours)?;
+        let refuse = |what: &str| {
+            let shown = self.path.display();
+            Err(Error::Usage(format!("{shown}: does not exist, {what}")))
+        };
+        match kind {
+            Kind::Missing if self.spec.file_bytes.is_none() => {
+                refuse("and there is no size to make it with")
+            }
+            Kind::Missing if self.spec.verify.is_some() && !self.spec.rw.write => {
+                refuse("so there is nothing in it to verify")
+            }
             Kind::Device { len_bytes } => self.check_length(len_bytes),
-            Kind::File { .. } if self.ours => Ok(()),
-            Kind::File { len_bytes } if self.spec.rw.read => {
+            Kind::File { len_bytes } if self.spec.rw.read && !ours => {
                 self.check_length(len_bytes)?;
-                if permissions.read_unwritten { Ok(()) } else { self.check_written() }
+                let is_allowed = permissions.read_unwritten || will_change;
+                if is_allowed { Ok(()) } else { self.check_written() }
             }
             Kind::File { .. } | Kind::Missing => Ok(()),
         }
@@ -185,7 +216,7 @@ impl Use<'_> {
 
     /// Returns the unwritten bytes that the job is to read; `None` where the kernel does not tell.
     fn never_written_bytes(&self) -> Option<u64> {
-        match self.kind {
+        match self.found.kind {
             _ if !self.spec.rw.read || self.is_laid_out() => Some(0),
             Kind::Device { .. } => None,
             Kind::Missing => Some(0),
@@ -199,7 +230,7 @@ impl Use<'_> {
 
     /// Makes the file, unless another job of the group did.
     fn make(&self, made: &mut Made) -> Result<(), Error> {
-        if self.kind != Kind::Missing
+        if self.found.kind != Kind::Missing
             || std::fs::metadata(self.path).is_ok_and(|found| made.has(&found))
         {
             return Ok(());
@@ -216,7 +247,8 @@ impl Use<'_> {
     /// Allocates the blocks of a new file as the job asks for; for a mapping, those of any file.
     fn allocate(&self, fallbacks: &mut Vec<Fallback>, stop: &Stop) -> Result<(), Error> {
         let mapped = self.spec.ioengine == Ioengine::Mmap;
-        if !self.spec.rw.write || !mapped && (self.kind != Kind::Missing || self.spec.rw.read) {
+        if !self.spec.rw.write || !mapped && (self.found.kind != Kind::Missing || self.spec.rw.read)
+        {
             return Ok(());
         }
         let (start, end) = (self.region.start, self.region.end);
@@ -241,7 +273,7 @@ impl Use<'_> {
             Ok(()) => {}
             Err(error) if error.raw_os_error().is_some_and(cannot_allocate) => {
                 let got = if mapped { "blocks that were written" } else { NEW_BLOCKS };
-                if mapped && self.ours {
+                if mapped && self.found.ours {
                     lay_out(self.path, &file, self.region.clone(), stop)?;
                 } else if mapped {
                     return Err(self.failed("fallocate", &error));
@@ -272,7 +304,7 @@ impl Use<'_> {
         let len = std::num::NonZeroU64::new(self.region.end - self.region.start);
         if let Err(errno) = fadvise(&file, self.region.start, len, Advice::DontNeed) {
             kept(format!("posix_fadvise: {}", std::io::Error::from(errno)));
-        } else if !matches!(self.kind, Kind::Device { .. })
+        } else if !matches!(self.found.kind, Kind::Device { .. })
             && let Ok(target) = wrote::device::examine(self.path)
             && target.filesystem == "tmpfs"
         {
@@ -312,6 +344,13 @@ impl Made {
         let path = std::path::absolute(path).map_err(failed)?;
         self.files.push((path, identity));
         Ok(file)
+    }
+
+    /// Returns what is there now, with the knowledge of what this run made.
+    pub fn find(&self, path: &Path) -> Result<Found, Error> {
+        let found = Found::now(path)?;
+        let made = std::fs::metadata(path).is_ok_and(|there| self.has(&there));
+        Ok(Found { ours: found.ours || made, ..found })
     }
 
     pub fn has(&self, metadata: &Metadata) -> bool {

@@ -27,7 +27,7 @@ pub fn run_group(
     watcher: &mut dyn Watcher,
 ) -> Result<GroupReport, Error> {
     stop.check()?;
-    let files = Files::examine(specs, made, permissions)?;
+    let files = Files::examine(specs, |path| made.find(path), permissions)?;
     let jobs: Vec<JobSpec> = specs.iter().map(|spec| (*spec).clone()).collect();
     watcher.group(specs[0].group, &jobs, files.laid_out_bytes()?);
     let overlaps = overlaps(specs);
@@ -38,8 +38,8 @@ pub fn run_group(
     // The bytes that each job transfers, for its progress.
     let totals = specs
         .iter()
-        .zip(&ready)
-        .map(|(spec, ready)| Ok(sequence(spec, ready)?.outline().total_bytes()));
+        .zip(&regions)
+        .map(|(spec, regions)| Ok(sequence(spec, regions.clone())?.outline().total_bytes()));
     let totals = totals.collect::<Result<Vec<Option<u64>>, Error>>()?;
     let progress: Vec<Progress> = specs.iter().map(|_| Progress::default()).collect();
     let failed = AtomicBool::new(false);

@@ -3,7 +3,6 @@
 mod stall;
 
 use super::crew::sequence;
-use super::files::Ready;
 use crate::spec::{JobSpec, Rw, SyncEach};
 use crate::worker::{DirectionReport, Done, Progress, Shared, Worker};
 use std::path::Path;
@@ -60,9 +59,8 @@ pub fn run(sim: &Sim, spec: &JobSpec, stop: &Stop) -> Result<Done, Error> {
     };
     let file = engine.open_file(path(), &options)?;
     sim.sync();
-    let mut ready = Ready::default();
-    ready.regions.push(spec.offset_bytes..spec.offset_bytes + spec.file_bytes.unwrap());
-    let sequence = sequence(spec, &ready)?;
+    let region = spec.offset_bytes..spec.offset_bytes + spec.file_bytes.unwrap();
+    let sequence = sequence(spec, vec![region])?;
     let (failed, progress) = (AtomicBool::new(false), Progress::default());
     let shared = Shared { stop, failed: &failed, progress: &progress };
     let done =

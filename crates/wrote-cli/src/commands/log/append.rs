@@ -1,19 +1,21 @@
 //! `wrote log append`: each line of standard input as a record.
 
-use crate::args::LogAppendArgs;
+use crate::args::{LogAppendArgs, RECORD_BYTES_MAX};
 use crate::commands::{of_library, outlive_the_size_limit, promised, say};
 use crate::stdio::{End, Input};
 use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::time::Instant;
 use wrote::log::summary;
 use wrote::{Format, Log};
 use wrote_result::units::counted;
 use wrote_result::{Error, Stop, units};
 
-/// No longer line is a record: it would not fit into a buffer of the log's.
-const LINE_BYTES_MAX: usize = 1 << 20;
-
 const BUFFER_BYTES: usize = 256 << 10;
+
+/// The log's buffers are multiples of this: it has room for the headers of a record, and is a
+/// multiple of every usual block of a disk.
+const LOG_BUFFER_UNIT_BYTES: usize = 64 << 10;
 
 pub(super) fn run(arguments: &LogAppendArgs, stop: &Stop) -> Result<(), Error> {
     outlive_the_size_limit()?;
@@ -25,10 +27,10 @@ pub(super) fn run(arguments: &LogAppendArgs, stop: &Stop) -> Result<(), Error> {
             path.display()
         ));
     }
-    let mut appended = Appended::new();
+    let mut appended = Appended::new(arguments.record_max);
     let all = appended.all(&log, stop);
     // Whatever ended it, what was appended stays.
-    log.close().map_err(|error| of_library(&error))?;
+    log.close().map_err(|error| appended.not_all_in(&error, &log, &arguments.folder))?;
     if !arguments.quiet {
         say(&appended.line(&log));
     }
@@ -46,12 +48,16 @@ fn open(arguments: &LogAppendArgs) -> Result<Log, Error> {
             Err(_) => Format::Framed,
         },
     };
+    // Its headers and those of its batch are shorter than the unit.
+    let buffer_bytes = arguments.record_max.next_multiple_of(LOG_BUFFER_UNIT_BYTES);
     let options = Log::options().sync(arguments.sync).format(format);
+    let options = options.buffer_bytes(buffer_bytes + LOG_BUFFER_UNIT_BYTES);
     options.open(folder).map_err(|error| of_library(&error))
 }
 
 struct Appended {
     began: Instant,
+    record_bytes_max: usize,
     lines: u64,
     bytes: u64,
     /// The sequences of the first record and the last.
@@ -59,8 +65,8 @@ struct Appended {
 }
 
 impl Appended {
-    fn new() -> Appended {
-        Appended { began: Instant::now(), lines: 0, bytes: 0, sequences: None }
+    fn new(record_bytes_max: usize) -> Appended {
+        Appended { began: Instant::now(), record_bytes_max, lines: 0, bytes: 0, sequences: None }
     }
 
     fn all(&mut self, log: &Log, stop: &Stop) -> Result<(), End> {
@@ -84,7 +90,7 @@ impl Appended {
     fn read(&mut self, input: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool, End> {
         line.clear();
         // One more for the line feed, and one by which a longer line is known.
-        let most = LINE_BYTES_MAX as u64 + 2;
+        let most = self.record_bytes_max as u64 + 2;
         let mut limited = input.take(most);
         if limited.read_until(b'\n', line).map_err(|error| End::of_input(&error))? == 0 {
             return Ok(false);
@@ -93,8 +99,10 @@ impl Appended {
         if line.last() == Some(&b'\n') {
             line.pop();
         }
-        if line.len() > LINE_BYTES_MAX {
-            let because = format!("longer than {}", units::block_size(LINE_BYTES_MAX as u64));
+        if line.len() > self.record_bytes_max {
+            let [limit, most] = [self.record_bytes_max, RECORD_BYTES_MAX]
+                .map(|bytes| units::block_size(bytes as u64));
+            let because = format!("longer than {limit}; --record-max allows up to {most}");
             return Err(self.at_line(&because).into());
         }
         Ok(true)
@@ -104,15 +112,27 @@ impl Appended {
     fn refused(&self, error: &wrote::Error) -> Error {
         match error {
             wrote::Error::Refused { because, .. } => self.at_line(because),
-            wrote::Error::TooLong { len_max, .. } => {
-                self.at_line(&format!("longer than the {len_max} bytes that a record may have"))
-            }
             other => of_library(other),
         }
     }
 
     fn at_line(&self, because: &str) -> Error {
         Error::Failed(format!("standard input: line {}: {because}", self.lines))
+    }
+
+    /// The error of a log that did not take all records, with how many it took.
+    fn not_all_in(&self, error: &wrote::Error, log: &Log, folder: &Path) -> Error {
+        let Some((first, last)) = self.sequences else { return of_library(error) };
+        // A write that found half its room left whole lines, of which only the file tells.
+        let written =
+            summary(folder).map_or_else(|_| log.stats().written_sequence, |it| it.next_sequence);
+        let written = written.clamp(first, last + 1);
+        let of = counted(last - first + 1, "record");
+        let what = match written - first {
+            0 => format!("none of {of} is in the log"),
+            count => format!("{count} of {of} are in the log ({first} to {})", written - 1),
+        };
+        Error::Failed(format!("{error}; {what}"))
     }
 
     /// `appended 3 records, 5 to 7, 61 B, in 12 ms, survives a power loss`.

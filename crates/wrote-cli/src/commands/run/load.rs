@@ -1,17 +1,15 @@
 //! From the job files that were named to the jobs that are to run.
 
 use crate::args::RunArgs;
+use crate::input;
 use itertools::Itertools;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use wrote_jobs::fio;
 use wrote_jobs::spec::JobSpec;
-use wrote_result::Error;
-use wrote_result::units::{self, some_of};
+use wrote_result::units::some_of;
+use wrote_result::{Error, Stop};
 
-/// The most bytes of a job file that are read: a device or a log named by mistake has no end.
-const JOB_FILE_BYTES_MAX: u64 = 16 << 20;
+const JOB_FILE: input::Kind = input::Kind { name: "job file", bytes_max: 16 << 20 };
 
 #[derive(Debug, Default)]
 pub(super) struct JobFile {
@@ -32,11 +30,14 @@ impl JobFile {
 }
 
 /// Reads and parses all files, and keeps the jobs that were asked for.
-pub(super) fn files(arguments: &RunArgs) -> Result<Vec<JobFile>, Error> {
+pub(super) fn files(arguments: &RunArgs, stop: &Stop) -> Result<Vec<JobFile>, Error> {
     let read = |path: &std::path::PathBuf| {
         let name = shown_name(path);
-        let text = text(path).map_err(|error| Error::Usage(format!("{name}: {error}")))?;
-        let file = parse(&text).map_err(|error| Error::Usage(format!("{name}: {error}")))?;
+        let refused = |error: &str| Error::Usage(format!("{name}: {error}"));
+        let bytes = input::read(path, &name, JOB_FILE, stop)?;
+        let text = String::from_utf8(bytes);
+        let text = text.map_err(|_| refused("is not text: it has bytes that are not UTF-8"))?;
+        let file = parse(&text).map_err(|error| refused(&error))?;
         Ok(JobFile { name, ..file })
     };
     let mut files: Vec<JobFile> = arguments.jobs.iter().map(read).collect::<Result<_, Error>>()?;
@@ -79,29 +80,10 @@ fn memory_mib() -> u64 {
 
 fn shown_name(path: &Path) -> String {
     match path.file_name() {
-        _ if is_stdin(path) => "standard input".into(),
+        _ if input::is_stdin(path) => "standard input".into(),
         Some(name) => name.to_string_lossy().into_owned(),
         None => path.display().to_string(),
     }
-}
-
-fn is_stdin(path: &Path) -> bool {
-    path == Path::new("-")
-}
-
-fn text(path: &Path) -> Result<String, String> {
-    let mut bytes = Vec::new();
-    let read = if is_stdin(path) {
-        std::io::stdin().take(JOB_FILE_BYTES_MAX + 1).read_to_end(&mut bytes)
-    } else {
-        File::open(path).and_then(|file| file.take(JOB_FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
-    };
-    read.map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > JOB_FILE_BYTES_MAX {
-        let most = units::bytes(JOB_FILE_BYTES_MAX);
-        return Err(format!("is longer than {most}, which no job file is"));
-    }
-    String::from_utf8(bytes).map_err(|_| "is not text: it has bytes that are not UTF-8".into())
 }
 
 /// Drops the jobs that were not asked for; all stay where none was named.

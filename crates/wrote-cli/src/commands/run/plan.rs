@@ -1,11 +1,13 @@
 //! The plan of jobs, in words: before they run, and for `--check`.
 
+use crate::commands::shown;
 use itertools::Itertools;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote_jobs::spec::{BlockSizes, JobSpec, SyncEach};
+use wrote_report::plain;
 use wrote_result::units::{self, counted, some_of};
 
 const FILES_NAMED_MAX: usize = 3;
@@ -62,7 +64,7 @@ fn named(files: &[PathBuf]) -> String {
 }
 
 fn absolute(file: &Path) -> String {
-    std::path::absolute(file).unwrap_or_else(|_| file.to_owned()).display().to_string()
+    shown(&std::path::absolute(file).unwrap_or_else(|_| file.to_owned()))
 }
 
 /// Bytes that a job transfers, where anyone can tell.
@@ -104,9 +106,9 @@ pub(super) fn write(jobs: &[JobSpec], out: &mut dyn Write) -> io::Result<()> {
             group = Some(job.group);
         }
         let times = if clones > 0 { format!(" ({} times)", clones + 1) } else { String::new() };
-        writeln!(out, "  {}{times}: {}", job.name, told(job))?;
+        writeln!(out, "  {}{times}: {}", plain(&job.name), told(job))?;
         for file in files(left[..=clones].iter()) {
-            writeln!(out, "    {}", whereabouts(&file, job))?;
+            writeln!(out, "    {}", whereabouts(&file, job, jobs))?;
         }
         left = &others[clones..];
     }
@@ -166,11 +168,12 @@ fn flushes(job: &JobSpec) -> Vec<String> {
     [each, fsync, fdatasync, at_end].into_iter().flatten().collect()
 }
 
-/// A file, and what it means for the job that it is there or not.
-fn whereabouts(file: &Path, job: &JobSpec) -> String {
+/// A file, and what it means for the job, which is permitted, that it is there or not.
+fn whereabouts(file: &PathBuf, job: &JobSpec, jobs: &[JobSpec]) -> String {
     let what = match (file.exists(), job.rw.write) {
-        (true, true) => "exists: written over only with --overwrite",
+        (true, true) => "exists, and is written over",
         (true, false) => "exists",
+        (false, false) if is_written_before(file, jobs) => "is made by an earlier group",
         (false, true) => "is made",
         (false, false) => "is made, and written before it is read",
     };
@@ -194,6 +197,11 @@ mod tests {
         jobs[1].files = jobs[0].files.clone();
         jobs[1].group = 1;
         assert!(!announced(&jobs).contains("first makes"), "{}", announced(&jobs));
+        assert!(
+            checked(&jobs).ends_with("/a.0 is made by an earlier group\n"),
+            "{}",
+            checked(&jobs)
+        );
         jobs[1].group = 0;
         assert!(announced(&jobs).contains("first makes"), "{}", announced(&jobs));
     }
@@ -240,6 +248,6 @@ mod tests {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let mut job = spec("a", "write", 4096, 1 << 20);
         job.files = vec![file.path().to_owned()];
-        assert!(checked(&[job]).contains("exists: written over only with --overwrite"));
+        assert!(checked(&[job]).contains("exists, and is written over"));
     }
 }

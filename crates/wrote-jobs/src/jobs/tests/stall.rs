@@ -2,7 +2,6 @@
 //! rate.
 
 use super::super::crew::sequence;
-use super::super::files::Ready;
 use super::{BLOCKS, BS_BYTES, filled, run, spec, writes};
 use crate::spec::{JobSpec, Rw};
 use crate::worker::{Done, Progress, Shared, Worker};
@@ -37,9 +36,8 @@ fn read_from_stalling_pipe(rate_iops: Option<u32>) -> Option<Done> {
         file_bytes: Some(READS * BS_BYTES),
         ..spec("pipe", READ)
     };
-    let mut ready = Ready::default();
-    ready.regions.push(0..READS * BS_BYTES);
-    let sequence = sequence(&job, &ready).unwrap();
+    let region = 0..READS * BS_BYTES;
+    let sequence = sequence(&job, vec![region]).unwrap();
     let (stop, failed, progress) = (Stop::new(), AtomicBool::new(false), Progress::default());
     let shared = Shared { stop: &stop, failed: &failed, progress: &progress };
     let files = vec![(path.clone(), file)];

@@ -5,7 +5,7 @@ use super::{FOLDER_PARTS, MODE_PRIVATE, moved};
 use crate::engine::folder_of;
 use crate::error::Tried;
 use crate::metadata::Metadata;
-use crate::staged::beside;
+use crate::staged::{beside, hold};
 use crate::{Action, Engine, Error, device};
 use rustix::fs::syncfs;
 use std::fs::{self, DirBuilder, File, Permissions, ReadDir};
@@ -41,6 +41,7 @@ impl StagedFolder {
         };
         let (temporary, ()) = beside(&place, make)?;
         let handle = File::open(&temporary).tried(&place, Action::Open)?;
+        hold(handle.as_fd());
         // Without /proc the file system is unknown.
         let flushes = |path| {
             device::examine(path)

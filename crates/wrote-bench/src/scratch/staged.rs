@@ -1,0 +1,135 @@
+//! Files and folders that killed copies and saves left beside their places:
+//! `.NAME.wrote-PROCESS-NUMBER`.
+
+use super::leftover::Leftover;
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, fstat, open};
+use rustix::io::Errno;
+use rustix::process::{Pid, geteuid, test_kill_process};
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Permissions of the group and of all others: a folder on its way has none of them.
+const MODE_OTHERS: u32 = 0o077;
+
+/// A file or folder that looks like one on its way, opened.
+pub(super) struct Candidate {
+    pub(super) leftover: Leftover,
+    is_folder: bool,
+    /// Keeps the lock of a dead copy, so that no other process removes it meanwhile.
+    _open: OwnedFd,
+}
+
+impl Candidate {
+    /// Removes it. Only the copy could write into a folder, since no other user may enter it.
+    pub(super) fn remove(&self) -> io::Result<()> {
+        let path = &self.leftover.path;
+        if self.is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) }
+    }
+}
+
+/// The files and folders in `parent` that are, or were, on their way, by name.
+pub(super) fn candidates(parent: &Path) -> Vec<Candidate> {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    let mut named: Vec<(PathBuf, u32)> = entries
+        .filter_map(|entry| Some((entry.path(), on_its_way(&entry.file_name())?.1)))
+        .collect();
+    named.sort();
+    named.into_iter().filter_map(|(path, process)| candidate(path, process)).collect()
+}
+
+fn candidate(path: PathBuf, process: u32) -> Option<Candidate> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = open(&path, flags, Mode::empty()).ok()?;
+    let stat = fstat(&file).ok()?;
+    let is_folder = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => false,
+        FileType::Directory if stat.st_mode & MODE_OTHERS == 0 => true,
+        _ => return None,
+    };
+    if stat.st_uid != geteuid().as_raw() {
+        return None;
+    }
+    // The lock also tells of a process in another container, whose number means nothing here.
+    let locked = flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
+    let alive = locked || lives(process);
+    let size_bytes = size_bytes(&path);
+    Some(Candidate { leftover: Leftover { path, size_bytes, alive }, is_folder, _open: file })
+}
+
+/// Whether a process has this number, also where it belongs to another user (`EPERM`).
+fn lives(process: u32) -> bool {
+    let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
+}
+
+/// Bytes that a file takes up, or all files in a folder; what can't be read counts for nothing.
+fn size_bytes(path: &Path) -> u64 {
+    let Ok(metadata) = fs::symlink_metadata(path) else { return 0 };
+    if !metadata.is_dir() {
+        // In units of 512 bytes, whatever the file system's block (`stat(2)`).
+        return metadata.blocks() * 512;
+    }
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    entries.map(|entry| size_bytes(&entry.path())).sum()
+}
+
+/// The place of a file on its way, and the process that makes it, from its name.
+pub(super) fn on_its_way(name: &OsStr) -> Option<(String, u32)> {
+    let name = name.to_string_lossy();
+    let (place, number) = name.strip_prefix('.')?.rsplit_once(".wrote-")?;
+    let (process, number) = number.split_once('-')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_one = !place.is_empty() && is_number(process) && is_number(number);
+    is_one.then(|| Some((place.to_owned(), process.parse().ok()?)))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::clean;
+    use fixtures::names;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    /// Above every process's number (`/proc/sys/kernel/pid_max` is at most 2^22).
+    const DEAD: &str = "4194305-0";
+
+    #[test]
+    fn what_dead_copies_left_goes_and_nothing_else() {
+        // W7
+        let parent = tempfile::tempdir().unwrap();
+        let path = |name: &str| parent.path().join(name);
+        let [file, folder] = ["file", "folder"].map(|name| format!(".{name}.wrote-{DEAD}"));
+        fs::write(path(&file), "half").unwrap();
+        fs::create_dir_all(path(&folder).join("below")).unwrap();
+        fs::write(path(&folder).join("below/file"), "half").unwrap();
+        fs::set_permissions(path(&folder), fs::Permissions::from_mode(0o700)).unwrap();
+        let living = format!(".living.wrote-{}-7", std::process::id());
+        let locked = format!(".locked.wrote-{DEAD}");
+        let held = fs::File::create(path(&locked)).unwrap();
+        flock(&held, FlockOperation::LockExclusive).unwrap();
+        let [link, open] = ["link", "open"].map(|name| format!(".{name}.wrote-{DEAD}"));
+        symlink("precious", path(&link)).unwrap();
+        fs::create_dir(path(&open)).unwrap();
+        fs::set_permissions(path(&open), fs::Permissions::from_mode(0o755)).unwrap();
+        let others =
+            [".x.wrote-1", ".x.wrote-1-", ".wrote-4194305-0", "x.wrote-4194305-0", "precious"];
+        for name in others.into_iter().chain([living.as_str()]) {
+            fs::write(path(name), "theirs").unwrap();
+        }
+        let before = names(parent.path());
+        let cleaned = clean(parent.path()).unwrap();
+        let of = |leftovers: &[Leftover]| -> Vec<PathBuf> {
+            leftovers.iter().map(|leftover| leftover.path.clone()).collect()
+        };
+        assert_eq!(of(&cleaned.removed), [path(&file), path(&folder)]);
+        assert_eq!(of(&cleaned.alive), [path(&living), path(&locked)]);
+        assert!(cleaned.refused.is_empty() && cleaned.removed[1].size_bytes > 0, "{cleaned:?}");
+        let left: Vec<String> =
+            before.into_iter().filter(|name| ![&file, &folder].contains(&name)).collect();
+        assert_eq!(names(parent.path()), left);
+    }
+}

@@ -1,0 +1,80 @@
+//! File names that hold an escape and a line feed: no verb sends them to a terminal.
+
+use crate::support::wrote;
+use fixtures::{finish, folder};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use std::fs;
+use std::path::Path;
+
+const NAME: &str = "a\u{1b}[2J\u{7}\nb";
+
+/// Makes a folder in which all things have such names.
+fn place() -> tempfile::TempDir {
+    let folder = folder();
+    let hostile = folder.path().join(NAME);
+    fs::create_dir(&hostile).expect("a folder");
+    mknodat(CWD, hostile.join(NAME), FileType::Fifo, Mode::RUSR, 0).expect("a pipe");
+    fs::create_dir(hostile.join(".wrote-dead00")).expect("a folder");
+    let log = wrote::Log::options().open(hostile.join("log")).expect("a log");
+    log.append(b"one").expect("room").wait().expect("durable");
+    log.close().expect("closed");
+    let job = format!("[{}]\nrw=write\nsize=64k\nbs=4k\n", NAME.replace('\n', ""));
+    fs::write(hostile.join("jobs.fio"), job).expect("a file");
+    let result = serde_json::to_string(&fixtures::samples::document()).expect("JSON");
+    fs::write(hostile.join("result.json"), result).expect("a file");
+    folder
+}
+
+/// Asserts that neither stream has a character that a terminal obeys, and that the errors, notes
+/// and announcements are single lines.
+fn assert_harmless(folder: &Path, arguments: &str) {
+    let words = arguments.split(' ').map(|word| word.replace('@', NAME));
+    let words: Vec<String> = words.collect();
+    let finished = finish(wrote(&words).current_dir(folder));
+    let is_obeyed = |letter: char| letter.is_control() && letter != '\n';
+    for text in [&finished.stdout, &finished.stderr] {
+        assert!(!text.contains(is_obeyed), "{arguments}: {finished:?}");
+        assert!(!text.lines().any(|line| line.starts_with('b')), "{arguments}: {finished:?}");
+    }
+    assert!(finished.stdout.len() + finished.stderr.len() > 0, "{arguments}");
+}
+
+#[test]
+fn no_verb_sends_a_name_to_the_terminal_that_the_terminal_would_obey() {
+    let folder = place();
+    for arguments in [
+        "copy @/none to",
+        "copy -r @ to",
+        "copy @/result.json @/log",
+        "run --check @/jobs.fio --directory @",
+        "run --section none @/jobs.fio",
+        "run @/jobs.fio --directory @",
+        "run --check @/jobs.fio --directory @",
+        "run @",
+        "run @/jobs.fio --directory @/none",
+        "compare @/result.json @/result.json",
+        "compare @/none @/result.json",
+        "compare @ @/result.json",
+        "bench @/result.json",
+        "bench @/none",
+        "bench --only @ .",
+        "bench --output @/result.json .",
+        "doctor @",
+        "doctor @/none",
+        "langs @/result.json",
+        "langs @ @",
+        "langs --add @ .",
+        "log stat @/log",
+        "log stat @",
+        "log cat @",
+        "log verify @/log",
+        "log verify @",
+        "log append @/result.json",
+        "log repair @/none",
+        "clean @",
+        "clean @/none",
+        "@",
+    ] {
+        assert_harmless(folder.path(), arguments);
+    }
+}

@@ -1,0 +1,80 @@
+//! The files as each group will find them, foreseen before the run makes or changes any.
+
+use super::files::{Files, Found};
+use super::place::{Identity, Kind, allocated_bytes, file_key};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use wrote_machine::space;
+use wrote_result::{Error, units};
+
+/// The files that groups make or write to, after those that were passed.
+#[derive(Default)]
+pub struct Foresight {
+    files: BTreeMap<Identity, Foreseen>,
+}
+
+struct Foreseen {
+    path: PathBuf,
+    found: Found,
+    /// The end of what jobs write into the file, where they have a size; 0 otherwise.
+    grows_to: u64,
+}
+
+impl Foresight {
+    /// Returns what the next group will find under the path.
+    pub fn find(&self, path: &Path) -> Result<Found, Error> {
+        match self.files.get(&Identity::of(path)) {
+            Some(foreseen) => Ok(foreseen.found),
+            None => Found::now(path),
+        }
+    }
+
+    /// Adds what a group leaves.
+    pub fn pass(&mut self, files: &Files) {
+        for using in files.all() {
+            let end = using.region.end;
+            let (len_bytes, ours) = match using.found.kind {
+                Kind::Missing => (end, true),
+                Kind::File { len_bytes } if using.spec.rw.write => {
+                    (len_bytes.max(end), using.found.ours)
+                }
+                Kind::File { .. } | Kind::Device { .. } => continue,
+            };
+            let foreseen = self.files.entry(Identity::of(using.path)).or_insert(Foreseen {
+                path: file_key(using.path),
+                found: Found { kind: Kind::File { len_bytes: 0 }, ours, will_change: true },
+                grows_to: 0,
+            });
+            if let Kind::File { len_bytes: len } = &mut foreseen.found.kind {
+                *len = len_bytes.max(*len);
+            }
+            if using.spec.file_bytes.is_some() {
+                foreseen.grows_to = end.max(foreseen.grows_to);
+            }
+        }
+    }
+
+    /// Refuses files that would leave too little of a file system free.
+    pub fn check_space(&self) -> Result<(), Error> {
+        let mut wanted: BTreeMap<PathBuf, (u64, wrote::device::Target)> = BTreeMap::new();
+        for Foreseen { path, grows_to, .. } in self.files.values() {
+            let folder = path.parent().unwrap_or(Path::new("/"));
+            let Ok(target) = wrote::device::examine(folder) else { continue };
+            let entry = wanted.entry(target.mount_point.clone()).or_insert((0, target));
+            entry.0 = entry.0.saturating_add(grows_to.saturating_sub(allocated_bytes(path)));
+        }
+        for (bytes, target) in wanted.values() {
+            let budget = space::budget(target.capacity_bytes, target.free_bytes);
+            if target.capacity_bytes > 0 && *bytes > budget {
+                return Err(Error::Failed(format!(
+                    "{}: {} of files do not fit: {} may be used, so that enough stays free; give a \
+                     smaller size",
+                    target.mount_point.display(),
+                    units::bytes(*bytes),
+                    units::bytes(budget)
+                )));
+            }
+        }
+        Ok(())
+    }
+}
