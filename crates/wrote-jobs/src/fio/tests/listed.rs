@@ -10,6 +10,9 @@ const PAGE: &str = include_str!("../../../../../docs/fio.md");
 /// engines that it was built without.
 const EXAMPLES: &str = include_str!("examples.txt");
 
+/// fio's keys by name, after a comment on their source.
+const OF_FIO: &str = include_str!("fio-3.33.txt");
+
 /// The keys in the first column of the page's tables.
 fn listed() -> BTreeSet<&'static str> {
     let (keys, _) = PAGE.split_once("## What differs").expect("the last table is of other things");
@@ -33,6 +36,18 @@ fn every_key_takes_its_example() {
         seen.insert(line.split('=').next().expect("a key"));
     }
     assert_eq!(seen, keys::all_names().collect());
+}
+
+#[test]
+fn every_key_of_fio_is_taken_or_refused_with_a_reason() {
+    let names =
+        OF_FIO.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace);
+    for name in names {
+        if let Err(told) = keys::find(name) {
+            let reason = told.split_once("not taken here: ");
+            assert!(reason.is_some_and(|(_, reason)| !reason.is_empty()), "{name}: {told}");
+        }
+    }
 }
 
 #[test]

@@ -31,8 +31,13 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ("[a]\ngibberish", "line 2: gibberish: there is no such key"),
         (
             "[a]\niodepth_low=8",
-            "line 2: iodepth_low=8: fio knows this key, but it is not taken here",
+            "line 2: iodepth_low=8: fio knows this key, but it is not taken here: the depth is the one that iodepth says",
         ),
+        (
+            "[a]\nrwmixcycle=10",
+            "line 2: rwmixcycle=10: fio knows this key, but it is not taken here: the mix is drawn anew for each operation; fio itself ignores this key",
+        ),
+        ("[a]\nratemin=1m", "line 2: ratemin=1m: no job is ended for being slow (taken: 0)"),
         (
             "[a]\nexec_prerun=ls",
             "line 2: exec_prerun=ls: fio knows this key, but it is not taken here: commands are not run",
