@@ -136,6 +136,11 @@ impl JobSpec {
         }
     }
 
+    /// Returns whether the job uses its files; with `ioengine=null` it does no I/O.
+    pub fn does_io(&self) -> bool {
+        self.ioengine != Ioengine::Null
+    }
+
     /// Returns the largest block of reads and writes.
     pub fn bs_bytes_max(&self) -> u64 {
         self.read_bs.most_bytes().max(self.write_bs.most_bytes())

@@ -6,7 +6,8 @@ use itertools::Itertools;
 use serde_json::{Value, json};
 
 /// The stable id of each finding, in the order of `docs/findings.md`.
-pub const IDS: [&str; 32] = [
+pub const IDS: [&str; 33] = [
+    "no-io",
     "ram-not-disk",
     "no-block-device",
     "counters-off",

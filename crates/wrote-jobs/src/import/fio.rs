@@ -5,6 +5,7 @@ use super::options::Options;
 use super::rows;
 use super::rows::{Output, OutputJob};
 use super::{neither, refused};
+use crate::findings::no_io;
 use serde_json::{Value, json};
 use wrote_result::Error;
 use wrote_result::document::{
@@ -50,8 +51,8 @@ pub(super) fn document(name: &str, value: Value) -> Result<Document, Error> {
     if rows.is_empty() {
         return Err(refused(name, "no job in it has read or written anything"));
     }
-    let findings = flush_outside_clock(&unflushed).into_iter().chain(left_out(&failed));
-    let mut findings: Vec<Finding> = findings.collect();
+    let findings = [no_io(&rows), flush_outside_clock(&unflushed), left_out(&failed)];
+    let mut findings: Vec<Finding> = findings.into_iter().flatten().collect();
     wrote_result::finding::sort(&mut findings);
     Ok(Document {
         schema: SCHEMA.into(),

@@ -88,6 +88,9 @@ fn check_job(spec: &JobSpec) -> Result<(), String> {
     if !(1..=files_max).contains(&spec.files.len()) {
         return refuse(format!("it has {} files; 1 to {files_max} can be used", spec.files.len()));
     }
+    if !spec.does_io() && spec.file_bytes.is_none() {
+        return refuse("ioengine=null uses no file, so there must be a size".into());
+    }
     if spec.verify.is_some() {
         check_verify(spec)?;
     }
@@ -95,6 +98,9 @@ fn check_job(spec: &JobSpec) -> Result<(), String> {
 }
 
 fn check_verify(spec: &JobSpec) -> Result<(), String> {
+    if !spec.does_io() {
+        return Err("verify: ioengine=null keeps nothing that could be checked".into());
+    }
     if spec.rw.read && spec.rw.write && is_paced(spec) {
         let why = "the rates decide as they go what is written, which can't be done over again";
         return Err(format!("verify: not of a mix under rates: {why}"));
@@ -119,6 +125,9 @@ fn check_files(
     permissions: Permissions,
     coming: &mut BTreeMap<PathBuf, u64>,
 ) -> Result<(), Error> {
+    if !spec.does_io() {
+        return Ok(());
+    }
     for path in &spec.files {
         let key = file_key(path);
         let shown = path.display();
@@ -248,5 +257,6 @@ fn shared<'a>(group: &[&'a JobSpec]) -> Vec<(&'a Path, &'a JobSpec, &'a JobSpec)
 
 fn clash(a: &JobSpec, b: &JobSpec) -> bool {
     let (first, second) = (region(a), region(b));
-    (a.rw.write || b.rw.write) && first.start < second.end && second.start < first.end
+    let same_bytes = first.start < second.end && second.start < first.end;
+    same_bytes && (a.rw.write || b.rw.write) && a.does_io() && b.does_io()
 }

@@ -66,7 +66,7 @@ impl<'a> Files<'a> {
     }
 
     fn all(&self) -> impl Iterator<Item = &Use<'a>> {
-        self.uses.iter().flatten()
+        self.uses.iter().flat_map(|uses| in_use(uses))
     }
 
     /// Returns the bytes that the run writes before the clock starts.
@@ -88,25 +88,24 @@ impl<'a> Files<'a> {
     pub fn make_ready(&self, made: &mut Made, stop: &Stop) -> Result<Vec<Ready>, Error> {
         let mut ready = Vec::new();
         for uses in &self.uses {
-            let mut job = Ready::default();
-            for using in uses {
-                using.make(made)?;
-                job.regions.push(using.region.clone());
-            }
-            job.unwritten_bytes = uses.iter().map(|using| using.never_written_bytes()).sum();
-            ready.push(job);
+            in_use(uses).try_for_each(|using| using.make(made))?;
+            ready.push(Ready {
+                regions: uses.iter().map(|using| using.region.clone()).collect(),
+                fallbacks: Vec::new(),
+                unwritten_bytes: in_use(uses).map(|using| using.never_written_bytes()).sum(),
+            });
         }
         // Files to read are written first: the rest to allocate is only written.
         for using in self.all().filter(|using| using.is_laid_out()) {
             lay_out(using.path, &open(using.path)?, using.region.clone(), stop)?;
         }
         for (uses, job) in self.uses.iter().zip(&mut ready) {
-            for using in uses {
+            for using in in_use(uses) {
                 using.allocate(&mut job.fallbacks, stop)?;
             }
         }
         for (uses, job) in self.uses.iter().zip(&mut ready) {
-            for using in uses {
+            for using in in_use(uses) {
                 using.drop_cache(&mut job.fallbacks)?;
             }
             job.fallbacks.sort();
@@ -116,12 +115,17 @@ impl<'a> Files<'a> {
     }
 }
 
+/// Returns the uses of a job that does I/O, and none of another one.
+fn in_use<'a, 'b>(uses: &'b [Use<'a>]) -> impl Iterator<Item = &'b Use<'a>> {
+    uses.iter().filter(|using| using.spec.does_io())
+}
+
 fn open(path: &Path) -> Result<File, Error> {
     File::open(path).map_err(|error| Error::Failed(format!("{}: open: {error}", path.display())))
 }
 
 fn examine<'a>(spec: &'a JobSpec, path: &'a Path, made: &Made) -> Result<Use<'a>, Error> {
-    let kind = kind(path)?;
+    let kind = if spec.does_io() { kind(path)? } else { Kind::Missing };
     let ours = kind == Kind::Missing || std::fs::metadata(path).is_ok_and(|found| made.has(&found));
     let there = match kind {
         Kind::Missing => 0,

@@ -94,7 +94,9 @@ fn fraction(spec: &JobSpec, total: Option<u64>, moved: [u64; 2], elapsed: Durati
 /// Returns each file of a direct job with its cached bytes now and the job's region.
 fn held_before(specs: &[&JobSpec], regions: &[Vec<Range<u64>>]) -> Vec<(Held, Range<u64>)> {
     let mut all: Vec<(Held, Range<u64>)> = Vec::new();
-    for (spec, regions) in specs.iter().zip(regions).filter(|(spec, _)| spec.direct) {
+    for (spec, regions) in
+        specs.iter().zip(regions).filter(|(spec, _)| spec.direct && spec.does_io())
+    {
         for (file, region) in spec.files.iter().zip(regions) {
             let is_known = |(held, _): &(Held, Range<u64>)| {
                 held.file == *file && held.offset_bytes == region.start

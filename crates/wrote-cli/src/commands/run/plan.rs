@@ -22,9 +22,9 @@ fn is_written_before(file: &PathBuf, jobs: &[JobSpec]) -> bool {
 
 /// The bytes that will be written and their place, in one line.
 pub(super) fn announced(jobs: &[JobSpec]) -> String {
-    let writes = jobs.iter().filter(|job| job.rw.write);
+    let writes = jobs.iter().filter(|job| job.rw.write && job.does_io());
     let written: Vec<PathBuf> = files(writes.clone());
-    let read: Vec<PathBuf> = files(jobs.iter().filter(|job| job.rw.read));
+    let read: Vec<PathBuf> = files(jobs.iter().filter(|job| job.rw.read && job.does_io()));
     let mut parts = Vec::new();
     if !written.is_empty() {
         let most = writes.map(bytes_max).sum::<Option<u64>>();
@@ -169,6 +169,7 @@ fn flushes(job: &JobSpec) -> Vec<String> {
 /// A file, and what it means for the job that it is there or not.
 fn whereabouts(file: &Path, job: &JobSpec) -> String {
     let what = match (file.exists(), job.rw.write) {
+        _ if !job.does_io() => "is not touched",
         (true, true) => "exists: written over only with --overwrite",
         (true, false) => "exists",
         (false, true) => "is made",
