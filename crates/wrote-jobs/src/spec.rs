@@ -47,6 +47,8 @@ pub struct JobSpec {
     pub file_bytes: Option<u64>,
     /// Bytes to transfer over all files; `None` is each file's `file_bytes` once.
     pub io_bytes: Option<u64>,
+    /// The most operations of each repetition, which ends early with them.
+    pub number_ios: Option<u64>,
     /// Times that the job repeats its transfers.
     pub loops: u32,
     /// Bypasses the page cache.
@@ -139,6 +141,19 @@ impl JobSpec {
     /// Returns whether the job uses its files; with `ioengine=null` it does no I/O.
     pub fn does_io(&self) -> bool {
         self.ioengine != Ioengine::Null
+    }
+
+    /// Returns the one size of all operations, where they have one.
+    pub fn one_size(&self) -> Option<u64> {
+        let reads = self.read_bs.0.iter().filter(|_| self.rw.read);
+        let mut sizes = reads.chain(self.write_bs.0.iter().filter(|_| self.rw.write));
+        let first = sizes.next()?.bytes;
+        sizes.all(|other| other.bytes == first).then_some(first)
+    }
+
+    /// Returns the bytes of `number_ios` operations, where all have one size.
+    pub fn number_ios_bytes(&self) -> Option<u64> {
+        Some(self.number_ios?.saturating_mul(self.one_size()?))
     }
 
     /// Returns the largest block of reads and writes.

@@ -115,6 +115,10 @@ fn check_times_and_rates(draft: &Draft) -> Result<(), ParseError> {
     if draft.job.time_based && draft.job.runtime.is_none() {
         return Err(draft.wrong("time_based", "for how long? There is no runtime"));
     }
+    if draft.job.time_based && draft.job.number_ios.is_some() {
+        let problem = "time_based goes on until the end of runtime, and fio ignores this then";
+        return Err(draft.wrong("number_ios", problem));
+    }
     let given = |rates: &[Option<u64>; 2]| rates.iter().flatten().any(|&rate| rate > 0);
     if given(&draft.rate) && given(&draft.rate_iops) {
         return Err(draft.wrong("rate_iops", "there is a rate too; only one can hold the job"));

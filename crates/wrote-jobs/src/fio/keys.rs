@@ -99,6 +99,7 @@ static KEYS: &[Key] = &[
     key("randseed", &[], set!(d, v => randseed = Some(v.number()?))),
     key("size", &[], set!(d, v => size = size(v)?)),
     key("io_size", &["io_limit"], set!(d, v => io_size = unless_zero(v.size()?))),
+    key("number_ios", &[], set!(d, v => job.number_ios = Some(v.number()?).filter(|&ios| ios > 0))),
     key("loops", &[], set!(d, v => job.loops = v.within(1..=u32::MAX)?)),
     key("runtime", &["timeout"], set!(d, v => job.runtime = Some(v.time()?).filter(|time| !time.is_zero()))),
     key("time_based", &[], set!(d, v => job.time_based = v.flag()?)),

@@ -54,7 +54,7 @@ const NOT_TAKEN: &[(&str, &str)] = &[
     ),
     (
         "a job ends by its bytes or its runtime",
-        "number_ios ramp_size steadystate ss steadystate_duration ss_dur steadystate_ramp_time \
+        "ramp_size steadystate ss steadystate_duration ss_dur steadystate_ramp_time \
          ss_ramp steadystate_check_interval",
     ),
     (

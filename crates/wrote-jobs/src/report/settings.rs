@@ -160,14 +160,19 @@ pub(super) fn survives(jobs: &[JobReport], known: &Known) -> Survives {
 
 /// Returns the file bytes that one job transfers as asked; of whole files their lengths.
 fn size_bytes(spec: &JobSpec) -> u64 {
+    let most = spec.number_ios_bytes().unwrap_or(u64::MAX);
     if let Some(bytes) = spec.io_bytes {
-        return bytes;
+        return bytes.min(most);
     }
     let whole = |file: &std::path::PathBuf| {
         let length = file.metadata().map_or(0, |metadata| metadata.len());
         length.saturating_sub(spec.offset_bytes)
     };
-    spec.files.iter().map(|file| spec.file_bytes.unwrap_or_else(|| whole(file))).sum()
+    spec.files
+        .iter()
+        .map(|file| spec.file_bytes.unwrap_or_else(|| whole(file)))
+        .sum::<u64>()
+        .min(most)
 }
 
 /// Returns the job's flush; of several kinds the strongest.

@@ -38,18 +38,10 @@ impl Outline {
             .filter_map(|(write, is)| is.then_some(write))
     }
 
-    /// The one size of all operations, where they have one.
-    fn one_size(&self) -> Option<u64> {
-        let mut sizes =
-            self.directions().flat_map(|write| &self.sizes(write).0).map(|share| share.bytes);
-        let first = sizes.next()?;
-        sizes.all(|other| other == first).then_some(first)
-    }
-
     /// Whether each block comes once before any comes again: blocks of several sizes cannot be told
     /// apart by their number.
     pub fn maps(&self) -> bool {
-        self.spec.rw.random && !self.spec.norandommap && self.one_size().is_some()
+        self.spec.rw.random && !self.spec.norandommap && self.spec.one_size().is_some()
     }
 
     /// Whether an operation may fall on the bytes of another one shortly before it.
@@ -62,7 +54,12 @@ impl Outline {
     /// Bytes of one loop: each region once, where the job says nothing else.
     fn loop_bytes(&self) -> u64 {
         let pass = || self.regions.iter().map(|region| region.end - region.start).sum();
-        self.spec.io_bytes.unwrap_or_else(pass)
+        let bytes: u64 = self.spec.io_bytes.unwrap_or_else(pass);
+        bytes.min(self.spec.number_ios_bytes().unwrap_or(u64::MAX))
+    }
+
+    fn loop_ios(&self) -> u64 {
+        self.spec.number_ios.unwrap_or(u64::MAX)
     }
 
     /// About how many bytes there are in all; `None` where only time ends it.
@@ -97,6 +94,8 @@ pub struct Sequence {
     /// The index of the next file: one operation goes to each in turn.
     turn: usize,
     loop_left_bytes: u64,
+    /// Operations left in the loop, where sizes are drawn: else the bytes above stand for them.
+    loop_left_ios: u64,
     loops_left: Option<u32>,
     passes: u64,
     maps: bool,
@@ -118,6 +117,9 @@ impl Sequence {
             let first = sizes.0.first().map(|share| share.bytes);
             first.filter(|first| sizes.0.iter().all(|share| share.bytes == *first))
         });
+        // Operations of several sizes are counted where their sizes are drawn.
+        let counted = outline.spec.number_ios.is_some() && outline.spec.one_size().is_none();
+        let one = if counted { [None; 2] } else { one };
         let places = outline.regions.iter().map(|region| Place {
             start: region.start,
             len_bytes: region.end - region.start,
@@ -132,6 +134,7 @@ impl Sequence {
             chance: Xoshiro256PlusPlus::seed_from_u64(outline.spec.seed),
             turn: 0,
             loop_left_bytes: outline.loop_bytes(),
+            loop_left_ios: outline.loop_ios(),
             loops_left: outline.loops().map(|loops| loops - 1),
             passes: 0,
             maps: outline.maps(),
@@ -175,12 +178,17 @@ impl Sequence {
         });
         let chosen = chosen.or(sizes.0.last()).map_or(most, |share| share.bytes);
         let fits = sizes.0.iter().map(|share| share.bytes).filter(|bytes| *bytes <= most);
-        if chosen <= most { chosen } else { fits.max().unwrap_or(most) }
+        let size = if chosen <= most { chosen } else { fits.max().unwrap_or(most) };
+        self.loop_left_ios -= 1;
+        if self.loop_left_ios == 0 {
+            self.loop_left_bytes = size;
+        }
+        size
     }
 
     /// Goes back to where each file begins; another pass has another order.
     fn begin_pass(&mut self) {
-        let one = self.outline.one_size().filter(|_| self.maps);
+        let one = self.outline.spec.one_size().filter(|_| self.maps);
         for (number, place) in self.places.iter_mut().enumerate() {
             place.positions = [0; 2];
             place.taken = 0;
@@ -199,6 +207,7 @@ impl Sequence {
             None => {}
         }
         self.loop_left_bytes = self.outline.loop_bytes();
+        self.loop_left_ios = self.outline.loop_ios();
         self.begin_pass();
         true
     }

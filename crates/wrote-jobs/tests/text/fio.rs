@@ -4,6 +4,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use wrote_jobs::fio::{ParseError, Parsed, Surroundings, parse};
+use wrote_jobs::jobs::{Permissions, run};
+use wrote_result::Stop;
 
 fn read(text: &str) -> Result<Parsed, ParseError> {
     let surroundings = Surroundings {
@@ -275,5 +277,52 @@ fn splits_and_files_transfer_as_many_bytes_as_in_fio() {
         let file_bytes = job.file_bytes.expect("a size");
         let ours = job.io_bytes.unwrap_or(file_bytes * job.files.len() as u64);
         assert_eq!(theirs["jobs"][0]["write"]["io_bytes"].as_u64(), Some(ours), "{text}");
+    }
+}
+
+/// Returns the operations and the bytes of reads and of writes that fio counts of a job.
+fn counts_in_fio(folder: &Path, text: &str) -> [(u64, u64); 2] {
+    std::fs::write(folder.join("job.fio"), text).expect("a job file");
+    let told = fio(folder, &["--output-format=json", "job.fio"]).expect("fio's result");
+    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    ["read", "write"].map(|direction| {
+        let of = |key: &str| told["jobs"][0][direction][key].as_u64().expect("a number");
+        (of("total_ios"), of("io_bytes"))
+    })
+}
+
+/// Returns the operations and the bytes of reads and of writes of the job here.
+fn counts(text: &str) -> [(u64, u64); 2] {
+    let jobs = read(text).unwrap_or_else(|error| panic!("{text}{error}")).jobs;
+    let done = run(&jobs, Permissions::default(), &Stop::new(), &mut ());
+    let job = done.unwrap_or_else(|error| panic!("{text}{error}")).remove(0).jobs.remove(0);
+    [job.read, job.write].map(|direction| (direction.operations, direction.bytes))
+}
+
+#[test]
+fn jobs_without_io_do_as_many_operations_as_in_fio() {
+    if !there_is_the_fio_that_was_read("jobs_without_io_do_as_many_operations_as_in_fio") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for lines in [
+        "rw=read",
+        "rw=randwrite\niodepth=16",
+        "number_ios=10",
+        "number_ios=10\nloops=3",
+        "number_ios=10\nrw=randwrite\niodepth=16",
+        "number_ios=300\nloops=2",
+        "number_ios=10\nio_size=4m",
+        "number_ios=0",
+    ] {
+        let text = format!("[a]\nioengine=null\nsize=1m\n{lines}\n");
+        assert_eq!(counts(&text), counts_in_fio(folder.path(), &text), "{lines}");
+    }
+    // Which sizes are drawn is chance: their number is not.
+    for lines in ["rw=randrw\nbs=4k,8k", "rw=write\nbssplit=4k/50:8k/50\nloops=2"] {
+        let text = format!("[a]\nioengine=null\nsize=1m\nnumber_ios=10\n{lines}\n");
+        let operations = |counts: [(u64, u64); 2]| counts[0].0 + counts[1].0;
+        let theirs = operations(counts_in_fio(folder.path(), &text));
+        assert_eq!(operations(counts(&text)), theirs, "{lines}");
     }
 }

@@ -78,7 +78,7 @@ fn bytes_max(job: &JobSpec) -> Option<u64> {
         Some(bytes) => bytes,
         None => job.files.iter().map(of_file).sum::<Option<u64>>()?,
     };
-    once.checked_mul(job.loops.into())
+    once.min(job.number_ios_bytes().unwrap_or(u64::MAX)).checked_mul(job.loops.into())
 }
 
 /// The longest that all groups take, where each of their jobs has an end.

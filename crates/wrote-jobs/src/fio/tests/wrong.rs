@@ -60,6 +60,10 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ("[a]\nsize=-1", "line 2: size=-1: can't be negative"),
         ("[a]\nsize=4z", "line 2: size=4z: zones of zoned devices are not taken; write bytes"),
         ("[a]\nsize=50%", "line 2: size=50%: a share of a file that is not looked at; write bytes"),
+        (
+            "[a]\ntime_based\nruntime=1\nnumber_ios=5",
+            "line 4: number_ios=5: time_based goes on until the end of runtime, and fio ignores this then",
+        ),
         ("[a]\nsize=(4*1024)", "line 2: size=(4*1024): arithmetic is not taken; write the number"),
         ("[a]\nsize=9999999p", "line 2: size=9999999p: is more than 2^63 - 1"),
         (
