@@ -11,6 +11,7 @@ mod job;
 mod keys;
 mod names;
 mod note;
+mod pattern;
 #[cfg(test)]
 mod tests;
 mod value;

@@ -268,7 +268,7 @@ pub struct Verify {
 }
 
 /// The bytes that a job writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Data {
     /// Random bytes; no two sectors are equal (M2).
     #[default]
@@ -278,6 +278,21 @@ pub enum Data {
     /// Random bytes with this percentage of each block zeros, so that the block compresses by about
     /// that percentage (`buffer_compress_percentage`): named in the result.
     Compressible(u32),
+    /// These bytes again and again, from the start of each block (`buffer_pattern`): named in the
+    /// result.
+    Pattern(Vec<u8>),
+}
+
+impl Data {
+    /// Returns its words in a result; `None` for random bytes.
+    pub fn words(&self) -> Option<String> {
+        match self {
+            Data::Random => None,
+            Data::Zeros => Some("zeros".into()),
+            Data::Compressible(percent) => Some(format!("compressible {percent} %")),
+            Data::Pattern(_) => Some("repeated pattern".into()),
+        }
+    }
 }
 
 /// The allocation of a new file's blocks before the clock starts.

@@ -309,7 +309,7 @@ impl<'a> Worker<'a> {
 
     fn make_data(&mut self, next: &Next, buffer: &mut Buffer) {
         let data = self.data.as_mut().expect("a job that writes has data");
-        data.make(buffer, self.spec.data);
+        data.make(buffer, &self.spec.data);
         if self.spec.verify.is_some() {
             debug_assert!(next.len >= HEADER_BYTES);
             let (seed, len) = (self.spec.seed, next.len as u32);

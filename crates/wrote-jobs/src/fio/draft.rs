@@ -47,6 +47,7 @@ pub(super) struct Draft {
     pub do_verify: bool,
     pub zero_buffers: bool,
     pub compress_percent: Option<u32>,
+    pub buffer_pattern: Option<Vec<u8>>,
     pub stonewall: bool,
     pub new_group: bool,
     /// Each key so far, under its canonical name: its line and value.

@@ -134,6 +134,12 @@ fn check_data(draft: &Draft) -> Result<(), ParseError> {
         let problem = "zero_buffers=1 too: zeros compress by more than any percentage";
         return Err(draft.wrong("buffer_compress_percentage", problem));
     }
+    let others = draft.zero_buffers || draft.compress_percent.is_some_and(|percent| percent > 0);
+    if draft.buffer_pattern.is_some() && others {
+        let problem =
+            "zero_buffers or buffer_compress_percentage too: only one says what is written";
+        return Err(draft.wrong("buffer_pattern", problem));
+    }
     Ok(())
 }
 
@@ -277,10 +283,11 @@ fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
         latencies: !(draft.gtod_reduce || draft.disable_lat && draft.disable_clat),
         samples: !(draft.gtod_reduce || draft.disable_bw),
         verify: job.verify.map(|_| Verify { after_writes: draft.do_verify && job.rw.write }),
-        data: match (draft.zero_buffers, draft.compress_percent) {
-            (true, _) => Data::Zeros,
-            (false, None | Some(0)) => Data::Random,
-            (false, Some(percent)) => Data::Compressible(percent),
+        data: match (&draft.buffer_pattern, draft.zero_buffers, draft.compress_percent) {
+            (Some(pattern), ..) => Data::Pattern(pattern.clone()),
+            (None, true, _) => Data::Zeros,
+            (None, false, None | Some(0)) => Data::Random,
+            (None, false, Some(percent)) => Data::Compressible(percent),
         },
         hipri: job.hipri && job.direct && io_uring,
         fixedbufs: job.fixedbufs && io_uring,

@@ -2,7 +2,7 @@
 
 use super::draft::Draft;
 use super::value::{KbBase, Size, Value};
-use super::{block, draft, files, names};
+use super::{block, draft, files, names, pattern};
 use crate::spec::{Fallocate, Rw, SyncEach, Verify};
 use wrote_result::document::Process;
 
@@ -141,6 +141,7 @@ static KEYS: &[Key] = &[
     // The data.
     key("zero_buffers", &[], set!(d, v => zero_buffers = v.flag()?)),
     key("buffer_compress_percentage", &[], set!(d, v => compress_percent = Some(v.within(0..=100)?))),
+    key("buffer_pattern", &[], set!(d, v => buffer_pattern = Some(pattern::parse(v.text()?)?))),
     // Jobs, groups and reports.
     key("numjobs", &[], set!(d, v => numjobs = v.within(1..=NUMJOBS_MAX)?)),
     key("stonewall", &["wait_for_previous"], set!(d, v => stonewall = v.flag()?)),

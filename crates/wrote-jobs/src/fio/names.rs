@@ -28,8 +28,8 @@ const NOT_TAKEN: &[(&str, &str)] = &[
     ),
     ("the mean of a rate is that of the whole job", "rate_cycle ratecycle rate_ignore_thinktime"),
     (
-        "what is written is random, zeros, or so many percent of zeros",
-        "buffer_pattern buffer_compress_chunk dedupe_mode dedupe_working_set_percentage \
+        "what is written is random, a pattern, zeros, or so many percent of zeros",
+        "buffer_compress_chunk dedupe_mode dedupe_working_set_percentage \
          dedupe_global",
     ),
     (

@@ -103,8 +103,8 @@ fn what_is_not_said_is_as_in_fio() {
     assert_eq!((job.ioengine, job.iodepth, job.clone, job.group), (Ioengine::Psync, 1, 0, 0));
     assert_eq!(job.read_bs, BlockSizes::one(4096));
     assert_eq!(
-        (job.fallocate, job.sync, job.data),
-        (Fallocate::Native, SyncEach::No, Data::Random)
+        (job.fallocate, job.sync, &job.data),
+        (Fallocate::Native, SyncEach::No, &Data::Random)
     );
     assert_eq!((job.file_bytes, job.io_bytes, job.offset_bytes), (Some(1 << 20), None, 0));
     assert!(job.invalidate && !job.direct && !job.norandommap && !job.time_based);

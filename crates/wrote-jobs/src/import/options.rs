@@ -1,6 +1,7 @@
 //! A job's options in fio's JSON: its own, else the global ones, else fio's defaults.
 
 use crate::fio;
+use crate::spec::Data;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use wrote_result::document::{BlockShare, Direction, Flush};
@@ -99,11 +100,14 @@ impl<'a> Options<'a> {
 
     /// Describes the data, where it is not random.
     pub(super) fn data(&self) -> Option<String> {
+        if self.text("buffer_pattern").is_some() {
+            return Data::Pattern(Vec::new()).words();
+        }
         if self.flag("zero_buffers") {
-            return Some("zeros".into());
+            return Data::Zeros.words();
         }
         let percent = self.number("buffer_compress_percentage").filter(|percent| *percent > 0);
-        percent.map(|percent| format!("compressible {percent} %"))
+        percent.and_then(|percent| Data::Compressible(percent as u32).words())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::row::Known;
 use crate::jobs::{JobReport, NEW_BLOCKS};
-use crate::spec::{BlockShare, BlockSizes, Data, Fallocate, JobSpec, SyncEach};
+use crate::spec::{BlockShare, BlockSizes, Fallocate, JobSpec, SyncEach};
 use std::time::Duration;
 use wrote::{Acknowledged, Ioengine, Survives};
 use wrote_result::document::{Blocks, Direction, Fallback, Flush, Settings, SettingsPair};
@@ -76,12 +76,7 @@ fn asked(jobs: &[JobReport], direction: Direction, known: &Known) -> Settings {
         rate_process: (rate.is_some() || rate_iops.is_some()).then_some(spec.rate_process),
         nrfiles: more_than_one(spec.files.len() as u32),
         loops: more_than_one(spec.loops),
-        data: match spec.data {
-            Data::Random => None,
-            Data::Zeros => Some("zeros".into()),
-            Data::Compressible(percent) => Some(format!("compressible {percent} %")),
-        }
-        .filter(|_| is_write),
+        data: spec.data.words().filter(|_| is_write),
         untimed: (!spec.latencies).then_some(true),
         verify: spec.verify.map(|_| "crc32c".into()),
         ..Settings::default()

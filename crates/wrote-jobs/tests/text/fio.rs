@@ -326,3 +326,43 @@ fn jobs_without_io_do_as_many_operations_as_in_fio() {
         assert_eq!(operations(counts(&text)), theirs, "{lines}");
     }
 }
+
+/// Returns the bytes of the only file that the job writes here.
+fn written(folder: &Path, text: &str) -> Vec<u8> {
+    let mut jobs = read(text).unwrap_or_else(|error| panic!("{text}{error}")).jobs;
+    let path = folder.join("ours");
+    jobs[0].files = vec![path.clone()];
+    let done = run(&jobs, Permissions::default(), &Stop::new(), &mut ());
+    done.unwrap_or_else(|error| panic!("{text}{error}"));
+    let bytes = std::fs::read(&path).expect("what was written");
+    std::fs::remove_file(path).expect("the file goes");
+    bytes
+}
+
+fn written_by_fio(folder: &Path, text: &str) -> Vec<u8> {
+    std::fs::write(folder.join("job.fio"), text).expect("a job file");
+    fio(folder, &["job.fio"]).unwrap_or_else(|| panic!("fio takes {text}"));
+    let path = folder.join("a.0.0");
+    let bytes = std::fs::read(&path).expect("what was written");
+    std::fs::remove_file(path).expect("the file goes");
+    bytes
+}
+
+#[test]
+fn a_buffer_pattern_is_written_as_by_fio_and_verify_finds_its_own_header_in_it() {
+    if !there_is_fio("a_buffer_pattern_is_written_as_by_fio") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for pattern in
+        ["0xdeadface", "0xabc", "-12", "66", "\"abcd\"", "\"1 2\"0xFF0x01-1024", "-100xab\"1\""]
+    {
+        let text = format!("[a]\nrw=write\nsize=12k\nbs=3k\nbuffer_pattern={pattern}\n");
+        let ours = written(folder.path(), &text);
+        assert_eq!(ours, written_by_fio(folder.path(), &text), "{pattern}");
+    }
+    // A block that was not as written would end the run.
+    let pattern = "[a]\nrw=randwrite\nsize=64k\nbuffer_pattern=\"abc\"\nverify=crc32c\n";
+    let block = &written(folder.path(), pattern)[..4096];
+    assert!(block.starts_with(b"wroteblk") && block[42..].starts_with(b"abcabc"));
+}

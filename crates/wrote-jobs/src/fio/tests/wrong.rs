@@ -165,6 +165,10 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
             "line 3: buffer_compress_percentage=50: zero_buffers=1 too: zeros compress by more than any percentage",
         ),
         (
+            "[a]\nzero_buffers\nbuffer_pattern=0x1",
+            "line 3: buffer_pattern=0x1: zero_buffers or buffer_compress_percentage too: only one says what is written",
+        ),
+        (
             "[global]\ngroup_reporting\n[a]\n[b]\nnew_group",
             "line 5: new_group: jobs that run at once are reported as one by group_reporting; leave that out, or write stonewall to run them one after the other",
         ),
