@@ -83,6 +83,8 @@ pub struct JobSpec {
     pub write_rate_iops: Option<u32>,
     /// The times at which the operations of a job with a rate are due.
     pub rate_process: Process,
+    /// Pauses between operations.
+    pub think: Option<Think>,
     /// Times each operation (not with `gtod_reduce`, `disable_lat` and `disable_clat`).
     pub latencies: bool,
     /// Samples the rates (not with `gtod_reduce`, `disable_bw_measurement`).
@@ -225,6 +227,17 @@ impl Rw {
             (true, _, _) => "randrw",
         }
     }
+}
+
+/// Pauses of a job, which count as its time (`thinktime`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Think {
+    /// The length of a pause; it begins when all operations in flight have completed.
+    pub time: Duration,
+    /// The first part of a pause, spent without sleep (`thinktime_spin`).
+    pub spin: Duration,
+    /// Operations between two pauses (`thinktime_blocks`).
+    pub blocks: u32,
 }
 
 /// Block sizes, each with its percentage of the operations; the percentages add up to 100.

@@ -6,6 +6,7 @@ use super::value::{KbBase, Size, Value};
 use super::{Notes, ParseError};
 use crate::spec::{BlockSizes, JobSpec, Rw};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use wrote::Ioengine;
 
 /// The values of sections, with fio's defaults for the rest.
@@ -41,6 +42,9 @@ pub(super) struct Draft {
     pub disable_lat: bool,
     pub disable_clat: bool,
     pub disable_bw: bool,
+    pub thinktime: Duration,
+    pub thinktime_spin: Duration,
+    pub thinktime_blocks: u32,
     pub randrepeat: bool,
     pub allrandrepeat: bool,
     pub randseed: Option<u64>,
@@ -86,6 +90,7 @@ impl Draft {
             },
             nrfiles: 1,
             numjobs: 1,
+            thinktime_blocks: 1,
             randrepeat: true,
             do_verify: true,
             ..Draft::default()

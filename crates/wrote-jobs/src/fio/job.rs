@@ -4,7 +4,7 @@ use super::draft::Draft;
 use super::value::{BYTES_MAX, Size};
 use super::{Notes, ParseError, files};
 use crate::fio_json::options;
-use crate::spec::{BlockSizes, Data, JobSpec, Verify};
+use crate::spec::{BlockSizes, Data, JobSpec, Think, Verify};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::SplitMix64;
 use wrote::Ioengine;
@@ -120,6 +120,11 @@ fn check_times_and_rates(draft: &Draft) -> Result<(), ParseError> {
         return Err(draft.wrong("number_ios", problem));
     }
     let given = |rates: &[Option<u64>; 2]| rates.iter().flatten().any(|&rate| rate > 0);
+    if !draft.thinktime.is_zero() && (given(&draft.rate) || given(&draft.rate_iops)) {
+        let problem =
+            "there is a rate too, which says when operations are due; leave one of them out";
+        return Err(draft.wrong("thinktime", problem));
+    }
     if given(&draft.rate) && given(&draft.rate_iops) {
         return Err(draft.wrong("rate_iops", "there is a rate too; only one can hold the job"));
     }
@@ -279,6 +284,11 @@ fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
         write_rate_bytes_per_s: rate(draft.rate[1]),
         read_rate_iops: iops(draft.rate_iops[0]),
         write_rate_iops: iops(draft.rate_iops[1]),
+        think: (!draft.thinktime.is_zero()).then_some(Think {
+            time: draft.thinktime,
+            spin: draft.thinktime_spin.min(draft.thinktime),
+            blocks: draft.thinktime_blocks,
+        }),
         // Without `lat` there is still `clat`.
         latencies: !(draft.gtod_reduce || draft.disable_lat && draft.disable_clat),
         samples: !(draft.gtod_reduce || draft.disable_bw),

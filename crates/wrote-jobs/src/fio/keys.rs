@@ -108,6 +108,10 @@ static KEYS: &[Key] = &[
     key("rate", &[], Set(|d, v| merge(&mut d.rate, v.numbers()?))),
     key("rate_iops", &[], Set(|d, v| merge(&mut d.rate_iops, v.numbers()?))),
     key("rate_process", &[], set!(d, v => job.rate_process = process(v)?)),
+    key("thinktime", &[], set!(d, v => thinktime = v.time_in(1)?)),
+    key("thinktime_spin", &[], set!(d, v => thinktime_spin = v.time_in(1)?)),
+    key("thinktime_blocks", &[], set!(d, v => thinktime_blocks = v.within(1..=u32::MAX)?)),
+    key("thinktime_blocks_type", &[], Only(&["complete", "issue"], "is no type; both are the same here")),
     // The files.
     key("filename", &[], Set(filename)),
     key("directory", &[], set!(d, v => directories = files::list(v)?)),
@@ -189,7 +193,6 @@ static KEYS: &[Key] = &[
     key("rate_min", &["ratemin"], Only(&["0"], "no job is ended for being slow")),
     key("rate_iops_min max_latency", &[], Only(&["0"], "no job is ended for being slow")),
     key("latency_target", &[], Only(&["0"], "the depth is the one that iodepth says")),
-    key("thinktime", &[], Only(&["0"], "no job pauses between operations; see rate and rate_iops")),
     key("zonemode", &[], Only(&["none"], "zones are not taken")),
     key("create_on_open", &[], Only(&["0"], "files are made before the clock starts")),
     key("create_only", &[], Only(&["0"], "jobs are always run")),

@@ -23,8 +23,8 @@ const NOT_TAKEN: &[(&str, &str)] = &[
          log_compression_cpus verify_async_cpus comm",
     ),
     (
-        "no job pauses between operations; see rate and rate_iops",
-        "thinktime_spin thinktime_blocks thinktime_blocks_type thinktime_iotime thinkcycles",
+        "pauses come after thinktime_blocks operations, and last for thinktime",
+        "thinktime_iotime thinkcycles",
     ),
     ("the mean of a rate is that of the whole job", "rate_cycle ratecycle rate_ignore_thinktime"),
     (

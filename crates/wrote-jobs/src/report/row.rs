@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use wrote_machine::usage::Usage;
 use wrote_result::document::{Direction, Flush, Latency, Row, Run, Settings};
 use wrote_result::stats;
+use wrote_result::units::seconds;
 
 /// The context of a group's rows: the world before the run, and the groups before.
 #[derive(Debug)]
@@ -192,7 +193,8 @@ fn way(jobs: &[JobReport], direction: Direction, effective: &Settings) -> String
         }
         other => Some(other.to_string().replace('-', " ")),
     };
-    sync.into_iter().fold(words, |words, sync| format!("{words}, {sync}"))
+    let thinks = effective.thinktime_s.map(|pause_s| format!("pauses of {}", seconds(pause_s)));
+    sync.into_iter().chain(thinks).fold(words, |words, more| format!("{words}, {more}"))
 }
 
 /// The rows of one job and its clones, or of a way of writing, with the runs so far. It keeps no

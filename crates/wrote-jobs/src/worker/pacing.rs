@@ -30,6 +30,26 @@ impl Worker<'_> {
         }
     }
 
+    /// Pauses, when the operations in flight have completed, and ends early with the task's time.
+    pub(super) fn think(&mut self) -> Result<(), Error> {
+        self.reap(usize::MAX)?;
+        let Some(think) = self.spec.think else { return Ok(()) };
+        self.think_at += u64::from(think.blocks);
+        let begin = Instant::now();
+        while begin.elapsed() < think.spin {
+            std::hint::spin_loop();
+        }
+        while let Some(left) = think.time.checked_sub(begin.elapsed())
+            && !left.is_zero()
+            && !self.over
+        {
+            std::thread::sleep(nap(left));
+            // Progress is shown and samples are taken meanwhile.
+            self.acknowledge()?;
+        }
+        Ok(())
+    }
+
     /// Returns the next direction and its due time, where a rate decides them.
     ///
     /// With two rates, the direction that is due first is next. Where one direction has a rate, the

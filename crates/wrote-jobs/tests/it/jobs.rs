@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use wrote::Ioengine;
 use wrote_jobs::jobs::{Permissions, run};
-use wrote_jobs::spec::{BlockShare, BlockSizes, Data, Fallocate, JobSpec};
+use wrote_jobs::spec::{BlockShare, BlockSizes, Data, Fallocate, JobSpec, Think};
 use wrote_result::Stop;
 
 #[test]
@@ -308,4 +308,23 @@ fn an_engine_without_io_counts_every_operation_and_makes_no_file() {
     let ioengine = Ioengine::Null;
     one(JobSpec { ioengine, ..job(folder.path(), "file", WRITE) });
     assert_eq!(std::fs::read(folder.path().join("file")).unwrap(), b"precious");
+}
+
+#[test]
+fn a_job_that_thinks_pauses_after_its_operations_and_no_latency_has_the_pause() {
+    let folder = folder();
+    let time = Duration::from_millis(30);
+    for (iodepth, blocks, pauses) in [(1, 1, 4), (8, 2, 2), (2, 4, 1), (8, 5, 0)] {
+        let think = Some(Think { time, spin: time / 10, blocks });
+        let job = job(folder.path(), &format!("file{iodepth}.{blocks}"), random(MIX));
+        let report = one(JobSpec { think, iodepth, io_bytes: Some(4 * BLOCK), ..job });
+        assert_eq!(report.read.operations + report.write.operations, 4);
+        assert!(report.elapsed >= time * pauses, "{blocks}: {:?}", report.elapsed);
+        // Completions are found before the pause; none waits for its end.
+        assert!(report.completed_together.max() <= u64::from(blocks), "{blocks}");
+    }
+    let think = Some(Think { time: Duration::from_secs(3600), spin: Duration::ZERO, blocks: 1 });
+    let job = job(folder.path(), "short", WRITE);
+    let short = JobSpec { think, runtime: Some(time), ..job };
+    assert_eq!(one(short).write.operations, 1, "the job's time ends the pause");
 }

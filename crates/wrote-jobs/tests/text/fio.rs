@@ -314,6 +314,7 @@ fn jobs_without_io_do_as_many_operations_as_in_fio() {
         "number_ios=300\nloops=2",
         "number_ios=10\nio_size=4m",
         "number_ios=0",
+        "number_ios=9\nthinktime=1000\nthinktime_blocks=4\nrw=randread\niodepth=4",
     ] {
         let text = format!("[a]\nioengine=null\nsize=1m\n{lines}\n");
         assert_eq!(counts(&text), counts_in_fio(folder.path(), &text), "{lines}");

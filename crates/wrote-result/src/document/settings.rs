@@ -75,6 +75,10 @@ pub struct Settings {
     /// `poisson`. Where there is none, the next operation begins when one is acknowledged (a closed
     /// loop).
     pub rate_process: Option<Process>,
+    /// Seconds of each pause between operations, where the job pauses (fio's `thinktime`).
+    pub thinktime_s: Option<f64>,
+    /// Operations between two pauses.
+    pub thinktime_blocks: Option<u32>,
     /// Of rows of one workload at rising rates: the rate as a part of what a closed loop reached.
     pub load_share: Option<f64>,
     /// Whether operations were counted and none was timed, as a job may ask (`gtod_reduce`).

@@ -130,6 +130,13 @@ fn told(job: &JobSpec) -> String {
     if job.ramp_time > Duration::ZERO {
         parts.push(format!("after {} not counted", units::seconds(job.ramp_time.as_secs_f64())));
     }
+    if let Some(think) = job.think {
+        let time = units::seconds(think.time.as_secs_f64());
+        parts.push(format!(
+            "pauses of {time} after every {}",
+            counted(think.blocks.into(), "operation")
+        ));
+    }
     if job.verify.is_some() {
         parts.push("verified by crc32c".into());
     }

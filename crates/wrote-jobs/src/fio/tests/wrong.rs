@@ -169,6 +169,10 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
             "line 3: buffer_pattern=0x1: zero_buffers or buffer_compress_percentage too: only one says what is written",
         ),
         (
+            "[a]\nrate=1m\nthinktime=5",
+            "line 3: thinktime=5: there is a rate too, which says when operations are due; leave one of them out",
+        ),
+        (
             "[global]\ngroup_reporting\n[a]\n[b]\nnew_group",
             "line 5: new_group: jobs that run at once are reported as one by group_reporting; leave that out, or write stonewall to run them one after the other",
         ),
