@@ -23,6 +23,11 @@ pub struct JobSpec {
     pub group_reporting: bool,
     /// Reads, writes or both, in order or not.
     pub rw: Rw,
+    /// Bytes added to where each operation of a sequential job but the first would begin; where
+    /// that leaves the file, it begins again at the start, or backwards at the end.
+    pub step_bytes: i64,
+    /// Operations of a random job that share one random offset.
+    pub run: Option<Run>,
     /// Reads of 100 operations of a mix.
     pub rwmixread_percent: u32,
     /// The way in which operations reach the kernel.
@@ -145,6 +150,14 @@ impl JobSpec {
         self.ioengine != Ioengine::Null
     }
 
+    /// Returns fio's name of the order, with its number: `read`, `randread:8`, `write:4096`.
+    pub fn rw_word(&self) -> String {
+        let number = (self.step_bytes != 0).then_some(self.step_bytes);
+        let number = number.or(self.run.map(|run| run.ios.into()));
+        let number = number.map_or(String::new(), |number| format!(":{number}"));
+        format!("{}{number}", self.rw.as_str())
+    }
+
     /// Returns the one size of all operations, where they have one.
     pub fn one_size(&self) -> Option<u64> {
         let reads = self.read_bs.0.iter().filter(|_| self.rw.read);
@@ -227,6 +240,15 @@ impl Rw {
             (true, _, _) => "randrw",
         }
     }
+}
+
+/// Operations that follow each random offset (`rw=randread:8`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Operations of a run, with the one at its random offset.
+    pub ios: u32,
+    /// All are at that offset, instead of one behind the other (`rw_sequencer=identical`).
+    pub identical: bool,
 }
 
 /// Pauses of a job, which count as its time (`thinktime`).

@@ -3,7 +3,7 @@
 use super::draft::Draft;
 use super::value::{KbBase, Size, Value};
 use super::{block, draft, files, names, pattern};
-use crate::spec::{Fallocate, Rw, SyncEach, Verify};
+use crate::spec::{Fallocate, Run, Rw, SyncEach, Verify};
 use wrote_result::document::Process;
 
 pub(super) struct Key {
@@ -86,7 +86,8 @@ static KEYS: &[Key] = &[
     // The work.
     key("name", &[], set!(d, v => job.name = v.text()?.to_string())),
     key("description", &[], Set(|_, _| Ok(()))),
-    key("rw", &["readwrite"], set!(d, v => job.rw = rw(v)?)),
+    key("rw", &["readwrite"], Set(rw)),
+    key("rw_sequencer", &[], set!(d, v => identical = sequencer(v)?)),
     key("rwmixread", &[], set!(d, v => job.rwmixread_percent = v.within(0..=100)?)),
     key("rwmixwrite", &[], set!(d, v => job.rwmixread_percent = 100 - v.within(0..=100)?)),
     key("bs", &["blocksize"], Set(|d, v| merge(&mut d.bs, v.directions(block::one)?))),
@@ -227,9 +228,11 @@ fn merge<T>(kept: &mut [Option<T>; 2], said: [Option<T>; 2]) -> Result<(), Strin
     Ok(())
 }
 
-fn rw(value: &mut Value<'_>) -> Result<Rw, String> {
-    let text = value.text()?;
-    let (read, write, random) = match text {
+/// Parses `rw`, of a random job with the operations of a run, of another one with a step.
+fn rw(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
+    let text = value.text()?.to_string();
+    let (word, number) = text.split_once(':').map_or((&*text, None), |(a, b)| (a, Some(b)));
+    let (read, write, random) = match word {
         "read" => (true, false, false),
         "write" => (false, true, false),
         "rw" | "readwrite" => (true, true, false),
@@ -239,12 +242,31 @@ fn rw(value: &mut Value<'_>) -> Result<Rw, String> {
         "trim" | "randtrim" | "trimwrite" | "randtrimwrite" => {
             return Err("trims are not taken: they would discard what is there".into());
         }
-        _ if text.contains(':') => {
-            return Err("a number after the : is not taken; leave it out".into());
-        }
         _ => return Err("must be read, write, rw, randread, randwrite or randrw".into()),
     };
-    Ok(Rw { read, write, random })
+    (draft.job.run, draft.job.step_bytes) = (None, 0);
+    match number {
+        Some(ios) if random => {
+            let ios = ios.parse().ok().filter(|&ios: &u32| ios > 0);
+            let ios = ios.ok_or("the number after the : is of operations, from 1 on")?;
+            draft.job.run = (ios > 1).then_some(Run { ios, identical: false });
+        }
+        Some(step) => {
+            let bytes = value.number_of(step.trim_start_matches('-'))?.cast_signed();
+            draft.job.step_bytes = if step.starts_with('-') { -bytes } else { bytes };
+        }
+        None => {}
+    }
+    draft.job.rw = Rw { read, write, random };
+    Ok(())
+}
+
+fn sequencer(value: &mut Value<'_>) -> Result<bool, String> {
+    match value.text()? {
+        "sequential" => Ok(false),
+        "identical" => Ok(true),
+        _ => Err("must be sequential or identical".into()),
+    }
 }
 
 /// Parses `size`. 0 and 100% mean the whole file.

@@ -43,7 +43,7 @@ const NOT_TAKEN: &[(&str, &str)] = &[
     ("all files of a job are open while it runs", "openfiles"),
     (
         "offsets follow from rw and random_distribution",
-        "rw_sequencer offset_align random_sequence_stride sprandom spr_op spr_num_regions \
+        "offset_align random_sequence_stride sprandom spr_op spr_num_regions \
          spr_cs",
     ),
     ("the mix is drawn anew for each operation; fio itself ignores this key", "rwmixcycle"),

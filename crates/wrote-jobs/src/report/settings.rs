@@ -42,7 +42,7 @@ fn asked(jobs: &[JobReport], direction: Direction, known: &Known) -> Settings {
     };
     let (rate, rate_iops) = (mean(jobs, bytes_of), mean(jobs, iops_of));
     Settings {
-        rw: spec.rw.as_str().into(),
+        rw: spec.rw_word(),
         ioengine: spec.ioengine.into(),
         bs_bytes: sizes.most_bytes(),
         size_bytes: jobs.iter().map(|job| size_bytes(&job.spec)).sum(),

@@ -1,6 +1,6 @@
 //! The next operation: file, offset and length of each operation of a job, from its seed.
 
-use crate::spec::{BlockSizes, JobSpec, Rw};
+use crate::spec::{BlockSizes, JobSpec, Run, Rw};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 use std::ops::Range;
@@ -47,6 +47,8 @@ impl Outline {
     /// Whether an operation may fall on the bytes of another one shortly before it.
     pub fn comes_again(&self) -> bool {
         self.spec.rw.random && !self.maps()
+            || self.spec.run.is_some()
+            || self.spec.step_bytes != 0
             || self.spec.io_bytes.is_some()
             || self.loops() != Some(1)
     }
@@ -68,6 +70,17 @@ impl Outline {
     }
 }
 
+/// The way through each file, chosen before the clock starts.
+#[derive(Clone, Copy, Debug)]
+enum Walk {
+    /// Each operation begins where the last one of its direction ended.
+    InOrder,
+    /// The same, and so many bytes farther on.
+    Stepped(i64),
+    Random,
+    Runs(Run),
+}
+
 /// One file, and how far it was used.
 #[derive(Clone, Debug)]
 struct Place {
@@ -81,12 +94,29 @@ struct Place {
     taken: u64,
 }
 
+impl Place {
+    /// Where an operation begins that would begin at `position`: the first at the start, and none
+    /// behind one that ended where the file does.
+    fn stepped(&self, position: u64, step_bytes: i64) -> u64 {
+        if position == 0 || position >= self.len_bytes {
+            return position;
+        }
+        let inside = |place: &u64| *place < self.len_bytes;
+        let around =
+            if step_bytes > 0 { 0 } else { self.len_bytes.saturating_add_signed(step_bytes) };
+        position.checked_add_signed(step_bytes).filter(inside).unwrap_or(around)
+    }
+}
+
 /// A job's operations, one after the other. The same outline gives the same ones, so a clone taken
 /// at the start tells later what was done.
 #[derive(Clone, Debug)]
 pub struct Sequence {
     outline: Outline,
     places: Vec<Place>,
+    walk: Walk,
+    /// Operations left of a run.
+    run_left: u32,
     /// The only size of a direction, and the least one.
     one: [Option<u64>; 2],
     least: [u64; 2],
@@ -127,8 +157,16 @@ impl Sequence {
             order: None,
             taken: 0,
         });
+        let walk = match (outline.spec.rw.random, outline.spec.run, outline.spec.step_bytes) {
+            (true, None, _) => Walk::Random,
+            (true, Some(run), _) => Walk::Runs(run),
+            (false, _, 0) => Walk::InOrder,
+            (false, _, step_bytes) => Walk::Stepped(step_bytes),
+        };
         let mut sequence = Sequence {
             places: places.collect(),
+            walk,
+            run_left: 0,
             one,
             least,
             chance: Xoshiro256PlusPlus::seed_from_u64(outline.spec.seed),
@@ -214,36 +252,71 @@ impl Sequence {
 
     /// The next operation of this direction in the pass; `None` where no file has room for it.
     fn place(&mut self, write: bool) -> Option<Next> {
-        let direction = usize::from(write);
-        let least = self.least[direction];
         for _ in 0..self.places.len() {
             let file = self.turn;
             self.turn = if file + 1 == self.places.len() { 0 } else { file + 1 };
-            let place = &mut self.places[file];
-            if let Some(order) = &place.order {
-                if place.taken < order.count() {
-                    let offset = place.start + order.at(place.taken) * least;
-                    place.taken += 1;
-                    return Some(Next { write, file, offset, len: least as usize });
-                }
-                continue;
-            }
-            let (start, len_bytes) = (place.start, place.len_bytes);
-            let position = if self.outline.spec.rw.random { 0 } else { place.positions[direction] };
-            let room = (len_bytes - position).min(self.loop_left_bytes);
-            if room < least {
-                continue;
-            }
-            let len = self.size(write, room);
-            let offset = if self.outline.spec.rw.random {
-                self.below((len_bytes - len) / least + 1) * least
-            } else {
-                self.places[file].positions[direction] += len;
-                position
+            let place = &self.places[file];
+            let position = place.positions[usize::from(write)];
+            let next = match self.walk {
+                Walk::InOrder => self.along(write, file, position),
+                Walk::Stepped(step) => self.along(write, file, place.stepped(position, step)),
+                Walk::Random => self.anywhere(write, file),
+                Walk::Runs(run) => self.in_run(write, file, run),
             };
-            return Some(Next { write, file, offset: start + offset, len: len as usize });
+            if next.is_some() {
+                return next;
+            }
         }
         None
+    }
+
+    /// The operation at this byte of a file's region; `None` where there is no room for it.
+    fn along(&mut self, write: bool, file: usize, position: u64) -> Option<Next> {
+        let place = &self.places[file];
+        let offset = place.start + position;
+        let room = (place.len_bytes - position).min(self.loop_left_bytes);
+        if room < self.least[usize::from(write)] {
+            return None;
+        }
+        let len = self.size(write, room);
+        self.places[file].positions[usize::from(write)] = position + len;
+        Some(Next { write, file, offset, len: len as usize })
+    }
+
+    /// An operation at a random offset; `None` where each was used, or there is no room for it.
+    fn anywhere(&mut self, write: bool, file: usize) -> Option<Next> {
+        let least = self.least[usize::from(write)];
+        let place = &mut self.places[file];
+        let (start, len_bytes) = (place.start, place.len_bytes);
+        if let Some(order) = &place.order {
+            if place.taken == order.count() {
+                return None;
+            }
+            let offset = start + order.at(place.taken) * least;
+            place.taken += 1;
+            return Some(Next { write, file, offset, len: least as usize });
+        }
+        let room = len_bytes.min(self.loop_left_bytes);
+        if room < least {
+            return None;
+        }
+        let len = self.size(write, room);
+        let offset = start + self.below((len_bytes - len) / least + 1) * least;
+        Some(Next { write, file, offset, len: len as usize })
+    }
+
+    /// The next operation of a run, which the directions share as in fio; at its end, and where it
+    /// reaches the file's, one at a random offset.
+    fn in_run(&mut self, write: bool, file: usize, run: Run) -> Option<Next> {
+        let begins = self.run_left == 0;
+        let position = self.places[file].positions[usize::from(write)];
+        let along = if begins { None } else { self.along(write, file, position) };
+        let next = along.or_else(|| self.anywhere(write, file))?;
+        self.run_left = if begins { run.ios } else { self.run_left } - 1;
+        let place = &mut self.places[file];
+        let moved = if run.identical { 0 } else { next.len as u64 };
+        place.positions[usize::from(write)] = next.offset - place.start + moved;
+        Some(next)
     }
 
     /// The next operation of a direction; `None` where there is no more to be done.

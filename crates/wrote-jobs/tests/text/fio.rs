@@ -314,6 +314,13 @@ fn jobs_without_io_do_as_many_operations_as_in_fio() {
         "number_ios=300\nloops=2",
         "number_ios=10\nio_size=4m",
         "number_ios=0",
+        "rw=write:4k",
+        "rw=write:8k",
+        "rw=read:6k",
+        "rw=read:-8k",
+        "rw=read:2m",
+        "rw=randread:8",
+        "rw=randwrite:3\nrw_sequencer=identical\niodepth=8",
         "number_ios=9\nthinktime=1000\nthinktime_blocks=4\nrw=randread\niodepth=4",
     ] {
         let text = format!("[a]\nioengine=null\nsize=1m\n{lines}\n");
@@ -366,4 +373,17 @@ fn a_buffer_pattern_is_written_as_by_fio_and_verify_finds_its_own_header_in_it()
     let pattern = "[a]\nrw=randwrite\nsize=64k\nbuffer_pattern=\"abc\"\nverify=crc32c\n";
     let block = &written(folder.path(), pattern)[..4096];
     assert!(block.starts_with(b"wroteblk") && block[42..].starts_with(b"abcabc"));
+}
+
+#[test]
+fn steps_write_the_blocks_that_they_write_in_fio() {
+    if !there_is_fio("steps_write_the_blocks_that_they_write_in_fio") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for lines in ["rw=write:4k", "rw=write:8k", "rw=write:12k", "rw=write:6k", "rw=write:-8k"] {
+        let text = format!("[a]\nsize=64k\nfallocate=truncate\nbuffer_pattern=0x61\n{lines}\n");
+        let ours = written(folder.path(), &text);
+        assert_eq!(ours, written_by_fio(folder.path(), &text), "{lines}");
+    }
 }

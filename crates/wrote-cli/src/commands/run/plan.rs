@@ -115,7 +115,7 @@ pub(super) fn write(jobs: &[JobSpec], out: &mut dyn Write) -> io::Result<()> {
 
 /// `randread of 4 KiB, io_uring, iodepth 64, direct, 1.07 GB, for 30 s`.
 fn told(job: &JobSpec) -> String {
-    let mut parts = vec![format!("{} of {}", job.rw.as_str(), block_sizes(job))];
+    let mut parts = vec![format!("{} of {}", job.rw_word(), block_sizes(job))];
     parts.push(job.ioengine.as_str().into());
     if job.iodepth > 1 {
         parts.push(format!("iodepth {}", job.iodepth));

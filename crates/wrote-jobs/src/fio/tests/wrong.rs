@@ -102,7 +102,11 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ("[a]\nio_size=50%", "line 2: io_size=50%: is a share of size, and there is no size"),
         ("[a]\nba=512", "line 2: ba=512: offsets are multiples of the block size, 4 KiB"),
         ("[a]\nrw=trim", "line 2: rw=trim: trims are not taken: they would discard what is there"),
-        ("[a]\nrw=write:8", "line 2: rw=write:8: a number after the : is not taken; leave it out"),
+        ("[a]\nrw=write:x", "line 2: rw=write:x: does not begin with a number"),
+        (
+            "[a]\nrw=randread:0",
+            "line 2: rw=randread:0: the number after the : is of operations, from 1 on",
+        ),
         (
             "[a]\nrw=WRITE",
             "line 2: rw=WRITE: must be read, write, rw, randread, randwrite or randrw",
