@@ -4,6 +4,7 @@
 //! fio's manual and program differ, fio 3.33 itself is followed: `tests/fio.rs` compares the two.
 
 mod block;
+mod distribution;
 mod draft;
 mod files;
 mod ini;

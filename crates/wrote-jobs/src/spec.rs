@@ -96,6 +96,8 @@ pub struct JobSpec {
     pub samples: bool,
     /// Random offsets may repeat before each was used once.
     pub norandommap: bool,
+    /// The blocks that a random job uses more than others.
+    pub random_distribution: Distribution,
     /// Seed of offsets, sizes, mix and Poisson arrivals; one seed gives one order (`randrepeat`).
     pub seed: u64,
     /// Blocks carry a checksum, which reads and `do_verify` check.
@@ -249,6 +251,59 @@ pub struct Run {
     pub ios: u32,
     /// All are at that offset, instead of one behind the other (`rw_sequencer=identical`).
     pub identical: bool,
+}
+
+/// The distribution of random offsets over the blocks of a file. All but [`Distribution::Uniform`]
+/// draw a block again before each was used.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Distribution {
+    /// Each block is as likely as another.
+    #[default]
+    Uniform,
+    /// The block of rank k is as likely as 1 / k^theta. The ranks are scattered over the file.
+    Zipf {
+        /// 0 or more; with 0 all blocks are alike.
+        theta: f64,
+        /// The place of the first rank in the file, from 0 to 1.
+        center: Option<f64>,
+    },
+    /// A part `h` of the blocks has the part 1 - `h` of the operations.
+    Pareto {
+        /// Between 0 and 1.
+        h: f64,
+        /// As of `Zipf`.
+        center: Option<f64>,
+    },
+    /// Zones from the start of the file on, each with blocks as likely as another.
+    Zoned(Vec<Zone>),
+}
+
+/// One zone of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Zone {
+    /// Of 100 operations.
+    pub ios_percent: u32,
+    /// Of 100 bytes of the file.
+    pub bytes_percent: u32,
+}
+
+impl Distribution {
+    /// Returns fio's words for it; `None` for a uniform one.
+    pub fn words(&self) -> Option<String> {
+        let of = |word: &str, shape: f64, center: Option<f64>| {
+            let center = center.map_or(String::new(), |center| format!(":{center}"));
+            format!("{word}:{shape}{center}")
+        };
+        match self {
+            Distribution::Uniform => None,
+            Distribution::Zipf { theta, center } => Some(of("zipf", *theta, *center)),
+            Distribution::Pareto { h, center } => Some(of("pareto", *h, *center)),
+            Distribution::Zoned(zones) => {
+                let zone = |zone: &Zone| format!("{}/{}", zone.ios_percent, zone.bytes_percent);
+                Some(format!("zoned:{}", zones.iter().map(zone).collect::<Vec<_>>().join(":")))
+            }
+        }
+    }
 }
 
 /// Pauses of a job, which count as its time (`thinktime`).

@@ -2,7 +2,7 @@
 
 use super::draft::Draft;
 use super::value::{KbBase, Size, Value};
-use super::{block, draft, files, names, pattern};
+use super::{block, distribution, draft, files, names, pattern};
 use crate::spec::{Fallocate, Run, Rw, SyncEach, Verify};
 use wrote_result::document::Process;
 
@@ -95,6 +95,7 @@ static KEYS: &[Key] = &[
     key("bssplit", &[], Set(|d, v| merge(&mut d.bssplit, v.directions(block::split)?))),
     key("ba", &["blockalign"], set!(d, v => blockalign = Some(v.number()?))),
     key("norandommap", &[], set!(d, v => job.norandommap = v.flag()?)),
+    key("random_distribution", &[], set!(d, v => job.random_distribution = distribution::parse(v)?)),
     key("randrepeat", &[], set!(d, v => randrepeat = v.flag()?)),
     key("allrandrepeat", &[], set!(d, v => allrandrepeat = v.flag()?)),
     key("randseed", &[], set!(d, v => randseed = Some(v.number()?))),
@@ -185,7 +186,6 @@ static KEYS: &[Key] = &[
     key("error_dump", &[], Note("every error is told")),
     // Keys that name the only behaviour here.
     key("file_service_type", &[], Only(&["roundrobin"], "files are served in turn")),
-    key("random_distribution", &[], Only(&["random"], "random offsets are uniform")),
     key("percentage_random", &[], Only(&["100"], "a random job is random all over")),
     key("bs_unaligned", &["blocksize_unaligned"], Only(&["0"], "sizes are those that bssplit names")),
     key("bs_is_seq_rand", &[], Only(&["0"], "sizes are of reads and of writes")),

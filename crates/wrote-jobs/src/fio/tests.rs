@@ -399,3 +399,12 @@ fn latencies_are_taken_unless_nobody_wants_any() {
     assert_eq!(takes("disable_lat=1\ndisable_clat=1"), (false, true));
     assert_eq!(takes("disable_bw_measurement"), (true, false));
 }
+
+#[test]
+fn distributions_have_the_words_that_they_are_read_from() {
+    for words in ["zipf:1.2", "zipf:0.9:0.25", "pareto:0.2", "zoned:60/10:40/90"] {
+        let job = job(&format!("rw=randread\nrandom_distribution={words}"));
+        assert_eq!(job.random_distribution.words().as_deref(), Some(words));
+    }
+    assert_eq!(job("random_distribution=random").random_distribution.words(), None);
+}

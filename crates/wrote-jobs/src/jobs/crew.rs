@@ -7,7 +7,7 @@ use super::files::Ready;
 use super::verify::read_back;
 use crate::buffers::buffers;
 use crate::gates::Gate;
-use crate::spec::{JobSpec, SyncEach};
+use crate::spec::{Distribution, JobSpec, SyncEach};
 use crate::worker::sequence::{Outline, Sequence};
 use crate::worker::{Progress, Shared, Worker};
 use std::sync::atomic::AtomicBool;
@@ -63,7 +63,8 @@ fn fallbacks(spec: &JobSpec, outline: &Outline, iodepth: u32) -> Vec<Fallback> {
         let because = "the engine carries out one operation at a time";
         note(format!("iodepth {}", spec.iodepth), format!("iodepth {iodepth}"), because);
     }
-    if spec.rw.random && !spec.norandommap && !outline.maps() {
+    let is_uniform = spec.random_distribution == Distribution::Uniform;
+    if spec.rw.random && !spec.norandommap && is_uniform && !outline.maps() {
         let because = "blocks of several sizes can't each come once";
         note("random map".into(), "offsets that may come again".into(), because);
     }

@@ -181,6 +181,7 @@ fn way(jobs: &[JobReport], direction: Direction, effective: &Settings) -> String
         Direction::Read => "read",
         Direction::Write => "write",
     };
+    words += &effective.random_distribution.iter().map(|of| format!(" {of}")).collect::<String>();
     words += if effective.direct { ", direct " } else { ", " };
     words += &effective.ioengine.to_string();
     if spec.iodepth > 1 {

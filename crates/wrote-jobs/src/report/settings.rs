@@ -74,6 +74,7 @@ fn asked(jobs: &[JobReport], direction: Direction, known: &Known) -> Settings {
         rate_bytes_per_s: rate,
         rate_iops,
         rate_process: (rate.is_some() || rate_iops.is_some()).then_some(spec.rate_process),
+        random_distribution: spec.random_distribution.words().filter(|_| spec.rw.random),
         thinktime_s: spec.think.map(|think| think.time.as_secs_f64()),
         thinktime_blocks: spec.think.map(|think| think.blocks),
         nrfiles: more_than_one(spec.files.len() as u32),

@@ -1,8 +1,11 @@
 //! The next operation: file, offset and length of each operation of a job, from its seed.
 
-use crate::spec::{BlockSizes, JobSpec, Run, Rw};
+mod spread;
+
+use crate::spec::{BlockSizes, Distribution, JobSpec, Run, Rw};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
+use spread::{Spread, below};
 use std::ops::Range;
 
 /// One operation.
@@ -41,7 +44,10 @@ impl Outline {
     /// Whether each block comes once before any comes again: blocks of several sizes cannot be told
     /// apart by their number.
     pub fn maps(&self) -> bool {
-        self.spec.rw.random && !self.spec.norandommap && self.spec.one_size().is_some()
+        self.spec.rw.random
+            && !self.spec.norandommap
+            && self.spec.one_size().is_some()
+            && self.spec.random_distribution == Distribution::Uniform
     }
 
     /// Whether an operation may fall on the bytes of another one shortly before it.
@@ -92,6 +98,8 @@ struct Place {
     /// The order of the blocks of a random job, where each comes once, and how many were taken.
     order: Option<Permutation>,
     taken: u64,
+    /// The blocks of a random job without such an order, of reads and of writes.
+    spreads: [Spread; 2],
 }
 
 impl Place {
@@ -150,13 +158,21 @@ impl Sequence {
         // Operations of several sizes are counted where their sizes are drawn.
         let counted = outline.spec.number_ios.is_some() && outline.spec.one_size().is_none();
         let one = if counted { [None; 2] } else { one };
-        let places = outline.regions.iter().map(|region| Place {
+        let spreads = |number: usize, region: &Range<u64>| {
+            let (distribution, len_bytes) =
+                (&outline.spec.random_distribution, region.end - region.start);
+            let key = outline.spec.seed ^ number as u64;
+            least.map(|least| Spread::new(distribution, len_bytes / least.max(1), key))
+        };
+        let places = outline.regions.iter().enumerate().map(|(number, region)| Place {
             start: region.start,
             len_bytes: region.end - region.start,
             positions: [0; 2],
             order: None,
             taken: 0,
+            spreads: spreads(number, region),
         });
+        let places = places.collect();
         let walk = match (outline.spec.rw.random, outline.spec.run, outline.spec.step_bytes) {
             (true, None, _) => Walk::Random,
             (true, Some(run), _) => Walk::Runs(run),
@@ -164,7 +180,7 @@ impl Sequence {
             (false, _, step_bytes) => Walk::Stepped(step_bytes),
         };
         let mut sequence = Sequence {
-            places: places.collect(),
+            places,
             walk,
             run_left: 0,
             one,
@@ -186,17 +202,10 @@ impl Sequence {
         &self.outline
     }
 
-    /// A number below `bound`, by the upper half of a product (Lemire: Fast Random Integer
-    /// Generation in an Interval, 2019); without its rejection, which no one would see at these
-    /// bounds.
-    fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.chance.next_u64()) * u128::from(bound)) >> 64) as u64
-    }
-
     fn writes_next(&mut self) -> bool {
         match self.outline.spec.rw {
             Rw { read: true, write: true, .. } => {
-                self.below(100) >= u64::from(self.outline.spec.rwmixread_percent)
+                below(&mut self.chance, 100) >= u64::from(self.outline.spec.rwmixread_percent)
             }
             Rw { write, .. } => write,
         }
@@ -207,7 +216,7 @@ impl Sequence {
         if let Some(one) = self.one[usize::from(write)] {
             return one;
         }
-        let mut left = self.below(100);
+        let mut left = below(&mut self.chance, 100);
         let sizes = self.outline.sizes(write);
         let chosen = sizes.0.iter().find(|share| {
             let is = left < u64::from(share.percent);
@@ -301,7 +310,9 @@ impl Sequence {
             return None;
         }
         let len = self.size(write, room);
-        let offset = start + self.below((len_bytes - len) / least + 1) * least;
+        let blocks = (len_bytes - len) / least + 1;
+        let offset = start
+            + self.places[file].spreads[usize::from(write)].draw(&mut self.chance, blocks) * least;
         Some(Next { write, file, offset, len: len as usize })
     }
 

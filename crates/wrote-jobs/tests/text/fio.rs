@@ -320,6 +320,8 @@ fn jobs_without_io_do_as_many_operations_as_in_fio() {
         "rw=read:-8k",
         "rw=read:2m",
         "rw=randread:8",
+        "rw=randread\nrandom_distribution=zipf:1.2",
+        "rw=randread\nrandom_distribution=zoned:60/10:40/90",
         "rw=randwrite:3\nrw_sequencer=identical\niodepth=8",
         "number_ios=9\nthinktime=1000\nthinktime_blocks=4\nrw=randread\niodepth=4",
     ] {
@@ -385,5 +387,35 @@ fn steps_write_the_blocks_that_they_write_in_fio() {
         let text = format!("[a]\nsize=64k\nfallocate=truncate\nbuffer_pattern=0x61\n{lines}\n");
         let ours = written(folder.path(), &text);
         assert_eq!(ours, written_by_fio(folder.path(), &text), "{lines}");
+    }
+}
+
+#[test]
+fn a_distribution_uses_about_as_many_blocks_as_in_fio_and_in_the_same_zones() {
+    if !there_is_fio("a_distribution_uses_about_as_many_blocks_as_in_fio") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    // Blocks of the first tenth, and of all. Of a uniform choice it would be 65 and 647.
+    for (lines, is_like) in
+        [("zipf:1.2", 0.6..1.6), ("pareto:0.1", 0.6..1.6), ("zoned:90/10:10/90", 0.8..1.2)]
+    {
+        let text = format!(
+            "[a]\nrw=randwrite\nbs=512\nsize=512k\nfallocate=truncate\nbuffer_pattern=0x61\n\
+             random_distribution={lines}\n"
+        );
+        let used = |bytes: Vec<u8>| {
+            let blocks: Vec<bool> = bytes.chunks(512).map(|block| block[0] != 0).collect();
+            let count = |blocks: &[bool]| blocks.iter().filter(|is| **is).count();
+            (count(&blocks[..102]), count(&blocks))
+        };
+        let ours = used(written(folder.path(), &text));
+        let theirs = used(written_by_fio(folder.path(), &text));
+        let ratio = ours.1 as f64 / theirs.1 as f64;
+        assert!(is_like.contains(&ratio), "{lines}: {ours:?} {theirs:?}");
+        if lines.starts_with("zoned") {
+            let ratio = ours.0 as f64 / theirs.0 as f64;
+            assert!(ours.0 > 90 && is_like.contains(&ratio), "{ours:?} {theirs:?}");
+        }
     }
 }

@@ -75,6 +75,9 @@ pub struct Settings {
     /// `poisson`. Where there is none, the next operation begins when one is acknowledged (a closed
     /// loop).
     pub rate_process: Option<Process>,
+    /// The blocks that a random job uses more than others, in fio's words: `zipf:1.2`,
+    /// `zoned:60/10:40/90`.
+    pub random_distribution: Option<String>,
     /// Seconds of each pause between operations, where the job pauses (fio's `thinktime`).
     pub thinktime_s: Option<f64>,
     /// Operations between two pauses.

@@ -102,6 +102,22 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ("[a]\nio_size=50%", "line 2: io_size=50%: is a share of size, and there is no size"),
         ("[a]\nba=512", "line 2: ba=512: offsets are multiples of the block size, 4 KiB"),
         ("[a]\nrw=trim", "line 2: rw=trim: trims are not taken: they would discard what is there"),
+        (
+            "[a]\nrandom_distribution=zoned:50/10:40/90",
+            "line 2: random_distribution=zoned:50/10:40/90: the percents of operations add up to 90, not 100",
+        ),
+        (
+            "[a]\nrandom_distribution=pareto:1",
+            "line 2: random_distribution=pareto:1: the power of pareto is between 0 and 1",
+        ),
+        (
+            "[a]\nrandom_distribution=zipf:1:2",
+            "line 2: random_distribution=zipf:1:2: the centre is from 0 to 1",
+        ),
+        (
+            "[a]\nrandom_distribution=normal:10",
+            "line 2: random_distribution=normal:10: fio's own normal is not the one of its manual; use zipf or zoned",
+        ),
         ("[a]\nrw=write:x", "line 2: rw=write:x: does not begin with a number"),
         (
             "[a]\nrw=randread:0",
