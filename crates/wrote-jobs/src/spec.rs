@@ -78,6 +78,8 @@ pub struct JobSpec {
     pub ramp_time: Duration,
     /// Delay of the job's start after the group's.
     pub startdelay: Duration,
+    /// The name of a job before this one, which starts when all clones of that have ended.
+    pub wait_for: Option<String>,
     /// Limit of reads, in bytes per second.
     pub read_rate_bytes_per_s: Option<u64>,
     /// Limit of writes, in bytes per second.

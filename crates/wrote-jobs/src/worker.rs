@@ -197,7 +197,6 @@ impl<'a> Worker<'a> {
     /// Does the task until it is done, its time is over, or the caller asks to stop.
     pub fn run(&mut self) -> Result<Done, Error> {
         self.prepare_to_pace();
-        self.delay();
         self.begin();
         while !self.over {
             let pause = self.make_ready()?;

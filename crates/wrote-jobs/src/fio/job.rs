@@ -26,6 +26,7 @@ pub(super) fn add(
     notes: &mut Notes,
 ) -> Result<(), ParseError> {
     check_room(draft, jobs)?;
+    check_wait_for(draft, group, jobs, notes)?;
     check_engine(draft)?;
     note_engine(draft, notes);
     check_times_and_rates(draft)?;
@@ -55,6 +56,29 @@ fn check_room(draft: &Draft, jobs: &[JobSpec]) -> Result<(), ParseError> {
         return Err(draft.wrong("numjobs", format!("makes more than {JOBS_MAX} jobs in all")));
     }
     Ok(())
+}
+
+/// Refuses to wait for a job that is not before this one, as fio does: so there are no circles.
+fn check_wait_for(
+    draft: &Draft,
+    group: u32,
+    jobs: &[JobSpec],
+    notes: &mut Notes,
+) -> Result<(), ParseError> {
+    let Some(name) = &draft.job.wait_for else { return Ok(()) };
+    let others: Vec<&JobSpec> = jobs.iter().filter(|job| job.name == *name).collect();
+    let wrong = |problem: &str| Err(draft.wrong("wait_for", problem));
+    match others.iter().filter(|job| job.clone == 0).count() {
+        _ if draft.job.name == *name => wrong("a job can't wait for itself"),
+        0 => wrong("there is no such job before this one"),
+        1 => {
+            if others[0].group < group {
+                draft.note("wait_for", "changes nothing: stonewall waits for that job too", notes);
+            }
+            Ok(())
+        }
+        _ => wrong("there are several jobs of that name"),
+    }
 }
 
 fn check_engine(draft: &Draft) -> Result<(), ParseError> {

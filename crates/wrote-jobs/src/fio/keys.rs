@@ -151,6 +151,7 @@ static KEYS: &[Key] = &[
     // Jobs, groups and reports.
     key("numjobs", &[], set!(d, v => numjobs = v.within(1..=NUMJOBS_MAX)?)),
     key("stonewall", &["wait_for_previous"], set!(d, v => stonewall = v.flag()?)),
+    key("wait_for", &[], set!(d, v => job.wait_for = Some(v.text()?.to_string()))),
     key("new_group", &[], set!(d, v => new_group = v.flag()?)),
     key("group_reporting", &[], set!(d, v => job.group_reporting = v.flag()?)),
     key("percentile_list", &[], set!(d, v => job.percentiles = percentiles(v)?)),

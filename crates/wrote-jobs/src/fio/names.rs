@@ -38,7 +38,6 @@ const NOT_TAKEN: &[(&str, &str)] = &[
          verify_pattern_interval verify_write_sequence verify_header_seed verify_policy \
          verifysort verifysort_nr",
     ),
-    ("a job waits for the jobs before it, by stonewall", "wait_for"),
     ("files are those that filename names, or the section", "opendir filetype"),
     ("all files of a job are open while it runs", "openfiles"),
     (

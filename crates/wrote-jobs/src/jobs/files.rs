@@ -263,19 +263,15 @@ impl Use<'_> {
 
     /// Drops the file's pages from the page cache, where the job writes or reads through it (M9).
     fn drop_cache(&self, fallbacks: &mut Vec<Fallback>) -> Result<(), Error> {
-        if self.spec.direct || !self.spec.invalidate {
+        if !is_invalidated(self.spec) {
             return Ok(());
         }
         let mut kept = |because: String| {
             let (wanted, got) = ("invalidate".into(), "what the page cache held".into());
             fallbacks.push(Fallback { wanted, got, because });
         };
-        let file = open(self.path)?;
-        // Pages that are not yet on the device cannot be dropped.
-        file.sync_all().map_err(|error| self.failed("fsync", &error))?;
-        let len = std::num::NonZeroU64::new(self.region.end - self.region.start);
-        if let Err(errno) = fadvise(&file, self.region.start, len, Advice::DontNeed) {
-            kept(format!("posix_fadvise: {}", std::io::Error::from(errno)));
+        if let Some(refused) = drop_pages(self.path, &self.region)? {
+            kept(refused);
         } else if !matches!(self.kind, Kind::Device { .. })
             && let Ok(target) = wrote::device::examine(self.path)
             && target.filesystem == "tmpfs"
@@ -284,6 +280,22 @@ impl Use<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns whether the pages of the job's files are dropped before it starts.
+pub fn is_invalidated(spec: &JobSpec) -> bool {
+    !spec.direct && spec.invalidate && spec.does_io()
+}
+
+/// Flushes a file and drops its pages from the page cache; returns why the kernel keeps them.
+pub fn drop_pages(path: &Path, region: &Range<u64>) -> Result<Option<String>, Error> {
+    let file = open(path)?;
+    // Pages that are not yet on the device cannot be dropped.
+    file.sync_all()
+        .map_err(|error| Error::Failed(format!("{}: fsync: {error}", path.display())))?;
+    let len = std::num::NonZeroU64::new(region.end - region.start);
+    let dropped = fadvise(&file, region.start, len, Advice::DontNeed);
+    Ok(dropped.err().map(|errno| format!("posix_fadvise: {}", std::io::Error::from(errno))))
 }
 
 /// The files that the run made. Dropping it removes them, [`Made::keep`] leaves them.

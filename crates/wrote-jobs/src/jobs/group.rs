@@ -43,8 +43,10 @@ pub fn run_group(
     let totals = totals.collect::<Result<Vec<Option<u64>>, Error>>()?;
     let progress: Vec<Progress> = specs.iter().map(|_| Progress::default()).collect();
     let failed = AtomicBool::new(false);
+    let ended: Vec<AtomicBool> = specs.iter().map(|_| AtomicBool::new(false)).collect();
     let sqpolls = sqpolls(specs);
-    let crew = Jobs { specs, ready, sqpolls, progress: &progress, stop, failed: &failed };
+    let (progress, failed, ended) = (&progress[..], &failed, &ended[..]);
+    let crew = Jobs { specs, ready, sqpolls, progress, stop, failed, ended };
     let begin = Instant::now();
     let mut watch = || {
         let moved: Vec<[u64; 2]> = progress.iter().map(Progress::moved_bytes).collect();
@@ -54,7 +56,7 @@ pub fn run_group(
         watcher.progress(sum(0), sum(1), far.fold(1.0, f64::min));
     };
     let run = |number, gate: &Gate| crew.run(number, gate);
-    let timed = gates::together(specs.len(), &failed, run, &mut watch, |go| {
+    let timed = gates::together(specs.len(), failed, run, &mut watch, |go| {
         let cpu = CpuWatch::begin();
         let before = clock::counters(device.as_ref());
         let usage_before = Usage::now();

@@ -20,7 +20,7 @@ impl Worker<'_> {
     }
 
     /// Waits for the task's start within its group.
-    pub(super) fn delay(&mut self) {
+    pub fn delay(&mut self) {
         let begin = Instant::now();
         while let Some(left) = self.spec.startdelay.checked_sub(begin.elapsed())
             && !left.is_zero()

@@ -84,12 +84,21 @@ fn bytes_max(job: &JobSpec) -> Option<u64> {
 /// The longest that all groups take, where each of their jobs has an end.
 fn time_max(jobs: &[JobSpec]) -> Option<Duration> {
     let groups: BTreeSet<u32> = jobs.iter().map(|job| job.group).collect();
-    let of_job = |job: &JobSpec| Some(job.runtime? + job.ramp_time + job.startdelay);
+    let of_job = |job: &JobSpec| end_max(job, jobs);
     let of_group = |group: u32| {
         let times = jobs.iter().filter(|job| job.group == group).map(of_job);
         times.collect::<Option<Vec<Duration>>>()?.into_iter().max()
     };
     groups.into_iter().map(of_group).sum()
+}
+
+/// The latest end of a job, from the start of its group.
+fn end_max(job: &JobSpec, jobs: &[JobSpec]) -> Option<Duration> {
+    let is_waited_for =
+        |other: &&JobSpec| other.group == job.group && job.wait_for.as_ref() == Some(&other.name);
+    let others = jobs.iter().filter(is_waited_for).map(|other| end_max(other, jobs));
+    let begin = others.collect::<Option<Vec<Duration>>>()?.into_iter().max().unwrap_or_default();
+    Some(begin.max(job.startdelay) + job.ramp_time + job.runtime?)
 }
 
 /// The plan: a line for each job, under its group's.
@@ -130,6 +139,7 @@ fn told(job: &JobSpec) -> String {
     if job.ramp_time > Duration::ZERO {
         parts.push(format!("after {} not counted", units::seconds(job.ramp_time.as_secs_f64())));
     }
+    parts.extend(job.wait_for.as_ref().map(|name| format!("after {name}")));
     if let Some(think) = job.think {
         let time = units::seconds(think.time.as_secs_f64());
         parts.push(format!(

@@ -30,7 +30,7 @@ fn every_key_that_is_listed_is_taken_and_every_key_that_is_taken_is_listed() {
 fn every_key_takes_its_example() {
     let mut seen = BTreeSet::new();
     for line in EXAMPLES.lines() {
-        let context = "[a]\nsize=1m\nruntime=1\nioengine=io_uring\ndirect=1\n";
+        let context = "[before]\nsize=1m\n[a]\nsize=1m\nruntime=1\nioengine=io_uring\ndirect=1\n";
         let parsed = read(&format!("{context}{line}\n"));
         assert!(parsed.is_ok(), "{line}: {parsed:?}");
         seen.insert(line.split('=').next().expect("a key"));
