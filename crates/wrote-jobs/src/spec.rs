@@ -108,6 +108,10 @@ pub struct JobSpec {
     pub data: Data,
     /// The state of a new file's blocks when the clock starts.
     pub fallocate: Fallocate,
+    /// Writes all that the job will write over before the clock starts, where it never was.
+    pub overwrite: bool,
+    /// Removes the files, which the run made, after the job's group.
+    pub unlink: bool,
     /// Drops the files' pages from the page cache first.
     pub invalidate: bool,
     /// Polls the device for completions.
@@ -152,6 +156,11 @@ impl JobSpec {
     /// Returns whether the job uses its files; with `ioengine=null` it does no I/O.
     pub fn does_io(&self) -> bool {
         self.ioengine != Ioengine::Null
+    }
+
+    /// Returns whether the run writes a file that it makes before the clock starts.
+    pub fn is_laid_out(&self) -> bool {
+        self.rw.read || self.overwrite
     }
 
     /// Returns fio's name of the order, with its number: `read`, `randread:8`, `write:4096`.

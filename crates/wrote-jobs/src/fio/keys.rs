@@ -123,6 +123,8 @@ static KEYS: &[Key] = &[
     key("offset", &["fileoffset"], set!(d, v => job.offset_bytes = bytes(v)?)),
     key("offset_increment", &[], set!(d, v => offset_increment = bytes(v)?)),
     key("fallocate", &[], set!(d, v => job.fallocate = fallocate(v)?)),
+    key("overwrite", &[], set!(d, v => job.overwrite = v.flag()?)),
+    key("unlink", &[], set!(d, v => job.unlink = v.flag()?)),
     key("invalidate", &[], set!(d, v => job.invalidate = v.flag()?)),
     // The way.
     key("ioengine", &[], set!(d, v => engine = draft::engine(v)?)),
@@ -200,8 +202,7 @@ static KEYS: &[Key] = &[
     key("create_only", &[], Only(&["0"], "jobs are always run")),
     key("allow_file_create", &[], Only(&["1"], "files that are not there are made")),
     key("allow_mounted_write", &[], Only(&["0"], "what is mounted is never written to")),
-    key("overwrite", &[], Only(&["0"], "to overwrite a file, write it by a job of its own before, and add stonewall")),
-    key("unlink unlink_each_loop", &[], Only(&["0"], "the files of a job stay; remove them yourself")),
+    key("unlink_each_loop", &[], Only(&["0"], "unlink removes the files once, after all loops")),
     key("pre_read", &[], Only(&["0"], "files are not read before; a read job before this one does that, with invalidate=0 here")),
     key("fill_device", &["fill_fs"], Only(&["0"], "disks are not filled; give a size")),
     key("file_append", &[], Only(&["0"], "jobs begin at offset")),

@@ -5,7 +5,7 @@ use super::reports::{Overlap, Permissions};
 use crate::buffers;
 use crate::spec::{BlockSizes, JobSpec};
 use crate::worker::header::HEADER_BYTES;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use wrote::{Ioengine, Options};
@@ -38,6 +38,7 @@ pub fn check(
     }
     // A file that an earlier job makes belongs to the run, so later jobs may write to it.
     let mut coming: BTreeMap<PathBuf, u64> = BTreeMap::new();
+    let mut unlinked: BTreeSet<PathBuf> = BTreeSet::new();
     for group in groups(specs) {
         let buffers =
             group.iter().map(|spec| buffers::buffers_bytes(most_bytes(spec), spec.iodepth));
@@ -45,7 +46,13 @@ pub fn check(
         buffers::check_buffers("bs x iodepth x numjobs", buffers, host::memory_bytes())?;
         check_overlap(&group, permissions, note)?;
         for spec in &group {
-            check_files(spec, permissions, &mut coming)?;
+            check_files(spec, permissions, &mut coming, &unlinked)?;
+        }
+        for spec in &group {
+            let keys = spec.files.iter().map(|path| file_key(path));
+            if spec.unlink {
+                unlinked.extend(keys);
+            }
         }
     }
     if permissions.fill { Ok(()) } else { check_space(&coming) }
@@ -100,6 +107,11 @@ fn check_job(spec: &JobSpec) -> Result<(), String> {
     if !spec.does_io() && spec.file_bytes.is_none() {
         return refuse("ioengine=null uses no file, so there must be a size".into());
     }
+    if spec.unlink && spec.file_bytes.is_none() {
+        return refuse(
+            "unlink: removes only files that the run makes, and there is no size".into(),
+        );
+    }
     if spec.verify.is_some() {
         check_verify(spec)?;
     }
@@ -133,6 +145,7 @@ fn check_files(
     spec: &JobSpec,
     permissions: Permissions,
     coming: &mut BTreeMap<PathBuf, u64>,
+    unlinked: &BTreeSet<PathBuf>,
 ) -> Result<(), Error> {
     if !spec.does_io() {
         return Ok(());
@@ -142,12 +155,16 @@ fn check_files(
         let shown = path.display();
         let usage = |what: &str| Err(Error::Usage(format!("{shown}: {what}")));
         let grows_to = if spec.file_bytes.is_some() { region(spec).end } else { 0 };
-        if let Some(end) = coming.get_mut(&key) {
+        let is_gone = unlinked.contains(&key) && spec.file_bytes.is_none();
+        if let Some(end) = coming.get_mut(&key).filter(|_| !is_gone) {
             *end = grows_to.max(*end);
             continue;
         }
         let kind = kind(path)?;
         kind.check_write(path, spec, permissions.overwrite)?;
+        if spec.unlink && kind != Kind::Missing {
+            return usage("exists, and unlink removes only files that the run makes");
+        }
         match kind {
             Kind::Missing if spec.file_bytes.is_none() => {
                 return usage("does not exist, and there is no size to make it with");

@@ -73,8 +73,8 @@ impl<'a> Files<'a> {
     pub fn laid_out_bytes(&self) -> Result<u64, Error> {
         let missing = self.all().filter(|using| using.is_laid_out()).map(|using| {
             let bytes = using.region.end - using.region.start;
-            match (using.kind, using.ours) {
-                (Kind::File { .. }, true) => {
+            match using.kind {
+                Kind::File { .. } => {
                     let file = open(using.path)?;
                     unwritten_bytes(&file, using.region.clone())
                         .map_err(|e| using.failed("lseek", &e))
@@ -141,9 +141,11 @@ impl Use<'_> {
         Error::Failed(format!("{}: {what}: {error}", self.path.display()))
     }
 
-    /// Tells whether the run writes the file first: it made the file, and the job reads it.
+    /// Tells whether the run writes the file first: it made the file, and the job reads it, or the
+    /// job wants to write over blocks that were written before.
     fn is_laid_out(&self) -> bool {
-        self.ours && self.spec.rw.read
+        let overwrites = self.spec.overwrite && self.spec.rw.write;
+        self.ours && self.spec.rw.read || overwrites && !matches!(self.kind, Kind::Device { .. })
     }
 
     fn check(&self, permissions: Permissions) -> Result<(), Error> {
@@ -220,7 +222,8 @@ impl Use<'_> {
     /// Allocates the blocks of a new file as the job asks for; for a mapping, those of any file.
     fn allocate(&self, fallbacks: &mut Vec<Fallback>, stop: &Stop) -> Result<(), Error> {
         let mapped = self.spec.ioengine == Ioengine::Mmap;
-        if !self.spec.rw.write || !mapped && (self.kind != Kind::Missing || self.spec.rw.read) {
+        if !self.spec.rw.write || !mapped && (self.kind != Kind::Missing || self.spec.is_laid_out())
+        {
             return Ok(());
         }
         let (start, end) = (self.region.start, self.region.end);
@@ -334,6 +337,16 @@ impl Made {
         self.files.iter().any(|(_, known)| *known == identity(metadata))
     }
 
+    /// Removes a file that the run made; another one that has its name stays.
+    pub fn remove(&mut self, path: &Path) -> Result<(), Error> {
+        let Ok(found) = std::fs::metadata(path) else { return Ok(()) };
+        let is_it = |(_, known): &mut (PathBuf, Identity)| *known == identity(&found);
+        self.files.extract_if(.., is_it).try_for_each(|(path, known)| {
+            let removed = remove_made(&path, known);
+            removed.map_err(|error| Error::Failed(format!("{}: unlink: {error}", path.display())))
+        })
+    }
+
     pub fn keep(mut self) {
         self.files.clear();
     }
@@ -342,12 +355,17 @@ impl Made {
 impl Drop for Made {
     fn drop(&mut self) {
         for (path, known) in &self.files {
-            // A link in its place is another file: it is not followed.
-            if std::fs::symlink_metadata(path).is_ok_and(|now| identity(&now) == *known) {
-                // No caller is left for an error.
-                let _ = std::fs::remove_file(path);
-            }
+            // No caller is left for an error.
+            let _ = remove_made(path, *known);
         }
+    }
+}
+
+fn remove_made(path: &Path, known: Identity) -> std::io::Result<()> {
+    // A link in its place is another file: it is not followed.
+    match std::fs::symlink_metadata(path) {
+        Ok(now) if identity(&now) == known => std::fs::remove_file(path),
+        _ => Ok(()),
     }
 }
 

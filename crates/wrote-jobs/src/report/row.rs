@@ -40,7 +40,9 @@ impl<'a> Known<'a> {
     /// Whether all that a job uses of the file was written and flushed when the clock started:
     /// before the run, or because the job reads too and what is read is made ready so (M9).
     pub(super) fn is_settled(&self, file: &Path, spec: &JobSpec) -> bool {
-        let made_ready = spec.rw.read && !self.read_unwritten && !self.is_changed(file);
+        let overwrites = spec.overwrite && spec.rw.write;
+        let made_ready = overwrites || spec.rw.read && !self.read_unwritten;
+        let made_ready = made_ready && !self.is_changed(file);
         self.before.settled.contains(file) || made_ready
     }
 

@@ -378,3 +378,46 @@ fn a_job_that_waits_begins_when_the_other_has_ended_and_may_use_its_file() {
     let permissions = Permissions { overwrite: true, ..Permissions::default() };
     assert!(refusal_with(&verified, permissions).contains("use the same bytes"));
 }
+
+#[test]
+fn a_file_to_write_over_is_written_before_the_clock_starts() {
+    let folder = folder();
+    let over = |name: &str| {
+        let job = job(folder.path(), name, random(WRITE));
+        JobSpec { overwrite: true, number_ios: Some(1), ..job }
+    };
+    let mut told = Told::default();
+    let done = run(&[over("new")], Permissions::default(), &Stop::new(), &mut told).unwrap();
+    assert_eq!((told.0[0].2, done[0].jobs[0].write.bytes), (FILE, BLOCK));
+    assert!(all_blocks_differ(&folder.path().join("new")));
+    // Of a file that exists only what is missing is written, and only where that is permitted.
+    std::fs::write(folder.path().join("short"), [7; BLOCK as usize]).unwrap();
+    assert!(refusal(&[over("short")]).contains("--overwrite allows it"));
+    let permissions = Permissions { overwrite: true, ..Permissions::default() };
+    let mut told = Told::default();
+    run(&[over("short")], permissions, &Stop::new(), &mut told).unwrap();
+    assert_eq!(told.0[0].2, FILE - BLOCK);
+    assert_eq!(folder.path().join("short").metadata().unwrap().len(), FILE);
+}
+
+#[test]
+fn unlink_removes_what_the_run_made_and_nothing_else() {
+    // W7
+    let folder = folder();
+    let unlinked = |rw| JobSpec { unlink: true, ..job(folder.path(), "gone", rw) };
+    let stays = job(folder.path(), "stays", WRITE);
+    let later = JobSpec { group: 1, ..unlinked(READ) };
+    let done = go(&[JobSpec { verify: VERIFY, ..unlinked(WRITE) }, stays, later.clone()]);
+    assert_eq!(done[1].jobs[0].read.bytes, FILE, "a later group makes it again");
+    assert_eq!(names(folder.path()), ["stays"]);
+    let all = JobSpec { file_bytes: None, unlink: false, ..later };
+    let error = refusal(&[unlinked(WRITE), all]);
+    assert!(error.contains("does not exist, and there is no size"), "{error}");
+    std::fs::write(folder.path().join("gone"), vec![7; FILE as usize]).unwrap();
+    let permissions = Permissions { overwrite: true, ..Permissions::default() };
+    for rw in [READ, WRITE] {
+        let error = refusal_with(&[unlinked(rw)], permissions);
+        assert!(error.ends_with("exists, and unlink removes only files that the run makes"));
+    }
+    assert_eq!(std::fs::read(folder.path().join("gone")).unwrap(), vec![7; FILE as usize]);
+}

@@ -440,3 +440,16 @@ fn waiting_jobs_are_refused_where_fio_refuses_them() {
         assert_eq!(read(&text).is_ok(), is_good, "{jobs}");
     }
 }
+
+#[test]
+fn a_file_to_write_over_is_as_long_as_in_fio_and_has_no_empty_block() {
+    if !there_is_fio("a_file_to_write_over_is_as_long_as_in_fio") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "[a]\nrw=randwrite\nsize=64k\nnumber_ios=1\noverwrite=1\n";
+    for bytes in [written(folder.path(), text), written_by_fio(folder.path(), text)] {
+        assert_eq!(bytes.len(), 64 << 10);
+        assert!(bytes.chunks(4096).all(|block| block.iter().any(|byte| *byte != 0)));
+    }
+}

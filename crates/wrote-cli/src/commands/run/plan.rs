@@ -189,6 +189,8 @@ fn whereabouts(file: &Path, job: &JobSpec) -> String {
         _ if !job.does_io() => "is not touched",
         (true, true) => "exists: written over only with --overwrite",
         (true, false) => "exists",
+        (false, _) if job.unlink => "is made, and removed after the group",
+        (false, true) if job.overwrite => "is made, and written before it is written over",
         (false, true) => "is made",
         (false, false) => "is made, and written before it is read",
     };

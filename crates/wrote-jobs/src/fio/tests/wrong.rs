@@ -178,8 +178,8 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ),
         ("[a]\nfilename=:", "line 2: filename=:: names nothing"),
         (
-            "[a]\nunlink=1",
-            "line 2: unlink=1: the files of a job stay; remove them yourself (taken: 0)",
+            "[a]\nunlink_each_loop=1",
+            "line 2: unlink_each_loop=1: unlink removes the files once, after all loops (taken: 0)",
         ),
         (
             "[a]\nfile_service_type=random",
