@@ -27,7 +27,7 @@ pub struct JobSpec {
     /// that leaves the file, it begins again at the start, or backwards at the end.
     pub step_bytes: i64,
     /// Operations of a random job that share one random offset.
-    pub run: Option<Run>,
+    pub streak: Option<Streak>,
     /// Reads of 100 operations of a mix.
     pub rwmixread_percent: u32,
     /// The way in which operations reach the kernel.
@@ -166,7 +166,7 @@ impl JobSpec {
     /// Returns fio's name of the order, with its number: `read`, `randread:8`, `write:4096`.
     pub fn rw_word(&self) -> String {
         let number = (self.step_bytes != 0).then_some(self.step_bytes);
-        let number = number.or(self.run.map(|run| run.ios.into()));
+        let number = number.or(self.streak.map(|streak| streak.ios.into()));
         let number = number.map_or(String::new(), |number| format!(":{number}"));
         format!("{}{number}", self.rw.as_str())
     }
@@ -257,8 +257,8 @@ impl Rw {
 
 /// Operations that follow each random offset (`rw=randread:8`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
-    /// Operations of a run, with the one at its random offset.
+pub struct Streak {
+    /// Operations of a streak, with the one at its random offset.
     pub ios: u32,
     /// All are at that offset, instead of one behind the other (`rw_sequencer=identical`).
     pub identical: bool,

@@ -4,7 +4,7 @@ use super::draft::Draft;
 use super::value::{BYTES_MAX, Size};
 use super::{Notes, ParseError, files};
 use crate::fio_json::options;
-use crate::spec::{BlockSizes, Data, JobSpec, Run, Think, Verify};
+use crate::spec::{BlockSizes, Data, JobSpec, Streak, Think, Verify};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::SplitMix64;
 use wrote::Ioengine;
@@ -110,7 +110,7 @@ fn note_engine(draft: &Draft, notes: &mut Notes) {
         let text = "as many are waited for as come in a moment; fio would poll";
         note("iodepth_batch_complete_min", text);
     }
-    if draft.said("rw_sequencer") && draft.job.run.is_none() {
+    if draft.said("rw_sequencer") && draft.job.streak.is_none() {
         note("rw_sequencer", "changes nothing without a number of operations, as in rw=randread:8");
     }
     if draft.engine.ioengine != Ioengine::IoUring {
@@ -311,7 +311,7 @@ fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
         write_rate_bytes_per_s: rate(draft.rate[1]),
         read_rate_iops: iops(draft.rate_iops[0]),
         write_rate_iops: iops(draft.rate_iops[1]),
-        run: job.run.map(|run| Run { identical: draft.identical, ..run }),
+        streak: job.streak.map(|streak| Streak { identical: draft.identical, ..streak }),
         think: (!draft.thinktime.is_zero()).then_some(Think {
             time: draft.thinktime,
             spin: draft.thinktime_spin.min(draft.thinktime),

@@ -3,7 +3,7 @@
 use super::draft::Draft;
 use super::value::{KbBase, Size, Value};
 use super::{block, distribution, draft, files, names, pattern};
-use crate::spec::{Fallocate, Run, Rw, SyncEach, Verify};
+use crate::spec::{Fallocate, Rw, Streak, SyncEach, Verify};
 use wrote_result::document::Process;
 
 pub(super) struct Key {
@@ -230,7 +230,7 @@ fn merge<T>(kept: &mut [Option<T>; 2], said: [Option<T>; 2]) -> Result<(), Strin
     Ok(())
 }
 
-/// Parses `rw`, of a random job with the operations of a run, of another one with a step.
+/// Parses `rw`, of a random job with the operations of a streak, of another one with a step.
 fn rw(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
     let text = value.text()?.to_string();
     let (word, number) = text.split_once(':').map_or((&*text, None), |(a, b)| (a, Some(b)));
@@ -242,16 +242,16 @@ fn rw(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
         "randwrite" => (false, true, true),
         "randrw" => (true, true, true),
         "trim" | "randtrim" | "trimwrite" | "randtrimwrite" => {
-            return Err("trims are not taken: they would discard what is there".into());
+            return Err("fio trims only block devices, and jobs here never change those".into());
         }
         _ => return Err("must be read, write, rw, randread, randwrite or randrw".into()),
     };
-    (draft.job.run, draft.job.step_bytes) = (None, 0);
+    (draft.job.streak, draft.job.step_bytes) = (None, 0);
     match number {
         Some(ios) if random => {
             let ios = ios.parse().ok().filter(|&ios: &u32| ios > 0);
             let ios = ios.ok_or("the number after the : is of operations, from 1 on")?;
-            draft.job.run = (ios > 1).then_some(Run { ios, identical: false });
+            draft.job.streak = (ios > 1).then_some(Streak { ios, identical: false });
         }
         Some(step) => {
             let bytes = value.number_of(step.trim_start_matches('-'))?.cast_signed();

@@ -2,7 +2,7 @@
 
 mod spread;
 
-use crate::spec::{BlockSizes, Distribution, JobSpec, Run, Rw};
+use crate::spec::{BlockSizes, Distribution, JobSpec, Rw, Streak};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 use spread::{Spread, below};
@@ -53,7 +53,7 @@ impl Outline {
     /// Whether an operation may fall on the bytes of another one shortly before it.
     pub fn comes_again(&self) -> bool {
         self.spec.rw.random && !self.maps()
-            || self.spec.run.is_some()
+            || self.spec.streak.is_some()
             || self.spec.step_bytes != 0
             || self.spec.io_bytes.is_some()
             || self.loops() != Some(1)
@@ -84,7 +84,7 @@ enum Walk {
     /// The same, and so many bytes farther on.
     Stepped(i64),
     Random,
-    Runs(Run),
+    Streaks(Streak),
 }
 
 /// One file, and how far it was used.
@@ -123,8 +123,8 @@ pub struct Sequence {
     outline: Outline,
     places: Vec<Place>,
     walk: Walk,
-    /// Operations left of a run.
-    run_left: u32,
+    /// Operations left of a streak.
+    streak_left: u32,
     /// The only size of a direction, and the least one.
     one: [Option<u64>; 2],
     least: [u64; 2],
@@ -173,16 +173,16 @@ impl Sequence {
             spreads: spreads(number, region),
         });
         let places = places.collect();
-        let walk = match (outline.spec.rw.random, outline.spec.run, outline.spec.step_bytes) {
+        let walk = match (outline.spec.rw.random, outline.spec.streak, outline.spec.step_bytes) {
             (true, None, _) => Walk::Random,
-            (true, Some(run), _) => Walk::Runs(run),
+            (true, Some(streak), _) => Walk::Streaks(streak),
             (false, _, 0) => Walk::InOrder,
             (false, _, step_bytes) => Walk::Stepped(step_bytes),
         };
         let mut sequence = Sequence {
             places,
             walk,
-            run_left: 0,
+            streak_left: 0,
             one,
             least,
             chance: Xoshiro256PlusPlus::seed_from_u64(outline.spec.seed),
@@ -270,7 +270,7 @@ impl Sequence {
                 Walk::InOrder => self.along(write, file, position),
                 Walk::Stepped(step) => self.along(write, file, place.stepped(position, step)),
                 Walk::Random => self.anywhere(write, file),
-                Walk::Runs(run) => self.in_run(write, file, run),
+                Walk::Streaks(streak) => self.in_streak(write, file, streak),
             };
             if next.is_some() {
                 return next;
@@ -316,16 +316,16 @@ impl Sequence {
         Some(Next { write, file, offset, len: len as usize })
     }
 
-    /// The next operation of a run, which the directions share as in fio; at its end, and where it
+    /// The next operation of a streak, which the directions share as in fio; at its end, and where it
     /// reaches the file's, one at a random offset.
-    fn in_run(&mut self, write: bool, file: usize, run: Run) -> Option<Next> {
-        let begins = self.run_left == 0;
+    fn in_streak(&mut self, write: bool, file: usize, streak: Streak) -> Option<Next> {
+        let begins = self.streak_left == 0;
         let position = self.places[file].positions[usize::from(write)];
         let along = if begins { None } else { self.along(write, file, position) };
         let next = along.or_else(|| self.anywhere(write, file))?;
-        self.run_left = if begins { run.ios } else { self.run_left } - 1;
+        self.streak_left = if begins { streak.ios } else { self.streak_left } - 1;
         let place = &mut self.places[file];
-        let moved = if run.identical { 0 } else { next.len as u64 };
+        let moved = if streak.identical { 0 } else { next.len as u64 };
         place.positions[usize::from(write)] = next.offset - place.start + moved;
         Some(next)
     }

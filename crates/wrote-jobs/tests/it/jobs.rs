@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use wrote::Ioengine;
 use wrote_jobs::jobs::{Permissions, run};
-use wrote_jobs::spec::{BlockShare, BlockSizes, Data, Fallocate, JobSpec, Run, Think};
+use wrote_jobs::spec::{BlockShare, BlockSizes, Data, Fallocate, JobSpec, Streak, Think};
 use wrote_result::Stop;
 
 #[test]
@@ -330,15 +330,15 @@ fn a_job_that_thinks_pauses_after_its_operations_and_no_latency_has_the_pause() 
 }
 
 #[test]
-fn a_job_of_steps_or_runs_is_verified_by_its_last_writes() {
+fn a_job_of_steps_or_streaks_is_verified_by_its_last_writes() {
     let folder = folder();
     for (number, (step_bytes, ios)) in
         [(4096, 1), (6144, 1), (-8192, 1), (0, 4)].into_iter().enumerate()
     {
         let rw = if ios > 1 { random(WRITE) } else { WRITE };
         let spec = job(folder.path(), &number.to_string(), rw);
-        let run = (ios > 1).then_some(Run { ios, identical: false });
-        let report = one(JobSpec { step_bytes, run, verify: VERIFY, direct: false, ..spec });
+        let streak = (ios > 1).then_some(Streak { ios, identical: false });
+        let report = one(JobSpec { step_bytes, streak, verify: VERIFY, direct: false, ..spec });
         assert!(report.verified_bytes > 0, "{step_bytes} {ios}");
     }
 }

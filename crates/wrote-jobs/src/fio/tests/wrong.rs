@@ -101,7 +101,7 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ("[a]\nfilesize=4k\noffset=4k", "line 2: filesize=4k: the job begins beyond it"),
         ("[a]\nio_size=50%", "line 2: io_size=50%: is a share of size, and there is no size"),
         ("[a]\nba=512", "line 2: ba=512: offsets are multiples of the block size, 4 KiB"),
-        ("[a]\nrw=trim", "line 2: rw=trim: trims are not taken: they would discard what is there"),
+        ("[a]\nrw=trim", "line 2: rw=trim: fio trims only block devices, and jobs here never change those"),
         (
             "[a]\nrandom_distribution=zoned:50/10:40/90",
             "line 2: random_distribution=zoned:50/10:40/90: the percents of operations add up to 90, not 100",
