@@ -2,6 +2,7 @@
 
 mod bench;
 pub mod confine;
+pub mod kill;
 pub mod logs;
 mod mount;
 pub mod nvme;
@@ -15,8 +16,9 @@ use crate::failure::Failure;
 use crate::packages::{self, GUEST, LABS};
 use crate::report::Report;
 use confine::Share;
-use rand::TryRng;
 use rand::rngs::SysRng;
+use rand::{Rng, RngExt, TryRng};
+use std::time::Duration;
 
 /// Run wrote on machines that refuse or fail things.
 #[derive(clap::Args)]
@@ -37,8 +39,8 @@ enum Lab {
     PowerCut(power_cut::Arguments),
     /// Simulated disks that fail and lose their power, by many seeds.
     Sim(logs::Sim),
-    /// Processes that are killed while they append to a log.
-    Kill(logs::Kill),
+    /// Processes that are killed while they write.
+    Kill(kill::Arguments),
 }
 
 /// Runs one lab.
@@ -59,7 +61,7 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
         Lab::Nvme => nvme::lab(&mut report, true)?,
         Lab::PowerCut(arguments) => power_cut::lab(&mut report, arguments)?,
         Lab::Sim(arguments) => logs::sim(&mut report, arguments)?,
-        Lab::Kill(arguments) => logs::kill(&mut report, arguments)?,
+        Lab::Kill(arguments) => kill::lab(&mut report, arguments)?,
     }
     report.finish()
 }
@@ -67,4 +69,9 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
 /// Draws a seed that is short enough to be typed again.
 fn draw_seed() -> u64 {
     SysRng.try_next_u32().map_or(1, u64::from)
+}
+
+/// Draws a delay of 1 to `most_ms` milliseconds, each doubling equally often.
+fn draw_delay(random: &mut impl Rng, most_ms: f64) -> Duration {
+    Duration::from_secs_f64(most_ms.powf(random.random_range(0.0..1.0)) / 1e3)
 }

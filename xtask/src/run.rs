@@ -162,6 +162,12 @@ impl Group {
         }
     }
 
+    /// Sends SIGKILL to the command and its children, and waits for its end.
+    pub fn kill_at_once(&mut self) {
+        self.kill(Signal::KILL);
+        wait_until(GRACE, || !matches!(self.child.try_wait(), Ok(None)));
+    }
+
     /// Whether the command itself has ended.
     pub fn has_ended(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(Some(_)))

@@ -31,12 +31,15 @@ mod op;
 mod open_file;
 mod options;
 mod pending;
+#[cfg(feature = "io_uring")]
 mod polled;
 mod psync;
+#[cfg(feature = "io_uring")]
 mod ring;
 mod sim;
 mod sqpoll;
 mod threads;
+#[cfg(feature = "io_uring")]
 mod uring;
 
 pub use effective::{Effective, Fallback};
@@ -119,9 +122,8 @@ impl Engine {
             Ioengine::Mmap => Box::new(Kernel::new(mmap::Mmap::default())),
             Ioengine::Null => Box::new(null::Null::default()),
             Ioengine::Threads => threads(effective.iodepth)?,
-            Ioengine::IoUring => match uring::Uring::start(options, callers, &pool, &mut effective)
-            {
-                Ok(ring) => Box::new(Kernel::new(ring)),
+            Ioengine::IoUring => match ring(options, callers, &pool, &mut effective) {
+                Ok(ring) => ring,
                 Err(because) => {
                     effective.fell_back("io_uring", "threads", because);
                     effective.ioengine = Ioengine::Threads;
@@ -380,6 +382,21 @@ fn iodepth(ioengine: Ioengine, asked: u32) -> u32 {
         Ioengine::IoUring | Ioengine::Null => Options::IODEPTH_MAX,
     };
     asked.clamp(1, most)
+}
+
+#[cfg(feature = "io_uring")]
+fn ring(
+    options: &Options,
+    callers: Callers,
+    pool: &Pool,
+    effective: &mut Effective,
+) -> Result<Box<dyn Backend>, String> {
+    Ok(Box::new(Kernel::new(uring::Uring::start(options, callers, pool, effective)?)))
+}
+
+#[cfg(not(feature = "io_uring"))]
+fn ring(_: &Options, _: Callers, _: &Pool, _: &mut Effective) -> Result<Box<dyn Backend>, String> {
+    Err("the library was built without its feature io_uring".to_owned())
 }
 
 fn threads(iodepth: u32) -> Result<Box<dyn Backend>, Error> {

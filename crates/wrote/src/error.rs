@@ -25,6 +25,8 @@ pub enum Action {
     Remove,
     /// A change of a file's name: `renameat2(2)`.
     Rename,
+    /// `open(2)` with O_CREAT: the path is the folder, which takes no new name.
+    MakeFile,
     /// `mkdir(2)`.
     MakeFolder,
     /// `fsync(2)` of a folder, which makes the names in it durable.
@@ -47,6 +49,7 @@ impl Action {
             Action::Truncate => "truncate",
             Action::Remove => "remove",
             Action::Rename => "rename",
+            Action::MakeFile => "make a file in it",
             Action::MakeFolder => "make the folder",
             Action::SyncFolder => "sync the folder",
             Action::SetMetadata => "set metadata",

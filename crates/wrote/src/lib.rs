@@ -27,6 +27,26 @@
 //!   kernel. Into new blocks it survives no more than a cached write;
 //! - a write that [`Engine::flush`] covered, or that was queued as durable, survives a power loss.
 
+#![cfg_attr(not(feature = "io_uring"), allow(dead_code, reason = "the rings alone use it"))]
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("wrote runs on Linux: it writes by system calls that other systems lack");
+
+#[cfg(all(
+    feature = "io_uring",
+    not(any(
+        target_arch = "x86_64",
+        target_arch = "aarch64",
+        target_arch = "riscv64",
+        target_arch = "loongarch64",
+        target_arch = "powerpc64"
+    ))
+))]
+compile_error!(
+    "wrote has io_uring on x86_64, aarch64, riscv64, loongarch64 and powerpc64; for another \
+     processor turn the default features off: threads then take its place"
+);
+
 pub mod buffer;
 mod cached;
 pub mod copy;

@@ -1,7 +1,7 @@
 //! Files that are made under a temporary name beside their place, and take it when they are whole.
 
 use crate::engine::folder_of;
-use crate::{Engine, Error, FileId, FileOptions};
+use crate::{Action, Engine, Error, FileId, FileOptions};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,8 @@ impl StagedFile {
         fill: impl FnOnce(&mut Engine, FileId) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let about = |error: Error| error.about(named);
-        let staged = StagedFile::new(engine, place, replace, options).map_err(about)?;
+        let staged = StagedFile::new(engine, place, replace, options)
+            .map_err(|error| error.renamed(place, named))?;
         match fill(engine, staged.file) {
             Ok(filled) => staged.put(engine, durable).map(|()| filled).map_err(about),
             Err(error) => {
@@ -89,9 +90,20 @@ pub(crate) fn beside<T>(
             Ok(made) => return Ok((temporary, made)),
             // A killed process that had our number left it.
             Err(error) if error.errno() == libc::EEXIST => {}
-            Err(error) => return Err(error.about(place)),
+            Err(error) => return Err(refused_by_folder(place, error)),
         }
     }
+}
+
+/// Names the folder where it refuses every name, not this one. `/proc` answers ENOENT.
+fn refused_by_folder(place: &Path, error: Error) -> Error {
+    let (folder, errno) = (folder_of(place), error.errno());
+    let refuses = matches!(errno, libc::EACCES | libc::EPERM | libc::EROFS)
+        || errno == libc::ENOENT && folder.is_dir();
+    if !refuses {
+        return error.about(place);
+    }
+    Error::File { path: folder.to_owned(), action: Action::MakeFile, offset: None, errno }
 }
 
 fn temporary_path(place: &Path) -> PathBuf {

@@ -227,7 +227,10 @@ fn as_nobody(place: &Path) {
         (fs::read(place.join("read-only")).unwrap(), found("read-only")),
         (b"old".into(), (0, 0o644))
     );
-    assert_eq!(write(place.join("closed/file"), b"new").unwrap_err().errno(), libc::EACCES);
+    let error = write(place.join("closed/file"), b"new").unwrap_err().to_string();
+    let closed = place.join("closed");
+    let words = "make a file in it: Permission denied (os error 13)";
+    assert_eq!(error, format!("{}: {words}", closed.display()));
     assert_eq!(fs::read(place.join("closed/file")).unwrap(), b"old");
 
     // This user can give neither owner nor group: the file loses the bits that run it as them, and

@@ -129,7 +129,7 @@ impl Subject for Copies {
 }
 
 /// Counts the copies that were promised.
-fn made(said: &[Line]) -> u64 {
+pub fn made(said: &[Line]) -> u64 {
     let last = said.iter().rev().find_map(|line| match line {
         Line::Copied(number) => Some(number + 1),
         _ => None,

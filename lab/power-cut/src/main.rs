@@ -12,6 +12,7 @@ mod said;
 mod saves;
 mod streams;
 mod subject;
+mod trees;
 
 use clap::{Parser, ValueEnum};
 use said::{Line, Report};

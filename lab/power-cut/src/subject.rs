@@ -6,6 +6,7 @@ use crate::logs::{Logs, Safety};
 use crate::said::{Line, Report};
 use crate::saves::{Saves, Way};
 use crate::streams::Streams;
+use crate::trees::Trees;
 use clap::ValueEnum;
 use std::convert::Infallible;
 use std::fs::File;
@@ -57,6 +58,8 @@ pub enum Name {
     Writer,
     /// `wrote::copy` to one new name after the other.
     Copy,
+    /// `wrote::copy_tree` to one new name after the other.
+    CopyTree,
     /// A `wrote::Log`, with a wait for each record until it is durable.
     Log,
     /// A `wrote::Log` with a sync now and then, and without its oldest segments.
@@ -87,6 +90,7 @@ impl Name {
             Name::Unsynced => Box::new(Saves::new(&folder, Way::Unsynced)),
             Name::Writer => Box::new(Streams::new(&folder)),
             Name::Copy => Box::new(Copies::new(&folder)),
+            Name::CopyTree => Box::new(Trees::new(&folder)),
             Name::Log => Box::new(Logs::new(&folder, Safety::Record)),
             Name::LogSync => Box::new(Logs::new(&folder, Safety::Sync)),
             Name::LogLines => Box::new(Logs::new(&folder, Safety::Line)),

@@ -1,22 +1,10 @@
-//! The labs of the log: processes that are killed, and simulated disks.
+//! Logs on simulated disks that fail and lose their power.
 
 use crate::failure::Failure;
-use crate::programs::cargo_tests;
 use crate::report::Report;
-use crate::repository::{cargo, release_lab};
+use crate::repository::release_lab;
 use crate::run::{HANG, Show, run};
 use std::process::Command;
-
-/// Options of the lab that kills.
-#[derive(Clone, Copy, clap::Args)]
-pub struct Kill {
-    /// How many processes are killed.
-    #[arg(long, value_name = "N", default_value_t = 200)]
-    pub times: u32,
-    /// Draw the moments from this seed; drawn and printed where none is given.
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
-}
 
 /// Options of the lab of simulated disks.
 #[derive(Clone, Copy, clap::Args)]
@@ -27,19 +15,6 @@ pub struct Sim {
     /// The first seed; drawn and printed where none is given.
     #[arg(long, value_name = "N")]
     pub from_seed: Option<u64>,
-}
-
-/// Runs the test that kills processes at random moments while they append to a log, more often than
-/// `cargo test` does.
-pub fn kill(report: &mut Report, Kill { times, seed }: Kill) -> Result<(), Failure> {
-    report.step(&format!("lab kill: {times} times"), || {
-        // In release: a faster log does more in each moment.
-        let words = ["test", "--release", "-p", "wrote", "--test", "log_kill", "--", "--nocapture"];
-        let mut command = cargo(&words);
-        command.env("WROTE_KILLS", times.to_string());
-        command.envs(seed.map(|seed| ("WROTE_SEED", seed.to_string())));
-        cargo_tests(&mut command)
-    })
 }
 
 /// Runs one program a seed, with random faults and power cuts.

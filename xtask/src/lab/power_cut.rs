@@ -3,19 +3,20 @@
 
 mod disk;
 mod moment;
+pub mod subject;
 
 use crate::failure::Failure;
 use crate::report::Report;
 use crate::repository::{release_lab, target};
 use crate::run::check_interrupted;
 use disk::{Disk, FileSystem};
-use moment::{Moment, Seen};
+use moment::Moment;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
-use std::time::Duration;
+use subject::Seen;
 
 /// Options of the lab.
 #[derive(Clone, Copy, clap::Args)]
@@ -38,8 +39,18 @@ const FILE_SYSTEMS: [FileSystem; 3] = [
     FileSystem { name: "Btrfs", kind: "btrfs", options: &["-f"], examine: &["btrfs", "check"] },
 ];
 
-const SUBJECTS: [&str; 9] =
-    ["save", "writer", "copy", "log", "log-sync", "log-lines", "by-hand", UNSYNCED[0], UNSYNCED[1]];
+const SUBJECTS: [&str; 10] = [
+    "save",
+    "writer",
+    "copy",
+    "copy-tree",
+    "log",
+    "log-sync",
+    "log-lines",
+    "by-hand",
+    UNSYNCED[0],
+    UNSYNCED[1],
+];
 
 /// Subjects of which some promises must be broken; otherwise the lab sees nothing. Each promise of
 /// the others must hold.
@@ -127,19 +138,16 @@ fn one(
     broken.map_or(Ok(()), |because| Err(Failure::Failed(words(because))))
 }
 
-/// Draws the moment of this number: 1 to 200 ms after the subjects begin, each doubling equally
-/// often. Every second moment has another cut, 1 to 250 ms after the logs begin to open again.
+/// Draws the moment of this number: 1 to 200 ms after the subjects begin. Every second moment has another cut, 1 to 250 ms after the logs begin to open again.
 fn draw(seed: u64, number: u32) -> Moment {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     for _ in 0..number {
         random.jump();
     }
-    let delay_ms = 200_f64.powf(random.random_range(0.0..1.0));
+    let delay = super::draw_delay(&mut random, 200.0);
     let seed = random.random();
-    let again_ms = 250_f64.powf(random.random_range(0.0..1.0));
-    let after = |ms| Duration::from_secs_f64(ms / 1e3);
-    let again = (number % 2 == 1).then_some(after(again_ms));
-    Moment { delay: after(delay_ms), seed, again }
+    let again = super::draw_delay(&mut random, 250.0);
+    Moment { delay, seed, again: (number % 2 == 1).then_some(again) }
 }
 
 /// Fails where the result of the subject `name` is not the required one.
@@ -210,6 +218,7 @@ fn counts<'a>(words: impl Iterator<Item = &'a String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn seen(errno: i32, faults: &[&str]) -> Seen {
         let faults = faults.iter().map(|&fault| fault.into()).collect();

@@ -5,7 +5,7 @@ use super::languages::{self, Missing};
 use super::{STRICT, step, tests};
 use crate::failure::Failure;
 use crate::lab::confine::Share;
-use crate::lab::{confine, logs, nvme, power_cut};
+use crate::lab::{confine, kill, logs, nvme, power_cut};
 use crate::packages::{self, GUEST};
 use crate::programs::cargo_tests;
 use crate::report::{Outcome, Report};
@@ -17,14 +17,16 @@ use crate::{miri, model};
 type Campaign = (&'static str, fn(&mut Report, bool) -> Result<(), Failure>);
 
 /// Every campaign, in order.
-pub const CAMPAIGNS: [Campaign; 12] = [
+pub const CAMPAIGNS: [Campaign; 13] = [
     ("lab sim: 300,000 seeds", |report, _| {
         logs::sim(report, logs::Sim { seeds: 300_000, from_seed: None })
     }),
     ("lab power-cut: 200 moments on each file system", |report, _| {
         power_cut::lab(report, power_cut::Arguments { seed: None, moments: 200 })
     }),
-    ("lab kill: 200 times", |report, _| logs::kill(report, logs::Kill { times: 200, seed: None })),
+    ("lab kill: 200 times", |report, _| {
+        kill::lab(report, kill::Arguments { times: 200, seed: None })
+    }),
     ("tests with AddressSanitizer", |report, _| {
         report.step("tests with AddressSanitizer", sanitized)
     }),
@@ -34,6 +36,7 @@ pub const CAMPAIGNS: [Campaign; 12] = [
     // Those that are marked `#[ignore = "campaign"]`.
     ("tests of statistics", |report, _| tests(report, "tests of statistics", &["--ignored"])),
     ("lab confine: rest of the tests", |report, _| confine::lab(report, Share::Rest)),
+    ("other features of the library", |report, _| features(report)),
     ("lab nvme", |report, install| {
         report.step("Debian packages of the guest", || packages::provide(GUEST, install))?;
         nvme::lab(report, install)
@@ -78,6 +81,21 @@ fn sanitized() -> Result<Outcome, Failure> {
         .env("RUSTFLAGS", "-Zsanitizer=address")
         .env("CARGO_TARGET_DIR", target().join("asan"));
     cargo_tests(&mut command)
+}
+
+/// Checks the builds of the library that other crates may ask for.
+fn features(report: &mut Report) -> Result<(), Failure> {
+    for (name, features) in [
+        ("clippy with rustix by libc", "--features=rustix/use-libc"),
+        ("clippy without io_uring", "--no-default-features"),
+    ] {
+        let words = ["clippy", "-p", "wrote", "--all-targets", features];
+        step(report, name, &[&words[..], &STRICT].concat())?;
+    }
+    report.step("tests without io_uring", || {
+        let words = ["test", "-p", "wrote", "--no-default-features", "--no-fail-fast"];
+        cargo_tests(cargo(&words).env("CARGO_TARGET_DIR", target().join("without-io_uring")))
+    })
 }
 
 fn fuzzer(report: &mut Report) -> Result<(), Failure> {

@@ -5,7 +5,6 @@ use super::judge::uninterrupted;
 use super::op::OpKind;
 use super::{Engine, FileId, FileOptions, Ioengine, Options};
 use crate::error::{Action, Error, Tried};
-use rustix::io::Errno;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
@@ -59,12 +58,14 @@ impl OpenFile {
 }
 
 impl Engine {
-    /// Opens a file. A block device is opened for reading only (W7). Fails when
+    /// Opens a file. A block device is opened for reading only (W7). [`Error::Refused`] where
     /// [`Options::FILES_MAX`] files are open. A refused `O_DIRECT` is a fallback, not an error.
     pub fn open_file(&mut self, path: &Path, options: &FileOptions) -> Result<FileId, Error> {
         let slot = self.files.iter().position(Option::is_none).unwrap_or(self.files.len()) as u32;
         if slot >= Options::FILES_MAX {
-            return Err(Errno::MFILE).tried(path, Action::Open);
+            let max = Options::FILES_MAX;
+            let because = format!("the engine has {max} files open, the most: close one before");
+            return Err(Error::refused(path, because));
         }
         let mut options = *options;
         if options.direct && self.effective.ioengine == Ioengine::Mmap {

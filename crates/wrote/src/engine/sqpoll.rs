@@ -1,10 +1,8 @@
 //! A kernel thread that takes operations from rings, shared by all engines with clones of one
 //! option.
 
-use io_uring::{Builder, IoUring};
-use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, Weak};
 
 /// Requests a kernel thread that takes operations from the ring (`IORING_SETUP_SQPOLL`,
 /// `io_uring_setup(2)`; for ordinary users since Linux 5.13).
@@ -23,9 +21,6 @@ struct KernelThread {
     rings: Mutex<Vec<Weak<OwnedFd>>>,
 }
 
-/// Keeps a ring open for others to attach to, as long as the ring lives.
-pub(super) type Member = Arc<OwnedFd>;
-
 impl Sqpoll {
     /// The thread sleeps after `idle_ms` without work (0 is the kernel's default of a second). With
     /// `cpu` it is bound to that CPU.
@@ -42,30 +37,47 @@ impl Sqpoll {
     pub fn cpu(&self) -> Option<u32> {
         self.0.cpu
     }
+}
 
-    /// Makes a ring that the thread serves. `set_up` receives a function that sets this up in its
-    /// builder. The lock is held meanwhile, so that of two engines made at once one attaches to the
-    /// other.
-    pub(super) fn ring<T>(
-        &self,
-        set_up: impl FnOnce(&dyn Fn(&mut Builder)) -> io::Result<(IoUring, T)>,
-    ) -> io::Result<(IoUring, T, Member)> {
-        let mut rings = self.0.rings.lock().unwrap_or_else(PoisonError::into_inner);
-        rings.retain(|ring| ring.strong_count() > 0);
-        let other = rings.iter().find_map(Weak::upgrade);
-        let (ring, told) = set_up(&|builder| {
-            builder.setup_sqpoll(self.0.idle_ms);
-            if let Some(cpu) = self.0.cpu {
-                builder.setup_sqpoll_cpu(cpu);
-            }
-            if let Some(other) = &other {
-                builder.setup_attach_wq(other.as_raw_fd());
-            }
-        })?;
-        // SAFETY: the ring is open until it is dropped, after this.
-        let own =
-            Arc::new(unsafe { BorrowedFd::borrow_raw(ring.as_raw_fd()) }.try_clone_to_owned()?);
-        rings.push(Arc::downgrade(&own));
-        Ok((ring, told, own))
+#[cfg(feature = "io_uring")]
+pub(super) use attach::Member;
+
+#[cfg(feature = "io_uring")]
+mod attach {
+    use super::Sqpoll;
+    use io_uring::{Builder, IoUring};
+    use std::io;
+    use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+    use std::sync::{Arc, PoisonError, Weak};
+
+    /// Keeps a ring open for others to attach to, as long as the ring lives.
+    pub(in crate::engine) type Member = Arc<OwnedFd>;
+
+    impl Sqpoll {
+        /// Makes a ring that the thread serves. `set_up` receives a function that sets this up in
+        /// its builder. The lock is held meanwhile, so that of two engines made at once one
+        /// attaches to the other.
+        pub(in crate::engine) fn ring<T>(
+            &self,
+            set_up: impl FnOnce(&dyn Fn(&mut Builder)) -> io::Result<(IoUring, T)>,
+        ) -> io::Result<(IoUring, T, Member)> {
+            let mut rings = self.0.rings.lock().unwrap_or_else(PoisonError::into_inner);
+            rings.retain(|ring| ring.strong_count() > 0);
+            let other = rings.iter().find_map(Weak::upgrade);
+            let (ring, told) = set_up(&|builder| {
+                builder.setup_sqpoll(self.0.idle_ms);
+                if let Some(cpu) = self.0.cpu {
+                    builder.setup_sqpoll_cpu(cpu);
+                }
+                if let Some(other) = &other {
+                    builder.setup_attach_wq(other.as_raw_fd());
+                }
+            })?;
+            // SAFETY: the ring is open until it is dropped, after this.
+            let own =
+                Arc::new(unsafe { BorrowedFd::borrow_raw(ring.as_raw_fd()) }.try_clone_to_owned()?);
+            rings.push(Arc::downgrade(&own));
+            Ok((ring, told, own))
+        }
     }
 }

@@ -64,7 +64,7 @@ impl Disk {
         Disk(Rc::new(RefCell::new(Schedule::new(engine))))
     }
 
-    /// Opens a file. A block device is opened for reading only (W7). Fails when
+    /// Opens a file. A block device is opened for reading only (W7). [`Error::Refused`] where
     /// [`Options::FILES_MAX`] files are open. A refused `O_DIRECT` is a fallback, not an error: see
     /// [`DirectFile::is_direct`].
     pub fn open_file(&self, path: &Path, options: &FileOptions) -> Result<DirectFile, Error> {

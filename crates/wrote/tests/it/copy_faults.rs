@@ -259,3 +259,28 @@ fn a_file_that_is_there_is_only_replaced_when_that_was_asked_and_the_source_neve
     assert_eq!(sim.contents(target()), Some(old()));
     assert_eq!(sim.contents(source()), Some(content()));
 }
+
+#[test]
+fn a_disk_that_hides_its_faults_gives_a_copy_of_what_was_read_or_an_error() {
+    for mode in MODES {
+        at_every_operation(Fault::Lie, mode, |sim, copied| {
+            copied.unwrap();
+            assert_eq!(sim.contents(target()), Some(content()), "on the running system");
+        });
+        // The flipped bit stays in the source, and is copied; that in the target is found.
+        at_every_operation(Fault::Rot, mode, |sim, copied| match copied {
+            Ok(_) => assert_eq!(sim.contents(target()), sim.contents(source()), "{mode:?}"),
+            Err(error) => {
+                assert!(matches!(error, Error::Differs { .. }), "{error}");
+                assert!(mode.verify && sim.contents(target()) == before(mode), "{error}");
+            }
+        });
+        at_every_operation(Fault::Misdirected, mode, |sim, copied| {
+            if let Err(error) = copied {
+                assert!(matches!(error, Error::Differs { .. }), "{error}");
+                assert_eq!(sim.contents(target()), before(mode), "{mode:?}");
+            }
+            assert_eq!(sim.contents(source()), Some(content()));
+        });
+    }
+}

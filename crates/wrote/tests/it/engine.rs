@@ -225,7 +225,8 @@ fn too_many_open_files_are_an_error() {
     for number in 0..Options::FILES_MAX {
         open(number).unwrap();
     }
-    assert_eq!(open(999).unwrap_err().errno(), 24, "EMFILE");
+    let error = open(999).unwrap_err().to_string();
+    assert!(error.ends_with("the engine has 64 files open, the most: close one before"), "{error}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ const ENOSPC: i32 = 28;
 const EDQUOT: i32 = 122;
 
 /// The content and the options of a save.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Case {
     sync: Sync,
     /// Bytes of the old content; `None` where there is no file yet.
@@ -356,4 +356,18 @@ fn a_save_on_an_engine_with_operations_of_the_callers_is_a_mistake() {
     let buffer = engine.lease().unwrap();
     engine.queue(0, Op::Write { file, offset: 0, buffer, durable: false });
     let _ = write_through(&mut engine, Sync::No, path(), b"x");
+}
+
+#[test]
+fn a_flush_that_lies_changes_nothing_on_the_running_system() {
+    for case in CASES.into_iter().filter(|case| *case != LARGE) {
+        at_every_operation(case, Fault::Lie, |sim, result| {
+            result.unwrap();
+            assert_eq!(sim.contents(path()), new(case), "{case:?}");
+            // The save after it flushes anew, and is durable.
+            let after = Case { old: None, is_new: false, new: 777, ..case };
+            save(sim, after).unwrap();
+            assert_eq!(sim.after_power_loss(path()), new(after), "W1");
+        });
+    }
 }

@@ -317,3 +317,34 @@ fn a_file_whose_name_was_not_synced_is_no_promise() {
     });
     assert!(lost.count() > 0);
 }
+
+#[test]
+fn a_flush_that_lies_changes_nothing_on_the_running_system_and_the_next_one_makes_up_for_it() {
+    at_every_operation(Fault::Lie, 1, |sim, outcome| {
+        assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
+        assert_eq!(sim.contents(path()), Some(whole()));
+        let mut writer = options(false).append(true).open_simulated(sim, path()).unwrap();
+        writer.write_all(b"more").unwrap();
+        writer.finish().unwrap();
+        assert_eq!(sim.after_power_loss(path()), Some([&whole()[..], b"more"].concat()), "W1");
+    });
+}
+
+#[test]
+fn a_writer_that_appends_writes_no_old_byte_but_those_of_the_block_that_it_read() {
+    for fault in [Fault::Rot, Fault::Misdirected] {
+        for operation in 0..6 {
+            let sim = Sim::new(operation);
+            assert!(script(&sim, true, Sync::No).failure.is_none());
+            let before = sim.contents(path()).unwrap();
+            sim.fault(sim.operations() + operation, fault);
+            let mut writer = options(true).append(true).open_simulated(&sim, path()).unwrap();
+            writer.write_all(&content(0, BS_BYTES)).unwrap();
+            writer.finish().unwrap();
+            let found = sim.contents(path()).unwrap();
+            let kept = before.len() / 512 * 512;
+            assert!(found[..kept] == before[..kept], "{fault:?} of operation {operation}");
+            assert!(found[before.len()..] == content(0, BS_BYTES), "{fault:?}");
+        }
+    }
+}
