@@ -118,6 +118,11 @@ pub fn time(text: &str) -> Option<std::time::Duration> {
     single(text, &mut Notes::default()).time().ok()
 }
 
+/// Parses a time as fio writes it, in microseconds without a unit.
+pub fn time_in_us(text: &str) -> Option<std::time::Duration> {
+    single(text, &mut Notes::default()).time_in(1).ok()
+}
+
 fn single<'a>(text: &'a str, notes: &'a mut Notes) -> Value<'a> {
     Value { text: Some(text), line: None, kb_base: value::KbBase::default(), notes }
 }

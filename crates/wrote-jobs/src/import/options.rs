@@ -51,6 +51,12 @@ impl<'a> Options<'a> {
         fio::time(self.text(key)?).map(|time| time.as_secs_f64()).filter(|time| *time > 0.0)
     }
 
+    /// Returns the seconds of each pause, where there are pauses.
+    pub(super) fn thinktime_s(&self) -> Option<f64> {
+        let time = fio::time_in_us(self.text("thinktime")?)?;
+        Some(time.as_secs_f64()).filter(|time| *time > 0.0)
+    }
+
     /// Returns the part of a value for a direction: `4k`, or one of `4k,64k`.
     pub(super) fn of_direction(&self, key: &str, direction: Direction) -> Option<&'a str> {
         let parts: Vec<&str> = self.text(key)?.split(',').map(str::trim).collect();
