@@ -316,8 +316,8 @@ impl Sequence {
         Some(Next { write, file, offset, len: len as usize })
     }
 
-    /// The next operation of a streak, which the directions share as in fio; at its end, and where it
-    /// reaches the file's, one at a random offset.
+    /// The next operation of a streak, which the directions share as in fio. At its end, and where
+    /// it reaches the file's, the next one is at a random offset.
     fn in_streak(&mut self, write: bool, file: usize, streak: Streak) -> Option<Next> {
         let begins = self.streak_left == 0;
         let position = self.places[file].positions[usize::from(write)];

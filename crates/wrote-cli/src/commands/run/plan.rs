@@ -129,7 +129,11 @@ fn told(job: &JobSpec) -> String {
     if job.iodepth > 1 {
         parts.push(format!("iodepth {}", job.iodepth));
     }
-    parts.push(if job.direct { "direct" } else { "through the page cache" }.into());
+    parts.push(match job.direct {
+        _ if !job.does_io() => "without I/O".into(),
+        true => "direct".into(),
+        false => "through the page cache".into(),
+    });
     parts.extend(flushes(job));
     parts.extend(bytes_max(job).map(units::bytes));
     if let Some(runtime) = job.runtime {
@@ -201,6 +205,7 @@ fn whereabouts(file: &Path, job: &JobSpec) -> String {
 mod tests {
     use super::*;
     use fixtures::samples::reports::spec;
+    use wrote_jobs::spec::Think;
 
     fn checked(jobs: &[JobSpec]) -> String {
         let mut text = Vec::new();
@@ -252,6 +257,28 @@ mod tests {
              \x20 b (2 times): randread of 4 KiB, io_uring, iodepth 64, direct, 1.05 MB\n\
              \x20   /mnt/data/b.0 is made, and written before it is read\n"
         );
+    }
+
+    #[test]
+    fn a_check_tells_what_is_waited_for_what_is_removed_and_what_does_no_io() {
+        let (time, spin) = (Duration::from_millis(2), Duration::ZERO);
+        let mut jobs = vec![spec("a", "write", 4096, 1 << 20), spec("b", "write", 4096, 1 << 20)];
+        (jobs[0].unlink, jobs[0].runtime) = (true, Some(Duration::from_secs(5)));
+        (jobs[1].wait_for, jobs[1].runtime) = (Some("a".into()), jobs[0].runtime);
+        (jobs[1].ioengine, jobs[1].step_bytes) = (wrote::Ioengine::Null, 8192);
+        jobs[1].think = Some(Think { time, spin, blocks: 4 });
+        let told = checked(&jobs);
+        for words in [
+            "/mnt/data/a.0 is made, and removed after the group",
+            "b: write:8192 of 4 KiB, null, iodepth 64, without I/O",
+            "after a, pauses of 2.00 ms after every 4 operations",
+            "/mnt/data/b.0 is not touched",
+        ] {
+            assert!(told.contains(words), "{words}: {told}");
+        }
+        let line = announced(&jobs);
+        assert!(line.starts_with("writes at most 1.05 MB into /mnt/data/a.0, 2 jobs"), "{line}");
+        assert!(line.ends_with("at most 10.0 s"), "one after the other: {line}");
     }
 
     #[test]
