@@ -1,12 +1,14 @@
 //! `cargo xtask lab`: runs wrote on machines that refuse or fail things.
 
 mod bench;
+pub mod commands;
 pub mod confine;
 pub mod kill;
 pub mod logs;
 mod mount;
 pub mod nvme;
 pub mod power_cut;
+pub mod soak;
 pub mod strange_fs;
 
 pub use mount::Mount;
@@ -41,6 +43,10 @@ enum Lab {
     Sim(logs::Sim),
     /// Processes that are killed while they write.
     Kill(kill::Arguments),
+    /// Random command lines, with damaged files, closed descriptors and limits.
+    Commands(commands::Arguments),
+    /// A log in use for a long time on a small disk (as root).
+    Soak(soak::Arguments),
 }
 
 /// Runs one lab.
@@ -48,7 +54,7 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
     let mut report = Report::default();
     let needed = match arguments.lab {
         Lab::Nvme => GUEST,
-        Lab::Sim(_) | Lab::Kill(_) => &[],
+        Lab::Sim(_) | Lab::Kill(_) | Lab::Commands(_) => &[],
         _ => LABS,
     };
     report.step("Debian packages", || packages::provide(needed, true))?;
@@ -62,6 +68,8 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
         Lab::PowerCut(arguments) => power_cut::lab(&mut report, arguments)?,
         Lab::Sim(arguments) => logs::sim(&mut report, arguments)?,
         Lab::Kill(arguments) => kill::lab(&mut report, arguments)?,
+        Lab::Commands(arguments) => commands::lab(&mut report, arguments)?,
+        Lab::Soak(arguments) => soak::lab(&mut report, arguments)?,
     }
     report.finish()
 }

@@ -1,5 +1,6 @@
 //! `cargo xtask <verb>`: the tools of those who work on wrote.
 
+mod campaign;
 mod failure;
 mod fuzz;
 mod lab;
@@ -33,6 +34,7 @@ struct Arguments {
 enum Verb {
     /// Check and test wrote, with missing Debian packages installed first.
     Test(test::Arguments),
+    Campaign(campaign::Arguments),
     /// Check comments and documents against the rules of prose.
     Prose(test::prose::Arguments),
     /// Install the compilers and interpreters that `wrote langs` runs, where they are missing.
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
     let verb = Arguments::parse().verb;
     let done = run::heed_signals().and_then(|()| match verb {
         Verb::Test(arguments) => test::test(&arguments),
+        Verb::Campaign(arguments) => campaign::campaign(&arguments),
         Verb::Prose(arguments) => test::prose::prose(&arguments),
         Verb::Toolchains(arguments) => toolchains::toolchains(&arguments),
         Verb::Fuzz(arguments) => fuzz::fuzz(&arguments),

@@ -92,9 +92,14 @@ impl Report {
         self.steps.push((name.to_owned(), elapsed));
     }
 
+    /// Counts the steps and tests that failed so far.
+    pub fn failed(&self) -> u32 {
+        self.sum.failed
+    }
+
     /// Whether no step failed so far.
     pub fn is_green(&self) -> bool {
-        self.sum.failed == 0
+        self.failed() == 0
     }
 
     /// Prints the sum on stdout; a failure where a step failed.

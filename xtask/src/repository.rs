@@ -49,7 +49,7 @@ pub fn release_wrote() -> Result<PathBuf, Failure> {
 /// The labs' programs and `wrote` are built by one command: cargo chooses the features of their
 /// dependencies together, and builds them once.
 pub fn release_lab(program: &str) -> Result<PathBuf, Failure> {
-    release(&["wrote-cli", "log-sim", "power-cut"], program)
+    release(&["wrote-cli", "log-sim", "power-cut", "commands", "soak"], program)
 }
 
 /// Builds `packages` in release and returns the path of one `program`.

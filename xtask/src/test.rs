@@ -1,6 +1,6 @@
 //! `cargo xtask test`: runs every check and test in turn; a failed step does not end the run.
 
-mod campaigns;
+pub mod campaigns;
 mod languages;
 mod links;
 pub mod prose;
@@ -14,7 +14,7 @@ use crate::report::{Outcome, Report};
 use crate::repository::{cargo, release_lab, target};
 use crate::run::{HANG, Show, output, run};
 use crate::{fuzz, repository};
-use campaigns::{CAMPAIGNS, RIVALS};
+use campaigns::{CAMPAIGNS, Campaign, RIVALS};
 use languages::Missing;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -59,13 +59,13 @@ pub fn test(arguments: &Arguments) -> Result<(), Failure> {
             std::fs::write(&passed, commit).tried(passed.display())?;
         }
     }
-    for (name, campaign) in CAMPAIGNS {
+    for Campaign { what, round, .. } in CAMPAIGNS {
         if !arguments.all {
-            report.leave(name, "left to --all");
+            report.leave(what, "left to --all");
         } else if arguments.within.is_some_and(|within| begin.elapsed() > within) {
-            report.leave(name, "no time was left");
+            report.leave(what, "no time was left");
         } else {
-            campaign(&mut report, !arguments.no_install)?;
+            round(&mut report, !arguments.no_install)?;
         }
     }
     report.finish()
@@ -140,7 +140,7 @@ fn clean_commit() -> Result<Option<String>, Failure> {
 }
 
 /// Reads a duration such as `40m`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let duration: jiff::SignedDuration = text.parse().map_err(|_| "not a time such as 40m")?;
     Duration::try_from(duration).map_err(|error| error.to_string())
 }

@@ -54,8 +54,9 @@ pub fn run(cli: Cli, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
 }
 
 /// The exit code and, where something went wrong, the one line about it: 0 done, 1 failed, 2 bad
-/// usage, 128 and the signal's number when a signal ended the run. What a signal only found done,
-/// or what has no other end (a log that is followed), is nothing to complain of.
+/// usage, 3 a fault that loses nothing, 128 and the signal's number when a signal ended the run.
+/// What a signal only found done, or what has no other end (a log that is followed), is nothing to
+/// complain of.
 pub fn outcome(result: Result<(), Error>, signals: &Signals) -> (u8, Option<String>) {
     match (signals.exit_code(), result) {
         (Some(code), Ok(())) => (code, None),
@@ -64,6 +65,7 @@ pub fn outcome(result: Result<(), Error>, signals: &Signals) -> (u8, Option<Stri
         (Some(code), _) => (code, Some("interrupted".into())),
         (None, Ok(())) => (0, None),
         (None, Err(Error::Usage(text))) => (2, Some(text)),
+        (None, Err(Error::Harmless(text))) => (3, Some(text)),
         (None, Err(error)) => (1, Some(error.to_string())),
     }
 }

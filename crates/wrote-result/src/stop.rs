@@ -20,6 +20,11 @@ impl Stop {
         self.0.store(true, Ordering::Relaxed);
     }
 
+    /// Returns the flag itself, for code that does not know this type.
+    pub fn flag(&self) -> &Arc<AtomicBool> {
+        &self.0
+    }
+
     /// Returns whether the run was asked to end.
     pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
@@ -41,6 +46,9 @@ pub enum Error {
     /// The request could not be done: exit 1.
     #[error("{0}")]
     Failed(String),
+    /// A check found a fault that loses nothing: exit 3.
+    #[error("{0}")]
+    Harmless(String),
     /// The run was stopped (see [`crate::Stop`]), and its files are removed.
     #[error("interrupted")]
     Interrupted,

@@ -15,6 +15,7 @@ mod flusher;
 mod format;
 mod handle;
 mod input;
+mod interrupt;
 mod lines;
 mod lock;
 #[cfg(test)]
@@ -38,9 +39,10 @@ mod ticket;
 mod wait;
 mod walk;
 
-pub use damage::Damage;
+pub use damage::{Damage, Garbage};
 pub use format::Format;
 pub use handle::Log;
+pub use interrupt::until;
 pub use options::{LogOptions, Prepare};
 pub use reader::{LogReader, Record};
 pub use recovery::Recovered;

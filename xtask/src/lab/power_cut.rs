@@ -1,7 +1,7 @@
 //! Cuts the power of file systems at random moments while wrote writes to them, and checks every
 //! promise.
 
-mod disk;
+pub mod disk;
 mod moment;
 pub mod subject;
 
@@ -32,11 +32,39 @@ pub struct Arguments {
 /// With fewer moments, every unsynced write may survive by chance.
 const MOMENTS: u32 = 200;
 
+/// ext4 as Debian makes it.
+pub const EXT4: FileSystem = FileSystem {
+    name: "ext4",
+    kind: "ext4",
+    mounted: c"",
+    options: &["-F"],
+    examine: &["e2fsck", "-f", "-n"],
+};
+
 /// File systems that must recover whole. ext4 with `fast_commit` does not: `docs/durability.md`.
 const FILE_SYSTEMS: [FileSystem; 3] = [
-    FileSystem { name: "ext4", kind: "ext4", options: &["-F"], examine: &["e2fsck", "-f", "-n"] },
-    FileSystem { name: "XFS", kind: "xfs", options: &["-f"], examine: &["xfs_repair", "-f", "-n"] },
-    FileSystem { name: "Btrfs", kind: "btrfs", options: &["-f"], examine: &["btrfs", "check"] },
+    EXT4,
+    FileSystem {
+        name: "XFS",
+        kind: "xfs",
+        mounted: c"",
+        options: &["-f"],
+        examine: &["xfs_repair", "-f", "-n"],
+    },
+    FileSystem {
+        name: "Btrfs",
+        kind: "btrfs",
+        mounted: c"",
+        options: &["-f"],
+        examine: &["btrfs", "check"],
+    },
+];
+
+/// Mount options that are tried only where there are [`MOMENTS`]. With `data=journal` ext4 refuses
+/// direct I/O.
+const RARE: [FileSystem; 2] = [
+    FileSystem { name: "ext4, data=journal", mounted: c"data=journal", ..EXT4 },
+    FileSystem { name: "ext4, nobarrier", mounted: c"nobarrier", ..EXT4 },
 ];
 
 const SUBJECTS: [&str; 10] = [
@@ -69,7 +97,8 @@ pub fn lab(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
     }
     let Arguments { seed, moments } = arguments;
     let seed = seed.unwrap_or_else(super::draw_seed);
-    for file_system in FILE_SYSTEMS {
+    let rare = RARE.into_iter().filter(|_| moments >= MOMENTS);
+    for file_system in FILE_SYSTEMS.into_iter().chain(rare) {
         let name = format!("lab power-cut: {}, {moments} moments", file_system.name);
         // In release: faster subjects do more in each moment.
         report.step(&name, || cut(&release_lab("power-cut")?, file_system, seed, moments))?;
@@ -78,7 +107,7 @@ pub fn lab(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
 }
 
 /// Returns the reason to skip the lab.
-fn lacking() -> Option<String> {
+pub fn lacking() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("not root".to_owned());
     }

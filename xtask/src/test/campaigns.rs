@@ -5,44 +5,99 @@ use super::languages::{self, Missing};
 use super::{STRICT, step, tests};
 use crate::failure::Failure;
 use crate::lab::confine::Share;
-use crate::lab::{confine, kill, logs, nvme, power_cut};
+use crate::lab::{commands, confine, kill, logs, nvme, power_cut, soak};
 use crate::packages::{self, GUEST};
 use crate::programs::cargo_tests;
 use crate::report::{Outcome, Report};
 use crate::repository::{cargo, target};
 use crate::{fuzz, toolchains};
 use crate::{miri, model};
+use std::time::Duration;
 
-/// A name, and the steps behind it; these may install what they need, or not.
-type Campaign = (&'static str, fn(&mut Report, bool) -> Result<(), Failure>);
+/// A long run. Most draw their own chances, so that rounds add up.
+#[derive(Clone, Copy)]
+pub struct Campaign {
+    /// Its name for `cargo xtask campaign`.
+    pub name: &'static str,
+    /// What one round is.
+    pub what: &'static str,
+    /// One round of some minutes; with `true` it installs what it needs.
+    pub round: fn(&mut Report, bool) -> Result<(), Failure>,
+}
 
 /// Every campaign, in order.
-pub const CAMPAIGNS: [Campaign; 13] = [
-    ("lab sim: 300,000 seeds", |report, _| {
-        logs::sim(report, logs::Sim { seeds: 300_000, from_seed: None })
-    }),
-    ("lab power-cut: 200 moments on each file system", |report, _| {
-        power_cut::lab(report, power_cut::Arguments { seed: None, moments: 200 })
-    }),
-    ("lab kill: 200 times", |report, _| {
-        kill::lab(report, kill::Arguments { times: 200, seed: None })
-    }),
-    ("tests with AddressSanitizer", |report, _| {
-        report.step("tests with AddressSanitizer", sanitized)
-    }),
-    ("Miri", |report, _| miri::steps(report)),
-    ("every order of threads", |report, _| model::step(report, model::PREEMPTIONS)),
-    ("fuzzer of the log", |report, _| fuzzer(report)),
-    // Those that are marked `#[ignore = "campaign"]`.
-    ("tests of statistics", |report, _| tests(report, "tests of statistics", &["--ignored"])),
-    ("lab confine: rest of the tests", |report, _| confine::lab(report, Share::Rest)),
-    ("other features of the library", |report, _| features(report)),
-    ("lab nvme", |report, install| {
-        report.step("Debian packages of the guest", || packages::provide(GUEST, install))?;
-        nvme::lab(report, install)
-    }),
-    ("clippy and tests of rivals", |report, _| rivals(report)),
-    ("every language", every_language),
+pub const CAMPAIGNS: [Campaign; 15] = [
+    Campaign {
+        name: "seeds",
+        what: "lab sim: 100,000 seeds",
+        round: |report, _| logs::sim(report, logs::Sim { seeds: 100_000, from_seed: None }),
+    },
+    Campaign {
+        name: "power-cut",
+        what: "lab power-cut: 200 moments on each file system",
+        round: |report, _| {
+            power_cut::lab(report, power_cut::Arguments { seed: None, moments: 200 })
+        },
+    },
+    Campaign {
+        name: "kills",
+        what: "lab kill: 200 times",
+        round: |report, _| kill::lab(report, kill::Arguments { times: 200, seed: None }),
+    },
+    Campaign { name: "fuzz", what: "fuzzer of the log", round: |report, _| fuzzer(report) },
+    Campaign {
+        name: "commands",
+        what: "lab commands: 5,000 calls",
+        round: |report, _| {
+            commands::lab(report, commands::Arguments { calls: 5_000, from_seed: None })
+        },
+    },
+    Campaign {
+        name: "address-sanitizer",
+        what: "tests with AddressSanitizer",
+        round: |report, _| report.step("tests with AddressSanitizer", sanitized),
+    },
+    Campaign { name: "miri", what: "Miri", round: |report, _| miri::steps(report) },
+    Campaign {
+        name: "threads",
+        what: "every order of threads",
+        round: |report, _| model::step(report, model::PREEMPTIONS),
+    },
+    Campaign {
+        name: "soak",
+        what: "lab soak: 2 minutes",
+        round: |report, _| soak::lab(report, soak::Arguments { time: Duration::from_secs(120) }),
+    },
+    Campaign {
+        name: "statistics",
+        // Those that are marked `#[ignore = "campaign"]`.
+        what: "tests of statistics",
+        round: |report, _| tests(report, "tests of statistics", &["--ignored"]),
+    },
+    Campaign {
+        name: "confine",
+        what: "lab confine: rest of the tests",
+        round: |report, _| confine::lab(report, Share::Rest),
+    },
+    Campaign {
+        name: "features",
+        what: "other features of the library",
+        round: |report, _| features(report),
+    },
+    Campaign {
+        name: "nvme",
+        what: "lab nvme",
+        round: |report, install| {
+            report.step("Debian packages of the guest", || packages::provide(GUEST, install))?;
+            nvme::lab(report, install)
+        },
+    },
+    Campaign {
+        name: "rivals",
+        what: "clippy and tests of rivals",
+        round: |report, _| rivals(report),
+    },
+    Campaign { name: "languages", what: "every language", round: every_language },
 ];
 
 /// The manifest of the crates that the log is measured against, a workspace of their own.

@@ -51,7 +51,8 @@ pub enum LogVerb {
 
 const CAT_LONG_ABOUT: &str = "Print records, from the first to the last.\n\nEach record is followed by a line feed. Records can hold \
         any bytes, line feeds too: --json keeps them apart whatever they hold, and --raw adds nothing \
-        to them. Where the first records were removed, because they were too many or too old, it begins \
+        to them. Before a record that follows a gap, --json prints the first missing \"sequence\" and how \
+        many records are \"missing\". Where the first records were removed, because they were too many or too old, it begins \
         with the first that is there.";
 
 const CAT_EXAMPLES: &str = "Examples:\n  \
@@ -75,7 +76,7 @@ const TAIL_EXAMPLES: &str = "Examples:\n  \
 const STAT_LONG_ABOUT: &str = "Say what a log consists of, and who writes it.\n\nIts segments with their records and bytes, its format, whether \
         it was closed after its last record, and which process has it open for writing. Records are not \
         read: verify does that.\n\nRECORDS counts sequences, those too that a repair left \
-        empty; USED counts bytes up to the end of the last record, FILE the length of the file, with \
+        empty, which a line names; USED counts bytes up to the end of the last record, FILE the length of the file, with \
         what is only prepared for records to come.";
 
 const STAT_EXAMPLES: &str =
@@ -83,7 +84,8 @@ const STAT_EXAMPLES: &str =
 
 const VERIFY_LONG_ABOUT: &str = "Read every byte and say what is damaged.\n\nA log is damaged where records that were durable can't be read any \
         more: the disk lost them, or something else wrote there. Each place is told in a line, and the \
-        exit code is 1. The end of a write that a crash broke off is no damage: the next opening for \
+        exit code is 1. Bytes behind a segment's last record that nothing appended are garbage: no \
+        record is lost, and with garbage alone the exit code is 3. The end of a write that a crash broke off is no damage: the next opening for \
         writing keeps it aside. Nothing is changed. In lines nothing checks the bytes: only what can't \
         be a line is found.";
 

@@ -10,12 +10,12 @@ use crate::stdio::End;
 use wrote_result::{Error, Stop};
 
 pub(super) fn run(arguments: &LogArgs, stop: &Stop) -> Result<(), Error> {
-    match &arguments.verb {
+    wrote::log::until(stop.flag(), || match &arguments.verb {
         LogVerb::Cat(arguments) => End::outcome(records::cat(arguments, stop)),
         LogVerb::Tail(arguments) => End::outcome(records::tail(arguments, stop)),
         LogVerb::Stat(arguments) => stat::run(arguments),
         LogVerb::Verify(arguments) => verify::run(arguments, stop),
         LogVerb::Repair(arguments) => verify::run_repair(arguments, stop),
         LogVerb::Append(arguments) => append::run(arguments, stop),
-    }
+    })
 }

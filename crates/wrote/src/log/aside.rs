@@ -11,15 +11,17 @@ pub(super) fn copy(input: &mut Input, from: u64, to: u64, kind: &str) -> Result<
     let options = FileOptions { create_new: true, write: true, ..FileOptions::default() };
     let open = |path: &Path| files.engine().open_file(path, &options);
     let (path, file) = under_free_name(&input.path, kind, open)?;
-    let mut place = from;
+    let mut place = input.data_from(from)?;
     while place < to {
         let len = (to - place).min(files.engine().pool().buffer_bytes() as u64) as usize;
         let bytes = input.bytes(place, len)?.to_vec();
         input.pause()?;
         write(&mut files.engine(), file, place - from, &bytes)?;
-        place += bytes.len() as u64;
+        place = input.data_from(place + bytes.len() as u64)?;
     }
     let mut engine = files.engine();
+    // The copy may end in a hole.
+    engine.truncate(file, to - from)?;
     engine.flush(file)?;
     engine.close_file(file)?;
     Ok(path)

@@ -29,7 +29,7 @@ pub(crate) struct BatchHeader {
     /// Every record before this sequence was on stable storage when the batch was written. If one
     /// of them cannot be read now, the disk lost it, not a crash.
     pub durable_sequence: u64,
-    /// Time of the write, in nanoseconds since 1970.
+    /// Time of the write, in nanoseconds since 1970; 0 if a repair wrote it.
     pub written_at_ns: u64,
     /// It follows a cut by recovery.
     pub after_cut: bool,
@@ -55,6 +55,10 @@ impl BatchHeader {
         let checksum = crc32c::crc32c_append(seed, &header[8..]);
         header[4..8].copy_from_slice(&checksum.to_le_bytes());
         checksum
+    }
+
+    pub(crate) fn is_by_repair(&self) -> bool {
+        self.written_at_ns == 0
     }
 
     /// Reads the header at the beginning of `bytes`, and its checksum; `None` if it is not valid.

@@ -1,7 +1,10 @@
 //! One file of a log, read through an engine at any offset, with read-ahead from front to back.
 
+use super::interrupt::Interrupt;
 use crate::buffer::Buffer;
 use crate::{Action, Completion, Engine, Error, FileId, FileOptions, Found, Ioengine, Op, Options};
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
 use std::cell::{RefCell, RefMut};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -18,11 +21,14 @@ const FRUITLESS_READS_MAX: u32 = 10;
 
 /// An engine that the open files of a log share.
 #[derive(Clone, Debug)]
-pub(super) struct LogFiles(Rc<RefCell<Engine>>);
+pub(super) struct LogFiles {
+    engine: Rc<RefCell<Engine>>,
+    interrupt: Interrupt,
+}
 
 impl LogFiles {
     pub(super) fn new(engine: Engine) -> LogFiles {
-        LogFiles(Rc::new(RefCell::new(engine)))
+        LogFiles { engine: Rc::new(RefCell::new(engine)), interrupt: Interrupt::of_thread() }
     }
 
     pub(super) fn open() -> Result<LogFiles, Error> {
@@ -41,12 +47,12 @@ impl LogFiles {
     /// Borrows the engine. No other borrow, and no open or closing file, may be in the same
     /// statement.
     pub(super) fn engine(&self) -> RefMut<'_, Engine> {
-        self.0.borrow_mut()
+        self.engine.borrow_mut()
     }
 
     /// Returns the engine. Every file must be closed.
     pub(super) fn into_engine(self) -> Engine {
-        Rc::into_inner(self.0).expect("no file is open").into_inner()
+        Rc::into_inner(self.engine).expect("no file is open").into_inner()
     }
 }
 
@@ -117,6 +123,19 @@ impl Input {
         Ok(&self.window[from..to])
     }
 
+    /// Returns the first offset from `offset` on whose bytes are in no hole; the end of the file if
+    /// there is none. A file system without `SEEK_DATA` knows no holes, nor does a simulated disk.
+    pub(super) fn data_from(&self, offset: u64) -> Result<u64, Error> {
+        self.files.interrupt.check()?;
+        let engine = self.files.engine();
+        let Some(descriptor) = engine.descriptor(self.file) else { return Ok(offset) };
+        match seek(descriptor, SeekFrom::Data(offset)) {
+            Ok(data) => Ok(data),
+            Err(Errno::NXIO) => Ok(self.len_bytes.max(offset)),
+            Err(_) => Ok(offset),
+        }
+    }
+
     /// Drops the bytes in memory and reads the file's length again: another process may have
     /// written.
     pub(super) fn look_again(&mut self) -> Result<(), Error> {
@@ -146,6 +165,7 @@ impl Input {
 
     /// Reads the range into memory, and drops the bytes before it.
     fn fill(&mut self, offset: u64, len: usize) -> Result<(), Error> {
+        self.files.interrupt.check()?;
         let align = u64::from(self.files.engine().align_bytes(self.file));
         let goes_on = !self.window.is_empty()
             && (self.start..=self.window_end()).contains(&offset)

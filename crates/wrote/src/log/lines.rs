@@ -1,15 +1,39 @@
 //! The whole lines of a file: lines that a line feed ends, before the first NUL.
 
+use super::damage;
 use super::input::Input;
 use crate::Error;
-
-/// The last files, which may not be on stable storage. The flusher flushes every file before it
-/// begins the second one after it.
-pub(super) const UNSURE_FILES: usize = 2;
 
 pub(super) struct LineCount {
     pub count: u64,
     pub end: u64,
+}
+
+/// Refuses a file before the last that has lost lines: its writer flushed it before it began the
+/// next one, whose first line is `next`.
+///
+/// The length and the last byte tell most damage. A caller that asks for `all` has every line
+/// counted.
+pub(super) fn check_sealed(
+    input: &mut Input,
+    number: u64,
+    next: u64,
+    all: bool,
+) -> Result<(), Error> {
+    let expected = next - number;
+    let len_bytes = input.len_bytes;
+    let ends_whole = input.bytes(len_bytes.saturating_sub(1), 1)? == b"\n";
+    if !all && ends_whole && len_bytes >= expected {
+        return Ok(());
+    }
+    let LineCount { count, end } = read(input)?;
+    let sequence = number + count;
+    let what = match count {
+        _ if count == expected => return Ok(()),
+        _ if count < expected => format!("line {sequence} can't be read, and was durable once"),
+        _ => format!("it ends before line {sequence}, the file after it begins with {next}"),
+    };
+    Err(damage::error(&input.path, end, &what))
 }
 
 pub(super) fn read(input: &mut Input) -> Result<LineCount, Error> {

@@ -17,7 +17,7 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_millis(2);
 /// The right to write to a log, until it is dropped or the process ends.
 #[derive(Debug)]
 pub(super) struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl Lock {
@@ -36,7 +36,7 @@ impl Lock {
         }
         let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
         written.tried(&path, Action::Write)?;
-        Ok(Lock { _file: file })
+        Ok(Lock { file })
     }
 
     /// Returns the process that has the log open for writing; `None` if there is none, or if this
@@ -44,7 +44,19 @@ impl Lock {
     pub(super) fn holder(folder: &Path) -> Option<u32> {
         let mut file = File::open(folder.join(LOCK)).ok()?;
         let is_free = lock(&file, FlockOperation::NonBlockingLockShared, 1).ok()?;
-        if is_free { None } else { process_in(&mut file) }
+        if is_free {
+            drop(Lock { file });
+            return None;
+        }
+        process_in(&mut file)
+    }
+}
+
+impl Drop for Lock {
+    /// Gives the lock back. To close the file is not enough: a child process that another thread is
+    /// about to start has a copy of the descriptor until its `execve(2)`.
+    fn drop(&mut self) {
+        let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 
@@ -83,6 +95,15 @@ mod tests {
         drop(first);
         assert_eq!(Lock::holder(folder.path()), None);
         Lock::take(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn a_copy_of_the_descriptor_does_not_hold_the_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = Lock::take(folder.path()).unwrap();
+        let _copy = lock.file.try_clone().unwrap();
+        drop(lock);
+        assert_eq!(Lock::holder(folder.path()), None);
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod seed;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod valid;
 
 pub use report::{Repaired, Verified};
 pub use summary::{LogSummary, SegmentSummary, summary};
@@ -33,19 +34,21 @@ use std::path::Path;
 /// everything again, and reports only damage that it found twice. A write in flight may look like a
 /// torn end. Segments that retention removes before they are read are left out.
 ///
-/// Fails with [`Error::Refused`] if the folder has no log; damage is no error.
+/// Fails with [`Error::Refused`] if the folder has no log; damage and garbage are no errors.
 pub fn verify(
     folder: impl AsRef<Path>,
     mut watch: impl FnMut(u64, u64) -> bool,
 ) -> Result<Verified, Error> {
     let folder = folder.as_ref();
     let first = read_all(folder, &mut watch)?;
-    if first.damage.is_empty() || first.summary.writer.is_none() {
+    let is_clean = first.damage.is_empty() && first.garbage.is_empty();
+    if is_clean || first.summary.writer.is_none() {
         return Ok(first);
     }
     let mut second = read_all(folder, &mut watch)?;
     let place = |damage: &Damage| (damage.path.clone(), damage.offset_bytes, damage.sequence);
     second.damage.retain(|damage| first.damage.iter().any(|known| place(known) == place(damage)));
+    second.garbage.retain(|garbage| first.garbage.contains(garbage));
     Ok(second)
 }
 
@@ -59,10 +62,11 @@ fn read_all(folder: &Path, watch: ProgressWatch) -> Result<Verified, Error> {
 
 /// Repairs a damaged log, so that it can be read and written again.
 ///
-/// Every whole record that can be found keeps its sequence. Within a batch, the search behind a
-/// damaged length covers 64 KiB. Lost records of a framed log leave a gap. Lost lines become empty
-/// lines, since a line's place is its count. Damaged segments are kept aside in files named
-/// `.damaged-N`. A torn end is left to the next opening.
+/// Every whole record that can be found keeps its sequence, also in a batch that lies at another
+/// place of its segment than it was written for. Within a batch, the search behind a damaged length
+/// covers 64 KiB. Lost records of a framed log leave a gap. Lost lines become empty lines, since a
+/// line's place is its count. Damaged segments are kept aside in files named `.damaged-N`. Garbage
+/// is removed so, too. A torn end is left to the next opening.
 ///
 /// Fails with [`Error::Refused`] if the folder has no log, or the log is open for writing. A power
 /// loss at any moment leaves a log that can be repaired.

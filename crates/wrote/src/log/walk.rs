@@ -92,7 +92,10 @@ impl Walk {
     pub(super) fn next(&mut self) -> Result<WalkStep<'_>, Error> {
         self.leave_finished();
         let frame = match self.open {
-            Some(open) => self.valid_frame(open, self.place, self.sequence)?.zip(Some(open)),
+            Some(open) => {
+                let (place, sequence) = (self.place, self.sequence);
+                valid_frame(&mut self.input, self.seed, open.end, place, sequence)?.zip(Some(open))
+            }
             None => None,
         };
         let Some(((len, is_data), open)) = frame else {
@@ -149,7 +152,8 @@ impl Walk {
     pub(super) fn jump_inside(&mut self, place: u64, lost: u32) -> Result<bool, Error> {
         let Some(open) = self.open.filter(|open| open.left > lost) else { return Ok(false) };
         let sequence = self.sequence + u64::from(lost);
-        let is_there = self.valid_frame(open, place, sequence)?.is_some();
+        let found = valid_frame(&mut self.input, self.seed, open.end, place, sequence)?;
+        let is_there = found.is_some();
         if is_there {
             (self.place, self.sequence) = (place, sequence);
             self.open = Some(OpenBatch { left: open.left - lost, ..open });
@@ -201,25 +205,25 @@ impl Walk {
         let was_tried = self.open.is_none() && next == self.place;
         Ok(!was_tried && self.begin(next, true)?)
     }
+}
 
-    /// Returns the bytes of the frame at `place`, and whether it is a record or an empty place;
-    /// `None` if it is not valid.
-    fn valid_frame(
-        &mut self,
-        open: OpenBatch,
-        place: u64,
-        sequence: u64,
-    ) -> Result<Option<(usize, bool)>, Error> {
-        let header = self.input.bytes(place, record::HEADER_BYTES)?;
-        let Some(len) = record::stated_bytes(header) else { return Ok(None) };
-        // An impossible length takes no memory.
-        if place + len as u64 > open.end.min(self.input.len_bytes) {
-            return Ok(None);
-        }
-        let bytes = self.input.bytes(place, len)?;
-        let frame = record::parse(bytes, self.seed, sequence);
-        Ok(frame.map(|frame| (len, matches!(frame, Frame::Data(_)))))
+/// Returns the bytes of the frame at `place`, in a batch that ends at `end`, and whether it is a
+/// record or an empty place; `None` if it is not valid.
+pub(super) fn valid_frame(
+    input: &mut Input,
+    seed: u32,
+    end: u64,
+    place: u64,
+    sequence: u64,
+) -> Result<Option<(usize, bool)>, Error> {
+    let header = input.bytes(place, record::HEADER_BYTES)?;
+    let Some(len) = record::stated_bytes(header) else { return Ok(None) };
+    // An impossible length takes no memory.
+    if place + len as u64 > end.min(input.len_bytes) {
+        return Ok(None);
     }
+    let frame = record::parse(input.bytes(place, len)?, seed, sequence);
+    Ok(frame.map(|frame| (len, matches!(frame, Frame::Data(_)))))
 }
 
 /// Reads the batch header at the beginning of `bytes`, and its checksum; `None` if it is not valid.

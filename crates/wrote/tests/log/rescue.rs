@@ -36,7 +36,7 @@ fn damage(files: &[PathBuf], random: &mut Xoshiro256PlusPlus) -> String {
     let Ok(mut bytes) = fs::read(file) else { return "nothing more".to_owned() };
     let len = bytes.len();
     let at = if len == 0 { 0 } else { random.random_range(0..len) };
-    let way = random.random_range(0..8);
+    let way = random.random_range(0..9);
     match way {
         0 => bytes.clear(),
         1 => bytes.fill(0),
@@ -56,11 +56,16 @@ fn damage(files: &[PathBuf], random: &mut Xoshiro256PlusPlus) -> String {
             random.fill(&mut bytes[at..end]);
         }
         _ => {
-            // A block that was written to another place.
+            // A block that was written to another place, or in place of another one.
             let (from, to) = (at / 4096 * 4096, random.random_range(0..len.max(1)) / 4096 * 4096);
             let block = bytes[from..(from + 4096).min(len)].to_vec();
             let end = (to + block.len()).min(len);
+            let old = bytes[to..end].to_vec();
             bytes[to..end].copy_from_slice(&block[..end - to]);
+            if way == 8 && from.abs_diff(to) >= 4096 {
+                bytes[from..from + old.len().min(block.len())]
+                    .copy_from_slice(&old[..old.len().min(block.len())]);
+            }
         }
     }
     fs::write(file, bytes).unwrap();
@@ -92,7 +97,7 @@ fn rescue(seed: u64) {
     };
     assert!(repaired.records >= before.records, "{context}: {before:?}, {repaired:?}");
     let after = verify(&path, |_, _| true).unwrap();
-    assert!(after.damage.is_empty(), "{context}: {:?}", after.damage);
+    assert!(after.damage.is_empty() && after.garbage.is_empty(), "{context}: {after:?}");
     let sequences = |path: &Path| -> Vec<u64> {
         let found = LogReader::open(path, 0).unwrap().map(|found| {
             let found = found.unwrap_or_else(|error| panic!("{context}: {error}"));

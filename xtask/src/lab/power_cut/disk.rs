@@ -6,6 +6,7 @@ use crate::run::{clean_up, output};
 use rustix::io::Errno;
 use rustix::ioctl::{Setter, ioctl};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use std::ffi::CStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -28,6 +29,8 @@ pub struct FileSystem {
     pub name: &'static str,
     /// Its type for `mount(2)` and `mkfs`.
     pub kind: &'static str,
+    /// Its options for `mount(2)`.
+    pub mounted: &'static CStr,
     /// Further arguments of its `mkfs`.
     pub options: &'static [&'static str],
     /// The program that finds damage and repairs none, and its arguments.
@@ -73,7 +76,8 @@ impl Disk {
     /// Mounts it; after a cut, the file system recovers its log.
     fn mount(&mut self) -> Result<(), Failure> {
         let (Some(node), kind) = (&self.node, self.file_system.kind) else { return Ok(()) };
-        mount(node, self.point(), kind, MountFlags::empty(), None)
+        let data = Some(self.file_system.mounted);
+        mount(node, self.point(), kind, MountFlags::empty(), data)
             .tried(format_args!("mounting {}", self.file_system.name))?;
         self.mounted = true;
         Ok(())

@@ -37,9 +37,15 @@ pub(super) fn run(arguments: &LogAppendArgs, stop: &Stop) -> Result<(), Error> {
 
 fn open(arguments: &LogAppendArgs) -> Result<Log, Error> {
     let folder = &arguments.folder;
-    // Whatever is wrong with what is there, opening it tells.
-    let known = || summary(folder).map_or(Format::Framed, |summary| summary.format);
-    let format = arguments.format.unwrap_or_else(known);
+    let format = match arguments.format {
+        Some(format) => format,
+        None => match summary(folder) {
+            Ok(summary) => summary.format,
+            Err(damaged @ wrote::Error::Damaged { .. }) => return Err(of_library(&damaged)),
+            // Whatever else is wrong with what is there, opening it tells.
+            Err(_) => Format::Framed,
+        },
+    };
     let options = Log::options().sync(arguments.sync).format(format);
     options.open(folder).map_err(|error| of_library(&error))
 }

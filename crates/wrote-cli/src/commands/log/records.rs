@@ -29,6 +29,10 @@ pub(super) fn cat(arguments: &LogCatArgs, stop: &Stop) -> Result<(), End> {
             return Ok(false);
         }
         left -= 1;
+        if arguments.shape.json && printer.next.is_none() && sequence > arguments.from {
+            // Records before the first that is left were removed, and are no gap.
+            printer.next = Some(summary(&arguments.folder)?.first_sequence.max(arguments.from));
+        }
         printer.print(sequence, bytes)?;
         Ok(left > 0)
     });
@@ -146,19 +150,32 @@ struct JsonRecord<'a> {
     bytes_base64: Option<String>,
 }
 
+/// Sequences without a record, in place of the records.
+#[derive(Serialize)]
+struct JsonMissing {
+    sequence: u64,
+    missing: u64,
+}
+
 struct Printer<'a> {
     out: BufWriter<Output<'a>>,
     shape: LogShape,
+    /// The sequence after the last that was printed.
+    next: Option<u64>,
 }
 
 impl<'a> Printer<'a> {
     fn new(shape: LogShape, stop: &'a Stop) -> Printer<'a> {
         let out = BufWriter::with_capacity(BUFFER_BYTES, Output::new(stop));
-        Printer { out, shape }
+        Printer { out, shape, next: None }
     }
 
     fn print(&mut self, sequence: u64, bytes: &[u8]) -> Result<(), End> {
-        write(&mut self.out, self.shape, sequence, bytes).map_err(|error| End::of_output(&error))
+        let next = self.next.replace(sequence + 1).unwrap_or(sequence);
+        let missing = sequence.saturating_sub(next);
+        write_missing(&mut self.out, self.shape, next, missing)
+            .and_then(|()| write(&mut self.out, self.shape, sequence, bytes))
+            .map_err(|error| End::of_output(&error))
     }
 
     fn flush(&mut self) -> Result<(), End> {
@@ -168,6 +185,14 @@ impl<'a> Printer<'a> {
     fn has_reader(&self) -> bool {
         self.out.get_ref().has_reader()
     }
+}
+
+fn write_missing(out: &mut impl Write, shape: LogShape, first: u64, count: u64) -> io::Result<()> {
+    if !shape.json || count == 0 {
+        return Ok(());
+    }
+    serde_json::to_writer(&mut *out, &JsonMissing { sequence: first, missing: count })?;
+    out.write_all(b"\n")
 }
 
 fn write(out: &mut impl Write, shape: LogShape, sequence: u64, bytes: &[u8]) -> io::Result<()> {

@@ -5,6 +5,7 @@ use crate::output;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::path::Path;
 use unicode_width::UnicodeWidthStr;
 use wrote::Format;
@@ -14,6 +15,9 @@ use wrote_result::units::counted;
 use wrote_result::{Error, units};
 
 const GAP: &str = "  ";
+
+/// The gaps that a text names; JSON has all.
+const GAPS_NAMED: usize = 10;
 
 pub(super) fn run(arguments: &LogStatArgs) -> Result<(), Error> {
     let folder = &arguments.folder;
@@ -42,6 +46,14 @@ pub(super) struct JsonSummary {
     used_bytes: u64,
     file_bytes: u64,
     segments: Vec<JsonSegment>,
+    gaps: Vec<JsonGap>,
+}
+
+/// Sequences without a record.
+#[derive(Serialize)]
+struct JsonGap {
+    first_sequence: u64,
+    records: u64,
 }
 
 #[derive(Serialize)]
@@ -62,6 +74,10 @@ impl JsonSummary {
             used_bytes: segment.used_bytes,
             file_bytes: segment.file_bytes,
         });
+        let gaps = summary
+            .gaps
+            .iter()
+            .map(|gap| JsonGap { first_sequence: gap.start, records: gap.end - gap.start });
         JsonSummary {
             path: folder.to_string_lossy().into_owned(),
             format: summary.format.to_string(),
@@ -73,6 +89,7 @@ impl JsonSummary {
             used_bytes: total(summary, |segment| segment.used_bytes),
             file_bytes: total(summary, |segment| segment.file_bytes),
             segments: segments.collect(),
+            gaps: gaps.collect(),
         }
     }
 }
@@ -87,6 +104,7 @@ fn write_table(folder: &Path, summary: &LogSummary, out: &mut dyn Write) -> io::
     let shown = plain(&folder.to_string_lossy());
     writeln!(out, "{shown}: {}, {} in {segments}", summary.format, counted(records, "record"))?;
     writeln!(out, "{}; the next record is {}", state(summary), summary.next_sequence)?;
+    write_gaps(&summary.gaps, out)?;
     if summary.segments.is_empty() {
         return Ok(());
     }
@@ -102,6 +120,25 @@ fn write_table(folder: &Path, summary: &LogSummary, out: &mut dyn Write) -> io::
         writeln!(out, "{}", line.trim_end())?;
     }
     Ok(())
+}
+
+/// `24 sequences have no record: 100 to 122, 300`.
+pub(super) fn write_gaps(gaps: &[Range<u64>], out: &mut dyn Write) -> io::Result<()> {
+    if gaps.is_empty() {
+        return Ok(());
+    }
+    let all = gaps.iter().map(|gap| gap.end - gap.start).sum();
+    let have = if all == 1 { "has" } else { "have" };
+    let named = gaps.iter().take(GAPS_NAMED).map(|gap| match gap.end - gap.start {
+        1 => gap.start.to_string(),
+        _ => format!("{} to {}", gap.start, gap.end - 1),
+    });
+    let named = named.collect::<Vec<_>>().join(", ");
+    let others = match gaps.len().saturating_sub(GAPS_NAMED) as u64 {
+        0 => String::new(),
+        others => format!(", and {}", counted(others, "further gap")),
+    };
+    writeln!(out, "{} {have} no record: {named}{others}", counted(all, "sequence"))
 }
 
 /// The writer of the log, or how the last one left it. A log of lines cannot mark its end.

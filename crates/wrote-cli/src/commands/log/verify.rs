@@ -1,6 +1,6 @@
 //! `wrote log verify` and `wrote log repair`: every byte read, and what is damaged.
 
-use super::stat::JsonSummary;
+use super::stat::{JsonSummary, write_gaps};
 use crate::args::{LogRepairArgs, LogVerifyArgs};
 use crate::output;
 use crate::progress::CopyReporter;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
 use wrote::CopyProgress;
-use wrote::log::{Damage, Repaired, Verified, repair, verify};
+use wrote::log::{Damage, Garbage, Repaired, Verified, repair, verify};
 use wrote_report::{plain, write_json};
 use wrote_result::units::counted;
 use wrote_result::{Error, Stop, units};
@@ -20,7 +20,7 @@ pub(super) fn run(arguments: &LogVerifyArgs, stop: &Stop) -> Result<(), Error> {
         true => write_json(&JsonVerified::of(folder, &verified), out),
         false => write_text(&verified, *quiet, out),
     })?;
-    complain(folder, &verified.damage)
+    complain(folder, &verified)
 }
 
 /// Reads the log with a bar that is gone from the screen when this returns.
@@ -33,21 +33,26 @@ fn read(folder: &Path, quiet: bool, stop: &Stop) -> Result<Verified, Error> {
     verify(folder, watch).map_err(|error| super::super::of_library(&error))
 }
 
-/// Damage is why the command fails, and each place has been told.
-fn complain(folder: &Path, damage: &[Damage]) -> Result<(), Error> {
-    let places = match damage.len() as u64 {
-        0 => return Ok(()),
-        count => counted(count, "place"),
-    };
+/// Damage is why the command fails, and each place has been told. Garbage alone loses nothing.
+fn complain(folder: &Path, verified: &Verified) -> Result<(), Error> {
     let shown = folder.display();
-    Err(Error::Failed(format!(
-        "{shown}: damaged in {places}; wrote log repair {shown} keeps every record that is whole"
-    )))
+    let places = |count: usize| counted(count as u64, "place");
+    match (verified.damage.len(), verified.garbage.len()) {
+        (0, 0) => Ok(()),
+        (0, garbage) => Err(Error::Harmless(format!(
+            "{shown}: garbage in {}, no record is lost; wrote log repair {shown} removes it",
+            places(garbage)
+        ))),
+        (damage, _) => Err(Error::Failed(format!(
+            "{shown}: damaged in {}; wrote log repair {shown} keeps every record that is whole",
+            places(damage)
+        ))),
+    }
 }
 
 #[derive(Serialize)]
 struct JsonVerified {
-    /// Whether nothing is damaged.
+    /// Whether nothing is damaged, and there is no garbage.
     whole: bool,
     /// Records that were read and are whole.
     records: u64,
@@ -55,7 +60,16 @@ struct JsonVerified {
     /// Bytes of a write that a crash broke off, behind the last whole record.
     torn_bytes: u64,
     damage: Vec<JsonDamage>,
+    /// Garbage behind sealed segments, which loses no record.
+    garbage: Vec<JsonGarbage>,
     log: JsonSummary,
+}
+
+#[derive(Serialize)]
+struct JsonGarbage {
+    path: String,
+    offset_bytes: u64,
+    bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -78,12 +92,18 @@ impl JsonVerified {
             records: damage.records,
             because: damage.because.clone(),
         });
+        let garbage = verified.garbage.iter().map(|garbage| JsonGarbage {
+            path: garbage.path.to_string_lossy().into_owned(),
+            offset_bytes: garbage.offset_bytes,
+            bytes: garbage.bytes,
+        });
         JsonVerified {
-            whole: verified.damage.is_empty(),
+            whole: verified.damage.is_empty() && verified.garbage.is_empty(),
             records: verified.records,
             record_bytes: verified.record_bytes,
             torn_bytes: verified.torn_bytes,
             damage: damage.collect(),
+            garbage: garbage.collect(),
             log: JsonSummary::of(folder, &verified.summary),
         }
     }
@@ -91,17 +111,19 @@ impl JsonVerified {
 
 fn write_text(verified: &Verified, quiet: bool, out: &mut dyn Write) -> io::Result<()> {
     write_damage(&verified.damage, out)?;
+    write_garbage(&verified.garbage, out)?;
     if quiet {
         return Ok(());
     }
     let records = counted(verified.records, "record");
     let segments = counted(verified.summary.segments.len() as u64, "segment");
     let bytes = units::bytes(verified.record_bytes);
-    if verified.damage.is_empty() {
+    if verified.damage.is_empty() && verified.garbage.is_empty() {
         writeln!(out, "{records} in {segments}, {bytes}, whole")?;
     } else {
         writeln!(out, "whole besides: {records} in {segments}, {bytes}")?;
     }
+    write_gaps(&verified.summary.gaps, out)?;
     match (verified.torn_bytes, verified.summary.writer) {
         (0, _) => Ok(()),
         (torn, Some(process)) => {
@@ -133,6 +155,14 @@ fn write_damage(damage: &[Damage], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
+fn write_garbage(garbage: &[Garbage], out: &mut dyn Write) -> io::Result<()> {
+    for Garbage { path, offset_bytes, bytes, .. } in garbage {
+        let (path, bytes) = (plain(&path.to_string_lossy()), units::bytes(*bytes));
+        writeln!(out, "{path}: garbage from byte {offset_bytes} on: {bytes}; no record is lost")?;
+    }
+    Ok(())
+}
+
 /// Makes what is whole readable again; what was there is kept aside.
 pub(super) fn run_repair(arguments: &LogRepairArgs, stop: &Stop) -> Result<(), Error> {
     let folder = &arguments.folder;
@@ -147,11 +177,12 @@ pub(super) fn run_repair(arguments: &LogRepairArgs, stop: &Stop) -> Result<(), E
 
 fn write_repaired(repaired: &Repaired, out: &mut dyn Write) -> io::Result<()> {
     write_damage(&repaired.damage, out)?;
+    write_garbage(&repaired.garbage, out)?;
     for path in &repaired.kept_aside {
         writeln!(out, "kept as it was: {}", plain(&path.to_string_lossy()))?;
     }
     let records = counted(repaired.records, "record");
-    match (repaired.damage.is_empty(), repaired.records) {
+    match (repaired.damage.is_empty() && repaired.garbage.is_empty(), repaired.records) {
         (true, _) => writeln!(out, "nothing to repair: {records}, whole"),
         (false, 1) => writeln!(out, "repaired: 1 record is there"),
         (false, _) => writeln!(out, "repaired: {records} are there"),

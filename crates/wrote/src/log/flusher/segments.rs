@@ -37,16 +37,25 @@ impl Flusher {
             {
                 return Ok(Err(error));
             }
-            self.flush_earlier(state)?;
-            // A file of lines is a segment as soon as it has its name.
             let begun = match state.format() {
-                Format::Framed => self.take_prepared(),
-                Format::Lines => match self.make_lines(state, number)? {
-                    Ok(segment) => segment,
-                    Err(error) => return Ok(Err(error)),
-                },
+                Format::Framed => {
+                    self.flush_earlier(state)?;
+                    self.take_prepared()
+                }
+                // A file of lines is a segment as soon as it has its name, and proves that every
+                // line of the file before it was durable.
+                Format::Lines => {
+                    self.leave_segment(state);
+                    self.flush_earlier(state)?;
+                    match self.make_lines(state, number)? {
+                        Ok(segment) => segment,
+                        Err(error) => return Ok(Err(error)),
+                    }
+                }
             };
-            self.begin_segment(state, begun);
+            self.leave_segment(state);
+            self.segment = Some(begun);
+            state.counted().segments += 1;
         }
         match state.format() {
             Format::Framed => self.prepare(state, number, offset + batch.bytes as u64),
@@ -59,8 +68,8 @@ impl Flusher {
         self.segment.as_ref().map(|segment| segment.number)
     }
 
-    /// Makes every segment before the one that is written durable. The first of three segments is
-    /// durable before the third begins: recovery reads only two.
+    /// Makes every segment before the one that is written durable. The first of three framed
+    /// segments is durable before the third begins: recovery reads only two.
     fn flush_earlier(&mut self, state: &LogState) -> Result<(), Error> {
         self.seal(state, state.durable.done())?;
         while !self.unflushed.is_empty() {
@@ -73,14 +82,12 @@ impl Flusher {
         Ok(())
     }
 
-    fn begin_segment(&mut self, state: &LogState, segment: OpenSegment) {
+    fn leave_segment(&mut self, state: &LogState) {
         if let Some(full) = self.segment.take() {
             state.durable.want(full.end_sequence);
             self.previous = Some((full.end, full.last_checksum));
             self.unflushed.push(full);
         }
-        self.segment = Some(segment);
-        state.counted().segments += 1;
     }
 
     fn make_lines(&mut self, state: &LogState, number: u64) -> Room<OpenSegment> {

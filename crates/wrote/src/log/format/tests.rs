@@ -5,8 +5,11 @@ mod reader;
 use super::super::batch::{self, BatchHeader};
 use super::super::record::{self, Frame};
 use super::super::segment::{self, SegmentHeader};
+use super::super::testing;
 use super::Format;
 use crate::{Error, LogReader, Record};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 use reader::{End, File};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -54,7 +57,8 @@ impl EncodedSegment {
         }
     }
 
-    /// Appends the next batch. `said` has the header's fields that do not follow from `frames`.
+    /// Appends the next batch. `said` has the header's fields that do not follow from `frames`, and
+    /// its least length.
     fn batch(&mut self, frames: &[Frame<'_>], said: BatchHeader) {
         let is_first = self.used_bytes == segment::HEADER_BYTES && !said.after_cut;
         let begin =
@@ -72,6 +76,7 @@ impl EncodedSegment {
                 Frame::Skipped(_) => record::skip(&mut bytes[at..], seed, sequence),
             }
         }
+        bytes.resize(bytes.len().max(said.bytes as usize), 0);
         let header = BatchHeader {
             bytes: bytes.len() as u32,
             count: frames.len() as u32,
@@ -215,7 +220,7 @@ fn folder() -> (Vec<File>, Vec<(u64, Vec<u8>)>) {
         (name(Format::Framed, 2), second.bytes),
         (name(Format::Framed, 3), vec![0; 4 * BLOCK]),
         ("lock".to_owned(), b"1234\n".to_vec()),
-        (format!("{}.torn-1", name(Format::Framed, 2)), b"kept aside".to_vec()),
+        (format!("{}.torn-0", name(Format::Framed, 2)), b"kept aside".to_vec()),
     ];
     (files, truth)
 }
@@ -295,6 +300,103 @@ fn both_readers_read_the_same() {
     }
 }
 
+/// Makes three segments. The batches of each say that all records before were durable. The first
+/// begins behind a cut at offset 64, the second ends with a long batch without records.
+fn three_segments() -> Vec<EncodedSegment> {
+    let mut segments: Vec<EncodedSegment> = Vec::new();
+    for number in 1..=3u64 {
+        let next_sequence = segments.last().map_or(0, |segment| segment.next_sequence);
+        let mut segment = EncodedSegment::begin(number, next_sequence, segments.last());
+        for round in 0..3 {
+            let durable_sequence = segment.next_sequence;
+            let after_cut = number == 1 && round == 0;
+            let said = BatchHeader { durable_sequence, after_cut, ..BatchHeader::default() };
+            let own = vec![b'0' + number as u8; 3000 * round];
+            segment.batch(&[Frame::Data(&own), Frame::Skipped(round), Frame::Data(b"end")], said);
+        }
+        if number == 2 {
+            let durable_sequence = segment.next_sequence;
+            let said = BatchHeader { durable_sequence, bytes: 5000, ..BatchHeader::default() };
+            segment.batch(&[], said);
+        }
+        segments.push(segment);
+    }
+    segments
+}
+
+/// Reads a log with both readers, and asserts that they agree. Returns the second reader's result.
+fn agreed(files: &[File], what: &str) -> reader::ReadLog {
+    let folder = testing::folder();
+    let placed: Vec<_> =
+        files.iter().map(|(name, bytes)| (folder.join(name), bytes.clone())).collect();
+    let (records, end) = testing::read(&testing::disk(1, &placed), 0);
+    let records: Vec<_> = records.into_iter().map(|it| (it.sequence, it.bytes)).collect();
+    let read = reader::read(files);
+    assert!(records == read.records, "{what}: {} and {}", records.len(), read.records.len());
+    let is_damaged = matches!(read.end, End::Damaged { .. });
+    assert!(matches!(end, Err(Error::Damaged { .. })) == is_damaged, "{what}: {end:?}, {read:?}");
+    assert!(end.is_ok() || is_damaged, "{what}: {end:?}");
+    read
+}
+
+#[test]
+fn both_readers_agree_on_logs_of_which_a_file_is_lost_or_followed_by_garbage() {
+    let segments = three_segments();
+    let file = |number: usize| (name(Format::Framed, number as u64 + 1), &segments[number].bytes);
+    let files: Vec<File> = (0..3).map(|number| (file(number).0, file(number).1.clone())).collect();
+    let whole = agreed(&files, "whole");
+    assert_eq!((whole.records.len(), whole.end), (18, End::Open { sequence: 27 }));
+    for number in 0..3 {
+        let mut changed = files.clone();
+        changed[number].1.clear();
+        agreed(&changed, &format!("file {number} is empty"));
+        changed[number].1 = vec![0; files[number].1.len()];
+        let read = agreed(&changed, &format!("file {number} is zero"));
+        assert_eq!(matches!(read.end, End::Damaged { .. }), number < 2, "file {number} is zero");
+        if number == 1 {
+            changed.remove(number);
+            agreed(&changed, "the file in the middle is missing");
+        }
+        let mut changed = files.clone();
+        changed[number].1.extend([7; 3 * BLOCK]);
+        let read = agreed(&changed, &format!("garbage behind file {number}"));
+        assert_eq!(read.records, whole.records);
+        assert_eq!(read.garbage.len(), usize::from(number < 2));
+    }
+}
+
+#[test]
+fn both_readers_agree_on_logs_that_are_damaged_by_chance() {
+    let segments = three_segments();
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(7);
+    for round in 0..400 {
+        let numbered = (1..).zip(&segments);
+        let mut files: Vec<File> = numbered
+            .map(|(number, segment)| (name(Format::Framed, number), segment.bytes.clone()))
+            .collect();
+        for _ in 0..random.random_range(1..4) {
+            let bytes = &mut files[random.random_range(0..3)].1;
+            if bytes.is_empty() {
+                continue;
+            }
+            let at = random.random_range(0..bytes.len());
+            let block = at / BLOCK * BLOCK;
+            let end = (block + BLOCK).min(bytes.len());
+            match random.random_range(0..5) {
+                0 => bytes.truncate(at),
+                1 => bytes[at] ^= 1,
+                2 => bytes[block..end].fill(0),
+                3 => bytes[at..end].fill(9),
+                _ => {
+                    let to = random.random_range(0..=bytes.len() - (end - block)) / BLOCK * BLOCK;
+                    bytes.copy_within(block..end, to);
+                }
+            }
+        }
+        agreed(&files, &format!("round {round}"));
+    }
+}
+
 #[test]
 fn a_reader_made_from_the_document_reads_lines() {
     let files = [
@@ -305,6 +407,15 @@ fn a_reader_made_from_the_document_reads_lines() {
     let lines = [b"one".to_vec(), b"".to_vec(), b"three".to_vec(), b"four".to_vec()];
     let records: Vec<(u64, Vec<u8>)> = (0..).zip(lines).collect();
     assert_eq!((read.records, read.end), (records, End::Torn { sequence: 4, offset: 5 }));
+    for (text, end, garbage) in [
+        (&b"one\ntwo\n\0\0"[..], End::Open { sequence: 3 }, 1),
+        (b"one\ntw", End::Damaged { sequence: 1, offset: 4 }, 0),
+        (b"one\ntwo\n\n", End::Damaged { sequence: 3, offset: 9 }, 0),
+    ] {
+        let next = (name(Format::Lines, 2), b"three\n".to_vec());
+        let read = reader::read_lines(&[(name(Format::Lines, 0), text.to_vec()), next]);
+        assert_eq!((read.end, read.garbage.len()), (end, garbage));
+    }
 }
 
 #[test]

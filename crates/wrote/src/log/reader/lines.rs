@@ -1,8 +1,8 @@
 //! A reader's position in a log of lines.
 
-use super::super::damage;
 use super::super::format::Format;
 use super::super::input::{Input, LogFiles};
+use super::super::lines;
 use super::super::names::{self, Next};
 use super::{AnyCursor, Cursor};
 use crate::Error;
@@ -46,13 +46,14 @@ impl LineCursor {
             let is_all = there.len() < searched_bytes;
             let len = there.read_until(b'\n', bytes).expect("memory is read without errors");
             let is_line = bytes[kept..].last() == Some(&b'\n');
-            if is_line && !bytes[kept..].contains(&0) {
+            let is_torn = bytes[kept..].contains(&0);
+            if is_line && !is_torn {
                 bytes.pop();
                 self.place += len as u64;
                 return Ok(true);
             }
             bytes.truncate(kept);
-            if is_line || is_all || searched_bytes >= LINE_BYTES_MAX {
+            if is_torn || is_all || searched_bytes >= LINE_BYTES_MAX {
                 return Ok(false);
             }
             searched_bytes *= 2;
@@ -95,15 +96,21 @@ impl Cursor for LineCursor {
         self.input.look_again()
     }
 
-    /// The flusher flushes a file before it begins the second one after it. So two later files
-    /// prove that the line was durable.
+    /// The flusher flushes a file before it begins the next one. So a later file proves that the
+    /// lines before it were durable.
     fn lost(&mut self, folder: &Path) -> Result<Option<Error>, Error> {
         self.input.pause()?;
         let names = names::all(&self.input.files, folder, Format::Lines)?;
-        if names.iter().filter(|(number, _)| *number > self.number).count() < 2 {
+        let mut from_here = names.iter().skip_while(|(number, _)| *number != self.number);
+        // Without its own name, retention has removed the file.
+        let Some((next, _)) = from_here.next().and_then(|_| from_here.next()) else {
             return Ok(None);
+        };
+        // It may have grown before the next file began.
+        self.input.look_again()?;
+        match lines::check_sealed(&mut self.input, self.number, *next, true) {
+            Err(lost @ Error::Damaged { .. }) => Ok(Some(lost)),
+            result => result.map(|()| None),
         }
-        let what = format!("line {} can't be read, and was durable once", self.sequence);
-        Ok(Some(damage::error(&self.input.path, self.place, &what)))
     }
 }

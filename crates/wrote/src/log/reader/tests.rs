@@ -149,6 +149,24 @@ fn lines_are_read_while_they_come() {
 }
 
 #[test]
+fn a_file_of_lines_that_has_just_begun_proves_no_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |number| segment::path(folder.path(), Format::Lines, number);
+    std::fs::write(path(0), b"zero\n").unwrap();
+    for from in [0, 2] {
+        let mut reader = LogReader::open(folder.path(), from).unwrap();
+        let cursor = reader.cursor.as_mut().unwrap();
+        while cursor.next(from, &mut Vec::new()).unwrap().is_some() {}
+        std::fs::write(path(0), b"zero\none\n").unwrap();
+        std::fs::write(path(2), b"").unwrap();
+        assert!(cursor.lost(folder.path()).unwrap().is_none(), "from {from}");
+        std::fs::write(path(0), b"zero\n").unwrap();
+        assert!(cursor.lost(folder.path()).unwrap().is_some(), "from {from}");
+        std::fs::remove_file(path(2)).unwrap();
+    }
+}
+
+#[test]
 fn numbers_that_no_log_comes_to_are_none() {
     for first in [u64::MAX - 1, 1 << 62] {
         let sim = disk(1, &SampleLog::from(first).segment().batch(0, &[b"x"]).files(folder()));

@@ -1,5 +1,6 @@
 //! The end of a framed log: the place up to which its segments are whole.
 
+use super::super::batch::BatchHeader;
 use super::super::chain::SegmentHead;
 use super::super::damage;
 use super::super::input::{Input, LogFiles};
@@ -35,7 +36,7 @@ pub(in crate::log) fn end(
     };
     // Every segment before this one was durable before some batch was written.
     let start = segments.iter().rposition(begins_durable).unwrap_or(0);
-    check_order(&segments[..=start])?;
+    check_order(files, &segments[..=start])?;
     if segments[start].header.is_none() {
         let block_bytes = u64::from(known.block_bytes);
         let seed = seed(known.log_id, segments[start].number);
@@ -51,15 +52,32 @@ pub(in crate::log) fn end(
     }
 }
 
-/// Checks segments before the last of which every record was durable: each must be there.
-fn check_order(segments: &[SegmentHead]) -> Result<(), Error> {
+/// Checks segments before the last of which every record was durable: each must be there. Reads a
+/// segment to its end only if the header behind it contradicts what is known of it.
+fn check_order(files: &LogFiles, segments: &[SegmentHead]) -> Result<(), Error> {
     for (earlier, later) in segments.iter().zip(segments.iter().skip(1)) {
         if later.number != earlier.number + 1 {
             let what = format!("segment {} of the log is not there", earlier.number + 1);
             return Err(damage::error(&later.path, 0, &what));
         }
-        if earlier.header.is_none() {
+        let Some(header) = earlier.header else {
             return Err(damage::error(&earlier.path, 0, "this is not how a segment begins"));
+        };
+        let is_doubtful = later.header.is_some_and(|next| {
+            let batch_end = |batch: BatchHeader| batch.first_sequence + u64::from(batch.count);
+            earlier.file_bytes < next.previous_bytes
+                || match earlier.first_batch {
+                    Some(batch) => batch_end(batch) > next.first_sequence,
+                    None => header.first_sequence != next.first_sequence,
+                }
+        });
+        if !is_doubtful {
+            continue;
+        }
+        let walk = walk_to_end(files, earlier, false)?;
+        if !follows(later, earlier.number, &walk)? {
+            let what = format!("record {} can't be read, and was durable once", walk.sequence);
+            return Err(damage::error(&earlier.path, walk.place, &what));
         }
     }
     Ok(())

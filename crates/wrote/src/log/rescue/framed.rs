@@ -24,6 +24,7 @@ pub(super) fn verify(
         record_bytes: 0,
         torn_bytes: 0,
         damage: Vec::new(),
+        garbage: Vec::new(),
     };
     let tail = salvage(files, folder, &mut |event| verified.take(event, &mut progress))?;
     let Tail { next_sequence, closed, torn_bytes } = tail;
@@ -48,15 +49,19 @@ impl Verified {
                     records: 0,
                 });
             }
-            Event::Frame { offset, frame, .. } => {
+            Event::Frame { sequence, offset, frame } => {
                 progress.at(offset)?;
-                if let Frame::Data(bytes) = frame {
-                    self.records += 1;
-                    self.record_bytes += bytes.len() as u64;
-                    self.segment().records += 1;
+                match frame {
+                    Frame::Data(bytes) => {
+                        self.records += 1;
+                        self.record_bytes += bytes.len() as u64;
+                        self.segment().records += 1;
+                    }
+                    Frame::Skipped(_) => self.summary.note_gap(sequence),
                 }
             }
             Event::Lost(damage) => self.damage.push(damage.clone()),
+            Event::Garbage(garbage) => self.garbage.push(garbage),
             Event::End { used_bytes } => {
                 let segment = self.segment();
                 segment.used_bytes = used_bytes;

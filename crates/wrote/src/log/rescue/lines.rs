@@ -1,9 +1,9 @@
 //! Verification and repair of a log of lines.
 
-use super::super::damage::Damage;
+use super::super::damage::{Damage, Garbage};
 use super::super::format::Format;
 use super::super::input::{Input, LogFiles};
-use super::super::lines::{self, LineCount, UNSURE_FILES};
+use super::super::lines::{self, LineCount};
 use super::super::{aside, names};
 use super::rebuild::keep_damaged;
 use super::report::{Progress, ProgressWatch, Repaired, Verified};
@@ -28,25 +28,25 @@ pub(super) fn verify(
     folder: &Path,
     watch: ProgressWatch,
 ) -> Result<Verified, Error> {
-    let mut summary = summary::of_lines(files, folder)?;
+    let mut summary = summary::unchecked_lines(files, folder)?;
     let all_bytes = summary.segments.iter().map(|segment| segment.file_bytes).sum();
     let mut progress = Progress::new(all_bytes, watch);
     let (mut records, mut record_bytes, mut torn_bytes) = (0, 0, 0);
-    let mut damage = Vec::new();
-    let mut is_torn = false;
-    // A crash may have torn the last files.
-    let sure = summary.segments.len().saturating_sub(UNSURE_FILES);
+    let (mut damage, mut garbage) = (Vec::new(), Vec::new());
     for index in 0..summary.segments.len() {
         let next = summary.segments.get(index + 1).map(|next| next.first_sequence);
         let segment = &mut summary.segments[index];
-        if is_torn {
-            torn_bytes += segment.file_bytes;
-            continue;
-        }
         let Some(mut input) = open(files, folder, segment)? else { continue };
-        if let Some(next) = next.filter(|_| index < sure) {
+        if let Some(next) = next {
             let found = survey(&mut input)?;
-            damage.extend(damage_of(segment, &found, next));
+            let expected = next - segment.first_sequence;
+            match found.bad {
+                Some((offset_bytes, _)) if (found.clean, found.lines) == (expected, expected) => {
+                    let (path, bytes) = (segment.path.clone(), segment.file_bytes - offset_bytes);
+                    garbage.push(Garbage { path, offset_bytes, bytes });
+                }
+                _ => damage.extend(damage_of(segment, &found, next)),
+            }
             segment.records = found.clean;
             record_bytes += found.clean_bytes;
         } else {
@@ -55,18 +55,14 @@ pub(super) fn verify(
             segment.file_bytes = input.len_bytes;
             (segment.records, segment.used_bytes) = (count, end);
             record_bytes += end - count;
-            torn_bytes += segment.file_bytes - end;
-            let sequence = segment.first_sequence + count;
-            summary.next_sequence = sequence;
-            match next {
-                Some(next) if next < sequence => damage.push(too_many(segment, sequence, next)),
-                next => is_torn = next.is_some_and(|next| next > sequence),
-            }
+            // Only the last file is not flushed, so a crash tears no other.
+            torn_bytes = segment.file_bytes - end;
+            summary.next_sequence = segment.first_sequence + count;
         }
         records += segment.records;
         progress.finish_file(segment.file_bytes)?;
     }
-    Ok(Verified { summary, records, record_bytes, torn_bytes, damage })
+    Ok(Verified { summary, records, record_bytes, torn_bytes, damage, garbage })
 }
 
 /// Opens a file; `None` if retention has removed it, so that no line of it counts.
@@ -90,6 +86,13 @@ fn survey(input: &mut Input) -> Result<Survey, Error> {
     let piece_bytes = input.files.engine().pool().buffer_bytes();
     let (mut place, mut line_start, mut is_bad) = (0, 0, false);
     while place < input.len_bytes {
+        let data = input.data_from(place)?;
+        if data > place {
+            // A hole reads as NULs.
+            (place, is_bad) = (data, true);
+            survey.bad.get_or_insert((line_start, survey.lines));
+            continue;
+        }
         let piece = input.bytes(place, piece_bytes)?;
         if piece.is_empty() {
             break;
@@ -124,11 +127,10 @@ fn damage_of(segment: &SegmentSummary, found: &Survey, next: u64) -> Option<Dama
         None if found.lines == expected => return None,
         bad => bad.unwrap_or((segment.file_bytes, found.lines)),
     };
-    let records = expected - found.clean;
-    let because =
-        if records == 0 { "what stands here is no line" } else { "lines are lost from here on" };
+    let records = Some(expected - found.clean);
     let sequence = segment.first_sequence + before;
-    Some(Damage::new(&segment.path, offset_bytes, sequence, Some(records), because))
+    let because = "lines are lost from here on";
+    Some(Damage::new(&segment.path, offset_bytes, sequence, records, because))
 }
 
 fn too_many(segment: &SegmentSummary, sequence: u64, next: u64) -> Damage {
@@ -137,15 +139,17 @@ fn too_many(segment: &SegmentSummary, sequence: u64, next: u64) -> Damage {
 }
 
 pub(super) fn repair(files: &LogFiles, folder: &Path) -> Result<Repaired, Error> {
-    let Verified { damage, summary, records, .. } = verify(files, folder, &mut |_, _| true)?;
+    let Verified { damage, garbage, summary, records, .. } =
+        verify(files, folder, &mut |_, _| true)?;
     if let Some(damage) = damage.iter().find(|damage| damage.records.is_none()) {
         let because = format!("{}: the log's own lines are unknown", damage.because);
         return Err(Error::Refused { path: damage.path.clone(), because });
     }
-    let mut repaired = Repaired { damage, kept_aside: Vec::new(), records };
+    let mut repaired = Repaired { damage, garbage, kept_aside: Vec::new(), records };
+    let damaged = repaired.paths();
     for pair in summary.segments.windows(2) {
         let expected = pair[1].first_sequence - pair[0].first_sequence;
-        if repaired.damage.iter().any(|damage| damage.path == pair[0].path) {
+        if damaged.contains(&pair[0].path) {
             repaired.kept_aside.push(rebuild(files, &pair[0].path, expected)?);
             repaired.records += expected - pair[0].records;
         }
@@ -169,6 +173,12 @@ fn rebuild(files: &LogFiles, path: &Path, expected: u64) -> Result<PathBuf, Erro
     let piece_bytes = files.engine().pool().buffer_bytes();
     let mut place = 0;
     while place < old.len_bytes {
+        let data = old.data_from(place)?;
+        if data > place {
+            new.take(&[0]);
+            place = data;
+            continue;
+        }
         let piece = old.bytes(place, piece_bytes)?;
         place += piece.len() as u64;
         new.take(piece);

@@ -17,22 +17,24 @@ use std::path::{Path, PathBuf};
 const BATCH_BYTES: usize = 256 << 10;
 
 pub(super) fn repair(files: &LogFiles, folder: &Path) -> Result<Repaired, Error> {
-    let mut repaired = Repaired { damage: Vec::new(), kept_aside: Vec::new(), records: 0 };
+    let mut repaired = Repaired::default();
     salvage(files, folder, &mut |event| {
         match event {
             Event::Lost(damage) => repaired.damage.push(damage.clone()),
+            Event::Garbage(garbage) => repaired.garbage.push(garbage),
             Event::Frame { frame: Frame::Data(_), .. } => repaired.records += 1,
             _ => {}
         }
         Ok(())
     })?;
-    if repaired.damage.is_empty() {
+    let damaged = repaired.paths();
+    if damaged.is_empty() {
         return Ok(repaired);
     }
     let mut writer = Rebuilder {
         // Its own, since the salvage has reads in flight.
         files: LogFiles::open()?,
-        damaged: repaired.damage.iter().map(|damage| damage.path.clone()).collect(),
+        damaged,
         log_id: None,
         open: None,
         kept_aside: Vec::new(),
@@ -77,6 +79,7 @@ impl Rebuilder {
             Event::Lost(damage) => {
                 (0..damage.records.unwrap_or(0)).try_for_each(|_| self.append(Frame::Skipped(0)))
             }
+            Event::Garbage(_) => Ok(()),
             Event::End { .. } => self.finish(),
         }
     }

@@ -1,8 +1,9 @@
 //! Reports of a verification and of a repair, and their progress.
 
-use super::super::damage::Damage;
+use super::super::damage::{Damage, Garbage};
 use super::summary::LogSummary;
 use crate::Error;
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 /// The result of reading every byte of a log.
@@ -18,20 +19,32 @@ pub struct Verified {
     /// Bytes behind the last whole record that are not zero: a write that a crash interrupted. The
     /// next opening for writing keeps them aside.
     pub torn_bytes: u64,
-    /// The damage; empty if the log is whole.
+    /// The damage; empty if every record is whole.
     pub damage: Vec<Damage>,
+    /// Garbage behind sealed segments, which is no damage.
+    pub garbage: Vec<Garbage>,
 }
 
 /// The result of a repair.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Repaired {
     /// The damage that was repaired.
     pub damage: Vec<Damage>,
+    /// The garbage that was removed.
+    pub garbage: Vec<Garbage>,
     /// Copies of the damaged files, beside the log.
     pub kept_aside: Vec<PathBuf>,
     /// Records in the log now.
     pub records: u64,
+}
+
+impl Repaired {
+    /// Returns the files to write anew.
+    pub(super) fn paths(&self) -> HashSet<PathBuf> {
+        let damaged = self.damage.iter().map(|damage| &damage.path);
+        damaged.chain(self.garbage.iter().map(|garbage| &garbage.path)).cloned().collect()
+    }
 }
 
 /// Bytes between two reports of progress.

@@ -7,7 +7,9 @@ use super::super::segment::{self, SegmentHeader};
 use super::super::walk::{self, Identity, Walk};
 use super::super::{damage, record};
 use super::seed;
+use super::valid::ValidRecords;
 use crate::Error;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The most bytes examined as one piece. Batches begin at multiples of a block, which may be
@@ -25,33 +27,60 @@ pub(in crate::log) struct Rest {
     pub end: u64,
     /// Every record before this sequence was durable, as the batches there say.
     pub durable_sequence: u64,
-    pub first: Option<(u64, BatchHeader)>,
+    /// The batch with the least first sequence of those that were looked for, and its place.
+    pub next: Option<(u64, BatchHeader)>,
     /// The seed with which that batch is valid.
     pub seed: u32,
+    /// The first sequence of the batch right behind the segment header.
+    begins_with: Option<u64>,
     /// It is a whole file that has bytes, but no valid segment header.
     pub is_headless: bool,
 }
 
-/// Examines everything from `from` on for batches that begin with `sequence` or a later record.
-fn scan(input: &mut Input, from: u64, sequence: u64, identity: Identity) -> Result<Rest, Error> {
-    let mut rest = Rest { end: from, ..Rest::default() };
-    let step = match identity {
+/// A search for the batches of a part of a file that begin with `sequence` or a later record.
+struct Search {
+    range: Range<u64>,
+    sequence: u64,
+    identity: Identity,
+    /// Whether a batch counts only if its first record is valid.
+    is_readable: bool,
+}
+
+/// Examines a part of a file. Passes over `records`, and over the valid records of each batch that
+/// it finds.
+fn scan(input: &mut Input, search: &Search, mut records: ValidRecords) -> Result<Rest, Error> {
+    let Range { start, end } = search.range;
+    let mut rest = Rest { end: start, ..Rest::default() };
+    let step = match search.identity {
         Identity::Known { block_bytes, .. } => block_bytes.min(STEP_BYTES),
         Identity::Lost => BLOCK_BYTES_MIN,
     };
-    let mut place = from;
-    while place < input.len_bytes {
-        let next = (place + 1).next_multiple_of(step);
-        let bytes = input.bytes(place, (next - place) as usize)?;
-        if bytes != &ZEROS[..bytes.len()] {
-            let last = bytes.iter().rposition(|&byte| byte != 0).expect("not every byte is zero");
-            rest.end = place + last as u64 + 1;
-            if place == 0 {
-                rest.note(input, segment::HEADER_BYTES as u64, sequence, identity)?;
+    let mut valid = records.next(input)?;
+    let mut place = start;
+    while place < input.len_bytes.min(end) {
+        match &valid {
+            Some(range) if range.end <= place => valid = records.next(input)?,
+            Some(range) if range.start <= place => (rest.end, place) = (range.end, range.end),
+            _ => {
+                let at = place;
+                place = (at + 1).next_multiple_of(step);
+                let bytes = input.bytes(at, (place - at) as usize)?;
+                if bytes == &ZEROS[..bytes.len()] {
+                    let data = input.data_from(place)?;
+                    place = place.max(data - data % step);
+                    continue;
+                }
+                let last = bytes.iter().rposition(|&byte| byte != 0);
+                rest.end = at + last.expect("not every byte is zero") as u64 + 1;
+                let behind_header = (at == 0).then_some(segment::HEADER_BYTES as u64);
+                for begin in behind_header.into_iter().chain([at]) {
+                    if let Some(found) = rest.note(input, begin, search)? {
+                        records = found;
+                        valid = records.next(input)?;
+                    }
+                }
             }
-            rest.note(input, place, sequence, identity)?;
         }
-        place = next;
     }
     input.pause()?;
     Ok(rest)
@@ -59,8 +88,19 @@ fn scan(input: &mut Input, from: u64, sequence: u64, identity: Identity) -> Resu
 
 /// Examines the rest of the segment behind the end of a walk.
 pub(super) fn after(walk: &mut Walk) -> Result<Rest, Error> {
-    let identity = walk.identity();
-    scan(&mut walk.input, walk.end, walk.sequence, identity)
+    let (identity, records) = (walk.identity(), ValidRecords::behind(walk));
+    let (range, sequence) = (walk.end..u64::MAX, walk.sequence);
+    let search = Search { range, sequence, identity, is_readable: false };
+    scan(&mut walk.input, &search, records)
+}
+
+/// Finds the batch of the next record, or of the first later one, before the place of a walk: a
+/// write that went to another place than it was meant for.
+pub(super) fn before(walk: &mut Walk) -> Result<Option<(u64, BatchHeader)>, Error> {
+    let (range, sequence) = (0..walk.place, walk.sequence);
+    // With a record that is read, the walk gets further each time.
+    let search = Search { range, sequence, identity: walk.identity(), is_readable: true };
+    Ok(scan(&mut walk.input, &search, ValidRecords::default())?.next)
 }
 
 #[derive(Debug)]
@@ -121,44 +161,45 @@ pub(in crate::log) fn scan_file(
         Identity::Known { seed, .. } => header.seed() == seed,
         Identity::Lost => true,
     });
-    let mut rest = scan(&mut input, 0, sequence, identity)?;
+    let search = Search { range: 0..u64::MAX, sequence, identity, is_readable: false };
+    let mut rest = scan(&mut input, &search, ValidRecords::default())?;
     rest.is_headless = !is_known && rest.end > 0;
     if rest.is_headless
-        && let Some((place, batch)) = rest.first
-        && place == segment::HEADER_BYTES as u64
+        && let Some(first_sequence) = rest.begins_with
     {
-        rest.durable_sequence = rest.durable_sequence.max(batch.first_sequence + 1);
+        rest.durable_sequence = rest.durable_sequence.max(first_sequence + 1);
     }
     Ok(rest)
 }
 
 impl Rest {
-    /// Notes the batch at `place`, if there is one.
+    /// Notes the batch at `place`, if there is one, and returns its records.
     fn note(
         &mut self,
         input: &mut Input,
         place: u64,
-        sequence: u64,
-        identity: Identity,
-    ) -> Result<(), Error> {
-        let found = match identity {
-            Identity::Known { seed, block_bytes } => {
-                let may_begin =
-                    place.is_multiple_of(block_bytes) || place == segment::HEADER_BYTES as u64;
+        search: &Search,
+    ) -> Result<Option<ValidRecords>, Error> {
+        let is_first = place == segment::HEADER_BYTES as u64;
+        let may_begin = |block_bytes| is_first || place.is_multiple_of(block_bytes);
+        let found = match search.identity {
+            Identity::Known { seed, block_bytes } if may_begin(block_bytes) => {
                 let bytes = input.bytes(place, batch::HEADER_BYTES)?;
-                walk::decode(bytes, seed).filter(|_| may_begin).map(|(header, _)| (header, seed))
+                walk::decode(bytes, seed).map(|(header, _)| (header, seed))
             }
-            Identity::Lost => batch_by_its_record(input, place)?,
+            Identity::Lost if may_begin(BLOCK_BYTES_MIN) => batch_by_its_record(input, place)?,
+            _ => None,
         };
-        let Some((header, seed)) = found.filter(|(header, _)| header.first_sequence >= sequence)
-        else {
-            return Ok(());
-        };
-        self.durable_sequence = self.durable_sequence.max(header.durable_sequence);
-        if self.first.is_none() {
-            (self.first, self.seed) = (Some((place, header)), seed);
+        let Some((header, seed)) = found else { return Ok(None) };
+        let (records, first) = (ValidRecords::of(place, &header, seed), header.first_sequence);
+        if first >= search.sequence && (!search.is_readable || records.is_valid(input)?) {
+            self.durable_sequence = self.durable_sequence.max(header.durable_sequence);
+            if self.next.is_none_or(|(_, next)| first < next.first_sequence) {
+                (self.next, self.seed) = (Some((place, header)), seed);
+            }
+            self.begins_with = self.begins_with.or(is_first.then_some(first));
         }
-        Ok(())
+        Ok(Some(records))
     }
 }
 

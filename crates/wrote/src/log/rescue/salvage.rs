@@ -6,7 +6,7 @@
 //! then, or is lost.
 
 use super::super::chain::{self, SegmentHead};
-use super::super::damage::Damage;
+use super::super::damage::{Damage, Garbage};
 use super::super::format::Format;
 use super::super::input::{Input, LogFiles};
 use super::super::names;
@@ -38,6 +38,7 @@ pub(super) enum Event<'a> {
         frame: Frame<'a>,
     },
     Lost(&'a Damage),
+    Garbage(Garbage),
     /// The end of the segment, at the end of its last valid part.
     End {
         used_bytes: u64,
@@ -58,7 +59,18 @@ pub(super) struct Tail {
 /// Reads the whole log and reports every finding to `sink`.
 pub(super) fn salvage(files: &LogFiles, folder: &Path, sink: Sink) -> Result<Tail, Error> {
     let segments = chain::segments(files, folder)?;
-    let mut salvage = Salvage { files, folder, segments, log_id: 0, sequence: 0, durable: 0, sink };
+    let mut salvage = Salvage {
+        files,
+        folder,
+        segments,
+        log_id: 0,
+        sequence: 0,
+        durable: 0,
+        is_astray: false,
+        is_damaged: false,
+        read_end: 0,
+        sink,
+    };
     salvage.identify()?;
     salvage.run()
 }
@@ -73,6 +85,13 @@ struct Salvage<'a> {
     sequence: u64,
     /// Every record before this one is known to have been durable.
     durable: u64,
+    /// The salvage is in a batch that lies at another place than it was written for, and damage
+    /// there is reported.
+    is_astray: bool,
+    /// Damage of this segment is reported.
+    is_damaged: bool,
+    /// The farthest end of a batch of this segment before the last jump.
+    read_end: u64,
     sink: Sink<'a>,
 }
 
@@ -94,7 +113,7 @@ impl Salvage<'_> {
             Some(header) => header.first_sequence,
             None if first.number == 1 => 0,
             None => {
-                let found = rest::scan_file(self.files, &first.path, 0, Identity::Lost)?.first;
+                let found = rest::scan_file(self.files, &first.path, 0, Identity::Lost)?.next;
                 found.map_or(0, |(_, batch)| batch.first_sequence)
             }
         };
@@ -202,7 +221,7 @@ impl Salvage<'_> {
             if let Some(header) = header.filter(|header| header.first_sequence >= self.sequence) {
                 return Ok(Some(header.first_sequence));
             }
-            if let Some((_, batch)) = self.scan(index)?.first {
+            if let Some((_, batch)) = self.scan(index)?.next {
                 return Ok(Some(batch.first_sequence));
             }
         }
@@ -235,6 +254,7 @@ impl Salvage<'_> {
         next_sequence: Option<u64>,
         because: &str,
     ) -> Result<(), Error> {
+        self.is_damaged = true;
         let records = next_sequence.map(|next| next - self.sequence);
         (self.sink)(Event::Lost(&Damage::new(path, offset, self.sequence, records, because)))?;
         self.sequence = next_sequence.unwrap_or(self.sequence);
@@ -256,10 +276,12 @@ impl Salvage<'_> {
             }
             input => input?,
         };
-        let header = self.header(index);
+        let mut header = self.header(index);
+        let (first, end) = (header.first_sequence, self.sequence);
+        header.first_sequence = first.max(end);
+        (self.is_astray, self.is_damaged, self.read_end) = (false, false, 0);
         (self.sink)(Event::Begin { path: &path, header: &header, file_bytes })?;
-        if header.first_sequence < self.sequence {
-            let (first, end) = (header.first_sequence, self.sequence);
+        if first < end {
             let because =
                 format!("it begins with record {first}, the segment before ends at {end}");
             self.lost(&path, 0, None, &because)?;
@@ -296,7 +318,7 @@ impl Salvage<'_> {
                 }
             }
         };
-        (self.sink)(Event::End { used_bytes: walk.end })?;
+        (self.sink)(Event::End { used_bytes: walk.end.max(self.read_end) })?;
         Ok(end)
     }
 
@@ -312,23 +334,33 @@ impl Salvage<'_> {
         let path = walk.input.path.clone();
         let rest = rest::after(walk)?;
         self.durable = self.durable.max(rest.durable_sequence);
-        let is_clean = rest.end == walk.end && walk.is_between_batches();
+        let end = walk.end.max(self.read_end);
+        let is_clean = rest.end <= end && walk.is_between_batches();
         if is_whole {
-            let is_more = rest.end > walk.end;
+            let is_more = rest.end > end;
             if is_more && self.came_meanwhile(index, walk)? {
                 return Ok(None);
             }
-            if is_more {
-                let because = "what stands here is nothing that was appended";
-                self.lost(&path, walk.place, Some(self.sequence), because)?;
+            // In a damaged segment it may be the mark of a closed log, and a repair drops it.
+            if is_more && !self.is_damaged {
+                let (offset_bytes, bytes) = (end, rest.end - end);
+                (self.sink)(Event::Garbage(Garbage { path, offset_bytes, bytes }))?;
             }
             return Ok(Some(SegmentEnd::LogContinues));
         }
         if !self.was_durable(index + 1)? {
             let mut tail = self.end_before(index + 1)?;
             tail.closed = walk.is_closed() && is_clean && tail.torn_bytes == 0;
-            tail.torn_bytes += rest.end - walk.end;
+            tail.torn_bytes += rest.end.saturating_sub(end);
             if tail.torn_bytes > 0 && self.came_meanwhile(index, walk)? {
+                return Ok(None);
+            }
+            // The end of a damaged segment may lie elsewhere too.
+            if self.is_damaged
+                && let Some((at, sequence)) = elsewhere(walk, &rest)?
+                && sequence == walk.sequence
+            {
+                self.jump(walk, at, sequence)?;
                 return Ok(None);
             }
             return Ok(Some(SegmentEnd::LogEnds(tail)));
@@ -337,9 +369,8 @@ impl Salvage<'_> {
             return Ok(None);
         }
         let place = walk.place;
-        if let Some((at, batch)) = rest.first {
-            self.lost(&path, place, Some(batch.first_sequence), NOT_AS_WRITTEN)?;
-            walk.jump_to(at, batch.first_sequence);
+        if let Some((at, sequence)) = elsewhere(walk, &rest)? {
+            self.jump(walk, at, sequence)?;
             return Ok(None);
         }
         walk.input.pause()?;
@@ -349,6 +380,21 @@ impl Salvage<'_> {
             self.lost(&path, place, next_found, NOT_AS_WRITTEN)?;
         }
         Ok(Some(SegmentEnd::LogContinues))
+    }
+
+    /// Continues with a batch elsewhere in the segment.
+    fn jump(&mut self, walk: &mut Walk, at: u64, sequence: u64) -> Result<(), Error> {
+        let is_next = sequence == walk.sequence;
+        // The way back from a batch that lies elsewhere is no other damage.
+        let is_back = is_next && self.is_astray;
+        if !is_back {
+            let path = walk.input.path.clone();
+            self.lost(&path, walk.place, Some(sequence), NOT_AS_WRITTEN)?;
+        }
+        self.is_astray = is_next && !is_back;
+        self.read_end = self.read_end.max(walk.end);
+        walk.jump_to(at, sequence);
+        Ok(())
     }
 
     /// Tells whether the next segment says that this one ends before this record.
@@ -385,6 +431,14 @@ impl Salvage<'_> {
         let next_was_empty = self.segments.get(index + 1).is_some_and(|next| next.header.is_none());
         Ok(has_come || (next_was_empty && self.look_again(index + 1)?))
     }
+}
+
+/// Finds the batch with which a segment continues, wherever it lies: its place and its first
+/// sequence. `rest` is what is behind the walk.
+fn elsewhere(walk: &mut Walk, rest: &Rest) -> Result<Option<(u64, u64)>, Error> {
+    let found = [rest.next, rest::before(walk)?].into_iter().flatten();
+    let found = found.map(|(at, batch)| (at, batch.first_sequence));
+    Ok(found.min_by_key(|(_, sequence)| *sequence))
 }
 
 /// Returns the block that a damaged header states, if it can be true.

@@ -6,9 +6,13 @@ use super::super::input::{Input, LogFiles};
 use super::super::lines;
 use super::super::lock::Lock;
 use super::super::names::{self, SegmentNames};
+use super::super::record::Frame;
+use super::super::segment::SegmentHeader;
+use super::super::walk::{Walk, WalkStep};
 use super::end::{LogEnd, end};
 use super::rest;
 use crate::Error;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The segments of a log, and where it ends.
@@ -27,6 +31,9 @@ pub struct LogSummary {
     pub closed: bool,
     /// The process that has it open for writing.
     pub writer: Option<u32>,
+    /// The sequences without a record. [`summary`] finds those of segments that a repair wrote,
+    /// [`verify`](super::super::verify) all: also places whose producer panicked.
+    pub gaps: Vec<Range<u64>>,
 }
 
 /// The figures of a segment.
@@ -86,6 +93,9 @@ fn examine_framed(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> 
     summary.closed = walk.is_closed() && last + 1 == segments.len();
     for (index, segment) in segments[..=last].iter().enumerate() {
         let header = segment.header.expect("its order was checked");
+        if segment.first_batch.is_some_and(|batch| batch.is_by_repair()) {
+            summary.read_gaps(files, segment, &header)?;
+        }
         let next = segments[..=last].get(index + 1).and_then(|next| next.header);
         let end_sequence = next.map_or(walk.sequence, |next| next.first_sequence);
         summary.segments.push(SegmentSummary {
@@ -114,30 +124,46 @@ fn check_end(segments: &[SegmentHead], end: &mut LogEnd) -> Result<(), Error> {
     }
 }
 
-pub(super) fn of_lines(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
-    names::unless_removed(|| examine_lines(files, folder).map(Some))
+fn of_lines(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
+    lines_with(files, folder, lines::check_sealed)
 }
 
-fn examine_lines(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
-    let names = names::all(files, folder, Format::Lines)?;
-    let mut summary = LogSummary::empty(folder, Format::Lines);
-    summary.first_sequence = names.first().map_or(0, |(number, _)| *number);
-    for (index, (number, path)) in names.iter().enumerate() {
-        let mut input = Input::open(files, path, false, false)?;
-        let (records, used_bytes) = match names.get(index + 1) {
-            Some((next, _)) => (next - number, input.len_bytes),
-            None => {
-                let lines = lines::read(&mut input)?;
-                (lines.count, lines.end)
-            }
-        };
-        let file_bytes = input.len_bytes;
-        summary.next_sequence = number + records;
-        let (path, first_sequence) = (path.clone(), *number);
-        let segment = SegmentSummary { path, file_bytes, used_bytes, first_sequence, records };
-        summary.segments.push(segment);
-    }
-    Ok(summary)
+/// Summarizes a log of lines, of whose sealed files only the lengths are read.
+pub(super) fn unchecked_lines(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
+    lines_with(files, folder, |_, _, _, _| Ok(()))
+}
+
+/// Summarizes a log of lines. Calls `check` with each sealed file, its number, that of the next
+/// file, and whether it is the last sealed one.
+fn lines_with(
+    files: &LogFiles,
+    folder: &Path,
+    check: fn(&mut Input, u64, u64, bool) -> Result<(), Error>,
+) -> Result<LogSummary, Error> {
+    names::unless_removed(|| {
+        let names = names::all(files, folder, Format::Lines)?;
+        let mut summary = LogSummary::empty(folder, Format::Lines);
+        summary.first_sequence = names.first().map_or(0, |(number, _)| *number);
+        for (index, (number, path)) in names.iter().enumerate() {
+            let mut input = Input::open(files, path, false, false)?;
+            let (records, used_bytes) = match names.get(index + 1) {
+                Some((next, _)) => {
+                    check(&mut input, *number, *next, index + 2 == names.len())?;
+                    (next - number, input.len_bytes)
+                }
+                None => {
+                    let lines = lines::read(&mut input)?;
+                    (lines.count, lines.end)
+                }
+            };
+            let file_bytes = input.len_bytes;
+            summary.next_sequence = number + records;
+            let (path, first_sequence) = (path.clone(), *number);
+            let segment = SegmentSummary { path, file_bytes, used_bytes, first_sequence, records };
+            summary.segments.push(segment);
+        }
+        Ok(Some(summary))
+    })
 }
 
 impl LogSummary {
@@ -149,6 +175,33 @@ impl LogSummary {
             next_sequence: 0,
             closed: false,
             writer: Lock::holder(folder),
+            gaps: Vec::new(),
+        }
+    }
+
+    fn read_gaps(
+        &mut self,
+        files: &LogFiles,
+        segment: &SegmentHead,
+        header: &SegmentHeader,
+    ) -> Result<(), Error> {
+        let mut walk = Walk::new(Input::open(files, &segment.path, true, false)?, header);
+        loop {
+            match walk.next()? {
+                WalkStep::Frame { sequence, frame: Frame::Skipped(_), .. } => {
+                    self.note_gap(sequence);
+                }
+                WalkStep::End => return Ok(()),
+                _ => {}
+            }
+        }
+    }
+
+    /// Notes that this sequence has no record. Sequences come in order.
+    pub(super) fn note_gap(&mut self, sequence: u64) {
+        match self.gaps.last_mut() {
+            Some(gap) if gap.end == sequence => gap.end += 1,
+            _ => self.gaps.push(sequence..sequence + 1),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Reports on logs that are damaged in each way, and their repair.
 
-use super::super::testing::{SampleLog, assert_begins, read_all, two_segments};
+use super::super::testing::{
+    BLOCK_BYTES, LOG_ID, SampleLog, assert_begins, read_all, two_segments,
+};
 use super::super::{LogReader, batch, record, segment};
 use super::*;
 use fixtures::names;
@@ -29,9 +31,9 @@ fn a_whole_log_is_told_as_it_is() {
     let built = durable().prepared(5000);
     written(&built.files(folder.path()));
     std::fs::write(folder.path().join("lock"), b"1\n").unwrap();
-    let Verified { summary: verified, records, record_bytes, torn_bytes, damage } =
+    let Verified { summary: verified, records, record_bytes, torn_bytes, damage, garbage } =
         verified(folder.path());
-    assert!(damage.is_empty() && torn_bytes == 0);
+    assert!(damage.is_empty() && garbage.is_empty() && torn_bytes == 0);
     assert_eq!(records, 12);
     assert_eq!(record_bytes, built.records.iter().map(Vec::len).sum::<usize>() as u64);
     for summary in [summary(folder.path()).unwrap(), verified] {
@@ -58,6 +60,53 @@ fn a_torn_end_is_no_damage() {
     assert_eq!((found.records, found.torn_bytes, found.damage.len()), (9, 12, 0));
     assert_eq!((found.summary.next_sequence, found.summary.closed), (9, false));
     assert_eq!(repair(folder.path()).unwrap().kept_aside.len(), 0);
+}
+
+/// Makes a record that begins at this offset of segment `number`. At multiples of the block it has
+/// batches, which state that records up to 50 were durable.
+fn forged(number: u64, offset: usize) -> Vec<u8> {
+    let header = batch::BatchHeader {
+        bytes: batch::HEADER_BYTES as u32,
+        first_sequence: 50,
+        durable_sequence: 50,
+        ..Default::default()
+    };
+    let block_bytes = BLOCK_BYTES as usize;
+    let mut bytes = vec![7; 4 * block_bytes];
+    let first = offset.next_multiple_of(block_bytes) - offset;
+    for at in (first..bytes.len() - batch::HEADER_BYTES).step_by(block_bytes) {
+        header.encode(&mut bytes[at..], segment::seed(LOG_ID, number));
+    }
+    bytes
+}
+
+#[test]
+fn a_batch_inside_of_a_valid_record_proves_nothing() {
+    let before = two_segments().batch(5, &[]);
+    let place = *before.segments[1].batches.last().unwrap();
+    // Behind the torn record, in the same batch.
+    let record = forged(2, place + 48 + 12 + 8);
+    let inside = two_segments().batch(5, &[b"torn", &record, b"behind"]);
+    // In a later batch, and behind a torn record of that batch.
+    let later = two_segments().batch(5, &[b"torn"]);
+    let record = forged(2, place + 512 + 48 + 8);
+    let later = later.batch(5, &[&record]);
+    // In a later segment.
+    let record = forged(3, 64 + 48 + 8);
+    let next = two_segments().batch(5, &[b"torn"]).segment().batch(5, &[&record]);
+    for (way, built) in [inside, later, next].into_iter().enumerate() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = built.files(folder.path());
+        files[1].1[place + 48 + 8] ^= 1;
+        written(&files);
+        let found = verified(folder.path());
+        assert!(found.damage.is_empty(), "{way}: {:?}", found.damage);
+        assert_eq!((found.records, found.summary.next_sequence), (10, 10), "{way}");
+        assert_eq!(summary(folder.path()).unwrap().next_sequence, 10, "{way}");
+        assert_eq!(read_all(folder.path()).len(), 10, "{way}");
+        let log = super::super::Log::options().buffer_bytes(4096).open(folder.path()).unwrap();
+        assert_eq!(log.append(b"more").unwrap().sequence(), 10, "{way}");
+    }
 }
 
 #[test]
@@ -175,9 +224,11 @@ fn check_repair(built: &SampleLog, folder: &Path, path: &Path, what: &str) {
     assert!(lost <= 3, "{what}: a batch has at most 3 records");
     let repaired = repair(folder).unwrap();
     assert_eq!(repaired.damage.len(), found.damage.len(), "{what}");
-    assert_eq!(repaired.kept_aside.len(), usize::from(!found.damage.is_empty()), "{what}");
+    let is_clean = found.damage.is_empty() && found.garbage.is_empty();
+    assert_eq!(repaired.kept_aside.len(), usize::from(!is_clean), "{what}");
     assert_eq!(repaired.records, found.records, "{what}");
-    assert!(verified(folder).damage.is_empty(), "{what}");
+    let after = verified(folder);
+    assert!(after.damage.is_empty() && after.garbage.is_empty(), "{what}");
     let records: Vec<_> = LogReader::open(folder, 0).unwrap().map(Result::unwrap).collect();
     assert_eq!(records.len() as u64, found.records, "{what}");
     for record in records {
@@ -216,6 +267,80 @@ fn a_segment_that_is_not_there_becomes_a_gap() {
     assert_eq!(repair(folder.path()).unwrap().records, 7);
     let sequences: BTreeMap<u64, usize> = read_all(folder.path());
     assert_eq!(sequences.into_keys().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 10, 11]);
+}
+
+/// Makes a log of nine batches of two records in a block each, and the batch that closes it.
+fn nine_blocks() -> SampleLog {
+    let mut built = SampleLog::default().segment();
+    for number in 0..9u8 {
+        let durable_sequence = built.next_sequence;
+        built = built.batch(durable_sequence, &[&[number; 100], &[number + 100; 50]]);
+    }
+    built.closed()
+}
+
+#[test]
+fn whole_batches_that_lie_at_another_place_are_found_by_a_repair() {
+    for built in [nine_blocks(), nine_blocks().segment().batch(18, &[b"next"])] {
+        check_astray(&built);
+    }
+}
+
+/// Moves the blocks of the first segment in each way, and repairs the log.
+fn check_astray(built: &SampleLog) {
+    const BLOCK: usize = BLOCK_BYTES as usize;
+    let all = built.next_sequence;
+    let take = |bytes: &[u8], block: usize| bytes[block * BLOCK..][..BLOCK].to_vec();
+    let put = |bytes: &mut [u8], block: usize, own: &[u8]| {
+        bytes[block * BLOCK..][..BLOCK].copy_from_slice(own);
+    };
+    // The order of the blocks of the first nine batches; the batch 9 is zeros.
+    for (order, lost) in [
+        ([0, 1, 5, 3, 4, 2, 6, 7, 8], &[][..]),
+        ([0, 8, 7, 6, 5, 4, 3, 2, 1], &[]),
+        ([0, 5, 6, 7, 8, 1, 2, 3, 4], &[]),
+        ([0, 1, 5, 3, 4, 9, 6, 7, 8], &[2]),
+        ([0, 1, 9, 3, 4, 2, 6, 7, 8], &[5]),
+        ([0, 1, 8, 3, 4, 5, 6, 7, 9], &[2]),
+        ([0, 1, 9, 3, 2, 2, 6, 7, 8], &[4, 5]),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let files = built.files(folder.path());
+        written(&files);
+        let (path, whole) = &files[0];
+        let mut bytes = whole.clone();
+        for (to, from) in order.into_iter().enumerate() {
+            put(&mut bytes, to, &if from == 9 { vec![0; BLOCK] } else { take(whole, from) });
+        }
+        std::fs::write(path, &bytes).unwrap();
+        let found = verified(folder.path());
+        assert!(found.garbage.is_empty() && found.torn_bytes == 0, "{order:?}: {found:?}");
+        let is_lost = |sequence: &u64| lost.contains(&(sequence / 2));
+        let kept: Vec<u64> = (0..all).filter(|sequence| !is_lost(sequence)).collect();
+        assert_eq!(found.records, kept.len() as u64, "{order:?}: {:?}", found.damage);
+        assert!(!found.damage.is_empty(), "{order:?}");
+        assert_eq!(repair(folder.path()).unwrap().records, found.records, "{order:?}");
+        assert_eq!(read_all(folder.path()).into_keys().collect::<Vec<_>>(), kept, "{order:?}");
+        let after = verified(folder.path());
+        assert!(after.damage.is_empty() && after.garbage.is_empty(), "{order:?}: {after:?}");
+        let log = super::super::Log::options().buffer_bytes(4096).open(folder.path()).unwrap();
+        assert_eq!(log.append(b"more").unwrap().sequence(), all, "{order:?}");
+    }
+}
+
+#[test]
+fn a_log_whose_segments_contradict_each_other_is_whole_after_a_repair() {
+    let mut built = SampleLog::default().segment().batch(0, &[b"zero", b"one", b"two"]);
+    built.next_sequence = 2;
+    let built = built.segment().batch(2, &[b"two again", b"three"]).batch(4, &[]);
+    let folder = tempfile::tempdir().unwrap();
+    written(&built.files(folder.path()));
+    assert_eq!(verified(folder.path()).damage.len(), 1);
+    assert!(super::super::Log::options().open(folder.path()).is_err());
+    repair(folder.path()).unwrap();
+    assert!(verified(folder.path()).damage.is_empty());
+    let log = super::super::Log::options().buffer_bytes(4096).open(folder.path()).unwrap();
+    assert_eq!(log.append(b"more").unwrap().sequence(), 3);
 }
 
 #[test]
@@ -324,8 +449,9 @@ fn lines_are_verified_and_lost_ones_become_empty() {
         found.damage.iter().map(|one| (one.offset_bytes, one.sequence, one.records)).collect();
     assert_eq!(shapes, [(5, 1, Some(2)), (5, 5, Some(1))]);
     assert_eq!((found.records, found.torn_bytes, found.summary.next_sequence), (5, 2, 8));
-    assert_eq!(summary(folder.path()).unwrap().next_sequence, 8);
+    assert!(matches!(summary(folder.path()), Err(Error::Damaged { .. })));
     let repaired = repair(folder.path()).unwrap();
+    assert_eq!(summary(folder.path()).unwrap().next_sequence, 8);
     assert_eq!((repaired.kept_aside.len(), repaired.records), (2, 8));
     assert_eq!(std::fs::read(path(0)).unwrap(), b"zero\n\n\ntwo\n");
     assert_eq!(std::fs::read(path(4)).unwrap(), b"four\n\n");

@@ -11,6 +11,8 @@ pub(super) struct ReadLog {
     pub(super) end: End,
     /// Segments whose header does not state the end of the segment before.
     pub(super) unlinked: Vec<u64>,
+    /// Segments behind whose last record there is garbage, although the log goes on.
+    pub(super) garbage: Vec<u64>,
 }
 
 /// The end of a log.
@@ -60,18 +62,24 @@ fn numbered<'a>(files: &'a [File], ending: &str) -> Vec<(u64, &'a [u8])> {
     found
 }
 
-/// A segment with a valid header.
+/// The bytes of a segment, and the means to judge them.
+#[derive(Clone, Copy)]
 struct Segment<'a> {
     bytes: &'a [u8],
+    block: usize,
+    /// The log's id and the segment's, as bytes of a header.
+    identity: [u8; 16],
+}
+
+/// The fields of a valid segment header.
+struct Header {
+    log: u64,
     first_sequence: u64,
     previous: (usize, u32),
     block: usize,
-    /// The log's id and the segment's, as bytes of the header.
-    identity: &'a [u8],
 }
 
 struct Batch {
-    begin: usize,
     end: usize,
     checksum: u32,
     count: u32,
@@ -81,27 +89,41 @@ struct Batch {
     closed: bool,
 }
 
-fn segment(bytes: &[u8], number: u64) -> Option<Segment<'_>> {
+/// The records of a batch that are not read yet.
+#[derive(Clone, Copy)]
+struct Rest {
+    left: u32,
+    end: usize,
+}
+
+fn identity(log: u64, number: u64) -> [u8; 16] {
+    let mut identity = [0; 16];
+    identity[..8].copy_from_slice(&log.to_le_bytes());
+    identity[8..].copy_from_slice(&number.to_le_bytes());
+    identity
+}
+
+fn header(bytes: &[u8], number: u64) -> Option<Header> {
     let header = bytes.get(..64)?;
     let checksum = crc32c(&[&header[..12], &header[16..]]);
-    let is_ours = &header[..8] == b"wrotelog" && word(header, 8) == 1;
-    (is_ours && word(header, 12) == checksum && long(header, 24) == number).then(|| Segment {
-        bytes,
+    let block = word(header, 52);
+    let is_ours = &header[..8] == b"wrotelog" && word(header, 8) == 1 && block >= 512;
+    let is_ours = is_ours && block.is_power_of_two();
+    (is_ours && word(header, 12) == checksum && long(header, 24) == number).then(|| Header {
+        log: long(header, 16),
         first_sequence: long(header, 32),
         previous: (long(header, 40) as usize, word(header, 48)),
-        block: word(header, 52) as usize,
-        identity: &header[16..32],
+        block: block as usize,
     })
 }
 
-impl Segment<'_> {
+impl<'a> Segment<'a> {
     fn batch(&self, begin: usize) -> Option<Batch> {
         let header = self.bytes.get(begin..begin.checked_add(48)?)?;
-        let checksum = crc32c(&[self.identity, &header[8..]]);
+        let checksum = crc32c(&[&self.identity, &header[8..]]);
         let (length, flags) = (word(header, 8) as usize, word(header, 40));
         let valid = header[..4] == [0x57, 0x42, 0x31, 0xf0] && word(header, 4) == checksum;
-        (valid && flags < 4 && length >= 48).then(|| Batch {
-            begin,
+        (valid && flags < 4 && (48..=134_217_728).contains(&length)).then(|| Batch {
             end: begin + length,
             checksum,
             count: word(header, 12),
@@ -112,104 +134,182 @@ impl Segment<'_> {
         })
     }
 
-    /// Reads the frame at `at`: its end, and its bytes if it is a record.
-    fn frame(&self, at: usize, sequence: u64) -> Option<(usize, Option<&[u8]>)> {
+    /// Reads the record at `at` of a batch that ends at `end`: its end, and its bytes if it is one.
+    fn record(&self, at: usize, end: usize, sequence: u64) -> Option<(usize, Option<&'a [u8]>)> {
         let header = self.bytes.get(at..at.checked_add(8)?)?;
         let length = word(header, 0);
-        let end = at + 8 + (length & 0x3fff_ffff) as usize;
-        let own = self.bytes.get(at + 8..end)?;
+        let own_end = self.stated_end(at)?;
+        let own = self.bytes.get(at + 8..own_end).filter(|_| own_end <= end)?;
         let covered = match length >> 30 {
             1 => own,
             2 => &[],
             _ => return None,
         };
         let sequence = sequence.to_le_bytes();
-        let checksum = crc32c(&[self.identity, &sequence, &header[..4], covered]);
+        let checksum = crc32c(&[&self.identity, &sequence, &header[..4], covered]);
         let record = (length >> 30 == 1).then_some(own);
-        (word(header, 4) == checksum).then_some((end, record))
+        (word(header, 4) == checksum).then_some((own_end, record))
     }
 
-    /// Tells whether a valid batch header from `from` on says that `sequence` was durable.
-    fn knows_durable(&self, from: usize, sequence: u64) -> bool {
-        let blocks = (0..self.bytes.len()).step_by(self.block);
-        let mut places = std::iter::once(64).chain(blocks).filter(|&place| place >= from);
-        places.any(|at| self.batch(at).is_some_and(|batch| batch.durable_sequence > sequence))
+    /// Returns the end of the record at `at`, as its length states it.
+    fn stated_end(&self, at: usize) -> Option<usize> {
+        let header = self.bytes.get(at..at.checked_add(8)?)?;
+        Some(at + 8 + (word(header, 0) & 0x3fff_ffff) as usize)
+    }
+
+    /// Returns the ranges of the valid records of a batch from `at` on, each behind at most one
+    /// record that is not valid.
+    fn valid(&self, mut at: usize, mut sequence: u64, rest: Rest) -> Vec<std::ops::Range<usize>> {
+        let mut ranges = Vec::new();
+        let mut was_valid = true;
+        for _ in 0..rest.left {
+            let own = self.record(at, rest.end, sequence);
+            let Some(end) = self.stated_end(at) else { break };
+            if own.is_none() && !was_valid {
+                break;
+            }
+            was_valid = own.is_some();
+            if was_valid {
+                ranges.push(at..end);
+            }
+            (at, sequence) = (end, sequence + 1);
+        }
+        ranges
+    }
+
+    /// Returns the greatest `durable_sequence` of the batches from `from` on. `valid` are records
+    /// behind it that are valid.
+    fn durable(&self, from: usize, mut valid: Vec<std::ops::Range<usize>>) -> u64 {
+        let mut durable = 0;
+        let blocks = (0..self.bytes.len()).step_by(self.block).skip_while(|&at| at < from);
+        let first = Some(64).filter(|_| from == 0);
+        for at in first.into_iter().chain(blocks) {
+            if valid.iter().any(|range| range.contains(&at)) {
+                continue;
+            }
+            let Some(batch) = self.batch(at) else { continue };
+            durable = durable.max(batch.durable_sequence);
+            let rest = Rest { left: batch.count, end: batch.end };
+            valid = self.valid(at + 48, batch.first_sequence, rest);
+        }
+        durable
     }
 }
 
-/// The document's "Where a reader stands".
-struct ReadPlace {
-    /// The end of the last valid part of the segment.
+/// The position of a reader in a log.
+#[derive(Default)]
+struct Place {
     at: usize,
     sequence: u64,
     /// The checksum in the last batch header; 0 before the first.
     checksum: u32,
-    /// Whether that batch was read to its end.
-    whole: bool,
+    /// The rest of the last batch; `None` before the first batch of a segment.
+    rest: Option<Rest>,
     closed: bool,
 }
 
-/// Reads the records of one segment: steps 3 to 5.
-fn read_segment(segment: &Segment<'_>, place: &mut ReadPlace, records: &mut Vec<(u64, Vec<u8>)>) {
-    (place.at, place.checksum, place.whole) = (64, 0, true);
+impl Place {
+    /// Tells whether the last batch was read to its end.
+    fn is_whole(&self) -> bool {
+        self.rest.is_none_or(|rest| rest.left == 0)
+    }
+}
+
+/// Reads the records of one segment: steps 3 and 4.
+fn read_segment(segment: &Segment<'_>, place: &mut Place, records: &mut Vec<(u64, Vec<u8>)>) {
     loop {
         let begin = place.at.next_multiple_of(segment.block);
         let next = |batch: &Batch| batch.first_sequence == place.sequence;
-        let first = segment.batch(64).filter(|batch| place.at == 64 && next(batch));
-        let follows =
-            |batch: &Batch| next(batch) && (batch.after_cut || place.whole && place.at > 64);
-        let Some(batch) = first.or_else(|| segment.batch(begin).filter(follows)) else { return };
-        (place.at, place.checksum, place.closed) = (batch.begin + 48, batch.checksum, batch.closed);
-        let end_sequence = place.sequence + u64::from(batch.count);
-        while place.sequence < end_sequence {
-            let frame = segment.frame(place.at, place.sequence);
-            let Some((end, record)) = frame.filter(|&(end, _)| end <= batch.end) else { break };
+        let first = segment.batch(64).filter(|batch| place.rest.is_none() && next(batch));
+        let was_read = place.rest.is_some_and(|rest| rest.left == 0);
+        let follows = |batch: &Batch| next(batch) && (was_read || batch.after_cut);
+        let (begin, batch) = match first {
+            Some(batch) => (64, batch),
+            None => match segment.batch(begin).filter(follows) {
+                Some(batch) => (begin, batch),
+                None => return,
+            },
+        };
+        (place.at, place.checksum, place.closed) = (begin + 48, batch.checksum, batch.closed);
+        let mut rest = Rest { left: batch.count, end: batch.end };
+        while rest.left > 0 {
+            let record = segment.record(place.at, rest.end, place.sequence);
+            let Some((end, record)) = record else { break };
             records.extend(record.map(|bytes| (place.sequence, bytes.to_vec())));
-            (place.at, place.sequence) = (end, place.sequence + 1);
+            (place.at, place.sequence, rest.left) = (end, place.sequence + 1, rest.left - 1);
         }
-        place.whole = place.sequence == end_sequence && place.at == batch.end;
+        if rest.left == 0 {
+            place.at = rest.end;
+        }
+        place.rest = Some(rest);
     }
 }
 
-/// Reads a framed log.
+/// Reads a framed log of which the header of some segment is left.
 pub(super) fn read(files: &[File]) -> ReadLog {
     let files = numbered(files, ".segment");
-    let (mut records, mut unlinked) = (Vec::new(), Vec::new());
-    let mut place = ReadPlace { at: 0, sequence: 0, checksum: 0, whole: true, closed: false };
-    let mut current = 0;
-    for (index, &(number, bytes)) in files.iter().enumerate() {
-        let Some(next) = segment(bytes, number) else { break };
-        if index > 0 && next.first_sequence != place.sequence {
-            break;
+    let (mut records, mut unlinked, mut garbage) = (Vec::new(), Vec::new(), Vec::new());
+    let mut place = Place::default();
+    // The segment that is read, and the files behind it.
+    let mut last: Option<Segment<'_>> = None;
+    let mut later = &files[..];
+    while let Some((&(number, bytes), behind)) = later.split_first() {
+        let Some(own) = header(bytes, number) else { break };
+        if let Some(before) = last {
+            let is_next = identity(own.log, number - 1) == before.identity;
+            if !is_next || own.first_sequence != place.sequence {
+                break;
+            }
+            if own.previous != (place.at, place.checksum) {
+                unlinked.push(number);
+            }
+            if is_filled(before.bytes, place.at) {
+                garbage.push(number - 1);
+            }
         }
-        if index > 0 && next.previous != (place.at, place.checksum) {
-            unlinked.push(number);
-        }
-        (current, place.sequence) = (index, next.first_sequence);
-        read_segment(&next, &mut place, &mut records);
+        place = Place { at: 64, sequence: own.first_sequence, ..Place::default() };
+        let segment = Segment { bytes, block: own.block, identity: identity(own.log, number) };
+        read_segment(&segment, &mut place, &mut records);
+        (last, later) = (Some(segment), behind);
     }
-    let end = end(&files[current..], &place);
-    ReadLog { records, end, unlinked }
+    let end = end(&files, last, later, &place);
+    ReadLog { records, end, unlinked, garbage }
+}
+
+fn is_filled(bytes: &[u8], from: usize) -> bool {
+    bytes.get(from..).is_some_and(|rest| rest.iter().any(|&byte| byte != 0))
 }
 
 /// Examines the bytes behind the last record: step 6.
-fn end(files: &[(u64, &[u8])], place: &ReadPlace) -> End {
-    let ReadPlace { at: offset, sequence, .. } = *place;
-    let from = |index: usize| if index == 0 { offset } else { 0 };
-    let is_damaged = |(index, &(number, bytes)): (usize, &(u64, &[u8]))| {
-        let header = bytes.get(..64).filter(|header| header.iter().any(|&byte| byte != 0));
-        match segment(bytes, number) {
-            Some(segment) => segment.knows_durable(from(index), sequence),
-            None => header.is_some(),
+fn end(
+    files: &[(u64, &[u8])],
+    last: Option<Segment<'_>>,
+    later: &[(u64, &[u8])],
+    place: &Place,
+) -> End {
+    let Place { at: offset, sequence, .. } = *place;
+    let known = files.iter().find_map(|&(number, bytes)| header(bytes, number));
+    let Some(Header { log, block, .. }) = known else { return End::Open { sequence } };
+    let block = last.map_or(block, |segment| segment.block);
+    let mut durable = last.map_or(0, |segment| {
+        let valid = place.rest.map(|rest| segment.valid(offset, sequence, rest));
+        segment.durable(offset, valid.unwrap_or_default())
+    });
+    for &(number, bytes) in later {
+        let segment = Segment { bytes, block, identity: identity(log, number) };
+        durable = durable.max(segment.durable(0, Vec::new()));
+        // The batch in the sector of the header: the header was there too.
+        let first = segment.batch(64).filter(|batch| batch.first_sequence >= sequence);
+        if first.is_some() && header(bytes, number).is_none() {
+            return End::Damaged { sequence, offset };
         }
-    };
-    if files.iter().enumerate().any(is_damaged) {
+    }
+    if durable > sequence {
         return End::Damaged { sequence, offset };
     }
-    let is_torn = |(index, &(_, bytes)): (usize, &(u64, &[u8]))| {
-        bytes.get(from(index)..).is_some_and(|rest| rest.iter().any(|&byte| byte != 0))
-    };
-    if !place.whole || files.iter().enumerate().any(is_torn) {
+    let is_torn = last.is_some_and(|segment| is_filled(segment.bytes, offset))
+        || later.iter().any(|(_, bytes)| is_filled(bytes, 0));
+    if !place.is_whole() || is_torn {
         return End::Torn { sequence, offset };
     }
     if place.closed { End::Closed { sequence } } else { End::Open { sequence } }
@@ -218,26 +318,27 @@ fn end(files: &[(u64, &[u8])], place: &ReadPlace) -> End {
 /// Reads a log of lines.
 pub(super) fn read_lines(files: &[File]) -> ReadLog {
     let files = numbered(files, ".log");
-    let mut records = Vec::new();
+    let (mut records, mut garbage) = (Vec::new(), Vec::new());
     let mut sequence = files.first().map_or(0, |&(number, _)| number);
-    for (index, &(number, bytes)) in files.iter().enumerate() {
+    let mut end = End::Open { sequence };
+    for (index, &(_, bytes)) in files.iter().enumerate() {
         let zero = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-        let end = bytes[..zero].iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-        if number != sequence {
-            let end = End::Damaged { sequence, offset: 0 };
-            return ReadLog { records, end, unlinked: Vec::new() };
-        }
-        for line in bytes[..end].split_inclusive(|&byte| byte == b'\n') {
+        let offset = bytes[..zero].iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        for line in bytes[..offset].split_inclusive(|&byte| byte == b'\n') {
             records.push((sequence, line[..line.len() - 1].to_vec()));
             sequence += 1;
         }
-        if end < bytes.len() {
-            let offset = end;
-            let is_last = index + 1 == files.len();
-            let torn = End::Torn { sequence, offset };
-            let end = if is_last { torn } else { End::Damaged { sequence, offset } };
-            return ReadLog { records, end, unlinked: Vec::new() };
+        let is_filled = offset < bytes.len();
+        match files.get(index + 1) {
+            Some(&(next, _)) if next != sequence => {
+                end = End::Damaged { sequence, offset };
+                break;
+            }
+            Some(_) if is_filled => garbage.push(files[index].0),
+            Some(_) => {}
+            None if is_filled => end = End::Torn { sequence, offset },
+            None => end = End::Open { sequence },
         }
     }
-    ReadLog { records, end: End::Open { sequence }, unlinked: Vec::new() }
+    ReadLog { records, end, unlinked: Vec::new(), garbage }
 }
