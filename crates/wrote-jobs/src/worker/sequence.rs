@@ -280,6 +280,7 @@ impl Sequence {
     }
 
     /// The operation at this byte of a file's region; `None` where there is no room for it.
+    #[inline]
     fn along(&mut self, write: bool, file: usize, position: u64) -> Option<Next> {
         let place = &self.places[file];
         let offset = place.start + position;
@@ -293,6 +294,7 @@ impl Sequence {
     }
 
     /// An operation at a random offset; `None` where each was used, or there is no room for it.
+    #[inline]
     fn anywhere(&mut self, write: bool, file: usize) -> Option<Next> {
         let least = self.least[usize::from(write)];
         let place = &mut self.places[file];

@@ -54,6 +54,7 @@ impl Spread {
     }
 
     /// Draws one of the first `blocks`.
+    #[inline]
     pub(super) fn draw(&self, chance: &mut Xoshiro256PlusPlus, blocks: u64) -> u64 {
         let block = match self {
             Spread::Uniform => return below(chance, blocks),
