@@ -56,16 +56,17 @@ impl Data {
     }
 
     /// Prepares the buffer for its next write.
-    pub fn make(&mut self, buffer: &mut [u8], kind: spec::Data) {
+    pub fn make(&mut self, buffer: &mut [u8], kind: &spec::Data) {
         match kind {
             spec::Data::Random => self.stamp(buffer),
             spec::Data::Zeros => buffer.fill(0),
             spec::Data::Compressible(percent) => {
-                let zeros = buffer.len() as u64 * u64::from(percent.min(100)) / 100;
+                let zeros = buffer.len() as u64 * u64::from((*percent).min(100)) / 100;
                 let (random, zeros) = buffer.split_at_mut(buffer.len() - zeros as usize);
                 self.stamp(random);
                 zeros.fill(0);
             }
+            spec::Data::Pattern(pattern) => repeat(pattern, buffer),
         }
     }
 
@@ -125,6 +126,18 @@ impl Data {
             self.pool_offset = (self.pool_offset + length) % self.pool.len();
             rest = later;
         }
+    }
+}
+
+/// Fills `buffer` with `pattern` again and again, from its start.
+fn repeat(pattern: &[u8], buffer: &mut [u8]) {
+    let mut filled = pattern.len().min(buffer.len());
+    buffer[..filled].copy_from_slice(&pattern[..filled]);
+    while filled < buffer.len() {
+        // All that is filled is whole patterns.
+        let more = filled.min(buffer.len() - filled);
+        buffer.copy_within(..more, filled);
+        filled += more;
     }
 }
 
@@ -207,12 +220,12 @@ mod tests {
     fn zeros_and_compressible_data_are_made_where_they_are_asked_for() {
         let mut data = Data::new(0, 8);
         let mut buffer = vec![7; 4096];
-        data.make(&mut buffer, spec::Data::Zeros);
+        data.make(&mut buffer, &spec::Data::Zeros);
         assert_eq!(buffer, [0; 4096]);
         for (percent, share) in [(0, 1.0), (30, 0.7), (100, 0.0)] {
             let mut disk = Vec::new();
             for _ in 0..64 {
-                data.make(&mut buffer, spec::Data::Compressible(percent));
+                data.make(&mut buffer, &spec::Data::Compressible(percent));
                 disk.extend_from_slice(&buffer);
             }
             let packed = miniz_oxide::deflate::compress_to_vec(&disk, 6).len() as f64;
@@ -222,11 +235,23 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_fills_a_block_from_its_start_to_its_end() {
+        let mut data = Data::new(0, 8);
+        for pattern in [&b"a"[..], b"abc", b"0123456789abcdef"] {
+            for length in [1, 7, 512, 4096] {
+                let mut buffer = vec![0; length];
+                data.make(&mut buffer, &spec::Data::Pattern(pattern.to_vec()));
+                assert!(buffer.iter().eq(pattern.iter().cycle().take(length)), "{pattern:?}");
+            }
+        }
+    }
+
+    #[test]
     fn a_large_buffer_that_was_read_into_is_refilled_where_that_is_asked_for() {
         let mut data = Data::new(0, 9);
         data.refill_always();
         let mut buffer = vec![0; 2 * RECORD_BYTES];
-        data.make(&mut buffer, spec::Data::Random);
+        data.make(&mut buffer, &spec::Data::Random);
         let packed = miniz_oxide::deflate::compress_to_vec(&buffer, 6);
         assert!(packed.len() >= buffer.len());
     }

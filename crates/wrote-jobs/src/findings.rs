@@ -10,6 +10,7 @@ mod rows;
 mod tests;
 
 pub use bytes::{counts, source_bytes, stayed_in_memory};
+pub use jobs::{does_io, no_io};
 
 use crate::jobs::Overlap;
 use std::time::Duration;

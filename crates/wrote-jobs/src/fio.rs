@@ -4,6 +4,7 @@
 //! fio's manual and program differ, fio 3.33 itself is followed: `tests/fio.rs` compares the two.
 
 mod block;
+mod distribution;
 mod draft;
 mod files;
 mod ini;
@@ -11,6 +12,7 @@ mod job;
 mod keys;
 mod names;
 mod note;
+mod pattern;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -114,6 +116,11 @@ pub fn bytes(text: &str) -> Option<u64> {
 /// Parses a time as fio writes it, in seconds without a unit.
 pub fn time(text: &str) -> Option<std::time::Duration> {
     single(text, &mut Notes::default()).time().ok()
+}
+
+/// Parses a time as fio writes it, in microseconds without a unit.
+pub fn time_in_us(text: &str) -> Option<std::time::Duration> {
+    single(text, &mut Notes::default()).time_in(1).ok()
 }
 
 fn single<'a>(text: &'a str, notes: &'a mut Notes) -> Value<'a> {

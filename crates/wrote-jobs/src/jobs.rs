@@ -55,6 +55,8 @@ pub fn run(
     let mut reports = Vec::new();
     for group in check::groups(specs) {
         reports.push(group::run_group(&group, &mut made, permissions, stop, watcher)?);
+        let unlinked = group.iter().filter(|spec| spec.unlink).flat_map(|spec| &spec.files);
+        unlinked.into_iter().try_for_each(|path| made.remove(path))?;
     }
     made.keep();
     Ok(reports)

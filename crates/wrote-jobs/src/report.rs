@@ -52,7 +52,7 @@ pub fn document(files: &[JobFile], before: &Before, about: &About) -> Document {
         let mut rows = Vec::new();
         for group in file.groups {
             let of_group = row::rows(group, &mut known);
-            evidence.add(group, &of_group);
+            evidence.add(group, of_group.clone());
             rows.extend(of_group);
         }
         Scenario {

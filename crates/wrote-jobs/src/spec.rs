@@ -23,6 +23,11 @@ pub struct JobSpec {
     pub group_reporting: bool,
     /// Reads, writes or both, in order or not.
     pub rw: Rw,
+    /// Bytes added to where each operation of a sequential job but the first would begin; where
+    /// that leaves the file, it begins again at the start, or backwards at the end.
+    pub step_bytes: i64,
+    /// Operations of a random job that share one random offset.
+    pub streak: Option<Streak>,
     /// Reads of 100 operations of a mix.
     pub rwmixread_percent: u32,
     /// The way in which operations reach the kernel.
@@ -47,6 +52,8 @@ pub struct JobSpec {
     pub file_bytes: Option<u64>,
     /// Bytes to transfer over all files; `None` is each file's `file_bytes` once.
     pub io_bytes: Option<u64>,
+    /// The most operations of each repetition, which ends early with them.
+    pub number_ios: Option<u64>,
     /// Times that the job repeats its transfers.
     pub loops: u32,
     /// Bypasses the page cache.
@@ -71,6 +78,8 @@ pub struct JobSpec {
     pub ramp_time: Duration,
     /// Delay of the job's start after the group's.
     pub startdelay: Duration,
+    /// The name of a job before this one, which starts when all clones of that have ended.
+    pub wait_for: Option<String>,
     /// Limit of reads, in bytes per second.
     pub read_rate_bytes_per_s: Option<u64>,
     /// Limit of writes, in bytes per second.
@@ -81,12 +90,16 @@ pub struct JobSpec {
     pub write_rate_iops: Option<u32>,
     /// The times at which the operations of a job with a rate are due.
     pub rate_process: Process,
+    /// Pauses between operations.
+    pub think: Option<Think>,
     /// Times each operation (not with `gtod_reduce`, `disable_lat` and `disable_clat`).
     pub latencies: bool,
     /// Samples the rates (not with `gtod_reduce`, `disable_bw_measurement`).
     pub samples: bool,
     /// Random offsets may repeat before each was used once.
     pub norandommap: bool,
+    /// The blocks that a random job uses more than others.
+    pub random_distribution: Distribution,
     /// Seed of offsets, sizes, mix and Poisson arrivals; one seed gives one order (`randrepeat`).
     pub seed: u64,
     /// Blocks carry a checksum, which reads and `do_verify` check.
@@ -95,6 +108,10 @@ pub struct JobSpec {
     pub data: Data,
     /// The state of a new file's blocks when the clock starts.
     pub fallocate: Fallocate,
+    /// Writes all that the job will write over before the clock starts, where it never was.
+    pub overwrite: bool,
+    /// Removes the files, which the run made, after the job's group.
+    pub unlink: bool,
     /// Drops the files' pages from the page cache first.
     pub invalidate: bool,
     /// Polls the device for completions.
@@ -134,6 +151,37 @@ impl JobSpec {
             registerfiles: true,
             ..JobSpec::default()
         }
+    }
+
+    /// Returns whether the job uses its files; with `ioengine=null` it does no I/O.
+    pub fn does_io(&self) -> bool {
+        self.ioengine != Ioengine::Null
+    }
+
+    /// Returns whether the run writes a file that it makes before the clock starts.
+    pub fn is_laid_out(&self) -> bool {
+        self.rw.read || self.overwrite
+    }
+
+    /// Returns fio's name of the order, with its number: `read`, `randread:8`, `write:4096`.
+    pub fn rw_word(&self) -> String {
+        let number = (self.step_bytes != 0).then_some(self.step_bytes);
+        let number = number.or(self.streak.map(|streak| streak.ios.into()));
+        let number = number.map_or(String::new(), |number| format!(":{number}"));
+        format!("{}{number}", self.rw.as_str())
+    }
+
+    /// Returns the one size of all operations, where they have one.
+    pub fn one_size(&self) -> Option<u64> {
+        let reads = self.read_bs.0.iter().filter(|_| self.rw.read);
+        let mut sizes = reads.chain(self.write_bs.0.iter().filter(|_| self.rw.write));
+        let first = sizes.next()?.bytes;
+        sizes.all(|other| other.bytes == first).then_some(first)
+    }
+
+    /// Returns the bytes of `number_ios` operations, where all have one size.
+    pub fn number_ios_bytes(&self) -> Option<u64> {
+        Some(self.number_ios?.saturating_mul(self.one_size()?))
     }
 
     /// Returns the largest block of reads and writes.
@@ -207,6 +255,79 @@ impl Rw {
     }
 }
 
+/// Operations that follow each random offset (`rw=randread:8`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Streak {
+    /// Operations of a streak, with the one at its random offset.
+    pub ios: u32,
+    /// All are at that offset, instead of one behind the other (`rw_sequencer=identical`).
+    pub identical: bool,
+}
+
+/// The distribution of random offsets over the blocks of a file. All but [`Distribution::Uniform`]
+/// draw a block again before each was used.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Distribution {
+    /// Each block is as likely as another.
+    #[default]
+    Uniform,
+    /// The block of rank k is as likely as 1 / k^theta. The ranks are scattered over the file.
+    Zipf {
+        /// 0 or more; with 0 all blocks are alike.
+        theta: f64,
+        /// The place of the first rank in the file, from 0 to 1.
+        center: Option<f64>,
+    },
+    /// A part `h` of the blocks has the part 1 - `h` of the operations.
+    Pareto {
+        /// Between 0 and 1.
+        h: f64,
+        /// As of `Zipf`.
+        center: Option<f64>,
+    },
+    /// Zones from the start of the file on, each with blocks as likely as another.
+    Zoned(Vec<Zone>),
+}
+
+/// One zone of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Zone {
+    /// Of 100 operations.
+    pub ios_percent: u32,
+    /// Of 100 bytes of the file.
+    pub bytes_percent: u32,
+}
+
+impl Distribution {
+    /// Returns fio's words for it; `None` for a uniform one.
+    pub fn words(&self) -> Option<String> {
+        let of = |word: &str, shape: f64, center: Option<f64>| {
+            let center = center.map_or(String::new(), |center| format!(":{center}"));
+            format!("{word}:{shape}{center}")
+        };
+        match self {
+            Distribution::Uniform => None,
+            Distribution::Zipf { theta, center } => Some(of("zipf", *theta, *center)),
+            Distribution::Pareto { h, center } => Some(of("pareto", *h, *center)),
+            Distribution::Zoned(zones) => {
+                let zone = |zone: &Zone| format!("{}/{}", zone.ios_percent, zone.bytes_percent);
+                Some(format!("zoned:{}", zones.iter().map(zone).collect::<Vec<_>>().join(":")))
+            }
+        }
+    }
+}
+
+/// Pauses of a job, which count as its time (`thinktime`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Think {
+    /// The length of a pause; it begins when all operations in flight have completed.
+    pub time: Duration,
+    /// The first part of a pause, spent without sleep (`thinktime_spin`).
+    pub spin: Duration,
+    /// Operations between two pauses (`thinktime_blocks`).
+    pub blocks: u32,
+}
+
 /// Block sizes, each with its percentage of the operations; the percentages add up to 100.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockSizes(pub Vec<BlockShare>);
@@ -248,7 +369,7 @@ pub struct Verify {
 }
 
 /// The bytes that a job writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Data {
     /// Random bytes; no two sectors are equal (M2).
     #[default]
@@ -258,6 +379,21 @@ pub enum Data {
     /// Random bytes with this percentage of each block zeros, so that the block compresses by about
     /// that percentage (`buffer_compress_percentage`): named in the result.
     Compressible(u32),
+    /// These bytes again and again, from the start of each block (`buffer_pattern`): named in the
+    /// result.
+    Pattern(Vec<u8>),
+}
+
+impl Data {
+    /// Returns its words in a result; `None` for random bytes.
+    pub fn words(&self) -> Option<String> {
+        match self {
+            Data::Random => None,
+            Data::Zeros => Some("zeros".into()),
+            Data::Compressible(percent) => Some(format!("compressible {percent} %")),
+            Data::Pattern(_) => Some("repeated pattern".into()),
+        }
+    }
 }
 
 /// The allocation of a new file's blocks before the clock starts.

@@ -74,6 +74,7 @@ enum Pause {
     /// The next operation is due at this time, in nanoseconds from the start.
     Due(u64),
     Flush,
+    Think,
     /// The task has no more operations.
     End,
 }
@@ -101,6 +102,8 @@ pub struct Worker<'a> {
     /// The next operation, which must wait for a write in flight to its bytes.
     held: Option<Next>,
     issued: u64,
+    /// The number of operations after which the task pauses next.
+    think_at: u64,
     flushes: Flushes,
     paced: bool,
     submit_together: Option<usize>,
@@ -169,6 +172,7 @@ impl<'a> Worker<'a> {
             completions: Vec::with_capacity(depth),
             held: None,
             issued: 0,
+            think_at: spec.think.map_or(u64::MAX, |think| think.blocks.into()),
             flushes: Flushes::new(files.len()),
             paced,
             submit_together: submit_together.map(|together| together.clamp(1, depth)),
@@ -193,7 +197,6 @@ impl<'a> Worker<'a> {
     /// Does the task until it is done, its time is over, or the caller asks to stop.
     pub fn run(&mut self) -> Result<Done, Error> {
         self.prepare_to_pace();
-        self.delay();
         self.begin();
         while !self.over {
             let pause = self.make_ready()?;
@@ -203,6 +206,7 @@ impl<'a> Worker<'a> {
                 Pause::Wait => self.reap(self.wait_for)?,
                 Pause::Due(due_ns) => self.wait_until(due_ns)?,
                 Pause::Flush => self.flush()?,
+                Pause::Think => self.think()?,
                 Pause::End if self.engine.outstanding() == 0 => break,
                 Pause::End => self.reap(self.wait_for)?,
             }
@@ -245,7 +249,8 @@ impl<'a> Worker<'a> {
             None if free >= 2 * TOGETHER_MAX => TOGETHER_MAX,
             None => free,
         };
-        for _ in 0..room {
+        let until_think = self.think_at - self.issued;
+        for _ in 0..until_think.min(room as u64) {
             if self.flushes.is_due(&self.spec) {
                 return Ok(Pause::Flush);
             }
@@ -271,7 +276,11 @@ impl<'a> Worker<'a> {
         if self.flushes.is_due(&self.spec) {
             return Ok(Pause::Flush);
         }
-        Ok(if self.free.is_empty() { Pause::Wait } else { Pause::Batch })
+        Ok(match self.free.is_empty() {
+            _ if self.issued == self.think_at => Pause::Think,
+            true => Pause::Wait,
+            false => Pause::Batch,
+        })
     }
 
     /// Tells whether a write in flight is to some of the same bytes (W3).
@@ -309,7 +318,7 @@ impl<'a> Worker<'a> {
 
     fn make_data(&mut self, next: &Next, buffer: &mut Buffer) {
         let data = self.data.as_mut().expect("a job that writes has data");
-        data.make(buffer, self.spec.data);
+        data.make(buffer, &self.spec.data);
         if self.spec.verify.is_some() {
             debug_assert!(next.len >= HEADER_BYTES);
             let (seed, len) = (self.spec.seed, next.len as u32);

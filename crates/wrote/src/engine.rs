@@ -11,6 +11,7 @@
 //! | threads | `pwritev2(2)` and `preadv2(2)` on a small pool | io_uring is absent or forbidden |
 //! | psync | the same calls on the caller's thread, one at a time | requested |
 //! | mmap | copies to and from a mapping of the file, one at a time | requested |
+//! | null | no I/O: the cost of the caller's own loop | requested |
 //!
 //! On every rung an operation is whole or an error: short transfers, `EINTR` and `EAGAIN` end here
 //! (W4). A failed flush poisons its file for good (W2). A buffer in flight belongs to the engine,
@@ -25,6 +26,7 @@ mod files;
 mod judge;
 mod mmap;
 mod names;
+mod null;
 mod op;
 mod open_file;
 mod options;
@@ -118,6 +120,7 @@ impl Engine {
         let backend: Box<dyn Backend> = match options.ioengine {
             Ioengine::Psync => Box::new(Kernel::new(psync::Psync::default())),
             Ioengine::Mmap => Box::new(Kernel::new(mmap::Mmap::default())),
+            Ioengine::Null => Box::new(null::Null::default()),
             Ioengine::Threads => threads(effective.iodepth)?,
             Ioengine::IoUring => match ring(options, callers, &pool, &mut effective) {
                 Ok(ring) => ring,
@@ -376,7 +379,7 @@ fn iodepth(ioengine: Ioengine, asked: u32) -> u32 {
     let most = match ioengine {
         Ioengine::Psync | Ioengine::Mmap => 1,
         Ioengine::Threads => threads::THREADS_MAX,
-        Ioengine::IoUring => Options::IODEPTH_MAX,
+        Ioengine::IoUring | Ioengine::Null => Options::IODEPTH_MAX,
     };
     asked.clamp(1, most)
 }

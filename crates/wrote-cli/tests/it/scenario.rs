@@ -13,8 +13,7 @@ use wrote_jobs::histogram;
 use wrote_jobs::report::Repeated;
 use wrote_machine::usage::Usage;
 use wrote_report::{Format, Screen, write};
-use wrote_result::document::{Document, Finding, Row, Run, Settings, Severity};
-use wrote_result::finding::finding;
+use wrote_result::document::{Document, Finding, Row, Run, Settings};
 use wrote_result::{Error, Stop};
 
 const NAME: &str = "own";
@@ -44,7 +43,7 @@ impl Scenario for Own {
         let rows = evidence.rows.iter().filter(|row| row.name == ROW);
         let found = |row: &Row| {
             let text = format!("files of {} bytes", row.bytes_per_run);
-            finding("own-finding", Severity::Info, text, [])
+            Finding::info("own-finding", text)
         };
         rows.map(found).collect()
     }

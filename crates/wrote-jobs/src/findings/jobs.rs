@@ -3,9 +3,28 @@
 use super::Evidence;
 use super::bytes::compresses;
 use std::collections::{BTreeMap, BTreeSet};
-use wrote_result::document::{Blocks, Direction, Finding, Row, Severity};
+use wrote_result::document::{Blocks, Direction, Finding, Ioengine, Row, Severity};
 use wrote_result::finding::names;
 use wrote_result::units::bytes;
+
+/// Returns whether the row is of an engine that does I/O.
+pub fn does_io(row: &Row) -> bool {
+    row.settings.effective.ioengine != Ioengine::from("null")
+}
+
+/// Finds rows of `ioengine=null`, whose figures are of no disk.
+pub fn no_io(rows: &[Row]) -> Option<Finding> {
+    let rows: Vec<&Row> = rows.iter().filter(|row| !does_io(row)).collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let text = format!(
+        "no disk was used: ioengine=null ends each operation without I/O ({}); read the figures as \
+         the cost of the loop alone, and take another engine to measure the disk",
+        names(&rows),
+    );
+    Some(Finding::warning("no-io", text).about(&rows))
+}
 
 pub(super) fn compressible_data<'a>(evidence: &Evidence<'a>) -> Option<Finding> {
     let with_data = |row: &'a Row| Some((row, row.settings.effective.data.as_deref()?));

@@ -6,6 +6,7 @@ use super::value::{KbBase, Size, Value};
 use super::{Notes, ParseError};
 use crate::spec::{BlockSizes, JobSpec, Rw};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use wrote::Ioengine;
 
 /// The values of sections, with fio's defaults for the rest.
@@ -41,12 +42,18 @@ pub(super) struct Draft {
     pub disable_lat: bool,
     pub disable_clat: bool,
     pub disable_bw: bool,
+    /// `rw_sequencer=identical`.
+    pub identical: bool,
+    pub thinktime: Duration,
+    pub thinktime_spin: Duration,
+    pub thinktime_blocks: u32,
     pub randrepeat: bool,
     pub allrandrepeat: bool,
     pub randseed: Option<u64>,
     pub do_verify: bool,
     pub zero_buffers: bool,
     pub compress_percent: Option<u32>,
+    pub buffer_pattern: Option<Vec<u8>>,
     pub stonewall: bool,
     pub new_group: bool,
     /// Each key so far, under its canonical name: its line and value.
@@ -85,6 +92,7 @@ impl Draft {
             },
             nrfiles: 1,
             numjobs: 1,
+            thinktime_blocks: 1,
             randrepeat: true,
             do_verify: true,
             ..Draft::default()
@@ -169,6 +177,7 @@ const ENGINES: &[Engine] = &[
     Engine { name: "psync", ioengine: Ioengine::Psync, synchronous: true },
     Engine { name: "io_uring", ioengine: Ioengine::IoUring, synchronous: false },
     Engine { name: "mmap", ioengine: Ioengine::Mmap, synchronous: true },
+    Engine { name: "null", ioengine: Ioengine::Null, synchronous: false },
     Engine { name: "sync", ioengine: Ioengine::Psync, synchronous: true },
     Engine { name: "vsync", ioengine: Ioengine::Psync, synchronous: true },
     Engine { name: "pvsync", ioengine: Ioengine::Psync, synchronous: true },

@@ -4,7 +4,7 @@ use super::draft::Draft;
 use super::value::{BYTES_MAX, Size};
 use super::{Notes, ParseError, files};
 use crate::fio_json::options;
-use crate::spec::{BlockSizes, Data, JobSpec, Verify};
+use crate::spec::{BlockSizes, Data, JobSpec, Streak, Think, Verify};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::SplitMix64;
 use wrote::Ioengine;
@@ -26,6 +26,7 @@ pub(super) fn add(
     notes: &mut Notes,
 ) -> Result<(), ParseError> {
     check_room(draft, jobs)?;
+    check_wait_for(draft, group, jobs, notes)?;
     check_engine(draft)?;
     note_engine(draft, notes);
     check_times_and_rates(draft)?;
@@ -57,6 +58,29 @@ fn check_room(draft: &Draft, jobs: &[JobSpec]) -> Result<(), ParseError> {
     Ok(())
 }
 
+/// Refuses to wait for a job that is not before this one, as fio does: so there are no circles.
+fn check_wait_for(
+    draft: &Draft,
+    group: u32,
+    jobs: &[JobSpec],
+    notes: &mut Notes,
+) -> Result<(), ParseError> {
+    let Some(name) = &draft.job.wait_for else { return Ok(()) };
+    let others: Vec<&JobSpec> = jobs.iter().filter(|job| job.name == *name).collect();
+    let wrong = |problem: &str| Err(draft.wrong("wait_for", problem));
+    match others.iter().filter(|job| job.clone == 0).count() {
+        _ if draft.job.name == *name => wrong("a job can't wait for itself"),
+        0 => wrong("there is no such job before this one"),
+        1 => {
+            if others[0].group < group {
+                draft.note("wait_for", "changes nothing: stonewall waits for that job too", notes);
+            }
+            Ok(())
+        }
+        _ => wrong("there are several jobs of that name"),
+    }
+}
+
 fn check_engine(draft: &Draft) -> Result<(), ParseError> {
     let engine = draft.engine;
     if engine.synchronous && draft.job.iodepth > 1 {
@@ -85,6 +109,9 @@ fn note_engine(draft: &Draft, notes: &mut Notes) {
     if draft.job.iodepth_batch_complete_min == 0 {
         let text = "as many are waited for as come in a moment; fio would poll";
         note("iodepth_batch_complete_min", text);
+    }
+    if draft.said("rw_sequencer") && draft.job.streak.is_none() {
+        note("rw_sequencer", "changes nothing without a number of operations, as in rw=randread:8");
     }
     if draft.engine.ioengine != Ioengine::IoUring {
         let text = format!("changes nothing: it is not of ioengine={}", draft.engine.name);
@@ -115,7 +142,16 @@ fn check_times_and_rates(draft: &Draft) -> Result<(), ParseError> {
     if draft.job.time_based && draft.job.runtime.is_none() {
         return Err(draft.wrong("time_based", "for how long? There is no runtime"));
     }
+    if draft.job.time_based && draft.job.number_ios.is_some() {
+        let problem = "time_based goes on until the end of runtime, and fio ignores this then";
+        return Err(draft.wrong("number_ios", problem));
+    }
     let given = |rates: &[Option<u64>; 2]| rates.iter().flatten().any(|&rate| rate > 0);
+    if !draft.thinktime.is_zero() && (given(&draft.rate) || given(&draft.rate_iops)) {
+        let problem =
+            "there is a rate too, which says when operations are due; leave one of them out";
+        return Err(draft.wrong("thinktime", problem));
+    }
     if given(&draft.rate) && given(&draft.rate_iops) {
         return Err(draft.wrong("rate_iops", "there is a rate too; only one can hold the job"));
     }
@@ -129,6 +165,12 @@ fn check_data(draft: &Draft) -> Result<(), ParseError> {
     if draft.zero_buffers && draft.compress_percent.is_some_and(|percent| percent > 0) {
         let problem = "zero_buffers=1 too: zeros compress by more than any percentage";
         return Err(draft.wrong("buffer_compress_percentage", problem));
+    }
+    let others = draft.zero_buffers || draft.compress_percent.is_some_and(|percent| percent > 0);
+    if draft.buffer_pattern.is_some() && others {
+        let problem =
+            "zero_buffers or buffer_compress_percentage too: only one says what is written";
+        return Err(draft.wrong("buffer_pattern", problem));
     }
     Ok(())
 }
@@ -269,14 +311,21 @@ fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
         write_rate_bytes_per_s: rate(draft.rate[1]),
         read_rate_iops: iops(draft.rate_iops[0]),
         write_rate_iops: iops(draft.rate_iops[1]),
+        streak: job.streak.map(|streak| Streak { identical: draft.identical, ..streak }),
+        think: (!draft.thinktime.is_zero()).then_some(Think {
+            time: draft.thinktime,
+            spin: draft.thinktime_spin.min(draft.thinktime),
+            blocks: draft.thinktime_blocks,
+        }),
         // Without `lat` there is still `clat`.
         latencies: !(draft.gtod_reduce || draft.disable_lat && draft.disable_clat),
         samples: !(draft.gtod_reduce || draft.disable_bw),
         verify: job.verify.map(|_| Verify { after_writes: draft.do_verify && job.rw.write }),
-        data: match (draft.zero_buffers, draft.compress_percent) {
-            (true, _) => Data::Zeros,
-            (false, None | Some(0)) => Data::Random,
-            (false, Some(percent)) => Data::Compressible(percent),
+        data: match (&draft.buffer_pattern, draft.zero_buffers, draft.compress_percent) {
+            (Some(pattern), ..) => Data::Pattern(pattern.clone()),
+            (None, true, _) => Data::Zeros,
+            (None, false, None | Some(0)) => Data::Random,
+            (None, false, Some(percent)) => Data::Compressible(percent),
         },
         hipri: job.hipri && job.direct && io_uring,
         fixedbufs: job.fixedbufs && io_uring,

@@ -2,8 +2,8 @@
 
 use super::draft::Draft;
 use super::value::{KbBase, Size, Value};
-use super::{block, draft, files, names};
-use crate::spec::{Fallocate, Rw, SyncEach, Verify};
+use super::{block, distribution, draft, files, names, pattern};
+use crate::spec::{Fallocate, Rw, Streak, SyncEach, Verify};
 use wrote_result::document::Process;
 
 pub(super) struct Key {
@@ -86,7 +86,8 @@ static KEYS: &[Key] = &[
     // The work.
     key("name", &[], set!(d, v => job.name = v.text()?.to_string())),
     key("description", &[], Set(|_, _| Ok(()))),
-    key("rw", &["readwrite"], set!(d, v => job.rw = rw(v)?)),
+    key("rw", &["readwrite"], Set(rw)),
+    key("rw_sequencer", &[], set!(d, v => identical = sequencer(v)?)),
     key("rwmixread", &[], set!(d, v => job.rwmixread_percent = v.within(0..=100)?)),
     key("rwmixwrite", &[], set!(d, v => job.rwmixread_percent = 100 - v.within(0..=100)?)),
     key("bs", &["blocksize"], Set(|d, v| merge(&mut d.bs, v.directions(block::one)?))),
@@ -94,11 +95,13 @@ static KEYS: &[Key] = &[
     key("bssplit", &[], Set(|d, v| merge(&mut d.bssplit, v.directions(block::split)?))),
     key("ba", &["blockalign"], set!(d, v => blockalign = Some(v.number()?))),
     key("norandommap", &[], set!(d, v => job.norandommap = v.flag()?)),
+    key("random_distribution", &[], set!(d, v => job.random_distribution = distribution::parse(v)?)),
     key("randrepeat", &[], set!(d, v => randrepeat = v.flag()?)),
     key("allrandrepeat", &[], set!(d, v => allrandrepeat = v.flag()?)),
     key("randseed", &[], set!(d, v => randseed = Some(v.number()?))),
     key("size", &[], set!(d, v => size = size(v)?)),
     key("io_size", &["io_limit"], set!(d, v => io_size = unless_zero(v.size()?))),
+    key("number_ios", &[], set!(d, v => job.number_ios = Some(v.number()?).filter(|&ios| ios > 0))),
     key("loops", &[], set!(d, v => job.loops = v.within(1..=u32::MAX)?)),
     key("runtime", &["timeout"], set!(d, v => job.runtime = Some(v.time()?).filter(|time| !time.is_zero()))),
     key("time_based", &[], set!(d, v => job.time_based = v.flag()?)),
@@ -107,6 +110,10 @@ static KEYS: &[Key] = &[
     key("rate", &[], Set(|d, v| merge(&mut d.rate, v.numbers()?))),
     key("rate_iops", &[], Set(|d, v| merge(&mut d.rate_iops, v.numbers()?))),
     key("rate_process", &[], set!(d, v => job.rate_process = process(v)?)),
+    key("thinktime", &[], set!(d, v => thinktime = v.time_in(1)?)),
+    key("thinktime_spin", &[], set!(d, v => thinktime_spin = v.time_in(1)?)),
+    key("thinktime_blocks", &[], set!(d, v => thinktime_blocks = v.within(1..=u32::MAX)?)),
+    key("thinktime_blocks_type", &[], Only(&["complete", "issue"], "is no type; both are the same here")),
     // The files.
     key("filename", &[], Set(filename)),
     key("directory", &[], set!(d, v => directories = files::list(v)?)),
@@ -116,6 +123,8 @@ static KEYS: &[Key] = &[
     key("offset", &["fileoffset"], set!(d, v => job.offset_bytes = bytes(v)?)),
     key("offset_increment", &[], set!(d, v => offset_increment = bytes(v)?)),
     key("fallocate", &[], set!(d, v => job.fallocate = fallocate(v)?)),
+    key("overwrite", &[], set!(d, v => job.overwrite = v.flag()?)),
+    key("unlink", &[], set!(d, v => job.unlink = v.flag()?)),
     key("invalidate", &[], set!(d, v => job.invalidate = v.flag()?)),
     // The way.
     key("ioengine", &[], set!(d, v => engine = draft::engine(v)?)),
@@ -140,9 +149,11 @@ static KEYS: &[Key] = &[
     // The data.
     key("zero_buffers", &[], set!(d, v => zero_buffers = v.flag()?)),
     key("buffer_compress_percentage", &[], set!(d, v => compress_percent = Some(v.within(0..=100)?))),
+    key("buffer_pattern", &[], set!(d, v => buffer_pattern = Some(pattern::parse(v.text()?)?))),
     // Jobs, groups and reports.
     key("numjobs", &[], set!(d, v => numjobs = v.within(1..=NUMJOBS_MAX)?)),
     key("stonewall", &["wait_for_previous"], set!(d, v => stonewall = v.flag()?)),
+    key("wait_for", &[], set!(d, v => job.wait_for = Some(v.text()?.to_string()))),
     key("new_group", &[], set!(d, v => new_group = v.flag()?)),
     key("group_reporting", &[], set!(d, v => job.group_reporting = v.flag()?)),
     key("percentile_list", &[], set!(d, v => job.percentiles = percentiles(v)?)),
@@ -178,22 +189,20 @@ static KEYS: &[Key] = &[
     key("error_dump", &[], Note("every error is told")),
     // Keys that name the only behaviour here.
     key("file_service_type", &[], Only(&["roundrobin"], "files are served in turn")),
-    key("random_distribution", &[], Only(&["random"], "random offsets are uniform")),
     key("percentage_random", &[], Only(&["100"], "a random job is random all over")),
     key("bs_unaligned", &["blocksize_unaligned"], Only(&["0"], "sizes are those that bssplit names")),
     key("bs_is_seq_rand", &[], Only(&["0"], "sizes are of reads and of writes")),
     key("io_submit_mode", &[], Only(&["inline"], "each job hands its own operations on")),
     key("serialize_overlap", &[], Only(&["0"], "operations in flight are not held against each other")),
-    key("rate_min rate_iops_min max_latency", &[], Only(&["0"], "no job is ended for being slow")),
+    key("rate_min", &["ratemin"], Only(&["0"], "no job is ended for being slow")),
+    key("rate_iops_min max_latency", &[], Only(&["0"], "no job is ended for being slow")),
     key("latency_target", &[], Only(&["0"], "the depth is the one that iodepth says")),
-    key("thinktime", &[], Only(&["0"], "no job pauses between operations; see rate and rate_iops")),
     key("zonemode", &[], Only(&["none"], "zones are not taken")),
     key("create_on_open", &[], Only(&["0"], "files are made before the clock starts")),
     key("create_only", &[], Only(&["0"], "jobs are always run")),
     key("allow_file_create", &[], Only(&["1"], "files that are not there are made")),
     key("allow_mounted_write", &[], Only(&["0"], "what is mounted is never written to")),
-    key("overwrite", &[], Only(&["0"], "to overwrite a file, write it by a job of its own before, and add stonewall")),
-    key("unlink unlink_each_loop", &[], Only(&["0"], "the files of a job stay; remove them yourself")),
+    key("unlink_each_loop", &[], Only(&["0"], "unlink removes the files once, after all loops")),
     key("pre_read", &[], Only(&["0"], "files are not read before; a read job before this one does that, with invalidate=0 here")),
     key("fill_device", &["fill_fs"], Only(&["0"], "disks are not filled; give a size")),
     key("file_append", &[], Only(&["0"], "jobs begin at offset")),
@@ -221,9 +230,11 @@ fn merge<T>(kept: &mut [Option<T>; 2], said: [Option<T>; 2]) -> Result<(), Strin
     Ok(())
 }
 
-fn rw(value: &mut Value<'_>) -> Result<Rw, String> {
-    let text = value.text()?;
-    let (read, write, random) = match text {
+/// Parses `rw`, of a random job with the operations of a streak, of another one with a step.
+fn rw(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
+    let text = value.text()?.to_string();
+    let (word, number) = text.split_once(':').map_or((&*text, None), |(a, b)| (a, Some(b)));
+    let (read, write, random) = match word {
         "read" => (true, false, false),
         "write" => (false, true, false),
         "rw" | "readwrite" => (true, true, false),
@@ -231,14 +242,33 @@ fn rw(value: &mut Value<'_>) -> Result<Rw, String> {
         "randwrite" => (false, true, true),
         "randrw" => (true, true, true),
         "trim" | "randtrim" | "trimwrite" | "randtrimwrite" => {
-            return Err("trims are not taken: they would discard what is there".into());
-        }
-        _ if text.contains(':') => {
-            return Err("a number after the : is not taken; leave it out".into());
+            return Err("fio trims only block devices, and jobs here never change those".into());
         }
         _ => return Err("must be read, write, rw, randread, randwrite or randrw".into()),
     };
-    Ok(Rw { read, write, random })
+    (draft.job.streak, draft.job.step_bytes) = (None, 0);
+    match number {
+        Some(ios) if random => {
+            let ios = ios.parse().ok().filter(|&ios: &u32| ios > 0);
+            let ios = ios.ok_or("the number after the : is of operations, from 1 on")?;
+            draft.job.streak = (ios > 1).then_some(Streak { ios, identical: false });
+        }
+        Some(step) => {
+            let bytes = value.number_of(step.trim_start_matches('-'))?.cast_signed();
+            draft.job.step_bytes = if step.starts_with('-') { -bytes } else { bytes };
+        }
+        None => {}
+    }
+    draft.job.rw = Rw { read, write, random };
+    Ok(())
+}
+
+fn sequencer(value: &mut Value<'_>) -> Result<bool, String> {
+    match value.text()? {
+        "sequential" => Ok(false),
+        "identical" => Ok(true),
+        _ => Err("must be sequential or identical".into()),
+    }
 }
 
 /// Parses `size`. 0 and 100% mean the whole file.

@@ -103,8 +103,8 @@ fn what_is_not_said_is_as_in_fio() {
     assert_eq!((job.ioengine, job.iodepth, job.clone, job.group), (Ioengine::Psync, 1, 0, 0));
     assert_eq!(job.read_bs, BlockSizes::one(4096));
     assert_eq!(
-        (job.fallocate, job.sync, job.data),
-        (Fallocate::Native, SyncEach::No, Data::Random)
+        (job.fallocate, job.sync, &job.data),
+        (Fallocate::Native, SyncEach::No, &Data::Random)
     );
     assert_eq!((job.file_bytes, job.io_bytes, job.offset_bytes), (Some(1 << 20), None, 0));
     assert!(job.invalidate && !job.direct && !job.norandommap && !job.time_based);
@@ -335,6 +335,7 @@ fn engines_have_fios_names_and_what_they_become_is_said() {
         ("psync", Ioengine::Psync, ""),
         ("io_uring", Ioengine::IoUring, ""),
         ("mmap", Ioengine::Mmap, ""),
+        ("null", Ioengine::Null, ""),
         ("sync", Ioengine::Psync, "psync is used: pread(2) and pwrite(2)"),
         ("pvsync2", Ioengine::Psync, "psync is used: pread(2) and pwrite(2)"),
         ("libaio", Ioengine::IoUring, "io_uring is used"),
@@ -397,4 +398,13 @@ fn latencies_are_taken_unless_nobody_wants_any() {
     assert_eq!(takes("disable_lat=1"), (true, true));
     assert_eq!(takes("disable_lat=1\ndisable_clat=1"), (false, true));
     assert_eq!(takes("disable_bw_measurement"), (true, false));
+}
+
+#[test]
+fn distributions_have_the_words_that_they_are_read_from() {
+    for words in ["zipf:1.2", "zipf:0.9:0.25", "pareto:0.2", "zoned:60/10:40/90"] {
+        let job = job(&format!("rw=randread\nrandom_distribution={words}"));
+        assert_eq!(job.random_distribution.words().as_deref(), Some(words));
+    }
+    assert_eq!(job("random_distribution=random").random_distribution.words(), None);
 }

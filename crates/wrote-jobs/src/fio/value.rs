@@ -122,12 +122,18 @@ impl Value<'_> {
 
     /// Parses a time, in seconds without a unit.
     pub fn time(&self) -> Result<Duration, String> {
+        self.time_in(1_000_000)
+    }
+
+    /// Parses a time, in units of so many microseconds without a unit.
+    pub fn time_in(&self, plain_us: u64) -> Result<Duration, String> {
         let text = self.text()?;
         let (number, unit) = split(text)?;
         let unit_us: u64 = match unit.trim().to_ascii_lowercase().as_str() {
             "us" | "usec" => 1,
             "ms" | "msec" => 1000,
-            "" | "s" | "sec" => 1_000_000,
+            "" => plain_us,
+            "s" | "sec" => 1_000_000,
             "m" => 60_000_000,
             "h" => 3_600_000_000,
             "d" => 86_400_000_000,

@@ -5,6 +5,7 @@ use super::options::Options;
 use super::rows;
 use super::rows::{Output, OutputJob};
 use super::{neither, refused};
+use crate::findings::no_io;
 use crate::report::Names;
 use serde_json::Value;
 use wrote_result::Error;
@@ -48,9 +49,8 @@ pub(super) fn document(name: &str, value: Value) -> Result<Document, Error> {
     if rows.is_empty() {
         return Err(refused(name, "no job in it has read or written anything"));
     }
-    let findings =
-        flush_outside_clock(&unflushed, &flushed_late).into_iter().chain(left_out(&failed));
-    let mut findings: Vec<Finding> = findings.collect();
+    let own = [no_io(&rows), flush_outside_clock(&unflushed, &flushed_late), left_out(&failed)];
+    let mut findings: Vec<Finding> = own.into_iter().flatten().collect();
     wrote_result::finding::sort(&mut findings);
     Ok(Document {
         schema: SCHEMA.into(),

@@ -1,6 +1,7 @@
 //! A job's options in fio's JSON: its own, else the global ones, else fio's defaults.
 
 use crate::fio;
+use crate::spec::Data;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use wrote_result::document::{BlockShare, Direction, Flush};
@@ -48,6 +49,12 @@ impl<'a> Options<'a> {
 
     pub(super) fn seconds(&self, key: &str) -> Option<f64> {
         fio::time(self.text(key)?).map(|time| time.as_secs_f64()).filter(|time| *time > 0.0)
+    }
+
+    /// Returns the seconds of each pause, where there are pauses.
+    pub(super) fn thinktime_s(&self) -> Option<f64> {
+        let time = fio::time_in_us(self.text("thinktime")?)?;
+        Some(time.as_secs_f64()).filter(|time| *time > 0.0)
     }
 
     /// Returns the part of a value for a direction: `4k`, or one of `4k,64k`.
@@ -99,11 +106,14 @@ impl<'a> Options<'a> {
 
     /// Describes the data, where it is not random.
     pub(super) fn data(&self) -> Option<String> {
+        if self.text("buffer_pattern").is_some() {
+            return Data::Pattern(Vec::new()).words();
+        }
         if self.flag("zero_buffers") {
-            return Some("zeros".into());
+            return Data::Zeros.words();
         }
         let percent = self.number("buffer_compress_percentage").filter(|percent| *percent > 0);
-        percent.map(|percent| format!("compressible {percent} %"))
+        percent.and_then(|percent| Data::Compressible(percent as u32).words())
     }
 }
 

@@ -60,6 +60,7 @@ fn settings(batch: &[OutputJob], options: &Options<'_>, direction: Direction) ->
     let rate = |key| options.of_direction(key, direction).and_then(crate::fio::bytes);
     let (rate_bytes_per_s, rate_iops) = (rate("rate"), rate("rate_iops"));
     let mixes = ["rw", "randrw", "readwrite"].contains(&rw);
+    let thinktime_s = options.thinktime_s();
     Settings {
         rw: if rw == "readwrite" { "rw" } else { rw }.into(),
         ioengine: options.text("ioengine").unwrap_or("psync").into(),
@@ -86,6 +87,13 @@ fn settings(batch: &[OutputJob], options: &Options<'_>, direction: Direction) ->
                 _ => Process::Linear,
             }
         }),
+        random_distribution: options
+            .text("random_distribution")
+            .filter(|of| *of != "random")
+            .map(str::to_owned),
+        thinktime_s,
+        thinktime_blocks: thinktime_s
+            .map(|_| options.number("thinktime_blocks").unwrap_or(1) as u32),
         nrfiles: more_than_one("nrfiles"),
         loops: more_than_one("loops"),
         data: options.data().filter(|_| is_write),

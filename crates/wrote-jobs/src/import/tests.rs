@@ -127,7 +127,12 @@ fn a_write_that_is_not_flushed_within_its_clock_is_found() {
 #[test]
 fn a_flush_on_close_is_outside_of_the_clock_and_one_of_every_write_is_not() {
     let document = document(FLUSHES);
-    let finding = &document.findings[0];
+    let [no_io, finding] = &document.findings[..] else { panic!("{:?}", document.findings) };
+    assert_eq!((&*no_io.id, &*finding.id), ("no-io", "flush-outside-clock"));
+    let of_null = |row: &&Row| row.settings.asked.ioengine.to_string() == "null";
+    let rows: Vec<&str> =
+        document.scenarios[0].rows.iter().filter(of_null).map(|row| row.name.as_str()).collect();
+    assert_eq!(no_io.evidence["rows"], serde_json::json!(rows));
     assert_eq!(finding.evidence["rows"], serde_json::json!(["closed", "paced"]));
     assert_eq!(finding.evidence["fsync_on_close"], serde_json::json!(["closed"]));
     assert!(finding.text.contains("after the clock"), "{}", finding.text);
@@ -146,6 +151,18 @@ fn a_job_of_the_command_line_is_read_and_what_fio_says_before_it_passed_over() {
     let asked = &row(&document, "one").settings.asked;
     assert_eq!((asked.bs_bytes, asked.direct, asked.numjobs), (1 << 20, false, 1));
     assert_eq!(document.findings[0].id, "flush-outside-clock");
+}
+
+#[test]
+fn pauses_and_a_distribution_of_fios_job_are_settings_of_its_row() {
+    let mut value: Value = serde_json::from_str(DIRECTIONS).unwrap();
+    let options = &mut value["jobs"][0]["job options"];
+    (options["thinktime"], options["random_distribution"]) = ("1500".into(), "zipf:1.2".into());
+    let document = document(&value.to_string());
+    let asked = &row(&document, "cached").settings.asked;
+    assert_eq!((asked.thinktime_s, asked.thinktime_blocks), (Some(0.0015), Some(1)));
+    assert_eq!(asked.random_distribution.as_deref(), Some("zipf:1.2"));
+    assert_eq!(row(&document, "flushed").settings.asked.thinktime_s, None);
 }
 
 #[test]

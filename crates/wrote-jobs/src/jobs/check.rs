@@ -31,6 +31,15 @@ pub fn check(
     for spec in specs {
         check_job(spec).map_err(|what| Error::Usage(format!("{}: {what}", label(spec))))?;
     }
+    for (number, spec) in specs.iter().enumerate() {
+        let is_before = |name: &String| specs[..number].iter().any(|job| job.name == *name);
+        let missing = spec.wait_for.as_ref().filter(|name| !is_before(name) || **name == spec.name);
+        if let Some(name) = missing {
+            let label = label(spec);
+            let text = format!("{label}: waits for {name}, and there is no such job before it");
+            return Err(Error::Usage(text));
+        }
+    }
     let mut foresight = Foresight::default();
     for group in groups(specs) {
         let buffers =
@@ -93,6 +102,14 @@ fn check_job(spec: &JobSpec) -> Result<(), String> {
     if !(1..=files_max).contains(&spec.files.len()) {
         return refuse(format!("it has {} files; 1 to {files_max} can be used", spec.files.len()));
     }
+    if !spec.does_io() && spec.file_bytes.is_none() {
+        return refuse("ioengine=null uses no file, so there must be a size".into());
+    }
+    if spec.unlink && spec.file_bytes.is_none() {
+        return refuse(
+            "unlink: removes only files that the run makes, and there is no size".into(),
+        );
+    }
     if spec.verify.is_some() {
         check_verify(spec)?;
     }
@@ -100,6 +117,9 @@ fn check_job(spec: &JobSpec) -> Result<(), String> {
 }
 
 fn check_verify(spec: &JobSpec) -> Result<(), String> {
+    if !spec.does_io() {
+        return Err("verify: ioengine=null keeps nothing that could be checked".into());
+    }
     if spec.rw.read && spec.rw.write && is_paced(spec) {
         let why = "the rates decide as they go what is written, which can't be done over again";
         return Err(format!("verify: not of a mix under rates: {why}"));
@@ -147,7 +167,7 @@ pub fn check_overlap(
             let (label, path) = (label(spec), path.display());
             return Err(Error::Usage(format!("{label}: names {path} twice")));
         }
-        if !clash(other, spec) {
+        if !clash(group, other, spec) {
             continue;
         }
         let text = format!(
@@ -170,7 +190,7 @@ pub fn check_overlap(
 
 /// Returns the jobs of a group that use the same bytes at once, where one of them writes.
 pub fn overlaps(group: &[&JobSpec]) -> Vec<Overlap> {
-    let clashes = shared(group).into_iter().filter(|(_, other, spec)| clash(other, spec));
+    let clashes = shared(group).into_iter().filter(|(_, other, spec)| clash(group, other, spec));
     let overlap = |(path, other, spec): (&Path, &JobSpec, &JobSpec)| Overlap {
         file: path.to_owned(),
         jobs: [label(other), label(spec)],
@@ -192,7 +212,17 @@ fn shared<'a>(group: &[&'a JobSpec]) -> Vec<(&'a Path, &'a JobSpec, &'a JobSpec)
     shared
 }
 
-fn clash(a: &JobSpec, b: &JobSpec) -> bool {
+/// Returns whether the later job of a group waits for the other one, or for one that does.
+fn waits(group: &[&JobSpec], later: &JobSpec, other: &JobSpec) -> bool {
+    let Some(name) = &later.wait_for else { return false };
+    // A job waits for one before it, so this has an end.
+    let before = || group.iter().take_while(|job| !std::ptr::eq(**job, later));
+    *name == other.name || before().any(|job| job.name == *name && waits(group, job, other))
+}
+
+fn clash(group: &[&JobSpec], a: &JobSpec, b: &JobSpec) -> bool {
     let (first, second) = (region(a), region(b));
-    (a.rw.write || b.rw.write) && first.start < second.end && second.start < first.end
+    let same_bytes = first.start < second.end && second.start < first.end;
+    let waits = waits(group, b, a) && a.verify.is_none() && b.verify.is_none();
+    same_bytes && (a.rw.write || b.rw.write) && a.does_io() && b.does_io() && !waits
 }

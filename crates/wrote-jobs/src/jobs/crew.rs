@@ -3,21 +3,25 @@
 use super::JobReport;
 use super::check::label;
 use super::check::{is_synchronous, most_bytes};
-use super::files::Ready;
+use super::files::{Ready, drop_pages, is_invalidated};
 use super::verify::read_back;
 use crate::buffers::buffers;
 use crate::gates::Gate;
-use crate::spec::{JobSpec, SyncEach};
+use crate::spec::{Distribution, JobSpec, SyncEach};
 use crate::worker::sequence::{Outline, Sequence};
 use crate::worker::{Progress, Shared, Worker};
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use wrote::{Engine, FileOptions, Options, Sqpoll};
 use wrote_result::document::Fallback;
 use wrote_result::{Error, Stop};
 
 /// The time after which fio's SQPOLL thread goes to sleep: the kernel's own default.
 const SQPOLL_IDLE_MS: u32 = 1000;
+
+/// The distance of two looks at whether another job has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// The jobs of a group, with the files of each.
 pub struct Jobs<'a> {
@@ -27,6 +31,8 @@ pub struct Jobs<'a> {
     pub progress: &'a [Progress],
     pub stop: &'a Stop,
     pub failed: &'a AtomicBool,
+    /// Whether each job has ended, for the jobs that wait for it.
+    pub ended: &'a [AtomicBool],
 }
 
 /// Returns the kernel thread of each job that wants one. Jobs on the same CPU share it.
@@ -64,7 +70,8 @@ fn fallbacks(spec: &JobSpec, outline: &Outline, iodepth: u32) -> Vec<Fallback> {
         let because = "the engine carries out one operation at a time";
         note(format!("iodepth {}", spec.iodepth), format!("iodepth {iodepth}"), because);
     }
-    if spec.rw.random && !spec.norandommap && !outline.maps() {
+    let is_uniform = spec.random_distribution == Distribution::Uniform;
+    if spec.rw.random && !spec.norandommap && is_uniform && !outline.maps() {
         let because = "blocks of several sizes can't each come once";
         note("random map".into(), "offsets that may come again".into(), because);
     }
@@ -106,10 +113,35 @@ impl<'a> Jobs<'a> {
         Ok((Worker::new(engine, files, spec, sequence.clone(), shared)?, sequence))
     }
 
+    /// Waits until the jobs have ended that this one waits for, and drops what they left in the
+    /// page cache of its files.
+    fn wait_for_others(&self, number: usize) -> Result<(), Error> {
+        let spec = self.specs[number];
+        let Some(name) = &spec.wait_for else { return Ok(()) };
+        let runs = |(other, ended): (&&JobSpec, &AtomicBool)| {
+            other.name == *name && !ended.load(Ordering::Acquire)
+        };
+        while self.specs.iter().zip(self.ended).any(runs)
+            && !self.stop.is_requested()
+            && !self.failed.load(Ordering::Relaxed)
+        {
+            std::thread::sleep(LOOK_EVERY);
+        }
+        let files = spec.files.iter().zip(&self.ready[number].regions);
+        let mut files = files.filter(|_| is_invalidated(spec));
+        files.try_for_each(|(path, region)| drop_pages(path, region).map(drop))
+    }
+
     /// Runs the job of this number, and reports on it when all jobs have ended.
     pub fn run(&self, number: usize, gate: &Gate) -> Result<JobReport, Error> {
         let (mut worker, sequence) = gate.ready(|| self.worker(number))?;
-        let done = gate.work(|| worker.run())?;
+        let done = gate.work(|| {
+            worker.delay();
+            self.wait_for_others(number)?;
+            let done = worker.run();
+            self.ended[number].store(true, Ordering::Release);
+            done
+        })?;
         let spec = self.specs[number];
         self.stop.check()?;
         if done.all_ramp {

@@ -35,6 +35,9 @@ pub struct Found {
 }
 
 impl Found {
+    /// Of a job that does no I/O.
+    const NONE: Found = Found { kind: Kind::Missing, ours: true, will_change: false };
+
     /// Returns what is there now, in a run that has made no file yet.
     pub fn now(path: &Path) -> Result<Found, Error> {
         let kind = kind(path)?;
@@ -74,6 +77,7 @@ impl<'a> Files<'a> {
         permissions: Permissions,
     ) -> Result<Files<'a>, Error> {
         let uses = |spec: &'a JobSpec| -> Result<Vec<Use<'a>>, Error> {
+            let find = |path| if spec.does_io() { find(path) } else { Ok(Found::NONE) };
             spec.files.iter().map(|path| Ok(Use::new(spec, path, find(path)?))).collect()
         };
         let uses = jobs.iter().map(|spec| uses(spec)).collect::<Result<Vec<_>, Error>>()?;
@@ -83,7 +87,7 @@ impl<'a> Files<'a> {
     }
 
     pub fn all(&self) -> impl Iterator<Item = &Use<'a>> {
-        self.uses.iter().flatten()
+        self.uses.iter().flat_map(|uses| in_use(uses))
     }
 
     /// Returns the bytes of each file that each job uses.
@@ -95,8 +99,8 @@ impl<'a> Files<'a> {
     pub fn laid_out_bytes(&self) -> Result<u64, Error> {
         let missing = self.all().filter(|using| using.is_laid_out()).map(|using| {
             let bytes = using.region.end - using.region.start;
-            match (using.found.kind, using.found.ours) {
-                (Kind::File { .. }, true) => {
+            match using.found.kind {
+                Kind::File { .. } => {
                     let file = open(using.path)?;
                     unwritten_bytes(&file, using.region.clone())
                         .map_err(|e| using.failed("lseek", &e))
@@ -110,25 +114,24 @@ impl<'a> Files<'a> {
     pub fn make_ready(&self, made: &mut Made, stop: &Stop) -> Result<Vec<Ready>, Error> {
         let mut ready = Vec::new();
         for uses in &self.uses {
-            let mut job = Ready::default();
-            for using in uses {
-                using.make(made)?;
-                job.regions.push(using.region.clone());
-            }
-            job.unwritten_bytes = uses.iter().map(|using| using.never_written_bytes()).sum();
-            ready.push(job);
+            in_use(uses).try_for_each(|using| using.make(made))?;
+            ready.push(Ready {
+                regions: uses.iter().map(|using| using.region.clone()).collect(),
+                fallbacks: Vec::new(),
+                unwritten_bytes: in_use(uses).map(|using| using.never_written_bytes()).sum(),
+            });
         }
         // Files to read are written first: the rest to allocate is only written.
         for using in self.all().filter(|using| using.is_laid_out()) {
             lay_out(using.path, &open(using.path)?, using.region.clone(), stop)?;
         }
         for (uses, job) in self.uses.iter().zip(&mut ready) {
-            for using in uses {
+            for using in in_use(uses) {
                 using.allocate(&mut job.fallbacks, stop)?;
             }
         }
         for (uses, job) in self.uses.iter().zip(&mut ready) {
-            for using in uses {
+            for using in in_use(uses) {
                 using.drop_cache(&mut job.fallbacks)?;
             }
             job.fallbacks.sort();
@@ -136,6 +139,11 @@ impl<'a> Files<'a> {
         }
         Ok(ready)
     }
+}
+
+/// Returns the uses of a job that does I/O, and none of another one.
+fn in_use<'a, 'b>(uses: &'b [Use<'a>]) -> impl Iterator<Item = &'b Use<'a>> {
+    uses.iter().filter(|using| using.spec.does_io())
 }
 
 fn open(path: &Path) -> Result<File, Error> {
@@ -157,9 +165,12 @@ impl<'a> Use<'a> {
         Error::Failed(format!("{}: {what}: {error}", self.path.display()))
     }
 
-    /// Tells whether the run writes the file first: it made the file, and the job reads it.
+    /// Tells whether the run writes the file first: it made the file, and the job reads it, or the
+    /// job wants to write over blocks that were written before.
     fn is_laid_out(&self) -> bool {
-        self.found.ours && self.spec.rw.read
+        let Found { kind, ours, .. } = self.found;
+        let overwrites = self.spec.overwrite && self.spec.rw.write;
+        ours && self.spec.rw.read || overwrites && !matches!(kind, Kind::Device { .. })
     }
 
     fn check(&self, permissions: Permissions) -> Result<(), Error> {
@@ -167,14 +178,17 @@ impl<'a> Use<'a> {
         kind.check_write(self.path, self.spec, permissions.overwrite || ours)?;
         let refuse = |what: &str| {
             let shown = self.path.display();
-            Err(Error::Usage(format!("{shown}: does not exist, {what}")))
+            Err(Error::Usage(format!("{shown}: {what}")))
         };
+        if self.spec.unlink && kind != Kind::Missing && !ours {
+            return refuse("exists, and unlink removes only files that the run makes");
+        }
         match kind {
             Kind::Missing if self.spec.file_bytes.is_none() => {
-                refuse("and there is no size to make it with")
+                refuse("does not exist, and there is no size to make it with")
             }
             Kind::Missing if self.spec.verify.is_some() && !self.spec.rw.write => {
-                refuse("so there is nothing in it to verify")
+                refuse("does not exist, so there is nothing in it to verify")
             }
             Kind::Device { len_bytes } => self.check_length(len_bytes),
             Kind::File { len_bytes } if self.spec.rw.read && !ours => {
@@ -247,8 +261,8 @@ impl<'a> Use<'a> {
     /// Allocates the blocks of a new file as the job asks for; for a mapping, those of any file.
     fn allocate(&self, fallbacks: &mut Vec<Fallback>, stop: &Stop) -> Result<(), Error> {
         let mapped = self.spec.ioengine == Ioengine::Mmap;
-        if !self.spec.rw.write || !mapped && (self.found.kind != Kind::Missing || self.spec.rw.read)
-        {
+        let exists = self.found.kind != Kind::Missing;
+        if !self.spec.rw.write || !mapped && (exists || self.spec.is_laid_out()) {
             return Ok(());
         }
         let (start, end) = (self.region.start, self.region.end);
@@ -291,19 +305,15 @@ impl<'a> Use<'a> {
 
     /// Drops the file's pages from the page cache, where the job writes or reads through it (M9).
     fn drop_cache(&self, fallbacks: &mut Vec<Fallback>) -> Result<(), Error> {
-        if self.spec.direct || !self.spec.invalidate {
+        if !is_invalidated(self.spec) {
             return Ok(());
         }
         let mut kept = |because: String| {
             let (wanted, got) = ("invalidate".into(), "what the page cache held".into());
             fallbacks.push(Fallback { wanted, got, because });
         };
-        let file = open(self.path)?;
-        // Pages that are not yet on the device cannot be dropped.
-        file.sync_all().map_err(|error| self.failed("fsync", &error))?;
-        let len = std::num::NonZeroU64::new(self.region.end - self.region.start);
-        if let Err(errno) = fadvise(&file, self.region.start, len, Advice::DontNeed) {
-            kept(format!("posix_fadvise: {}", std::io::Error::from(errno)));
+        if let Some(refused) = drop_pages(self.path, &self.region)? {
+            kept(refused);
         } else if !matches!(self.found.kind, Kind::Device { .. })
             && let Ok(target) = wrote::device::examine(self.path)
             && target.filesystem == "tmpfs"
@@ -312,6 +322,22 @@ impl<'a> Use<'a> {
         }
         Ok(())
     }
+}
+
+/// Returns whether the pages of the job's files are dropped before it starts.
+pub fn is_invalidated(spec: &JobSpec) -> bool {
+    !spec.direct && spec.invalidate && spec.does_io()
+}
+
+/// Flushes a file and drops its pages from the page cache; returns why the kernel keeps them.
+pub fn drop_pages(path: &Path, region: &Range<u64>) -> Result<Option<String>, Error> {
+    let file = open(path)?;
+    // Pages that are not yet on the device cannot be dropped.
+    file.sync_all()
+        .map_err(|error| Error::Failed(format!("{}: fsync: {error}", path.display())))?;
+    let len = std::num::NonZeroU64::new(region.end - region.start);
+    let dropped = fadvise(&file, region.start, len, Advice::DontNeed);
+    Ok(dropped.err().map(|errno| format!("posix_fadvise: {}", std::io::Error::from(errno))))
 }
 
 /// The files that the run made. Dropping it removes them, [`Made::keep`] leaves them.
@@ -357,6 +383,16 @@ impl Made {
         self.files.iter().any(|(_, known)| *known == identity(metadata))
     }
 
+    /// Removes a file that the run made; another one that has its name stays.
+    pub fn remove(&mut self, path: &Path) -> Result<(), Error> {
+        let Ok(found) = std::fs::metadata(path) else { return Ok(()) };
+        let is_it = |(_, known): &mut (PathBuf, Identity)| *known == identity(&found);
+        self.files.extract_if(.., is_it).try_for_each(|(path, known)| {
+            let removed = remove_made(&path, known);
+            removed.map_err(|error| Error::Failed(format!("{}: unlink: {error}", path.display())))
+        })
+    }
+
     pub fn keep(mut self) {
         self.files.clear();
     }
@@ -365,12 +401,17 @@ impl Made {
 impl Drop for Made {
     fn drop(&mut self) {
         for (path, known) in &self.files {
-            // A link in its place is another file: it is not followed.
-            if std::fs::symlink_metadata(path).is_ok_and(|now| identity(&now) == *known) {
-                // No caller is left for an error.
-                let _ = std::fs::remove_file(path);
-            }
+            // No caller is left for an error.
+            let _ = remove_made(path, *known);
         }
+    }
+}
+
+fn remove_made(path: &Path, known: Identity) -> std::io::Result<()> {
+    // A link in its place is another file: it is not followed.
+    match std::fs::symlink_metadata(path) {
+        Ok(now) if identity(&now) == known => std::fs::remove_file(path),
+        _ => Ok(()),
     }
 }
 

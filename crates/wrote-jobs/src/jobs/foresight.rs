@@ -18,14 +18,16 @@ struct Foreseen {
     found: Found,
     /// The end of what jobs write into the file, where they have a size; 0 otherwise.
     grows_to: u64,
+    /// A group removes it at its end, by `unlink`.
+    removed: bool,
 }
 
 impl Foresight {
     /// Returns what the next group will find under the path.
     pub fn find(&self, path: &Path) -> Result<Found, Error> {
         match self.files.get(&Identity::of(path)) {
-            Some(foreseen) => Ok(foreseen.found),
-            None => Found::now(path),
+            Some(foreseen) if !foreseen.removed => Ok(foreseen.found),
+            _ => Found::now(path),
         }
     }
 
@@ -44,12 +46,26 @@ impl Foresight {
                 path: file_key(using.path),
                 found: Found { kind: Kind::File { len_bytes: 0 }, ours, will_change: true },
                 grows_to: 0,
+                removed: false,
             });
+            if std::mem::take(&mut foreseen.removed) {
+                foreseen.found.kind = Kind::File { len_bytes: 0 };
+            }
             if let Kind::File { len_bytes: len } = &mut foreseen.found.kind {
                 *len = len_bytes.max(*len);
             }
             if using.spec.file_bytes.is_some() {
                 foreseen.grows_to = end.max(foreseen.grows_to);
+            }
+        }
+        self.unlink(files);
+    }
+
+    /// Removes what a group removes at its end.
+    fn unlink(&mut self, files: &Files) {
+        for using in files.all().filter(|using| using.spec.unlink) {
+            if let Some(foreseen) = self.files.get_mut(&Identity::of(using.path)) {
+                foreseen.removed = true;
             }
         }
     }

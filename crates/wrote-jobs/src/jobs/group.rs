@@ -43,8 +43,10 @@ pub fn run_group(
     let totals = totals.collect::<Result<Vec<Option<u64>>, Error>>()?;
     let progress: Vec<Progress> = specs.iter().map(|_| Progress::default()).collect();
     let failed = AtomicBool::new(false);
+    let ended: Vec<AtomicBool> = specs.iter().map(|_| AtomicBool::new(false)).collect();
     let sqpolls = sqpolls(specs);
-    let crew = Jobs { specs, ready, sqpolls, progress: &progress, stop, failed: &failed };
+    let (progress, failed, ended) = (&progress[..], &failed, &ended[..]);
+    let crew = Jobs { specs, ready, sqpolls, progress, stop, failed, ended };
     let begin = Instant::now();
     let mut watch = || {
         let moved: Vec<[u64; 2]> = progress.iter().map(Progress::moved_bytes).collect();
@@ -54,7 +56,7 @@ pub fn run_group(
         watcher.progress(sum(0), sum(1), far.fold(1.0, f64::min));
     };
     let run = |number, gate: &Gate| crew.run(number, gate);
-    let timed = gates::together(specs.len(), &failed, run, &mut watch, |go| {
+    let timed = gates::together(specs.len(), failed, run, &mut watch, |go| {
         let cpu = CpuWatch::begin();
         let before = clock::counters(device.as_ref());
         let usage_before = Usage::now();
@@ -94,7 +96,9 @@ fn fraction(spec: &JobSpec, total: Option<u64>, moved: [u64; 2], elapsed: Durati
 /// Returns each file of a direct job with its cached bytes now and the job's region.
 fn held_before(specs: &[&JobSpec], regions: &[Vec<Range<u64>>]) -> Vec<(Held, Range<u64>)> {
     let mut all: Vec<(Held, Range<u64>)> = Vec::new();
-    for (spec, regions) in specs.iter().zip(regions).filter(|(spec, _)| spec.direct) {
+    for (spec, regions) in
+        specs.iter().zip(regions).filter(|(spec, _)| spec.direct && spec.does_io())
+    {
         for (file, region) in spec.files.iter().zip(regions) {
             let is_known = |(held, _): &(Held, Range<u64>)| {
                 held.file == *file && held.offset_bytes == region.start

@@ -22,12 +22,16 @@ pub fn read_back(
     stop: &Stop,
 ) -> Result<u64, Error> {
     let sizes = &sequence.outline().spec.write_bs;
-    let unit = sizes.0.iter().fold(0, |unit, share| gcd(unit, share.bytes)).max(1);
+    let step_bytes = sequence.outline().spec.step_bytes.unsigned_abs();
+    let unit_of_all = sizes.0.iter().fold(step_bytes, |unit, share| gcd(unit, share.bytes)).max(1);
     let mut bytes = 0;
     for (number, (path, file)) in files.iter().enumerate() {
         engine.flush(*file)?;
         drop_cache(path);
         let region = &sequence.outline().regions[number];
+        // Steps backwards count from the region's end.
+        let of_end = if step_bytes > 0 { region.end - region.start } else { unit_of_all };
+        let unit = gcd(unit_of_all, of_end);
         let units = (region.end - region.start) / unit;
         let mut back = Back {
             engine: &mut *engine,

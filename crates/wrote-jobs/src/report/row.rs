@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use wrote_machine::usage::Usage;
 use wrote_result::document::{Direction, Flush, Latency, Row, Run, Settings};
 use wrote_result::stats;
+use wrote_result::units::seconds;
 
 /// The context of a group's rows: the world before the run, and the groups before.
 #[derive(Debug)]
@@ -44,7 +45,9 @@ impl<'a> Known<'a> {
     /// Whether all that a job uses of the file was written and flushed when the clock started:
     /// before the run, or because the job reads too and what is read is made ready so (M9).
     pub(super) fn is_settled(&self, file: &Path, spec: &JobSpec) -> bool {
-        let made_ready = spec.rw.read && !self.read_unwritten && !self.is_changed(file);
+        let overwrites = spec.overwrite && spec.rw.write;
+        let made_ready = overwrites || spec.rw.read && !self.read_unwritten;
+        let made_ready = made_ready && !self.is_changed(file);
         self.before.settled.contains(file) || made_ready
     }
 
@@ -177,6 +180,7 @@ fn way(jobs: &[JobReport], direction: Direction, effective: &Settings) -> String
     let spec = &jobs[0].spec;
     let mut words = if spec.rw.random { "random ".to_owned() } else { String::new() };
     words += &direction.to_string();
+    words += &effective.random_distribution.iter().map(|of| format!(" {of}")).collect::<String>();
     words += if effective.direct { ", direct " } else { ", " };
     words += &effective.ioengine.to_string();
     if spec.iodepth > 1 {
@@ -189,7 +193,8 @@ fn way(jobs: &[JobReport], direction: Direction, effective: &Settings) -> String
         }
         other => Some(other.to_string().replace('-', " ")),
     };
-    sync.into_iter().fold(words, |words, sync| format!("{words}, {sync}"))
+    let thinks = effective.thinktime_s.map(|pause_s| format!("pauses of {}", seconds(pause_s)));
+    sync.into_iter().chain(thinks).fold(words, |words, more| format!("{words}, {more}"))
 }
 
 /// The rows of one job and its clones, or of a way of writing, with the runs so far. It keeps no

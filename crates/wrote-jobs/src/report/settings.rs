@@ -2,7 +2,7 @@
 
 use super::row::Known;
 use crate::jobs::{JobReport, NEW_BLOCKS};
-use crate::spec::{BlockShare, BlockSizes, Data, Fallocate, JobSpec, SyncEach};
+use crate::spec::{BlockShare, BlockSizes, Fallocate, JobSpec, SyncEach};
 use std::time::Duration;
 use wrote::{Acknowledged, Ioengine, Survives};
 use wrote_result::document::{Blocks, Direction, Fallback, Flush, Settings, SettingsPair};
@@ -42,7 +42,7 @@ fn asked(jobs: &[JobReport], direction: Direction, known: &Known) -> Settings {
     };
     let (rate, rate_iops) = (mean(jobs, bytes_of), mean(jobs, iops_of));
     Settings {
-        rw: spec.rw.as_str().into(),
+        rw: spec.rw_word(),
         ioengine: spec.ioengine.into(),
         bs_bytes: sizes.most_bytes(),
         size_bytes: jobs.iter().map(|job| size_bytes(&job.spec)).sum(),
@@ -51,6 +51,7 @@ fn asked(jobs: &[JobReport], direction: Direction, known: &Known) -> Settings {
         direct: spec.direct,
         sync: if is_write { flush(spec) } else { Flush::None },
         blocks: match direction {
+            _ if !spec.does_io() => Blocks::Unknown,
             Direction::Write => blocks(jobs, known),
             Direction::Read if jobs.iter().all(|job| job.unwritten_bytes == Some(0)) => {
                 Blocks::Written
@@ -73,14 +74,12 @@ fn asked(jobs: &[JobReport], direction: Direction, known: &Known) -> Settings {
         rate_bytes_per_s: rate,
         rate_iops,
         rate_process: (rate.is_some() || rate_iops.is_some()).then_some(spec.rate_process),
+        random_distribution: spec.random_distribution.words().filter(|_| spec.rw.random),
+        thinktime_s: spec.think.map(|think| think.time.as_secs_f64()),
+        thinktime_blocks: spec.think.map(|think| think.blocks),
         nrfiles: more_than_one(spec.files.len() as u32),
         loops: more_than_one(spec.loops),
-        data: match spec.data {
-            Data::Random => None,
-            Data::Zeros => Some("zeros".into()),
-            Data::Compressible(percent) => Some(format!("compressible {percent} %")),
-        }
-        .filter(|_| is_write),
+        data: spec.data.words().filter(|_| is_write),
         untimed: (!spec.latencies).then_some(true),
         verify: spec.verify.map(|_| "crc32c".into()),
         ..Settings::default()
@@ -130,6 +129,9 @@ pub(super) fn iodepth_reached(jobs: &[JobReport]) -> u32 {
 pub(super) fn survives(jobs: &[JobReport], known: &Known) -> Survives {
     let of_job = |job: &JobReport| {
         let spec = &job.spec;
+        if !spec.does_io() {
+            return Survives::Nothing;
+        }
         let each = |after: Option<u32>| after == Some(1);
         let flushed = spec.sync != SyncEach::No
             || spec.end_fsync
@@ -156,14 +158,19 @@ pub(super) fn survives(jobs: &[JobReport], known: &Known) -> Survives {
 
 /// Returns the file bytes that one job transfers as asked; of whole files their lengths.
 fn size_bytes(spec: &JobSpec) -> u64 {
+    let most = spec.number_ios_bytes().unwrap_or(u64::MAX);
     if let Some(bytes) = spec.io_bytes {
-        return bytes;
+        return bytes.min(most);
     }
     let whole = |file: &std::path::PathBuf| {
         let length = file.metadata().map_or(0, |metadata| metadata.len());
         length.saturating_sub(spec.offset_bytes)
     };
-    spec.files.iter().map(|file| spec.file_bytes.unwrap_or_else(|| whole(file))).sum()
+    spec.files
+        .iter()
+        .map(|file| spec.file_bytes.unwrap_or_else(|| whole(file)))
+        .sum::<u64>()
+        .min(most)
 }
 
 /// Returns the job's flush; of several kinds the strongest.

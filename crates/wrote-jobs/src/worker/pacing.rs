@@ -20,7 +20,7 @@ impl Worker<'_> {
     }
 
     /// Waits for the task's start within its group.
-    pub(super) fn delay(&mut self) {
+    pub fn delay(&mut self) {
         let begin = Instant::now();
         while let Some(left) = self.spec.startdelay.checked_sub(begin.elapsed())
             && !left.is_zero()
@@ -28,6 +28,26 @@ impl Worker<'_> {
         {
             std::thread::sleep(nap(left));
         }
+    }
+
+    /// Pauses, when the operations in flight have completed, and ends early with the task's time.
+    pub(super) fn think(&mut self) -> Result<(), Error> {
+        self.reap(usize::MAX)?;
+        let Some(think) = self.spec.think else { return Ok(()) };
+        self.think_at += u64::from(think.blocks);
+        let begin = Instant::now();
+        while begin.elapsed() < think.spin {
+            std::hint::spin_loop();
+        }
+        while let Some(left) = think.time.checked_sub(begin.elapsed())
+            && !left.is_zero()
+            && !self.over
+        {
+            std::thread::sleep(nap(left));
+            // Progress is shown and samples are taken meanwhile.
+            self.acknowledge()?;
+        }
+        Ok(())
     }
 
     /// Returns the next direction and its due time, where a rate decides them.

@@ -1,8 +1,11 @@
 //! The next operation: file, offset and length of each operation of a job, from its seed.
 
-use crate::spec::{BlockSizes, JobSpec, Rw};
+mod spread;
+
+use crate::spec::{BlockSizes, Distribution, JobSpec, Rw, Streak};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
+use spread::{Spread, below};
 use std::ops::Range;
 
 /// One operation.
@@ -38,23 +41,20 @@ impl Outline {
             .filter_map(|(write, is)| is.then_some(write))
     }
 
-    /// The one size of all operations, where they have one.
-    fn one_size(&self) -> Option<u64> {
-        let mut sizes =
-            self.directions().flat_map(|write| &self.sizes(write).0).map(|share| share.bytes);
-        let first = sizes.next()?;
-        sizes.all(|other| other == first).then_some(first)
-    }
-
     /// Whether each block comes once before any comes again: blocks of several sizes cannot be told
     /// apart by their number.
     pub fn maps(&self) -> bool {
-        self.spec.rw.random && !self.spec.norandommap && self.one_size().is_some()
+        self.spec.rw.random
+            && !self.spec.norandommap
+            && self.spec.one_size().is_some()
+            && self.spec.random_distribution == Distribution::Uniform
     }
 
     /// Whether an operation may fall on the bytes of another one shortly before it.
     pub fn comes_again(&self) -> bool {
         self.spec.rw.random && !self.maps()
+            || self.spec.streak.is_some()
+            || self.spec.step_bytes != 0
             || self.spec.io_bytes.is_some()
             || self.loops() != Some(1)
     }
@@ -62,13 +62,29 @@ impl Outline {
     /// Bytes of one loop: each region once, where the job says nothing else.
     fn loop_bytes(&self) -> u64 {
         let pass = || self.regions.iter().map(|region| region.end - region.start).sum();
-        self.spec.io_bytes.unwrap_or_else(pass)
+        let bytes: u64 = self.spec.io_bytes.unwrap_or_else(pass);
+        bytes.min(self.spec.number_ios_bytes().unwrap_or(u64::MAX))
+    }
+
+    fn loop_ios(&self) -> u64 {
+        self.spec.number_ios.unwrap_or(u64::MAX)
     }
 
     /// About how many bytes there are in all; `None` where only time ends it.
     pub fn total_bytes(&self) -> Option<u64> {
         self.loops().map(|loops| self.loop_bytes().saturating_mul(loops.into()))
     }
+}
+
+/// The way through each file, chosen before the clock starts.
+#[derive(Clone, Copy, Debug)]
+enum Walk {
+    /// Each operation begins where the last one of its direction ended.
+    InOrder,
+    /// The same, and so many bytes farther on.
+    Stepped(i64),
+    Random,
+    Streaks(Streak),
 }
 
 /// One file, and how far it was used.
@@ -82,6 +98,22 @@ struct Place {
     /// The order of the blocks of a random job, where each comes once, and how many were taken.
     order: Option<Permutation>,
     taken: u64,
+    /// The blocks of a random job without such an order, of reads and of writes.
+    spreads: [Spread; 2],
+}
+
+impl Place {
+    /// Where an operation begins that would begin at `position`: the first at the start, and none
+    /// behind one that ended where the file does.
+    fn stepped(&self, position: u64, step_bytes: i64) -> u64 {
+        if position == 0 || position >= self.len_bytes {
+            return position;
+        }
+        let inside = |place: &u64| *place < self.len_bytes;
+        let around =
+            if step_bytes > 0 { 0 } else { self.len_bytes.saturating_add_signed(step_bytes) };
+        position.checked_add_signed(step_bytes).filter(inside).unwrap_or(around)
+    }
 }
 
 /// A job's operations, one after the other. The same outline gives the same ones, so a clone taken
@@ -90,6 +122,9 @@ struct Place {
 pub struct Sequence {
     outline: Outline,
     places: Vec<Place>,
+    walk: Walk,
+    /// Operations left of a streak.
+    streak_left: u32,
     /// The only size of a direction, and the least one.
     one: [Option<u64>; 2],
     least: [u64; 2],
@@ -97,6 +132,8 @@ pub struct Sequence {
     /// The index of the next file: one operation goes to each in turn.
     turn: usize,
     loop_left_bytes: u64,
+    /// Operations left in the loop, where sizes are drawn: else the bytes above stand for them.
+    loop_left_ios: u64,
     loops_left: Option<u32>,
     passes: u64,
     maps: bool,
@@ -118,20 +155,40 @@ impl Sequence {
             let first = sizes.0.first().map(|share| share.bytes);
             first.filter(|first| sizes.0.iter().all(|share| share.bytes == *first))
         });
-        let places = outline.regions.iter().map(|region| Place {
+        // Operations of several sizes are counted where their sizes are drawn.
+        let counted = outline.spec.number_ios.is_some() && outline.spec.one_size().is_none();
+        let one = if counted { [None; 2] } else { one };
+        let spreads = |number: usize, region: &Range<u64>| {
+            let (distribution, len_bytes) =
+                (&outline.spec.random_distribution, region.end - region.start);
+            let key = outline.spec.seed ^ number as u64;
+            least.map(|least| Spread::new(distribution, len_bytes / least.max(1), key))
+        };
+        let places = outline.regions.iter().enumerate().map(|(number, region)| Place {
             start: region.start,
             len_bytes: region.end - region.start,
             positions: [0; 2],
             order: None,
             taken: 0,
+            spreads: spreads(number, region),
         });
+        let places = places.collect();
+        let walk = match (outline.spec.rw.random, outline.spec.streak, outline.spec.step_bytes) {
+            (true, None, _) => Walk::Random,
+            (true, Some(streak), _) => Walk::Streaks(streak),
+            (false, _, 0) => Walk::InOrder,
+            (false, _, step_bytes) => Walk::Stepped(step_bytes),
+        };
         let mut sequence = Sequence {
-            places: places.collect(),
+            places,
+            walk,
+            streak_left: 0,
             one,
             least,
             chance: Xoshiro256PlusPlus::seed_from_u64(outline.spec.seed),
             turn: 0,
             loop_left_bytes: outline.loop_bytes(),
+            loop_left_ios: outline.loop_ios(),
             loops_left: outline.loops().map(|loops| loops - 1),
             passes: 0,
             maps: outline.maps(),
@@ -145,17 +202,10 @@ impl Sequence {
         &self.outline
     }
 
-    /// A number below `bound`, by the upper half of a product (Lemire: Fast Random Integer
-    /// Generation in an Interval, 2019); without its rejection, which no one would see at these
-    /// bounds.
-    fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.chance.next_u64()) * u128::from(bound)) >> 64) as u64
-    }
-
     fn writes_next(&mut self) -> bool {
         match self.outline.spec.rw {
             Rw { read: true, write: true, .. } => {
-                self.below(100) >= u64::from(self.outline.spec.rwmixread_percent)
+                below(&mut self.chance, 100) >= u64::from(self.outline.spec.rwmixread_percent)
             }
             Rw { write, .. } => write,
         }
@@ -166,7 +216,7 @@ impl Sequence {
         if let Some(one) = self.one[usize::from(write)] {
             return one;
         }
-        let mut left = self.below(100);
+        let mut left = below(&mut self.chance, 100);
         let sizes = self.outline.sizes(write);
         let chosen = sizes.0.iter().find(|share| {
             let is = left < u64::from(share.percent);
@@ -175,12 +225,17 @@ impl Sequence {
         });
         let chosen = chosen.or(sizes.0.last()).map_or(most, |share| share.bytes);
         let fits = sizes.0.iter().map(|share| share.bytes).filter(|bytes| *bytes <= most);
-        if chosen <= most { chosen } else { fits.max().unwrap_or(most) }
+        let size = if chosen <= most { chosen } else { fits.max().unwrap_or(most) };
+        self.loop_left_ios -= 1;
+        if self.loop_left_ios == 0 {
+            self.loop_left_bytes = size;
+        }
+        size
     }
 
     /// Goes back to where each file begins; another pass has another order.
     fn begin_pass(&mut self) {
-        let one = self.outline.one_size().filter(|_| self.maps);
+        let one = self.outline.spec.one_size().filter(|_| self.maps);
         for (number, place) in self.places.iter_mut().enumerate() {
             place.positions = [0; 2];
             place.taken = 0;
@@ -199,42 +254,82 @@ impl Sequence {
             None => {}
         }
         self.loop_left_bytes = self.outline.loop_bytes();
+        self.loop_left_ios = self.outline.loop_ios();
         self.begin_pass();
         true
     }
 
     /// The next operation of this direction in the pass; `None` where no file has room for it.
     fn place(&mut self, write: bool) -> Option<Next> {
-        let direction = usize::from(write);
-        let least = self.least[direction];
         for _ in 0..self.places.len() {
             let file = self.turn;
             self.turn = if file + 1 == self.places.len() { 0 } else { file + 1 };
-            let place = &mut self.places[file];
-            if let Some(order) = &place.order {
-                if place.taken < order.count() {
-                    let offset = place.start + order.at(place.taken) * least;
-                    place.taken += 1;
-                    return Some(Next { write, file, offset, len: least as usize });
-                }
-                continue;
-            }
-            let (start, len_bytes) = (place.start, place.len_bytes);
-            let position = if self.outline.spec.rw.random { 0 } else { place.positions[direction] };
-            let room = (len_bytes - position).min(self.loop_left_bytes);
-            if room < least {
-                continue;
-            }
-            let len = self.size(write, room);
-            let offset = if self.outline.spec.rw.random {
-                self.below((len_bytes - len) / least + 1) * least
-            } else {
-                self.places[file].positions[direction] += len;
-                position
+            let place = &self.places[file];
+            let position = place.positions[usize::from(write)];
+            let next = match self.walk {
+                Walk::InOrder => self.along(write, file, position),
+                Walk::Stepped(step) => self.along(write, file, place.stepped(position, step)),
+                Walk::Random => self.anywhere(write, file),
+                Walk::Streaks(streak) => self.in_streak(write, file, streak),
             };
-            return Some(Next { write, file, offset: start + offset, len: len as usize });
+            if next.is_some() {
+                return next;
+            }
         }
         None
+    }
+
+    /// The operation at this byte of a file's region; `None` where there is no room for it.
+    #[inline]
+    fn along(&mut self, write: bool, file: usize, position: u64) -> Option<Next> {
+        let place = &self.places[file];
+        let offset = place.start + position;
+        let room = (place.len_bytes - position).min(self.loop_left_bytes);
+        if room < self.least[usize::from(write)] {
+            return None;
+        }
+        let len = self.size(write, room);
+        self.places[file].positions[usize::from(write)] = position + len;
+        Some(Next { write, file, offset, len: len as usize })
+    }
+
+    /// An operation at a random offset; `None` where each was used, or there is no room for it.
+    #[inline]
+    fn anywhere(&mut self, write: bool, file: usize) -> Option<Next> {
+        let least = self.least[usize::from(write)];
+        let place = &mut self.places[file];
+        let (start, len_bytes) = (place.start, place.len_bytes);
+        if let Some(order) = &place.order {
+            if place.taken == order.count() {
+                return None;
+            }
+            let offset = start + order.at(place.taken) * least;
+            place.taken += 1;
+            return Some(Next { write, file, offset, len: least as usize });
+        }
+        let room = len_bytes.min(self.loop_left_bytes);
+        if room < least {
+            return None;
+        }
+        let len = self.size(write, room);
+        let blocks = (len_bytes - len) / least + 1;
+        let offset = start
+            + self.places[file].spreads[usize::from(write)].draw(&mut self.chance, blocks) * least;
+        Some(Next { write, file, offset, len: len as usize })
+    }
+
+    /// The next operation of a streak, which the directions share as in fio. At its end, and where
+    /// it reaches the file's, the next one is at a random offset.
+    fn in_streak(&mut self, write: bool, file: usize, streak: Streak) -> Option<Next> {
+        let begins = self.streak_left == 0;
+        let position = self.places[file].positions[usize::from(write)];
+        let along = if begins { None } else { self.along(write, file, position) };
+        let next = along.or_else(|| self.anywhere(write, file))?;
+        self.streak_left = if begins { streak.ios } else { self.streak_left } - 1;
+        let place = &mut self.places[file];
+        let moved = if streak.identical { 0 } else { next.len as u64 };
+        place.positions[usize::from(write)] = next.offset - place.start + moved;
+        Some(next)
     }
 
     /// The next operation of a direction; `None` where there is no more to be done.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use wrote::Ioengine;
 use wrote_jobs::jobs::{Permissions, run};
-use wrote_jobs::spec::{BlockShare, BlockSizes, Data, Fallocate, JobSpec};
+use wrote_jobs::spec::{BlockShare, BlockSizes, Data, Fallocate, JobSpec, Streak, Think};
 use wrote_result::Stop;
 
 #[test]
@@ -286,4 +286,138 @@ fn what_is_not_done_as_asked_is_said() {
         assert!(report.fallbacks.iter().any(|step| step.wanted == wanted), "{wanted}");
     }
     assert!(one(write("plain")).fallbacks.iter().all(|step| step.wanted == "allocated blocks"));
+}
+
+#[test]
+fn an_engine_without_io_counts_every_operation_and_makes_no_file() {
+    let folder = folder();
+    for (rw, iodepth) in [(READ, 1), (random(WRITE), 8), (random(MIX), 64)] {
+        let spec = job(folder.path(), "file", rw);
+        let null = JobSpec { ioengine: Ioengine::Null, iodepth, end_fsync: true, ..spec };
+        let report = one(null.clone());
+        assert_eq!(report.read.bytes + report.write.bytes, FILE, "{rw:?}");
+        assert_eq!(report.read.operations + report.write.operations, FILE / BLOCK);
+        assert_eq!(names(folder.path()), [""; 0]);
+        let refused = [JobSpec { verify: VERIFY, ..null.clone() }];
+        assert!(refusal(&refused).contains("keeps nothing that could be checked"));
+        let refused = [JobSpec { file_bytes: None, ..null }];
+        assert!(refusal(&refused).contains("there must be a size"));
+    }
+    // A file that exists stays as it is, without a permission to write over it.
+    std::fs::write(folder.path().join("file"), "precious").unwrap();
+    let ioengine = Ioengine::Null;
+    one(JobSpec { ioengine, ..job(folder.path(), "file", WRITE) });
+    assert_eq!(std::fs::read(folder.path().join("file")).unwrap(), b"precious");
+}
+
+#[test]
+fn a_job_that_thinks_pauses_after_its_operations_and_no_latency_has_the_pause() {
+    let folder = folder();
+    let time = Duration::from_millis(30);
+    for (iodepth, blocks, pauses) in [(1, 1, 4), (8, 2, 2), (2, 4, 1), (8, 5, 0)] {
+        let think = Some(Think { time, spin: time / 10, blocks });
+        let job = job(folder.path(), &format!("file{iodepth}.{blocks}"), random(MIX));
+        let report = one(JobSpec { think, iodepth, io_bytes: Some(4 * BLOCK), ..job });
+        assert_eq!(report.read.operations + report.write.operations, 4);
+        assert!(report.elapsed >= time * pauses, "{blocks}: {:?}", report.elapsed);
+        // Completions are found before the pause; none waits for its end.
+        assert!(report.completed_together.max() <= u64::from(blocks), "{blocks}");
+    }
+    let think = Some(Think { time: Duration::from_secs(3600), spin: Duration::ZERO, blocks: 1 });
+    let job = job(folder.path(), "short", WRITE);
+    let short = JobSpec { think, runtime: Some(time), ..job };
+    assert_eq!(one(short).write.operations, 1, "the job's time ends the pause");
+}
+
+#[test]
+fn a_job_of_steps_or_streaks_is_verified_by_its_last_writes() {
+    let folder = folder();
+    for (number, (step_bytes, ios)) in
+        [(4096, 1), (6144, 1), (-8192, 1), (0, 4)].into_iter().enumerate()
+    {
+        let rw = if ios > 1 { random(WRITE) } else { WRITE };
+        let spec = job(folder.path(), &number.to_string(), rw);
+        let streak = (ios > 1).then_some(Streak { ios, identical: false });
+        let report = one(JobSpec { step_bytes, streak, verify: VERIFY, direct: false, ..spec });
+        assert!(report.verified_bytes > 0, "{step_bytes} {ios}");
+    }
+}
+
+#[test]
+fn a_job_that_waits_begins_when_the_other_has_ended_and_may_use_its_file() {
+    let folder = folder();
+    let time = Duration::from_millis(40);
+    let slow = JobSpec {
+        think: Some(Think { time, spin: Duration::ZERO, blocks: 64 }),
+        direct: false,
+        ..job(folder.path(), "slow", WRITE)
+    };
+    let after = |name: &str, rw, waits_for: &str| JobSpec {
+        name: name.into(),
+        wait_for: Some(waits_for.into()),
+        direct: false,
+        ..job(folder.path(), "slow", rw)
+    };
+    let clone = JobSpec { clone: 1, files: vec![folder.path().join("clone")], ..slow.clone() };
+    let other = job(folder.path(), "other", WRITE);
+    let jobs = [slow, clone, other, after("reads", READ, "slow"), after("writes", WRITE, "reads")];
+    let done = go(&jobs).remove(0).jobs;
+    let ends = |number: usize| {
+        done[number].started_at.as_nanosecond() + done[number].elapsed.as_nanos() as i128
+    };
+    // The start is found by two clocks.
+    let begins = |number: usize| done[number].started_at.as_nanosecond() + 1_000_000;
+    assert!(begins(3) >= ends(0) && begins(3) >= ends(1) && begins(4) >= ends(3));
+    assert!(begins(2) < ends(0), "the others go on");
+    assert_eq!((done[3].read.bytes, done[4].write.bytes), (FILE, FILE));
+    let circle = [after("a", READ, "b"), after("b", READ, "a")];
+    assert!(refusal(&circle).contains("a: waits for b, and there is no such job before it"));
+    let verified = [jobs[0].clone(), JobSpec { verify: VERIFY, ..jobs[4].clone() }];
+    let verified =
+        [verified[0].clone(), JobSpec { wait_for: Some("slow".into()), ..verified[1].clone() }];
+    let permissions = Permissions { overwrite: true, ..Permissions::default() };
+    assert!(refusal_with(&verified, permissions).contains("use the same bytes"));
+}
+
+#[test]
+fn a_file_to_write_over_is_written_before_the_clock_starts() {
+    let folder = folder();
+    let over = |name: &str| {
+        let job = job(folder.path(), name, random(WRITE));
+        JobSpec { overwrite: true, number_ios: Some(1), ..job }
+    };
+    let mut told = Told::default();
+    let done = run(&[over("new")], Permissions::default(), &Stop::new(), &mut told).unwrap();
+    assert_eq!((told.0[0].2, done[0].jobs[0].write.bytes), (FILE, BLOCK));
+    assert!(all_blocks_differ(&folder.path().join("new")));
+    // Of a file that exists only what is missing is written, and only where that is permitted.
+    std::fs::write(folder.path().join("short"), [7; BLOCK as usize]).unwrap();
+    assert!(refusal(&[over("short")]).contains("--overwrite allows it"));
+    let permissions = Permissions { overwrite: true, ..Permissions::default() };
+    let mut told = Told::default();
+    run(&[over("short")], permissions, &Stop::new(), &mut told).unwrap();
+    assert_eq!(told.0[0].2, FILE - BLOCK);
+    assert_eq!(folder.path().join("short").metadata().unwrap().len(), FILE);
+}
+
+#[test]
+fn unlink_removes_what_the_run_made_and_nothing_else() {
+    // W7
+    let folder = folder();
+    let unlinked = |rw| JobSpec { unlink: true, ..job(folder.path(), "gone", rw) };
+    let stays = job(folder.path(), "stays", WRITE);
+    let later = JobSpec { group: 1, ..unlinked(READ) };
+    let done = go(&[JobSpec { verify: VERIFY, ..unlinked(WRITE) }, stays, later.clone()]);
+    assert_eq!(done[1].jobs[0].read.bytes, FILE, "a later group makes it again");
+    assert_eq!(names(folder.path()), ["stays"]);
+    let all = JobSpec { file_bytes: None, unlink: false, ..later };
+    let error = refusal(&[unlinked(WRITE), all]);
+    assert!(error.contains("does not exist, and there is no size"), "{error}");
+    std::fs::write(folder.path().join("gone"), vec![7; FILE as usize]).unwrap();
+    let permissions = Permissions { overwrite: true, ..Permissions::default() };
+    for rw in [READ, WRITE] {
+        let error = refusal_with(&[unlinked(rw)], permissions);
+        assert!(error.ends_with("exists, and unlink removes only files that the run makes"));
+    }
+    assert_eq!(std::fs::read(folder.path().join("gone")).unwrap(), vec![7; FILE as usize]);
 }

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use wrote_jobs::fio::{ParseError, Parsed, Surroundings, parse};
+use wrote_jobs::jobs::{Permissions, run};
+use wrote_result::Stop;
 
 fn read(text: &str) -> Result<Parsed, ParseError> {
     let surroundings = Surroundings {
@@ -127,24 +129,30 @@ fn times_are_as_long_as_in_fio() {
     }
 }
 
+/// Returns the first words of the lines that fio prints, before a colon.
+fn names_in_fio(folder: &Path, arguments: &[&str]) -> Vec<String> {
+    let told = fio(folder, arguments).unwrap_or_default();
+    let names = told.lines().filter_map(|line| line.split_once(':'));
+    names.map(|(name, _)| name.trim().to_string()).collect()
+}
+
 #[test]
-fn every_key_of_fio_is_taken_or_known() {
-    if !there_is_the_fio_that_was_read("every_key_of_fio_is_taken_or_known") {
+fn the_list_of_fios_keys_has_all_that_fio_lists() {
+    if !there_is_the_fio_that_was_read("the_list_of_fios_keys_has_all_that_fio_lists") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let mut keys = Vec::new();
-    for arguments in [["--cmdhelp"], ["--enghelp=io_uring"], ["--enghelp=pvsync2"]] {
-        let told = fio(folder.path(), &arguments).expect("fio's keys");
-        let names = told.lines().filter_map(|line| line.split_once(':'));
-        keys.extend(names.map(|(name, _)| name.trim().to_string()));
-    }
+    let listed: Vec<&str> =
+        include_str!("../../src/fio/tests/fio-3.33.txt").split_whitespace().collect();
+    let mut keys = names_in_fio(folder.path(), &["--cmdhelp=all"]);
     assert!(keys.len() > 200, "{keys:?}");
-    for key in keys {
-        let error = read(&format!("[a]\n{key}=1")).err().map(|error| error.to_string());
-        let unknown = error.is_some_and(|error| error.contains("there is no such key"));
-        assert!(!unknown, "{key}");
+    let engines = fio(folder.path(), &["--enghelp"]).expect("fio's engines");
+    for engine in engines.lines().skip(1).map(str::trim) {
+        keys.extend(names_in_fio(folder.path(), &[&format!("--enghelp={engine}")]));
     }
+    let unlisted: Vec<&String> =
+        keys.iter().filter(|key| !listed.contains(&key.as_str())).collect();
+    assert!(unlisted.is_empty(), "{unlisted:?}");
 }
 
 /// Runs a job in fio and returns its files: name and bytes, in order.
@@ -213,7 +221,7 @@ fn fio_takes_the_example_of_every_key_that_is_taken() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let mut text = String::new();
+    let mut text = String::from("[before]\nsize=1m\n");
     for (number, example) in include_str!("../../src/fio/tests/examples.txt").lines().enumerate() {
         let libaio = example.starts_with("userspace_reap");
         let engine = if libaio { "libaio" } else { "io_uring" };
@@ -269,5 +277,179 @@ fn splits_and_files_transfer_as_many_bytes_as_in_fio() {
         let file_bytes = job.file_bytes.expect("a size");
         let ours = job.io_bytes.unwrap_or(file_bytes * job.files.len() as u64);
         assert_eq!(theirs["jobs"][0]["write"]["io_bytes"].as_u64(), Some(ours), "{text}");
+    }
+}
+
+/// Returns the operations and the bytes of reads and of writes that fio counts of a job.
+fn counts_in_fio(folder: &Path, text: &str) -> [(u64, u64); 2] {
+    std::fs::write(folder.join("job.fio"), text).expect("a job file");
+    let told = fio(folder, &["--output-format=json", "job.fio"]).expect("fio's result");
+    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    ["read", "write"].map(|direction| {
+        let of = |key: &str| told["jobs"][0][direction][key].as_u64().expect("a number");
+        (of("total_ios"), of("io_bytes"))
+    })
+}
+
+/// Returns the operations and the bytes of reads and of writes of the job here.
+fn counts(text: &str) -> [(u64, u64); 2] {
+    let jobs = read(text).unwrap_or_else(|error| panic!("{text}{error}")).jobs;
+    let done = run(&jobs, Permissions::default(), &Stop::new(), &mut ());
+    let job = done.unwrap_or_else(|error| panic!("{text}{error}")).remove(0).jobs.remove(0);
+    [job.read, job.write].map(|direction| (direction.operations, direction.bytes))
+}
+
+#[test]
+fn jobs_without_io_do_as_many_operations_as_in_fio() {
+    if !there_is_the_fio_that_was_read("jobs_without_io_do_as_many_operations_as_in_fio") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for lines in [
+        "rw=read",
+        "rw=randwrite\niodepth=16",
+        "number_ios=10",
+        "number_ios=10\nloops=3",
+        "number_ios=10\nrw=randwrite\niodepth=16",
+        "number_ios=300\nloops=2",
+        "number_ios=10\nio_size=4m",
+        "number_ios=0",
+        "rw=write:4k",
+        "rw=write:8k",
+        "rw=read:6k",
+        "rw=read:-8k",
+        "rw=read:2m",
+        "rw=randread:8",
+        "rw=randread\nrandom_distribution=zipf:1.2",
+        "rw=randread\nrandom_distribution=zoned:60/10:40/90",
+        "rw=randwrite:3\nrw_sequencer=identical\niodepth=8",
+        "number_ios=9\nthinktime=1000\nthinktime_blocks=4\nrw=randread\niodepth=4",
+    ] {
+        let text = format!("[a]\nioengine=null\nsize=1m\n{lines}\n");
+        assert_eq!(counts(&text), counts_in_fio(folder.path(), &text), "{lines}");
+    }
+    // Which sizes are drawn is chance: their number is not.
+    for lines in ["rw=randrw\nbs=4k,8k", "rw=write\nbssplit=4k/50:8k/50\nloops=2"] {
+        let text = format!("[a]\nioengine=null\nsize=1m\nnumber_ios=10\n{lines}\n");
+        let operations = |counts: [(u64, u64); 2]| counts[0].0 + counts[1].0;
+        let theirs = operations(counts_in_fio(folder.path(), &text));
+        assert_eq!(operations(counts(&text)), theirs, "{lines}");
+    }
+}
+
+/// Returns the bytes of the only file that the job writes here.
+fn written(folder: &Path, text: &str) -> Vec<u8> {
+    let mut jobs = read(text).unwrap_or_else(|error| panic!("{text}{error}")).jobs;
+    let path = folder.join("ours");
+    jobs[0].files = vec![path.clone()];
+    let done = run(&jobs, Permissions::default(), &Stop::new(), &mut ());
+    done.unwrap_or_else(|error| panic!("{text}{error}"));
+    let bytes = std::fs::read(&path).expect("what was written");
+    std::fs::remove_file(path).expect("the file goes");
+    bytes
+}
+
+fn written_by_fio(folder: &Path, text: &str) -> Vec<u8> {
+    std::fs::write(folder.join("job.fio"), text).expect("a job file");
+    fio(folder, &["job.fio"]).unwrap_or_else(|| panic!("fio takes {text}"));
+    let path = folder.join("a.0.0");
+    let bytes = std::fs::read(&path).expect("what was written");
+    std::fs::remove_file(path).expect("the file goes");
+    bytes
+}
+
+#[test]
+fn a_buffer_pattern_is_written_as_by_fio_and_verify_finds_its_own_header_in_it() {
+    if !there_is_fio("a_buffer_pattern_is_written_as_by_fio") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for pattern in
+        ["0xdeadface", "0xabc", "-12", "66", "\"abcd\"", "\"1 2\"0xFF0x01-1024", "-100xab\"1\""]
+    {
+        let text = format!("[a]\nrw=write\nsize=12k\nbs=3k\nbuffer_pattern={pattern}\n");
+        let ours = written(folder.path(), &text);
+        assert_eq!(ours, written_by_fio(folder.path(), &text), "{pattern}");
+    }
+    // A block that was not as written would end the run.
+    let pattern = "[a]\nrw=randwrite\nsize=64k\nbuffer_pattern=\"abc\"\nverify=crc32c\n";
+    let block = &written(folder.path(), pattern)[..4096];
+    assert!(block.starts_with(b"wroteblk") && block[42..].starts_with(b"abcabc"));
+}
+
+#[test]
+fn steps_write_the_blocks_that_they_write_in_fio() {
+    if !there_is_fio("steps_write_the_blocks_that_they_write_in_fio") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for lines in ["rw=write:4k", "rw=write:8k", "rw=write:12k", "rw=write:6k", "rw=write:-8k"] {
+        let text = format!("[a]\nsize=64k\nfallocate=truncate\nbuffer_pattern=0x61\n{lines}\n");
+        let ours = written(folder.path(), &text);
+        assert_eq!(ours, written_by_fio(folder.path(), &text), "{lines}");
+    }
+}
+
+#[test]
+fn a_distribution_uses_about_as_many_blocks_as_in_fio_and_in_the_same_zones() {
+    if !there_is_fio("a_distribution_uses_about_as_many_blocks_as_in_fio") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    // Blocks of the first tenth, and of all. Of a uniform choice it would be 65 and 647.
+    for (lines, is_like) in
+        [("zipf:1.2", 0.6..1.6), ("pareto:0.1", 0.6..1.6), ("zoned:90/10:10/90", 0.8..1.2)]
+    {
+        let text = format!(
+            "[a]\nrw=randwrite\nbs=512\nsize=512k\nfallocate=truncate\nbuffer_pattern=0x61\n\
+             random_distribution={lines}\n"
+        );
+        let used = |bytes: Vec<u8>| {
+            let blocks: Vec<bool> = bytes.chunks(512).map(|block| block[0] != 0).collect();
+            let count = |blocks: &[bool]| blocks.iter().filter(|is| **is).count();
+            (count(&blocks[..102]), count(&blocks))
+        };
+        let ours = used(written(folder.path(), &text));
+        let theirs = used(written_by_fio(folder.path(), &text));
+        let ratio = ours.1 as f64 / theirs.1 as f64;
+        assert!(is_like.contains(&ratio), "{lines}: {ours:?} {theirs:?}");
+        if lines.starts_with("zoned") {
+            let ratio = ours.0 as f64 / theirs.0 as f64;
+            assert!(ours.0 > 90 && is_like.contains(&ratio), "{ours:?} {theirs:?}");
+        }
+    }
+}
+
+#[test]
+fn waiting_jobs_are_refused_where_fio_refuses_them() {
+    if !there_is_fio("waiting_jobs_are_refused_where_fio_refuses_them") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for (jobs, is_good) in [
+        ("[a]\nnumjobs=2\n[b]\nwait_for=a\n[c]\nwait_for=b", true),
+        ("[a]\n[b]\nstonewall\nwait_for=a", true),
+        ("[a]\nwait_for=a", false),
+        ("[a]\nwait_for=b\n[b]", false),
+        ("[a]\nwait_for=b\n[b]\nwait_for=a", false),
+        ("[a]\n[a]\n[b]\nwait_for=a", false),
+    ] {
+        let text = format!("[global]\nioengine=null\nsize=4k\n{jobs}\n");
+        std::fs::write(folder.path().join("job.fio"), &text).expect("a job file");
+        assert_eq!(fio(folder.path(), &["job.fio"]).is_some(), is_good, "{jobs}");
+        assert_eq!(read(&text).is_ok(), is_good, "{jobs}");
+    }
+}
+
+#[test]
+fn a_file_to_write_over_is_as_long_as_in_fio_and_has_no_empty_block() {
+    if !there_is_fio("a_file_to_write_over_is_as_long_as_in_fio") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "[a]\nrw=randwrite\nsize=64k\nnumber_ios=1\noverwrite=1\n";
+    for bytes in [written(folder.path(), text), written_by_fio(folder.path(), text)] {
+        assert_eq!(bytes.len(), 64 << 10);
+        assert!(bytes.chunks(4096).all(|block| block.iter().any(|byte| *byte != 0)));
     }
 }

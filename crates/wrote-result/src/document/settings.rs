@@ -23,7 +23,8 @@ pub struct SettingsPair {
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// `read`, `write` or `rw` (both) in the order of the file; `randread`, `randwrite` or `randrw`
-    /// in none.
+    /// in none. A number behind a colon is fio's: bytes of a step, or operations from each random
+    /// offset on.
     pub rw: String,
     /// `psync`, `io_uring`, `mmap`, or `threads` (a pool, where io_uring may not be used).
     pub ioengine: Ioengine,
@@ -75,6 +76,13 @@ pub struct Settings {
     /// `poisson`. Where there is none, the next operation begins when one is acknowledged (a closed
     /// loop).
     pub rate_process: Option<Process>,
+    /// The blocks that a random job uses more than others, in fio's words: `zipf:1.2`,
+    /// `zoned:60/10:40/90`.
+    pub random_distribution: Option<String>,
+    /// Seconds of each pause between operations, where the job pauses (fio's `thinktime`).
+    pub thinktime_s: Option<f64>,
+    /// Operations between two pauses.
+    pub thinktime_blocks: Option<u32>,
     /// Of rows of one workload at rising rates: the rate as a part of what a closed loop reached.
     pub load_share: Option<f64>,
     /// Whether operations were counted and none was timed, as a job may ask (`gtod_reduce`).

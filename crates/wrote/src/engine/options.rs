@@ -17,16 +17,20 @@ pub enum Ioengine {
     /// thread, one at a time: the cost of the page cache without a system call. If another process
     /// truncates the file meanwhile, SIGBUS ends this one.
     Mmap,
+    /// No I/O: an operation is over when it is queued, its bytes go nowhere, and a read leaves its
+    /// buffer as it was. It measures the cost of the loop around an engine.
+    Null,
 }
 
 impl Ioengine {
-    /// The name in results: `psync`, `threads`, `io_uring`, `mmap`.
+    /// The name in results: `psync`, `threads`, `io_uring`, `mmap`, `null`.
     pub fn as_str(self) -> &'static str {
         match self {
             Ioengine::Psync => "psync",
             Ioengine::Threads => "threads",
             Ioengine::IoUring => "io_uring",
             Ioengine::Mmap => "mmap",
+            Ioengine::Null => "null",
         }
     }
 }

@@ -24,9 +24,9 @@ fn is_written_before(file: &PathBuf, jobs: &[JobSpec]) -> bool {
 
 /// The bytes that will be written and their place, in one line.
 pub(super) fn announced(jobs: &[JobSpec]) -> String {
-    let writes = jobs.iter().filter(|job| job.rw.write);
+    let writes = jobs.iter().filter(|job| job.rw.write && job.does_io());
     let written: Vec<PathBuf> = files(writes.clone());
-    let read: Vec<PathBuf> = files(jobs.iter().filter(|job| job.rw.read));
+    let read: Vec<PathBuf> = files(jobs.iter().filter(|job| job.rw.read && job.does_io()));
     let mut parts = Vec::new();
     if !written.is_empty() {
         let most = writes.map(bytes_max).sum::<Option<u64>>();
@@ -80,18 +80,27 @@ fn bytes_max(job: &JobSpec) -> Option<u64> {
         Some(bytes) => bytes,
         None => job.files.iter().map(of_file).sum::<Option<u64>>()?,
     };
-    once.checked_mul(job.loops.into())
+    once.min(job.number_ios_bytes().unwrap_or(u64::MAX)).checked_mul(job.loops.into())
 }
 
 /// The longest that all groups take, where each of their jobs has an end.
 fn time_max(jobs: &[JobSpec]) -> Option<Duration> {
     let groups: BTreeSet<u32> = jobs.iter().map(|job| job.group).collect();
-    let of_job = |job: &JobSpec| Some(job.runtime? + job.ramp_time + job.startdelay);
+    let of_job = |job: &JobSpec| end_max(job, jobs);
     let of_group = |group: u32| {
         let times = jobs.iter().filter(|job| job.group == group).map(of_job);
         times.collect::<Option<Vec<Duration>>>()?.into_iter().max()
     };
     groups.into_iter().map(of_group).sum()
+}
+
+/// The latest end of a job, from the start of its group.
+fn end_max(job: &JobSpec, jobs: &[JobSpec]) -> Option<Duration> {
+    let is_waited_for =
+        |other: &&JobSpec| other.group == job.group && job.wait_for.as_ref() == Some(&other.name);
+    let others = jobs.iter().filter(is_waited_for).map(|other| end_max(other, jobs));
+    let begin = others.collect::<Option<Vec<Duration>>>()?.into_iter().max().unwrap_or_default();
+    Some(begin.max(job.startdelay) + job.ramp_time + job.runtime?)
 }
 
 /// The plan: a line for each job, under its group's.
@@ -117,12 +126,16 @@ pub(super) fn write(jobs: &[JobSpec], out: &mut dyn Write) -> io::Result<()> {
 
 /// `randread of 4 KiB, io_uring, iodepth 64, direct, 1.07 GB, for 30 s`.
 fn told(job: &JobSpec) -> String {
-    let mut parts = vec![format!("{} of {}", job.rw.as_str(), block_sizes(job))];
+    let mut parts = vec![format!("{} of {}", job.rw_word(), block_sizes(job))];
     parts.push(job.ioengine.as_str().into());
     if job.iodepth > 1 {
         parts.push(format!("iodepth {}", job.iodepth));
     }
-    parts.push(if job.direct { "direct" } else { "through the page cache" }.into());
+    parts.push(match job.direct {
+        _ if !job.does_io() => "without I/O".into(),
+        true => "direct".into(),
+        false => "through the page cache".into(),
+    });
     parts.extend(flushes(job));
     parts.extend(bytes_max(job).map(units::bytes));
     if let Some(runtime) = job.runtime {
@@ -131,6 +144,14 @@ fn told(job: &JobSpec) -> String {
     }
     if job.ramp_time > Duration::ZERO {
         parts.push(format!("after {} not counted", units::seconds(job.ramp_time.as_secs_f64())));
+    }
+    parts.extend(job.wait_for.as_ref().map(|name| format!("after {name}")));
+    if let Some(think) = job.think {
+        let time = units::seconds(think.time.as_secs_f64());
+        parts.push(format!(
+            "pauses of {time} after every {}",
+            counted(think.blocks.into(), "operation")
+        ));
     }
     if job.verify.is_some() {
         parts.push("verified by crc32c".into());
@@ -171,9 +192,12 @@ fn flushes(job: &JobSpec) -> Vec<String> {
 /// A file, and what it means for the job, which is permitted, that it is there or not.
 fn whereabouts(file: &PathBuf, job: &JobSpec, jobs: &[JobSpec]) -> String {
     let what = match (file.exists(), job.rw.write) {
+        _ if !job.does_io() => "is not touched",
         (true, true) => "exists, and is written over",
         (true, false) => "exists",
+        (false, _) if job.unlink => "is made, and removed after the group",
         (false, false) if is_written_before(file, jobs) => "is made by an earlier group",
+        (false, true) if job.overwrite => "is made, and written before it is written over",
         (false, true) => "is made",
         (false, false) => "is made, and written before it is read",
     };
@@ -184,6 +208,7 @@ fn whereabouts(file: &PathBuf, job: &JobSpec, jobs: &[JobSpec]) -> String {
 mod tests {
     use super::*;
     use fixtures::samples::reports::spec;
+    use wrote_jobs::spec::Think;
 
     fn checked(jobs: &[JobSpec]) -> String {
         let mut text = Vec::new();
@@ -240,6 +265,28 @@ mod tests {
              \x20 b (2 times): randread of 4 KiB, io_uring, iodepth 64, direct, 1.05 MB\n\
              \x20   /mnt/data/b.0 is made, and written before it is read\n"
         );
+    }
+
+    #[test]
+    fn a_check_tells_what_is_waited_for_what_is_removed_and_what_does_no_io() {
+        let (time, spin) = (Duration::from_millis(2), Duration::ZERO);
+        let mut jobs = vec![spec("a", "write", 4096, 1 << 20), spec("b", "write", 4096, 1 << 20)];
+        (jobs[0].unlink, jobs[0].runtime) = (true, Some(Duration::from_secs(5)));
+        (jobs[1].wait_for, jobs[1].runtime) = (Some("a".into()), jobs[0].runtime);
+        (jobs[1].ioengine, jobs[1].step_bytes) = (wrote::Ioengine::Null, 8192);
+        jobs[1].think = Some(Think { time, spin, blocks: 4 });
+        let told = checked(&jobs);
+        for words in [
+            "/mnt/data/a.0 is made, and removed after the group",
+            "b: write:8192 of 4 KiB, null, iodepth 64, without I/O",
+            "after a, pauses of 2.00 ms after every 4 operations",
+            "/mnt/data/b.0 is not touched",
+        ] {
+            assert!(told.contains(words), "{words}: {told}");
+        }
+        let line = announced(&jobs);
+        assert!(line.starts_with("writes at most 1.05 MB into /mnt/data/a.0, 2 jobs"), "{line}");
+        assert!(line.ends_with("at most 10.0 s"), "one after the other: {line}");
     }
 
     #[test]

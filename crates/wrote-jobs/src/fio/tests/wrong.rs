@@ -31,8 +31,13 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ("[a]\ngibberish", "line 2: gibberish: there is no such key"),
         (
             "[a]\niodepth_low=8",
-            "line 2: iodepth_low=8: fio knows this key, but it is not taken here",
+            "line 2: iodepth_low=8: fio knows this key, but it is not taken here: the depth is the one that iodepth says",
         ),
+        (
+            "[a]\nrwmixcycle=10",
+            "line 2: rwmixcycle=10: fio knows this key, but it is not taken here: the mix is drawn anew for each operation; fio itself ignores this key",
+        ),
+        ("[a]\nratemin=1m", "line 2: ratemin=1m: no job is ended for being slow (taken: 0)"),
         (
             "[a]\nexec_prerun=ls",
             "line 2: exec_prerun=ls: fio knows this key, but it is not taken here: commands are not run",
@@ -55,6 +60,10 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ("[a]\nsize=-1", "line 2: size=-1: can't be negative"),
         ("[a]\nsize=4z", "line 2: size=4z: zones of zoned devices are not taken; write bytes"),
         ("[a]\nsize=50%", "line 2: size=50%: a share of a file that is not looked at; write bytes"),
+        (
+            "[a]\ntime_based\nruntime=1\nnumber_ios=5",
+            "line 4: number_ios=5: time_based goes on until the end of runtime, and fio ignores this then",
+        ),
         ("[a]\nsize=(4*1024)", "line 2: size=(4*1024): arithmetic is not taken; write the number"),
         ("[a]\nsize=9999999p", "line 2: size=9999999p: is more than 2^63 - 1"),
         (
@@ -92,8 +101,37 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ("[a]\nfilesize=4k\noffset=4k", "line 2: filesize=4k: the job begins beyond it"),
         ("[a]\nio_size=50%", "line 2: io_size=50%: is a share of size, and there is no size"),
         ("[a]\nba=512", "line 2: ba=512: offsets are multiples of the block size, 4 KiB"),
-        ("[a]\nrw=trim", "line 2: rw=trim: trims are not taken: they would discard what is there"),
-        ("[a]\nrw=write:8", "line 2: rw=write:8: a number after the : is not taken; leave it out"),
+        ("[a]\nrw=trim", "line 2: rw=trim: fio trims only block devices, and jobs here never change those"),
+        (
+            "[a]\nrandom_distribution=zoned:50/10:40/90",
+            "line 2: random_distribution=zoned:50/10:40/90: the percents of operations add up to 90, not 100",
+        ),
+        (
+            "[a]\nrandom_distribution=pareto:1",
+            "line 2: random_distribution=pareto:1: the power of pareto is between 0 and 1",
+        ),
+        (
+            "[a]\nrandom_distribution=zipf:1:2",
+            "line 2: random_distribution=zipf:1:2: the centre is from 0 to 1",
+        ),
+        (
+            "[a]\nrandom_distribution=normal:10",
+            "line 2: random_distribution=normal:10: fio's own normal is not the one of its manual; use zipf or zoned",
+        ),
+        ("[a]\nwait_for=a", "line 2: wait_for=a: a job can't wait for itself"),
+        (
+            "[a]\nwait_for=b\n[b]",
+            "line 2: wait_for=b: there is no such job before this one",
+        ),
+        (
+            "[a]\n[a]\n[b]\nwait_for=a",
+            "line 4: wait_for=a: there are several jobs of that name",
+        ),
+        ("[a]\nrw=write:x", "line 2: rw=write:x: does not begin with a number"),
+        (
+            "[a]\nrw=randread:0",
+            "line 2: rw=randread:0: the number after the : is of operations, from 1 on",
+        ),
         (
             "[a]\nrw=WRITE",
             "line 2: rw=WRITE: must be read, write, rw, randread, randwrite or randrw",
@@ -112,7 +150,7 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ),
         (
             "[a]\nioengine=rdma",
-            "line 2: ioengine=rdma: there is no such engine here; there are psync, io_uring, mmap, sync, vsync, pvsync, pvsync2, libaio, posixaio",
+            "line 2: ioengine=rdma: there is no such engine here; there are psync, io_uring, mmap, null, sync, vsync, pvsync, pvsync2, libaio, posixaio",
         ),
         (
             "[a]\nioengine=mmap\ndirect=1",
@@ -140,8 +178,8 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ),
         ("[a]\nfilename=:", "line 2: filename=:: names nothing"),
         (
-            "[a]\nunlink=1",
-            "line 2: unlink=1: the files of a job stay; remove them yourself (taken: 0)",
+            "[a]\nunlink_each_loop=1",
+            "line 2: unlink_each_loop=1: unlink removes the files once, after all loops (taken: 0)",
         ),
         (
             "[a]\nfile_service_type=random",
@@ -154,6 +192,14 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         (
             "[a]\nzero_buffers\nbuffer_compress_percentage=50",
             "line 3: buffer_compress_percentage=50: zero_buffers=1 too: zeros compress by more than any percentage",
+        ),
+        (
+            "[a]\nzero_buffers\nbuffer_pattern=0x1",
+            "line 3: buffer_pattern=0x1: zero_buffers or buffer_compress_percentage too: only one says what is written",
+        ),
+        (
+            "[a]\nrate=1m\nthinktime=5",
+            "line 3: thinktime=5: there is a rate too, which says when operations are due; leave one of them out",
         ),
         (
             "[global]\ngroup_reporting\n[a]\n[b]\nnew_group",

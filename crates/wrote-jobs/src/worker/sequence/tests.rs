@@ -202,3 +202,44 @@ proptest! {
         prop_assert!(moved <= total);
     }
 }
+
+/// Each operation of a job on the first 64 KiB of a file, from fio 3.33's `write_iolog`.
+#[test]
+fn steps_and_streaks_go_where_fios_do() {
+    let kib = |spec: JobSpec, start: u64| -> Vec<u64> {
+        let all = operations(outline(spec, &[start << 10..(start + 64) << 10]));
+        all.iter().map(|next| next.offset >> 10).collect()
+    };
+    let stepped = |step_kib: i64| kib(JobSpec { step_bytes: step_kib << 10, ..job(READ) }, 0);
+    let around = [0, 8, 16, 24, 32, 40, 48, 56];
+    assert_eq!(stepped(4), around.repeat(2));
+    assert_eq!(stepped(8), [0, 12, 24, 36, 48, 60], "the last one ends where the file does");
+    assert_eq!(stepped(12), [0, 16, 32, 48].repeat(4));
+    assert_eq!(stepped(6), [0, 10, 20, 30, 40, 50, 60]);
+    let back = [0, 56, 52, 48, 44, 40, 36, 32, 28, 24, 20, 16, 12, 8, 4, 0];
+    assert_eq!(stepped(-8), back);
+    assert_eq!(stepped(-4), [0; 16]);
+    assert_eq!(stepped(128), [0; 16]);
+    // fio ends this one where it leaves the file.
+    let later = kib(JobSpec { step_bytes: 4 << 10, ..job(READ) }, 64);
+    assert_eq!(later[..9], [64, 72, 80, 88, 96, 104, 112, 120, 64]);
+    for identical in [false, true] {
+        let streak = Some(Streak { ios: 4, identical });
+        let all = kib(JobSpec { streak, ..job(random(READ)) }, 0);
+        assert_eq!(all.len(), 16);
+        for streak in all.chunks(4) {
+            let next = |pair: &[u64]| pair[1] == pair[0] + if identical { 0 } else { 4 };
+            // A streak that reaches the file's end goes on at another random offset.
+            let end = streak.iter().position(|&offset| offset == 60 && !identical);
+            assert!(streak[..end.map_or(4, |end| end + 1)].windows(2).all(next), "{all:?}");
+        }
+    }
+    let streak = Some(Streak { ios: 3, identical: false });
+    let all = operations(outline(JobSpec { streak, ..job(random(MIX)) }, &[0..4096 * 600]));
+    let mut ends = [0, 0];
+    for (number, next) in all.iter().enumerate() {
+        let end = &mut ends[usize::from(next.write)];
+        assert!(next.offset == *end || number % 3 == 0 || *end == 4096 * 600, "{next:?}");
+        *end = next.offset + 4096;
+    }
+}

@@ -1,0 +1,166 @@
+//! The blocks that a random job uses more than others (`random_distribution`).
+
+use super::Permutation;
+use crate::spec::{Distribution, Zone};
+use rand::{Rng, RngExt};
+use rand_distr::{Distribution as _, Zipf};
+use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus, rand_core::SeedableRng};
+
+/// Draws blocks of one file.
+#[derive(Clone, Debug)]
+pub(super) enum Spread {
+    Uniform,
+    Ranked(Box<Ranked>),
+    /// Of each zone: the percent of draws up to its end, its first block, and its blocks.
+    Zoned(Vec<(u64, u64, u64)>),
+}
+
+/// Blocks of which each has a rank, from the most used one on.
+#[derive(Clone, Debug)]
+pub(super) struct Ranked {
+    ranks: Ranks,
+    /// The block of each rank, before all are moved by `moved`.
+    scattered: Permutation,
+    moved: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Ranks {
+    Zipf(Zipf<f64>),
+    /// The power of a uniform number: fio's own formula, which is simpler than Pareto's.
+    Pareto(f64),
+}
+
+impl Spread {
+    /// Makes the spread over `blocks`; `key` chooses the block of each rank.
+    pub(super) fn new(distribution: &Distribution, blocks: u64, key: u64) -> Spread {
+        let blocks = blocks.max(1);
+        let (ranks, center) = match distribution {
+            Distribution::Uniform => return Spread::Uniform,
+            Distribution::Zoned(zones) => return Spread::Zoned(zoned(zones, blocks)),
+            Distribution::Zipf { theta, center } => {
+                let zipf = Zipf::new(blocks as f64, *theta);
+                (Ranks::Zipf(zipf.expect("theta is not negative")), center)
+            }
+            Distribution::Pareto { h, center } => (Ranks::Pareto(h.ln() / (1.0 - h).ln()), center),
+        };
+        let scattered = Permutation::new(blocks, SplitMix64::seed_from_u64(key).next_u64());
+        let moved = center.map_or(0, |center| {
+            // The first rank is at the centre.
+            let first = ((blocks as f64 * center) as u64).min(blocks - 1);
+            first + blocks - scattered.at(0)
+        });
+        Spread::Ranked(Box::new(Ranked { ranks, scattered, moved }))
+    }
+
+    /// Draws one of the first `blocks`.
+    #[inline]
+    pub(super) fn draw(&self, chance: &mut Xoshiro256PlusPlus, blocks: u64) -> u64 {
+        let block = match self {
+            Spread::Uniform => return below(chance, blocks),
+            Spread::Ranked(ranked) => ranked.draw(chance),
+            Spread::Zoned(zones) => {
+                let percent = below(chance, 100);
+                let zone = zones.iter().find(|(end, ..)| percent < *end);
+                zone.map_or(0, |&(_, first, count)| first + below(chance, count))
+            }
+        };
+        block.min(blocks - 1)
+    }
+}
+
+impl Ranked {
+    fn draw(&self, chance: &mut Xoshiro256PlusPlus) -> u64 {
+        let count = self.scattered.count();
+        let rank = match &self.ranks {
+            Ranks::Zipf(zipf) => zipf.sample(chance) as u64 - 1,
+            Ranks::Pareto(power) => {
+                ((count - 1) as f64 * chance.random::<f64>().powf(*power)) as u64
+            }
+        };
+        (self.scattered.at(rank.min(count - 1)) + self.moved) % count
+    }
+}
+
+fn zoned(zones: &[Zone], blocks: u64) -> Vec<(u64, u64, u64)> {
+    let (mut ios, mut bytes) = (0, 0);
+    let zone = |zone: &Zone| {
+        let first = (u128::from(blocks) * bytes / 100) as u64;
+        let count = (u128::from(blocks) * u128::from(zone.bytes_percent) / 100) as u64;
+        ios += u64::from(zone.ios_percent);
+        bytes += u128::from(zone.bytes_percent);
+        (ios, first, count.max(1))
+    };
+    zones.iter().map(zone).collect()
+}
+
+/// A number below `bound`, by the upper half of a product (Lemire: Fast Random Integer Generation
+/// in an Interval, 2019); without its rejection, which no one would see at these bounds.
+pub(super) fn below(chance: &mut Xoshiro256PlusPlus, bound: u64) -> u64 {
+    ((u128::from(chance.next_u64()) * u128::from(bound)) >> 64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCKS: u64 = 1000;
+    const DRAWS: usize = 100_000;
+
+    /// Returns the draws of each block.
+    fn drawn(distribution: Distribution) -> Vec<usize> {
+        let spread = Spread::new(&distribution, BLOCKS, 7);
+        let mut chance = Xoshiro256PlusPlus::seed_from_u64(1);
+        let mut counts = vec![0; BLOCKS as usize];
+        (0..DRAWS).for_each(|_| counts[spread.draw(&mut chance, BLOCKS) as usize] += 1);
+        counts
+    }
+
+    fn is_near(count: usize, share: f64) -> bool {
+        (count as f64 / DRAWS as f64 / share - 1.0).abs() < 0.1
+    }
+
+    #[test]
+    fn the_blocks_of_zipf_come_by_the_power_of_their_rank_and_the_first_is_at_the_centre() {
+        for theta in [0.5, 1.0, 1.2] {
+            let counts = drawn(Distribution::Zipf { theta, center: Some(0.25) });
+            let whole: f64 = (1..=BLOCKS).map(|rank| (rank as f64).powf(-theta)).sum();
+            assert!(is_near(counts[250], 1.0 / whole), "{theta}: {}", counts[250]);
+            let mut ranked = counts;
+            ranked.sort_unstable_by_key(|&count| std::cmp::Reverse(count));
+            let ten: f64 = (1..=10).map(|rank| f64::from(rank).powf(-theta)).sum();
+            assert!(is_near(ranked[..10].iter().sum(), ten / whole), "{theta}");
+        }
+    }
+
+    #[test]
+    fn of_pareto_a_part_of_the_blocks_has_the_rest_of_the_draws() {
+        // 20 % of the blocks have 80 % of the draws.
+        let mut counts = drawn(Distribution::Pareto { h: 0.2, center: None });
+        counts.sort_unstable_by_key(|&count| std::cmp::Reverse(count));
+        assert!(is_near(counts[..200].iter().sum(), 0.8));
+    }
+
+    #[test]
+    fn each_zone_has_its_share_of_the_draws_and_what_no_zone_has_is_never_drawn() {
+        let zone = |ios_percent, bytes_percent| Zone { ios_percent, bytes_percent };
+        let counts = drawn(Distribution::Zoned(vec![zone(60, 10), zone(30, 20), zone(10, 40)]));
+        for (blocks, share) in [(0..100, 0.6), (100..300, 0.3), (300..700, 0.1)] {
+            assert!(is_near(counts[blocks].iter().sum(), share), "{share}");
+        }
+        assert_eq!(counts[700..].iter().sum::<usize>(), 0);
+    }
+
+    #[test]
+    fn no_draw_leaves_a_file_of_any_size() {
+        let zones = Distribution::Zoned(vec![Zone { ios_percent: 100, bytes_percent: 1 }]);
+        let zipf = Distribution::Zipf { theta: 1.1, center: Some(1.0) };
+        for distribution in [zones, zipf, Distribution::Pareto { h: 0.9, center: None }] {
+            for blocks in 1..20 {
+                let spread = Spread::new(&distribution, blocks, blocks);
+                let mut chance = Xoshiro256PlusPlus::seed_from_u64(blocks);
+                assert!((0..100).all(|_| spread.draw(&mut chance, blocks) < blocks));
+            }
+        }
+    }
+}
