@@ -83,7 +83,7 @@ pub(crate) fn of_library(error: &wrote::Error) -> Error {
 
 /// A write beyond RLIMIT_FSIZE is an error to be told of (EFBIG, `setrlimit(2)`), not the end of
 /// the process: its signal is taken, and nothing done about it.
-fn outlive_the_size_limit() -> Result<(), Error> {
+pub fn outlive_the_size_limit() -> Result<(), Error> {
     signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))
         .map(drop)
         .map_err(|error| Error::Failed(format!("cannot take SIGXFSZ: {error}")))

@@ -21,6 +21,11 @@ fn main() -> ExitCode {
 }
 
 fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
+    // Before the first word: help may go to a file, too.
+    if let Err(error) = commands::outlive_the_size_limit() {
+        commands::complain(&error.to_string());
+        return ExitCode::FAILURE;
+    }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => return not_parsed(&error),

@@ -3,7 +3,7 @@
 mod plan;
 mod told;
 
-use super::{of_library, outlive_the_size_limit, say};
+use super::{of_library, say};
 use crate::args::CopyArgs;
 use crate::progress::CopyReporter;
 use plan::{Item, Kind};
@@ -19,7 +19,6 @@ use wrote_result::{Error, Stop};
 pub(super) fn run(arguments: &CopyArgs, stop: &Stop) -> Result<(), Error> {
     let options = arguments.options().map_err(Error::Usage)?;
     let items = plan::items(arguments)?;
-    outlive_the_size_limit()?;
     let began = Instant::now();
     let mut reporter = CopyReporter::new(arguments.quiet);
     let mut watch = |progress: CopyProgress| {

@@ -64,6 +64,19 @@ fn a_result_that_nobody_can_get_is_an_error_of_every_verb() {
 }
 
 #[test]
+fn a_result_over_the_limit_of_file_sizes_is_an_error_of_every_verb() {
+    let folder = place();
+    for verb in PRINTERS {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -f 0 && exec \"$0\" {verb} > said")]);
+        command.arg(env!("CARGO_BIN_EXE_wrote")).current_dir(folder.path());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let finished = finish(&mut command);
+        assert_failed(&finished, "wrote: standard output: File too large (os error 27)");
+    }
+}
+
+#[test]
 fn a_file_is_not_copied_to_a_standard_output_that_is_closed_or_full() {
     let folder = place();
     let said = "wrote: standard output: write at byte 0: ";

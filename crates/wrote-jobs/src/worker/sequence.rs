@@ -260,16 +260,22 @@ impl Sequence {
     }
 
     /// The next operation of this direction in the pass; `None` where no file has room for it.
+    #[inline]
     fn place(&mut self, write: bool) -> Option<Next> {
         for _ in 0..self.places.len() {
             let file = self.turn;
             self.turn = if file + 1 == self.places.len() { 0 } else { file + 1 };
-            let place = &self.places[file];
-            let position = place.positions[usize::from(write)];
             let next = match self.walk {
-                Walk::InOrder => self.along(write, file, position),
-                Walk::Stepped(step) => self.along(write, file, place.stepped(position, step)),
                 Walk::Random => self.anywhere(write, file),
+                Walk::InOrder => {
+                    let position = self.places[file].positions[usize::from(write)];
+                    self.along(write, file, position)
+                }
+                Walk::Stepped(step) => {
+                    let place = &self.places[file];
+                    let position = place.stepped(place.positions[usize::from(write)], step);
+                    self.along(write, file, position)
+                }
                 Walk::Streaks(streak) => self.in_streak(write, file, streak),
             };
             if next.is_some() {
@@ -294,7 +300,8 @@ impl Sequence {
     }
 
     /// An operation at a random offset; `None` where each was used, or there is no room for it.
-    #[inline]
+    // Of its two callers, the one of every random operation saves 35 instructions by it.
+    #[inline(always)]
     fn anywhere(&mut self, write: bool, file: usize) -> Option<Next> {
         let least = self.least[usize::from(write)];
         let place = &mut self.places[file];
@@ -333,6 +340,7 @@ impl Sequence {
     }
 
     /// The next operation of a direction; `None` where there is no more to be done.
+    #[inline]
     pub fn next_of(&mut self, write: bool) -> Option<Next> {
         let least = self.least[usize::from(write)];
         loop {

@@ -1,7 +1,7 @@
 //! `wrote log append`: each line of standard input as a record.
 
 use crate::args::{LogAppendArgs, RECORD_BYTES_MAX};
-use crate::commands::{of_library, outlive_the_size_limit, promised, say};
+use crate::commands::{of_library, promised, say};
 use crate::stdio::{End, Input};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -18,7 +18,6 @@ const BUFFER_BYTES: usize = 256 << 10;
 const LOG_BUFFER_UNIT_BYTES: usize = 64 << 10;
 
 pub(super) fn run(arguments: &LogAppendArgs, stop: &Stop) -> Result<(), Error> {
-    outlive_the_size_limit()?;
     let log = open(arguments)?;
     let recovered = log.recovered();
     for path in recovered.kept_aside.iter().filter(|_| !arguments.quiet) {

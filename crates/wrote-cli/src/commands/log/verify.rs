@@ -170,7 +170,6 @@ pub(super) fn run_repair(arguments: &LogRepairArgs, stop: &Stop) -> Result<(), E
         let arguments = LogVerifyArgs { folder: folder.clone(), json: false, quiet: false };
         return run(&arguments, stop);
     }
-    super::super::outlive_the_size_limit()?;
     let repaired = repair(folder).map_err(|error| super::super::of_library(&error))?;
     output::to_stdout(|out| write_repaired(&repaired, out))
 }
