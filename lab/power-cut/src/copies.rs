@@ -103,33 +103,45 @@ impl Subject for Copies {
     }
 
     fn check(&self, said: &Report) -> io::Result<CheckResult> {
-        let (names, temporary_files) = names(&self.folder)?;
-        let mut found = CheckResult { temporary_files, ..CheckResult::default() };
-        let (promised, current) = (made(said.sure()), made(said.all()));
-        // Older copies may have been removed.
-        for number in (current + 1).saturating_sub(KEPT)..promised {
-            if self.compare(number, &mut found.faults).is_none() {
-                found.faults.push(format!("copy-{number} was promised and is missing"));
-            }
-        }
-        let mut whole = false;
-        for number in promised..=current {
-            whole |= self.compare(number, &mut found.faults).is_some();
-        }
-        found.in_flight = if whole { "whole" } else { "absent" };
-        let known = |name: &str| {
-            name.strip_prefix("copy-").is_some_and(|n| n.parse().is_ok_and(|n: u64| n <= current))
-                || name.starts_with("source-")
-        };
-        found.faults.extend(
-            names.iter().filter(|name| !known(name)).map(|name| format!("{name}: an unknown name")),
-        );
-        Ok(found)
+        let is_source = |name: &str| name.starts_with("source-");
+        check_copies(&self.folder, KEPT, said, is_source, |copy, faults| self.compare(copy, faults))
     }
 }
 
+/// Checks the copies `copy-0`, `copy-1`, .. in a folder, of which the last `kept` stay. `compare`
+/// adds what is wrong with a copy, and returns `None` where there is none.
+pub fn check_copies(
+    folder: &Path,
+    kept: u64,
+    said: &Report,
+    is_source: impl Fn(&str) -> bool,
+    compare: impl Fn(u64, &mut Vec<String>) -> Option<()>,
+) -> io::Result<CheckResult> {
+    let (names, temporary_files) = names(folder)?;
+    let mut found = CheckResult { temporary_files, ..CheckResult::default() };
+    let (promised, current) = (made(said.sure()), made(said.all()));
+    // Older copies may have been removed.
+    for number in (current + 1).saturating_sub(kept)..promised {
+        if compare(number, &mut found.faults).is_none() {
+            found.faults.push(format!("copy-{number} was promised and is missing"));
+        }
+    }
+    let mut whole = false;
+    for number in promised..=current {
+        whole |= compare(number, &mut found.faults).is_some();
+    }
+    found.in_flight = if whole { "whole" } else { "absent" };
+    let known = |name: &str| {
+        let number = name.strip_prefix("copy-").and_then(|number| number.parse().ok());
+        is_source(name) || number.is_some_and(|number: u64| number <= current)
+    };
+    let unknown = names.iter().filter(|name| !known(name));
+    found.faults.extend(unknown.map(|name| format!("{name}: an unknown name")));
+    Ok(found)
+}
+
 /// Counts the copies that were promised.
-pub fn made(said: &[Line]) -> u64 {
+fn made(said: &[Line]) -> u64 {
     let last = said.iter().rev().find_map(|line| match line {
         Line::Copied(number) => Some(number + 1),
         _ => None,

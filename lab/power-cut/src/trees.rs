@@ -1,8 +1,8 @@
 //! A subject that copies a folder, to one new name after the other.
 
 use crate::content::content;
-use crate::copies::made;
-use crate::found::{CheckResult, describe, names, read};
+use crate::copies::check_copies;
+use crate::found::{CheckResult, describe, read};
 use crate::said::{Line, Report};
 use crate::subject::{Reporter, Subject, make_folder, sync_folder, unsaid};
 use std::convert::Infallible;
@@ -104,27 +104,8 @@ impl Subject for Trees {
     }
 
     fn check(&self, said: &Report) -> io::Result<CheckResult> {
-        let (names, temporary_files) = names(&self.folder)?;
-        let mut found = CheckResult { temporary_files, ..CheckResult::default() };
-        let (promised, current) = (made(said.sure()), made(said.all()));
-        // Older copies may have been removed.
-        for number in (current + 1).saturating_sub(KEPT)..promised {
-            if self.compare(number, &mut found.faults).is_none() {
-                found.faults.push(format!("copy-{number} was promised and is missing"));
-            }
-        }
-        let mut whole = false;
-        for number in promised..=current {
-            whole |= self.compare(number, &mut found.faults).is_some();
-        }
-        found.in_flight = if whole { "whole" } else { "absent" };
-        let known = |name: &str| {
-            let number = name.strip_prefix("copy-").and_then(|number| number.parse().ok());
-            name == "source" || number.is_some_and(|number: u64| number <= current)
-        };
-        let unknown = names.iter().filter(|name| !known(name));
-        found.faults.extend(unknown.map(|name| format!("{name}: an unknown name")));
-        Ok(found)
+        let is_source = |name: &str| name == "source";
+        check_copies(&self.folder, KEPT, said, is_source, |copy, faults| self.compare(copy, faults))
     }
 }
 
