@@ -44,7 +44,11 @@ impl Scratch {
             .map_err(|error| not_made(parent, &error))?;
         // Its own way of removing would take everything in the folder, other programs' files too.
         let path = folder.keep();
-        let folder = remove::Open::at(&path).map_err(|error| not_made(parent, &error))?;
+        let folder = remove::Open::at(&path).map_err(|error| {
+            // It is new, and so empty.
+            let _ = std::fs::remove_dir(&path);
+            not_made(parent, &error)
+        })?;
         match lock::make(&path) {
             Ok(lock) => Ok(Scratch { path, folder, lock: Some(lock) }),
             Err(error) => {

@@ -36,7 +36,5 @@ pub fn judge(world: &World, call: &Call, ended: &Ended) -> Result<(), String> {
     if !is_raw && ended.stdout.contains(&0x1b) {
         return Err("an escape sequence reaches stdout".to_owned());
     }
-    world.changed(call.may_change_files())?;
-    // With eight descriptors none is left to read the folder of the run. The next run reports it.
-    if is_starved { Ok(()) } else { world.holds_nothing_of_a_run() }
+    world.changed(call.may_change_files())
 }

@@ -114,19 +114,15 @@ impl World {
         Ok(())
     }
 
-    /// Fails with the first file that is not as it was.
+    /// Returns the first file that is not as it was, and the first new name that only a run in
+    /// progress has.
     pub fn changed(&self, may_change_files: bool) -> Result<(), String> {
         let now = contents(self.made.path()).map_err(|error| error.to_string())?;
-        let is_changed = |(path, bytes): &(&PathBuf, &Vec<u8>)| now.get(*path) != Some(bytes);
-        match self.before.iter().find(is_changed).filter(|_| !may_change_files) {
-            Some((path, _)) => Err(format!("{} is not as it was", path.display())),
-            None => Ok(()),
+        for (path, bytes) in &self.before {
+            if !may_change_files && now.get(path) != Some(bytes) {
+                return Err(format!("{} is not as it was", path.display()));
+            }
         }
-    }
-
-    /// Fails with the first file that only a run in progress has.
-    pub fn holds_nothing_of_a_run(&self) -> Result<(), String> {
-        let now = contents(self.made.path()).map_err(|error| error.to_string())?;
         let is_left = |path: &&PathBuf| {
             path.components().any(|name| name.as_os_str().to_string_lossy().contains(".wrote-"))
         };

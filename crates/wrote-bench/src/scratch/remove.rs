@@ -2,10 +2,13 @@
 
 use super::lock;
 use super::staged::on_its_way;
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, RawDir, SeekFrom, openat, seek, statat, unlinkat,
+};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -100,10 +103,14 @@ pub(super) fn contents(folder: impl AsFd) -> io::Result<Contents> {
     Ok(contents)
 }
 
-/// The names in an open folder; those of ordinary files with the bytes that they take up.
+/// The names in an open folder; those of ordinary files with the bytes that they take up. Opens no
+/// other descriptor: the process may have none left.
 fn entries(folder: impl AsFd) -> io::Result<Vec<(OsString, Option<u64>)>> {
     let mut entries = Vec::new();
-    for entry in Dir::read_from(&folder)? {
+    seek(&folder, SeekFrom::Start(0))?;
+    let mut buffer = [MaybeUninit::uninit(); 8 << 10];
+    let mut names = RawDir::new(&folder, &mut buffer);
+    while let Some(entry) = names.next() {
         let entry = entry?;
         let name = entry.file_name();
         if matches!(name.to_bytes(), b"." | b"..") {

@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use wrote_bench::{Listed, catalogue};
 use wrote_result::document::{Blocks, Direction, Document, Row, Settings};
@@ -372,6 +372,19 @@ fn a_path_that_is_moved_while_it_is_measured_ends_the_run_and_keeps_nothing_of_i
     let said: Vec<&str> = finished.stderr.lines().collect();
     assert!(said.last().is_some_and(|line| line.contains(".wrote-")), "{said:?}");
     assert_eq!(names(&after), [""; 0]);
+}
+
+#[test]
+fn a_run_that_may_open_few_files_ends_and_leaves_nothing() {
+    // With fewer the run has no folder yet, with more it measures.
+    for descriptors in 4..16 {
+        let folder = folder();
+        let run = format!("ulimit -n {descriptors} && exec \"$0\" bench --only small --size 64K");
+        let mut command = Command::new("sh");
+        command.args(["-c", &run, env!("CARGO_BIN_EXE_wrote")]).current_dir(folder.path());
+        finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+        assert_eq!(names(folder.path()), [""; 0], "with {descriptors} descriptors");
+    }
 }
 
 /// Returns whether a child of this process would ignore the signal, as under `nohup`.
