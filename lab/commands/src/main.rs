@@ -11,11 +11,9 @@ mod world;
 
 use clap::Parser;
 use draw::{Call, Drawer};
+use fixtures::Seeds;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use world::World;
 
 /// The reason why this program failed, for a person.
@@ -53,41 +51,22 @@ fn main() -> ExitCode {
     }
 }
 
-/// Tries all calls, on every CPU, and returns the number of those that broke a rule.
+/// Tries all calls, and returns the number of those that broke a rule.
 fn all(arguments: &Arguments) -> Result<usize, Trouble> {
+    let &Arguments { calls: count, from_seed: from, failures, .. } = arguments;
     let program = std::path::absolute(&arguments.program)?;
     let drawer = Drawer::new(help::verbs(&program)?);
-    let next = AtomicU64::new(0);
-    let broken = Mutex::new(Vec::new());
-    let count = || broken.lock().expect("whole").len();
-    let work = || -> Result<(), Trouble> {
-        let mut world = World::new(&program, &arguments.folder)?;
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= arguments.calls || count() >= arguments.failures {
-                return Ok(());
-            }
-            let seed = arguments.from_seed + number;
-            let call = drawer.draw(seed);
-            if let Err(because) = one(&program, &mut world, &call)? {
-                broken.lock().expect("whole").push(());
-                // To shorten a call that hangs would take minutes.
-                let line = match because.as_str() {
-                    judge::HANGS => call.to_string(),
-                    _ => shortest(&program, &mut world, call)?,
-                };
-                eprintln!("seed {seed}: {because}\n  {line}\n");
-            }
-        }
-    };
-    let threads = thread::available_parallelism().map_or(1, |count| count.get());
-    thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
-    })?;
-    let tried = next.into_inner().min(arguments.calls);
-    eprintln!("{tried} command lines from seed {}: {} broke a rule", arguments.from_seed, count());
-    Ok(count())
+    let place = || World::new(&program, &arguments.folder);
+    Seeds { from, count, failures }.try_all("command lines", place, |world, seed| {
+        let call = drawer.draw(seed);
+        let Err(because) = one(&program, world, &call)? else { return Ok(None) };
+        // To shorten a call that hangs would take minutes.
+        let line = match because.as_str() {
+            judge::HANGS => call.to_string(),
+            _ => shortest(&program, world, call)?,
+        };
+        Ok(Some(format!("{because}\n  {line}")))
+    })
 }
 
 /// Runs one call in fresh files; the inner error is the broken rule.

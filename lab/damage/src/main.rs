@@ -9,13 +9,11 @@ mod written;
 
 use clap::Parser;
 use edit::Edit;
+use fixtures::{Seeds, words_of_panic};
 use std::collections::BTreeMap;
 use std::panic::{self, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use written::Written;
 
 /// The reason why this program failed, for a person.
@@ -54,48 +52,27 @@ fn main() -> ExitCode {
     }
 }
 
-/// Damages all logs, on every CPU, and returns the number of those that broke a rule.
+/// Damages all logs, and returns the number of those that broke a rule.
 fn all(arguments: &Arguments) -> Result<usize, Trouble> {
+    let &Arguments { logs: count, from_seed: from, failures, .. } = arguments;
     let logs = written::logs(&arguments.folder)?;
-    let next = AtomicU64::new(0);
-    let broken = Mutex::new(0);
-    let work = || -> Result<(), Trouble> {
-        let folder = tempfile::tempdir_in(&arguments.folder)?;
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= arguments.logs || *broken.lock().expect("whole") >= arguments.failures {
-                return Ok(());
-            }
-            let seed = arguments.from_seed + number;
-            let (log, edits) = edit::draw(seed, logs.len());
-            if let Err(because) = one(folder.path(), &logs, log, &edits) {
-                *broken.lock().expect("whole") += 1;
-                let edits = fewest(folder.path(), &logs, log, edits);
-                let least = one(folder.path(), &logs, log, &edits).err().unwrap_or_default();
-                eprintln!("seed {seed}: {because}\n  {}: {edits:?}: {least}\n", logs[log].name);
-            }
-        }
-    };
-    let threads = thread::available_parallelism().map_or(1, |count| count.get());
-    thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
-    })?;
-    let (tried, broken) = (next.into_inner().min(arguments.logs), broken.into_inner()?);
-    eprintln!("{tried} damaged logs from seed {}: {broken} broke a rule", arguments.from_seed);
-    Ok(broken)
+    let place = || Ok(tempfile::tempdir_in(&arguments.folder)?);
+    Seeds { from, count, failures }.try_all("damaged logs", place, |folder, seed| {
+        let (log, edits) = edit::draw(seed, logs.len());
+        let Err(because) = one(folder.path(), &logs, log, &edits) else { return Ok(None) };
+        let edits = fewest(folder.path(), &logs, log, edits);
+        let least = one(folder.path(), &logs, log, &edits).err().unwrap_or_default();
+        Ok(Some(format!("{because}\n  {}: {edits:?}: {least}", logs[log].name)))
+    })
 }
 
 /// Damages one log, and returns the rule that does not hold. A panic is one.
 fn one(folder: &Path, logs: &[Written], log: usize, edits: &[Edit]) -> Result<(), String> {
     let mut files = logs[log].files.clone();
-    let other = &logs[(log + 2) % logs.len()];
+    let other = &logs[log ^ 1];
     edits.iter().for_each(|edit| edit.apply(&mut files, &logs[log], other));
-    catch_unwind(|| check::check(folder, &logs[log], &files)).unwrap_or_else(|panic| {
-        let words = panic.downcast_ref::<String>().map(String::as_str);
-        let words = words.or_else(|| panic.downcast_ref::<&str>().copied());
-        Err(format!("a panic: {}", words.unwrap_or("without words")))
-    })
+    catch_unwind(|| check::check(folder, &logs[log], &files))
+        .unwrap_or_else(|panic| Err(words_of_panic(&*panic)))
 }
 
 /// Leaves out edits as long as a rule is still broken.

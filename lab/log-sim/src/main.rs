@@ -6,8 +6,8 @@
 mod watch;
 
 use clap::Parser;
+use fixtures::words_of_panic;
 use log_sim::{Program, Tally, carry_out, smallest};
-use std::any::Any;
 use std::ops::Range;
 use std::panic::{self, catch_unwind};
 use std::process::ExitCode;
@@ -106,13 +106,7 @@ fn give_up(seed: u64) {
 
 /// Runs one program, and turns a panic into a broken promise.
 fn one(program: &Program, seed: u64) -> Result<Tally, String> {
-    catch_unwind(|| carry_out(program, seed)).unwrap_or_else(|panic| Err(words(&*panic)))
-}
-
-fn words(panic: &(dyn Any + Send)) -> String {
-    let words = panic.downcast_ref::<String>().map(String::as_str);
-    let words = words.or_else(|| panic.downcast_ref::<&str>().copied());
-    format!("a panic: {}", words.unwrap_or("without words"))
+    catch_unwind(|| carry_out(program, seed)).unwrap_or_else(|panic| Err(words_of_panic(&*panic)))
 }
 
 fn tell(seed: u64, because: &str) {
