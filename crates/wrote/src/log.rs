@@ -3,6 +3,7 @@
 mod append;
 mod aside;
 mod atomics;
+mod awaited;
 mod background;
 mod batch;
 #[cfg(test)]

@@ -6,13 +6,14 @@ use super::format::Format;
 use super::record;
 use super::ticket::Ticket;
 use crate::Error;
+use std::sync::Arc;
 
 /// A ticket; `None` if the append would have to wait for room.
 type TicketResult<'log> = Result<Option<Ticket<'log>>, Error>;
 
 impl LogDriver {
     /// Appends `bytes`, and waits for room if `waits`.
-    pub(super) fn append_bytes(&self, bytes: &[u8], waits: bool) -> TicketResult<'_> {
+    pub(super) fn append_bytes(self: &Arc<Self>, bytes: &[u8], waits: bool) -> TicketResult<'_> {
         let is_line = || !bytes.iter().any(|&byte| byte == b'\n' || byte == 0);
         if self.state.format() == Format::Lines && !is_line() {
             return Err(self.refusal("a line has no line feed and no NUL in it"));
@@ -21,7 +22,11 @@ impl LogDriver {
     }
 
     /// Appends a record of `len` bytes that `fill` writes in place, and waits for room.
-    pub(super) fn append_with(&self, len: usize, fill: impl FnOnce(&mut [u8])) -> TicketResult<'_> {
+    pub(super) fn append_with(
+        self: &Arc<Self>,
+        len: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> TicketResult<'_> {
         if self.state.format() == Format::Framed {
             return self.append(len, true, fill);
         }
@@ -31,7 +36,12 @@ impl LogDriver {
         self.append_bytes(&line, true)
     }
 
-    fn append(&self, len: usize, waits: bool, fill: impl FnOnce(&mut [u8])) -> TicketResult<'_> {
+    fn append(
+        self: &Arc<Self>,
+        len: usize,
+        waits: bool,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> TicketResult<'_> {
         let (state, claims) = (&self.state, &self.state.claims);
         state.check()?;
         let frame_bytes = state.format().frame_bytes(len);
@@ -53,7 +63,7 @@ impl LogDriver {
         }
     }
 
-    fn fill(&self, place: Place, fill: impl FnOnce(&mut [u8])) -> Ticket<'_> {
+    fn fill(self: &Arc<Self>, place: Place, fill: impl FnOnce(&mut [u8])) -> Ticket<'_> {
         let ticket = Ticket::new(self, place.sequence, place.slot);
         let mut guard = PlaceGuard { driver: self, place: Some(place), is_filled: false };
         let (head, tail) = match self.state.format() {

@@ -67,7 +67,7 @@ impl Clock {
             self.moved_at = Instant::now();
         }
         if let Some(before) = before {
-            state.promised().want(before);
+            state.frontier(state.promised()).want(before);
         }
         if let Some(interval) = Clock::interval(state)
             && self.synced_at.elapsed() >= interval

@@ -5,8 +5,8 @@
 
 use super::claim::Ready;
 use super::flusher::Flusher;
-use super::state::LogState;
-use super::wait::{Frontier, Gate, Waiter};
+use super::state::{Goal, LogState};
+use super::wait::{Frontier, Gate, Waiter, wake};
 use crate::{Effective, Error};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use std::task::Waker;
 use std::thread::Thread;
 use std::time::Duration;
 
-/// A future that waits for a record.
+/// A future that waits for a goal.
 #[derive(Clone, Copy)]
 pub(super) struct Waiting {
     waiter: Waiter,
@@ -68,20 +68,21 @@ impl LogDriver {
         debug_assert!(set.is_ok(), "a log has one background thread");
     }
 
-    /// Waits until every record before `end` is done, and drives if no other thread does.
-    pub(super) fn wait(&self, frontier: &Frontier, end: u64, gate: &Gate) -> Result<(), Error> {
+    /// Waits until every record before `end` has reached `goal`, and drives if no other thread
+    /// does.
+    pub(super) fn wait(&self, goal: Goal, end: u64, gate: &Gate) -> Result<(), Error> {
+        let frontier = self.state.frontier(goal);
         frontier.want(end);
         let lacks = self.state.lacks();
         loop {
             let seen = gate.look();
-            if let Some(outcome) = self.state.outcome(frontier, end) {
+            if let Some(outcome) = self.state.outcome(goal, end) {
                 return outcome;
             }
-            if let Some(error) = self.state.lacked_since(lacks, end) {
+            if let Some(error) = self.state.lacked_since(lacks, goal, end) {
                 return Err(error);
             }
-            if self.drive(|| frontier.done() >= end) || self.state.outcome(frontier, end).is_some()
-            {
+            if self.drive(|| frontier.done() >= end) || self.state.outcome(goal, end).is_some() {
                 continue;
             }
             self.notify();
@@ -95,25 +96,26 @@ impl LogDriver {
     /// Does what [`LogDriver::wait`] does, for a future.
     pub(super) fn poll(
         &self,
-        frontier: &Frontier,
+        goal: Goal,
         end: u64,
         known: &mut Option<Waiting>,
         waker: &Waker,
     ) -> Option<Result<(), Error>> {
         let lacks = known.map_or_else(|| self.state.lacks(), |known| known.lacks);
         let outcome = || {
-            let lacked = || self.state.lacked_since(lacks, end).map(Err);
-            self.state.outcome(frontier, end).or_else(lacked)
+            let lacked = || self.state.lacked_since(lacks, goal, end).map(Err);
+            self.state.outcome(goal, end).or_else(lacked)
         };
         if let Some(outcome) = outcome() {
             return Some(outcome);
         }
+        let frontier = self.state.frontier(goal);
         frontier.want(end);
         let waiter = frontier.wake_at(end, known.map(|known| known.waiter), waker);
         *known = Some(Waiting { waiter, lacks });
         match self.background.get() {
             Some(_) => self.notify(),
-            None => _ = self.drive(|| frontier.done() >= end),
+            None => _ = self.drive(|| self.state.outcome(goal, end).is_some()),
         }
         outcome()
     }
@@ -128,7 +130,7 @@ impl LogDriver {
             }
             None => _ = self.drive(|| claims.has_room()),
         }
-        match self.state.lacked_since(lacks, u64::MAX) {
+        match self.state.lacked_since(lacks, Goal::Room, 0) {
             Some(error) if !claims.has_room() => Err(error),
             _ => Ok(()),
         }
@@ -238,6 +240,7 @@ impl LogDriver {
     pub(super) fn end(&self) {
         // Closing the log takes every batch, so the flusher needs no notice.
         let _ = self.state.claims.end();
+        wake(self.state.freed.all());
     }
 
     /// Writes everything that was appended, makes it durable and marks the log as closed. On a full

@@ -446,6 +446,7 @@ impl Flusher {
         let address = buffer.address().expose_provenance();
         self.buffers[slot] = Some(buffer);
         state.claims.free(slot, address);
+        self.wakeups.waiters.push(state.freed.reach(state.freed.done() + 1));
     }
 
     /// Waits for every operation in flight. The log has failed, is closed, or waits for room.

@@ -1,10 +1,12 @@
 //! `Log`: the handle by which a program appends, waits, reads and closes.
 
+use super::awaited::Awaited;
 use super::background;
 use super::driver::LogDriver;
 use super::lock::Lock;
 use super::reader::LogReader;
 use super::recovery::Recovered;
+use super::state::Goal;
 use super::stats::LogStats;
 use super::ticket::Ticket;
 use crate::{Effective, Error, Sim, Survives};
@@ -172,6 +174,27 @@ impl Log {
         self.0.driver.append_bytes(bytes, false)
     }
 
+    /// Appends a record as [`Log::append`] does. While every buffer is in flight the future is
+    /// pending, and holds no thread: the log wakes it when a buffer is free. Dropping the future
+    /// before it is ready appends nothing. Fails as [`Log::append`] does.
+    pub async fn append_async(&self, bytes: &[u8]) -> Result<Ticket<'_>, Error> {
+        loop {
+            if let Some(ticket) = self.try_append(bytes)? {
+                return Ok(ticket);
+            }
+            self.room().await?;
+        }
+    }
+
+    /// Waits until a buffer takes records, or refuses them: the next [`Log::try_append`] probably
+    /// does not return `None`. Another producer may have taken the room by then. Holds no thread.
+    /// Fails as [`Log::append`] does on a full disk and after an error.
+    pub async fn room(&self) -> Result<(), Error> {
+        let driver = &self.0.driver;
+        let freed = driver.state.freed.done();
+        Awaited::new(driver, Goal::Room, freed + 1).await
+    }
+
     /// Returns the ticket of a record, whichever caller appended it.
     pub fn ticket(&self, sequence: u64) -> Ticket<'_> {
         let driver = &self.0.driver;
@@ -188,7 +211,17 @@ impl Log {
         let state = &self.0.driver.state;
         state.check()?;
         let gate = &state.gates[state.common_gate()];
-        self.0.driver.wait(&state.durable, state.next_sequence(), gate)
+        self.0.driver.wait(Goal::Durable, state.next_sequence(), gate)
+    }
+
+    /// Returns the sequence before which every record was handed to the kernel. It costs one load.
+    pub fn written_sequence(&self) -> u64 {
+        self.0.driver.state.written.done()
+    }
+
+    /// Returns the sequence before which every record survives a power loss. It costs one load.
+    pub fn durable_sequence(&self) -> u64 {
+        self.0.driver.state.durable.done()
     }
 
     /// Reads the records from `from` on that were handed to the kernel. Fails as

@@ -18,6 +18,8 @@ pub(super) struct LogState {
     pub written: Frontier,
     /// Every record before it survives a power loss.
     pub durable: Frontier,
+    /// The buffers that were freed for a batch since the opening.
+    pub freed: Frontier,
     /// One gate for each slot, and the common gate.
     pub gates: Box<[Gate]>,
     /// The figures that are counted; [`LogState::stats`] adds the other figures.
@@ -25,6 +27,17 @@ pub(super) struct LogState {
     /// The first error; nothing is written after it (W2).
     failed: OnceLock<Error>,
     lack: Lack,
+}
+
+/// A frontier that a caller waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Goal {
+    /// [`LogState::written`].
+    Written,
+    /// [`LogState::durable`].
+    Durable,
+    /// [`LogState::freed`], or room for a record in any other way.
+    Room,
 }
 
 /// A full disk: the next batch waits in memory. It is no failure: the next attempt may find room.
@@ -73,6 +86,7 @@ impl LogState {
             claims: Claims::new(terms.layout, slots, start),
             written: Frontier::new(start.first_sequence),
             durable: Frontier::new(start.first_sequence),
+            freed: Frontier::new(0),
             gates: (0..=slots).map(|_| Gate::default()).collect(),
             counted: Mutex::new(counted),
             failed: OnceLock::new(),
@@ -107,6 +121,7 @@ impl LogState {
         self.gates.iter().for_each(Gate::open);
         wake(self.written.all());
         wake(self.durable.all());
+        wake(self.freed.all());
     }
 
     /// Tells each caller that waits for the record `sequence` or a later one of the full disk.
@@ -133,20 +148,28 @@ impl LogState {
         self.lack.times.load(Ordering::SeqCst)
     }
 
-    /// Returns the error of a full disk if one keeps a record before `end` in memory, and an
-    /// attempt since `lacks` has found no room for it.
-    pub(super) fn lacked_since(&self, lacks: u64, end: u64) -> Option<Error> {
+    /// Returns the error of a full disk if one keeps from `goal` a caller that waits for `end`, and
+    /// an attempt since `lacks` has found no room.
+    pub(super) fn lacked_since(&self, lacks: u64, goal: Goal, end: u64) -> Option<Error> {
         if self.lacks() == lacks {
             return None;
         }
         let last = self.lack.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let waits = last.as_ref().filter(|(sequence, _)| end > *sequence);
+        let waits = last.as_ref().filter(|(record, _)| goal == Goal::Room || end > *record);
         waits.map(|(_, error)| error.clone())
     }
 
-    /// Returns the frontier that makes a record as safe as the log promises.
-    pub(super) fn promised(&self) -> &Frontier {
-        if self.terms.sync == Sync::Always { &self.durable } else { &self.written }
+    /// Returns the goal that makes a record as safe as the log promises.
+    pub(super) fn promised(&self) -> Goal {
+        if self.terms.sync == Sync::Always { Goal::Durable } else { Goal::Written }
+    }
+
+    pub(super) fn frontier(&self, goal: Goal) -> &Frontier {
+        match goal {
+            Goal::Written => &self.written,
+            Goal::Durable => &self.durable,
+            Goal::Room => &self.freed,
+        }
     }
 
     pub(super) fn survives(&self, sequence: u64) -> Survives {
@@ -159,9 +182,9 @@ impl LogState {
         }
     }
 
-    /// Returns the outcome for every record before `sequence`; `None` while it is unknown.
-    pub(super) fn outcome(&self, frontier: &Frontier, sequence: u64) -> Option<Result<(), Error>> {
-        if frontier.done() >= sequence {
+    /// Returns the outcome for everything before `end`; `None` while it is unknown.
+    pub(super) fn outcome(&self, goal: Goal, end: u64) -> Option<Result<(), Error>> {
+        if self.frontier(goal).done() >= end || goal == Goal::Room && self.claims.has_room() {
             return Some(Ok(()));
         }
         self.failed.get().map(|error| Err(error.clone()))

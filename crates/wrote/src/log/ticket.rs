@@ -1,33 +1,50 @@
 //! `Ticket`: waits until one record is as safe as its log promises.
 
-use super::driver::{LogDriver, Waiting};
+use super::awaited::Awaited;
+use super::driver::LogDriver;
+use super::state::Goal;
 use crate::{Error, Survives};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// The promise for one record: wait for it by blocking ([`Ticket::wait`]), or await it on any
 /// runtime.
 ///
-/// Dropping a ticket changes nothing for the record.
+/// It waits for what the log's [`crate::Sync`] promises, or for what [`Ticket::until_written`] and
+/// [`Ticket::until_durable`] say. Dropping a ticket changes nothing for the record.
+///
+/// [`Ticket::into_owned`] makes a ticket that can be stored, and sent to another thread:
+///
+/// ```
+/// use wrote::{Log, Sync, Ticket};
+///
+/// # fn main() -> Result<(), wrote::Error> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let folder = folder.path().join("events");
+/// let log = Log::options().sync(Sync::No).open(&folder)?;
+/// let ticket: Ticket<'static> = log.append(b"hello")?.until_durable().into_owned();
+/// std::thread::spawn(move || ticket.wait()).join().unwrap()?; // survives a power loss now
+/// # log.close()
+/// # }
+/// ```
 #[must_use = "a record is safe only when its ticket was waited for"]
 pub struct Ticket<'log> {
-    driver: &'log LogDriver,
-    sequence: u64,
+    awaited: Awaited<'log>,
     /// The gate of the threads that wait for the record's batch.
     gate: usize,
-    waiting: Option<Waiting>,
 }
 
-impl Ticket<'_> {
-    pub(super) fn new(driver: &LogDriver, sequence: u64, gate: usize) -> Ticket<'_> {
-        Ticket { driver, sequence, gate, waiting: None }
+impl<'log> Ticket<'log> {
+    pub(super) fn new(driver: &'log Arc<LogDriver>, sequence: u64, gate: usize) -> Ticket<'log> {
+        Ticket { awaited: Awaited::new(driver, driver.state.promised(), sequence + 1), gate }
     }
 
     /// Returns the record's place in the log.
     pub fn sequence(&self) -> u64 {
-        self.sequence
+        self.awaited.end - 1
     }
 
     /// Waits until the record is as safe as the log's [`crate::Sync`] promises. With `Always` it
@@ -35,22 +52,41 @@ impl Ticket<'_> {
     /// record, and every later one, is not safe (W2).
     pub fn wait(self) -> Result<(), Error> {
         self.check()?;
-        let state = &self.driver.state;
-        self.driver.wait(state.promised(), self.sequence + 1, &state.gates[self.gate])
+        let Awaited { driver, goal, end, .. } = &self.awaited;
+        driver.wait(*goal, *end, &driver.state.gates[self.gate])
+    }
+
+    /// Waits until the record is written: it survives a crash of the process, whatever the log's
+    /// [`crate::Sync`].
+    pub fn until_written(self) -> Ticket<'log> {
+        Ticket { awaited: self.awaited.until(Goal::Written), ..self }
+    }
+
+    /// Waits until the record survives a power loss, whatever the log's [`crate::Sync`]. The wait
+    /// flushes; records of others that wait meanwhile share the flush.
+    pub fn until_durable(self) -> Ticket<'log> {
+        Ticket { awaited: self.awaited.until(Goal::Durable), ..self }
+    }
+
+    /// Makes the ticket independent of the [`crate::Log`] that it came from. It does not keep the
+    /// log open: closing the log, or dropping its last clone, makes the record durable.
+    pub fn into_owned(self) -> Ticket<'static> {
+        Ticket { awaited: self.awaited.into_owned(), gate: self.gate }
     }
 
     /// Returns what the record survives now.
     pub fn survives(&self) -> Survives {
-        self.driver.state.survives(self.sequence)
+        self.awaited.driver.state.survives(self.sequence())
     }
 
     /// Refuses a record that was never appended: a wait for it would not end.
     fn check(&self) -> Result<(), Error> {
-        let state = &self.driver.state;
-        if self.sequence < state.promised().done() || self.sequence < state.next_sequence() {
+        let Awaited { driver, goal, end, .. } = &self.awaited;
+        let state = &driver.state;
+        if *end <= state.frontier(*goal).done() || *end <= state.next_sequence() {
             return Ok(());
         }
-        let because = format!("there is no record {} yet", self.sequence);
+        let because = format!("there is no record {} yet", self.sequence());
         Err(Error::refused(&state.terms.folder, because))
     }
 }
@@ -59,27 +95,15 @@ impl Future for Ticket<'_> {
     type Output = Result<(), Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let ticket = &mut *self;
-        if ticket.waiting.is_none() {
-            ticket.check()?;
+        if !self.awaited.is_polled() {
+            self.check()?;
         }
-        let (driver, end) = (ticket.driver, ticket.sequence + 1);
-        let promised = driver.state.promised();
-        let outcome = driver.poll(promised, end, &mut ticket.waiting, context.waker());
-        outcome.map_or(Poll::Pending, Poll::Ready)
-    }
-}
-
-impl Drop for Ticket<'_> {
-    fn drop(&mut self) {
-        if let Some(waiting) = self.waiting.take() {
-            waiting.forget(self.driver.state.promised());
-        }
+        Pin::new(&mut self.awaited).poll(context)
     }
 }
 
 impl fmt::Debug for Ticket<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ticket").field("sequence", &self.sequence).finish_non_exhaustive()
+        f.debug_struct("Ticket").field("sequence", &self.sequence()).finish_non_exhaustive()
     }
 }

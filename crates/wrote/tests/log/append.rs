@@ -1,39 +1,18 @@
 //! `Log` on the real kernel: records, their order, and their safety.
 
 use crate::small_log::{
-    BUFFER_BYTES, FORMATS, PATIENCE, SYNCS, folder, read, record, segments, small,
+    BUFFER_BYTES, FORMATS, PATIENCE, SYNCS, block_on, folder, read, record, segments, small,
 };
 use futures_util::future::join_all;
 use std::fs;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::task::{Context, Wake, Waker};
+use std::thread;
 use std::time::{Duration, Instant};
 use wrote::{Error, Format, Survives, Sync};
-
-struct Unparker(Thread);
-
-impl Wake for Unparker {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// Runs a future on the smallest executor, which sleeps until it is woken.
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unparker(thread::current())));
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(done) => return done,
-            Poll::Pending => thread::park(),
-        }
-    }
-}
 
 #[test]
 fn records_come_back_as_they_were_in_the_order_in_which_they_were_appended() {

@@ -2,6 +2,7 @@
 //! just starting holds copies of open files, and so the lock of a closed log.
 
 mod append;
+mod awaited;
 mod full;
 mod open;
 mod read;

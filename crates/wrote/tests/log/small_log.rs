@@ -1,6 +1,11 @@
 //! Small logs for tests, and their records.
 
+use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 use std::time::Duration;
 use wrote::{Format, Log, LogOptions, LogReader, Record, Sync};
 
@@ -57,4 +62,24 @@ pub fn segments(folder: &Path, format: Format) -> Vec<PathBuf> {
         paths.filter(|path| path.extension().is_some_and(|other| other == extension)).collect();
     paths.sort();
     paths
+}
+
+struct Unparker(Thread);
+
+impl Wake for Unparker {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Runs a future on the smallest executor, which sleeps until it is woken.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(Unparker(thread::current())));
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(done) => return done,
+            Poll::Pending => thread::park(),
+        }
+    }
 }

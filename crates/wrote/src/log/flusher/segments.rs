@@ -7,7 +7,7 @@ use super::super::format::Format;
 use super::super::prepare::Preparation;
 use super::super::retention::SealedSegment;
 use super::super::segment::{self, unix_ns};
-use super::super::state::{LogState, Terms};
+use super::super::state::{Goal, LogState, Terms};
 use super::{Flush, Flusher, OpenSegment, Preparing};
 use crate::{Completion, Error, FileOptions, Op};
 
@@ -276,7 +276,7 @@ impl Flusher {
         state.durable.want(end);
         self.run(state, &|| state.durable.done() >= end);
         state.check()?;
-        if let Some(error) = state.lacked_since(lacks, end) {
+        if let Some(error) = state.lacked_since(lacks, Goal::Durable, end) {
             return Ok(Err(error));
         }
         // Operations can be in flight even if there was nothing to flush.
