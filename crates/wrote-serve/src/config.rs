@@ -1,0 +1,206 @@
+//! What a server serves: logs, their listeners, limits.
+
+use crate::doors::{Door, Frame};
+use crate::intake::Level;
+use crate::limits::Limits;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+use wrote::LogOptions;
+
+/// What a server serves.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The logs, each with its listeners.
+    pub logs: Vec<LogConfig>,
+    /// What is refused.
+    pub limits: Limits,
+    /// How long the end may take before connections are cut off.
+    pub grace: Duration,
+}
+
+/// A log, and where its messages come from.
+#[derive(Clone, Debug)]
+pub struct LogConfig {
+    /// Its name in metrics.
+    pub name: String,
+    /// Its folder; made if it is not there.
+    pub folder: PathBuf,
+    /// How it is opened.
+    pub options: LogOptions,
+    /// Where its messages come from.
+    pub listeners: Vec<Listen>,
+}
+
+/// A listener: `tcp://127.0.0.1:5140?frame=octets`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listen {
+    /// Where it listens.
+    pub socket: Socket,
+    /// Whether its streams are encrypted.
+    pub is_tls: bool,
+    /// What it speaks.
+    pub door: Door,
+    /// What its answers promise.
+    pub ack: Level,
+}
+
+/// Where a listener listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Socket {
+    /// A host and a port, for streams.
+    Tcp(String),
+    /// A path, for streams.
+    Unix(PathBuf),
+    /// A host and a port, for datagrams.
+    Udp(String),
+    /// A path, for datagrams.
+    UnixDatagram(PathBuf),
+}
+
+/// A scheme of a listener's URL.
+struct Scheme {
+    word: &'static str,
+    socket: fn(&str) -> Socket,
+    is_tls: bool,
+    door: Door,
+}
+
+const fn tcp(word: &'static str, is_tls: bool, door: Door) -> Scheme {
+    Scheme { word, socket: |address| Socket::Tcp(address.to_owned()), is_tls, door }
+}
+
+const LINES: Door = Door::Frames(Frame::Lines);
+
+/// Every scheme, in the order of the help; the first of each pair is that which is printed.
+const SCHEMES: [Scheme; 13] = [
+    tcp("tcp", false, LINES),
+    tcp("tls", true, LINES),
+    Scheme { word: "unix", socket: |path| Socket::Unix(path.into()), is_tls: false, door: LINES },
+    Scheme {
+        word: "udp",
+        socket: |address| Socket::Udp(address.to_owned()),
+        is_tls: false,
+        door: Door::Datagrams,
+    },
+    Scheme {
+        word: "unixgram",
+        socket: |path| Socket::UnixDatagram(path.into()),
+        is_tls: false,
+        door: Door::Datagrams,
+    },
+    tcp("relp", false, Door::Relp),
+    tcp("relps", true, Door::Relp),
+    tcp("http", false, Door::Http),
+    tcp("https", true, Door::Http),
+    tcp("resp", false, Door::Resp),
+    tcp("resps", true, Door::Resp),
+    tcp("redis", false, Door::Resp),
+    tcp("rediss", true, Door::Resp),
+];
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(url: &str) -> Result<Listen, String> {
+        let example = "such as tcp://127.0.0.1:5140";
+        let (word, rest) =
+            url.split_once("://").ok_or_else(|| format!("'{url}' is no URL, {example}"))?;
+        let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
+        if address.is_empty() {
+            return Err(format!("'{url}' names no address, {example}"));
+        }
+        let Some(scheme) = SCHEMES.iter().find(|scheme| scheme.word == word) else {
+            let words: Vec<_> = SCHEMES.iter().map(|scheme| scheme.word).collect();
+            return Err(format!("'{url}': '{word}' is none of {}", words.join(", ")));
+        };
+        let (mut door, mut ack) = (scheme.door, Level::default());
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            match (pair.split_once('='), &mut door) {
+                (Some(("frame", word)), Door::Frames(frame)) => *frame = word.parse()?,
+                (Some(("frame", _)), _) => {
+                    return Err(format!("'{url}': '{word}' has frames of its own"));
+                }
+                (Some(("ack", _)), Door::Frames(_) | Door::Datagrams) => {
+                    return Err(format!("'{url}': '{word}' gives no answers"));
+                }
+                (Some(("ack", word)), _) => ack = word.parse()?,
+                _ => return Err(format!("'{url}': '{pair}' is none of frame=, ack=")),
+            }
+        }
+        Ok(Listen { socket: (scheme.socket)(address), is_tls: scheme.is_tls, door, ack })
+    }
+}
+
+impl Listen {
+    fn scheme(&self) -> &'static str {
+        let is_it = |scheme: &&Scheme| {
+            let is_door = match (scheme.door, self.door) {
+                (Door::Frames(_), Door::Frames(_)) => true,
+                (one, other) => one == other,
+            };
+            let socket = std::mem::discriminant(&(scheme.socket)(""));
+            is_door
+                && scheme.is_tls == self.is_tls
+                && socket == std::mem::discriminant(&self.socket)
+        };
+        SCHEMES.iter().find(is_it).map_or("unix", |scheme| scheme.word)
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://", self.scheme())?;
+        match &self.socket {
+            Socket::Tcp(address) | Socket::Udp(address) => f.write_str(address)?,
+            Socket::Unix(path) | Socket::UnixDatagram(path) => write!(f, "{}", path.display())?,
+        }
+        match self.door {
+            Door::Frames(Frame::Lines) | Door::Datagrams => Ok(()),
+            Door::Frames(frame) => write!(f, "?frame={}", frame.as_str()),
+            _ if self.ack == Level::default() => Ok(()),
+            _ => write!(f, "?ack={}", self.ack.as_str()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_is_read_as_it_is_written() {
+        for url in [
+            "tcp://127.0.0.1:5140",
+            "tls://0.0.0.0:6514?frame=octets",
+            "unix:///run/log.sock?frame=nul",
+            "udp://[::1]:514",
+            "unixgram:///dev/log",
+            "relps://localhost:2514",
+            "http://127.0.0.1:8080?ack=written",
+            "resp://127.0.0.1:6379?ack=received",
+        ] {
+            assert_eq!(url.parse::<Listen>().unwrap().to_string(), url);
+        }
+        let alias: Listen = "rediss://127.0.0.1:6379".parse().unwrap();
+        assert_eq!(alias.to_string(), "resps://127.0.0.1:6379");
+    }
+
+    #[test]
+    fn a_wrong_url_says_in_one_line_what_is_wrong() {
+        for (url, part) in [
+            ("127.0.0.1:5140", "is no URL"),
+            ("tcp://", "names no address"),
+            ("ftp://a:1", "'ftp' is none of tcp, tls"),
+            ("tcp://a:1?frame=words", "frame=words is none of lines"),
+            ("relp://a:1?frame=nul", "has frames of its own"),
+            ("tcp://a:1?ack=durable", "gives no answers"),
+            ("http://a:1?ack=safe", "ack=safe is none of"),
+            ("http://a:1?level=1", "'level=1' is none of"),
+        ] {
+            let error = url.parse::<Listen>().unwrap_err();
+            assert!(error.contains(part) && error.lines().count() == 1, "{error}");
+        }
+    }
+}

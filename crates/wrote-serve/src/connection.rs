@@ -1,0 +1,397 @@
+//! A connection: bytes from a stream through its protocol into the log, and answers back.
+
+use crate::answers::Answers;
+use crate::doors::Protocol;
+use crate::intake::{Intake, Later, Level};
+use crate::limits::Refusal;
+use crate::metrics::{add, sub};
+use crate::port::Port;
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
+use wrote::{Log, Ticket};
+
+/// Bytes of one read at most.
+const READ_BYTES: usize = 128 << 10;
+/// Unsent answers of a connection beyond which it is not read.
+const UNSENT_BYTES_MAX: usize = 256 << 10;
+
+thread_local! {
+    /// The buffer into which every connection of a thread reads. A connection keeps only the bytes
+    /// of an unfinished message, so an idle one keeps none.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// One client.
+pub(crate) struct Connection<S, P> {
+    stream: S,
+    protocol: P,
+    port: Port,
+    log: Log,
+    /// Bytes that were read and not taken: an unfinished message, or messages without room.
+    kept: Vec<u8>,
+    answers: Answers,
+    /// The ticket of the record that the next answer waits for.
+    ticket: Option<Ticket<'static>>,
+    /// The log had no room for the message at the beginning of `kept`.
+    room: Option<Wait>,
+    /// The answer that is still made; nothing is taken before it is whole.
+    later: Option<Later>,
+    drain: Option<Wait>,
+    input: Input,
+    /// Bytes of `kept` and `answers` that are counted as in flight.
+    counted_bytes: usize,
+    patience: Patience,
+}
+
+type Wait = Pin<Box<dyn Future<Output = Result<(), wrote::Error>> + Send>>;
+
+/// What still comes from the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Input {
+    Open,
+    /// What has arrived is still read; then the connection ends.
+    Draining,
+    /// Nothing more comes, and the bytes kept are still to be taken.
+    Ended,
+    /// Everything was taken, and the goodbye was said.
+    Done,
+}
+
+/// What a connection waits for that its client must do in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    FirstByte,
+    Message,
+    Reading,
+}
+
+#[derive(Default)]
+struct Patience {
+    due: Option<Due>,
+    since: Option<Instant>,
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
+    pub(crate) fn new(stream: S, protocol: P, port: Port, log: Log) -> Connection<S, P> {
+        let mut draining = port.draining.clone();
+        let drain = Box::pin(async move {
+            // An error says that the server is gone, which is the same.
+            let _ = draining.wait_for(|&draining| draining).await;
+            Ok(())
+        });
+        let mut patience = Patience::default();
+        patience.expect(Some(Due::FirstByte));
+        Connection {
+            stream,
+            protocol,
+            port,
+            log,
+            kept: Vec::new(),
+            answers: Answers::default(),
+            ticket: None,
+            room: None,
+            later: None,
+            drain: Some(drain),
+            input: Input::Open,
+            counted_bytes: 0,
+            patience,
+        }
+    }
+
+    /// Serves the client until it ends, is refused, or the server drains. The refusal is counted.
+    pub(crate) async fn serve(mut self) {
+        let ended = poll_fn(|context| self.poll(context)).await;
+        if let Err(refusal) = ended {
+            log::debug!("{}: {refusal:?}", self.port.listen);
+            self.port.metrics.refuse(refusal.reason());
+        }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
+        loop {
+            self.release(context)?;
+            let mut has_moved = self.send(context)?;
+            has_moved |= self.answer_later(context);
+            if self.input == Input::Done && self.answers.is_empty() {
+                return self.shut_down(context);
+            }
+            if self.answers.len() < UNSENT_BYTES_MAX {
+                has_moved |= self.receive(context)?;
+            }
+            self.count_in_flight()?;
+            if !has_moved && !self.turns_to_draining(context) {
+                break;
+            }
+        }
+        ready!(self.poll_patience(context))?;
+        unreachable!("patience ends with a refusal")
+    }
+
+    /// Releases the answers whose records are safe, and asks to be woken for the next.
+    fn release(&mut self, context: &mut Context<'_>) -> Result<(), Refusal> {
+        while let Some(end) = self.answers.awaited() {
+            let level = self.port.listen.ack;
+            let acks = self.answers.release(level.reached(&self.log));
+            add(&self.port.metrics.acks_total, acks);
+            if acks > 0 {
+                self.ticket = None;
+                continue;
+            }
+            let ticket = self.ticket.get_or_insert_with(|| {
+                let ticket = self.log.ticket(end - 1).into_owned();
+                match level {
+                    Level::Durable => ticket.until_durable(),
+                    _ => ticket.until_written(),
+                }
+            });
+            match Pin::new(ticket).poll(context) {
+                Poll::Ready(outcome) => outcome.map_err(Refusal::Log)?,
+                Poll::Pending => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Queues the next piece of an answer that is made elsewhere. Returns whether there was one.
+    fn answer_later(&mut self, context: &mut Context<'_>) -> bool {
+        let Some(later) = &mut self.later else { return false };
+        if self.answers.len() >= UNSENT_BYTES_MAX {
+            return false;
+        }
+        match later.poll_recv(context) {
+            Poll::Ready(Some(piece)) => self.answers.push(0, &piece),
+            Poll::Ready(None) => self.later = None,
+            Poll::Pending => return false,
+        }
+        true
+    }
+
+    /// Sends what was released. Returns whether anything left.
+    fn send(&mut self, context: &mut Context<'_>) -> Result<bool, Refusal> {
+        let mut has_sent = false;
+        while !self.answers.sendable().is_empty() {
+            match Pin::new(&mut self.stream).poll_write(context, self.answers.sendable()) {
+                Poll::Ready(Ok(bytes)) if bytes > 0 => {
+                    self.answers.sent(bytes);
+                    has_sent = true;
+                }
+                // The client is gone; its unsent answers are lost with it.
+                Poll::Ready(_) => {
+                    self.answers = Answers::default();
+                    self.input = Input::Done;
+                    return Ok(true);
+                }
+                Poll::Pending => break,
+            }
+        }
+        if has_sent {
+            // Of a stream with a buffer of its own. It is flushed again with the next answers.
+            let _ = Pin::new(&mut self.stream).poll_flush(context);
+        }
+        Ok(has_sent)
+    }
+
+    /// Reads once, and takes what is whole. Returns whether anything changed.
+    fn receive(&mut self, context: &mut Context<'_>) -> Result<bool, Refusal> {
+        if self.input == Input::Done {
+            return Ok(false);
+        }
+        if self.later.is_some() && self.kept.len() >= READ_BYTES {
+            return Ok(false);
+        }
+        if let Some(room) = &mut self.room {
+            match room.as_mut().poll(context) {
+                Poll::Ready(outcome) => outcome.map_err(Refusal::Log)?,
+                Poll::Pending => return Ok(false),
+            }
+            self.resume();
+        }
+        SCRATCH.with_borrow_mut(|scratch| self.receive_into(scratch, context))
+    }
+
+    fn receive_into(
+        &mut self,
+        scratch: &mut Vec<u8>,
+        context: &mut Context<'_>,
+    ) -> Result<bool, Refusal> {
+        let kept = self.kept.len();
+        if scratch.len() < kept + READ_BYTES {
+            scratch.resize(kept + READ_BYTES, 0);
+        }
+        let before = self.input;
+        let mut filled = kept;
+        if self.input != Input::Ended {
+            match self.read(&mut scratch[kept..kept + READ_BYTES], context) {
+                Some(0) => self.input = Input::Ended,
+                Some(bytes) => filled += bytes,
+                // What had arrived when the server began to drain was read.
+                None if self.input == Input::Draining => self.input = Input::Ended,
+                None => return Ok(false),
+            }
+        }
+        if self.later.is_some() {
+            // The client's end is seen, so that an answer that never comes is not waited for.
+            self.kept.extend_from_slice(&scratch[kept..filled]);
+            if self.input == Input::Ended {
+                self.later = None;
+            }
+            return Ok(true);
+        }
+        scratch[..kept].copy_from_slice(&self.kept);
+        let taken = self.take(&scratch[..filled])?;
+        self.kept.clear();
+        self.kept.extend_from_slice(&scratch[taken..filled]);
+        if self.kept.is_empty() {
+            self.kept = Vec::new();
+        }
+        if taken > 0 || filled == 0 {
+            self.patience.expect(None);
+        }
+        Ok(filled > kept || taken > 0 || self.input != before)
+    }
+
+    /// Reads once; `None` if nothing is there. A broken stream is one that ended.
+    fn read(&mut self, into: &mut [u8], context: &mut Context<'_>) -> Option<usize> {
+        let mut buffer = ReadBuf::new(into);
+        match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
+            Poll::Ready(Ok(())) => Some(buffer.filled().len()),
+            Poll::Ready(Err(_)) => Some(0),
+            Poll::Pending => None,
+        }
+    }
+
+    /// Gives `input` to the protocol. Returns the bytes that are done with.
+    fn take(&mut self, input: &[u8]) -> Result<usize, Refusal> {
+        let message_bytes_max = self.port.limits.message_bytes;
+        let mut intake = Intake::new(&self.log, &mut self.answers, message_bytes_max);
+        let mut taken = self.protocol.take(input, &mut intake);
+        if self.input == Input::Ended
+            && !intake.is_full
+            && intake.later.is_none()
+            && let Ok(done) = taken
+        {
+            taken = self.protocol.take_rest(&input[done..], &mut intake).map(|rest| done + rest);
+            if !intake.is_full {
+                self.protocol.goodbye(&mut intake);
+                self.input = Input::Done;
+            }
+        }
+        let Intake { messages, bytes, is_full, later, .. } = intake;
+        self.later = later;
+        add(&self.port.metrics.messages_total, messages);
+        add(&self.port.metrics.bytes_total, bytes);
+        if is_full {
+            self.pause();
+        }
+        taken
+    }
+
+    fn pause(&mut self) {
+        let log = self.log.clone();
+        self.room = Some(Box::pin(async move { log.room().await }));
+        add(&self.port.metrics.paused_connections, 1);
+    }
+
+    fn resume(&mut self) {
+        if self.room.take().is_some() {
+            sub(&self.port.metrics.paused_connections, 1);
+        }
+    }
+
+    /// Begins to drain once the server does. Returns whether it just began.
+    fn turns_to_draining(&mut self, context: &mut Context<'_>) -> bool {
+        let Some(drain) = &mut self.drain else { return false };
+        if drain.as_mut().poll(context).is_pending() {
+            return false;
+        }
+        self.drain = None;
+        if self.input == Input::Open {
+            self.input = Input::Draining;
+        }
+        true
+    }
+
+    fn count_in_flight(&mut self) -> Result<(), Refusal> {
+        let bytes = self.kept.len() + self.answers.len();
+        let counter = &self.port.metrics.in_flight_bytes;
+        if bytes == self.counted_bytes {
+            return Ok(());
+        }
+        if bytes < self.counted_bytes {
+            sub(counter, (self.counted_bytes - bytes) as u64);
+        } else {
+            add(counter, (bytes - self.counted_bytes) as u64);
+        }
+        let has_grown = bytes > self.counted_bytes;
+        self.counted_bytes = bytes;
+        let all = counter.load(std::sync::atomic::Ordering::Relaxed);
+        let is_over = has_grown && all > self.port.limits.in_flight_bytes as u64;
+        if is_over { Err(Refusal::Memory) } else { Ok(()) }
+    }
+
+    /// Ends with a refusal if the client does not do in time what it must do.
+    fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
+        let due = if !self.answers.sendable().is_empty() {
+            Some(Due::Reading)
+        } else if self.room.is_none() && self.later.is_none() && !self.kept.is_empty() {
+            Some(Due::Message)
+        } else if self.patience.due == Some(Due::FirstByte) {
+            Some(Due::FirstByte)
+        } else {
+            None
+        };
+        self.patience.expect(due);
+        let limits = &self.port.limits;
+        let Some(due) = due else { return Poll::Pending };
+        let (limit, refusal) = match due {
+            Due::FirstByte => (limits.first_byte, Refusal::Silent),
+            Due::Message => (limits.message_time, Refusal::Slow),
+            Due::Reading => (limits.unread_time, Refusal::Unread),
+        };
+        ready!(self.patience.poll(limit, context));
+        Poll::Ready(Err(refusal))
+    }
+
+    fn shut_down(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
+        // A client that is gone needs no end.
+        let _: io::Result<()> = ready!(Pin::new(&mut self.stream).poll_shutdown(context));
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S, P> Drop for Connection<S, P> {
+    fn drop(&mut self) {
+        let metrics = &self.port.metrics;
+        sub(&metrics.in_flight_bytes, self.counted_bytes as u64);
+        if self.room.is_some() {
+            sub(&metrics.paused_connections, 1);
+        }
+    }
+}
+
+impl Patience {
+    fn expect(&mut self, due: Option<Due>) {
+        if due.is_none() {
+            *self = Patience::default();
+        } else if due != self.due {
+            *self = Patience { due, since: Some(Instant::now()), sleep: None };
+        }
+    }
+
+    /// Is ready once `limit` has passed since the client was first expected to do it.
+    fn poll(&mut self, limit: Duration, context: &mut Context<'_>) -> Poll<()> {
+        let Some(since) = self.since else { return Poll::Pending };
+        let sleep = self.sleep.get_or_insert_with(|| {
+            let until = tokio::time::Instant::from_std(since) + limit;
+            Box::pin(tokio::time::sleep_until(until))
+        });
+        sleep.as_mut().poll(context)
+    }
+}

@@ -1,0 +1,45 @@
+//! The doors: protocols as parsers without I/O. Bytes come in, messages go to the log, answers out.
+
+mod frames;
+
+pub use frames::Frame;
+pub(crate) use frames::Frames;
+
+use crate::intake::Intake;
+use crate::limits::Refusal;
+
+/// What a listener speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Door {
+    /// Messages on a stream, one behind the other, without answers.
+    Frames(Frame),
+    /// A message a datagram, without answers.
+    Datagrams,
+    /// RELP, as rsyslog's `omrelp` speaks it.
+    Relp,
+    /// RESP2 and RESP3, as clients of Redis speak it.
+    Resp,
+    /// HTTP/1.1.
+    Http,
+}
+
+/// A protocol on a stream of bytes.
+pub(crate) trait Protocol: Send {
+    /// Takes whole messages and commands from the beginning of `input`, and returns how many of its
+    /// bytes are done with. The rest is given again, with more behind it. It stops where the intake
+    /// is full.
+    fn take(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal>;
+
+    /// Takes what the client left unfinished when it ended the stream, or the server drains.
+    /// Returns as [`Protocol::take`] does.
+    fn take_rest(&mut self, rest: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
+        let _ = intake;
+        Ok(rest.len())
+    }
+
+    /// Says goodbye, behind the last answer, before the server ends the connection.
+    fn goodbye(&mut self, intake: &mut Intake<'_>) {
+        let _ = intake;
+    }
+}

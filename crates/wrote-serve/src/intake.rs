@@ -1,0 +1,129 @@
+//! The way of a message from its door into the log: checked, counted, appended.
+
+use crate::answers::Answers;
+use crate::limits::Refusal;
+use std::str::FromStr;
+use tokio::sync::mpsc;
+use wrote::Log;
+
+/// What an answer to a message promises.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Level {
+    /// The message is in the server's memory: nothing survives.
+    Received,
+    /// The kernel has the message: it survives a crash of the server.
+    Written,
+    /// The message survives a power loss (W1).
+    #[default]
+    Durable,
+}
+
+impl Level {
+    /// Returns the sequence before which every message of `log` may be answered.
+    pub(crate) fn reached(self, log: &Log) -> u64 {
+        match self {
+            Level::Received => u64::MAX,
+            Level::Written => log.written_sequence(),
+            Level::Durable => log.durable_sequence(),
+        }
+    }
+
+    /// The word in URLs, configurations and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Level::Received => "received",
+            Level::Written => "written",
+            Level::Durable => "durable",
+        }
+    }
+}
+
+impl FromStr for Level {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Level, String> {
+        let levels = [Level::Received, Level::Written, Level::Durable];
+        let found = levels.into_iter().find(|level| level.as_str() == word);
+        found.ok_or_else(|| format!("ack={word} is none of received, written, durable"))
+    }
+}
+
+/// Where a door puts the messages and answers of one connection.
+pub(crate) struct Intake<'a> {
+    log: &'a Log,
+    answers: &'a mut Answers,
+    message_bytes_max: usize,
+    /// Messages and their bytes since this value was made.
+    pub messages: u64,
+    pub bytes: u64,
+    /// The log had no room for a message: its door gives it again later.
+    pub is_full: bool,
+    /// The answer that is still made, behind all answers so far.
+    pub later: Option<Later>,
+}
+
+/// An answer in pieces, made elsewhere: it ends when the sender is dropped.
+pub(crate) type Later = mpsc::Receiver<Vec<u8>>;
+
+impl<'a> Intake<'a> {
+    pub(crate) fn new(log: &'a Log, answers: &'a mut Answers, message_bytes_max: usize) -> Self {
+        Intake {
+            log,
+            answers,
+            message_bytes_max,
+            messages: 0,
+            bytes: 0,
+            is_full: false,
+            later: None,
+        }
+    }
+
+    /// The most bytes of a message.
+    pub(crate) fn message_bytes_max(&self) -> usize {
+        self.message_bytes_max
+    }
+
+    /// Appends a message and returns its sequence. While the log has no room it returns `None`: the
+    /// door then stops in front of this message, and is called again with it.
+    pub(crate) fn append(&mut self, message: &[u8]) -> Result<Option<u64>, Refusal> {
+        if message.len() > self.message_bytes_max {
+            return Err(Refusal::TooLong);
+        }
+        let Some(ticket) = self.log.try_append(message).map_err(Refusal::Log)? else {
+            self.is_full = true;
+            return Ok(None);
+        };
+        self.messages += 1;
+        self.bytes += message.len() as u64;
+        Ok(Some(ticket.sequence()))
+    }
+
+    /// Queues `answer`, to leave once the record `sequence`, and all answers before, are safe.
+    pub(crate) fn answer_to(&mut self, sequence: u64, answer: &[u8]) {
+        self.answers.push(sequence + 1, answer);
+    }
+
+    /// Queues an answer that is still made, to leave after all answers before it. The door stops
+    /// behind its command, and is called again once the answer is whole.
+    pub(crate) fn answer_later(&mut self, answer: Later) {
+        self.later = Some(answer);
+    }
+
+    /// Queues `answer`, to leave after all answers before it.
+    pub(crate) fn answer(&mut self, answer: &[u8]) {
+        self.answers.push(0, answer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_is_read_as_it_is_written() {
+        for level in [Level::Received, Level::Written, Level::Durable] {
+            assert_eq!(level.as_str().parse(), Ok(level));
+        }
+        assert!("safe".parse::<Level>().is_err());
+    }
+}

@@ -1,0 +1,29 @@
+//! The server: messages from many connections into sequential logs, answered when they are safe.
+//!
+//! [`Server::start`] opens the logs of a [`Config`] and binds its listeners; [`Server::run`] serves
+//! until it is told to stop. The crate knows no terminal and no measuring.
+//!
+//! A message goes from a [`listener`](Listen) through a door, which knows its protocol, into a
+//! [`wrote::Log`]. Its answer leaves once the log's frontier of the listener's [`Level`] has passed
+//! it: many answers in one write, in order.
+
+mod answers;
+mod channel;
+mod config;
+mod connection;
+mod doors;
+mod error;
+mod intake;
+mod limits;
+mod listen;
+mod metrics;
+mod port;
+mod server;
+
+pub use config::{Config, Listen, LogConfig, Socket};
+pub use doors::{Door, Frame};
+pub use error::Error;
+pub use intake::Level;
+pub use limits::Limits;
+pub use metrics::Figures;
+pub use server::{Handle, Server};

@@ -1,0 +1,124 @@
+//! What the server refuses, each with its default and the reason under which it is counted.
+
+use std::time::Duration;
+
+/// The limits of a server. Each is counted when it bites.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections at a time.
+    pub connections: usize,
+    /// Connections at a time from one address.
+    pub connections_per_address: usize,
+    /// The most bytes of a message.
+    pub message_bytes: usize,
+    /// Bytes of unfinished messages and unsent answers, of all connections together.
+    pub in_flight_bytes: usize,
+    /// How long a connection may take to its first byte.
+    pub first_byte: Duration,
+    /// How long a TLS handshake may take.
+    pub handshake: Duration,
+    /// How long a message may take from its first byte to its last.
+    pub message_time: Duration,
+    /// How long a client may leave answers unread.
+    pub unread_time: Duration,
+    /// The space that stays free on the disk.
+    pub free_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            connections: 65_536,
+            connections_per_address: 65_536,
+            message_bytes: 64 << 10,
+            in_flight_bytes: 64 << 20,
+            first_byte: Duration::from_secs(10),
+            handshake: Duration::from_secs(10),
+            message_time: Duration::from_secs(30),
+            unread_time: Duration::from_secs(30),
+            free_bytes: 256 << 20,
+        }
+    }
+}
+
+/// Why a message or a connection is refused.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// A message longer than [`Limits::message_bytes`].
+    TooLong,
+    /// Bytes that are not of the door's protocol, in a few words.
+    Malformed(&'static str),
+    /// Nothing came within [`Limits::first_byte`].
+    Silent,
+    /// A message took longer than [`Limits::message_time`].
+    Slow,
+    /// Answers were not read within [`Limits::unread_time`].
+    Unread,
+    /// [`Limits::in_flight_bytes`] is used up.
+    Memory,
+    /// The log takes nothing now.
+    Log(wrote::Error),
+}
+
+impl Refusal {
+    /// The value of the label `reason` in the metrics.
+    pub(crate) fn reason(&self) -> Reason {
+        match self {
+            Refusal::TooLong => Reason::TooLong,
+            Refusal::Malformed(_) => Reason::Malformed,
+            Refusal::Silent => Reason::Silent,
+            Refusal::Slow => Reason::Slow,
+            Refusal::Unread => Reason::Unread,
+            Refusal::Memory => Reason::Memory,
+            Refusal::Log(_) => Reason::Log,
+        }
+    }
+}
+
+/// The reasons under which refusals are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    Connections,
+    Address,
+    TooLong,
+    Malformed,
+    Silent,
+    Slow,
+    Unread,
+    Memory,
+    Log,
+    Handshake,
+    Unauthorized,
+}
+
+impl Reason {
+    pub(crate) const ALL: [Reason; 11] = [
+        Reason::Connections,
+        Reason::Address,
+        Reason::TooLong,
+        Reason::Malformed,
+        Reason::Silent,
+        Reason::Slow,
+        Reason::Unread,
+        Reason::Memory,
+        Reason::Log,
+        Reason::Handshake,
+        Reason::Unauthorized,
+    ];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Reason::Connections => "connections",
+            Reason::Address => "connections_per_address",
+            Reason::TooLong => "too_long",
+            Reason::Malformed => "malformed",
+            Reason::Silent => "first_byte",
+            Reason::Slow => "message_time",
+            Reason::Unread => "unread_time",
+            Reason::Memory => "in_flight_bytes",
+            Reason::Log => "log",
+            Reason::Handshake => "handshake",
+            Reason::Unauthorized => "unauthorized",
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! A port: what all connections of one listener share.
+
+use crate::channel::Channel;
+use crate::config::Listen;
+use crate::limits::Limits;
+use crate::metrics::Metrics;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// What all connections of one listener share.
+#[derive(Clone, Debug)]
+pub(crate) struct Port {
+    pub listen: Arc<Listen>,
+    pub channel: Arc<Channel>,
+    pub limits: Arc<Limits>,
+    pub metrics: Arc<Metrics>,
+    /// Becomes true when the server drains.
+    pub draining: watch::Receiver<bool>,
+}

@@ -1,0 +1,127 @@
+//! The server: started, running, and brought to its end.
+
+use crate::channel::Channel;
+use crate::config::{Config, Listen};
+use crate::error::Error;
+use crate::listen::Bound;
+use crate::metrics::{Figures, Metrics};
+use crate::port::Port;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+/// The pause between two looks at how many connections are left while the server drains.
+const DRAIN_PAUSE: Duration = Duration::from_millis(5);
+
+/// A server whose logs are open and whose listeners are bound.
+#[derive(Debug)]
+pub struct Server {
+    runtime: Runtime,
+    bound: Vec<(Bound, Port)>,
+    channels: Vec<Arc<Channel>>,
+    grace: Duration,
+    handle: Handle,
+}
+
+/// Looks at a server, and stops it, from any thread.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    metrics: Arc<Metrics>,
+    channels: Vec<Arc<Channel>>,
+    stop: watch::Sender<bool>,
+}
+
+impl Server {
+    /// Opens the logs and binds the listeners. Connections are accepted from then on, and served
+    /// once the server runs.
+    pub fn start(config: Config) -> Result<Server, Error> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .thread_name("wrote-serve")
+            .enable_all()
+            .build()
+            .map_err(Error::Runtime)?;
+        let (stop, draining) = watch::channel(false);
+        let (metrics, limits) = (Arc::new(Metrics::default()), Arc::new(config.limits));
+        let (mut channels, mut bound) = (Vec::new(), Vec::new());
+        for log in config.logs {
+            let channel = Arc::new(Channel::open(log)?);
+            channels.push(channel.clone());
+            for listen in &channel.config.listeners {
+                let socket = runtime
+                    .block_on(Bound::bind(listen))
+                    .map_err(|source| Error::Listen { url: listen.to_string(), source })?;
+                let port = Port {
+                    listen: Arc::new(socket.listen(listen)),
+                    channel: channel.clone(),
+                    limits: limits.clone(),
+                    metrics: metrics.clone(),
+                    draining: draining.clone(),
+                };
+                bound.push((socket, port));
+            }
+        }
+        let handle = Handle { metrics, channels: channels.clone(), stop };
+        Ok(Server { runtime, bound, channels, grace: config.grace, handle })
+    }
+
+    /// Returns the listeners, with the ports that the kernel has chosen.
+    pub fn listeners(&self) -> Vec<Listen> {
+        self.bound.iter().map(|(_, port)| (*port.listen).clone()).collect()
+    }
+
+    /// Returns a handle to look at the server, and to stop it.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Serves until [`Handle::stop`], then drains: accepts no more, takes what has arrived, makes it
+    /// durable, answers, says goodbye, and closes the logs.
+    pub fn run(self) -> Result<(), Error> {
+        let Server { runtime, bound, channels, grace, handle } = self;
+        runtime.block_on(async {
+            for (socket, port) in bound {
+                tokio::spawn(socket.accept(port));
+            }
+            let mut stopped = handle.stop.subscribe();
+            // The sender is in the handle.
+            let _ = stopped.wait_for(|&stopped| stopped).await;
+            let end = Instant::now() + grace;
+            while handle.metrics.connections.load(Ordering::Relaxed) > 0 && Instant::now() < end {
+                sleep(DRAIN_PAUSE).await;
+            }
+        });
+        // Connections that are left after the grace are cut off.
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        let closed: Vec<_> = channels.iter().map(|channel| channel.close()).collect();
+        closed.into_iter().collect::<Result<Vec<()>, _>>()?;
+        Ok(())
+    }
+}
+
+impl Handle {
+    /// Makes the server drain and end.
+    pub fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    /// Returns the figures so far.
+    pub fn figures(&self) -> Figures {
+        self.metrics.figures()
+    }
+
+    /// Returns for each log its name and the sequences before which its records are written and
+    /// durable.
+    pub fn logs(&self) -> Vec<(String, u64, u64)> {
+        let state = |channel: &Arc<Channel>| {
+            let log = channel.log();
+            let sequence = |of: fn(&wrote::Log) -> u64| log.as_ref().map_or(0, of);
+            let name = channel.config.name.clone();
+            let written = sequence(wrote::Log::written_sequence);
+            (name, written, sequence(wrote::Log::durable_sequence))
+        };
+        self.channels.iter().map(state).collect()
+    }
+}
