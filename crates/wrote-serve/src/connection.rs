@@ -44,6 +44,9 @@ pub(crate) struct Connection<S, P> {
     later: Option<Later>,
     drain: Option<Wait>,
     input: Input,
+    /// Why the door takes nothing more. The answers to what it took before still leave, so that
+    /// the client knows what it need not send again.
+    refusal: Option<Refusal>,
     /// Bytes of `kept` and `answers` that are counted as in flight.
     counted_bytes: usize,
     patience: Patience,
@@ -100,6 +103,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
             later: None,
             drain: Some(drain),
             input: Input::Open,
+            refusal: None,
             counted_bytes: 0,
             patience,
         }
@@ -108,7 +112,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
     /// Serves the client until it ends, is refused, or the server drains. The refusal is counted.
     pub(crate) async fn serve(mut self) {
         let ended = poll_fn(|context| self.poll(context)).await;
-        if let Err(refusal) = ended {
+        if let Some(refusal) = self.refusal.take().or(ended.err()) {
             log::debug!("{}: {refusal:?}", self.port.listen);
             self.port.metrics.refuse(refusal.reason());
         }
@@ -119,7 +123,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
             self.release(context)?;
             let mut has_moved = self.send(context)?;
             has_moved |= self.answer_later(context);
-            if self.input == Input::Done && self.answers.is_empty() {
+            if self.input == Input::Done && self.later.is_none() && self.answers.is_empty() {
                 return self.shut_down(context);
             }
             if self.answers.len() < UNSENT_BYTES_MAX {
@@ -245,7 +249,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
             return Ok(true);
         }
         scratch[..kept].copy_from_slice(&self.kept);
-        let taken = self.take(&scratch[..filled])?;
+        let taken = self.take(&scratch[..filled]);
         self.kept.clear();
         self.kept.extend_from_slice(&scratch[taken..filled]);
         if self.kept.is_empty() {
@@ -268,20 +272,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
     }
 
     /// Gives `input` to the protocol. Returns the bytes that are done with.
-    fn take(&mut self, input: &[u8]) -> Result<usize, Refusal> {
+    fn take(&mut self, input: &[u8]) -> usize {
         let message_bytes_max = self.port.limits.message_bytes;
         let mut intake = Intake::new(&self.log, &mut self.answers, message_bytes_max);
         let mut taken = self.protocol.take(input, &mut intake);
+        let mut is_done = intake.is_over;
         if self.input == Input::Ended
             && !intake.is_full
+            && !is_done
             && intake.later.is_none()
             && let Ok(done) = taken
         {
             taken = self.protocol.take_rest(&input[done..], &mut intake).map(|rest| done + rest);
-            if !intake.is_full {
-                self.protocol.goodbye(&mut intake);
-                self.input = Input::Done;
-            }
+            is_done = !intake.is_full;
+        }
+        if is_done && taken.is_ok() {
+            self.protocol.goodbye(&mut intake);
         }
         let Intake { messages, bytes, is_full, later, .. } = intake;
         self.later = later;
@@ -290,7 +296,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
         if is_full {
             self.pause();
         }
-        taken
+        if is_done || taken.is_err() {
+            self.input = Input::Done;
+        }
+        taken.unwrap_or_else(|refusal| {
+            self.refusal = Some(refusal);
+            input.len()
+        })
     }
 
     fn pause(&mut self) {

@@ -1,5 +1,7 @@
 //! The doors: protocols as parsers without I/O. Bytes come in, messages go to the log, answers out.
 
+#[cfg(test)]
+pub(crate) mod driven;
 mod frames;
 
 pub use frames::Frame;

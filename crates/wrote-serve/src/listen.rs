@@ -109,7 +109,7 @@ fn admit<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, port: &P
 
 async fn serve<S: AsyncRead + AsyncWrite + Unpin>(stream: S, port: Port, log: Log) {
     match port.listen.door {
-        Door::Frames(frame) => Connection::new(stream, Frames(frame), port, log).serve().await,
+        Door::Frames(frame) => Connection::new(stream, Frames::new(frame), port, log).serve().await,
         Door::Datagrams | Door::Relp | Door::Resp | Door::Http => {}
     }
 }
