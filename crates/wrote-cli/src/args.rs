@@ -7,6 +7,7 @@ mod doctor;
 mod langs;
 mod log;
 mod run;
+mod serve;
 mod values;
 
 pub use bench::BenchArgs;
@@ -19,6 +20,7 @@ pub use log::{
     LogVerifyArgs, RECORD_BYTES_MAX,
 };
 pub use run::RunArgs;
+pub use serve::ServeArgs;
 pub use values::BlockSizes;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -42,7 +44,8 @@ use std::path::PathBuf;
         wrote compare says what changed between two results, and how sure that is.\n\nwrote doctor says \
         what holds a disk back, and writes nothing.\n\nwrote copy copies files and folders at the disk's \
         speed, in constant memory, and durable when it says done.\n\nwrote log reads, checks and repairs \
-        the append logs that the library writes.",
+        the append logs that the library writes.\n\nwrote serve takes messages from many \
+        connections into a log, and answers when they are safe.",
     after_help = "Examples:\n  \
         wrote bench                   measure the disk that the current folder is on\n  \
         wrote bench /mnt/data         measure another\n  \
@@ -53,6 +56,7 @@ use std::path::PathBuf;
         wrote doctor /mnt/data        what holds a disk back, and the command that changes it\n  \
         wrote copy a.img /mnt/data/   copy a file, durable when it says done\n  \
         wrote log tail -f events      the last records of a log, and what comes\n  \
+        wrote serve events --listen resp://127.0.0.1:6379   a log for Redis clients\n  \
         wrote clean /mnt/data         remove what a killed run left there",
     disable_help_subcommand = true,
     arg_required_else_help = false
@@ -87,6 +91,9 @@ pub enum Command {
     /// Read, check and repair logs
     #[command(long_about = log::LONG_ABOUT, after_help = log::EXAMPLES)]
     Log(LogArgs),
+    /// Serve a log: messages from many connections, answered when they are safe
+    #[command(long_about = serve::LONG_ABOUT, after_help = serve::EXAMPLES)]
+    Serve(ServeArgs),
     /// List and remove what killed runs left under PATH
     #[command(long_about = CLEAN_LONG_ABOUT, after_help = CLEAN_EXAMPLES)]
     Clean(CleanArgs),

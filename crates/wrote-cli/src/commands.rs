@@ -10,6 +10,7 @@ mod language_program;
 mod log;
 mod manual;
 mod run;
+mod serve;
 
 pub use language_program::{LANGUAGE_PROGRAM, language_program};
 
@@ -40,6 +41,7 @@ pub fn run(cli: Cli, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Copy(arguments) => copy::run(&arguments, stop),
         Command::Log(arguments) => log::run(&arguments, stop),
+        Command::Serve(arguments) => serve::run(&arguments),
         Command::Clean(arguments) => clean::run(&arguments),
         Command::Completions(arguments) => {
             let mut script = Vec::new();

@@ -5,7 +5,7 @@ mod closed;
 use clap::Parser;
 use std::ffi::OsString;
 use std::process::ExitCode;
-use wrote_cli::args::{self, Cli};
+use wrote_cli::args::{self, Cli, Command};
 use wrote_cli::signals::Signals;
 use wrote_cli::{commands, output};
 use wrote_result::{Error, Stop};
@@ -31,7 +31,12 @@ fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
         Err(error) => return not_parsed(&error),
     };
     let stop = Stop::new();
-    let (code, complaint) = match Signals::listen(stop.clone()) {
+    // A server's signals have meanings of their own.
+    let signals = match cli.command {
+        Command::Serve(_) => Ok(Signals::default()),
+        _ => Signals::listen(stop.clone()),
+    };
+    let (code, complaint) = match signals {
         Ok(signals) => {
             let command = arguments.iter().map(|argument| argument.to_string_lossy().into());
             commands::outcome(commands::run(cli, &stop, command.collect()), &signals)

@@ -4,10 +4,13 @@ use crate::doors::{Door, Frame};
 use crate::intake::Level;
 use crate::limits::Limits;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
-use wrote::LogOptions;
+use wrote::{Log, LogOptions, Sync};
+
+/// How long the end may take before connections are cut off.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// What a server serves.
 #[derive(Clone, Debug)]
@@ -18,6 +21,19 @@ pub struct Config {
     pub limits: Limits,
     /// How long the end may take before connections are cut off.
     pub grace: Duration,
+}
+
+impl Config {
+    /// One log in `folder` with these listeners, and every default.
+    pub fn of_log(folder: &Path, listeners: Vec<Listen>) -> Config {
+        let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
+        let answers_durable = |listen: &Listen| listen.answers() == Some(Level::Durable);
+        let sync =
+            if listeners.iter().any(answers_durable) { Sync::Always } else { Sync::EverySec };
+        let options = Log::options().sync(sync);
+        let log = LogConfig { name, folder: folder.to_owned(), options, listeners };
+        Config { logs: vec![log], limits: Limits::default(), grace: GRACE }
+    }
 }
 
 /// A log, and where its messages come from.
@@ -134,6 +150,35 @@ impl FromStr for Listen {
 }
 
 impl Listen {
+    /// Returns what the listener's answers promise; `None` if it gives no answers.
+    pub fn answers(&self) -> Option<Level> {
+        match self.door {
+            Door::Frames(_) | Door::Datagrams => None,
+            Door::Relp | Door::Http | Door::Resp => Some(self.ack),
+        }
+    }
+
+    /// Says in a few words what the listener takes and what its answers mean.
+    pub fn promise(&self) -> String {
+        let takes = match self.door {
+            Door::Frames(Frame::Lines) => "takes lines",
+            Door::Frames(Frame::Octets) => "takes messages behind their octet counts",
+            Door::Frames(Frame::Nul) => "takes messages that end with NUL",
+            Door::Frames(Frame::U32) => "takes messages behind lengths of four bytes",
+            Door::Datagrams => "takes a message a datagram",
+            Door::Relp => "takes RELP",
+            Door::Http => "takes HTTP (POST /append)",
+            Door::Resp => "takes RESP (XADD, RPUSH)",
+        };
+        let means = match self.answers() {
+            None => "gives no answers",
+            Some(Level::Received) => "answers what has arrived; it survives nothing yet",
+            Some(Level::Written) => "answers what survives a crash of the server",
+            Some(Level::Durable) => "answers what survives a power loss",
+        };
+        format!("{takes}, {means}")
+    }
+
     fn scheme(&self) -> &'static str {
         let is_it = |scheme: &&Scheme| {
             let is_door = match (scheme.door, self.door) {
