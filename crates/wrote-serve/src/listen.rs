@@ -2,7 +2,7 @@
 
 use crate::config::{Listen, Socket};
 use crate::connection::Connection;
-use crate::doors::{Door, Frames};
+use crate::doors::{Door, Frames, Relp};
 use crate::limits::Reason;
 use crate::metrics::{add, sub};
 use crate::port::Port;
@@ -110,6 +110,7 @@ fn admit<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, port: &P
 async fn serve<S: AsyncRead + AsyncWrite + Unpin>(stream: S, port: Port, log: Log) {
     match port.listen.door {
         Door::Frames(frame) => Connection::new(stream, Frames::new(frame), port, log).serve().await,
-        Door::Datagrams | Door::Relp | Door::Resp | Door::Http => {}
+        Door::Relp => Connection::new(stream, Relp::default(), port, log).serve().await,
+        Door::Datagrams | Door::Resp | Door::Http => {}
     }
 }

@@ -1,0 +1,7 @@
+//! The doors of a running server, by clients that keep or break their protocols.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod relp;
+mod streams;
