@@ -2,10 +2,12 @@
 
 use crate::config::{Listen, Socket};
 use crate::connection::Connection;
+use crate::datagrams::Datagrams;
 use crate::doors::{Door, Frames, Relp};
 use crate::limits::Reason;
 use crate::metrics::{add, sub};
 use crate::port::Port;
+use crate::socket_file::SocketFile;
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::time::Duration;
@@ -22,7 +24,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) enum Bound {
     Tcp(TcpListener),
-    Unix(UnixListener),
+    Unix(UnixListener, SocketFile),
+    Datagrams(Datagrams),
 }
 
 impl Bound {
@@ -30,8 +33,13 @@ impl Bound {
     pub(crate) async fn bind(listen: &Listen) -> io::Result<Bound> {
         match &listen.socket {
             Socket::Tcp(address) => TcpListener::bind(address).await.map(Bound::Tcp),
-            Socket::Unix(path) => UnixListener::bind(path).map(Bound::Unix),
-            Socket::Udp(_) | Socket::UnixDatagram(_) => Err(io::ErrorKind::Unsupported.into()),
+            Socket::Unix(path) => {
+                let (listener, file) = SocketFile::bind(path, |path| UnixListener::bind(path))?;
+                Ok(Bound::Unix(listener, file))
+            }
+            Socket::Udp(_) | Socket::UnixDatagram(_) => {
+                Datagrams::bind(listen).await.map(Bound::Datagrams)
+            }
         }
     }
 
@@ -42,13 +50,17 @@ impl Bound {
                 Ok(address) => Socket::Tcp(address.to_string()),
                 Err(_) => asked.socket.clone(),
             },
-            Bound::Unix(_) => asked.socket.clone(),
+            Bound::Unix(..) => asked.socket.clone(),
+            Bound::Datagrams(datagrams) => datagrams.socket(&asked.socket),
         };
         Listen { socket, ..asked.clone() }
     }
 
-    /// Accepts connections until the server drains.
+    /// Accepts connections, or receives datagrams, until the server drains.
     pub(crate) async fn accept(self, port: Port) {
+        if let Bound::Datagrams(datagrams) = self {
+            return datagrams.receive(port).await;
+        }
         let mut draining = port.draining.clone();
         tokio::select! {
             () = self.accept_all(&port) => {}
@@ -67,13 +79,14 @@ impl Bound {
                     }
                     Err(error) => Err(error),
                 },
-                Bound::Unix(listener) => match listener.accept().await {
+                Bound::Unix(listener, _) => match listener.accept().await {
                     Ok((stream, _)) => {
                         admit(stream, port);
                         Ok(())
                     }
                     Err(error) => Err(error),
                 },
+                Bound::Datagrams(_) => return,
             };
             if let Err(error) = accepted {
                 log::warn!("{}: {error}", port.listen);

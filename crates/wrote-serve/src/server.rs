@@ -11,7 +11,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
 /// The pause between two looks at how many connections are left while the server drains.
 const DRAIN_PAUSE: Duration = Duration::from_millis(5);
@@ -82,18 +83,22 @@ impl Server {
     pub fn run(self) -> Result<(), Error> {
         let Server { runtime, bound, channels, grace, handle } = self;
         runtime.block_on(async {
+            let mut listeners = JoinSet::new();
             for (socket, port) in bound {
-                tokio::spawn(socket.accept(port));
+                listeners.spawn(socket.accept(port));
             }
             let mut stopped = handle.stop.subscribe();
             // The sender is in the handle.
             let _ = stopped.wait_for(|&stopped| stopped).await;
-            let end = Instant::now() + grace;
-            while handle.metrics.connections.load(Ordering::Relaxed) > 0 && Instant::now() < end {
-                sleep(DRAIN_PAUSE).await;
-            }
+            let drained = async {
+                while listeners.join_next().await.is_some() {}
+                while handle.metrics.connections.load(Ordering::Relaxed) > 0 {
+                    sleep(DRAIN_PAUSE).await;
+                }
+            };
+            // Connections that are left after the grace are cut off.
+            let _ = timeout(grace, drained).await;
         });
-        // Connections that are left after the grace are cut off.
         runtime.shutdown_timeout(Duration::from_secs(1));
         let closed: Vec<_> = channels.iter().map(|channel| channel.close()).collect();
         closed.into_iter().collect::<Result<Vec<()>, _>>()?;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use wrote::{Log, LogReader};
-use wrote_serve::{Config, Error, Figures, Handle, Limits, LogConfig, Server, Socket};
+use wrote::LogReader;
+use wrote_serve::{Config, Error, Figures, Handle, Server, Socket};
 
 /// The longest wait. On any machine, no wait takes a tenth of it.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -29,13 +29,24 @@ impl Served {
 
     /// Starts a server with these listeners; `change` changes its configuration.
     pub fn with(urls: &[&str], change: impl FnOnce(&mut Config)) -> Served {
-        Served::start_in(fixtures::folder(), urls, change)
+        Served::start_in(fixtures::folder(), urls, change, |_, _| ())
     }
 
-    fn start_in(folder: TempDir, urls: &[&str], change: impl FnOnce(&mut Config)) -> Served {
+    /// Starts a server with these listeners, which serves once `before` has returned.
+    pub fn after(urls: &[&str], before: impl FnOnce(&[Socket], &Handle)) -> Served {
+        Served::start_in(fixtures::folder(), urls, |_| (), before)
+    }
+
+    fn start_in(
+        folder: TempDir,
+        urls: &[&str],
+        change: impl FnOnce(&mut Config),
+        before: impl FnOnce(&[Socket], &Handle),
+    ) -> Served {
         let server = Server::start(config(folder.path(), urls, change)).expect("the server starts");
         let handle = server.handle();
-        let sockets = server.listeners().into_iter().map(|listen| listen.socket).collect();
+        let sockets: Vec<_> = server.listeners().into_iter().map(|listen| listen.socket).collect();
+        before(&sockets, &handle);
         let thread = thread::spawn(|| server.run());
         Served { folder, handle, sockets, thread }
     }
@@ -44,15 +55,12 @@ impl Served {
     pub fn restart(self, scheme: &str) -> Served {
         let url = format!("{scheme}://{}", self.address());
         let folder = self.end();
-        Served::start_in(folder, &[&url], |_| ())
+        Served::start_in(folder, &[&url], |_| (), |_, _| ())
     }
 
     /// Returns the address of the first listener.
     pub fn address(&self) -> &str {
-        match &self.sockets[0] {
-            Socket::Tcp(address) | Socket::Udp(address) => address,
-            other => panic!("{other:?} has no address"),
-        }
+        address(&self.sockets[0])
     }
 
     /// Returns the port of the first listener.
@@ -87,16 +95,19 @@ impl Served {
     }
 }
 
-/// Returns the configuration of a server with one log.
+/// Returns a host and port.
+pub fn address(socket: &Socket) -> &str {
+    match socket {
+        Socket::Tcp(address) | Socket::Udp(address) => address,
+        other => panic!("{other:?} has no address"),
+    }
+}
+
+/// Returns the configuration of a server with one log below `folder`.
 pub fn config(folder: &Path, urls: &[&str], change: impl FnOnce(&mut Config)) -> Config {
-    let log = LogConfig {
-        name: "log".to_owned(),
-        folder: folder.join("log"),
-        options: Log::options(),
-        listeners: urls.iter().map(|url| url.parse().expect("a URL")).collect(),
-    };
-    let (limits, grace) = (Limits::default(), Duration::from_secs(30));
-    let mut config = Config { logs: vec![log], limits, grace };
+    let listeners = urls.iter().map(|url| url.parse().expect("a URL")).collect();
+    let mut config = Config::of_log(&folder.join("log"), listeners);
+    config.grace = LIMIT;
     change(&mut config);
     config
 }
