@@ -82,6 +82,16 @@ impl Served {
         }
     }
 
+    /// Waits until the log has what `has` wants.
+    #[track_caller]
+    pub fn until_log(&self, has: impl Fn(&[Vec<u8>]) -> bool) {
+        let begun = Instant::now();
+        while !has(&records(self.folder.path())) {
+            assert!(begun.elapsed() < LIMIT, "waited in vain: {:?}", self.figures());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Ends the server as its operator would, and returns the messages in its log.
     pub fn stop(self) -> Vec<Vec<u8>> {
         let folder = self.end();
