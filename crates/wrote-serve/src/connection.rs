@@ -212,6 +212,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
                 Poll::Pending => return Ok(false),
             }
             self.resume();
+            // Messages that had no room come first: else more and more would be kept.
+            return SCRATCH.with_borrow_mut(|scratch| self.take_from(scratch, 0));
         }
         SCRATCH.with_borrow_mut(|scratch| self.receive_into(scratch, context))
     }
@@ -225,12 +227,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
         if scratch.len() < kept + READ_BYTES {
             scratch.resize(kept + READ_BYTES, 0);
         }
-        let before = self.input;
-        let mut filled = kept;
+        let mut bytes = 0;
         if self.input != Input::Ended {
             match self.read(&mut scratch[kept..kept + READ_BYTES], context) {
                 Some(0) => self.input = Input::Ended,
-                Some(bytes) => filled += bytes,
+                Some(read) => bytes = read,
                 // What had arrived when the server began to drain was read.
                 None if self.input == Input::Draining => self.input = Input::Ended,
                 None => return Ok(false),
@@ -238,11 +239,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
         }
         if self.later.is_some() {
             // The client's end is seen, so that an answer that never comes is not waited for.
-            self.kept.extend_from_slice(&scratch[kept..filled]);
+            self.kept.extend_from_slice(&scratch[kept..kept + bytes]);
             if self.input == Input::Ended {
                 self.later = None;
             }
             return Ok(true);
+        }
+        self.take_from(scratch, bytes)
+    }
+
+    /// Takes what is whole of the bytes kept and of those that were read behind them. Returns
+    /// whether anything changed.
+    fn take_from(&mut self, scratch: &mut Vec<u8>, read: usize) -> Result<bool, Refusal> {
+        let (before, kept) = (self.input, self.kept.len());
+        let filled = kept + read;
+        if scratch.len() < filled {
+            scratch.resize(filled, 0);
         }
         scratch[..kept].copy_from_slice(&self.kept);
         let taken = self.take(&scratch[..filled])?;
@@ -251,10 +263,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
         if self.kept.is_empty() {
             self.kept = Vec::new();
         }
-        if taken > 0 || filled == 0 {
+        if taken > 0 || self.patience.due == Some(Due::FirstByte) {
             self.patience.expect(None);
         }
-        Ok(filled > kept || taken > 0 || self.input != before)
+        // A pause that just began is not awaited yet.
+        Ok(read > 0 || taken > 0 || self.room.is_some() || self.input != before)
     }
 
     /// Reads once; `None` if nothing is there. A broken stream is one that ended.

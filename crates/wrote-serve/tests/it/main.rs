@@ -1,0 +1,4 @@
+//! Tests of servers on loopback. Each starts one in its own process.
+
+mod serving;
+mod streams;
