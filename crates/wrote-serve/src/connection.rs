@@ -33,6 +33,8 @@ pub(crate) struct Connection<S, P> {
     protocol: P,
     port: Port,
     log: Log,
+    /// The channel's, when the log was taken.
+    generation: u64,
     /// Bytes that were read and not taken: an unfinished message, or messages without room.
     kept: Vec<u8>,
     answers: Answers,
@@ -80,6 +82,7 @@ struct Patience {
 
 impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
     pub(crate) fn new(stream: S, protocol: P, port: Port, log: Log) -> Connection<S, P> {
+        let generation = port.channel.generation();
         let mut draining = port.draining.clone();
         let drain = Box::pin(async move {
             // An error says that the server is gone, which is the same.
@@ -93,6 +96,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
             protocol,
             port,
             log,
+            generation,
             kept: Vec::new(),
             answers: Answers::default(),
             ticket: None,
@@ -282,8 +286,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
 
     /// Gives `input` to the protocol. Returns the bytes that are done with.
     fn take(&mut self, input: &[u8]) -> Result<usize, Refusal> {
+        self.renew_log();
         let message_bytes_max = self.port.limits.message_bytes;
         let mut intake = Intake::new(&self.log, &mut self.answers, message_bytes_max);
+        intake.is_closed = !self.port.channel.takes_messages();
         let mut taken = self.protocol.take(input, &mut intake);
         if self.input == Input::Ended
             && !intake.is_full
@@ -304,6 +310,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
             self.pause();
         }
         taken
+    }
+
+    /// Takes the log that was opened in place of a failed one. Answers that wait for the failed one
+    /// are never given: its error ends the connection.
+    fn renew_log(&mut self) {
+        let generation = self.port.channel.generation();
+        if generation != self.generation
+            && self.answers.awaited().is_none()
+            && let Some(log) = self.port.channel.log()
+        {
+            (self.log, self.generation) = (log, generation);
+        }
     }
 
     fn pause(&mut self) {
