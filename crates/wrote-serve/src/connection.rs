@@ -6,13 +6,14 @@ use crate::intake::{Intake, Later, Level};
 use crate::limits::Refusal;
 use crate::metrics::{add, sub};
 use crate::port::Port;
+use crate::stream::Stream;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::ReadBuf;
 use tokio::time::Sleep;
 use wrote::{Log, Ticket};
 
@@ -80,7 +81,7 @@ struct Patience {
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
+impl<S: Stream, P: Protocol> Connection<S, P> {
     pub(crate) fn new(stream: S, protocol: P, port: Port, log: Log) -> Connection<S, P> {
         let generation = port.channel.generation();
         let mut draining = port.draining.clone();
@@ -237,7 +238,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
                 Some(0) => self.input = Input::Ended,
                 Some(read) => bytes = read,
                 // What had arrived when the server began to drain was read.
-                None if self.input == Input::Draining => self.input = Input::Ended,
+                None if self.input == Input::Draining && !self.stream.has_unread() => {
+                    self.input = Input::Ended;
+                }
                 None => return Ok(false),
             }
         }

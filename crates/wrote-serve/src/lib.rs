@@ -19,6 +19,7 @@ mod listen;
 mod metrics;
 mod port;
 mod server;
+mod stream;
 
 pub use config::{Config, Listen, LogConfig, Socket};
 pub use doors::{Door, Frame};

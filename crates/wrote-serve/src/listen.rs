@@ -6,11 +6,11 @@ use crate::doors::{Door, Frames};
 use crate::limits::Reason;
 use crate::metrics::{add, sub};
 use crate::port::Port;
+use crate::stream::Stream;
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use wrote::Log;
 
 /// How long a silent client is left alone before the kernel asks whether it is still there.
@@ -47,33 +47,27 @@ impl Bound {
         Listen { socket, ..asked.clone() }
     }
 
-    /// Accepts connections until the server drains.
+    /// Accepts connections until the server drains, and then those that have come before.
     pub(crate) async fn accept(self, port: Port) {
         let mut draining = port.draining.clone();
         tokio::select! {
             () = self.accept_all(&port) => {}
             _ = draining.wait_for(|&draining| draining) => {}
         }
+        if let Err(error) = self.accept_rest(&port) {
+            log::warn!("{}: {error}", port.listen);
+        }
     }
 
     async fn accept_all(&self, port: &Port) {
         loop {
             let accepted = match self {
-                Bound::Tcp(listener) => match listener.accept().await {
-                    Ok((stream, _)) => {
-                        prepare(&stream);
-                        admit(stream, port);
-                        Ok(())
-                    }
-                    Err(error) => Err(error),
-                },
-                Bound::Unix(listener) => match listener.accept().await {
-                    Ok((stream, _)) => {
-                        admit(stream, port);
-                        Ok(())
-                    }
-                    Err(error) => Err(error),
-                },
+                Bound::Tcp(listener) => {
+                    listener.accept().await.map(|(stream, _)| admit(prepared(stream), port))
+                }
+                Bound::Unix(listener) => {
+                    listener.accept().await.map(|(stream, _)| admit(stream, port))
+                }
             };
             if let Err(error) = accepted {
                 log::warn!("{}: {error}", port.listen);
@@ -81,16 +75,55 @@ impl Bound {
             }
         }
     }
+
+    /// Accepts the connections that the kernel has made and nobody has accepted: their clients may
+    /// have sent everything already. The runtime may not know of them yet.
+    fn accept_rest(self, port: &Port) -> io::Result<()> {
+        match self {
+            Bound::Tcp(listener) => {
+                let listener = listener.into_std()?;
+                rest(|| {
+                    let (stream, _) = listener.accept()?;
+                    stream.set_nonblocking(true)?;
+                    admit(prepared(TcpStream::from_std(stream)?), port);
+                    Ok(())
+                })
+            }
+            Bound::Unix(listener) => {
+                let listener = listener.into_std()?;
+                rest(|| {
+                    let (stream, _) = listener.accept()?;
+                    stream.set_nonblocking(true)?;
+                    admit(UnixStream::from_std(stream)?, port);
+                    Ok(())
+                })
+            }
+        }
+    }
 }
 
-fn prepare(stream: &TcpStream) {
+/// Accepts until no connection is left.
+fn rest(mut accept: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    loop {
+        match accept() {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            // Of a connection that is gone again (`accept(2)`).
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn prepared(stream: TcpStream) -> TcpStream {
     // A stream without these options serves as well.
     let _ = stream.set_nodelay(true);
-    let _ = SockRef::from(stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE));
+    let _ = SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE));
+    stream
 }
 
 /// Serves a stream in a task of its own, if the limits allow one more.
-fn admit<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, port: &Port) {
+fn admit<S: Stream>(stream: S, port: &Port) {
     let metrics = &port.metrics;
     let Some(log) = port.channel.log() else { return metrics.refuse(Reason::Log) };
     let open = metrics.connections.load(std::sync::atomic::Ordering::Relaxed);
@@ -107,7 +140,7 @@ fn admit<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, port: &P
     });
 }
 
-async fn serve<S: AsyncRead + AsyncWrite + Unpin>(stream: S, port: Port, log: Log) {
+async fn serve<S: Stream>(stream: S, port: Port, log: Log) {
     match port.listen.door {
         Door::Frames(frame) => Connection::new(stream, Frames(frame), port, log).serve().await,
         Door::Datagrams | Door::Relp | Door::Resp | Door::Http => {}

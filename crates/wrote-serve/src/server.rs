@@ -95,13 +95,16 @@ impl Server {
     pub fn run(self) -> Result<(), Error> {
         let Server { runtime, bound, channels, grace, handle } = self;
         runtime.block_on(async {
-            for (socket, port) in bound {
-                tokio::spawn(socket.accept(port));
-            }
+            let accepting: Vec<_> =
+                bound.into_iter().map(|(socket, port)| tokio::spawn(socket.accept(port))).collect();
             let mut stopped = handle.stop.subscribe();
             // The sender is in the handle.
             let _ = stopped.wait_for(|&stopped| stopped).await;
             let end = Instant::now() + grace;
+            for accepting in accepting {
+                // Every connection that came before the stop is counted from here on.
+                let _ = accepting.await;
+            }
             while handle.metrics.connections.load(Ordering::Relaxed) > 0 && Instant::now() < end {
                 sleep(DRAIN_PAUSE).await;
             }
