@@ -27,6 +27,7 @@ impl Serving {
             Log::options().sync(Sync::No).buffers(3).buffer_bytes(16 << 10).segment_bytes(1 << 20);
         config.limits.message_bytes = 8 << 10;
         change(&mut config);
+        let folder = config.logs[0].folder.clone();
         let server = Server::start(config).unwrap();
         let (listen, handle) = (server.listeners().remove(0), server.handle());
         let thread = Some(std::thread::spawn(|| server.run()));
@@ -69,6 +70,6 @@ impl Drop for Serving {
 }
 
 /// Returns all records of a log.
-pub fn records(folder: &Path) -> Vec<Vec<u8>> {
+fn records(folder: &Path) -> Vec<Vec<u8>> {
     LogReader::open(folder, 0).unwrap().map(|record| record.unwrap().bytes).collect()
 }
