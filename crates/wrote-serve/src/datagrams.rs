@@ -9,6 +9,7 @@ use crate::limits::{Limits, Reason};
 use crate::metrics::{Metrics, add};
 use crate::port::Port;
 use crate::socket_file::SocketFile;
+use rustix::net::RecvFlags;
 use socket2::SockRef;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
@@ -100,19 +101,25 @@ impl Datagrams {
                 _ = self.socket.readable() => {}
                 _ = draining.wait_for(|&draining| draining) => break,
             }
-            self.receive_some(&mut buffer, TURN_BYTES, port).await;
+            self.receive_some(DatagramSocket::try_recv, &mut buffer, TURN_BYTES, port).await;
             tokio::task::yield_now().await;
         }
         // What had arrived is no more than the kernel's buffer holds. Without an end, a sender that
         // goes on would keep the server.
-        self.receive_some(&mut buffer, self.buffer_bytes, port).await;
+        self.receive_some(DatagramSocket::recv_now, &mut buffer, self.buffer_bytes, port).await;
     }
 
-    /// Receives what is there, up to about `bytes_max`.
-    async fn receive_some(&self, buffer: &mut [u8], bytes_max: usize, port: &Port) {
+    /// Receives what is there by `receive`, up to about `bytes_max`.
+    async fn receive_some(
+        &self,
+        receive: fn(&DatagramSocket, &mut [u8]) -> io::Result<usize>,
+        buffer: &mut [u8],
+        bytes_max: usize,
+        port: &Port,
+    ) {
         let mut received = 0;
         while received < bytes_max {
-            let bytes = match self.socket.try_recv(buffer) {
+            let bytes = match receive(&self.socket, buffer) {
                 Ok(bytes) => bytes,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) => {
@@ -140,7 +147,9 @@ impl Datagrams {
     /// senders to a Unix socket wait.
     async fn append(&self, message: &[u8], port: &Port) {
         loop {
-            if let Some(log) = port.channel.log() {
+            if port.channel.takes_messages()
+                && let Some(log) = port.channel.log()
+            {
                 match log.append_async(message).await {
                     Ok(_) => {
                         add(&port.metrics.messages_total, 1);
@@ -203,6 +212,12 @@ impl DatagramSocket {
             DatagramSocket::Udp(socket) => socket.try_recv(buffer),
             DatagramSocket::Unix(socket, _) => socket.try_recv(buffer),
         }
+    }
+
+    /// Receives what the kernel has, whether the runtime knows of it or not.
+    fn recv_now(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let (bytes, _) = rustix::net::recv(self, buffer, RecvFlags::DONTWAIT)?;
+        Ok(bytes)
     }
 }
 

@@ -70,6 +70,8 @@ pub(crate) struct Intake<'a> {
     pub bytes: u64,
     /// The log had no room for a message: its door gives it again later.
     pub is_full: bool,
+    /// The channel takes no messages now.
+    pub is_closed: bool,
     /// The answer that is still made, behind all answers so far.
     pub later: Option<Later>,
     /// The door takes nothing more: the connection ends behind the answers.
@@ -92,6 +94,7 @@ impl<'a> Intake<'a> {
             messages: 0,
             bytes: 0,
             is_full: false,
+            is_closed: false,
             later: None,
             is_over: false,
         }
@@ -107,6 +110,9 @@ impl<'a> Intake<'a> {
     pub(crate) fn append(&mut self, message: &[u8]) -> Result<Option<u64>, Refusal> {
         if message.len() > self.message_bytes_max {
             return Err(Refusal::TooLong);
+        }
+        if self.is_closed {
+            return Err(Refusal::Closed);
         }
         let sequence = self.store.try_append(message).map_err(Refusal::Log)?;
         if sequence.is_none() {

@@ -21,6 +21,7 @@ mod metrics;
 mod port;
 mod server;
 mod socket_file;
+mod stream;
 
 pub use config::{Config, Listen, LogConfig, Socket};
 pub use doors::{Door, Frame};

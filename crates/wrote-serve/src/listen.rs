@@ -8,11 +8,11 @@ use crate::limits::Reason;
 use crate::metrics::{add, sub};
 use crate::port::Port;
 use crate::socket_file::SocketFile;
+use crate::stream::Stream;
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use wrote::Log;
 
 /// How long a silent client is left alone before the kernel asks whether it is still there.
@@ -56,7 +56,8 @@ impl Bound {
         Listen { socket, ..asked.clone() }
     }
 
-    /// Accepts connections, or receives datagrams, until the server drains.
+    /// Accepts connections until the server drains, and then those that have come before. Datagrams
+    /// are received likewise.
     pub(crate) async fn accept(self, port: Port) {
         if let Bound::Datagrams(datagrams) = self {
             return datagrams.receive(port).await;
@@ -66,26 +67,20 @@ impl Bound {
             () = self.accept_all(&port) => {}
             _ = draining.wait_for(|&draining| draining) => {}
         }
+        if let Err(error) = self.accept_rest(&port) {
+            log::warn!("{}: {error}", port.listen);
+        }
     }
 
     async fn accept_all(&self, port: &Port) {
         loop {
             let accepted = match self {
-                Bound::Tcp(listener) => match listener.accept().await {
-                    Ok((stream, _)) => {
-                        prepare(&stream);
-                        admit(stream, port);
-                        Ok(())
-                    }
-                    Err(error) => Err(error),
-                },
-                Bound::Unix(listener, _) => match listener.accept().await {
-                    Ok((stream, _)) => {
-                        admit(stream, port);
-                        Ok(())
-                    }
-                    Err(error) => Err(error),
-                },
+                Bound::Tcp(listener) => {
+                    listener.accept().await.map(|(stream, _)| admit(prepared(stream), port))
+                }
+                Bound::Unix(listener, _) => {
+                    listener.accept().await.map(|(stream, _)| admit(stream, port))
+                }
                 Bound::Datagrams(_) => return,
             };
             if let Err(error) = accepted {
@@ -94,16 +89,56 @@ impl Bound {
             }
         }
     }
+
+    /// Accepts the connections that the kernel has made and nobody has accepted: their clients may
+    /// have sent everything already. The runtime may not know of them yet.
+    fn accept_rest(self, port: &Port) -> io::Result<()> {
+        match self {
+            Bound::Tcp(listener) => {
+                let listener = listener.into_std()?;
+                rest(|| {
+                    let (stream, _) = listener.accept()?;
+                    stream.set_nonblocking(true)?;
+                    admit(prepared(TcpStream::from_std(stream)?), port);
+                    Ok(())
+                })
+            }
+            Bound::Unix(listener, _file) => {
+                let listener = listener.into_std()?;
+                rest(|| {
+                    let (stream, _) = listener.accept()?;
+                    stream.set_nonblocking(true)?;
+                    admit(UnixStream::from_std(stream)?, port);
+                    Ok(())
+                })
+            }
+            Bound::Datagrams(_) => Ok(()),
+        }
+    }
 }
 
-fn prepare(stream: &TcpStream) {
+/// Accepts until no connection is left.
+fn rest(mut accept: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    loop {
+        match accept() {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            // Of a connection that is gone again (`accept(2)`).
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn prepared(stream: TcpStream) -> TcpStream {
     // A stream without these options serves as well.
     let _ = stream.set_nodelay(true);
-    let _ = SockRef::from(stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE));
+    let _ = SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE));
+    stream
 }
 
 /// Serves a stream in a task of its own, if the limits allow one more.
-fn admit<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, port: &Port) {
+fn admit<S: Stream>(stream: S, port: &Port) {
     let metrics = &port.metrics;
     let Some(log) = port.channel.log() else { return metrics.refuse(Reason::Log) };
     let open = metrics.connections.load(std::sync::atomic::Ordering::Relaxed);
@@ -120,7 +155,7 @@ fn admit<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, port: &P
     });
 }
 
-async fn serve<S: AsyncRead + AsyncWrite + Unpin>(stream: S, port: Port, log: Log) {
+async fn serve<S: Stream>(stream: S, port: Port, log: Log) {
     match port.listen.door {
         Door::Frames(frame) => Connection::new(stream, Frames::new(frame), port, log).serve().await,
         Door::Relp => Connection::new(stream, Relp::default(), port, log).serve().await,

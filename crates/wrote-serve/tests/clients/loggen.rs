@@ -1,17 +1,18 @@
 //! loggen of syslog-ng: lines, octet counts, datagrams.
 
 use crate::programs::unpacked;
-use crate::support::{Served, socket_path};
+use crate::serving::{Serving, socket_path};
 use crate::{COUNT, assert_same, lines};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Messages a second of loggen's datagrams: a busy server's buffer holds those of a second.
 const DATAGRAM_RATE: u32 = 5_000;
 
 fn run(command: &mut Command) {
-    let finished = fixtures::finish(command.args(["-Q", "-n"]).arg(COUNT.to_string()));
-    assert_eq!(finished.code(), Some(0));
+    command.arg("-n").arg(COUNT.to_string()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let finished = fixtures::finish(command);
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
 }
 
 /// Returns the sequences that loggen wrote into its messages, sorted.
@@ -30,12 +31,12 @@ fn loggen_delivers_a_file_as_it_is() {
     let lines = lines();
     let file = fixtures::file();
     std::fs::write(file.path(), lines.join("\n") + "\n").unwrap();
-    let served = Served::start(&["tcp://127.0.0.1:0"]);
+    let serving = Serving::start("tcp://127.0.0.1:0", |_| ());
     let mut loggen = fixtures::or_skip!(unpacked("usr/bin/loggen"));
     loggen.args(["-i", "-S", "-d", "-r", "100000", "-R"]).arg(file.path());
-    run(loggen.args(["127.0.0.1", served.port()]));
-    served.until(|figures| figures.messages == COUNT as u64);
-    assert_same(served.stop(), &lines);
+    run(loggen.args(["127.0.0.1", serving.port()]));
+    serving.wait_until(|figures| figures.messages == COUNT as u64);
+    assert_same(serving.stop(), &lines);
 }
 
 #[test]
@@ -50,17 +51,17 @@ fn loggen_delivers_what_it_makes_up() {
         (unix("unix"), &["-x", "-S"]),
         (unix("unixgram"), &["-x", "-D"]),
     ] {
-        let served = Served::start(&[&url]);
+        let serving = Serving::start(&url, |_| ());
         let mut loggen = fixtures::or_skip!(unpacked("usr/bin/loggen"));
         loggen.args(flags).args(["-s", "300", "-r"]);
         loggen.arg(if flags.contains(&"-D") { DATAGRAM_RATE } else { 100_000 }.to_string());
         match flags[0] {
-            "-i" => run(loggen.args(["127.0.0.1", served.port()])),
+            "-i" => run(loggen.args(["127.0.0.1", serving.port()])),
             _ => run(loggen.arg(target(&path))),
         }
-        served.until(|figures| figures.messages == COUNT as u64);
-        assert_eq!(served.figures().refused, 0, "{url}");
-        let messages = served.stop();
+        serving.wait_until(|figures| figures.messages == COUNT as u64);
+        assert_eq!(serving.figures().refused, 0, "{url}");
+        let messages = serving.stop();
         assert_eq!(sequences(&messages), (0..COUNT).collect::<Vec<_>>(), "{url}");
     }
 }

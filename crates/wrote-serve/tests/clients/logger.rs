@@ -2,7 +2,7 @@
 
 use crate::lines;
 use crate::programs::feed;
-use crate::support::{Served, socket_path};
+use crate::serving::{Serving, socket_path};
 use std::process::Command;
 
 #[test]
@@ -18,17 +18,17 @@ fn logger_delivers_by_every_socket() {
         (format!("unixgram://{path}"), &["-d"]),
         (format!("unix://{path}"), &["-T"]),
     ] {
-        let served = Served::start(&[&url]);
+        let serving = Serving::start(&url, |_| ());
         let mut logger = Command::new("logger");
         logger.args(flags).args(["--id", "-t", "test"]);
         if url.contains(":0") {
-            logger.args(["-n", "127.0.0.1", "-P", served.port()]);
+            logger.args(["-n", "127.0.0.1", "-P", serving.port()]);
         } else {
             logger.arg("-u").arg(path.to_string());
         }
-        feed(&served, &mut logger, &lines);
-        assert_eq!(served.figures().refused, 0, "{url}");
-        let mut messages = served.stop();
+        feed(&serving, &mut logger, &lines);
+        assert_eq!(serving.figures().refused, 0, "{url}");
+        let mut messages = serving.stop();
         // A header with the time stands in front of each.
         for message in &mut messages {
             let line = message.windows(8).position(|part| {

@@ -3,8 +3,8 @@
 //! rsyslog and loggen are unpacked into `target/clients` by `cargo xtask test`, since their packages
 //! cannot be installed together.
 
-#[path = "../support/mod.rs"]
-mod support;
+#[path = "../it/serving.rs"]
+mod serving;
 
 mod loggen;
 mod logger;
@@ -12,7 +12,7 @@ mod programs;
 mod python;
 mod rsyslog;
 
-use crate::support::Served;
+use crate::serving::Serving;
 use std::process::Command;
 
 /// Messages of each client.
@@ -54,8 +54,8 @@ fn assert_same(mut messages: Vec<Vec<u8>>, lines: &[impl AsRef<[u8]>]) {
 #[test]
 fn a_shell_sends_a_file_through_its_own_socket() {
     let lines = lines();
-    let served = Served::start(&["tcp://127.0.0.1:0"]);
-    let script = format!("cat > /dev/tcp/127.0.0.1/{}", served.port());
-    programs::feed(&served, Command::new("bash").args(["-c", &script]), &lines);
-    assert_same(served.stop(), &lines);
+    let serving = Serving::start("tcp://127.0.0.1:0", |_| ());
+    let script = format!("cat > /dev/tcp/127.0.0.1/{}", serving.port());
+    programs::feed(&serving, Command::new("bash").args(["-c", &script]), &lines);
+    assert_same(serving.stop(), &lines);
 }

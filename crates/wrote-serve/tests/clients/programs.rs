@@ -1,6 +1,6 @@
 //! The clients' programs: found, and fed with lines.
 
-use crate::support::Served;
+use crate::serving::Serving;
 use fixtures::Running;
 use std::io::{PipeReader, PipeWriter, Write, pipe};
 use std::path::PathBuf;
@@ -34,13 +34,13 @@ pub fn unpacked(program: &str) -> Result<Command, String> {
 /// Runs a client that sends the lines which it reads. It gets some, and the next ones once they
 /// have arrived: a sender of datagrams does not wait for its server.
 #[track_caller]
-pub fn feed(served: &Served, command: &mut Command, lines: &[String]) {
+pub fn feed(serving: &Serving, command: &mut Command, lines: &[String]) {
     let (input, mut pipe): (PipeReader, PipeWriter) = pipe().expect("a pipe");
     let running = Running::start(command.stdin(input));
     for (index, slice) in lines.chunks(SLICE).enumerate() {
         pipe.write_all((slice.join("\n") + "\n").as_bytes()).expect("the client reads");
         let arrived = (index * SLICE + slice.len()) as u64;
-        served.until(|figures| figures.messages >= arrived);
+        serving.wait_until(|figures| figures.messages >= arrived);
     }
     drop(pipe);
     assert_eq!(running.finish().code(), Some(0));

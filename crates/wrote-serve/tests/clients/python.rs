@@ -1,7 +1,7 @@
 //! `SysLogHandler` of Python's standard library.
 
 use crate::programs::feed;
-use crate::support::{Served, socket_path};
+use crate::serving::{Serving, socket_path};
 use crate::{assert_same, lines};
 use std::process::Command;
 
@@ -34,10 +34,10 @@ fn python_delivers_by_every_socket() {
         (format!("unix://{path}?frame=nul"), "stream"),
         (format!("unixgram://{path}"), "datagram"),
     ] {
-        let served = Served::start(&[&url]);
+        let serving = Serving::start(&url, |_| ());
         let address =
-            if url.contains(":0") { served.address().to_owned() } else { path.to_string() };
-        feed(&served, Command::new("python3").args(["-c", SCRIPT, kind, &address]), &lines);
-        assert_same(served.stop(), &sent);
+            if url.contains(":0") { serving.address().to_owned() } else { path.to_string() };
+        feed(&serving, Command::new("python3").args(["-c", SCRIPT, kind, &address]), &lines);
+        assert_same(serving.stop(), &sent);
     }
 }

@@ -1,13 +1,14 @@
 //! rsyslog: `omrelp`, and `omfwd` in both framings.
 
 use crate::programs::{root, unpacked};
-use crate::support::Served;
+use crate::serving::Serving;
 use crate::{COUNT, assert_same, lines};
 use fixtures::Running;
 use rustix::process::Signal;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::process::Stdio;
 use tempfile::TempDir;
 
 /// A running rsyslog that forwards the lines which it gets, as they are.
@@ -37,7 +38,8 @@ impl Rsyslog {
         std::fs::write(&configuration, text).expect("its configuration");
         let modules = format!("usr/lib/{}-linux-gnu/rsyslog", std::env::consts::ARCH);
         command.args(["-n", "-iNONE", "-f"]).arg(configuration).arg("-M").arg(root().join(modules));
-        let mut running = Running::start(&mut command);
+        // It reports the server's restart.
+        let mut running = Running::start(command.stderr(Stdio::piped()));
         running.until("rsyslog's socket", || UnixStream::connect(&input).ok());
         Ok(Rsyslog { running, input, _folder: folder })
     }
@@ -54,38 +56,40 @@ impl Rsyslog {
     }
 }
 
-fn relp(served: &Served) -> String {
-    format!(r#"type="omrelp" port="{}""#, served.port())
+fn relp(serving: &Serving) -> String {
+    format!(r#"type="omrelp" port="{}""#, serving.port())
 }
 
 #[test]
 fn omrelp_delivers_and_says_goodbye() {
     let lines = lines();
-    let served = Served::start(&["relp://127.0.0.1:0"]);
-    let rsyslog = fixtures::or_skip!(Rsyslog::start(&relp(&served)));
+    let serving = Serving::start("relp://127.0.0.1:0", |_| ());
+    let rsyslog = fixtures::or_skip!(Rsyslog::start(&relp(&serving)));
     rsyslog.give(&lines);
-    served.until(|figures| figures.acks == COUNT as u64);
+    serving.wait_until(|figures| figures.acks == COUNT as u64);
     rsyslog.end();
-    served.until(|figures| figures.connections == 0);
-    assert_eq!(served.figures().refused, 0);
-    assert_same(served.stop(), &lines);
+    serving.wait_until(|figures| figures.connections == 0);
+    assert_eq!(serving.figures().refused, 0);
+    assert_same(serving.stop(), &lines);
 }
 
 #[test]
 fn omrelp_loses_nothing_when_the_server_is_restarted_in_the_middle() {
     let lines = lines();
-    let served = Served::start(&["relp://127.0.0.1:0"]);
-    let rsyslog = fixtures::or_skip!(Rsyslog::start(&relp(&served)));
+    let serving = Serving::start("relp://127.0.0.1:0", |_| ());
+    let rsyslog = fixtures::or_skip!(Rsyslog::start(&relp(&serving)));
     let (before, after) = lines.split_at(COUNT / 2);
     rsyslog.give(before);
-    served.until(|figures| figures.messages > 100);
-    let served = served.restart("relp");
+    serving.wait_until(|figures| figures.messages > 100);
+    let serving = serving.restart();
     rsyslog.give(after);
     // A message without its answer is sent again, and may then be there twice.
     let last = lines.last().unwrap().as_bytes();
-    served.until_log(|messages| messages.iter().any(|message| message == last));
+    while !serving.records().iter().any(|message| message == last) {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
     rsyslog.end();
-    let mut messages = served.stop();
+    let mut messages = serving.stop();
     messages.sort();
     messages.dedup();
     assert_same(messages, &lines);
@@ -95,15 +99,15 @@ fn omrelp_loses_nothing_when_the_server_is_restarted_in_the_middle() {
 fn omfwd_delivers_lines_and_octet_counts() {
     let lines = lines();
     for (frame, framing) in [("lines", "traditional"), ("octets", "octet-counted")] {
-        let served = Served::start(&[&format!("tcp://127.0.0.1:0?frame={frame}")]);
-        let port = served.port();
+        let serving = Serving::start(&format!("tcp://127.0.0.1:0?frame={frame}"), |_| ());
+        let port = serving.port();
         let action =
             format!(r#"type="omfwd" port="{port}" protocol="tcp" tcp_framing="{framing}""#);
         let rsyslog = fixtures::or_skip!(Rsyslog::start(&action));
         rsyslog.give(&lines);
-        served.until(|figures| figures.messages == COUNT as u64);
+        serving.wait_until(|figures| figures.messages == COUNT as u64);
         rsyslog.end();
-        assert_eq!(served.figures().refused, 0);
-        assert_same(served.stop(), &lines);
+        assert_eq!(serving.figures().refused, 0);
+        assert_same(serving.stop(), &lines);
     }
 }

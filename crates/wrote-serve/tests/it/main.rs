@@ -1,8 +1,8 @@
-//! The doors of a running server, by clients that keep or break their protocols.
-
-#[path = "../support/mod.rs"]
-mod support;
+//! Tests of servers on loopback. Each starts one in its own process.
 
 mod datagrams;
+mod disks;
+mod refused;
 mod relp;
+mod serving;
 mod streams;

@@ -1,63 +1,77 @@
-//! Streams of frames: what is refused is counted once, and no part of it becomes a message.
+//! Messages on streams: whole, in order, from many at once; what is refused; the end.
 
-use crate::support::Served;
+use crate::serving::Serving;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::Shutdown;
+use std::time::Duration;
 
-/// Sends bytes, and reads until the server ends the connection.
-pub fn send(served: &Served, bytes: &[u8]) -> Vec<u8> {
-    let mut stream = TcpStream::connect(served.address()).unwrap();
-    // A server that refuses the beginning may close before the end is sent.
-    let _ = stream.write_all(bytes);
-    let mut answers = Vec::new();
-    // It may also reset the connection, since bytes that it never read were left.
-    let _ = stream.read_to_end(&mut answers);
-    answers
+/// A message of this connection: 1 to 3,000 bytes.
+fn message(connection: u32, number: u32) -> String {
+    let len = (connection * 31 + number) * 7919 % 3000;
+    let letters = (0..len).map(|place| char::from(b'a' + ((number + place) % 26) as u8));
+    format!("{connection} {number} {}", letters.collect::<String>())
 }
 
-/// Asserts that each stream is refused, is counted once, and leaves these messages.
-#[track_caller]
-fn assert_refused(url: &str, streams: &[&[u8]], messages: &[&[u8]]) {
-    let served = Served::start(&[url]);
-    for (count, stream) in (1..).zip(streams) {
-        send(&served, stream);
-        served.until(|figures| figures.connections == 0);
-        assert_eq!(served.figures().refused, count, "{}", stream.escape_ascii());
+#[test]
+fn more_than_the_log_holds_comes_from_many_connections_and_each_keeps_its_order() {
+    let serving = Serving::start("tcp://127.0.0.1:0", |_| ());
+    std::thread::scope(|scope| {
+        for connection in 0..40 {
+            let mut stream = serving.connect();
+            scope.spawn(move || {
+                for number in 0..200 {
+                    writeln!(stream, "{}", message(connection, number)).unwrap();
+                }
+            });
+        }
+    });
+    let mut next = [0; 40];
+    for record in serving.stop() {
+        let record = String::from_utf8(record).unwrap();
+        let connection: u32 = record.split(' ').next().unwrap().parse().unwrap();
+        let number = &mut next[connection as usize];
+        assert_eq!(record, message(connection, *number));
+        *number += 1;
     }
-    assert_eq!(served.stop(), messages);
+    assert_eq!(next, [200; 40]);
 }
 
 #[test]
-fn a_refused_stream_is_counted_once_and_leaves_only_the_messages_before() {
-    let long = format!("5 first{} {}\n", 1 << 20, "x".repeat(1 << 17));
-    let counted: [&[u8]; 7] = [
-        long.as_bytes(),
-        b"0 \nforged\n",
-        b"1234567890 forged\n",
-        b"18446744073709551616 forged\n",
-        b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
-        b"\x16\x03\x01\x02\x00\x01\n\x01\xfc\x03\x03",
-        b"5 forged",
-    ];
-    assert_refused("tcp://127.0.0.1:0?frame=octets", &counted, &[b"first", b"forge"]);
-    let long = [b"first\n", &[b'x'; 1 << 17][..], b"\nforged\n"].concat();
-    let lines: [&[u8]; 2] = [&long, b"\x16\x03\x01\x02\x00\x01\n\x01\xfc\x03\x03\n"];
-    assert_refused("tcp://127.0.0.1:0", &lines, &[b"first"]);
-    let lengths: [&[u8]; 2] = [b"\xff\xff\xff\xffforged", b"GET / HTTP/1.1\r\n\r\n"];
-    assert_refused("tcp://127.0.0.1:0?frame=u32", &lengths, &[]);
+fn what_has_arrived_is_taken_when_the_server_ends_and_when_the_client_does() {
+    let serving = Serving::start("tcp://127.0.0.1:0", |_| ());
+    let mut ended = serving.connect();
+    ended.write_all(b"one\nwithout an end").unwrap();
+    ended.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(ended.read(&mut [0; 1]).unwrap(), 0, "the server closes behind the last message");
+    let mut open = serving.connect();
+    open.write_all(b"two\nthree").unwrap();
+    serving.wait_until(|figures| figures.messages == 3);
+    assert_eq!(serving.stop(), [&b"one"[..], b"without an end", b"two", b"three"]);
 }
 
 #[test]
-fn bytes_inside_a_counted_message_begin_no_second_one() {
-    let served = Served::start(&["tcp://127.0.0.1:0?frame=octets"]);
-    let message = b"one\ntwo\0three\x1b[2Jfour\r\n<13>five";
-    let stream = [format!("{} ", message.len()).as_bytes(), message].concat();
-    send_and_end(&served, &stream);
-    served.until(|figures| figures.messages == 1);
-    assert_eq!(served.stop(), [message]);
+fn a_client_that_says_nothing_or_half_a_message_is_let_go_and_counted() {
+    let serving = Serving::start("tcp://127.0.0.1:0?frame=octets", |config| {
+        config.limits.first_byte = Duration::from_millis(50);
+        config.limits.message_time = Duration::from_millis(50);
+    });
+    let mut silent = serving.connect();
+    let mut slow = serving.connect();
+    slow.write_all(b"5 hello5 he").unwrap();
+    assert_eq!(silent.read(&mut [0; 1]).unwrap(), 0);
+    assert_eq!(slow.read(&mut [0; 1]).unwrap(), 0);
+    serving.wait_until(|figures| figures.refused == 2 && figures.connections == 0);
+    assert_eq!(serving.stop(), [b"hello"]);
 }
 
-fn send_and_end(served: &Served, bytes: &[u8]) {
-    let mut stream = TcpStream::connect(served.address()).unwrap();
-    stream.write_all(bytes).unwrap();
+#[test]
+fn a_message_that_is_too_long_ends_its_connection_and_makes_no_record() {
+    let serving = Serving::start("tcp://127.0.0.1:0", |_| ());
+    let mut long = serving.connect();
+    long.write_all(&[b"before\n".to_vec(), vec![b'x'; 9000], b"\nafter\n".to_vec()].concat())
+        .unwrap();
+    // The server may have closed before everything was read.
+    let _ = long.read(&mut [0; 1]);
+    serving.wait_until(|figures| figures.refused == 1);
+    assert_eq!(serving.stop(), [b"before"]);
 }
