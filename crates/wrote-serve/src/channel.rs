@@ -1,33 +1,156 @@
-//! A channel: one log of the server, opened again after it has failed.
+//! A channel: one log of the server, watched, and opened again after it has failed.
 
 use crate::config::LogConfig;
+use rustix::fs::statvfs;
 use std::fmt;
-use std::sync::{PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::task::spawn_blocking;
 use wrote::Log;
+
+/// The pause between two looks at a log and its disk, and between two attempts to open it again.
+const WATCH_PAUSE: Duration = Duration::from_secs(1);
+
+/// How a channel opens its log.
+pub(crate) type Opener = Arc<dyn Fn(&LogConfig) -> Result<Log, wrote::Error> + Send + Sync>;
 
 /// One log of the server.
 pub(crate) struct Channel {
     pub config: LogConfig,
-    /// `None` while the log has failed and is not open again.
-    log: RwLock<Option<Log>>,
+    opener: Opener,
+    log: Mutex<Option<Log>>,
+    /// How often the log was opened. A connection takes the new log when this has changed.
+    generation: AtomicU64,
+    /// No failure, no full disk, and as much space free as was asked.
+    takes_messages: AtomicBool,
+    /// Why it takes none.
+    trouble: Mutex<Option<String>>,
+    free_bytes: AtomicU64,
+    is_closed: AtomicBool,
 }
 
 impl Channel {
     /// Opens the log.
-    pub(crate) fn open(config: LogConfig) -> Result<Channel, wrote::Error> {
-        let log = config.options.clone().open(&config.folder)?;
-        Ok(Channel { config, log: RwLock::new(Some(log)) })
+    pub(crate) fn open(config: LogConfig, opener: Opener) -> Result<Channel, wrote::Error> {
+        let log = opener(&config)?;
+        let channel = Channel {
+            config,
+            opener,
+            log: Mutex::new(Some(log)),
+            generation: AtomicU64::new(0),
+            takes_messages: AtomicBool::new(true),
+            trouble: Mutex::new(None),
+            free_bytes: AtomicU64::new(u64::MAX),
+            is_closed: AtomicBool::new(false),
+        };
+        Ok(channel)
     }
 
-    /// Returns the log, if it takes messages now.
+    /// Returns the log; `None` while it has failed and is not open again.
     pub(crate) fn log(&self) -> Option<Log> {
-        self.log.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().clone()
+    }
+
+    /// Returns how often the log was opened again.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Tells whether messages are taken now. A log that takes none can be read.
+    pub(crate) fn takes_messages(&self) -> bool {
+        self.takes_messages.load(Ordering::Relaxed)
+    }
+
+    /// Says in one line why no messages are taken.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the space that was free at the last look; `u64::MAX` before the first.
+    pub(crate) fn free_bytes(&self) -> u64 {
+        self.free_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Looks at the log and its disk each second, for as long as the server lives: refuses messages
+    /// while less than `free_bytes_min` is free, and opens a log that has failed again.
+    pub(crate) async fn watch(self: Arc<Self>, free_bytes_min: u64) {
+        loop {
+            let channel = self.clone();
+            // It may open a log, which reads.
+            let looked = spawn_blocking(move || channel.look(free_bytes_min)).await;
+            if looked.is_err() {
+                return;
+            }
+            tokio::time::sleep(WATCH_PAUSE).await;
+        }
+    }
+
+    fn look(&self, free_bytes_min: u64) {
+        if let Ok(disk) = statvfs(&self.config.folder) {
+            self.free_bytes.store(disk.f_bavail * disk.f_frsize, Ordering::Relaxed);
+        }
+        let trouble = match self.log() {
+            Some(log) => match log.check() {
+                Ok(()) => self.lacks_space(free_bytes_min),
+                // The log itself goes on once there is room (W2 is not broken by a full disk).
+                Err(error) if log.is_waiting_for_room() => Some(error.to_string()),
+                Err(error) => {
+                    // Its lock must be free for the next. Its error is known.
+                    let _ = log.close();
+                    *self.lock() = None;
+                    Some(error.to_string())
+                }
+            },
+            None => self.open_again(),
+        };
+        self.say(trouble);
+    }
+
+    fn lacks_space(&self, free_bytes_min: u64) -> Option<String> {
+        let free_bytes = self.free_bytes();
+        let folder = self.config.folder.display();
+        (free_bytes < free_bytes_min)
+            .then(|| format!("{folder}: {free_bytes} bytes are free, {free_bytes_min} must be"))
+    }
+
+    fn open_again(&self) -> Option<String> {
+        let mut log = self.lock();
+        if self.is_closed.load(Ordering::SeqCst) {
+            return None;
+        }
+        match (self.opener)(&self.config) {
+            Ok(opened) => {
+                *log = Some(opened);
+                self.generation.fetch_add(1, Ordering::Release);
+                None
+            }
+            Err(error) => Some(error.to_string()),
+        }
+    }
+
+    fn say(&self, trouble: Option<String>) {
+        let mut last = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        self.takes_messages.store(trouble.is_none(), Ordering::Relaxed);
+        if *last != trouble {
+            let name = &self.config.name;
+            match &trouble {
+                Some(trouble) => log::error!("{name} takes no messages: {trouble}"),
+                None => log::warn!("{name} takes messages again"),
+            }
+            *last = trouble;
+        }
     }
 
     /// Writes what was appended, makes it durable, and ends the log.
     pub(crate) fn close(&self) -> Result<(), wrote::Error> {
-        let log = self.log.write().unwrap_or_else(PoisonError::into_inner).take();
+        self.is_closed.store(true, Ordering::SeqCst);
+        let log = self.lock().take();
         log.map_or(Ok(()), |log| log.close())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Log>> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

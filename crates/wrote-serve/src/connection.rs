@@ -6,13 +6,14 @@ use crate::intake::{Intake, Later, Level};
 use crate::limits::Refusal;
 use crate::metrics::{add, sub};
 use crate::port::Port;
+use crate::stream::Stream;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::ReadBuf;
 use tokio::time::Sleep;
 use wrote::{Log, Ticket};
 
@@ -33,6 +34,8 @@ pub(crate) struct Connection<S, P> {
     protocol: P,
     port: Port,
     log: Log,
+    /// The channel's, when the log was taken.
+    generation: u64,
     /// Bytes that were read and not taken: an unfinished message, or messages without room.
     kept: Vec<u8>,
     answers: Answers,
@@ -44,6 +47,9 @@ pub(crate) struct Connection<S, P> {
     later: Option<Later>,
     drain: Option<Wait>,
     input: Input,
+    /// Why the door takes nothing more. The answers to what it took before still leave, so that
+    /// the client knows what it need not send again.
+    refusal: Option<Refusal>,
     /// Bytes of `kept` and `answers` that are counted as in flight.
     counted_bytes: usize,
     patience: Patience,
@@ -78,8 +84,9 @@ struct Patience {
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
+impl<S: Stream, P: Protocol> Connection<S, P> {
     pub(crate) fn new(stream: S, protocol: P, port: Port, log: Log) -> Connection<S, P> {
+        let generation = port.channel.generation();
         let mut draining = port.draining.clone();
         let drain = Box::pin(async move {
             // An error says that the server is gone, which is the same.
@@ -93,6 +100,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
             protocol,
             port,
             log,
+            generation,
             kept: Vec::new(),
             answers: Answers::default(),
             ticket: None,
@@ -100,6 +108,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
             later: None,
             drain: Some(drain),
             input: Input::Open,
+            refusal: None,
             counted_bytes: 0,
             patience,
         }
@@ -108,7 +117,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
     /// Serves the client until it ends, is refused, or the server drains. The refusal is counted.
     pub(crate) async fn serve(mut self) {
         let ended = poll_fn(|context| self.poll(context)).await;
-        if let Err(refusal) = ended {
+        if let Some(refusal) = self.refusal.take().or(ended.err()) {
             log::debug!("{}: {refusal:?}", self.port.listen);
             self.port.metrics.refuse(refusal.reason());
         }
@@ -119,7 +128,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
             self.release(context)?;
             let mut has_moved = self.send(context)?;
             has_moved |= self.answer_later(context);
-            if self.input == Input::Done && self.answers.is_empty() {
+            if self.input == Input::Done && self.later.is_none() && self.answers.is_empty() {
                 return self.shut_down(context);
             }
             if self.answers.len() < UNSENT_BYTES_MAX {
@@ -212,6 +221,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
                 Poll::Pending => return Ok(false),
             }
             self.resume();
+            // Messages that had no room come first: else more and more would be kept.
+            return SCRATCH.with_borrow_mut(|scratch| self.take_from(scratch, 0));
         }
         SCRATCH.with_borrow_mut(|scratch| self.receive_into(scratch, context))
     }
@@ -225,36 +236,49 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
         if scratch.len() < kept + READ_BYTES {
             scratch.resize(kept + READ_BYTES, 0);
         }
-        let before = self.input;
-        let mut filled = kept;
+        let mut bytes = 0;
         if self.input != Input::Ended {
             match self.read(&mut scratch[kept..kept + READ_BYTES], context) {
                 Some(0) => self.input = Input::Ended,
-                Some(bytes) => filled += bytes,
+                Some(read) => bytes = read,
                 // What had arrived when the server began to drain was read.
-                None if self.input == Input::Draining => self.input = Input::Ended,
+                None if self.input == Input::Draining && !self.stream.has_unread() => {
+                    self.input = Input::Ended;
+                }
                 None => return Ok(false),
             }
         }
         if self.later.is_some() {
             // The client's end is seen, so that an answer that never comes is not waited for.
-            self.kept.extend_from_slice(&scratch[kept..filled]);
+            self.kept.extend_from_slice(&scratch[kept..kept + bytes]);
             if self.input == Input::Ended {
                 self.later = None;
             }
             return Ok(true);
         }
+        self.take_from(scratch, bytes)
+    }
+
+    /// Takes what is whole of the bytes kept and of those that were read behind them. Returns
+    /// whether anything changed.
+    fn take_from(&mut self, scratch: &mut Vec<u8>, read: usize) -> Result<bool, Refusal> {
+        let (before, kept) = (self.input, self.kept.len());
+        let filled = kept + read;
+        if scratch.len() < filled {
+            scratch.resize(filled, 0);
+        }
         scratch[..kept].copy_from_slice(&self.kept);
-        let taken = self.take(&scratch[..filled])?;
+        let taken = self.take(&scratch[..filled]);
         self.kept.clear();
         self.kept.extend_from_slice(&scratch[taken..filled]);
         if self.kept.is_empty() {
             self.kept = Vec::new();
         }
-        if taken > 0 || filled == 0 {
+        if taken > 0 || self.patience.due == Some(Due::FirstByte) {
             self.patience.expect(None);
         }
-        Ok(filled > kept || taken > 0 || self.input != before)
+        // A pause that just began is not awaited yet.
+        Ok(read > 0 || taken > 0 || self.room.is_some() || self.input != before)
     }
 
     /// Reads once; `None` if nothing is there. A broken stream is one that ended.
@@ -268,20 +292,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
     }
 
     /// Gives `input` to the protocol. Returns the bytes that are done with.
-    fn take(&mut self, input: &[u8]) -> Result<usize, Refusal> {
+    fn take(&mut self, input: &[u8]) -> usize {
+        self.renew_log();
         let message_bytes_max = self.port.limits.message_bytes;
         let mut intake = Intake::new(&self.log, &mut self.answers, message_bytes_max);
+        intake.is_closed = !self.port.channel.takes_messages();
         let mut taken = self.protocol.take(input, &mut intake);
+        let mut is_done = intake.is_over;
         if self.input == Input::Ended
             && !intake.is_full
+            && !is_done
             && intake.later.is_none()
             && let Ok(done) = taken
         {
             taken = self.protocol.take_rest(&input[done..], &mut intake).map(|rest| done + rest);
-            if !intake.is_full {
-                self.protocol.goodbye(&mut intake);
-                self.input = Input::Done;
-            }
+            is_done = !intake.is_full;
+        }
+        if is_done && taken.is_ok() {
+            self.protocol.goodbye(&mut intake);
         }
         let Intake { messages, bytes, is_full, later, .. } = intake;
         self.later = later;
@@ -290,7 +318,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Connection<S, P> {
         if is_full {
             self.pause();
         }
-        taken
+        if is_done || taken.is_err() {
+            self.input = Input::Done;
+        }
+        taken.unwrap_or_else(|refusal| {
+            self.refusal = Some(refusal);
+            input.len()
+        })
+    }
+
+    /// Takes the log that was opened in place of a failed one. Answers that wait for the failed one
+    /// are never given: its error ends the connection.
+    fn renew_log(&mut self) {
+        let generation = self.port.channel.generation();
+        if generation != self.generation
+            && self.answers.awaited().is_none()
+            && let Some(log) = self.port.channel.log()
+        {
+            (self.log, self.generation) = (log, generation);
+        }
     }
 
     fn pause(&mut self) {

@@ -1,9 +1,13 @@
 //! The doors: protocols as parsers without I/O. Bytes come in, messages go to the log, answers out.
 
+#[cfg(test)]
+pub(crate) mod driven;
 mod frames;
+mod relp;
 
 pub use frames::Frame;
-pub(crate) use frames::Frames;
+pub(crate) use frames::{Frames, without_trailer};
+pub(crate) use relp::Relp;
 
 use crate::intake::Intake;
 use crate::limits::Refusal;

@@ -48,9 +48,21 @@ impl FromStr for Level {
     }
 }
 
+/// Takes messages: a log, or what stands for one in tests of the doors.
+pub(crate) trait Store {
+    /// Appends a message and returns its sequence; `None` while there is no room.
+    fn try_append(&self, message: &[u8]) -> Result<Option<u64>, wrote::Error>;
+}
+
+impl Store for Log {
+    fn try_append(&self, message: &[u8]) -> Result<Option<u64>, wrote::Error> {
+        Ok(Log::try_append(self, message)?.map(|ticket| ticket.sequence()))
+    }
+}
+
 /// Where a door puts the messages and answers of one connection.
 pub(crate) struct Intake<'a> {
-    log: &'a Log,
+    store: &'a dyn Store,
     answers: &'a mut Answers,
     message_bytes_max: usize,
     /// Messages and their bytes since this value was made.
@@ -58,23 +70,33 @@ pub(crate) struct Intake<'a> {
     pub bytes: u64,
     /// The log had no room for a message: its door gives it again later.
     pub is_full: bool,
+    /// The channel takes no messages now.
+    pub is_closed: bool,
     /// The answer that is still made, behind all answers so far.
     pub later: Option<Later>,
+    /// The door takes nothing more: the connection ends behind the answers.
+    pub is_over: bool,
 }
 
 /// An answer in pieces, made elsewhere: it ends when the sender is dropped.
 pub(crate) type Later = mpsc::Receiver<Vec<u8>>;
 
 impl<'a> Intake<'a> {
-    pub(crate) fn new(log: &'a Log, answers: &'a mut Answers, message_bytes_max: usize) -> Self {
+    pub(crate) fn new(
+        store: &'a dyn Store,
+        answers: &'a mut Answers,
+        message_bytes_max: usize,
+    ) -> Self {
         Intake {
-            log,
+            store,
             answers,
             message_bytes_max,
             messages: 0,
             bytes: 0,
             is_full: false,
+            is_closed: false,
             later: None,
+            is_over: false,
         }
     }
 
@@ -89,13 +111,17 @@ impl<'a> Intake<'a> {
         if message.len() > self.message_bytes_max {
             return Err(Refusal::TooLong);
         }
-        let Some(ticket) = self.log.try_append(message).map_err(Refusal::Log)? else {
+        if self.is_closed {
+            return Err(Refusal::Closed);
+        }
+        let sequence = self.store.try_append(message).map_err(Refusal::Log)?;
+        if sequence.is_none() {
             self.is_full = true;
-            return Ok(None);
-        };
-        self.messages += 1;
-        self.bytes += message.len() as u64;
-        Ok(Some(ticket.sequence()))
+        } else {
+            self.messages += 1;
+            self.bytes += message.len() as u64;
+        }
+        Ok(sequence)
     }
 
     /// Queues `answer`, to leave once the record `sequence`, and all answers before, are safe.
@@ -107,6 +133,11 @@ impl<'a> Intake<'a> {
     /// behind its command, and is called again once the answer is whole.
     pub(crate) fn answer_later(&mut self, answer: Later) {
         self.later = Some(answer);
+    }
+
+    /// Ends the connection as its client asked: nothing more is taken, and what is queued leaves.
+    pub(crate) fn end(&mut self) {
+        self.is_over = true;
     }
 
     /// Queues `answer`, to leave after all answers before it.

@@ -11,6 +11,7 @@ mod answers;
 mod channel;
 mod config;
 mod connection;
+mod datagrams;
 mod doors;
 mod error;
 mod intake;
@@ -19,6 +20,8 @@ mod listen;
 mod metrics;
 mod port;
 mod server;
+mod socket_file;
+mod stream;
 
 pub use config::{Config, Listen, LogConfig, Socket};
 pub use doors::{Door, Frame};

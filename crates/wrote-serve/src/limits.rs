@@ -56,8 +56,10 @@ pub(crate) enum Refusal {
     Unread,
     /// [`Limits::in_flight_bytes`] is used up.
     Memory,
-    /// The log takes nothing now.
+    /// The log has failed, or its disk is full.
     Log(wrote::Error),
+    /// The log takes nothing now, as its channel has said.
+    Closed,
 }
 
 impl Refusal {
@@ -70,7 +72,7 @@ impl Refusal {
             Refusal::Slow => Reason::Slow,
             Refusal::Unread => Reason::Unread,
             Refusal::Memory => Reason::Memory,
-            Refusal::Log(_) => Reason::Log,
+            Refusal::Log(_) | Refusal::Closed => Reason::Log,
         }
     }
 }

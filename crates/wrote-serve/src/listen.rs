@@ -2,15 +2,17 @@
 
 use crate::config::{Listen, Socket};
 use crate::connection::Connection;
-use crate::doors::{Door, Frames};
+use crate::datagrams::Datagrams;
+use crate::doors::{Door, Frames, Relp};
 use crate::limits::Reason;
 use crate::metrics::{add, sub};
 use crate::port::Port;
+use crate::socket_file::SocketFile;
+use crate::stream::Stream;
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use wrote::Log;
 
 /// How long a silent client is left alone before the kernel asks whether it is still there.
@@ -22,7 +24,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) enum Bound {
     Tcp(TcpListener),
-    Unix(UnixListener),
+    Unix(UnixListener, SocketFile),
+    Datagrams(Datagrams),
 }
 
 impl Bound {
@@ -30,8 +33,13 @@ impl Bound {
     pub(crate) async fn bind(listen: &Listen) -> io::Result<Bound> {
         match &listen.socket {
             Socket::Tcp(address) => TcpListener::bind(address).await.map(Bound::Tcp),
-            Socket::Unix(path) => UnixListener::bind(path).map(Bound::Unix),
-            Socket::Udp(_) | Socket::UnixDatagram(_) => Err(io::ErrorKind::Unsupported.into()),
+            Socket::Unix(path) => {
+                let (listener, file) = SocketFile::bind(path, |path| UnixListener::bind(path))?;
+                Ok(Bound::Unix(listener, file))
+            }
+            Socket::Udp(_) | Socket::UnixDatagram(_) => {
+                Datagrams::bind(listen).await.map(Bound::Datagrams)
+            }
         }
     }
 
@@ -42,38 +50,38 @@ impl Bound {
                 Ok(address) => Socket::Tcp(address.to_string()),
                 Err(_) => asked.socket.clone(),
             },
-            Bound::Unix(_) => asked.socket.clone(),
+            Bound::Unix(..) => asked.socket.clone(),
+            Bound::Datagrams(datagrams) => datagrams.socket(&asked.socket),
         };
         Listen { socket, ..asked.clone() }
     }
 
-    /// Accepts connections until the server drains.
+    /// Accepts connections until the server drains, and then those that have come before. Datagrams
+    /// are received likewise.
     pub(crate) async fn accept(self, port: Port) {
+        if let Bound::Datagrams(datagrams) = self {
+            return datagrams.receive(port).await;
+        }
         let mut draining = port.draining.clone();
         tokio::select! {
             () = self.accept_all(&port) => {}
             _ = draining.wait_for(|&draining| draining) => {}
+        }
+        if let Err(error) = self.accept_rest(&port) {
+            log::warn!("{}: {error}", port.listen);
         }
     }
 
     async fn accept_all(&self, port: &Port) {
         loop {
             let accepted = match self {
-                Bound::Tcp(listener) => match listener.accept().await {
-                    Ok((stream, _)) => {
-                        prepare(&stream);
-                        admit(stream, port);
-                        Ok(())
-                    }
-                    Err(error) => Err(error),
-                },
-                Bound::Unix(listener) => match listener.accept().await {
-                    Ok((stream, _)) => {
-                        admit(stream, port);
-                        Ok(())
-                    }
-                    Err(error) => Err(error),
-                },
+                Bound::Tcp(listener) => {
+                    listener.accept().await.map(|(stream, _)| admit(prepared(stream), port))
+                }
+                Bound::Unix(listener, _) => {
+                    listener.accept().await.map(|(stream, _)| admit(stream, port))
+                }
+                Bound::Datagrams(_) => return,
             };
             if let Err(error) = accepted {
                 log::warn!("{}: {error}", port.listen);
@@ -81,16 +89,56 @@ impl Bound {
             }
         }
     }
+
+    /// Accepts the connections that the kernel has made and nobody has accepted: their clients may
+    /// have sent everything already. The runtime may not know of them yet.
+    fn accept_rest(self, port: &Port) -> io::Result<()> {
+        match self {
+            Bound::Tcp(listener) => {
+                let listener = listener.into_std()?;
+                rest(|| {
+                    let (stream, _) = listener.accept()?;
+                    stream.set_nonblocking(true)?;
+                    admit(prepared(TcpStream::from_std(stream)?), port);
+                    Ok(())
+                })
+            }
+            Bound::Unix(listener, _file) => {
+                let listener = listener.into_std()?;
+                rest(|| {
+                    let (stream, _) = listener.accept()?;
+                    stream.set_nonblocking(true)?;
+                    admit(UnixStream::from_std(stream)?, port);
+                    Ok(())
+                })
+            }
+            Bound::Datagrams(_) => Ok(()),
+        }
+    }
 }
 
-fn prepare(stream: &TcpStream) {
+/// Accepts until no connection is left.
+fn rest(mut accept: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    loop {
+        match accept() {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            // Of a connection that is gone again (`accept(2)`).
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn prepared(stream: TcpStream) -> TcpStream {
     // A stream without these options serves as well.
     let _ = stream.set_nodelay(true);
-    let _ = SockRef::from(stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE));
+    let _ = SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE));
+    stream
 }
 
 /// Serves a stream in a task of its own, if the limits allow one more.
-fn admit<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, port: &Port) {
+fn admit<S: Stream>(stream: S, port: &Port) {
     let metrics = &port.metrics;
     let Some(log) = port.channel.log() else { return metrics.refuse(Reason::Log) };
     let open = metrics.connections.load(std::sync::atomic::Ordering::Relaxed);
@@ -107,9 +155,10 @@ fn admit<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, port: &P
     });
 }
 
-async fn serve<S: AsyncRead + AsyncWrite + Unpin>(stream: S, port: Port, log: Log) {
+async fn serve<S: Stream>(stream: S, port: Port, log: Log) {
     match port.listen.door {
-        Door::Frames(frame) => Connection::new(stream, Frames(frame), port, log).serve().await,
-        Door::Datagrams | Door::Relp | Door::Resp | Door::Http => {}
+        Door::Frames(frame) => Connection::new(stream, Frames::new(frame), port, log).serve().await,
+        Door::Relp => Connection::new(stream, Relp::default(), port, log).serve().await,
+        Door::Datagrams | Door::Resp | Door::Http => {}
     }
 }

@@ -12,6 +12,10 @@ pub(crate) struct Metrics {
     pub messages_total: AtomicU64,
     pub bytes_total: AtomicU64,
     pub acks_total: AtomicU64,
+    /// Datagrams that the kernel dropped, since its buffer was full.
+    pub udp_dropped_total: AtomicU64,
+    /// Datagrams, of UDP or a Unix socket, that were longer than a message may be.
+    pub udp_truncated_total: AtomicU64,
     /// State: bytes of unfinished messages and unsent answers.
     pub in_flight_bytes: AtomicU64,
     /// State: connections that wait for room in their log.
@@ -35,6 +39,8 @@ impl Metrics {
             messages: read(&self.messages_total),
             bytes: read(&self.bytes_total),
             acks: read(&self.acks_total),
+            udp_dropped: read(&self.udp_dropped_total),
+            udp_truncated: read(&self.udp_truncated_total),
             refused: Reason::ALL.into_iter().map(|reason| self.refused(reason)).sum(),
         }
     }
@@ -52,6 +58,10 @@ pub struct Figures {
     pub bytes: u64,
     /// Messages answered so far.
     pub acks: u64,
+    /// Datagrams that the kernel dropped so far, since its buffer was full.
+    pub udp_dropped: u64,
+    /// Datagrams cut so far, since they were longer than a message may be.
+    pub udp_truncated: u64,
     /// Connections and messages refused so far.
     pub refused: u64,
 }

@@ -1,7 +1,7 @@
 //! The server: started, running, and brought to its end.
 
-use crate::channel::Channel;
-use crate::config::{Config, Listen};
+use crate::channel::{Channel, Opener};
+use crate::config::{Config, Listen, LogConfig};
 use crate::error::Error;
 use crate::listen::Bound;
 use crate::metrics::{Figures, Metrics};
@@ -11,7 +11,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
 /// The pause between two looks at how many connections are left while the server drains.
 const DRAIN_PAUSE: Duration = Duration::from_millis(5);
@@ -38,6 +39,16 @@ impl Server {
     /// Opens the logs and binds the listeners. Connections are accepted from then on, and served
     /// once the server runs.
     pub fn start(config: Config) -> Result<Server, Error> {
+        Server::start_with(config, |log| log.options.open(&log.folder))
+    }
+
+    /// Starts a server whose logs are opened by `open`, also those that have failed: for tests, on
+    /// a simulated disk.
+    pub fn start_with(
+        config: Config,
+        open: impl Fn(&LogConfig) -> Result<wrote::Log, wrote::Error> + Send + Sync + 'static,
+    ) -> Result<Server, Error> {
+        let opener: Opener = Arc::new(open);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .thread_name("wrote-serve")
             .enable_all()
@@ -47,7 +58,7 @@ impl Server {
         let (metrics, limits) = (Arc::new(Metrics::default()), Arc::new(config.limits));
         let (mut channels, mut bound) = (Vec::new(), Vec::new());
         for log in config.logs {
-            let channel = Arc::new(Channel::open(log)?);
+            let channel = Arc::new(Channel::open(log, opener.clone())?);
             channels.push(channel.clone());
             for listen in &channel.config.listeners {
                 let socket = runtime
@@ -62,6 +73,9 @@ impl Server {
                 };
                 bound.push((socket, port));
             }
+        }
+        for channel in &channels {
+            runtime.spawn(channel.clone().watch(limits.free_bytes));
         }
         let handle = Handle { metrics, channels: channels.clone(), stop };
         Ok(Server { runtime, bound, channels, grace: config.grace, handle })
@@ -82,18 +96,23 @@ impl Server {
     pub fn run(self) -> Result<(), Error> {
         let Server { runtime, bound, channels, grace, handle } = self;
         runtime.block_on(async {
+            let mut listeners = JoinSet::new();
             for (socket, port) in bound {
-                tokio::spawn(socket.accept(port));
+                listeners.spawn(socket.accept(port));
             }
             let mut stopped = handle.stop.subscribe();
             // The sender is in the handle.
             let _ = stopped.wait_for(|&stopped| stopped).await;
-            let end = Instant::now() + grace;
-            while handle.metrics.connections.load(Ordering::Relaxed) > 0 && Instant::now() < end {
-                sleep(DRAIN_PAUSE).await;
-            }
+            let drained = async {
+                // Every connection that came before the stop is counted from then on.
+                while listeners.join_next().await.is_some() {}
+                while handle.metrics.connections.load(Ordering::Relaxed) > 0 {
+                    sleep(DRAIN_PAUSE).await;
+                }
+            };
+            // Connections that are left after the grace are cut off.
+            let _ = timeout(grace, drained).await;
         });
-        // Connections that are left after the grace are cut off.
         runtime.shutdown_timeout(Duration::from_secs(1));
         let closed: Vec<_> = channels.iter().map(|channel| channel.close()).collect();
         closed.into_iter().collect::<Result<Vec<()>, _>>()?;

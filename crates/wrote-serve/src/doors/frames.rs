@@ -6,8 +6,10 @@ use crate::limits::Refusal;
 use memchr::memchr;
 use std::str::FromStr;
 
-/// Digits of an octet count at most: more than any message may have.
-const DIGITS_MAX: usize = 9;
+/// Digits of a count at most: more than any message may have.
+pub(super) const DIGITS_MAX: usize = 9;
+/// The first bytes of TLS: a record with a handshake, of version 3.
+const TLS_HANDSHAKE: [u8; 2] = [0x16, 3];
 
 /// How a stream is cut into messages. None has an answer: the sender never knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,24 +50,60 @@ impl FromStr for Frame {
 
 /// The parser.
 #[derive(Debug)]
-pub(crate) struct Frames(pub Frame);
+pub(crate) struct Frames {
+    frame: Frame,
+    /// The first bytes of the stream were looked at.
+    has_begun: bool,
+}
 
 /// A message at the beginning of some bytes, and the bytes that it takes with its frame.
 type Framed<'a> = Option<(&'a [u8], usize)>;
 
 impl Frames {
+    pub(crate) fn new(frame: Frame) -> Frames {
+        Frames { frame, has_begun: false }
+    }
+
     fn next<'a>(&self, input: &'a [u8], message_bytes_max: usize) -> Result<Framed<'a>, Refusal> {
-        match self.0 {
-            Frame::Lines => until(input, b'\n', b'\r', message_bytes_max),
-            Frame::Nul => until(input, 0, b'\n', message_bytes_max),
-            Frame::Octets => octets(input, message_bytes_max),
-            Frame::U32 => lengths(input, message_bytes_max),
+        match self.ends() {
+            Some((end, before)) => until(input, end, before, message_bytes_max),
+            None if self.frame == Frame::Octets => octets(input, message_bytes_max),
+            None => lengths(input, message_bytes_max),
         }
+    }
+
+    /// The byte that ends a message, and the one in front of it that is taken off; `None` where
+    /// messages are counted.
+    fn ends(&self) -> Option<(u8, u8)> {
+        match self.frame {
+            Frame::Lines => Some((b'\n', b'\r')),
+            Frame::Nul => Some((0, b'\n')),
+            Frame::Octets | Frame::U32 => None,
+        }
+    }
+
+    /// Refuses TLS on a plain listener: a line feed may be among its random bytes, and what stands
+    /// in front of it is no message. Returns whether the beginning of the stream was there.
+    fn begin(&mut self, input: &[u8]) -> Result<bool, Refusal> {
+        if !self.has_begun && self.ends().is_some() {
+            match input.get(..TLS_HANDSHAKE.len()) {
+                Some(begin) if begin == TLS_HANDSHAKE => {
+                    return Err(Refusal::Malformed("a TLS handshake on a plain listener"));
+                }
+                None if TLS_HANDSHAKE.starts_with(input) => return Ok(false),
+                _ => {}
+            }
+        }
+        self.has_begun = true;
+        Ok(true)
     }
 }
 
 impl Protocol for Frames {
     fn take(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
+        if !self.begin(input)? {
+            return Ok(0);
+        }
         let mut done = 0;
         while let Some((message, bytes)) = self.next(&input[done..], intake.message_bytes_max())? {
             // An empty line has nothing to keep.
@@ -79,15 +117,15 @@ impl Protocol for Frames {
 
     /// What has no end yet is a message of lines; of a counted message, it is only a part.
     fn take_rest(&mut self, rest: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
-        let is_counted = matches!(self.0, Frame::Octets | Frame::U32);
-        if rest.is_empty() || (!is_counted && intake.append(rest)?.is_some()) {
-            return Ok(rest.len());
+        if rest.is_empty() {
+            return Ok(0);
         }
-        if is_counted {
-            Err(Refusal::Malformed("the stream ended inside a message"))
-        } else {
-            Ok(0)
-        }
+        let Some((_, before)) = self.ends() else {
+            return Err(Refusal::Malformed("the stream ended inside a message"));
+        };
+        let message = rest.strip_suffix(&[before]).unwrap_or(rest);
+        let is_taken = message.is_empty() || intake.append(message)?.is_some();
+        Ok(if is_taken { rest.len() } else { 0 })
     }
 }
 
@@ -106,7 +144,10 @@ fn until(input: &[u8], end: u8, before: u8, max: usize) -> Result<Framed<'_>, Re
 }
 
 fn octets(input: &[u8], max: usize) -> Result<Framed<'_>, Refusal> {
-    let digits = input.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    if input.first() == Some(&b'0') {
+        return Err(Refusal::Malformed("a message has at least one octet"));
+    }
+    let digits = digits(input);
     if digits > DIGITS_MAX {
         return Err(Refusal::TooLong);
     }
@@ -114,11 +155,7 @@ fn octets(input: &[u8], max: usize) -> Result<Framed<'_>, Refusal> {
     if digits == 0 || separator != b' ' {
         return Err(Refusal::Malformed("a message begins with its count of octets and a space"));
     }
-    let count =
-        input[..digits].iter().fold(0, |count, digit| count * 10 + usize::from(digit - b'0'));
-    if count == 0 {
-        return Err(Refusal::Malformed("a message has at least one octet"));
-    }
+    let count = number(&input[..digits]);
     // Two octets of a trailer may be counted in.
     if count > max + 2 {
         return Err(Refusal::TooLong);
@@ -127,7 +164,19 @@ fn octets(input: &[u8], max: usize) -> Result<Framed<'_>, Refusal> {
     Ok(Some((without_trailer(message), digits + 1 + count)))
 }
 
-fn without_trailer(message: &[u8]) -> &[u8] {
+/// Returns how many digits `input` begins with, up to one more than a number may have.
+fn digits(input: &[u8]) -> usize {
+    let within = input.iter().take(DIGITS_MAX + 1);
+    within.take_while(|byte| byte.is_ascii_digit()).count()
+}
+
+/// Returns the number of at most [`DIGITS_MAX`] digits.
+pub(super) fn number(digits: &[u8]) -> usize {
+    digits.iter().fold(0, |number, digit| number * 10 + usize::from(digit - b'0'))
+}
+
+/// Takes off one end of line, which some senders count in.
+pub(crate) fn without_trailer(message: &[u8]) -> &[u8] {
     let trailers: [&[u8]; 3] = [b"\r\n", b"\n", b"\0"];
     trailers.into_iter().find_map(|trailer| message.strip_suffix(trailer)).unwrap_or(message)
 }
@@ -140,3 +189,6 @@ fn lengths(input: &[u8], max: usize) -> Result<Framed<'_>, Refusal> {
     }
     Ok(rest.get(..len).map(|message| (message, head.len() + len)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -244,6 +244,21 @@ impl Log {
         }
     }
 
+    /// Returns the error for which the log writes no records: that of a failed write or flush, for
+    /// good (W2), or that of a full disk ([`Log::is_waiting_for_room`]).
+    pub fn check(&self) -> Result<(), Error> {
+        let state = &self.0.driver.state;
+        state.check()?;
+        state.lack().map_or(Ok(()), Err)
+    }
+
+    /// Tells whether the log keeps its records in memory because the disk is full. It goes on by
+    /// itself once an attempt, one a second at least, finds room.
+    pub fn is_waiting_for_room(&self) -> bool {
+        let state = &self.0.driver.state;
+        !state.has_failed() && state.lacks_room()
+    }
+
     /// Returns the findings of the opening.
     pub fn recovered(&self) -> &Recovered {
         &self.0.driver.state.terms.recovered

@@ -143,6 +143,12 @@ impl LogState {
         self.lack.is_now.load(Ordering::SeqCst)
     }
 
+    /// Returns the error of a full disk, if the last attempt to write found no room.
+    pub(super) fn lack(&self) -> Option<Error> {
+        let last = self.lack.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.as_ref().filter(|_| self.lacks_room()).map(|(_, error)| error.clone())
+    }
+
     /// Returns the number of attempts that found the disk full, for [`LogState::lacked_since`].
     pub(super) fn lacks(&self) -> u64 {
         self.lack.times.load(Ordering::SeqCst)

@@ -1,0 +1,92 @@
+//! What a server says on standard error while it runs: a living line on a terminal, and warnings.
+
+use crate::commands::say;
+use crate::terminal;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{IsTerminal, stderr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use wrote_result::units;
+use wrote_serve::Handle;
+
+/// How often the line is drawn anew.
+const TICK: Duration = Duration::from_secs(1);
+
+/// The line, above which warnings are said; none where standard error is no terminal.
+static BAR: OnceLock<ProgressBar> = OnceLock::new();
+
+/// The server's figures, drawn each second until it is dropped.
+pub(super) struct LivingLine {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl LivingLine {
+    pub(super) fn start(handle: Handle) -> LivingLine {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let draws = stderr().is_terminal() && !terminal::is_dumb();
+        let flag = is_over.clone();
+        let draw = move || draw(&handle, &flag);
+        // Without the line the server serves as well.
+        let thread = draws.then(|| thread::Builder::new().name("line".into()).spawn(draw).ok());
+        LivingLine { is_over, thread: thread.flatten() }
+    }
+}
+
+impl Drop for LivingLine {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // A panic was reported by its hook.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn draw(handle: &Handle, is_over: &AtomicBool) {
+    let bar = BAR.get_or_init(|| {
+        let style = ProgressStyle::with_template("{spinner} {msg}");
+        ProgressBar::new_spinner().with_style(style.expect("a valid template"))
+    });
+    let mut before = handle.figures().messages;
+    while !is_over.load(Ordering::Relaxed) {
+        let figures = handle.figures();
+        let rate = figures.messages.saturating_sub(before);
+        before = figures.messages;
+        let durable =
+            |(name, _, durable): (String, u64, u64)| format!("{name} durable up to {durable}");
+        let durable: Vec<_> = handle.logs().into_iter().map(durable).collect();
+        let connections = units::counted(figures.connections, "connection");
+        bar.set_message(format!("{rate} messages/s, {connections}, {}", durable.join(", ")));
+        bar.tick();
+        thread::park_timeout(TICK);
+    }
+    bar.finish_and_clear();
+}
+
+/// Says each warning of the server and the library in a line.
+pub(super) fn say_warnings() {
+    struct Said;
+
+    impl log::Log for Said {
+        fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
+            metadata.level() <= log::Level::Warn
+        }
+
+        fn log(&self, record: &log::Record<'_>) {
+            if self.enabled(record.metadata()) {
+                let line = || say(&format!("wrote: {}", record.args()));
+                BAR.get().map_or_else(line, |bar| bar.suspend(line));
+            }
+        }
+
+        fn flush(&self) {}
+    }
+
+    if log::set_logger(&Said).is_ok() {
+        log::set_max_level(log::LevelFilter::Warn);
+    }
+}

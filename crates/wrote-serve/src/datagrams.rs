@@ -1,0 +1,259 @@
+//! Datagrams: each is a message, and none has an answer.
+//!
+//! While the log has no room, nothing is received: senders to a Unix socket wait, and the kernel
+//! drops UDP that its buffer has no room for. Those drops are counted.
+
+use crate::config::{Listen, Socket};
+use crate::doors::without_trailer;
+use crate::limits::{Limits, Reason};
+use crate::metrics::{Metrics, add};
+use crate::port::Port;
+use crate::socket_file::SocketFile;
+use rustix::net::RecvFlags;
+use socket2::SockRef;
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tokio::net::{UdpSocket, UnixDatagram};
+use tokio::time::sleep;
+
+/// The receive buffer that the kernel is asked for: 60 ms of 100,000 messages of 500 bytes a second.
+const BUFFER_BYTES: usize = 4 << 20;
+/// Bytes that are received before other tasks have their turn.
+const TURN_BYTES: usize = 128 << 10;
+/// The longest end of line that is taken off.
+const TRAILER_BYTES_MAX: usize = 2;
+/// The pause between two looks at the kernel's count of drops: it walks through all sockets.
+const DROPS_PAUSE: Duration = Duration::from_secs(1);
+/// The pause after an error of the socket or the log.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+
+/// A bound socket for datagrams.
+#[derive(Debug)]
+pub(crate) struct Datagrams {
+    socket: DatagramSocket,
+    buffer_bytes: usize,
+    /// The drops that were counted so far: a number of 32 bits that wraps.
+    drops: AtomicU32,
+}
+
+#[derive(Debug)]
+enum DatagramSocket {
+    Udp(UdpSocket),
+    Unix(UnixDatagram, SocketFile),
+}
+
+impl Datagrams {
+    pub(crate) async fn bind(listen: &Listen) -> io::Result<Datagrams> {
+        let socket = match &listen.socket {
+            Socket::UnixDatagram(path) => {
+                let (socket, file) = SocketFile::bind(path, |path| UnixDatagram::bind(path))?;
+                DatagramSocket::Unix(socket, file)
+            }
+            Socket::Udp(address) | Socket::Tcp(address) => {
+                let socket = UdpSocket::bind(address).await?;
+                // A refused buffer is reported below as a small one.
+                let _ = SockRef::from(&socket).set_recv_buffer_size(BUFFER_BYTES);
+                DatagramSocket::Udp(socket)
+            }
+            Socket::Unix(_) => return Err(ErrorKind::Unsupported.into()),
+        };
+        let bytes = SockRef::from(&socket).recv_buffer_size()?;
+        if let DatagramSocket::Udp(_) = socket {
+            // The kernel doubles it for its own needs, and says the double (socket(7)).
+            let given = bytes / 2;
+            log::info!("{listen}: the receive buffer has {given} bytes");
+            if given < BUFFER_BYTES {
+                log::warn!("{listen}: asked for {BUFFER_BYTES} bytes; raise net.core.rmem_max");
+            }
+        }
+        let datagrams = Datagrams { socket, buffer_bytes: bytes, drops: AtomicU32::new(0) };
+        datagrams.drops.store(datagrams.dropped().unwrap_or(0), Ordering::Relaxed);
+        Ok(datagrams)
+    }
+
+    /// Returns where it listens: with the port that the kernel has chosen.
+    pub(crate) fn socket(&self, asked: &Socket) -> Socket {
+        match &self.socket {
+            DatagramSocket::Udp(socket) => match socket.local_addr() {
+                Ok(address) => Socket::Udp(address.to_string()),
+                Err(_) => asked.clone(),
+            },
+            DatagramSocket::Unix(..) => asked.clone(),
+        }
+    }
+
+    /// Receives until the server drains, and then what has arrived.
+    pub(crate) async fn receive(self, port: Port) {
+        tokio::select! {
+            () = self.receive_all(&port) => {}
+            () = self.count_drops_repeatedly(&port.metrics) => {}
+        }
+        self.count_drops(&port.metrics);
+    }
+
+    async fn receive_all(&self, port: &Port) {
+        let mut draining = port.draining.clone();
+        let mut buffer = vec![0; port.limits.message_bytes + TRAILER_BYTES_MAX + 1];
+        loop {
+            tokio::select! {
+                _ = self.socket.readable() => {}
+                _ = draining.wait_for(|&draining| draining) => break,
+            }
+            self.receive_some(DatagramSocket::try_recv, &mut buffer, TURN_BYTES, port).await;
+            tokio::task::yield_now().await;
+        }
+        // What had arrived is no more than the kernel's buffer holds. Without an end, a sender that
+        // goes on would keep the server.
+        self.receive_some(DatagramSocket::recv_now, &mut buffer, self.buffer_bytes, port).await;
+    }
+
+    /// Receives what is there by `receive`, up to about `bytes_max`.
+    async fn receive_some(
+        &self,
+        receive: fn(&DatagramSocket, &mut [u8]) -> io::Result<usize>,
+        buffer: &mut [u8],
+        bytes_max: usize,
+        port: &Port,
+    ) {
+        let mut received = 0;
+        while received < bytes_max {
+            let bytes = match receive(&self.socket, buffer) {
+                Ok(bytes) => bytes,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) => {
+                    log::warn!("{}: {error}", port.listen);
+                    return sleep(RETRY_PAUSE).await;
+                }
+            };
+            received += bytes.max(1);
+            let message = self.cut(without_trailer(&buffer[..bytes]), &port.limits, &port.metrics);
+            if !message.is_empty() {
+                self.append(message, port).await;
+            }
+        }
+    }
+
+    /// Cuts a message that is too long, as other servers do: most of it is better than nothing.
+    fn cut<'a>(&self, message: &'a [u8], limits: &Limits, metrics: &Metrics) -> &'a [u8] {
+        if message.len() > limits.message_bytes {
+            add(&metrics.udp_truncated_total, 1);
+        }
+        &message[..message.len().min(limits.message_bytes)]
+    }
+
+    /// Appends a message once there is room. While the log has failed, UDP is refused and counted;
+    /// senders to a Unix socket wait.
+    async fn append(&self, message: &[u8], port: &Port) {
+        loop {
+            if port.channel.takes_messages()
+                && let Some(log) = port.channel.log()
+            {
+                match log.append_async(message).await {
+                    Ok(_) => {
+                        add(&port.metrics.messages_total, 1);
+                        return add(&port.metrics.bytes_total, message.len() as u64);
+                    }
+                    // The message itself does not fit into this log.
+                    Err(wrote::Error::Refused { .. }) => {
+                        return port.metrics.refuse(Reason::Malformed);
+                    }
+                    Err(_) => {}
+                }
+            }
+            if self.is_udp() || *port.draining.borrow() {
+                return port.metrics.refuse(Reason::Log);
+            }
+            sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    async fn count_drops_repeatedly(&self, metrics: &Metrics) {
+        loop {
+            sleep(DROPS_PAUSE).await;
+            self.count_drops(metrics);
+        }
+    }
+
+    /// Counts what the kernel has dropped since the last count.
+    fn count_drops(&self, metrics: &Metrics) {
+        if let Some(dropped) = self.dropped() {
+            let before = self.drops.swap(dropped, Ordering::Relaxed);
+            add(&metrics.udp_dropped_total, dropped.wrapping_sub(before).into());
+        }
+    }
+
+    /// Returns how many datagrams the kernel has dropped at this socket.
+    fn dropped(&self) -> Option<u32> {
+        if !self.is_udp() {
+            return None;
+        }
+        let inode = rustix::fs::fstat(&self.socket).ok()?.st_ino;
+        let tables = ["/proc/self/net/udp", "/proc/self/net/udp6"];
+        tables.iter().find_map(|table| drops_in(&std::fs::read_to_string(table).ok()?, inode))
+    }
+
+    fn is_udp(&self) -> bool {
+        matches!(self.socket, DatagramSocket::Udp(_))
+    }
+}
+
+impl DatagramSocket {
+    async fn readable(&self) -> io::Result<()> {
+        match self {
+            DatagramSocket::Udp(socket) => socket.readable().await,
+            DatagramSocket::Unix(socket, _) => socket.readable().await,
+        }
+    }
+
+    fn try_recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            DatagramSocket::Udp(socket) => socket.try_recv(buffer),
+            DatagramSocket::Unix(socket, _) => socket.try_recv(buffer),
+        }
+    }
+
+    /// Receives what the kernel has, whether the runtime knows of it or not.
+    fn recv_now(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let (bytes, _) = rustix::net::recv(self, buffer, RecvFlags::DONTWAIT)?;
+        Ok(bytes)
+    }
+}
+
+impl AsFd for DatagramSocket {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        match self {
+            DatagramSocket::Udp(socket) => socket.as_fd(),
+            DatagramSocket::Unix(socket, _) => socket.as_fd(),
+        }
+    }
+}
+
+/// Finds a socket in the kernel's table (proc(5)): the tenth field of its line is the inode, the
+/// last one the drops.
+fn drops_in(table: &str, inode: u64) -> Option<u32> {
+    let mut lines = table.lines().map(|line| line.split_whitespace());
+    lines.find_map(|mut fields| {
+        let is_it = fields.nth(9)?.parse() == Ok(inode);
+        if is_it { fields.last()?.parse().ok() } else { None }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_are_found_by_the_sockets_inode() {
+        let table = "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   \
+             uid  timeout inode ref pointer drops             \n\
+             2437: 0100007F:1538 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        \
+             0 7007 2 0000000000000000 4294967295         \n\
+             2438: 0100007F:1539 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        \
+             0 7008 2 0000000000000000 12         \n";
+        assert_eq!(drops_in(table, 7007), Some(u32::MAX));
+        assert_eq!(drops_in(table, 7008), Some(12));
+        assert_eq!(drops_in(table, 2), None);
+    }
+}

@@ -1,0 +1,106 @@
+//! A door driven without a connection: for the tests of its parser, and for the fuzzer.
+
+use super::Protocol;
+use crate::answers::Answers;
+use crate::intake::{Intake, Store};
+use crate::limits::{Reason, Refusal};
+use std::cell::{Cell, RefCell};
+
+/// Bytes beside a message, for its frame, that a door may leave unread.
+const FRAME_BYTES_MAX: usize = 64;
+
+/// What a door made of a stream.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub records: Vec<Vec<u8>>,
+    pub answers: Vec<u8>,
+    pub refused: Option<Reason>,
+}
+
+/// Messages in memory, with room for a few until it is made again.
+#[derive(Default)]
+struct Records {
+    kept: RefCell<Vec<Vec<u8>>>,
+    room: Cell<usize>,
+}
+
+impl Store for Records {
+    fn try_append(&self, message: &[u8]) -> Result<Option<u64>, wrote::Error> {
+        let Some(room) = self.room.get().checked_sub(1) else { return Ok(None) };
+        self.room.set(room);
+        let mut kept = self.kept.borrow_mut();
+        kept.push(message.to_vec());
+        Ok(Some(kept.len() as u64 - 1))
+    }
+}
+
+/// Gives `stream` to a door in pieces, as a connection does, and then its end. Each of `cuts` is the
+/// length of a piece, and how many messages the log then has room for.
+///
+/// # Panics
+///
+/// If the door keeps more bytes than one message with its frame.
+pub(crate) fn drive(
+    mut door: impl Protocol,
+    stream: &[u8],
+    cuts: &[(usize, usize)],
+    message_bytes_max: usize,
+) -> Outcome {
+    let (records, mut answers) = (Records::default(), Answers::default());
+    let (mut kept, mut rest) = (Vec::new(), stream);
+    let whole = [(stream.len(), usize::MAX)];
+    let mut cuts = if cuts.is_empty() { &whole } else { cuts }.iter().cycle();
+    let mut refused = None;
+    loop {
+        let &(bytes, room) = cuts.next().expect("it goes on for ever");
+        let (piece, behind) = rest.split_at(bytes.clamp(1, rest.len().max(1)).min(rest.len()));
+        kept.extend_from_slice(piece);
+        rest = behind;
+        records.room.set(room);
+        match turn(&mut door, &mut kept, rest.is_empty(), &records, &mut answers, message_bytes_max)
+        {
+            Ok(false) => {}
+            Ok(true) => break,
+            Err(refusal) => {
+                refused = Some(refusal.reason());
+                break;
+            }
+        }
+    }
+    answers.release(u64::MAX);
+    let mut sent = Vec::new();
+    while !answers.sendable().is_empty() {
+        sent.extend_from_slice(answers.sendable());
+        answers.sent(answers.sendable().len());
+    }
+    Outcome { records: records.kept.into_inner(), answers: sent, refused }
+}
+
+/// Gives what was kept to the door until it wants more. Returns whether the connection is over.
+fn turn(
+    door: &mut impl Protocol,
+    kept: &mut Vec<u8>,
+    has_ended: bool,
+    records: &Records,
+    answers: &mut Answers,
+    message_bytes_max: usize,
+) -> Result<bool, Refusal> {
+    loop {
+        let mut intake = Intake::new(records, answers, message_bytes_max);
+        let mut done = door.take(kept, &mut intake)?;
+        if has_ended && !intake.is_full && !intake.is_over {
+            done += door.take_rest(&kept[done..], &mut intake)?;
+        }
+        let is_over = intake.is_over || has_ended && !intake.is_full;
+        if is_over {
+            door.goodbye(&mut intake);
+        }
+        let is_full = intake.is_full;
+        kept.drain(..done);
+        if is_over || !is_full {
+            assert!(is_over || kept.len() <= message_bytes_max + FRAME_BYTES_MAX);
+            return Ok(is_over);
+        }
+        records.room.set(1);
+    }
+}

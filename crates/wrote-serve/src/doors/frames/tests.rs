@@ -1,0 +1,156 @@
+//! Tests of the frames: each stream as one piece, and cut in any way.
+
+use super::*;
+use crate::doors::driven::{Outcome, drive};
+use crate::limits::Reason;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+const MAX: usize = 32;
+const FRAMES: [Frame; 4] = [Frame::Lines, Frame::Octets, Frame::Nul, Frame::U32];
+
+fn of(frame: Frame, stream: &[u8]) -> Outcome {
+    let whole = drive(Frames::new(frame), stream, &[], MAX);
+    assert_eq!(drive(Frames::new(frame), stream, &[(1, 0)], MAX), whole, "byte by byte");
+    whole
+}
+
+/// Asserts that `stream` has these messages, and how it ends.
+#[track_caller]
+fn assert_is(frame: Frame, stream: &[u8], messages: &[&[u8]], refused: Option<Reason>) {
+    let outcome = of(frame, stream);
+    assert_eq!((outcome.records, outcome.refused), (owned(messages), refused));
+}
+
+fn owned(messages: &[&[u8]]) -> Vec<Vec<u8>> {
+    messages.iter().map(|message| message.to_vec()).collect()
+}
+
+/// Writes messages as a sender does.
+fn framed(frame: Frame, messages: &[Vec<u8>]) -> Vec<u8> {
+    let mut stream = Vec::new();
+    for message in messages {
+        match frame {
+            Frame::Lines => stream.extend_from_slice(&[message, &b"\n"[..]].concat()),
+            Frame::Nul => stream.extend_from_slice(&[message, &b"\0"[..]].concat()),
+            Frame::Octets => {
+                stream.extend_from_slice(format!("{} ", message.len()).as_bytes());
+                stream.extend_from_slice(message);
+            }
+            Frame::U32 => {
+                stream.extend_from_slice(&(message.len() as u32).to_be_bytes());
+                stream.extend_from_slice(message);
+            }
+        }
+    }
+    stream
+}
+
+#[test]
+fn a_line_ends_with_lf_or_crlf_and_the_last_one_with_the_stream() {
+    assert_is(Frame::Lines, b"one\ntwo\r\n\n\r\nthr\ree", &[b"one", b"two", b"thr\ree"], None);
+    assert_is(Frame::Lines, b"cut in its CRLF\r", &[b"cut in its CRLF"], None);
+    assert_is(Frame::Nul, b"one\0two\n\0three\nlines\n", &[b"one", b"two", b"three\nlines"], None);
+}
+
+#[test]
+fn a_counted_message_is_taken_with_every_byte_but_one_trailer() {
+    let inside = b"a\nb\0c\x1b[2Jd";
+    let stream = framed(Frame::Octets, &[inside.to_vec(), b"crlf\r\n".to_vec(), b"nul\0".to_vec()]);
+    assert_is(Frame::Octets, &stream, &[inside, b"crlf", b"nul"], None);
+    assert_is(Frame::Octets, b"6 lf lf\n1 \n2 hi", &[b"lf lf", b"hi"], None);
+    let stream = framed(Frame::U32, &[inside.to_vec(), Vec::new(), b"end\n".to_vec()]);
+    assert_is(Frame::U32, &stream, &[inside, b"end\n"], None);
+}
+
+#[test]
+fn a_message_of_the_limit_is_taken_and_one_byte_more_is_refused() {
+    for frame in FRAMES {
+        let stream = |len: usize| framed(frame, &[b"first".to_vec(), vec![b'x'; len]]);
+        assert_is(frame, &stream(MAX), &[b"first", &[b'x'; MAX]], None);
+        for len in [MAX + 1, MAX + 2, MAX + 3, 10 * MAX] {
+            assert_is(frame, &stream(len), &[b"first"], Some(Reason::TooLong));
+        }
+    }
+    // What is taken off does not count.
+    assert_is(Frame::Lines, &[&[b'x'; MAX][..], b"\r\n"].concat(), &[&[b'x'; MAX]], None);
+    assert_is(Frame::Lines, &[b'x'; MAX + 1], &[], Some(Reason::TooLong));
+    let stream = framed(Frame::Octets, &[[&[b'x'; MAX][..], b"\r\n"].concat()]);
+    assert_is(Frame::Octets, &stream, &[&[b'x'; MAX]], None);
+}
+
+#[test]
+fn a_wrong_count_ends_the_connection_and_its_payload_is_no_message() {
+    for (stream, reason) in [
+        (&b"2 ok0 \nforged\n"[..], Reason::Malformed),
+        (b"2 ok00000000002 ab", Reason::Malformed),
+        (b"2 ok1234567890 forged\n", Reason::TooLong),
+        (b"2 ok18446744073709551616 forged\n", Reason::TooLong),
+        (b"2 ok18446744073709551618 forged\n", Reason::TooLong),
+        (b"2 ok35 forged\n", Reason::TooLong),
+        (b"2 ok-1 forged\n", Reason::Malformed),
+        (b"2 ok forged\n", Reason::Malformed),
+        (b"2 ok12\nforged\n", Reason::Malformed),
+        (b"2 ok<13>forged\n", Reason::Malformed),
+        (b"2 ok9 forged\n", Reason::Malformed),
+        (b"2 ok9", Reason::Malformed),
+    ] {
+        assert_is(Frame::Octets, stream, &[b"ok"], Some(reason));
+    }
+    assert_is(Frame::U32, b"\0\0\0\x02ok\xff\xff\xff\xffforged", &[b"ok"], Some(Reason::TooLong));
+    assert_is(Frame::U32, b"\0\0\0\x02ok\0\0\0", &[b"ok"], Some(Reason::Malformed));
+}
+
+#[test]
+fn what_speaks_another_protocol_is_refused_for_one_reason() {
+    let http = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    assert_is(Frame::Octets, http, &[], Some(Reason::Malformed));
+    assert_is(Frame::U32, http, &[], Some(Reason::TooLong));
+    let tls = b"\x16\x03\x01\x02\x00\x01\n\x01\xfc\x03\x03\0random\n\0";
+    for frame in [Frame::Lines, Frame::Nul, Frame::Octets] {
+        assert_is(frame, tls, &[], Some(Reason::Malformed));
+    }
+    assert_is(Frame::U32, tls, &[], Some(Reason::TooLong));
+    // Only at the beginning, and only both bytes.
+    assert_is(Frame::Lines, b"\x16\n\x16\x03\n", &[b"\x16", b"\x16\x03"], None);
+    assert_is(Frame::Lines, b"\x16", &[b"\x16"], None);
+}
+
+proptest! {
+    #[test]
+    fn however_a_stream_is_cut_its_messages_are_the_same(
+        stream in vec(prop_oneof![
+            any::<u8>(),
+            proptest::sample::select(&b"\n\r\0 0123 \x16\x03"[..]),
+        ], 0..300),
+        cuts in vec((1usize..40, 0usize..4), 1..20),
+    ) {
+        for frame in FRAMES {
+            let whole = of(frame, &stream);
+            prop_assert_eq!(drive(Frames::new(frame), &stream, &cuts, MAX), whole);
+        }
+    }
+
+    #[test]
+    fn what_a_sender_framed_comes_out_as_it_was(
+        messages in vec(vec(any::<u8>(), 1..MAX), 0..20),
+        cuts in vec((1usize..40, 0usize..4), 1..20),
+    ) {
+        for frame in FRAMES {
+            let ends = Frames::new(frame).ends();
+            let clean = |message: &Vec<u8>| {
+                // Bytes that a sender by lines cannot send.
+                let is_clean = |byte: &u8| ends.is_none_or(|(end, before)| {
+                    ![end, before, TLS_HANDSHAKE[0]].contains(byte)
+                });
+                let mut message: Vec<u8> = message.iter().copied().filter(is_clean).collect();
+                message.push(b'.');
+                message
+            };
+            let messages: Vec<Vec<u8>> = messages.iter().map(clean).collect();
+            let stream = framed(frame, &messages);
+            let outcome = drive(Frames::new(frame), &stream, &cuts, MAX);
+            prop_assert_eq!(outcome, Outcome { records: messages, ..Outcome::default() });
+        }
+    }
+}

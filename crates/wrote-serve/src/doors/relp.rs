@@ -1,0 +1,176 @@
+//! RELP, as rsyslog's `omrelp` speaks it: each message is answered by its number once it is safe.
+//!
+//! `doc/relp.md` of librelp is the specification; where librelp itself differs, the comments name its
+//! source. librelp forgets a message at any answer to it, also at an error: so a message that is
+//! refused gets no answer, and the connection ends. The client then connects and sends again what
+//! has no answer.
+
+use super::Protocol;
+use super::frames::{DIGITS_MAX, number};
+use crate::intake::Intake;
+use crate::limits::Refusal;
+use std::io::Write;
+
+/// Letters of a command at most.
+const COMMAND_BYTES_MAX: usize = 32;
+/// Bytes of the data of a command without a message at most: an `open` has about 100.
+const OFFERS_BYTES_MAX: usize = 4096;
+/// The highest version of the protocol that is spoken here. librelp offers 0, and ends the session
+/// if the answer is above its own offer (`src/relpsess.c`).
+const VERSION_MAX: u32 = 1;
+/// The last number of a transaction; 1 is the next.
+const TRANSACTION_MAX: usize = 999_999_999;
+const NO_FRAME: Refusal = Refusal::Malformed("what comes is no frame of RELP");
+/// The longest answer to a message.
+const ANSWER_BYTES_MAX: usize = "999999999 rsp 6 200 OK\n".len();
+
+/// The parser, and what it knows of the session.
+#[derive(Debug)]
+pub(crate) struct Relp {
+    /// The number of the next transaction. librelp's server insists on it too (`src/relpframe.c`).
+    next: usize,
+    /// The session was opened, and is not closed.
+    is_open: bool,
+}
+
+impl Default for Relp {
+    fn default() -> Relp {
+        Relp { next: 1, is_open: false }
+    }
+}
+
+/// A frame: `TRANSACTION SP COMMAND SP LENGTH [SP DATA] LF`.
+#[derive(Debug)]
+struct RelpFrame<'a> {
+    /// 0 in a hint, which is never answered.
+    transaction: usize,
+    command: &'a [u8],
+    data: &'a [u8],
+    /// The bytes of the whole frame.
+    bytes: usize,
+}
+
+impl Protocol for Relp {
+    fn take(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
+        let data_bytes_max = intake.message_bytes_max().max(OFFERS_BYTES_MAX);
+        let mut done = 0;
+        while !intake.is_over
+            && let Some(frame) = RelpFrame::first(&input[done..], data_bytes_max)?
+            && self.obey(&frame, intake)?
+        {
+            done += frame.bytes;
+        }
+        Ok(done)
+    }
+
+    /// librelp reconnects as soon as it reads this hint.
+    fn goodbye(&mut self, intake: &mut Intake<'_>) {
+        if self.is_open {
+            intake.answer(b"0 serverclose 0\n");
+        }
+    }
+}
+
+impl Relp {
+    /// Does what a frame says. Returns whether it is done with: a message may find no room.
+    fn obey(&mut self, frame: &RelpFrame<'_>, intake: &mut Intake<'_>) -> Result<bool, Refusal> {
+        let is_hint = frame.transaction == 0;
+        if !is_hint && frame.transaction != self.next {
+            return Err(Refusal::Malformed("the transaction is not the next"));
+        }
+        match frame.command {
+            b"syslog" if self.is_open => {
+                let Some(sequence) = intake.append(frame.data)? else { return Ok(false) };
+                if !is_hint {
+                    let mut answer = [0; ANSWER_BYTES_MAX];
+                    let mut rest = &mut answer[..];
+                    writeln!(rest, "{} rsp 6 200 OK", frame.transaction).expect("it fits");
+                    let left = rest.len();
+                    intake.answer_to(sequence, &answer[..ANSWER_BYTES_MAX - left]);
+                }
+            }
+            // What has no answer and is not known may be passed over.
+            _ if is_hint => return Ok(true),
+            b"open" if !self.is_open => {
+                self.is_open = true;
+                answer(frame, &offers(frame.data)?, intake);
+            }
+            // librelp itself answers without the code that its client wants (`src/cclose.c`,
+            // `src/scrsp.c`).
+            b"close" if self.is_open => {
+                answer(frame, "200 OK", intake);
+                intake.end();
+            }
+            // An unknown command may carry a message, which an error as the answer would lose.
+            // librelp ends the connection too (`src/relp.c`).
+            _ => return Err(Refusal::Malformed("the command is unknown, or not allowed now")),
+        }
+        if !is_hint {
+            self.next = if self.next == TRANSACTION_MAX { 1 } else { self.next + 1 };
+        }
+        Ok(true)
+    }
+}
+
+fn answer(to: &RelpFrame<'_>, data: &str, intake: &mut Intake<'_>) {
+    let answer = format!("{} rsp {} {data}\n", to.transaction, data.len());
+    intake.answer(answer.as_bytes());
+}
+
+/// Answers the offers of a client: the version that both speak, and the only command.
+fn offers(offered: &[u8]) -> Result<String, Refusal> {
+    let version = offered
+        .split(|&byte| byte == b'\n')
+        .find_map(|offer| offer.strip_prefix(b"relp_version="))
+        .and_then(|version| str::from_utf8(version).ok()?.parse::<u32>().ok())
+        .ok_or(Refusal::Malformed("an open without its relp_version"))?
+        .min(VERSION_MAX);
+    let own = env!("CARGO_PKG_VERSION");
+    Ok(format!("200 OK\nrelp_version={version}\nrelp_software=wrote,{own}\ncommands=syslog"))
+}
+
+impl RelpFrame<'_> {
+    /// Returns the frame at the beginning of `input`, once it is whole.
+    fn first(input: &[u8], data_bytes_max: usize) -> Result<Option<RelpFrame<'_>>, Refusal> {
+        let is_digit = u8::is_ascii_digit;
+        let Some((transaction, rest)) = field(input, DIGITS_MAX, is_digit)? else {
+            return Ok(None);
+        };
+        let rest = behind(rest, b' ')?;
+        let Some((command, rest)) = field(rest, COMMAND_BYTES_MAX, u8::is_ascii_alphabetic)? else {
+            return Ok(None);
+        };
+        let rest = behind(rest, b' ')?;
+        let Some((length, rest)) = field(rest, DIGITS_MAX, is_digit)? else { return Ok(None) };
+        let length = number(length);
+        if length > data_bytes_max {
+            return Err(Refusal::TooLong);
+        }
+        let rest = if length > 0 { behind(rest, b' ')? } else { rest };
+        let Some((data, rest)) = rest.split_at_checked(length).filter(|(_, rest)| !rest.is_empty())
+        else {
+            return Ok(None);
+        };
+        let bytes = input.len() - behind(rest, b'\n')?.len();
+        Ok(Some(RelpFrame { transaction: number(transaction), command, data, bytes }))
+    }
+}
+
+/// Splits `input` behind the bytes of a field, once the byte behind it is there.
+fn field(input: &[u8], bytes_max: usize, has: fn(&u8) -> bool) -> Result<Split<'_>, Refusal> {
+    let bytes = input.iter().take(bytes_max + 1).take_while(|byte| has(byte)).count();
+    if bytes > bytes_max || (bytes == 0 && !input.is_empty()) {
+        return Err(NO_FRAME);
+    }
+    Ok((bytes < input.len()).then(|| input.split_at(bytes)))
+}
+
+/// What a field is, and what comes behind it.
+type Split<'a> = Option<(&'a [u8], &'a [u8])>;
+
+fn behind(input: &[u8], separator: u8) -> Result<&[u8], Refusal> {
+    input.strip_prefix(&[separator]).ok_or(NO_FRAME)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,47 @@
+//! The clients' programs: found, and fed with lines.
+
+use crate::serving::Serving;
+use fixtures::Running;
+use std::io::{PipeReader, PipeWriter, Write, pipe};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Lines that a client is given at a time: any receive buffer holds them as datagrams.
+const SLICE: usize = 250;
+
+/// Returns the folder into which `cargo xtask test` unpacks clients.
+pub fn root() -> PathBuf {
+    let own = std::env::current_exe().expect("a program has a path");
+    own.ancestors().nth(3).expect("cargo built the program").join("clients")
+}
+
+/// Prepares a program that `cargo xtask test` unpacks. The error is a reason to skip a test.
+pub fn unpacked(program: &str) -> Result<Command, String> {
+    let path = root().join(program);
+    if !path.is_file() {
+        return Err(format!("no {}: cargo xtask test unpacks it", path.display()));
+    }
+    let architecture = format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH);
+    let libraries = [&architecture, "usr/lib/syslog-ng"].map(|folder| root().join(folder));
+    let mut command = Command::new(path);
+    command
+        .env("LD_LIBRARY_PATH", std::env::join_paths(libraries).expect("paths without colons"))
+        // There loggen looks for its plugins.
+        .env("SYSLOGNG_PREFIX", root().join("usr"));
+    Ok(command)
+}
+
+/// Runs a client that sends the lines which it reads. It gets some, and the next ones once they
+/// have arrived: a sender of datagrams does not wait for its server.
+#[track_caller]
+pub fn feed(serving: &Serving, command: &mut Command, lines: &[String]) {
+    let (input, mut pipe): (PipeReader, PipeWriter) = pipe().expect("a pipe");
+    let running = Running::start(command.stdin(input));
+    for (index, slice) in lines.chunks(SLICE).enumerate() {
+        pipe.write_all((slice.join("\n") + "\n").as_bytes()).expect("the client reads");
+        let arrived = (index * SLICE + slice.len()) as u64;
+        serving.wait_until(|figures| figures.messages >= arrived);
+    }
+    drop(pipe);
+    assert_eq!(running.finish().code(), Some(0));
+}

@@ -1,0 +1,8 @@
+//! Tests of servers on loopback. Each starts one in its own process.
+
+mod datagrams;
+mod disks;
+mod refused;
+mod relp;
+mod serving;
+mod streams;

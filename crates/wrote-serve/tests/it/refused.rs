@@ -1,0 +1,63 @@
+//! What is refused is counted once, and no part of it becomes a message.
+
+use crate::serving::Serving;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+/// Sends bytes, and reads until the server ends the connection.
+pub fn send(serving: &Serving, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(serving.address()).unwrap();
+    // A server that refuses the beginning may close before the end is sent.
+    let _ = stream.write_all(bytes);
+    let mut answers = Vec::new();
+    // It may also reset the connection, since bytes that it never read were left.
+    let _ = stream.read_to_end(&mut answers);
+    answers
+}
+
+/// Asserts that each stream is refused, is counted once, and leaves these messages.
+#[track_caller]
+fn assert_refused(url: &str, streams: &[&[u8]], messages: &[&[u8]]) {
+    let serving = Serving::start(url, |_| ());
+    for (count, stream) in (1..).zip(streams) {
+        send(&serving, stream);
+        serving.wait_until(|figures| figures.connections == 0);
+        assert_eq!(serving.figures().refused, count, "{}", stream.escape_ascii());
+    }
+    assert_eq!(serving.stop(), messages);
+}
+
+#[test]
+fn a_refused_stream_is_counted_once_and_leaves_only_the_messages_before() {
+    let long = format!("5 first{} {}\n", 1 << 20, "x".repeat(1 << 17));
+    let counted: [&[u8]; 7] = [
+        long.as_bytes(),
+        b"0 \nforged\n",
+        b"1234567890 forged\n",
+        b"18446744073709551616 forged\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\n\x01\xfc\x03\x03",
+        b"5 forged",
+    ];
+    assert_refused("tcp://127.0.0.1:0?frame=octets", &counted, &[b"first", b"forge"]);
+    let long = [b"first\n", &[b'x'; 1 << 17][..], b"\nforged\n"].concat();
+    let lines: [&[u8]; 2] = [&long, b"\x16\x03\x01\x02\x00\x01\n\x01\xfc\x03\x03\n"];
+    assert_refused("tcp://127.0.0.1:0", &lines, &[b"first"]);
+    let lengths: [&[u8]; 2] = [b"\xff\xff\xff\xffforged", b"GET / HTTP/1.1\r\n\r\n"];
+    assert_refused("tcp://127.0.0.1:0?frame=u32", &lengths, &[]);
+}
+
+#[test]
+fn bytes_inside_a_counted_message_begin_no_second_one() {
+    let serving = Serving::start("tcp://127.0.0.1:0?frame=octets", |_| ());
+    let message = b"one\ntwo\0three\x1b[2Jfour\r\n<13>five";
+    let stream = [format!("{} ", message.len()).as_bytes(), message].concat();
+    send_and_end(&serving, &stream);
+    serving.wait_until(|figures| figures.messages == 1);
+    assert_eq!(serving.stop(), [message]);
+}
+
+fn send_and_end(serving: &Serving, bytes: &[u8]) {
+    let mut stream = TcpStream::connect(serving.address()).unwrap();
+    stream.write_all(bytes).unwrap();
+}

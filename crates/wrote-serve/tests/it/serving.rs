@@ -1,0 +1,130 @@
+//! A server on a thread of the test, its log, and clients for it.
+
+#![allow(dead_code, reason = "each program of tests uses a part of this")]
+
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use tempfile::TempDir;
+use wrote::{Log, LogReader, Sync};
+use wrote_serve::{Config, Error, Figures, Handle, Listen, Server, Socket};
+
+/// A server that listens on one socket, with its log in a folder of its own.
+pub struct Serving {
+    pub listen: Listen,
+    pub folder: PathBuf,
+    config: Config,
+    handle: Handle,
+    thread: Option<JoinHandle<Result<(), Error>>>,
+    parent: Arc<TempDir>,
+}
+
+impl Serving {
+    /// Starts a server at `url`, with what `change` makes of the defaults. Its log has small
+    /// buffers, so that they are often full.
+    pub fn start(url: &str, change: impl FnOnce(&mut Config)) -> Serving {
+        Serving::start_after(url, change, |_, _| ())
+    }
+
+    /// Starts a server that listens already while `before` runs, and serves once it has returned.
+    pub fn start_after(
+        url: &str,
+        change: impl FnOnce(&mut Config),
+        before: impl FnOnce(&Listen, &Handle),
+    ) -> Serving {
+        let parent = Arc::new(fixtures::folder());
+        let folder = parent.path().join("log");
+        let mut config = Config::of_log(&folder, vec![url.parse().unwrap()]);
+        config.logs[0].options =
+            Log::options().sync(Sync::No).buffers(3).buffer_bytes(16 << 10).segment_bytes(1 << 20);
+        config.limits.message_bytes = 8 << 10;
+        change(&mut config);
+        Serving::run(config, parent, before)
+    }
+
+    fn run(config: Config, parent: Arc<TempDir>, before: impl FnOnce(&Listen, &Handle)) -> Serving {
+        let folder = config.logs[0].folder.clone();
+        let server = Server::start(config.clone()).unwrap();
+        let (listen, handle) = (server.listeners().remove(0), server.handle());
+        before(&listen, &handle);
+        let thread = Some(std::thread::spawn(|| server.run()));
+        Serving { listen, folder, config, handle, thread, parent }
+    }
+
+    /// Drains the server, and starts it again on the same port and log.
+    pub fn restart(self) -> Serving {
+        let (mut config, parent) = (self.config.clone(), self.parent.clone());
+        config.logs[0].listeners = vec![self.listen.clone()];
+        self.stop();
+        Serving::run(config, parent, |_, _| ())
+    }
+
+    /// Returns the host and port on which it listens.
+    pub fn address(&self) -> &str {
+        address(&self.listen)
+    }
+
+    /// Returns the port on which it listens.
+    pub fn port(&self) -> &str {
+        self.address().rsplit_once(':').unwrap().1
+    }
+
+    /// Connects to the server.
+    pub fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address()).unwrap()
+    }
+
+    pub fn figures(&self) -> Figures {
+        self.handle.figures()
+    }
+
+    /// Waits until the server's figures are as wanted.
+    pub fn wait_until(&self, wanted: impl Fn(&Figures) -> bool) {
+        while !wanted(&self.figures()) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+
+    /// Returns the records of the log, as far as they are written.
+    pub fn records(&self) -> Vec<Vec<u8>> {
+        records(&self.folder)
+    }
+
+    /// Drains the server, and returns the records of its log.
+    pub fn stop(mut self) -> Vec<Vec<u8>> {
+        self.handle.stop();
+        self.thread.take().unwrap().join().unwrap().unwrap();
+        records(&self.folder)
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.handle.stop();
+        if let Some(thread) = self.thread.take() {
+            // A failed test has its own message.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Returns the host and port of a listener.
+pub fn address(listen: &Listen) -> &str {
+    match &listen.socket {
+        Socket::Tcp(address) | Socket::Udp(address) => address,
+        other => panic!("{other:?} has no address"),
+    }
+}
+
+/// Returns a path for a socket: the kernel takes 107 bytes, and the build may be deeper.
+pub fn socket_path() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    (folder, path)
+}
+
+/// Returns all records of a log.
+fn records(folder: &Path) -> Vec<Vec<u8>> {
+    LogReader::open(folder, 0).unwrap().map(|record| record.unwrap().bytes).collect()
+}

@@ -1,0 +1,77 @@
+//! Messages on streams: whole, in order, from many at once; what is refused; the end.
+
+use crate::serving::Serving;
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::time::Duration;
+
+/// A message of this connection: 1 to 3,000 bytes.
+fn message(connection: u32, number: u32) -> String {
+    let len = (connection * 31 + number) * 7919 % 3000;
+    let letters = (0..len).map(|place| char::from(b'a' + ((number + place) % 26) as u8));
+    format!("{connection} {number} {}", letters.collect::<String>())
+}
+
+#[test]
+fn more_than_the_log_holds_comes_from_many_connections_and_each_keeps_its_order() {
+    let serving = Serving::start("tcp://127.0.0.1:0", |_| ());
+    std::thread::scope(|scope| {
+        for connection in 0..40 {
+            let mut stream = serving.connect();
+            scope.spawn(move || {
+                for number in 0..200 {
+                    writeln!(stream, "{}", message(connection, number)).unwrap();
+                }
+            });
+        }
+    });
+    let mut next = [0; 40];
+    for record in serving.stop() {
+        let record = String::from_utf8(record).unwrap();
+        let connection: u32 = record.split(' ').next().unwrap().parse().unwrap();
+        let number = &mut next[connection as usize];
+        assert_eq!(record, message(connection, *number));
+        *number += 1;
+    }
+    assert_eq!(next, [200; 40]);
+}
+
+#[test]
+fn what_has_arrived_is_taken_when_the_server_ends_and_when_the_client_does() {
+    let serving = Serving::start("tcp://127.0.0.1:0", |_| ());
+    let mut ended = serving.connect();
+    ended.write_all(b"one\nwithout an end").unwrap();
+    ended.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(ended.read(&mut [0; 1]).unwrap(), 0, "the server closes behind the last message");
+    let mut open = serving.connect();
+    open.write_all(b"two\nthree").unwrap();
+    serving.wait_until(|figures| figures.messages == 3);
+    assert_eq!(serving.stop(), [&b"one"[..], b"without an end", b"two", b"three"]);
+}
+
+#[test]
+fn a_client_that_says_nothing_or_half_a_message_is_let_go_and_counted() {
+    let serving = Serving::start("tcp://127.0.0.1:0?frame=octets", |config| {
+        config.limits.first_byte = Duration::from_millis(50);
+        config.limits.message_time = Duration::from_millis(50);
+    });
+    let mut silent = serving.connect();
+    let mut slow = serving.connect();
+    slow.write_all(b"5 hello5 he").unwrap();
+    assert_eq!(silent.read(&mut [0; 1]).unwrap(), 0);
+    assert_eq!(slow.read(&mut [0; 1]).unwrap(), 0);
+    serving.wait_until(|figures| figures.refused == 2 && figures.connections == 0);
+    assert_eq!(serving.stop(), [b"hello"]);
+}
+
+#[test]
+fn a_message_that_is_too_long_ends_its_connection_and_makes_no_record() {
+    let serving = Serving::start("tcp://127.0.0.1:0", |_| ());
+    let mut long = serving.connect();
+    long.write_all(&[b"before\n".to_vec(), vec![b'x'; 9000], b"\nafter\n".to_vec()].concat())
+        .unwrap();
+    // The server may have closed before everything was read.
+    let _ = long.read(&mut [0; 1]);
+    serving.wait_until(|figures| figures.refused == 1);
+    assert_eq!(serving.stop(), [b"before"]);
+}
