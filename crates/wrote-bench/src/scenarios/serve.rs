@@ -29,7 +29,7 @@ pub(crate) struct Door {
     /// In words.
     pub words: &'static str,
     pub protocol: Protocol,
-    /// What our own server is asked to listen on.
+    /// The URL that our own server listens on.
     pub listen: &'static str,
     /// Whether `--only serve` measures it.
     pub is_usual: bool,
@@ -107,8 +107,8 @@ impl Scenario for Serve {
 }
 
 impl Door {
-    /// The level that a message survives that our own server acknowledged (M3). A message without an
-    /// answer is acknowledged when the kernel has taken it.
+    /// The level that a message survives when our own server has acknowledged it (M3). A message
+    /// without an answer is acknowledged when the kernel has taken it.
     fn acknowledged(&self, flush_reaches_device: bool, in_memory: bool) -> Survives {
         if !self.protocol.answers() {
             return Survives::Nothing;

@@ -1,4 +1,5 @@
-//! Every protocol against a small server: each message arrives, and what is lost or altered is said.
+//! Every protocol against a small server: each message arrives, and lost or altered ones fail the
+//! row.
 
 use super::*;
 use crate::sample::{Asked, asked};
@@ -14,7 +15,7 @@ use wrote_jobs::rate::{Amount, Rate};
 use wrote_result::Stop;
 use wrote_result::document::{Process, Row, View};
 
-/// What the stand-in does with a message before it appends it.
+/// The stand-in's change of a message before it appends it.
 type Change = fn(u64, &mut Vec<u8>);
 
 /// A server of one protocol that appends to a log, and acknowledges before the log is written: its
@@ -101,7 +102,7 @@ fn message(protocol: Protocol, input: &mut BufReader<&TcpStream>) -> Option<Vec<
             exactly(input, u32::from_be_bytes(len) as usize)
         }
         Protocol::Resp => {
-            // Ten lines, the last of which has the value's length: *5, and a length and a word each.
+            // Ten lines: *5, a length and a word for each of four, and the value's length.
             let lines: Vec<Vec<u8>> = (0..10).map_while(|_| until(b'\n')).collect();
             let len = str::from_utf8(lines.last()?).unwrap().trim().trim_start_matches('$').parse().ok()?;
             let value = exactly(input, len);
