@@ -12,8 +12,8 @@ pub(crate) struct Answers {
     bytes: VecDeque<u8>,
     /// The bytes at the front that may leave.
     released: usize,
-    /// What is held back: the sequence before which every record must be safe, and the bytes that
-    /// leave then. A later answer never leaves before an earlier one.
+    /// The answers that are held back: the sequence before which every record must be safe, and the
+    /// bytes that leave then. A later answer never leaves before an earlier one.
     held: VecDeque<(u64, usize)>,
 }
 

@@ -1,4 +1,4 @@
-//! What a server serves: logs, their listeners, limits.
+//! The configuration of a server: logs, their listeners, limits.
 
 use crate::doors::{Door, Frame};
 use crate::intake::Level;
@@ -12,12 +12,12 @@ use wrote::{Log, LogOptions, Sync};
 /// How long the end may take before connections are cut off.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// What a server serves.
+/// The configuration of a server.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The logs, each with its listeners.
     pub logs: Vec<LogConfig>,
-    /// What is refused.
+    /// The limits beyond which it refuses.
     pub limits: Limits,
     /// How long the end may take before connections are cut off.
     pub grace: Duration,
@@ -56,9 +56,9 @@ pub struct Listen {
     pub socket: Socket,
     /// Whether its streams are encrypted.
     pub is_tls: bool,
-    /// What it speaks.
+    /// Its protocol.
     pub door: Door,
-    /// What its answers promise.
+    /// The promise of its answers.
     pub ack: Level,
 }
 

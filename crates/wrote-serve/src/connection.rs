@@ -57,11 +57,11 @@ pub(crate) struct Connection<S, P> {
 
 type Wait = Pin<Box<dyn Future<Output = Result<(), wrote::Error>> + Send>>;
 
-/// What still comes from the client.
+/// How much still comes from the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Input {
     Open,
-    /// What has arrived is still read; then the connection ends.
+    /// The bytes that have arrived are still read; then the connection ends.
     Draining,
     /// Nothing more comes, and the bytes kept are still to be taken.
     Ended,
@@ -69,7 +69,7 @@ enum Input {
     Done,
 }
 
-/// What a connection waits for that its client must do in time.
+/// The things that a client must do in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Due {
     FirstByte,

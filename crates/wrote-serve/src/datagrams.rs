@@ -18,7 +18,8 @@ use std::time::Duration;
 use tokio::net::{UdpSocket, UnixDatagram};
 use tokio::time::sleep;
 
-/// The receive buffer that the kernel is asked for: 60 ms of 100,000 messages of 500 bytes a second.
+/// The receive buffer that the kernel is asked for: 60 ms of 100,000 messages a second of 500 bytes
+/// each.
 const BUFFER_BYTES: usize = 4 << 20;
 /// Bytes that are received before other tasks have their turn.
 const TURN_BYTES: usize = 128 << 10;

@@ -14,7 +14,7 @@ pub(crate) use resp::Resp;
 use crate::intake::Intake;
 use crate::limits::Refusal;
 
-/// What a listener speaks.
+/// The protocol of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Door {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use tokio::sync::mpsc;
 use wrote::Log;
 
-/// What an answer to a message promises.
+/// The promise of an answer to a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Level {
     /// The message is in the server's memory: nothing survives.

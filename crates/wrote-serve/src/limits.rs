@@ -1,4 +1,4 @@
-//! What the server refuses, each with its default and the reason under which it is counted.
+//! The limits of a server with their defaults, and the reasons under which refusals are counted.
 
 use std::time::Duration;
 

@@ -90,7 +90,7 @@ impl Bound {
         }
     }
 
-    /// Accepts the connections that the kernel has made and nobody has accepted: their clients may
+    /// Accepts the connections that the kernel has made and that wait for it: their clients may
     /// have sent everything already. The runtime may not know of them yet.
     fn accept_rest(self, port: &Port) -> io::Result<()> {
         match self {

@@ -1,4 +1,4 @@
-//! What the server counts.
+//! The counters of a server.
 
 use crate::limits::Reason;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -7,7 +7,7 @@ use crate::metrics::Metrics;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// What all connections of one listener share.
+/// The state that all connections of one listener share.
 #[derive(Clone, Debug)]
 pub(crate) struct Port {
     pub listen: Arc<Listen>,

@@ -91,8 +91,8 @@ impl Server {
         self.handle.clone()
     }
 
-    /// Serves until [`Handle::stop`], then drains: accepts no more, takes what has arrived, makes it
-    /// durable, answers, says goodbye, and closes the logs.
+    /// Serves until [`Handle::stop`], then drains: accepts no more, takes what has arrived, makes
+    /// it durable, answers, says goodbye, and closes the logs.
     pub fn run(self) -> Result<(), Error> {
         let Server { runtime, bound, channels, grace, handle } = self;
         runtime.block_on(async {

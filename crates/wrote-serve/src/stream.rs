@@ -6,8 +6,7 @@ use tokio::net::{TcpStream, UnixStream};
 
 /// A stream of a client.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
-    /// Tells whether bytes have arrived that nobody has read, as the kernel says. The runtime may
-    /// not know of them yet.
+    /// Tells whether bytes wait in the kernel to be read. The runtime may not know of them yet.
     fn has_unread(&self) -> bool;
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Resp {
     is_three: bool,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 enum Obeyed {
     Done,
     /// The log had no room: the same request is given again.
@@ -221,8 +221,8 @@ impl Resp {
     }
 }
 
-/// Appends a message: `None` without room. Where the log takes none the client is told so, keeps the
-/// message, and the connection goes on.
+/// Appends a message: `None` without room. Where the log takes none the client is told so, keeps
+/// the message, and the connection goes on.
 fn appended(value: &[u8], intake: &mut Intake<'_>) -> Option<Result<u64, ()>> {
     match intake.append(value) {
         Ok(None) => None,

@@ -1,4 +1,4 @@
-//! What is refused is counted once, and no part of it becomes a message.
+//! A refusal is counted once, and no part of what was refused becomes a message.
 
 use crate::serving::Serving;
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! What a server says on standard error while it runs: a living line on a terminal, and warnings.
+//! A running server on standard error: a living line on a terminal, and warnings.
 
 use crate::commands::say;
 use crate::terminal;
