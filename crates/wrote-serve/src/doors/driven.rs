@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 /// Bytes beside a message, for its frame, that a door may leave unread.
 const FRAME_BYTES_MAX: usize = 64;
 
-/// What a door made of a stream.
+/// The messages, answers and refusal that a door made of a stream.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub records: Vec<Vec<u8>>,
@@ -34,8 +34,8 @@ impl Store for Records {
     }
 }
 
-/// Gives `stream` to a door in pieces, as a connection does, and then its end. Each of `cuts` is the
-/// length of a piece, and how many messages the log then has room for.
+/// Gives `stream` to a door in pieces, as a connection does, and then its end. Each of `cuts` is
+/// the length of a piece, and how many messages the log then has room for.
 ///
 /// # Panics
 ///

@@ -1,9 +1,9 @@
 //! RELP, as rsyslog's `omrelp` speaks it: each message is answered by its number once it is safe.
 //!
-//! `doc/relp.md` of librelp is the specification; where librelp itself differs, the comments name its
-//! source. librelp forgets a message at any answer to it, also at an error: so a message that is
-//! refused gets no answer, and the connection ends. The client then connects and sends again what
-//! has no answer.
+//! `doc/relp.md` of librelp is the specification; where librelp itself differs, the comments name
+//! its source. librelp forgets a message at any answer to it, also at an error. So a message that
+//! is refused gets no answer, and the connection ends. The client then connects and sends again
+//! what has no answer.
 
 use super::Protocol;
 use super::frames::{DIGITS_MAX, number};
@@ -165,7 +165,7 @@ fn field(input: &[u8], bytes_max: usize, has: fn(&u8) -> bool) -> Result<Split<'
     Ok((bytes < input.len()).then(|| input.split_at(bytes)))
 }
 
-/// What a field is, and what comes behind it.
+/// A field, and the bytes behind it.
 type Split<'a> = Option<(&'a [u8], &'a [u8])>;
 
 fn behind(input: &[u8], separator: u8) -> Result<&[u8], Refusal> {
