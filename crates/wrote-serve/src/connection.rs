@@ -311,8 +311,9 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         if is_done && taken.is_ok() {
             self.protocol.goodbye(&mut intake);
         }
-        let Intake { messages, bytes, is_full, later, .. } = intake;
+        let Intake { messages, bytes, is_full, later, rejected, .. } = intake;
         self.later = later;
+        rejected.into_iter().for_each(|reason| self.port.metrics.refuse(reason));
         add(&self.port.metrics.messages_total, messages);
         add(&self.port.metrics.bytes_total, bytes);
         if is_full {

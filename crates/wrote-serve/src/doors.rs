@@ -4,10 +4,12 @@
 pub(crate) mod driven;
 mod frames;
 mod relp;
+mod resp;
 
 pub use frames::Frame;
 pub(crate) use frames::{Frames, without_trailer};
 pub(crate) use relp::Relp;
+pub(crate) use resp::Resp;
 
 use crate::intake::Intake;
 use crate::limits::Refusal;

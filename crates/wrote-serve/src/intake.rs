@@ -1,7 +1,7 @@
 //! The way of a message from its door into the log: checked, counted, appended.
 
 use crate::answers::Answers;
-use crate::limits::Refusal;
+use crate::limits::{Reason, Refusal};
 use std::str::FromStr;
 use tokio::sync::mpsc;
 use wrote::Log;
@@ -74,6 +74,8 @@ pub(crate) struct Intake<'a> {
     pub is_closed: bool,
     /// The answer that is still made, behind all answers so far.
     pub later: Option<Later>,
+    /// Why single messages were refused, on a connection that goes on.
+    pub rejected: Vec<Reason>,
     /// The door takes nothing more: the connection ends behind the answers.
     pub is_over: bool,
 }
@@ -96,6 +98,7 @@ impl<'a> Intake<'a> {
             is_full: false,
             is_closed: false,
             later: None,
+            rejected: Vec::new(),
             is_over: false,
         }
     }
@@ -133,6 +136,11 @@ impl<'a> Intake<'a> {
     /// behind its command, and is called again once the answer is whole.
     pub(crate) fn answer_later(&mut self, answer: Later) {
         self.later = Some(answer);
+    }
+
+    /// Counts a message that was refused by an error, on a connection that goes on.
+    pub(crate) fn reject(&mut self, reason: Reason) {
+        self.rejected.push(reason);
     }
 
     /// Ends the connection as its client asked: nothing more is taken, and what is queued leaves.

@@ -3,7 +3,7 @@
 use crate::config::{Listen, Socket};
 use crate::connection::Connection;
 use crate::datagrams::Datagrams;
-use crate::doors::{Door, Frames, Relp};
+use crate::doors::{Door, Frames, Relp, Resp};
 use crate::limits::Reason;
 use crate::metrics::{add, sub};
 use crate::port::Port;
@@ -159,6 +159,10 @@ async fn serve<S: Stream>(stream: S, port: Port, log: Log) {
     match port.listen.door {
         Door::Frames(frame) => Connection::new(stream, Frames::new(frame), port, log).serve().await,
         Door::Relp => Connection::new(stream, Relp::default(), port, log).serve().await,
-        Door::Datagrams | Door::Resp | Door::Http => {}
+        Door::Resp => {
+            let door = Resp::new(Some(port.channel.clone()));
+            Connection::new(stream, door, port, log).serve().await;
+        }
+        Door::Datagrams | Door::Http => {}
     }
 }

@@ -15,6 +15,8 @@ pub(super) struct Awaited<'log> {
     pub driver: Driver<'log>,
     pub goal: Goal,
     pub end: u64,
+    /// It asks the log to do what it waits for.
+    wants: bool,
     waiting: Option<Waiting>,
 }
 
@@ -26,7 +28,13 @@ pub(super) enum Driver<'log> {
 
 impl<'log> Awaited<'log> {
     pub(super) fn new(driver: &'log Arc<LogDriver>, goal: Goal, end: u64) -> Awaited<'log> {
-        Awaited { driver: Driver::Borrowed(driver), goal, end, waiting: None }
+        Awaited { driver: Driver::Borrowed(driver), goal, end, wants: true, waiting: None }
+    }
+
+    /// Waits as long as it takes, and asks for nothing.
+    pub(super) fn without_wanting(mut self) -> Awaited<'log> {
+        self.wants = false;
+        self
     }
 
     /// Waits for another goal instead.
@@ -42,7 +50,8 @@ impl<'log> Awaited<'log> {
             Driver::Owned(driver) => Arc::clone(driver),
         };
         let waiting = self.waiting.take();
-        Awaited { driver: Driver::Owned(driver), goal: self.goal, end: self.end, waiting }
+        let Awaited { goal, end, wants, .. } = self;
+        Awaited { driver: Driver::Owned(driver), goal, end, wants, waiting }
     }
 
     pub(super) fn is_polled(&self) -> bool {
@@ -60,7 +69,10 @@ impl Future for Awaited<'_> {
     type Output = Result<(), Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Awaited { driver, goal, end, waiting } = &mut *self;
+        let Awaited { driver, goal, end, wants, waiting } = &mut *self;
+        if *wants {
+            driver.state.frontier(*goal).want(*end);
+        }
         let outcome = driver.poll(*goal, *end, waiting, context.waker());
         outcome.map_or(Poll::Pending, Poll::Ready)
     }

@@ -93,7 +93,7 @@ impl LogDriver {
         }
     }
 
-    /// Does what [`LogDriver::wait`] does, for a future.
+    /// Does what [`LogDriver::wait`] does, for a future, which has said whether it wants the goal.
     pub(super) fn poll(
         &self,
         goal: Goal,
@@ -109,9 +109,7 @@ impl LogDriver {
         if let Some(outcome) = outcome() {
             return Some(outcome);
         }
-        let frontier = self.state.frontier(goal);
-        frontier.want(end);
-        let waiter = frontier.wake_at(end, known.map(|known| known.waiter), waker);
+        let waiter = self.state.frontier(goal).wake_at(end, known.map(|known| known.waiter), waker);
         *known = Some(Waiting { waiter, lacks });
         match self.background.get() {
             Some(_) => self.notify(),

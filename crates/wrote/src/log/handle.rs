@@ -195,6 +195,13 @@ impl Log {
         Awaited::new(driver, Goal::Room, freed + 1).await
     }
 
+    /// Waits until the record `sequence` is written, also one that is not appended yet, as a
+    /// follower does. It asks the log for nothing, and holds no thread. Fails as [`Ticket::wait`]
+    /// does; after [`Log::close`] it waits for ever.
+    pub async fn written(&self, sequence: u64) -> Result<(), Error> {
+        Awaited::new(&self.0.driver, Goal::Written, sequence + 1).without_wanting().await
+    }
+
     /// Returns the ticket of a record, whichever caller appended it.
     pub fn ticket(&self, sequence: u64) -> Ticket<'_> {
         let driver = &self.0.driver;

@@ -1,0 +1,151 @@
+//! A request of RESP: an array of bulk strings, or a line of words as a person types it.
+
+use crate::limits::Refusal;
+use std::ops::Range;
+
+/// Words of a request at most: a client that pushes many values at once sends some thousands.
+const WORDS_MAX: usize = 1 << 20;
+/// Bytes of a request at most, with all its words.
+pub(super) const REQUEST_BYTES_MAX: usize = 16 << 20;
+/// Bytes of a typed line at most.
+const LINE_BYTES_MAX: usize = 64 << 10;
+/// Digits of a length at most.
+const DIGITS_MAX: usize = 9;
+
+/// The words of a request, as places in the input. It is kept from one request to the next, so that
+/// its memory is as well.
+#[derive(Debug, Default)]
+pub(super) struct Request {
+    words: Vec<Range<usize>>,
+}
+
+impl Request {
+    /// Reads the request at the beginning of `input`. Returns its bytes once it is whole.
+    pub(super) fn read(&mut self, input: &[u8]) -> Result<Option<usize>, Refusal> {
+        self.words.clear();
+        let bytes = match input.first() {
+            None => None,
+            Some(b'*') => self.array(input)?,
+            Some(_) => self.line(input)?,
+        };
+        if bytes.is_none() && input.len() > REQUEST_BYTES_MAX {
+            return Err(Refusal::TooLong);
+        }
+        Ok(bytes)
+    }
+
+    /// A word of the input that was read.
+    pub(super) fn word<'a>(&self, input: &'a [u8], at: usize) -> Option<&'a [u8]> {
+        self.words.get(at).map(|word| &input[word.clone()])
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    fn array(&mut self, input: &[u8]) -> Result<Option<usize>, Refusal> {
+        let Some((count, mut at)) = number(input, 1)? else { return Ok(None) };
+        if count > WORDS_MAX {
+            return Err(Refusal::TooLong);
+        }
+        for _ in 0..count {
+            match input.get(at) {
+                None => return Ok(None),
+                Some(b'$') => {}
+                Some(_) => return Err(Refusal::Malformed("a request is an array of bulk strings")),
+            }
+            let Some((len, begin)) = number(input, at + 1)? else { return Ok(None) };
+            if len > REQUEST_BYTES_MAX {
+                return Err(Refusal::TooLong);
+            }
+            let end = begin + len;
+            match input.get(end..end + 2) {
+                None => return Ok(None),
+                Some(b"\r\n") => {}
+                Some(_) => return Err(Refusal::Malformed("a bulk string ends with CR and LF")),
+            }
+            self.words.push(begin..end);
+            at = end + 2;
+        }
+        Ok(Some(at))
+    }
+
+    fn line(&mut self, input: &[u8]) -> Result<Option<usize>, Refusal> {
+        let within = &input[..input.len().min(LINE_BYTES_MAX)];
+        let Some(end) = memchr::memchr(b'\n', within) else {
+            return if within.len() < LINE_BYTES_MAX { Ok(None) } else { Err(Refusal::TooLong) };
+        };
+        let mut begin = 0;
+        for word in input[..end].split(|byte| b" \t\r".contains(byte)) {
+            if !word.is_empty() {
+                self.words.push(begin..begin + word.len());
+            }
+            begin += word.len() + 1;
+        }
+        Ok(Some(end + 1))
+    }
+}
+
+/// Reads the digits from `at` on, and the CR and LF behind them. Returns the number, and the offset
+/// behind it.
+fn number(input: &[u8], at: usize) -> Result<Option<(usize, usize)>, Refusal> {
+    let rest = &input[at..];
+    let digits = rest.iter().take(DIGITS_MAX + 1).take_while(|byte| byte.is_ascii_digit()).count();
+    let bad = Refusal::Malformed("a length is digits, CR and LF");
+    match rest[digits..] {
+        _ if digits > DIGITS_MAX => Err(Refusal::TooLong),
+        [] | [b'\r'] => Ok(None),
+        [b'\r', b'\n', ..] if digits > 0 => {
+            let value = |number: usize, digit: &u8| number * 10 + usize::from(digit - b'0');
+            Ok(Some((rest[..digits].iter().fold(0, value), at + digits + 2)))
+        }
+        _ => Err(bad),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(input: &[u8]) -> Result<Option<(Vec<Vec<u8>>, usize)>, Refusal> {
+        let mut request = Request::default();
+        let bytes = request.read(input)?;
+        let words = (0..request.len()).map(|at| request.word(input, at).unwrap().to_vec());
+        Ok(bytes.map(|bytes| (words.collect(), bytes)))
+    }
+
+    #[test]
+    fn a_request_is_read_once_it_is_whole() {
+        let input = b"*2\r\n$4\r\nECHO\r\n$5\r\na\r\nbc\r\nPING more\r\n";
+        for cut in 0..25 {
+            assert!(words(&input[..cut]).unwrap().is_none(), "{cut} bytes");
+        }
+        let (found, bytes) = words(input).unwrap().unwrap();
+        assert_eq!((found, bytes), (vec![b"ECHO".to_vec(), b"a\r\nbc".to_vec()], 25));
+        let (found, bytes) = words(&input[25..]).unwrap().unwrap();
+        assert_eq!((found, bytes), (vec![b"PING".to_vec(), b"more".to_vec()], 11));
+        assert_eq!(words(b"\r\n").unwrap(), Some((vec![], 2)));
+    }
+
+    #[test]
+    fn what_is_no_request_or_too_long_is_refused() {
+        for input in [
+            &b"*1\r\n:5\r\n"[..],
+            b"*1\r\n$4\r\nPINGxx",
+            b"*-1\r\n",
+            b"*x\r\n",
+            b"*1\r\n$\r\n",
+            b"*1\n",
+            b"*18446744073709551616\r\n",
+            b"*1\r\n$999999999\r\n",
+            b"*9999999\r\n",
+            &[b'a'; LINE_BYTES_MAX],
+        ] {
+            assert!(
+                words(input).is_err(),
+                "{:?}",
+                String::from_utf8_lossy(&input[..9.min(input.len())])
+            );
+        }
+    }
+}

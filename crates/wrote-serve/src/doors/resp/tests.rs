@@ -1,0 +1,102 @@
+//! The door of RESP without a connection.
+
+use super::*;
+use crate::doors::driven::{Outcome, drive};
+use proptest::prelude::*;
+
+/// Drives the door over a whole stream, cut as said.
+fn over(stream: &[u8], cuts: &[(usize, usize)]) -> Outcome {
+    drive(Resp::new(None), stream, cuts, 100)
+}
+
+fn request(words: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend(format!("${}\r\n", word.len()).into_bytes());
+        bytes.extend_from_slice(word);
+        bytes.extend(b"\r\n");
+    }
+    bytes
+}
+
+#[test]
+fn each_value_is_a_record_and_each_answer_names_it() {
+    let stream = [
+        request(&[b"XADD", b"key", b"*", b"field", b"one"]),
+        request(&[b"xadd", b"key", b"MAXLEN", b"~", b"1000", b"*", b"f", b"two\r\n\0"]),
+        request(&[b"RPUSH", b"list", b"three", b"four"]),
+        b"LPUSH list five\r\n".to_vec(),
+    ]
+    .concat();
+    let outcome = over(&stream, &[]);
+    assert_eq!(outcome.records, [&b"one"[..], b"two\r\n\0", b"three", b"four", b"five"]);
+    assert_eq!(outcome.answers, b"$3\r\n0-1\r\n$3\r\n1-1\r\n:4\r\n:5\r\n");
+    assert_eq!(outcome.refused, None);
+}
+
+#[test]
+fn what_is_no_record_is_an_error_and_the_connection_goes_on() {
+    let long = [b'x'; 101];
+    let stream = [
+        request(&[b"XADD", b"key", b"5-1", b"field", b"value"]),
+        request(&[b"XADD", b"key", b"*", b"a", b"1", b"b", b"2"]),
+        request(&[b"XADD", b"key", b"*", b"field", &long]),
+        request(&[b"DEL", b"key"]),
+        request(&[b"XADD", b"key"]),
+        request(&[b"XADD", b"key", b"*", b"field", b"kept"]),
+    ]
+    .concat();
+    let outcome = over(&stream, &[]);
+    assert_eq!(outcome.records, [b"kept"]);
+    let answers = String::from_utf8(outcome.answers).unwrap();
+    let lines: Vec<_> = answers.lines().collect();
+    assert_eq!(lines.iter().filter(|line| line.starts_with("-ERR")).count(), 5, "{answers}");
+    assert_eq!(lines[5..], ["$3", "0-1"]);
+}
+
+#[test]
+fn what_clients_say_first_is_answered() {
+    let stream = b"PING\r\nHELLO 3\r\nCLIENT SETINFO LIB-NAME redis-py\r\nHELLO 4\r\nSELECT 0\r\n\
+        COMMAND DOCS\r\nCONFIG GET save\r\nECHO hi\r\nQUIT\r\nPING\r\n";
+    let answers = String::from_utf8(over(stream, &[]).answers).unwrap();
+    assert!(answers.starts_with("+PONG\r\n%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n"), "{answers}");
+    let end = "*0\r\n+OK\r\n-NOPROTO unsupported protocol version\r\n+OK\r\n*0\r\n*0\r\n$2\r\nhi\r\n+OK\r\n";
+    assert!(answers.ends_with(end), "{answers}");
+}
+
+#[test]
+fn http_and_other_garbage_is_one_refusal_and_no_record() {
+    for stream in [
+        &b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nRPUSH a b\r\n"[..],
+        b"Host: 127.0.0.1\r\nRPUSH a b\r\n",
+        b"*1\r\n:5\r\nRPUSH a b\r\n",
+        b"*99999999999999999999\r\nRPUSH a b\r\n",
+    ] {
+        let outcome = over(stream, &[]);
+        assert!(outcome.refused.is_some() && outcome.records.is_empty(), "{outcome:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn however_a_stream_is_cut_its_answers_are_the_same(
+        values in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 1..20),
+        cuts in prop::collection::vec((1..60usize, 0..3usize), 1..10),
+    ) {
+        let mut stream = Vec::new();
+        for chunk in values.chunks(3) {
+            let words: Vec<&[u8]> = chunk.iter().map(Vec::as_slice).collect();
+            stream.extend(request(&[&[b"RPUSH", &b"key"[..]], &words[..]].concat()));
+            stream.extend(request(&[b"XADD", b"key", b"*", b"f", words[0]]));
+        }
+        prop_assert_eq!(over(&stream, &cuts), over(&stream, &[]));
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(
+        stream in prop::collection::vec(prop::sample::select(b"*$123\r\nXADDPUSH :-".to_vec()), 0..200),
+        cuts in prop::collection::vec((1..60usize, 0..3usize), 1..10),
+    ) {
+        prop_assert_eq!(over(&stream, &cuts), over(&stream, &[]));
+    }
+}
