@@ -63,7 +63,7 @@ impl Arrivals {
     }
 
     /// When the next message is due; the clock starts with the first.
-    fn due(&mut self, bytes: usize) -> Option<Instant> {
+    pub(crate) fn due(&mut self, bytes: usize) -> Option<Instant> {
         if !self.pace.holds() {
             return None;
         }

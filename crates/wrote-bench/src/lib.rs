@@ -21,6 +21,6 @@ pub use request::{Common, Request, positive};
 pub use rounds::{Alone, Peers, Turn, in_turn};
 pub use scenario::{Call, Listed, Measured, Plan, Scenario, Scope, Site, boxed};
 pub use scenarios::{
-    Append, AppendAs, Ladder, Latency, Load, Long, MessageSizes, Peak, Rand, Scenarios, Ways,
-    catalogue,
+    Append, AppendAs, Ladder, Latency, Load, Long, MessageSizes, Peak, Rand, Scenarios, Serve,
+    ServerUrl, Ways, catalogue,
 };

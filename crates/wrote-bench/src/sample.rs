@@ -7,7 +7,7 @@ use crate::progress::{Observer, Ticker};
 use crate::request::{Common, Request};
 use crate::rounds::Alone;
 use crate::scenario::{Call, Measured, Plan, Site};
-use crate::scenarios::{Append, AppendAs, Latency, Load, Long, MessageSizes, Scenarios};
+use crate::scenarios::{Append, AppendAs, Latency, Load, Long, MessageSizes, Scenarios, Serve};
 use crate::scratch::Scratch;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -39,6 +39,7 @@ pub(crate) struct Asked {
     pub load_curve: bool,
     pub load_process: Option<Process>,
     pub idle: Option<Duration>,
+    pub serve: Serve,
 }
 
 impl Asked {
@@ -72,6 +73,7 @@ impl Asked {
                 latency: Latency { iterations: asked.iterations, save_size: asked.save_size },
                 load: Load { load_curve: asked.load_curve, process: asked.load_process },
                 sustained: Long { idle: asked.idle },
+                serve: asked.serve,
                 ..Scenarios::default()
             },
             ..Request::new(asked.path)

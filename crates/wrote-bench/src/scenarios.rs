@@ -3,6 +3,7 @@
 mod grid;
 
 pub use append::{AppendAs, MessageSizes};
+pub use serve::ServerUrl;
 
 use crate::scenario::{Listed, Scenario};
 use std::collections::BTreeSet;
@@ -45,6 +46,7 @@ registry! {
     ladder::Ladder,
     ways::Ways,
     append::Append,
+    serve::Serve,
     latency::Latency,
     peak::Peak,
     rand::Rand,

@@ -11,7 +11,7 @@ use wrote_result::document::Run;
 /// `usage` reads the CPU time. The caller fills in bytes, operations and memory.
 pub fn clocked<T>(
     device: Option<&BlockDevice>,
-    usage: fn() -> Usage,
+    usage: impl Fn() -> Usage,
     work: impl FnOnce() -> Result<T, Error>,
 ) -> Result<(T, Run), Error> {
     let cpu = CpuWatch::begin();

@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The stable id of each finding, in the order of `docs/findings.md`.
-pub const IDS: [&str; 33] = [
+pub const IDS: [&str; 34] = [
     "no-io",
     "ram-not-disk",
     "no-block-device",
@@ -38,6 +38,7 @@ pub const IDS: [&str; 33] = [
     "fallback",
     "depth-not-reached",
     "generator-limited",
+    "client-limited",
     "debug-build",
     "leftovers",
     "left-out",

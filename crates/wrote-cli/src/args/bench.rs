@@ -18,7 +18,8 @@ pub(super) const LONG_ABOUT: &str = "Measure how fast the disk under PATH takes 
         the file system or 5 GiB, whichever is smaller, stays free.\n\n\
         More scenarios are measured only when --only names them, most in a minute or two: ways, \
         one file written whole by each way that programs use, and over the size of chunks; append, short \
-        messages from many tasks or threads into one file, read back and checked; latency, a small text \
+        messages from many tasks or threads into one file, read back and checked; serve, the same messages \
+        over many connections to a server; latency, a small text \
         saved again and again, with and without sync; peak, the fastest sequential reads and writes, \
         over block size, depth and way of io_uring; rand, small random reads, writes and a mix, over \
         depth; and sustained, one long stream, and where the disk slows down. peak, rand and the copies \
@@ -33,6 +34,7 @@ pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote bench /mnt/data --only stream      only the sequential stream\n  \
         wrote bench --only ways                  fs::write, BufWriter, dd and others side by side\n  \
         wrote bench --only append                a lock, channels and a log, of many producers\n  \
+        wrote bench --only serve                 lines, RELP, RESP and HTTP to a server of ours\n  \
         wrote bench --only latency               a small text saved, with and without sync\n  \
         wrote bench --only peak                  the fastest stream, and with which settings\n  \
         wrote bench --only sustained --time 5m   where the disk slows down, if it does\n  \

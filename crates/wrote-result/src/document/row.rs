@@ -67,8 +67,9 @@ pub struct Run {
     pub throughput_bytes_per_s: f64,
     /// Operations per second.
     pub iops: f64,
-    /// CPU seconds in user space: of the whole process, or of a job's threads. A job that both
-    /// reads and writes divides its CPU seconds between its two rows by their operations.
+    /// CPU seconds in user space: of the whole process, or of a job's threads; in `serve` of the
+    /// server's process. A job that both reads and writes divides its CPU seconds between its two
+    /// rows by their operations.
     pub cpu_user_s: f64,
     /// CPU seconds in the kernel, of the same threads.
     pub cpu_system_s: f64,
@@ -79,7 +80,8 @@ pub struct Run {
     /// Bytes that any process read from the block device in the run.
     pub device_read_bytes: Option<u64>,
     /// Peak resident memory, in bytes: of a whole file's way that of the run alone, else that of
-    /// the process until then. None where the kernel cannot reset the peak.
+    /// the process until then; in `serve` of the server's process. None where the kernel cannot
+    /// reset the peak.
     pub max_rss_bytes: Option<u64>,
     /// The largest number of operations in flight.
     pub iodepth_reached: u32,
@@ -90,6 +92,8 @@ pub struct Run {
     /// Of a run that is held to a rate: the delay of an operation's start after it was due, or
     /// after there was room for it. It is the measuring program's own part of the latencies.
     pub issue_delay_ns: Option<Latency>,
+    /// CPU seconds, user and kernel, of the one thread that sends messages to a server.
+    pub client_cpu_s: Option<f64>,
     /// The busiest CPU, with the work of all processes.
     pub cpu_busiest: Option<CpuBusy>,
     /// CPU seconds that threads of this process were ready to run and had no CPU: other threads had
