@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: damages logs by a fuzzer's inputs, and reads them.
+//! `cargo xtask fuzz`: damages logs by a fuzzer's inputs and reads them, or parses streams.
 
 use crate::failure::{Failure, Tried};
 use crate::packages;
@@ -14,7 +14,6 @@ use std::time::Duration;
 pub const SECONDS: u32 = 30;
 /// The fuzzer's crate.
 pub const MANIFEST: &str = "fuzz/Cargo.toml";
-const PROGRAM: &str = "wrote-fuzz";
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// The fuzzer links a C++ library.
 const NEEDED: [&str; 1] = ["c++"];
@@ -28,9 +27,44 @@ const INSTRUMENTS: &str = "-Cpasses=sancov-module \
 /// The longest input: some tens of edits.
 const INPUT_BYTES_MAX: usize = 1024;
 
-/// Fuzz the log: damage logs, and check how they are read.
+/// The code under the fuzzer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Subject {
+    /// Logs are damaged, and read
+    Log,
+    /// Streams are cut into messages by lines, counts, NUL and lengths
+    Frames,
+    /// Sessions of RELP are parsed
+    Relp,
+}
+
+impl Subject {
+    fn word(self) -> &'static str {
+        match self {
+            Subject::Log => "log",
+            Subject::Frames => "frames",
+            Subject::Relp => "relp",
+        }
+    }
+
+    fn program(self) -> &'static str {
+        match self {
+            Subject::Log => "wrote-fuzz",
+            parser => parser.word(),
+        }
+    }
+
+    /// The step's name in a report.
+    pub fn step(self) -> String {
+        format!("fuzzer of {}", self.word())
+    }
+}
+
+/// Fuzz the log: damage logs, and check how they are read. Or fuzz a parser of the server.
 #[derive(clap::Args)]
 pub struct Arguments {
+    #[arg(value_enum, default_value_t = Subject::Log)]
+    subject: Subject,
     /// Run for this number of seconds.
     #[arg(long, value_name = "N", default_value_t = SECONDS)]
     seconds: u32,
@@ -43,9 +77,10 @@ pub struct Arguments {
 pub fn fuzz(arguments: &Arguments) -> Result<(), Failure> {
     packages::install(&NEEDED)?;
     let mut report = Report::default();
-    report.step("fuzzer of the log", || match &arguments.input {
-        Some(input) => again(input),
-        None => run_for(arguments.seconds),
+    let subject = arguments.subject;
+    report.step(&subject.step(), || match &arguments.input {
+        Some(input) => again(subject, input),
+        None => run_for(subject, arguments.seconds),
     })?;
     report.finish()
 }
@@ -53,14 +88,14 @@ pub fn fuzz(arguments: &Arguments) -> Result<(), Failure> {
 /// Builds the fuzzer and runs it for `seconds`.
 ///
 /// Its inputs stay in `target/fuzz`; the next run begins with them.
-pub fn run_for(seconds: u32) -> Result<(), Failure> {
+pub fn run_for(subject: Subject, seconds: u32) -> Result<(), Failure> {
     if std::env::consts::ARCH != "x86_64" {
         let architecture = std::env::consts::ARCH;
         return Err(Failure::Skipped(format!("the fuzzer on {architecture} was never tried")));
     }
-    let program = build()?;
-    let corpus = folder("corpus")?;
-    let found = folder("found")?;
+    let program = build(subject)?;
+    let corpus = folder(&format!("corpus-{}", subject.word()))?;
+    let found = folder(&format!("found-{}", subject.word()))?;
     put_seeds(&corpus)?;
     let mut command = Command::new(program);
     command
@@ -72,18 +107,18 @@ pub fn run_for(seconds: u32) -> Result<(), Failure> {
         .args(["-print_final_stats=1", "-use_cmp=0"])
         .arg(&corpus);
     let limit = Duration::from_secs(u64::from(seconds)) + HANG;
-    judge(&run(&mut command, limit, Show::Live)?)
+    judge(subject, &run(&mut command, limit, Show::Live)?)
 }
 
-fn again(input: &Path) -> Result<(), Failure> {
+fn again(subject: Subject, input: &Path) -> Result<(), Failure> {
     let input = std::path::absolute(input).tried(input.display())?;
-    let mut command = Command::new(build()?);
+    let mut command = Command::new(build(subject)?);
     command.arg(input).env("WROTE_FUZZ_SHOW", "1");
-    judge(&run(&mut command, HANG, Show::Live)?)
+    judge(subject, &run(&mut command, HANG, Show::Live)?)
 }
 
 /// Builds the fuzzer with the stable compiler, like the tests with AddressSanitizer.
-fn build() -> Result<PathBuf, Failure> {
+fn build(subject: Subject) -> Result<PathBuf, Failure> {
     let arguments = ["build", "--release", "--manifest-path", MANIFEST, "--target", TARGET];
     let mut command = cargo(&arguments);
     let folder = target().join("fuzz");
@@ -92,7 +127,7 @@ fn build() -> Result<PathBuf, Failure> {
         .env("RUSTFLAGS", INSTRUMENTS)
         .env("CARGO_TARGET_DIR", &folder);
     run(&mut command, HANG, Show::Live)?.success("the fuzzer's build")?;
-    Ok(folder.join(TARGET).join("release").join(PROGRAM))
+    Ok(folder.join(TARGET).join("release").join(subject.program()))
 }
 
 fn folder(name: &str) -> Result<PathBuf, Failure> {
@@ -114,19 +149,19 @@ fn put_seeds(corpus: &Path) -> Result<(), Failure> {
 }
 
 /// Reads the number of inputs that the fuzzer tried, or the input that failed.
-fn judge(finished: &Finished) -> Result<(), Failure> {
+fn judge(subject: Subject, finished: &Finished) -> Result<(), Failure> {
     let after = |what: &str| {
         let lines = finished.stderr.lines().rev();
         lines.filter_map(|line| line.split_once(what)).map(|(_, value)| value.trim()).next()
     };
     if let Some(trouble) = &finished.trouble {
         let kept = after("Test unit written to ").map_or_else(String::new, |path| {
-            format!("; the input is kept: cargo xtask fuzz --input {path}")
+            format!("; the input is kept: cargo xtask fuzz {} --input {path}", subject.word())
         });
         return Err(Failure::Failed(format!("the fuzzer: {trouble}{kept}")));
     }
     if let Some(runs) = after("stat::number_of_executed_units:") {
-        eprintln!("xtask: {runs} damaged logs read");
+        eprintln!("xtask: {runs} inputs tried");
     }
     Ok(())
 }
@@ -147,10 +182,11 @@ mod tests {
     #[test]
     fn an_input_that_fails_is_named_with_what_runs_it_again() {
         let said = "artifact_prefix='/t/'; Test unit written to /t/crash-0a\nBase64: AA==\n";
-        let failure = judge(&finished(Some("exit code 77"), said)).expect_err("it failed");
+        let failure =
+            judge(Subject::Log, &finished(Some("exit code 77"), said)).expect_err("it failed");
         assert_eq!(
             failure.to_string(),
-            "the fuzzer: exit code 77; the input is kept: cargo xtask fuzz --input /t/crash-0a"
+            "the fuzzer: exit code 77; the input is kept: cargo xtask fuzz log --input /t/crash-0a"
         );
     }
 

@@ -1,6 +1,7 @@
 //! `cargo xtask <verb>`: the tools of those who work on wrote.
 
 mod campaign;
+mod clients;
 mod failure;
 mod fuzz;
 mod lab;

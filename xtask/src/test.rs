@@ -13,7 +13,7 @@ use crate::programs::{self, Program, cargo_tests, run_all};
 use crate::report::{Outcome, Report};
 use crate::repository::{cargo, release_lab, target};
 use crate::run::{HANG, Show, output, run};
-use crate::{fuzz, repository};
+use crate::{clients, fuzz, repository};
 use campaigns::{CAMPAIGNS, Campaign, RIVALS};
 use languages::Missing;
 use std::process::Command;
@@ -73,6 +73,7 @@ pub fn test(arguments: &Arguments) -> Result<(), Failure> {
 
 fn default(report: &mut Report, install: bool) -> Result<(), Failure> {
     report.step("Debian packages", || packages::provide(&[LABS, TESTS].concat(), install))?;
+    report.step("clients of the server", || clients::provide(install))?;
     step(report, "fmt", &["fmt", "--all", "--check"])?;
     for (name, manifest) in [("rivals", RIVALS), ("the fuzzer", fuzz::MANIFEST)] {
         let words = ["fmt", "--check", "--manifest-path", manifest];

@@ -18,8 +18,8 @@ use std::time::Duration;
 use tokio::net::{UdpSocket, UnixDatagram};
 use tokio::time::sleep;
 
-/// The receive buffer that the kernel is asked for: 60 ms of 100,000 messages a second of 500 bytes
-/// each.
+/// The receive buffer that the kernel is asked for. It holds some 60 ms of 100,000 messages of 500
+/// bytes a second.
 const BUFFER_BYTES: usize = 4 << 20;
 /// Bytes that are received before other tasks have their turn.
 const TURN_BYTES: usize = 128 << 10;
@@ -42,7 +42,7 @@ pub(crate) struct Datagrams {
 #[derive(Debug)]
 enum DatagramSocket {
     Udp(UdpSocket),
-    Unix(UnixDatagram, SocketFile),
+    Unix { socket: UnixDatagram, _file: SocketFile },
 }
 
 impl Datagrams {
@@ -50,7 +50,7 @@ impl Datagrams {
         let socket = match &listen.socket {
             Socket::UnixDatagram(path) => {
                 let (socket, file) = SocketFile::bind(path, |path| UnixDatagram::bind(path))?;
-                DatagramSocket::Unix(socket, file)
+                DatagramSocket::Unix { socket, _file: file }
             }
             Socket::Udp(address) | Socket::Tcp(address) => {
                 let socket = UdpSocket::bind(address).await?;
@@ -81,7 +81,7 @@ impl Datagrams {
                 Ok(address) => Socket::Udp(address.to_string()),
                 Err(_) => asked.clone(),
             },
-            DatagramSocket::Unix(..) => asked.clone(),
+            DatagramSocket::Unix { .. } => asked.clone(),
         }
     }
 
@@ -204,14 +204,14 @@ impl DatagramSocket {
     async fn readable(&self) -> io::Result<()> {
         match self {
             DatagramSocket::Udp(socket) => socket.readable().await,
-            DatagramSocket::Unix(socket, _) => socket.readable().await,
+            DatagramSocket::Unix { socket, .. } => socket.readable().await,
         }
     }
 
     fn try_recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             DatagramSocket::Udp(socket) => socket.try_recv(buffer),
-            DatagramSocket::Unix(socket, _) => socket.try_recv(buffer),
+            DatagramSocket::Unix { socket, .. } => socket.try_recv(buffer),
         }
     }
 
@@ -226,7 +226,7 @@ impl AsFd for DatagramSocket {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         match self {
             DatagramSocket::Udp(socket) => socket.as_fd(),
-            DatagramSocket::Unix(socket, _) => socket.as_fd(),
+            DatagramSocket::Unix { socket, .. } => socket.as_fd(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The doors: protocols as parsers without I/O. Bytes come in, messages go to the log, answers out.
 
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod driven;
 mod frames;
 mod relp;

@@ -14,6 +14,9 @@ mod connection;
 mod datagrams;
 mod doors;
 mod error;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod intake;
 mod limits;
 mod listen;

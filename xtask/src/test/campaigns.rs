@@ -4,14 +4,14 @@
 use super::languages::{self, Missing};
 use super::{STRICT, step, tests};
 use crate::failure::Failure;
+use crate::fuzz::{self, Subject};
 use crate::lab::confine::Share;
 use crate::lab::{commands, confine, damage, kill, logs, nvme, power_cut, soak};
 use crate::packages::{self, GUEST};
 use crate::programs::cargo_tests;
 use crate::report::{Outcome, Report};
 use crate::repository::{cargo, target};
-use crate::{fuzz, toolchains};
-use crate::{miri, model};
+use crate::{miri, model, toolchains};
 use std::time::Duration;
 
 /// A long run. Most draw their own chances, so that rounds add up.
@@ -49,7 +49,11 @@ pub const CAMPAIGNS: [Campaign; 16] = [
         what: "lab kill: 200 times",
         round: |report, _| kill::lab(report, kill::Arguments { times: 200, seed: None }),
     },
-    Campaign { name: "fuzz", what: "fuzzer of the log", round: |report, _| fuzzer(report) },
+    Campaign {
+        name: "fuzz",
+        what: "fuzzer of the log and of the server's parsers",
+        round: |report, _| fuzzer(report),
+    },
     Campaign {
         name: "commands",
         what: "lab commands: 5,000 calls",
@@ -107,8 +111,10 @@ pub const CAMPAIGNS: [Campaign; 16] = [
 
 /// The manifest of the crates that the log is measured against, a workspace of their own.
 pub const RIVALS: &str = "xtask/rivals/Cargo.toml";
-/// How long the fuzzer runs.
+/// How long the fuzzer runs on the log.
 const FUZZ_SECONDS: u32 = 120;
+/// How long it runs on each of the server's parsers, which meet any bytes from the network.
+const PARSER_SECONDS: u32 = 600;
 /// The modules of the library's tests `it` that also run with AddressSanitizer.
 const SANITIZED: [&str; 7] = [
     "engine::",
@@ -160,7 +166,14 @@ fn features(report: &mut Report) -> Result<(), Failure> {
 
 fn fuzzer(report: &mut Report) -> Result<(), Failure> {
     clippy(report, "clippy of the fuzzer", fuzz::MANIFEST)?;
-    report.step("fuzzer of the log", || fuzz::run_for(FUZZ_SECONDS))
+    for (subject, seconds) in [
+        (Subject::Log, FUZZ_SECONDS),
+        (Subject::Frames, PARSER_SECONDS),
+        (Subject::Relp, PARSER_SECONDS),
+    ] {
+        report.step(&subject.step(), || fuzz::run_for(subject, seconds))?;
+    }
+    Ok(())
 }
 
 fn rivals(report: &mut Report) -> Result<(), Failure> {

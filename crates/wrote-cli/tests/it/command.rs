@@ -169,7 +169,7 @@ fn messages_are_appended_when_that_is_asked_for_and_looked_for_afterwards() {
 #[test]
 fn serve_is_measured_against_our_own_server_and_every_message_is_looked_for() {
     let folder = folder();
-    let more = "--only serve/lines,serve/u32 --connections 3 --runs 2 --time 100ms";
+    let more = "--only serve/lines,serve/u32 --connections 3 --runs 2 --time 100ms --format json";
     let document = document(&finish(&mut bench(folder.path(), more)));
     assert_eq!(names(folder.path()), [""; 0]);
     let rows = &document.scenarios[0].rows;

@@ -6,10 +6,10 @@ use crate::intake::{Intake, Store};
 use crate::limits::{Reason, Refusal};
 use std::cell::{Cell, RefCell};
 
-/// Bytes beside a message, for its frame, that a door may leave unread.
-const FRAME_BYTES_MAX: usize = 64;
+/// Bytes beside a message that a door may leave unread: its frame, or a command's.
+const FRAME_BYTES_MAX: usize = 1024 + 64;
 
-/// The records, answers and refusal that a door made of a stream.
+/// The messages, answers and refusal that a door made of a stream.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub records: Vec<Vec<u8>>,

@@ -115,7 +115,7 @@ impl Protocol for Frames {
         Ok(done)
     }
 
-    /// A line without its end is a message; of a counted message, the rest is only a part.
+    /// Takes bytes without an end as a message; of a counted message they are only a part.
     fn take_rest(&mut self, rest: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
         if rest.is_empty() {
             return Ok(0);

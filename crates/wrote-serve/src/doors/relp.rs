@@ -1,7 +1,7 @@
 //! RELP, as rsyslog's `omrelp` speaks it: each message is answered by its number once it is safe.
 //!
 //! `doc/relp.md` of librelp is the specification; where librelp itself differs, the comments name
-//! its source. librelp forgets a message at any answer to it, also at an error: so a message that
+//! its source. librelp forgets a message at any answer to it, also at an error. So a message that
 //! is refused gets no answer, and the connection ends. The client then connects and sends again
 //! what has no answer.
 
@@ -14,7 +14,7 @@ use std::io::Write;
 /// Letters of a command at most.
 const COMMAND_BYTES_MAX: usize = 32;
 /// Bytes of the data of a command without a message at most: an `open` has about 100.
-const OFFERS_BYTES_MAX: usize = 4096;
+const OFFERS_BYTES_MAX: usize = 1024;
 /// The highest version of the protocol that is spoken here. librelp offers 0, and ends the session
 /// if the answer is above its own offer (`src/relpsess.c`).
 const VERSION_MAX: u32 = 1;
@@ -52,10 +52,10 @@ struct RelpFrame<'a> {
 
 impl Protocol for Relp {
     fn take(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
-        let data_bytes_max = intake.message_bytes_max().max(OFFERS_BYTES_MAX);
+        let message_bytes_max = intake.message_bytes_max();
         let mut done = 0;
         while !intake.is_over
-            && let Some(frame) = RelpFrame::first(&input[done..], data_bytes_max)?
+            && let Some(frame) = RelpFrame::first(&input[done..], message_bytes_max)?
             && self.obey(&frame, intake)?
         {
             done += frame.bytes;
@@ -131,7 +131,7 @@ fn offers(offered: &[u8]) -> Result<String, Refusal> {
 
 impl RelpFrame<'_> {
     /// Returns the frame at the beginning of `input`, once it is whole.
-    fn first(input: &[u8], data_bytes_max: usize) -> Result<Option<RelpFrame<'_>>, Refusal> {
+    fn first(input: &[u8], message_bytes_max: usize) -> Result<Option<RelpFrame<'_>>, Refusal> {
         let is_digit = u8::is_ascii_digit;
         let Some((transaction, rest)) = field(input, DIGITS_MAX, is_digit)? else {
             return Ok(None);
@@ -143,7 +143,8 @@ impl RelpFrame<'_> {
         let rest = behind(rest, b' ')?;
         let Some((length, rest)) = field(rest, DIGITS_MAX, is_digit)? else { return Ok(None) };
         let length = number(length);
-        if length > data_bytes_max {
+        let bytes_max = if command == b"syslog" { message_bytes_max } else { OFFERS_BYTES_MAX };
+        if length > bytes_max {
             return Err(Refusal::TooLong);
         }
         let rest = if length > 0 { behind(rest, b' ')? } else { rest };

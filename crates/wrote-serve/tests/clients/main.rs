@@ -1,7 +1,7 @@
 //! Clients that people have, as they are: each delivers its messages byte for byte.
 //!
-//! `cargo xtask test` unpacks rsyslog and loggen into `target/clients`, since their packages cannot
-//! be installed together.
+//! rsyslog and loggen are unpacked into `target/clients` by `cargo xtask test`, since their
+//! packages cannot be installed together.
 
 #[path = "../it/serving.rs"]
 mod serving;

@@ -1,4 +1,4 @@
-//! A refusal is counted once, and no part of what was refused becomes a message.
+//! Refused streams: each is counted once, and no part of it becomes a message.
 
 use crate::serving::Serving;
 use std::io::{Read, Write};

@@ -95,7 +95,9 @@ fn what_is_refused_has_no_answer_and_what_came_before_it_has() {
         (b"3  3 bad\n", Reason::Malformed),
         (b"3 abcdefghijklmnopqrstuvwxyzabcdefg 3 bad\n", Reason::Malformed),
         // Lengths.
-        (b"3 syslog 4097 bad\n", Reason::TooLong),
+        // Neither is waited for.
+        (b"3 syslog 65 b", Reason::TooLong),
+        (b"3 eventlog 1025 b", Reason::TooLong),
         (b"3 syslog 999999999 bad\n", Reason::TooLong),
         (b"3 syslog 1234567890 bad\n", Reason::Malformed),
         (b"3 syslog 18446744073709551619 bad\n", Reason::Malformed),

@@ -1,0 +1,35 @@
+//! The doors' parsers, as the fuzzer calls them.
+
+use crate::doors::driven::drive;
+use crate::doors::{Frame, Frames, Protocol, Relp};
+
+/// The longest message.
+const MESSAGE_BYTES_MAX: usize = 128;
+
+/// Parses a stream in each way of framing, as one piece and cut. Each of `cuts` is the length of a
+/// piece, and how many messages the log then has room for.
+///
+/// # Panics
+///
+/// If the messages depend on the cuts, or the parser keeps more than a message.
+pub fn frames(stream: &[u8], cuts: &[(usize, usize)]) {
+    for frame in [Frame::Lines, Frame::Octets, Frame::Nul, Frame::U32] {
+        compare(|| Frames::new(frame), stream, cuts);
+    }
+}
+
+/// Parses a session of RELP, as one piece and cut as by [`frames`].
+///
+/// # Panics
+///
+/// If the messages or answers depend on the cuts, or the parser keeps more than a message.
+pub fn relp(stream: &[u8], cuts: &[(usize, usize)]) {
+    compare(Relp::default, stream, cuts);
+}
+
+fn compare<P: Protocol>(door: impl Fn() -> P, stream: &[u8], cuts: &[(usize, usize)]) {
+    let whole = drive(door(), stream, &[], MESSAGE_BYTES_MAX);
+    assert!(whole.records.iter().all(|record| record.len() <= MESSAGE_BYTES_MAX));
+    assert!(whole.records.iter().map(Vec::len).sum::<usize>() <= stream.len());
+    assert_eq!(drive(door(), stream, cuts, MESSAGE_BYTES_MAX), whole);
+}
