@@ -72,7 +72,7 @@ pub struct Cli {
 pub enum Command {
     /// Measure how fast the disk under PATH takes data, and what each number survives
     #[command(long_about = bench::LONG_ABOUT, after_help = bench::EXAMPLES)]
-    Bench(BenchArgs),
+    Bench(Box<BenchArgs>),
     /// Run fio job files, and say what each write survives
     #[command(long_about = run::LONG_ABOUT, after_help = run::EXAMPLES)]
     Run(RunArgs),

@@ -118,7 +118,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
     pub(crate) async fn serve(mut self) {
         let ended = poll_fn(|context| self.poll(context)).await;
         if let Some(refusal) = self.refusal.take().or(ended.err()) {
-            log::debug!("{}: {refusal:?}", self.port.listen);
+            log::debug!("{}: {refusal}", self.port.listen);
             self.port.metrics.refuse(refusal.reason());
         }
     }

@@ -49,7 +49,7 @@ impl Datagrams {
     pub(crate) async fn bind(listen: &Listen) -> io::Result<Datagrams> {
         let socket = match &listen.socket {
             Socket::UnixDatagram(path) => {
-                let (socket, file) = SocketFile::bind(path, |path| UnixDatagram::bind(path))?;
+                let (socket, file) = SocketFile::bind(path, UnixDatagram::bind)?;
                 DatagramSocket::Unix { socket, _file: file }
             }
             Socket::Udp(address) | Socket::Tcp(address) => {

@@ -42,23 +42,31 @@ impl Default for Limits {
 }
 
 /// Why a message or a connection is refused.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     /// A message longer than [`Limits::message_bytes`].
+    #[error("a message is too long")]
     TooLong,
-    /// Bytes that are not of the door's protocol, in a few words.
+    /// Bytes that are not of the door's protocol.
+    #[error("{0}")]
     Malformed(&'static str),
     /// Nothing came within [`Limits::first_byte`].
+    #[error("nothing came")]
     Silent,
     /// A message took longer than [`Limits::message_time`].
+    #[error("a message took too long")]
     Slow,
     /// Answers were not read within [`Limits::unread_time`].
+    #[error("answers were not read")]
     Unread,
     /// [`Limits::in_flight_bytes`] is used up.
+    #[error("too many bytes are in flight")]
     Memory,
     /// The log has failed, or its disk is full.
+    #[error("{0}")]
     Log(wrote::Error),
-    /// The log takes nothing now, as its channel has said.
+    /// The channel takes no messages now.
+    #[error("the log takes no messages now")]
     Closed,
 }
 

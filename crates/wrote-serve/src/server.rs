@@ -3,6 +3,7 @@
 use crate::channel::{Channel, Opener};
 use crate::config::{Config, Listen, LogConfig};
 use crate::error::Error;
+use crate::limits::Reason;
 use crate::listen::Bound;
 use crate::metrics::{Figures, Metrics};
 use crate::port::Port;
@@ -129,6 +130,21 @@ impl Handle {
     /// Returns the figures so far.
     pub fn figures(&self) -> Figures {
         self.metrics.figures()
+    }
+
+    /// Returns how often each reason refused a connection or a message, those that never did left
+    /// out.
+    pub fn refused(&self) -> Vec<(&'static str, u64)> {
+        let counted = |reason: Reason| (reason.as_str(), self.metrics.refused(reason));
+        Reason::ALL.into_iter().map(counted).filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// Returns for each log that takes no messages now its name, and why.
+    pub fn troubles(&self) -> Vec<(String, String)> {
+        let trouble = |channel: &Arc<Channel>| {
+            channel.trouble().map(|trouble| (channel.config.name.clone(), trouble))
+        };
+        self.channels.iter().filter_map(trouble).collect()
     }
 
     /// Returns for each log its name and the sequences before which its records are written and

@@ -8,7 +8,7 @@ use line::LivingLine;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::process;
 use std::thread;
-use wrote_result::Error;
+use wrote_result::{Error, units};
 use wrote_serve::{Config, Handle, Server};
 
 /// The offset of exit codes that shells give to signals.
@@ -22,10 +22,24 @@ pub(super) fn run(arguments: &ServeArgs) -> Result<(), Error> {
         say(&format!("wrote: {}: {listen}", listen.promise()));
     }
     stop_by_signals(server.handle())?;
-    let line = LivingLine::start(server.handle());
+    let (line, handle) = (LivingLine::start(server.handle()), server.handle());
     let served = server.run();
     drop(line);
+    say(&taken(&handle));
     served.map_err(failed)
+}
+
+/// The last line: how much was taken, answered and refused.
+fn taken(handle: &Handle) -> String {
+    let figures = handle.figures();
+    let mut line = format!("wrote: took {}", units::counted(figures.messages, "message"));
+    if figures.acks > 0 {
+        line += &format!(", answered {}", figures.acks);
+    }
+    for (reason, count) in handle.refused() {
+        line += &format!(", refused {count} ({reason})");
+    }
+    line
 }
 
 fn failed(error: wrote_serve::Error) -> Error {

@@ -56,11 +56,14 @@ fn draw(handle: &Handle, is_over: &AtomicBool) {
         let figures = handle.figures();
         let rate = figures.messages.saturating_sub(before);
         before = figures.messages;
-        let durable =
-            |(name, _, durable): (String, u64, u64)| format!("{name} durable up to {durable}");
-        let durable: Vec<_> = handle.logs().into_iter().map(durable).collect();
-        let connections = units::counted(figures.connections, "connection");
-        bar.set_message(format!("{rate} messages/s, {connections}, {}", durable.join(", ")));
+        let mut states = vec![units::counted(figures.connections, "connection")];
+        for (name, _, durable) in handle.logs() {
+            states.push(format!("{name} durable up to {durable}"));
+        }
+        for (name, trouble) in handle.troubles() {
+            states.push(format!("{name} takes no messages: {trouble}"));
+        }
+        bar.set_message(format!("{rate} messages/s, {}", states.join(", ")));
         bar.tick();
         thread::park_timeout(TICK);
     }

@@ -107,7 +107,10 @@ fn number(input: &[u8], at: usize) -> Result<Option<(usize, usize)>, Refusal> {
 mod tests {
     use super::*;
 
-    fn words(input: &[u8]) -> Result<Option<(Vec<Vec<u8>>, usize)>, Refusal> {
+    /// The words of a request, and its bytes.
+    type Words = Option<(Vec<Vec<u8>>, usize)>;
+
+    fn words(input: &[u8]) -> Result<Words, Refusal> {
         let mut request = Request::default();
         let bytes = request.read(input)?;
         let words = (0..request.len()).map(|at| request.word(input, at).unwrap().to_vec());
