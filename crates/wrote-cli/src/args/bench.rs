@@ -330,7 +330,7 @@ mod tests {
     fn arguments(line: &str) -> BenchArgs {
         let cli = Cli::try_parse_from(line.split(' ')).expect("a good command line");
         let Command::Bench(arguments) = cli.command else { panic!("not a benchmark: {line}") };
-        arguments
+        *arguments
     }
 
     #[test]
