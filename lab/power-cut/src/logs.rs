@@ -2,6 +2,7 @@
 
 mod judge;
 mod records;
+mod served;
 
 use crate::found::{CheckResult, names};
 use crate::said::{Line, Report};
@@ -9,6 +10,7 @@ use crate::subject::{Reporter, Subject, make_folder, sync_folder, unsaid};
 use judge::{Place, judge};
 use rand::RngExt;
 use records::{of_producer, record};
+use served::Served;
 use std::convert::Infallible;
 use std::io;
 use std::ops::RangeInclusive;
@@ -49,6 +51,8 @@ pub enum Safety {
     Sync,
     /// Each record by itself, as a line.
     Line,
+    /// Each record by itself, framed, sent to a server over loopback.
+    Served,
 }
 
 /// One log.
@@ -58,12 +62,14 @@ pub struct Logs {
     safe: Safety,
     /// The log that was opened before the clock started.
     opened: Option<Log>,
+    /// The server that was started before the clock was.
+    served: Option<Served>,
 }
 
 impl Logs {
     /// Puts the log into a folder of its own.
     pub fn new(folder: &Path, safe: Safety) -> Logs {
-        Logs { folder: folder.to_owned(), safe, opened: None }
+        Logs { folder: folder.to_owned(), safe, opened: None, served: None }
     }
 
     /// Returns the log's folder, which the log makes itself.
@@ -78,7 +84,7 @@ impl Logs {
     fn options(&self) -> LogOptions {
         let options = Log::options().segment_bytes(SEGMENT_BYTES).buffer_bytes(BUFFER_BYTES);
         match self.safe {
-            Safety::Record => options.sync(Sync::Always),
+            Safety::Record | Safety::Served => options.sync(Sync::Always),
             Safety::Sync => {
                 options.sync(Sync::No).segment_bytes(4 * SEGMENT_BYTES).retain_bytes(RETAIN_BYTES)
             }
@@ -93,16 +99,19 @@ impl Logs {
 
     /// Opens the log for writing, in each way in turn.
     fn open_for(&self, seed: u64) -> Result<Log, Error> {
+        self.options_for(seed).open(self.log())
+    }
+
+    fn options_for(&self, seed: u64) -> LogOptions {
         let options = match seed % 3 {
             0 => self.options(),
             1 => self.options().durable(Durable::Dsync),
             _ => self.options().durable(Durable::Fdatasync),
         };
-        let options = match seed % 5 {
+        match seed % 5 {
             0 => options.prepare(Prepare::Allocate),
             _ => options,
-        };
-        options.open(self.log())
+        }
     }
 
     /// Appends the records of one producer. `end` is the sequence behind the last appended record.
@@ -240,13 +249,25 @@ impl Subject for Logs {
 
     fn get_ready(&mut self, seed: u64) -> Result<(), Error> {
         // Now and then the cut hits the opening.
-        if !seed.is_multiple_of(4) {
+        if seed.is_multiple_of(4) {
+            return Ok(());
+        }
+        if self.safe == Safety::Served {
+            self.served = Some(Served::start(self, self.options_for(seed))?);
+        } else {
             self.opened = Some(self.open_for(seed)?);
         }
         Ok(())
     }
 
     fn write(&mut self, seed: u64, say: Reporter) -> Result<Infallible, Error> {
+        if self.safe == Safety::Served {
+            let served = match self.served.take() {
+                Some(served) => served,
+                None => Served::start(self, self.options_for(seed))?,
+            };
+            return Err(served.write(self, seed, say));
+        }
         let log = match self.opened.take() {
             Some(log) => log,
             None => self.open_for(seed)?,
@@ -290,7 +311,9 @@ impl Subject for Logs {
     fn late_max(&self) -> usize {
         match self.safe {
             // All records that are waited for at once may rest on the flushes in flight.
-            Safety::Record | Safety::Line => PRODUCERS as usize * *WINDOW.end() as usize,
+            Safety::Record | Safety::Line | Safety::Served => {
+                PRODUCERS as usize * *WINDOW.end() as usize
+            }
             Safety::Sync => 1,
         }
     }

@@ -66,6 +66,8 @@ pub enum Name {
     LogSync,
     /// A `wrote::Log` of lines, with a wait for each until it is durable.
     LogLines,
+    /// A log behind `wrote_serve::Server`, with an answer to each record once it is durable.
+    LogServed,
     /// As `save`, by the standard library: write, fsync, rename, fsync of the folder.
     ByHand,
     /// As `by-hand` without the last step. Its promise is false.
@@ -94,6 +96,7 @@ impl Name {
             Name::Log => Box::new(Logs::new(&folder, Safety::Record)),
             Name::LogSync => Box::new(Logs::new(&folder, Safety::Sync)),
             Name::LogLines => Box::new(Logs::new(&folder, Safety::Line)),
+            Name::LogServed => Box::new(Logs::new(&folder, Safety::Served)),
         }
     }
 }

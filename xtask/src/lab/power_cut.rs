@@ -67,7 +67,7 @@ const RARE: [FileSystem; 2] = [
     FileSystem { name: "ext4, nobarrier", mounted: c"nobarrier", ..EXT4 },
 ];
 
-const SUBJECTS: [&str; 10] = [
+const SUBJECTS: [&str; 11] = [
     "save",
     "writer",
     "copy",
@@ -75,6 +75,7 @@ const SUBJECTS: [&str; 10] = [
     "log",
     "log-sync",
     "log-lines",
+    "log-served",
     "by-hand",
     UNSYNCED[0],
     UNSYNCED[1],
@@ -85,7 +86,7 @@ const SUBJECTS: [&str; 10] = [
 const UNSYNCED: [&str; 2] = ["unsynced-folder", "unsynced"];
 
 /// Subjects that recover their files when they open them, and can lose them then.
-const REOPENED: [&str; 3] = ["log", "log-sync", "log-lines"];
+const REOPENED: [&str; 4] = ["log", "log-sync", "log-lines", "log-served"];
 
 /// Errors of a file system without power: EIO, and in some calls of ext4 EROFS.
 const REFUSALS: [i32; 2] = [5, 30];
