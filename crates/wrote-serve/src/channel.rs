@@ -31,8 +31,12 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// Opens the log.
-    pub(crate) fn open(config: LogConfig, opener: Opener) -> Result<Channel, wrote::Error> {
+    /// Opens the log, and looks at it and its disk for the first time.
+    pub(crate) fn open(
+        config: LogConfig,
+        opener: Opener,
+        free_bytes_min: u64,
+    ) -> Result<Channel, wrote::Error> {
         let log = opener(&config)?;
         let channel = Channel {
             config,
@@ -44,6 +48,7 @@ impl Channel {
             free_bytes: AtomicU64::new(u64::MAX),
             is_closed: AtomicBool::new(false),
         };
+        channel.look(free_bytes_min);
         Ok(channel)
     }
 
@@ -67,7 +72,7 @@ impl Channel {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the space that was free at the last look; `u64::MAX` before the first.
+    /// Returns the space that was free at the last look.
     pub(crate) fn free_bytes(&self) -> u64 {
         self.free_bytes.load(Ordering::Relaxed)
     }
@@ -76,13 +81,13 @@ impl Channel {
     /// while less than `free_bytes_min` is free, and opens a log that has failed again.
     pub(crate) async fn watch(self: Arc<Self>, free_bytes_min: u64) {
         loop {
+            tokio::time::sleep(WATCH_PAUSE).await;
             let channel = self.clone();
             // It may open a log, which reads.
             let looked = spawn_blocking(move || channel.look(free_bytes_min)).await;
             if looked.is_err() {
                 return;
             }
-            tokio::time::sleep(WATCH_PAUSE).await;
         }
     }
 

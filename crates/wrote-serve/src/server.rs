@@ -59,7 +59,7 @@ impl Server {
         let (metrics, limits) = (Arc::new(Metrics::default()), Arc::new(config.limits));
         let (mut channels, mut bound) = (Vec::new(), Vec::new());
         for log in config.logs {
-            let channel = Arc::new(Channel::open(log, opener.clone())?);
+            let channel = Arc::new(Channel::open(log, opener.clone(), limits.free_bytes)?);
             channels.push(channel.clone());
             for listen in &channel.config.listeners {
                 let socket = runtime

@@ -1,5 +1,6 @@
 //! Full disks: nothing is taken that has no room, and with room again the server goes on by itself.
 
+use crate::refused::send;
 use crate::serving::Serving;
 use fixtures::{Mounted, or_skip};
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
@@ -84,17 +85,7 @@ fn below_its_floor_of_free_space_the_server_takes_no_message() {
     let serving = Serving::start("tcp://127.0.0.1:0", |config| {
         config.limits.free_bytes = u64::MAX;
     });
-    // The first look at the disk is under way.
-    serving.wait_until(|figures| {
-        let mut stream = serving.connect();
-        let _ = stream.write_all(b"refused, or taken before the first look\n");
-        let _ = stream.read(&mut [0; 1]);
-        figures.refused > 0
-    });
-    let taken = serving.figures().messages;
-    let mut stream = serving.connect();
-    stream.write_all(b"refused\n").unwrap();
-    let _ = stream.read(&mut [0; 1]);
-    assert_eq!(serving.figures().messages, taken);
-    assert!(!serving.stop().contains(&b"refused".to_vec()));
+    assert_eq!(send(&serving, b"refused\n"), b"", "the connection ends without an answer");
+    serving.wait_until(|figures| figures.refused == 1 && figures.connections == 0);
+    assert_eq!(serving.stop(), Vec::<Vec<u8>>::new());
 }

@@ -2,11 +2,10 @@
 
 use crate::serving::Serving;
 use std::io::{Read, Write};
-use std::net::TcpStream;
 
 /// Sends bytes, and reads until the server ends the connection.
 pub fn send(serving: &Serving, bytes: &[u8]) -> Vec<u8> {
-    let mut stream = TcpStream::connect(serving.address()).unwrap();
+    let mut stream = serving.connect();
     // A server that refuses the beginning may close before the end is sent.
     let _ = stream.write_all(bytes);
     let mut answers = Vec::new();
@@ -58,6 +57,6 @@ fn bytes_inside_a_counted_message_begin_no_second_one() {
 }
 
 fn send_and_end(serving: &Serving, bytes: &[u8]) {
-    let mut stream = TcpStream::connect(serving.address()).unwrap();
+    let mut stream = serving.connect();
     stream.write_all(bytes).unwrap();
 }

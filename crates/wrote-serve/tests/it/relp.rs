@@ -3,7 +3,6 @@
 use crate::refused::send;
 use crate::serving::Serving;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 
 const OPEN: &[u8] = b"1 open 14 relp_version=0\n";
 
@@ -63,7 +62,7 @@ fn a_client_that_closes_is_answered_and_the_connection_ends() {
 #[test]
 fn a_server_that_drains_answers_what_has_arrived_and_says_goodbye() {
     let serving = Serving::start("relp://127.0.0.1:0", |_| ());
-    let mut stream = TcpStream::connect(serving.address()).unwrap();
+    let mut stream = serving.connect();
     let frames: String = (2..1002).map(|number| format!("{number} syslog 5 hello\n")).collect();
     stream.write_all(&session(&frames)).unwrap();
     let mut reader = BufReader::new(stream);

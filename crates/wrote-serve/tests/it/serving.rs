@@ -6,9 +6,13 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use wrote::{Log, LogReader, Sync};
 use wrote_serve::{Config, Error, Figures, Handle, Listen, Server, Socket};
+
+/// The time after which something that is waited for does not come.
+const HANG: Duration = Duration::from_secs(120);
 
 /// A server that listens on one socket, with its log in a folder of its own.
 pub struct Serving {
@@ -70,9 +74,11 @@ impl Serving {
         self.address().rsplit_once(':').unwrap().1
     }
 
-    /// Connects to the server.
+    /// Connects to the server. A read that hangs fails.
     pub fn connect(&self) -> TcpStream {
-        TcpStream::connect(self.address()).unwrap()
+        let stream = TcpStream::connect(self.address()).unwrap();
+        stream.set_read_timeout(Some(HANG)).unwrap();
+        stream
     }
 
     pub fn figures(&self) -> Figures {
@@ -81,8 +87,10 @@ impl Serving {
 
     /// Waits until the server's figures are as wanted.
     pub fn wait_until(&self, wanted: impl Fn(&Figures) -> bool) {
+        let began = Instant::now();
         while !wanted(&self.figures()) {
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            assert!(began.elapsed() < HANG, "it stays at {:?}", self.figures());
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 
