@@ -76,9 +76,16 @@ impl Disk {
     /// Mounts it; after a cut, the file system recovers its log.
     fn mount(&mut self) -> Result<(), Failure> {
         let (Some(node), kind) = (&self.node, self.file_system.kind) else { return Ok(()) };
-        let data = Some(self.file_system.mounted);
-        mount(node, self.point(), kind, MountFlags::empty(), data)
-            .tried(format_args!("mounting {}", self.file_system.name))?;
+        let FileSystem { name, mounted, .. } = self.file_system;
+        match mount(node, self.point(), kind, MountFlags::empty(), Some(mounted)) {
+            // After a shutdown a block of data in ext4's journal may have a wrong checksum
+            // (`EFSBADCRC`, `fs/jbd2/recovery.c`). The file system lost itself.
+            Err(Errno::BADMSG) if mounted == c"data=journal" => {
+                let because = format!("{name} does not recover its journal: {}", Errno::BADMSG);
+                return Err(Failure::Skipped(because));
+            }
+            mounted => mounted.tried(format_args!("mounting {name}"))?,
+        }
         self.mounted = true;
         Ok(())
     }
