@@ -1,10 +1,11 @@
-//! Clients that tests of the server call: unpacked beside the build, since the packages of rsyslog
-//! and syslog-ng cannot be installed together.
+//! Clients that tests of the server call, beside the build: programs of Debian packages that cannot
+//! be installed together, and clients of Redis in Python and Go.
 
 use crate::failure::{Failure, Tried};
 use crate::packages;
-use crate::repository::target;
-use crate::run::{HANG, Show, check_interrupted, run};
+use crate::report::Report;
+use crate::repository::{root, target};
+use crate::run::{HANG, Show, check_interrupted, run, twice};
 use std::path::Path;
 use std::process::Command;
 
@@ -12,9 +13,67 @@ use std::process::Command;
 const PACKAGES: [&str; 6] =
     ["rsyslog", "rsyslog-relp", "librelp0", "libestr0", "libfastjson4", "syslog-ng-core"];
 
-/// Unpacks the clients into `target/clients`, unless they are there. Without `install` the step is
-/// skipped where they are not.
-pub fn provide(install: bool) -> Result<(), Failure> {
+/// The client of Redis in Python, in a fixed version.
+const REDIS_PY: &str = "redis==8.1.0";
+/// The folder of the client of Redis in Go.
+const GO_REDIS: &str = "crates/wrote-serve/tests/clients/go-redis";
+
+/// Provides every client, a step each. Where a registry does not answer, its client is skipped.
+pub fn provide(report: &mut Report, install: bool) -> Result<(), Failure> {
+    report.step("clients of Debian", || unpacked(install))?;
+    report.step("client redis-py", || redis_py(install))?;
+    report.step("client go-redis", || go_redis(install))
+}
+
+/// Installs redis-py into `target/redis-py`, unless it is there.
+fn redis_py(install: bool) -> Result<(), Failure> {
+    let whole = target().join("redis-py");
+    if whole.is_dir() {
+        return Ok(());
+    }
+    if !install {
+        return Err(Failure::Skipped(format!("{} is missing", whole.display())));
+    }
+    packages::install(&["pip3"])?;
+    let unfinished = tempfile::tempdir_in(target()).tried(target().display())?;
+    let folder = unfinished.path().join("redis-py");
+    fetched(|| {
+        let mut command = Command::new("pip3");
+        command.args(["install", "-q", "--disable-pip-version-check", REDIS_PY, "--target"]);
+        command.arg(&folder).env("PIP_ROOT_USER_ACTION", "ignore");
+        command
+    })?;
+    std::fs::rename(&folder, &whole).tried(whole.display())
+}
+
+/// Builds `target/go-redis`. Its modules are fetched once.
+fn go_redis(install: bool) -> Result<(), Failure> {
+    packages::provide(&["go"], install)?;
+    let go = |words: &[&str]| {
+        let mut command = Command::new("go");
+        command.args(words).current_dir(root().join(GO_REDIS));
+        command
+    };
+    fetched(|| go(&["mod", "download"]))?;
+    let mut build = go(&["build", "-buildvcs=false", "-o"]);
+    let program = target().join("go-redis");
+    build.arg(std::path::absolute(&program).tried(program.display())?).arg(".");
+    run(&mut build, HANG, Show::Live)?.success("go build").map(drop)
+}
+
+/// Runs a command that asks a registry, which may be out of reach.
+fn fetched(command: impl Fn() -> Command) -> Result<(), Failure> {
+    let name = command().get_program().display().to_string();
+    let fetched = twice(|| run(&mut command(), HANG, Show::Live)?.success(&name));
+    match fetched {
+        Err(Failure::Failed(because)) => Err(Failure::Skipped(because)),
+        fetched => fetched.map(drop),
+    }
+}
+
+/// Unpacks programs of Debian packages into `target/clients`, unless they are there. Without
+/// `install` the step is skipped where they are not.
+fn unpacked(install: bool) -> Result<(), Failure> {
     let whole = target().join("clients");
     if whole.is_dir() {
         return Ok(());

@@ -73,7 +73,7 @@ pub fn test(arguments: &Arguments) -> Result<(), Failure> {
 
 fn default(report: &mut Report, install: bool) -> Result<(), Failure> {
     report.step("Debian packages", || packages::provide(&[LABS, TESTS].concat(), install))?;
-    report.step("clients of the server", || clients::provide(install))?;
+    clients::provide(report, install)?;
     step(report, "fmt", &["fmt", "--all", "--check"])?;
     for (name, manifest) in [("rivals", RIVALS), ("the fuzzer", fuzz::MANIFEST)] {
         let words = ["fmt", "--check", "--manifest-path", manifest];

@@ -1,7 +1,7 @@
 //! Clients that people have, as they are: each delivers its messages byte for byte.
 //!
-//! rsyslog and loggen are unpacked into `target/clients` by `cargo xtask test`, since their
-//! packages cannot be installed together.
+//! `cargo xtask test` provides those that are no Debian packages or cannot be installed together,
+//! in folders beside the build.
 
 #[path = "../it/serving.rs"]
 mod serving;
@@ -10,6 +10,7 @@ mod loggen;
 mod logger;
 mod programs;
 mod python;
+mod redis;
 mod rsyslog;
 
 use crate::serving::Serving;

@@ -9,25 +9,29 @@ use std::process::Command;
 /// Lines that a client is given at a time: any receive buffer holds them as datagrams.
 const SLICE: usize = 250;
 
-/// Returns the folder into which `cargo xtask test` unpacks clients.
-pub fn root() -> PathBuf {
+/// Returns the path of a client that `cargo xtask test` provides. The error is a reason to skip a
+/// test.
+pub fn provided(path: &str) -> Result<PathBuf, String> {
     let own = std::env::current_exe().expect("a program has a path");
-    own.ancestors().nth(3).expect("cargo built the program").join("clients")
+    let path = own.ancestors().nth(3).expect("cargo built the program").join(path);
+    match path.exists() {
+        true => Ok(path),
+        false => Err(format!("no {}: cargo xtask test provides it", path.display())),
+    }
 }
 
-/// Prepares a program that `cargo xtask test` unpacks. The error is a reason to skip a test.
+/// Prepares a program of Debian's packages that `cargo xtask test` unpacks. The error is a reason to
+/// skip a test.
 pub fn unpacked(program: &str) -> Result<Command, String> {
-    let path = root().join(program);
-    if !path.is_file() {
-        return Err(format!("no {}: cargo xtask test unpacks it", path.display()));
-    }
+    let root = provided("clients")?;
+    let path = provided(&format!("clients/{program}"))?;
     let architecture = format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH);
-    let libraries = [&architecture, "usr/lib/syslog-ng"].map(|folder| root().join(folder));
+    let libraries = [&architecture, "usr/lib/syslog-ng"].map(|folder| root.join(folder));
     let mut command = Command::new(path);
     command
         .env("LD_LIBRARY_PATH", std::env::join_paths(libraries).expect("paths without colons"))
         // There loggen looks for its plugins.
-        .env("SYSLOGNG_PREFIX", root().join("usr"));
+        .env("SYSLOGNG_PREFIX", root.join("usr"));
     Ok(command)
 }
 

@@ -1,6 +1,6 @@
 //! rsyslog: `omrelp`, and `omfwd` in both framings.
 
-use crate::programs::{root, unpacked};
+use crate::programs::{provided, unpacked};
 use crate::serving::Serving;
 use crate::{COUNT, assert_same, lines};
 use fixtures::Running;
@@ -36,8 +36,9 @@ impl Rsyslog {
                       action.resumeInterval="1")"#
         );
         std::fs::write(&configuration, text).expect("its configuration");
-        let modules = format!("usr/lib/{}-linux-gnu/rsyslog", std::env::consts::ARCH);
-        command.args(["-n", "-iNONE", "-f"]).arg(configuration).arg("-M").arg(root().join(modules));
+        let modules = format!("clients/usr/lib/{}-linux-gnu/rsyslog", std::env::consts::ARCH);
+        let modules = provided(&modules)?;
+        command.args(["-n", "-iNONE", "-f"]).arg(configuration).arg("-M").arg(modules);
         // It reports the server's restart.
         let mut running = Running::start(command.stderr(Stdio::piped()));
         running.until("rsyslog's socket", || UnixStream::connect(&input).ok());

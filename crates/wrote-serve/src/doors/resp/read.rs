@@ -84,7 +84,7 @@ impl Resp {
         let next = next.map_or(0, |log| log.stats().next_sequence);
         let from = match word(at + 2) {
             b"$" => next,
-            id => match behind(id) {
+            id => match after(id) {
                 Some(from) => from,
                 None => return error(intake, INVALID_ID),
             },
@@ -165,11 +165,12 @@ fn id(word: &[u8]) -> Option<(u64, Option<u64>)> {
     }
 }
 
-/// The first sequence of a range that begins at this ID: `-`, `5`, `5-1`, or `(5-1`.
+/// The first sequence of a range that begins at this ID: `-`, `5`, `5-1`, or behind it with `(5-1`.
+/// An ID without its second part means the first of its entries.
 fn first(word: &[u8]) -> Option<u64> {
     match word {
         b"-" => Some(0),
-        [b'(', exclusive @ ..] => behind(exclusive),
+        [b'(', exclusive @ ..] => after(exclusive),
         _ => match id(word)? {
             (sequence, None | Some(0 | 1)) => Some(sequence),
             (sequence, Some(_)) => sequence.checked_add(1),
@@ -177,16 +178,26 @@ fn first(word: &[u8]) -> Option<u64> {
     }
 }
 
-/// The sequence behind a range that ends with this ID, or behind which a client reads on: `+`, `5`,
-/// `5-1`, or `(5-1`.
+/// The sequence of the first record after this ID: `5` or `5-1`.
+fn after(word: &[u8]) -> Option<u64> {
+    match id(word)? {
+        (sequence, None | Some(0)) => Some(sequence),
+        (sequence, Some(_)) => sequence.checked_add(1),
+    }
+}
+
+/// The sequence behind a range that ends with this ID: `+`, `5`, `5-1`, or before it with `(5-1`.
+/// An ID without its second part means the last of its entries.
 fn behind(word: &[u8]) -> Option<u64> {
-    match word {
-        b"+" => Some(u64::MAX),
-        [b'(', exclusive @ ..] => first(exclusive),
-        _ => match id(word)? {
-            (sequence, Some(0)) => Some(sequence),
-            (sequence, None | Some(_)) => sequence.checked_add(1),
-        },
+    let (word, is_exclusive) = match word {
+        b"+" => return Some(u64::MAX),
+        [b'(', exclusive @ ..] => (exclusive, true),
+        _ => (word, false),
+    };
+    match id(word)? {
+        (sequence, Some(0)) => Some(sequence),
+        (sequence, Some(1)) if is_exclusive => Some(sequence),
+        (sequence, _) => sequence.checked_add(1),
     }
 }
 
@@ -283,18 +294,32 @@ mod tests {
             ("5-0", 5),
             ("5-1", 5),
             ("5-2", 6),
+            ("(5-0", 5),
             ("(5-1", 6),
-            ("(5", 6),
+            ("(5", 5),
         ] {
             assert_eq!(first(word.as_bytes()), Some(sequence), "{word}");
         }
-        for (word, sequence) in
-            [("+", u64::MAX), ("5", 6), ("5-0", 5), ("5-1", 6), ("0-0", 0), ("(5-1", 5), ("(5", 5)]
+        for (word, sequence) in [("0", 0), ("0-0", 0), ("5", 5), ("5-0", 5), ("5-1", 6), ("5-2", 6)]
         {
+            assert_eq!(after(word.as_bytes()), Some(sequence), "{word}");
+        }
+        for (word, sequence) in [
+            ("+", u64::MAX),
+            ("5", 6),
+            ("5-0", 5),
+            ("5-1", 6),
+            ("0-0", 0),
+            ("(5-0", 5),
+            ("(5-1", 5),
+            ("(5-2", 6),
+            ("(5", 6),
+        ] {
             assert_eq!(behind(word.as_bytes()), Some(sequence), "{word}");
         }
         for word in ["", "x", "5-", "-1", "5-1-1", "99999999999999999999"] {
-            assert_eq!((first(word.as_bytes()), behind(word.as_bytes())), (None, None), "{word}");
+            let word = word.as_bytes();
+            assert_eq!((first(word), after(word), behind(word)), (None, None, None));
         }
     }
 }
