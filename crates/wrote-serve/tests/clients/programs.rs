@@ -20,8 +20,8 @@ pub fn provided(path: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Prepares a program of Debian's packages that `cargo xtask test` unpacks. The error is a reason to
-/// skip a test.
+/// Prepares a program that `cargo xtask test` unpacks from a Debian package. The error is a reason
+/// to skip a test.
 pub fn unpacked(program: &str) -> Result<Command, String> {
     let root = provided("clients")?;
     let path = provided(&format!("clients/{program}"))?;
