@@ -10,8 +10,18 @@ use std::path::Path;
 use std::process::Command;
 
 /// The Debian packages, with the libraries that a machine without them lacks.
-const PACKAGES: [&str; 6] =
-    ["rsyslog", "rsyslog-relp", "librelp0", "libestr0", "libfastjson4", "syslog-ng-core"];
+const PACKAGES: [&str; 10] = [
+    "rsyslog",
+    "rsyslog-relp",
+    "librelp0",
+    "libestr0",
+    "libfastjson4",
+    "syslog-ng-core",
+    "libivykis0",
+    "libpcre3",
+    "libnet1",
+    "libwrap0",
+];
 
 /// The client of Redis in Python, in a fixed version.
 const REDIS_PY: &str = "redis==8.1.0";
@@ -73,7 +83,7 @@ fn fetched(command: impl Fn() -> Command) -> Result<(), Failure> {
 
 /// Unpacks programs of Debian packages into `target/clients`, unless they are there. Without
 /// `install` the step is skipped where they are not.
-fn unpacked(install: bool) -> Result<(), Failure> {
+pub fn unpacked(install: bool) -> Result<(), Failure> {
     let whole = target().join("clients");
     if whole.is_dir() {
         return Ok(());
@@ -100,6 +110,24 @@ fn unpacked(install: bool) -> Result<(), Failure> {
     }
     // It appears as a whole.
     std::fs::rename(&root, &whole).tried(whole.display())
+}
+
+/// Prepares an unpacked program, and returns the folder of its modules, of which `modules` is the
+/// tail.
+pub fn program(path: &str, modules: &str) -> Result<(Command, String), Failure> {
+    let root = target().join("clients");
+    let root = std::path::absolute(&root).tried(root.display())?;
+    let architecture = format!("{}-linux-gnu", std::env::consts::ARCH);
+    let libraries = ["lib", "usr/lib"].map(|folder| root.join(folder).join(&architecture));
+    // syslog-ng's own stand beside its modules, rsyslog's modules among those of the architecture.
+    let folders = [libraries[1].clone(), root.join("usr/lib")].map(|folder| folder.join(modules));
+    let modules = folders.iter().find(|folder| folder.is_dir());
+    let modules = modules.ok_or_else(|| Failure::Failed(format!("no modules of {path}")))?;
+    let own = root.join("usr/lib/syslog-ng");
+    let libraries = libraries.iter().chain([&own]);
+    let mut command = Command::new(root.join(path));
+    command.env("LD_LIBRARY_PATH", std::env::join_paths(libraries).tried("paths")?);
+    Ok((command, modules.display().to_string()))
 }
 
 fn download(folder: &Path) -> Result<(), Failure> {

@@ -10,6 +10,8 @@ mod job_rows;
 mod outcome;
 mod page;
 mod rows;
+mod serve;
+mod served;
 mod site;
 mod ways;
 mod wrote;
@@ -17,6 +19,7 @@ mod wrote;
 pub use figures::Figures;
 pub use wrote::rows as result_rows;
 
+use crate::clients;
 use crate::failure::{Failure, Tried};
 use crate::packages::{self, PEERS};
 use crate::repository::root;
@@ -60,6 +63,9 @@ pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
     packages::install(PEERS)?;
     let is_wanted = |row: &Row| arguments.only.is_empty() || arguments.only.contains(row);
     let rows: Vec<Row> = Row::value_variants().iter().copied().filter(is_wanted).collect();
+    if rows.iter().any(|row| row.needs_servers()) {
+        clients::unpacked(true)?;
+    }
     let path = site::build(&rows)?;
     let (_folder, site) = folder_and_site(arguments, &path)?;
     let circumstances = page::circumstances(&site)?;

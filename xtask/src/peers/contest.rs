@@ -38,6 +38,8 @@ pub enum Comparison {
     Cpu,
     /// The 99th percentile of wrote's latency divided by the median of the peer's single flush.
     Wait,
+    /// The 99th percentile of wrote's latency divided by the peer's.
+    P99,
     /// The absolute difference of both rates.
     Difference,
     /// The contender's own rate.
@@ -198,9 +200,14 @@ impl Contest {
             compared("CPU, wrote's / peer (range)", Comparison::Cpu),
             compared("wrote's P99 / one flush (range)", Comparison::Wait),
             compared("difference (range)", Comparison::Difference),
+            // Elsewhere a flush is the measure.
+            match self.requirements.iter().any(|one| one.of == Comparison::P99) {
+                true => compared("P99, wrote's / peer (range)", Comparison::P99),
+                false => Vec::new(),
+            },
             column("asked", &|index| self.verdict(index, runs)),
         ];
-        let has_cells = |column: &Vec<String>| column[1..].iter().any(|cell| !cell.is_empty());
+        let has_cells = |column: &Vec<String>| column.iter().skip(1).any(|cell| !cell.is_empty());
         let columns: Vec<Vec<String>> = columns.into_iter().filter(has_cells).collect();
         let line = |number: usize| {
             let cells: Vec<&str> = columns.iter().map(|column| column[number].as_str()).collect();
@@ -221,6 +228,7 @@ impl Contest {
             Comparison::Difference => is_memory.then(|| (unit.rate(ours) - unit.rate(peer)).abs()),
             Comparison::Cpu => Some(unit.cpu(ours)? / unit.cpu(peer)?),
             Comparison::Wait => Some(ours.latency_ns?.p99 as f64 / peer.flush_ns?.p50 as f64),
+            Comparison::P99 => Some(ours.latency_ns?.p99 as f64 / peer.latency_ns?.p99 as f64),
             Comparison::Own => Some(unit.rate(peer)),
         };
         Figures::new(runs[0].iter().zip(&runs[contender]).filter_map(compare))
@@ -235,7 +243,7 @@ impl Contest {
             let figure = match of {
                 Comparison::Rate => "",
                 Comparison::Cpu => "CPU ",
-                Comparison::Wait => "P99 ",
+                Comparison::Wait | Comparison::P99 => "P99 ",
                 Comparison::Difference => "difference ",
                 Comparison::Own => &format!("{} ", self.unit.heads()[0]),
             };

@@ -2,7 +2,7 @@
 
 use super::contest::Contest;
 use super::site::Site;
-use super::{append, bench, copy, job_rows, ways};
+use super::{append, bench, copy, job_rows, serve, ways};
 use crate::failure::Failure;
 use clap::ValueEnum;
 
@@ -61,6 +61,12 @@ pub enum Row {
     /// Log against write and fdatasync: one producer, each message durable.
     #[value(name = "append-durable-1")]
     AppendDurable1,
+    /// wrote serve against rsyslog and syslog-ng: lines on TCP, none synced.
+    ServeLines,
+    /// wrote serve against rsyslog: RELP, synced.
+    ServeRelp,
+    /// wrote serve against redis-server: XADD by redis-benchmark, each message durable.
+    ServeResp,
 }
 
 impl Row {
@@ -89,12 +95,20 @@ impl Row {
             Row::AppendDurable64 => vec![append::one_flush_at_a_time()],
             Row::AppendDurablePeers => vec![append::logs()],
             Row::AppendDurable1 => vec![append::one_producer()],
+            Row::ServeLines => serve::lines(),
+            Row::ServeRelp => serve::relp(),
+            Row::ServeResp => serve::resp(),
         })
     }
 
     /// Whether the row reads the device in memory.
     pub fn reads_zram(self) -> bool {
         matches!(self, Row::RandomRead | Row::Instrument | Row::Instructions)
+    }
+
+    /// Whether the row runs servers that are unpacked beside the build.
+    pub fn needs_servers(self) -> bool {
+        matches!(self, Row::ServeLines | Row::ServeRelp)
     }
 
     /// Whether the row runs the program `rivals`.

@@ -1,0 +1,248 @@
+//! The servers that are compared: started in the site's folder, asked how much they used, ended.
+
+use super::site::Site;
+use crate::clients;
+use crate::failure::{Failure, Tried};
+use crate::run::check_interrupted;
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+use std::fs::File;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a server may take to listen, and to end.
+const HANG: Duration = Duration::from_secs(120);
+const LOOK: Duration = Duration::from_millis(2);
+/// A file that has not grown for this long is whole.
+const WHOLE: Duration = Duration::from_millis(500);
+/// The file that a peer writes.
+const OUTPUT: &str = "messages";
+/// The file of a server's own words.
+const SAID: &str = "stderr";
+
+/// A program that serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `wrote serve`.
+    Wrote,
+    /// rsyslog's imptcp or imrelp, into omfile.
+    Rsyslog,
+    /// syslog-ng's network source, into a file, with flow control.
+    SyslogNg,
+    /// redis-server with `appendfsync always`.
+    Redis,
+}
+
+/// A server that runs. It is killed when it is dropped.
+pub struct Served {
+    kind: Kind,
+    child: Child,
+    folder: PathBuf,
+    port: u16,
+}
+
+/// The use of a process so far.
+pub struct Used {
+    /// CPU seconds, user and kernel.
+    pub cpu_s: f64,
+    /// Resident memory at its peak.
+    pub memory_bytes: u64,
+}
+
+impl Kind {
+    /// The line of a shell that starts it, with `PORT` in the place of its port.
+    pub fn line(self, scheme: &str) -> String {
+        match self {
+            Kind::Wrote => format!("wrote serve log --listen {scheme}://127.0.0.1:PORT"),
+            Kind::Rsyslog => format!("rsyslogd -n -iNONE -f rsyslog-{scheme}.conf -M MODULES"),
+            Kind::SyslogNg => {
+                "syslog-ng -F --no-caps -f syslog-ng.conf -R persist -c control -p pid \
+                               --module-path MODULES"
+                    .into()
+            }
+            Kind::Redis => "redis-server --port PORT --save '' --appendonly yes \
+                            --appendfsync always"
+                .into(),
+        }
+    }
+
+    /// Its configuration file: the name and the text.
+    fn configuration(self, scheme: &str, folder: &Path, port: u16) -> Option<(String, String)> {
+        let output = folder.join(OUTPUT);
+        let output = output.display();
+        match self {
+            Kind::Wrote | Kind::Redis => None,
+            Kind::Rsyslog => {
+                let (module, sync) =
+                    if scheme == "relp" { ("imrelp", "on") } else { ("imptcp", "off") };
+                let text = format!(
+                    "global(workDirectory=\"{folder}\" maxMessageSize=\"64k\")\n\
+                     module(load=\"{module}\")\n\
+                     template(name=\"raw\" type=\"string\" string=\"%rawmsg%\\n\")\n\
+                     input(type=\"{module}\" port=\"{port}\")\n\
+                     action(type=\"omfile\" file=\"{output}\" template=\"raw\" sync=\"{sync}\")\n",
+                    folder = folder.display(),
+                );
+                Some((format!("rsyslog-{scheme}.conf"), text))
+            }
+            Kind::SyslogNg => {
+                let text = format!(
+                    "@version: 3.38\n\
+                     options {{ stats-freq(0); }};\n\
+                     source s {{ network(ip(127.0.0.1) port({port}) transport(tcp) flags(no-parse) \
+                     max-connections(2000) log-iw-size(200000)); }};\n\
+                     destination d {{ file(\"{output}\" template(\"$MSG\\n\") \
+                     log-fifo-size(200000)); }};\n\
+                     log {{ source(s); destination(d); flags(flow-control); }};\n"
+                );
+                Some(("syslog-ng.conf".into(), text))
+            }
+        }
+    }
+
+    /// Its program, with the folder of its modules.
+    fn program(self) -> (&'static str, Option<&'static str>) {
+        match self {
+            Kind::Wrote => ("wrote", None),
+            Kind::Redis => ("redis-server", None),
+            Kind::Rsyslog => ("usr/sbin/rsyslogd", Some("rsyslog")),
+            Kind::SyslogNg => ("usr/sbin/syslog-ng", Some("syslog-ng/3.38")),
+        }
+    }
+}
+
+impl Served {
+    /// Starts a server in a new folder below the site's, and waits until it listens.
+    pub fn start(site: &Site, kind: Kind, scheme: &str) -> Result<Served, Failure> {
+        let folder = site.folder.join("served");
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder).tried(folder.display())?;
+        }
+        std::fs::create_dir(&folder).tried(folder.display())?;
+        let port = free_port()?;
+        if let Some((name, text)) = kind.configuration(scheme, &folder, port) {
+            std::fs::write(folder.join(&name), text).tried(name)?;
+        }
+        let (program, modules) = kind.program();
+        let line = kind.line(scheme).replace("PORT", &port.to_string());
+        let mut command = match modules {
+            None => {
+                let mut command = Command::new("sh");
+                command.args(["-c", &format!("exec {line}")]);
+                command
+            }
+            Some(modules) => {
+                let (mut command, modules) = clients::program(program, modules)?;
+                let words = line.split(' ').skip(1);
+                command.args(words.map(|word| if word == "MODULES" { &modules } else { word }));
+                command
+            }
+        };
+        raise_files_limit();
+        command.current_dir(&folder).env("PATH", &site.path);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        let said = File::create(folder.join(SAID)).tried(SAID)?;
+        command.stderr(said);
+        let child = command.spawn().tried(program)?;
+        let mut served = Served { kind, child, folder, port };
+        served.wait_until("listen", |_| TcpStream::connect(("127.0.0.1", port)).is_ok())?;
+        Ok(served)
+    }
+
+    /// Puts its port and process into a line of a shell.
+    pub fn told(&self, line: &str) -> String {
+        let words = [("PORT", u32::from(self.port)), ("PID", self.child.id())];
+        words
+            .iter()
+            .fold(line.to_owned(), |line, (word, value)| line.replace(word, &value.to_string()))
+    }
+
+    /// Returns what it used so far (`proc(5)`).
+    pub fn used(&self) -> Result<Used, Failure> {
+        let read = |name: &str| {
+            let path = format!("/proc/{}/{name}", self.child.id());
+            std::fs::read_to_string(&path).tried(path)
+        };
+        let (stat, status) = (read("stat")?, read("status")?);
+        let lacks = || Failure::Failed("a figure of /proc".into());
+        // The name before may have spaces: utime and stime are fields 14 and 15, state is 3.
+        let fields = stat.rsplit_once(") ").ok_or_else(lacks)?.1.split(' ').skip(11);
+        let ticks: f64 = fields.take(2).filter_map(|field| field.parse::<f64>().ok()).sum();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or_else(lacks)?;
+        let peak_kib: u64 = peak.trim().trim_end_matches(" kB").parse().tried("VmHWM")?;
+        let ticks_per_s = rustix::param::clock_ticks_per_second() as f64;
+        Ok(Used { cpu_s: ticks / ticks_per_s, memory_bytes: peak_kib << 10 })
+    }
+
+    /// Waits until everything that it took is in its file, ends it, and returns how long the first
+    /// took.
+    pub fn finish(mut self) -> Result<Duration, Failure> {
+        let began = Instant::now();
+        if self.kind != Kind::Wrote {
+            let grown = self.until_whole(began)?;
+            return Ok(grown);
+        }
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::TERM).tried("kill")?;
+        self.wait_until("end", |child| matches!(child.try_wait(), Ok(Some(_))))?;
+        Ok(began.elapsed())
+    }
+
+    /// Returns how long the file still grew.
+    fn until_whole(&self, began: Instant) -> Result<Duration, Failure> {
+        let path = self.folder.join(OUTPUT);
+        let len = || std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+        let (mut last, mut grown, mut looked) = (len(), Duration::ZERO, Instant::now());
+        while looked.elapsed() < WHOLE {
+            check_interrupted()?;
+            thread::sleep(LOOK);
+            let now = len();
+            if now != last {
+                (last, grown, looked) = (now, began.elapsed(), Instant::now());
+            }
+        }
+        Ok(grown)
+    }
+
+    fn wait_until(
+        &mut self,
+        what: &str,
+        mut is_done: impl FnMut(&mut Child) -> bool,
+    ) -> Result<(), Failure> {
+        let began = Instant::now();
+        while !is_done(&mut self.child) {
+            check_interrupted()?;
+            let kind = self.kind;
+            let has_ended = what != "end" && matches!(self.child.try_wait(), Ok(Some(_)));
+            if has_ended || began.elapsed() > HANG {
+                let said = std::fs::read_to_string(self.folder.join(SAID)).unwrap_or_default();
+                let said = said.trim();
+                return Err(Failure::Failed(format!("{kind:?} does not {what}: {said}")));
+            }
+            thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Raises the limit of open files as far as it may be, for the servers that are started.
+fn raise_files_limit() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // Where it fails, the connection that has no room says so.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
+fn free_port() -> Result<u16, Failure> {
+    let listener = TcpListener::bind("127.0.0.1:0").tried("a port")?;
+    Ok(listener.local_addr().tried("a port")?.port())
+}
