@@ -36,6 +36,8 @@ pub enum Subject {
     Frames,
     /// Sessions of RELP are parsed
     Relp,
+    /// Requests of RESP are parsed
+    Resp,
 }
 
 impl Subject {
@@ -44,6 +46,7 @@ impl Subject {
             Subject::Log => "log",
             Subject::Frames => "frames",
             Subject::Relp => "relp",
+            Subject::Resp => "resp",
         }
     }
 

@@ -32,6 +32,10 @@ pub enum Door {
 
 /// A protocol on a stream of bytes.
 pub(crate) trait Protocol: Send {
+    /// Bytes beside one message that the door leaves unread at most.
+    #[cfg(any(test, feature = "fuzzing"))]
+    const FRAME_BYTES_MAX: usize = 1024 + 64;
+
     /// Takes whole messages and commands from the beginning of `input`, and returns how many of its
     /// bytes are done with. The rest is given again, with more behind it. It stops where the intake
     /// is full.

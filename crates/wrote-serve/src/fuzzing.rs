@@ -1,7 +1,7 @@
 //! The doors' parsers, as the fuzzer calls them.
 
 use crate::doors::driven::drive;
-use crate::doors::{Frame, Frames, Protocol, Relp};
+use crate::doors::{Frame, Frames, Protocol, Relp, Resp};
 
 /// The longest message.
 const MESSAGE_BYTES_MAX: usize = 128;
@@ -25,6 +25,15 @@ pub fn frames(stream: &[u8], cuts: &[(usize, usize)]) {
 /// If the messages or answers depend on the cuts, or the parser keeps more than a message.
 pub fn relp(stream: &[u8], cuts: &[(usize, usize)]) {
     compare(Relp::default, stream, cuts);
+}
+
+/// Parses requests of RESP, as one piece and cut as by [`frames`]. Nothing is read from a log.
+///
+/// # Panics
+///
+/// If the messages or answers depend on the cuts.
+pub fn resp(stream: &[u8], cuts: &[(usize, usize)]) {
+    compare(|| Resp::new(None), stream, cuts);
 }
 
 fn compare<P: Protocol>(door: impl Fn() -> P, stream: &[u8], cuts: &[(usize, usize)]) {

@@ -170,6 +170,7 @@ fn fuzzer(report: &mut Report) -> Result<(), Failure> {
         (Subject::Log, FUZZ_SECONDS),
         (Subject::Frames, PARSER_SECONDS),
         (Subject::Relp, PARSER_SECONDS),
+        (Subject::Resp, PARSER_SECONDS),
     ] {
         report.step(&subject.step(), || fuzz::run_for(subject, seconds))?;
     }

@@ -6,9 +6,6 @@ use crate::intake::{Intake, Store};
 use crate::limits::{Reason, Refusal};
 use std::cell::{Cell, RefCell};
 
-/// Bytes beside a message that a door may leave unread: its frame, or a command's.
-const FRAME_BYTES_MAX: usize = 1024 + 64;
-
 /// The messages, answers and refusal that a door made of a stream.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
@@ -77,8 +74,8 @@ pub(crate) fn drive(
 }
 
 /// Gives what was kept to the door until it wants more. Returns whether the connection is over.
-fn turn(
-    door: &mut impl Protocol,
+fn turn<P: Protocol>(
+    door: &mut P,
     kept: &mut Vec<u8>,
     has_ended: bool,
     records: &Records,
@@ -98,7 +95,7 @@ fn turn(
         let is_full = intake.is_full;
         kept.drain(..done);
         if is_over || !is_full {
-            assert!(is_over || kept.len() <= message_bytes_max + FRAME_BYTES_MAX);
+            assert!(is_over || kept.len() <= message_bytes_max + P::FRAME_BYTES_MAX);
             return Ok(is_over);
         }
         records.room.set(1);

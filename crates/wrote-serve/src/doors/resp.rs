@@ -48,6 +48,9 @@ impl Resp {
 }
 
 impl Protocol for Resp {
+    #[cfg(any(test, feature = "fuzzing"))]
+    const FRAME_BYTES_MAX: usize = request::REQUEST_BYTES_MAX;
+
     fn take(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
         let mut done = 0;
         while !intake.is_over && intake.later.is_none() {
