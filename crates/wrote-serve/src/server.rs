@@ -11,12 +11,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 /// The pause between two looks at how many connections are left while the server drains.
 const DRAIN_PAUSE: Duration = Duration::from_millis(5);
+
+/// Requests at a time that read a log over HTTP: the buffers of each take 2.5 MiB at most.
+const READERS_MAX: usize = 32;
 
 /// A server whose logs are open and whose listeners are bound.
 #[derive(Debug)]
@@ -57,6 +60,7 @@ impl Server {
             .map_err(Error::Runtime)?;
         let (stop, draining) = watch::channel(false);
         let (metrics, limits) = (Arc::new(Metrics::default()), Arc::new(config.limits));
+        let readers = Arc::new(Semaphore::new(READERS_MAX));
         let (mut channels, mut bound) = (Vec::new(), Vec::new());
         for log in config.logs {
             let channel = Arc::new(Channel::open(log, opener.clone())?);
@@ -70,6 +74,7 @@ impl Server {
                     channel: channel.clone(),
                     limits: limits.clone(),
                     metrics: metrics.clone(),
+                    readers: readers.clone(),
                     draining: draining.clone(),
                 };
                 bound.push((socket, port));
@@ -135,7 +140,9 @@ impl Handle {
     /// Returns how often each reason refused a connection or a message, those that never did left
     /// out.
     pub fn refused(&self) -> Vec<(&'static str, u64)> {
-        let counted = |reason: Reason| (reason.as_str(), self.metrics.refused(reason));
+        let metrics = &self.metrics;
+        let count = |reason| metrics.refused(reason) + metrics.rejected(reason);
+        let counted = |reason: Reason| (reason.as_str(), count(reason));
         Reason::ALL.into_iter().map(counted).filter(|(_, count)| *count > 0).collect()
     }
 
