@@ -101,6 +101,7 @@ impl Metrics {
             acks: self.acks_total.iter().map(read).sum(),
             unacked: self.unacked_messages(),
             unanswered: read(&self.unanswered_messages_total),
+            in_flight_bytes: read(&self.in_flight_bytes),
             udp_dropped: read(&self.udp_dropped_total),
             udp_truncated: read(&self.udp_truncated_total),
             refused: Reason::ALL.into_iter().map(of_reason).sum(),
@@ -124,6 +125,8 @@ pub struct Figures {
     pub unacked: u64,
     /// Messages taken so far whose connection ended before their answer.
     pub unanswered: u64,
+    /// Bytes of unfinished messages and unsent answers.
+    pub in_flight_bytes: u64,
     /// Datagrams that the kernel dropped so far, since its buffer was full.
     pub udp_dropped: u64,
     /// Datagrams cut so far, since they were longer than a message may be.

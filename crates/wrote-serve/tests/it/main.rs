@@ -2,6 +2,7 @@
 
 mod datagrams;
 mod disks;
+mod http;
 mod refused;
 mod relp;
 mod serving;

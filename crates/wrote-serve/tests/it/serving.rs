@@ -79,6 +79,20 @@ impl Serving {
         self.handle.figures()
     }
 
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Returns how often each reason refused.
+    pub fn refused(&self) -> Vec<(&'static str, u64)> {
+        self.handle.refused()
+    }
+
+    /// Returns for each log its name, and its written and durable sequences.
+    pub fn logs(&self) -> Vec<(String, u64, u64)> {
+        self.handle.logs()
+    }
+
     /// Waits until the server's figures are as wanted.
     pub fn wait_until(&self, wanted: impl Fn(&Figures) -> bool) {
         while !wanted(&self.figures()) {

@@ -6,12 +6,12 @@ use crate::port::Port;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+/// The last request was read and answered as a whole, or none has begun.
+const IS_OVER: u8 = 0;
 /// What comes next from the client is the head of a request.
-const AWAITS_HEAD: u8 = 0;
+const AWAITS_HEAD: u8 = 1;
 /// A request is being served, or its answer is being sent.
-const SERVES: u8 = 1;
-/// The last request was read and answered as a whole.
-const IS_OVER: u8 = 2;
+const SERVES: u8 = 2;
 
 /// The state of one connection.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Exchange {
     pub(super) fn new(port: Port) -> Exchange {
         Exchange {
             port,
-            phase: AtomicU8::new(AWAITS_HEAD),
+            phase: AtomicU8::new(IS_OVER),
             is_flushed: AtomicBool::new(true),
             counted_bytes: AtomicUsize::new(0),
             refusal: Mutex::new(None),
@@ -54,14 +54,14 @@ impl Exchange {
         self.phase.store(IS_OVER, Ordering::Relaxed);
     }
 
-    /// Tells whether the last request was read and answered as a whole.
-    pub(super) fn is_over(&self) -> bool {
-        self.phase.load(Ordering::Relaxed) == IS_OVER
+    /// Tells whether a request has begun that was not read to its end: more of it may come.
+    pub(super) fn is_cut_short(&self) -> bool {
+        self.phase.load(Ordering::Relaxed) != IS_OVER
     }
 
     /// Tells whether the connection waits for its next request.
     pub(super) fn is_idle(&self) -> bool {
-        self.is_over() && self.is_flushed.load(Ordering::Relaxed)
+        !self.is_cut_short() && self.is_flushed.load(Ordering::Relaxed)
     }
 
     pub(super) fn set_flushed(&self, is_flushed: bool) {

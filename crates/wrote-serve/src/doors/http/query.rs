@@ -58,7 +58,8 @@ pub(super) fn is_encoded(parts: &Parts) -> bool {
 pub(super) fn wanted(parts: &Parts) -> Result<Wanted, String> {
     let mut wanted = Wanted { from: 0, limit: u64::MAX, follows: false, layout: None };
     for (name, value) in pairs(parts) {
-        let bad = || format!("{name}={value} is none of from=N, limit=N, follow=1, as=lines, as=u32");
+        let bad =
+            || format!("{name}={value} is none of from=N, limit=N, follow=1, as=lines, as=u32");
         match (name, value) {
             ("from", number) => wanted.from = number.parse().map_err(|_| bad())?,
             ("limit", number) => wanted.limit = number.parse().map_err(|_| bad())?,

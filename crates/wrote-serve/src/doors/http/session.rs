@@ -30,10 +30,16 @@ const LINGER: Duration = Duration::from_secs(2);
 pub(crate) async fn serve<S: Stream>(stream: S, port: Port) {
     let exchange = Arc::new(Exchange::new(port));
     let mut session = Session { draining: exchange.port.draining.clone(), exchange };
-    if let Err(refusal) = session.serve(stream).await {
+    let (mut wire, outcome) = session.serve(stream).await;
+    if let Err(refusal) = outcome {
         let port = &session.exchange.port;
         log::debug!("{}: {refusal}", port.listen);
         port.metrics.refuse(refusal.reason());
+    }
+    // A client that is gone needs no end.
+    let _ = wire.shutdown().await;
+    if session.exchange.is_cut_short() {
+        let _ = timeout(LINGER, wire.discard()).await;
     }
 }
 
@@ -51,21 +57,21 @@ enum Served<S> {
 }
 
 impl Session {
-    async fn serve<S: Stream>(&mut self, stream: S) -> Result<(), Refusal> {
+    /// Serves requests to the last, and returns why no more are served.
+    async fn serve<S: Stream>(&mut self, stream: S) -> (Wire<S>, Result<(), Refusal>) {
         let mut wire = Wire::new(stream, self.exchange.clone());
         let mut first_byte = Some(self.exchange.port.limits.first_byte);
         loop {
-            if !wire.has_ahead() && !self.request_begins(&mut wire, first_byte.take()).await? {
-                // A client that is gone needs no end.
-                let _ = wire.shutdown().await;
-                return Ok(());
+            if !wire.has_ahead() {
+                match self.request_begins(&mut wire, first_byte.take()).await {
+                    Ok(true) => {}
+                    Ok(false) => return (wire, Ok(())),
+                    Err(refusal) => return (wire, Err(refusal)),
+                }
             }
             wire = match Box::pin(self.converse(wire)).await {
                 Served::Idle(wire) => wire,
-                Served::Ended(wire, outcome) => {
-                    end(wire, self.exchange.is_over()).await;
-                    return outcome;
-                }
+                Served::Ended(wire, outcome) => return (wire, outcome),
             };
         }
     }
@@ -129,15 +135,6 @@ impl Session {
                 Served::Ended(wire, cut.and(outcome.or_else(|error| refusal(&error))))
             }
         }
-    }
-}
-
-/// Ends a stream. A client that may still be sending gets the time to read its answer.
-async fn end<S: Stream>(mut wire: Wire<S>, is_over: bool) {
-    // A client that is gone needs no end.
-    let _ = wire.shutdown().await;
-    if !is_over {
-        let _ = timeout(LINGER, wire.discard()).await;
     }
 }
 
