@@ -6,7 +6,9 @@ use crate::error::Error;
 use crate::limits::Reason;
 use crate::listen::Bound;
 use crate::metrics::{Figures, Metrics};
+use crate::operators::{Operators, Shown};
 use crate::port::Port;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -26,6 +28,7 @@ const READERS_MAX: usize = 32;
 pub struct Server {
     runtime: Runtime,
     bound: Vec<(Bound, Port)>,
+    operators: Option<Operators>,
     channels: Vec<Arc<Channel>>,
     grace: Duration,
     handle: Handle,
@@ -80,16 +83,25 @@ impl Server {
                 bound.push((socket, port));
             }
         }
+        let operators = match &config.metrics {
+            Some(address) => Some(runtime.block_on(Operators::bind(address, config.insecure))?),
+            None => None,
+        };
         for channel in &channels {
             runtime.spawn(channel.clone().watch(limits.free_bytes));
         }
         let handle = Handle { metrics, channels: channels.clone(), stop };
-        Ok(Server { runtime, bound, channels, grace: config.grace, handle })
+        Ok(Server { runtime, bound, operators, channels, grace: config.grace, handle })
     }
 
     /// Returns the listeners, with the ports that the kernel has chosen.
     pub fn listeners(&self) -> Vec<Listen> {
         self.bound.iter().map(|(_, port)| (*port.listen).clone()).collect()
+    }
+
+    /// Returns the address of the operators' listener, with the port that the kernel has chosen.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.operators.as_ref().and_then(Operators::address)
     }
 
     /// Returns a handle to look at the server, and to stop it.
@@ -100,7 +112,12 @@ impl Server {
     /// Serves until [`Handle::stop`], then drains: accepts no more, takes what has arrived, makes
     /// it durable, answers, says goodbye, and closes the logs.
     pub fn run(self) -> Result<(), Error> {
-        let Server { runtime, bound, channels, grace, handle } = self;
+        let Server { runtime, bound, operators, channels, grace, handle } = self;
+        if let Some(operators) = operators {
+            let (metrics, channels) = (handle.metrics.clone(), channels.clone());
+            let draining = handle.stop.subscribe();
+            runtime.spawn(operators.serve(Shown { metrics, channels, draining }));
+        }
         runtime.block_on(async {
             let mut listeners = JoinSet::new();
             for (socket, port) in bound {

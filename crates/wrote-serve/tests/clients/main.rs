@@ -1,14 +1,16 @@
 //! Clients that people have, as they are: each delivers its messages byte for byte.
 //!
-//! rsyslog and loggen are unpacked into `target/clients` by `cargo xtask test`, since their
+//! rsyslog, loggen and promtool are unpacked into `target/clients` by `cargo xtask test`, since their
 //! packages cannot be installed together.
 
 #[path = "../it/serving.rs"]
 mod serving;
 
+mod curl;
 mod loggen;
 mod logger;
 mod programs;
+mod promtool;
 mod python;
 mod rsyslog;
 

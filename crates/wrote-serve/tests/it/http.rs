@@ -1,6 +1,6 @@
 //! HTTP on a socket: appends, reads, and clients that mean harm.
 
 mod append;
-mod client;
+pub mod client;
 mod hostile;
 mod reading;

@@ -3,6 +3,7 @@
 mod datagrams;
 mod disks;
 mod http;
+mod operators;
 mod refused;
 mod relp;
 mod serving;

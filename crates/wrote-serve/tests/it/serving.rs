@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each program of tests uses a part of this")]
 
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -14,6 +14,7 @@ use wrote_serve::{Config, Error, Figures, Handle, Listen, Server, Socket};
 pub struct Serving {
     pub listen: Listen,
     pub folder: PathBuf,
+    metrics: Option<SocketAddr>,
     config: Config,
     handle: Handle,
     thread: Option<JoinHandle<Result<(), Error>>>,
@@ -47,9 +48,10 @@ impl Serving {
         let folder = config.logs[0].folder.clone();
         let server = Server::start(config.clone()).unwrap();
         let (listen, handle) = (server.listeners().remove(0), server.handle());
+        let metrics = server.metrics_address();
         before(&listen, &handle);
         let thread = Some(std::thread::spawn(|| server.run()));
-        Serving { listen, folder, config, handle, thread, parent }
+        Serving { listen, folder, metrics, config, handle, thread, parent }
     }
 
     /// Drains the server, and starts it again on the same port and log.
@@ -68,6 +70,11 @@ impl Serving {
     /// Returns the port on which it listens.
     pub fn port(&self) -> &str {
         self.address().rsplit_once(':').unwrap().1
+    }
+
+    /// Returns the address of the operators' listener.
+    pub fn metrics_address(&self) -> String {
+        self.metrics.expect("it is configured").to_string()
     }
 
     /// Connects to the server.
