@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The Debian packages, with the libraries that a machine without them lacks.
-const PACKAGES: [&str; 10] = [
+const PACKAGES: [&str; 11] = [
     "rsyslog",
     "rsyslog-relp",
     "librelp0",
@@ -21,7 +21,11 @@ const PACKAGES: [&str; 10] = [
     "libpcre3",
     "libnet1",
     "libwrap0",
+    // Its promtool judges the server's metrics.
+    "prometheus",
 ];
+/// The file that lists the packages which were unpacked.
+const LIST: &str = "packages";
 
 /// The client of Redis in Python, in a fixed version.
 const REDIS_PY: &str = "redis==8.1.0";
@@ -85,12 +89,13 @@ fn fetched(command: impl Fn() -> Command) -> Result<(), Failure> {
 /// `install` the step is skipped where they are not.
 pub fn unpacked(install: bool) -> Result<(), Failure> {
     let whole = target().join("clients");
-    if whole.is_dir() {
+    let list = PACKAGES.join("\n");
+    if std::fs::read_to_string(whole.join(LIST)).is_ok_and(|unpacked| unpacked == list) {
         return Ok(());
     }
     if !install {
         let names = PACKAGES.join(" ");
-        return Err(Failure::Skipped(format!("{} is missing: {names}", whole.display())));
+        return Err(Failure::Skipped(format!("{} has not all of: {names}", whole.display())));
     }
     std::fs::create_dir_all(target()).tried(target().display())?;
     let unfinished = tempfile::tempdir_in(target()).tried(target().display())?;
@@ -107,6 +112,11 @@ pub fn unpacked(install: bool) -> Result<(), Failure> {
         let mut command = Command::new("dpkg-deb");
         command.arg("-x").arg(&package).arg(&root);
         run(&mut command, HANG, Show::Live)?.success("dpkg-deb")?;
+    }
+    std::fs::write(root.join(LIST), list).tried(root.display())?;
+    if whole.exists() {
+        // Of a list before this one.
+        std::fs::remove_dir_all(&whole).tried(whole.display())?;
     }
     // It appears as a whole.
     std::fs::rename(&root, &whole).tried(whole.display())

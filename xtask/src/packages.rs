@@ -43,8 +43,18 @@ pub const LABS: &[&str] = &["fusermount3", "losetup", "mkfs.btrfs", "mkfs.ext4",
 pub const GUEST: &[&str] = &["qemu-system-x86_64", "depmod", "cpio", "xz", "mkfs.ext4", "mkfs.xfs"];
 
 /// Further programs for the tests.
-pub const TESTS: &[&str] =
-    &["fio", "cc", "sfdisk", "unshare", "python3", "jsonschema", "redis-server", "zsh", "fish"];
+pub const TESTS: &[&str] = &[
+    "fio",
+    "cc",
+    "curl",
+    "sfdisk",
+    "unshare",
+    "python3",
+    "jsonschema",
+    "redis-server",
+    "zsh",
+    "fish",
+];
 
 fn package(program: &'static str) -> &'static str {
     PACKAGES.iter().find(|(known, _)| *known == program).map_or(program, |(_, package)| package)

@@ -12,39 +12,69 @@ pub(crate) struct Answers {
     bytes: VecDeque<u8>,
     /// The bytes at the front that may leave.
     released: usize,
-    /// The answers that are held back: the sequence before which every record must be safe, and the
-    /// bytes that leave then. A later answer never leaves before an earlier one.
-    held: VecDeque<(u64, usize)>,
+    /// The answers that are held back. A later one never leaves before an earlier one.
+    held: VecDeque<Held>,
+    /// Messages since the last answer that was held back: they are answered by the next.
+    messages: u64,
+}
+
+/// An answer that is held back.
+#[derive(Debug)]
+struct Held {
+    /// The sequence before which every record must be safe.
+    end: u64,
+    /// The bytes that leave then.
+    bytes: usize,
+    /// The messages that are answered then.
+    messages: u64,
 }
 
 impl Answers {
+    /// Counts a message that the next answer with a wait is for.
+    pub(crate) fn take_message(&mut self) {
+        self.messages += 1;
+    }
+
     /// Adds an answer that may leave once every record before `end` is safe.
     pub(crate) fn push(&mut self, end: u64, answer: &[u8]) {
         self.bytes.extend(answer);
         match self.held.back_mut() {
             // A shorter wait ends no earlier than the one before it.
-            Some((last, len)) if *last >= end => *len += answer.len(),
+            Some(last) if last.end >= end => {
+                last.bytes += answer.len();
+                if end > 0 {
+                    last.messages += std::mem::take(&mut self.messages);
+                }
+            }
             None if end == 0 => self.released += answer.len(),
-            _ => self.held.push_back((end, answer.len())),
+            _ => {
+                let messages = std::mem::take(&mut self.messages);
+                self.held.push_back(Held { end, bytes: answer.len(), messages });
+            }
         }
     }
 
-    /// Releases the answers to records before `safe`, and returns their number.
+    /// Releases the answers to records before `safe`, and returns the messages that they answer.
     pub(crate) fn release(&mut self, safe: u64) -> u64 {
         let mut count = 0;
-        while let Some(&(end, len)) = self.held.front()
-            && end <= safe
+        while let Some(held) = self.held.front()
+            && held.end <= safe
         {
+            self.released += held.bytes;
+            count += held.messages;
             self.held.pop_front();
-            self.released += len;
-            count += 1;
         }
         count
     }
 
     /// The sequence before which every record must be safe for the next answer to leave.
     pub(crate) fn awaited(&self) -> Option<u64> {
-        self.held.front().map(|&(end, _)| end)
+        self.held.front().map(|held| held.end)
+    }
+
+    /// The sequence before which every record must be safe for the last answer to leave.
+    pub(crate) fn last_awaited(&self) -> Option<u64> {
+        self.held.back().map(|held| held.end)
     }
 
     /// The next bytes to send; empty if none may leave.
@@ -58,7 +88,8 @@ impl Answers {
         self.bytes.drain(..bytes);
         self.released -= bytes;
         if self.bytes.is_empty() && self.bytes.capacity() > KEPT_BYTES {
-            *self = Answers::default();
+            let messages = self.messages;
+            *self = Answers { messages, ..Answers::default() };
         }
     }
 
@@ -90,8 +121,11 @@ mod tests {
     fn an_answer_leaves_once_its_record_is_safe_and_all_before_it_have_left() {
         let mut answers = Answers::default();
         answers.push(0, b"at once ");
+        answers.take_message();
         answers.push(5, b"five ");
         answers.push(0, b"with it ");
+        answers.take_message();
+        answers.take_message();
         answers.push(7, b"seven");
         assert_eq!(send(&mut answers), b"at once ");
         assert_eq!(answers.awaited(), Some(5));
@@ -99,7 +133,7 @@ mod tests {
         assert_eq!(send(&mut answers), b"");
         assert_eq!(answers.release(6), 1);
         assert_eq!(send(&mut answers), b"five with it ");
-        assert_eq!(answers.release(7), 1);
+        assert_eq!(answers.release(7), 2);
         assert_eq!((send(&mut answers), answers.awaited()), (b"seven".to_vec(), None));
         assert!(answers.is_empty());
     }

@@ -21,6 +21,10 @@ pub struct Config {
     pub limits: Limits,
     /// How long the end may take before connections are cut off.
     pub grace: Duration,
+    /// The host and port of the operators' listener: `/metrics`, `/livez`, `/readyz`.
+    pub metrics: Option<String>,
+    /// Whether listeners that ask for no password may be reached from other machines.
+    pub insecure: bool,
 }
 
 impl Config {
@@ -32,7 +36,13 @@ impl Config {
             if listeners.iter().any(answers_durable) { Sync::Always } else { Sync::EverySec };
         let options = Log::options().sync(sync);
         let log = LogConfig { name, folder: folder.to_owned(), options, listeners };
-        Config { logs: vec![log], limits: Limits::default(), grace: GRACE }
+        Config {
+            logs: vec![log],
+            limits: Limits::default(),
+            grace: GRACE,
+            metrics: None,
+            insecure: false,
+        }
     }
 }
 

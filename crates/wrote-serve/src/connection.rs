@@ -52,6 +52,10 @@ pub(crate) struct Connection<S, P> {
     refusal: Option<Refusal>,
     /// Bytes of `kept` and `answers` that are counted as in flight.
     counted_bytes: usize,
+    /// Messages in the log without their answer.
+    unacked: u64,
+    /// The sequence behind the messages whose answer is timed, and when the log had them.
+    timed: Option<(u64, Instant)>,
     patience: Patience,
 }
 
@@ -110,6 +114,8 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             input: Input::Open,
             refusal: None,
             counted_bytes: 0,
+            unacked: 0,
+            timed: None,
             patience,
         }
     }
@@ -147,9 +153,10 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
     fn release(&mut self, context: &mut Context<'_>) -> Result<(), Refusal> {
         while let Some(end) = self.answers.awaited() {
             let level = self.port.listen.ack;
-            let acks = self.answers.release(level.reached(&self.log));
-            add(&self.port.metrics.acks_total, acks);
-            if acks > 0 {
+            let reached = level.reached(&self.log);
+            let acks = self.answers.release(reached);
+            if self.answers.awaited() != Some(end) {
+                self.acknowledge(reached, acks);
                 self.ticket = None;
                 continue;
             }
@@ -166,6 +173,17 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             }
         }
         Ok(())
+    }
+
+    fn acknowledge(&mut self, reached: u64, acks: u64) {
+        self.unacked -= acks;
+        self.port.metrics.acknowledge(self.port.listen.ack, acks);
+        if let Some((end, since)) = self.timed
+            && end <= reached
+        {
+            self.port.metrics.ack_durations.observe(since.elapsed());
+            self.timed = None;
+        }
     }
 
     /// Queues the next piece of an answer that is made elsewhere. Returns whether there was one.
@@ -313,9 +331,8 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         }
         let Intake { messages, bytes, is_full, later, rejected, .. } = intake;
         self.later = later;
-        rejected.into_iter().for_each(|reason| self.port.metrics.refuse(reason));
-        add(&self.port.metrics.messages_total, messages);
-        add(&self.port.metrics.bytes_total, bytes);
+        rejected.into_iter().for_each(|reason| self.port.metrics.reject(reason));
+        self.count_messages(messages, bytes);
         if is_full {
             self.pause();
         }
@@ -326,6 +343,17 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             self.refusal = Some(refusal);
             input.len()
         })
+    }
+
+    fn count_messages(&mut self, messages: u64, bytes: u64) {
+        let answers = self.port.listen.answers();
+        self.port.metrics.take(answers, messages, bytes);
+        if answers.is_some() {
+            self.unacked += messages;
+        }
+        if let (Some(end), None) = (self.answers.last_awaited(), self.timed) {
+            self.timed = Some((end, Instant::now()));
+        }
     }
 
     /// Takes the log that was opened in place of a failed one. Answers that wait for the failed one
@@ -417,6 +445,7 @@ impl<S, P> Drop for Connection<S, P> {
     fn drop(&mut self) {
         let metrics = &self.port.metrics;
         sub(&metrics.in_flight_bytes, self.counted_bytes as u64);
+        metrics.forget(self.unacked);
         if self.room.is_some() {
             sub(&metrics.paused_connections, 1);
         }

@@ -152,19 +152,16 @@ impl Datagrams {
                 && let Some(log) = port.channel.log()
             {
                 match log.append_async(message).await {
-                    Ok(_) => {
-                        add(&port.metrics.messages_total, 1);
-                        return add(&port.metrics.bytes_total, message.len() as u64);
-                    }
+                    Ok(_) => return port.metrics.take(None, 1, message.len() as u64),
                     // The message itself does not fit into this log.
                     Err(wrote::Error::Refused { .. }) => {
-                        return port.metrics.refuse(Reason::Malformed);
+                        return port.metrics.reject(Reason::Malformed);
                     }
                     Err(_) => {}
                 }
             }
             if self.is_udp() || *port.draining.borrow() {
-                return port.metrics.refuse(Reason::Log);
+                return port.metrics.reject(Reason::Log);
             }
             sleep(RETRY_PAUSE).await;
         }

@@ -3,6 +3,7 @@
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod driven;
 mod frames;
+pub(crate) mod http;
 mod relp;
 mod resp;
 

@@ -19,6 +19,8 @@ pub enum Level {
 }
 
 impl Level {
+    pub(crate) const ALL: [Level; 3] = [Level::Received, Level::Written, Level::Durable];
+
     /// Returns the sequence before which every message of `log` may be answered.
     pub(crate) fn reached(self, log: &Log) -> u64 {
         match self {
@@ -42,8 +44,7 @@ impl FromStr for Level {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Level, String> {
-        let levels = [Level::Received, Level::Written, Level::Durable];
-        let found = levels.into_iter().find(|level| level.as_str() == word);
+        let found = Level::ALL.into_iter().find(|level| level.as_str() == word);
         found.ok_or_else(|| format!("ack={word} is none of received, written, durable"))
     }
 }
@@ -122,6 +123,7 @@ impl<'a> Intake<'a> {
             self.is_full = true;
         } else {
             self.messages += 1;
+            self.answers.take_message();
             self.bytes += message.len() as u64;
         }
         Ok(sequence)

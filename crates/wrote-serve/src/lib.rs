@@ -21,6 +21,7 @@ mod intake;
 mod limits;
 mod listen;
 mod metrics;
+mod operators;
 mod port;
 mod server;
 mod socket_file;

@@ -47,6 +47,9 @@ pub(crate) enum Refusal {
     /// A message longer than [`Limits::message_bytes`].
     #[error("a message is too long")]
     TooLong,
+    /// A message that the log does not take, because of its format or its buffers.
+    #[error("{0}")]
+    Unfit(String),
     /// Bytes that are not of the door's protocol.
     #[error("{0}")]
     Malformed(&'static str),
@@ -75,7 +78,7 @@ impl Refusal {
     pub(crate) fn reason(&self) -> Reason {
         match self {
             Refusal::TooLong => Reason::TooLong,
-            Refusal::Malformed(_) => Reason::Malformed,
+            Refusal::Malformed(_) | Refusal::Unfit(_) => Reason::Malformed,
             Refusal::Silent => Reason::Silent,
             Refusal::Slow => Reason::Slow,
             Refusal::Unread => Reason::Unread,

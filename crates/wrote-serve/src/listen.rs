@@ -3,7 +3,7 @@
 use crate::config::{Listen, Socket};
 use crate::connection::Connection;
 use crate::datagrams::Datagrams;
-use crate::doors::{Door, Frames, Relp, Resp};
+use crate::doors::{Door, Frames, Relp, Resp, http};
 use crate::limits::Reason;
 use crate::metrics::{add, sub};
 use crate::port::Port;
@@ -13,7 +13,6 @@ use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use wrote::Log;
 
 /// How long a silent client is left alone before the kernel asks whether it is still there.
 const KEEPALIVE: Duration = Duration::from_secs(60);
@@ -140,7 +139,6 @@ fn prepared(stream: TcpStream) -> TcpStream {
 /// Serves a stream in a task of its own, if the limits allow one more.
 fn admit<S: Stream>(stream: S, port: &Port) {
     let metrics = &port.metrics;
-    let Some(log) = port.channel.log() else { return metrics.refuse(Reason::Log) };
     let open = metrics.connections.load(std::sync::atomic::Ordering::Relaxed);
     if open >= port.limits.connections as u64 {
         return metrics.refuse(Reason::Connections);
@@ -150,12 +148,17 @@ fn admit<S: Stream>(stream: S, port: &Port) {
     let port = port.clone();
     tokio::spawn(async move {
         let metrics = port.metrics.clone();
-        serve(stream, port, log).await;
+        serve(stream, port).await;
         sub(&metrics.connections, 1);
     });
 }
 
-async fn serve<S: Stream>(stream: S, port: Port, log: Log) {
+async fn serve<S: Stream>(stream: S, port: Port) {
+    if port.listen.door == Door::Http {
+        // While the log has failed, that is an answer.
+        return http::serve(stream, port).await;
+    }
+    let Some(log) = port.channel.log() else { return port.metrics.refuse(Reason::Log) };
     match port.listen.door {
         Door::Frames(frame) => Connection::new(stream, Frames::new(frame), port, log).serve().await,
         Door::Relp => Connection::new(stream, Relp::default(), port, log).serve().await,

@@ -1,17 +1,32 @@
 //! The counters of a server.
 
+mod durations;
+
+use crate::intake::Level;
 use crate::limits::Reason;
+pub(crate) use durations::Durations;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The counters of a server. Each only goes up, but for those that are said to be a state.
+///
+/// What listeners with answers took adds up at any rest: messages are those acknowledged, those
+/// that wait for it, and those whose connection ended before.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     /// State: connections that are open.
     pub connections: AtomicU64,
     pub connections_total: AtomicU64,
-    pub messages_total: AtomicU64,
+    /// Messages in the log, by the promise of their answer; the first are those without answers.
+    messages_total: [AtomicU64; 1 + Level::ALL.len()],
     pub bytes_total: AtomicU64,
-    pub acks_total: AtomicU64,
+    acks_total: [AtomicU64; Level::ALL.len()],
+    /// State: messages in the log that are to be answered.
+    unacked_messages: AtomicU64,
+    /// Messages in the log whose connection ended before their answer.
+    pub unanswered_messages_total: AtomicU64,
+    /// The times from the log's taking of messages to their answer: of one batch of each connection
+    /// at a time.
+    pub ack_durations: Durations,
     /// Datagrams that the kernel dropped, since its buffer was full.
     pub udp_dropped_total: AtomicU64,
     /// Datagrams, of UDP or a Unix socket, that were longer than a message may be.
@@ -21,27 +36,75 @@ pub(crate) struct Metrics {
     /// State: connections that wait for room in their log.
     pub paused_connections: AtomicU64,
     refused: [AtomicU64; Reason::ALL.len()],
+    rejected: [AtomicU64; Reason::ALL.len()],
 }
 
 impl Metrics {
+    /// Counts messages that the log has taken, by the promise of their answer.
+    pub(crate) fn take(&self, answer: Option<Level>, messages: u64, bytes: u64) {
+        add(&self.messages_total[answer.map_or(0, |level| 1 + level as usize)], messages);
+        add(&self.bytes_total, bytes);
+        if answer.is_some() {
+            add(&self.unacked_messages, messages);
+        }
+    }
+
+    /// Counts messages that were answered.
+    pub(crate) fn acknowledge(&self, level: Level, messages: u64) {
+        sub(&self.unacked_messages, messages);
+        add(&self.acks_total[level as usize], messages);
+    }
+
+    /// Counts messages whose connection ended before their answer.
+    pub(crate) fn forget(&self, messages: u64) {
+        sub(&self.unacked_messages, messages);
+        add(&self.unanswered_messages_total, messages);
+    }
+
+    /// Counts a connection that was refused, or ended by a refusal.
     pub(crate) fn refuse(&self, reason: Reason) {
         add(&self.refused[reason as usize], 1);
     }
 
+    /// Counts a message that was refused by itself, on a connection that may go on.
+    pub(crate) fn reject(&self, reason: Reason) {
+        add(&self.rejected[reason as usize], 1);
+    }
+
     pub(crate) fn refused(&self, reason: Reason) -> u64 {
-        self.refused[reason as usize].load(Ordering::Relaxed)
+        read(&self.refused[reason as usize])
+    }
+
+    pub(crate) fn rejected(&self, reason: Reason) -> u64 {
+        read(&self.rejected[reason as usize])
+    }
+
+    /// Returns the messages by the promise of their answer; `None` are those without one.
+    pub(crate) fn messages(&self, answer: Option<Level>) -> u64 {
+        read(&self.messages_total[answer.map_or(0, |level| 1 + level as usize)])
+    }
+
+    pub(crate) fn acks(&self, level: Level) -> u64 {
+        read(&self.acks_total[level as usize])
+    }
+
+    pub(crate) fn unacked_messages(&self) -> u64 {
+        read(&self.unacked_messages)
     }
 
     pub(crate) fn figures(&self) -> Figures {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let of_reason = |reason| self.refused(reason) + self.rejected(reason);
         Figures {
             connections: read(&self.connections),
-            messages: read(&self.messages_total),
+            messages: self.messages_total.iter().map(read).sum(),
             bytes: read(&self.bytes_total),
-            acks: read(&self.acks_total),
+            acks: self.acks_total.iter().map(read).sum(),
+            unacked: self.unacked_messages(),
+            unanswered: read(&self.unanswered_messages_total),
+            in_flight_bytes: read(&self.in_flight_bytes),
             udp_dropped: read(&self.udp_dropped_total),
             udp_truncated: read(&self.udp_truncated_total),
-            refused: Reason::ALL.into_iter().map(|reason| self.refused(reason)).sum(),
+            refused: Reason::ALL.into_iter().map(of_reason).sum(),
         }
     }
 }
@@ -58,6 +121,12 @@ pub struct Figures {
     pub bytes: u64,
     /// Messages answered so far.
     pub acks: u64,
+    /// Messages taken that are to be answered.
+    pub unacked: u64,
+    /// Messages taken so far whose connection ended before their answer.
+    pub unanswered: u64,
+    /// Bytes of unfinished messages and unsent answers.
+    pub in_flight_bytes: u64,
     /// Datagrams that the kernel dropped so far, since its buffer was full.
     pub udp_dropped: u64,
     /// Datagrams cut so far, since they were longer than a message may be.
@@ -72,4 +141,8 @@ pub(crate) fn add(counter: &AtomicU64, by: u64) {
 
 pub(crate) fn sub(counter: &AtomicU64, by: u64) {
     counter.fetch_sub(by, Ordering::Relaxed);
+}
+
+pub(crate) fn read(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
 }

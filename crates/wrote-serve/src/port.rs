@@ -5,7 +5,7 @@ use crate::config::Listen;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use std::sync::Arc;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 /// The state that all connections of one listener share.
 #[derive(Clone, Debug)]
@@ -14,6 +14,8 @@ pub(crate) struct Port {
     pub channel: Arc<Channel>,
     pub limits: Arc<Limits>,
     pub metrics: Arc<Metrics>,
+    /// Who reads a log over HTTP holds one: readers have buffers of their own (W8).
+    pub readers: Arc<Semaphore>,
     /// Becomes true when the server drains.
     pub draining: watch::Receiver<bool>,
 }

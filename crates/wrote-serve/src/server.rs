@@ -6,23 +6,29 @@ use crate::error::Error;
 use crate::limits::Reason;
 use crate::listen::Bound;
 use crate::metrics::{Figures, Metrics};
+use crate::operators::{Operators, Shown};
 use crate::port::Port;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 /// The pause between two looks at how many connections are left while the server drains.
 const DRAIN_PAUSE: Duration = Duration::from_millis(5);
 
+/// Requests at a time that read a log over HTTP: the buffers of each take 2.5 MiB at most.
+const READERS_MAX: usize = 32;
+
 /// A server whose logs are open and whose listeners are bound.
 #[derive(Debug)]
 pub struct Server {
     runtime: Runtime,
     bound: Vec<(Bound, Port)>,
+    operators: Option<Operators>,
     channels: Vec<Arc<Channel>>,
     grace: Duration,
     handle: Handle,
@@ -57,6 +63,7 @@ impl Server {
             .map_err(Error::Runtime)?;
         let (stop, draining) = watch::channel(false);
         let (metrics, limits) = (Arc::new(Metrics::default()), Arc::new(config.limits));
+        let readers = Arc::new(Semaphore::new(READERS_MAX));
         let (mut channels, mut bound) = (Vec::new(), Vec::new());
         for log in config.logs {
             let channel = Arc::new(Channel::open(log, opener.clone(), limits.free_bytes)?);
@@ -70,21 +77,31 @@ impl Server {
                     channel: channel.clone(),
                     limits: limits.clone(),
                     metrics: metrics.clone(),
+                    readers: readers.clone(),
                     draining: draining.clone(),
                 };
                 bound.push((socket, port));
             }
         }
+        let operators = match &config.metrics {
+            Some(address) => Some(runtime.block_on(Operators::bind(address, config.insecure))?),
+            None => None,
+        };
         for channel in &channels {
             runtime.spawn(channel.clone().watch(limits.free_bytes));
         }
         let handle = Handle { metrics, channels: channels.clone(), stop };
-        Ok(Server { runtime, bound, channels, grace: config.grace, handle })
+        Ok(Server { runtime, bound, operators, channels, grace: config.grace, handle })
     }
 
     /// Returns the listeners, with the ports that the kernel has chosen.
     pub fn listeners(&self) -> Vec<Listen> {
         self.bound.iter().map(|(_, port)| (*port.listen).clone()).collect()
+    }
+
+    /// Returns the address of the operators' listener, with the port that the kernel has chosen.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.operators.as_ref().and_then(Operators::address)
     }
 
     /// Returns a handle to look at the server, and to stop it.
@@ -95,7 +112,12 @@ impl Server {
     /// Serves until [`Handle::stop`], then drains: accepts no more, takes what has arrived, makes
     /// it durable, answers, says goodbye, and closes the logs.
     pub fn run(self) -> Result<(), Error> {
-        let Server { runtime, bound, channels, grace, handle } = self;
+        let Server { runtime, bound, operators, channels, grace, handle } = self;
+        if let Some(operators) = operators {
+            let (metrics, channels) = (handle.metrics.clone(), channels.clone());
+            let draining = handle.stop.subscribe();
+            runtime.spawn(operators.serve(Shown { metrics, channels, draining }));
+        }
         runtime.block_on(async {
             let mut listeners = JoinSet::new();
             for (socket, port) in bound {
@@ -135,7 +157,9 @@ impl Handle {
     /// Returns how often each reason refused a connection or a message, those that never did left
     /// out.
     pub fn refused(&self) -> Vec<(&'static str, u64)> {
-        let counted = |reason: Reason| (reason.as_str(), self.metrics.refused(reason));
+        let metrics = &self.metrics;
+        let count = |reason| metrics.refused(reason) + metrics.rejected(reason);
+        let counted = |reason: Reason| (reason.as_str(), count(reason));
         Reason::ALL.into_iter().map(counted).filter(|(_, count)| *count > 0).collect()
     }
 

@@ -16,10 +16,14 @@ const EXIT_SIGNAL_BASE: i32 = 128;
 
 pub(super) fn run(arguments: &ServeArgs) -> Result<(), Error> {
     line::say_warnings();
-    let config = Config::of_log(&arguments.folder, arguments.listen.clone());
+    let mut config = Config::of_log(&arguments.folder, arguments.listen.clone());
+    config.metrics = arguments.metrics.clone();
     let server = Server::start(config).map_err(failed)?;
     for listen in server.listeners() {
         say(&format!("wrote: {}: {listen}", listen.promise()));
+    }
+    if let Some(address) = server.metrics_address() {
+        say(&format!("wrote: shows /metrics, /livez and /readyz: http://{address}"));
     }
     stop_by_signals(server.handle())?;
     let (line, handle) = (LivingLine::start(server.handle()), server.handle());

@@ -6,9 +6,11 @@
 #[path = "../it/serving.rs"]
 mod serving;
 
+mod curl;
 mod loggen;
 mod logger;
 mod programs;
+mod promtool;
 mod python;
 mod redis;
 mod rsyslog;

@@ -35,6 +35,19 @@ pub fn unpacked(program: &str) -> Result<Command, String> {
     Ok(command)
 }
 
+/// Runs a client that sends the lines which it reads, and is answered.
+#[track_caller]
+pub fn feed_all(command: &mut Command, lines: &[String]) {
+    let (input, mut pipe): (PipeReader, PipeWriter) = pipe().expect("a pipe");
+    let running = Running::start(command.stdin(input));
+    // Else the test would keep the end of the pipe that the client reads.
+    command.stdin(std::process::Stdio::null());
+    pipe.write_all((lines.join("\n") + "\n").as_bytes()).expect("the client reads");
+    drop(pipe);
+    let finished = running.finish();
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+}
+
 /// Runs a client that sends the lines which it reads. It gets some, and the next ones once they
 /// have arrived: a sender of datagrams does not wait for its server.
 #[track_caller]

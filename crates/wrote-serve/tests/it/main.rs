@@ -2,6 +2,8 @@
 
 mod datagrams;
 mod disks;
+mod http;
+mod operators;
 mod refused;
 mod relp;
 mod serving;

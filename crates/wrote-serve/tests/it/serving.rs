@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each program of tests uses a part of this")]
 
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -18,6 +18,7 @@ const HANG: Duration = Duration::from_secs(120);
 pub struct Serving {
     pub listen: Listen,
     pub folder: PathBuf,
+    metrics: Option<SocketAddr>,
     config: Config,
     handle: Handle,
     thread: Option<JoinHandle<Result<(), Error>>>,
@@ -51,9 +52,10 @@ impl Serving {
         let folder = config.logs[0].folder.clone();
         let server = Server::start(config.clone()).unwrap();
         let (listen, handle) = (server.listeners().remove(0), server.handle());
+        let metrics = server.metrics_address();
         before(&listen, &handle);
         let thread = Some(std::thread::spawn(|| server.run()));
-        Serving { listen, folder, config, handle, thread, parent }
+        Serving { listen, folder, metrics, config, handle, thread, parent }
     }
 
     /// Drains the server, and starts it again on the same port and log.
@@ -74,6 +76,11 @@ impl Serving {
         self.address().rsplit_once(':').unwrap().1
     }
 
+    /// Returns the address of the operators' listener.
+    pub fn metrics_address(&self) -> String {
+        self.metrics.expect("it is configured").to_string()
+    }
+
     /// Connects to the server. A read that hangs fails.
     pub fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address()).unwrap();
@@ -83,6 +90,20 @@ impl Serving {
 
     pub fn figures(&self) -> Figures {
         self.handle.figures()
+    }
+
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Returns how often each reason refused.
+    pub fn refused(&self) -> Vec<(&'static str, u64)> {
+        self.handle.refused()
+    }
+
+    /// Returns for each log its name, and its written and durable sequences.
+    pub fn logs(&self) -> Vec<(String, u64, u64)> {
+        self.handle.logs()
     }
 
     /// Waits until the server's figures are as wanted.

@@ -1,0 +1,214 @@
+//! `POST /append`: records from a body into the log, answered once all of them are safe.
+
+use super::answer::{Answer, json_answer, refused, wrong};
+use super::body::Upload;
+use super::exchange::Exchange;
+use super::pieces::{By, Pieces};
+use super::query;
+use crate::intake::Level;
+use crate::limits::{Reason, Refusal};
+use crate::metrics::{add, sub};
+use bytes::Bytes;
+use hyper::StatusCode;
+use hyper::http::request::Parts;
+use serde_json::json;
+use std::sync::atomic::AtomicU64;
+use std::time::Instant;
+use tokio::time::{Instant as Moment, timeout_at};
+use wrote::Log;
+
+/// Answers a request to append.
+pub(super) async fn append(parts: &Parts, body: &mut Upload, exchange: &Exchange) -> Answer {
+    let metrics = &exchange.port.metrics;
+    if query::is_encoded(parts) {
+        metrics.reject(Reason::Malformed);
+        return wrong(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must not be compressed");
+    }
+    let by = match query::by(parts) {
+        Ok(by) => by,
+        Err(because) => {
+            metrics.reject(Reason::Malformed);
+            return wrong(StatusCode::BAD_REQUEST, &because);
+        }
+    };
+    let mut appended = 0;
+    match take(by, body, exchange, &mut appended).await {
+        Ok((first, next)) => {
+            let value = json!({ "first": first, "next": next, "appended": appended });
+            json_answer(StatusCode::OK, &value)
+        }
+        Err(refusal) => {
+            metrics.reject(refusal.reason());
+            refused(&refusal, appended)
+        }
+    }
+}
+
+/// Appends the records of a body as they come, and waits until the last is safe. Returns the
+/// sequence of the first, and the one behind the last.
+async fn take(
+    by: By,
+    body: &mut Upload,
+    exchange: &Exchange,
+    appended: &mut u64,
+) -> Result<(u64, u64), Refusal> {
+    let port = &exchange.port;
+    let limits = &port.limits;
+    if !port.channel.takes_messages() {
+        return Err(Refusal::Closed);
+    }
+    let log = port.channel.log().ok_or(Refusal::Closed)?;
+    // A client that asked whether to send its body is spared that.
+    if by == By::Body && body.bytes_min() > limits.message_bytes as u64 {
+        return Err(Refusal::TooLong);
+    }
+    let mut pieces = Pieces::new(by, limits.message_bytes);
+    let mut batch = Batch::new(log, exchange);
+    let mut due = Moment::now() + limits.message_time;
+    while let Some(chunk) = timeout_at(due, body.chunk()).await.map_err(|_| Refusal::Slow)?? {
+        let before = batch.records;
+        let outcome = batch.take(&chunk, &mut pieces).await;
+        *appended = batch.records;
+        outcome?;
+        exchange.hold(pieces.kept_bytes())?;
+        if batch.records > before {
+            due = Moment::now() + limits.message_time;
+        }
+    }
+    batch.append(pieces.rest()?, 0).await?;
+    batch.count();
+    *appended = batch.records;
+    batch.acknowledge().await
+}
+
+/// The records of one request.
+struct Batch<'a> {
+    log: Log,
+    exchange: &'a Exchange,
+    records: u64,
+    bytes: u64,
+    /// The records and bytes that are counted.
+    counted: (u64, u64),
+    first: Option<(u64, Instant)>,
+    last: u64,
+    is_acknowledged: bool,
+}
+
+impl<'a> Batch<'a> {
+    fn new(log: Log, exchange: &'a Exchange) -> Batch<'a> {
+        let counted = (0, 0);
+        let (first, last, is_acknowledged) = (None, 0, false);
+        Batch { log, exchange, records: 0, bytes: 0, counted, first, last, is_acknowledged }
+    }
+
+    /// Appends the records that end in `chunk`.
+    async fn take(&mut self, chunk: &Bytes, pieces: &mut Pieces) -> Result<(), Refusal> {
+        let mut rest = &chunk[..];
+        let outcome = loop {
+            match pieces.next(&mut rest) {
+                Ok(Some(record)) => {
+                    if let Err(refusal) = self.append(record, chunk.len()).await {
+                        break Err(refusal);
+                    }
+                }
+                Ok(None) => break Ok(()),
+                Err(refusal) => break Err(refusal),
+            }
+        };
+        self.count();
+        outcome
+    }
+
+    /// Appends a record once there is room. Meanwhile `held_bytes` are held for it.
+    async fn append(&mut self, record: &[u8], held_bytes: usize) -> Result<(), Refusal> {
+        if record.is_empty() {
+            return Ok(());
+        }
+        loop {
+            match self.log.try_append(record) {
+                Ok(Some(ticket)) => {
+                    self.last = ticket.sequence();
+                    break;
+                }
+                Ok(None) => {}
+                Err(error) => return Err(self.refusal(error)),
+            }
+            self.exchange.hold(held_bytes + record.len())?;
+            let _paused = Paused::new(&self.exchange.port.metrics.paused_connections);
+            self.log.room().await.map_err(Refusal::Log)?;
+        }
+        self.first.get_or_insert_with(|| (self.last, Instant::now()));
+        self.records += 1;
+        self.bytes += record.len() as u64;
+        Ok(())
+    }
+
+    /// A log that is well refuses only the record itself: another time it would not fit either.
+    fn refusal(&self, error: wrote::Error) -> Refusal {
+        let is_well = self.log.check().is_ok() && self.exchange.port.channel.takes_messages();
+        match error {
+            wrote::Error::Refused { because, .. } if is_well => Refusal::Unfit(because),
+            error => Refusal::Log(error),
+        }
+    }
+
+    /// Counts what was appended since the last call.
+    fn count(&mut self) {
+        let port = &self.exchange.port;
+        let (records, bytes) = (self.records - self.counted.0, self.bytes - self.counted.1);
+        if records > 0 {
+            port.metrics.take(Some(port.listen.ack), records, bytes);
+            self.counted = (self.records, self.bytes);
+        }
+    }
+
+    /// Waits until every record is as safe as the listener promises (W1). A record that is durable
+    /// has all before it durable as well (W9).
+    async fn acknowledge(&mut self) -> Result<(u64, u64), Refusal> {
+        let port = &self.exchange.port;
+        let level = port.listen.ack;
+        let Some((first, since)) = self.first else {
+            let next = self.log.stats().next_sequence;
+            return Ok((next, next));
+        };
+        if level.reached(&self.log) <= self.last {
+            let ticket = self.log.ticket(self.last).into_owned();
+            let ticket = match level {
+                Level::Durable => ticket.until_durable(),
+                _ => ticket.until_written(),
+            };
+            ticket.await.map_err(Refusal::Log)?;
+        }
+        port.metrics.ack_durations.observe(since.elapsed());
+        port.metrics.acknowledge(level, self.records);
+        self.is_acknowledged = true;
+        Ok((first, self.last + 1))
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        self.count();
+        if !self.is_acknowledged {
+            self.exchange.port.metrics.forget(self.records);
+        }
+        // Less is never refused.
+        let _ = self.exchange.hold(0);
+    }
+}
+
+/// Counts a connection that waits for room, until it is dropped.
+struct Paused<'a>(&'a AtomicU64);
+
+impl Paused<'_> {
+    fn new(counter: &AtomicU64) -> Paused<'_> {
+        add(counter, 1);
+        Paused(counter)
+    }
+}
+
+impl Drop for Paused<'_> {
+    fn drop(&mut self) {
+        sub(self.0, 1);
+    }
+}

@@ -1,0 +1,125 @@
+//! Bodies: of requests as they come, of answers whole or in pieces.
+
+use super::exchange::Exchange;
+use crate::limits::Refusal;
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::sync::mpsc;
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(super) struct Body {
+    content: Content,
+    /// The connection, told when the answer to a request that was read as a whole is written.
+    exchange: Option<Arc<Exchange>>,
+}
+
+#[derive(Debug)]
+enum Content {
+    Whole(Bytes),
+    Pieces(Pieces),
+}
+
+/// Pieces of a body, one at a time; the sender's end is the body's.
+pub(super) type Pieces = mpsc::Receiver<Result<Bytes, Broken>>;
+
+/// The records could not be read to the end: the answer breaks off, and the client knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the records could not be read to the end")]
+pub(super) struct Broken;
+
+impl Body {
+    pub(super) fn whole(bytes: Bytes) -> Body {
+        Body { content: Content::Whole(bytes), exchange: None }
+    }
+
+    pub(super) fn pieces(pieces: Pieces) -> Body {
+        Body { content: Content::Pieces(pieces), exchange: None }
+    }
+
+    /// Tells `exchange` when the body is written.
+    pub(super) fn then_ends(&mut self, exchange: Arc<Exchange>) {
+        self.exchange = Some(exchange);
+    }
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        match &mut self.content {
+            Content::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Content::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Content::Pieces(pieces) => {
+                pieces.poll_recv(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(&self.content, Content::Whole(bytes) if bytes.is_empty())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.content {
+            Content::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Content::Pieces(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// The body of a request.
+#[derive(Debug)]
+pub(super) struct Upload {
+    incoming: Incoming,
+    has_ended: bool,
+}
+
+impl Upload {
+    pub(super) fn new(incoming: Incoming) -> Upload {
+        let has_ended = incoming.is_end_stream();
+        Upload { incoming, has_ended }
+    }
+
+    /// Tells whether the body was read to its end.
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// The fewest bytes that the body has.
+    pub(super) fn bytes_min(&self) -> u64 {
+        self.incoming.size_hint().lower()
+    }
+
+    /// Waits for the next bytes; `None` at the end.
+    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, Refusal> {
+        while !self.has_ended {
+            match self.incoming.frame().await {
+                None => self.has_ended = true,
+                // Fields behind the body say nothing here.
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(chunk) => return Ok(Some(chunk)),
+                    Err(_) => continue,
+                },
+                Some(Err(_)) => return Err(Refusal::Malformed("the body is broken")),
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        if let Some(exchange) = &self.exchange {
+            exchange.end();
+        }
+    }
+}

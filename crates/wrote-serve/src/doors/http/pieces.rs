@@ -1,0 +1,141 @@
+//! The records of a request's body, however the body comes in chunks.
+
+use crate::limits::Refusal;
+use memchr::memchr;
+
+/// How a body is cut into records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    /// The body is one record; an empty one is none.
+    Body,
+    /// A line feed, or CR and line feed, ends a record; the last may be without. An empty line is
+    /// no record.
+    Lines,
+}
+
+/// The parser. It keeps only the bytes of a record that is not whole.
+#[derive(Debug)]
+pub(super) struct Pieces {
+    by: By,
+    record_bytes_max: usize,
+    kept: Vec<u8>,
+    /// The bytes kept were given as a record.
+    is_given: bool,
+}
+
+impl Pieces {
+    pub(super) fn new(by: By, record_bytes_max: usize) -> Pieces {
+        Pieces { by, record_bytes_max, kept: Vec::new(), is_given: false }
+    }
+
+    /// Takes the next record from the front of `chunk`. An empty line gives an empty one. `None` if
+    /// the chunk holds the end of none: what is left of it is kept.
+    pub(super) fn next<'a, 'chunk: 'a>(
+        &'a mut self,
+        chunk: &mut &'chunk [u8],
+    ) -> Result<Option<&'a [u8]>, Refusal> {
+        self.forget_given();
+        let end = if self.by == By::Lines { memchr(b'\n', chunk) } else { None };
+        let Some(end) = end else {
+            self.keep(chunk)?;
+            *chunk = &[];
+            return Ok(None);
+        };
+        let (line, rest) = (&chunk[..end], &chunk[end + 1..]);
+        *chunk = rest;
+        if self.kept.is_empty() {
+            return self.checked(line).map(Some);
+        }
+        self.keep(line)?;
+        self.is_given = true;
+        self.checked(&self.kept).map(Some)
+    }
+
+    /// Returns what is left at the end of the body; nothing is no record.
+    pub(super) fn rest(&mut self) -> Result<&[u8], Refusal> {
+        self.forget_given();
+        self.is_given = true;
+        self.checked(&self.kept)
+    }
+
+    /// The bytes that are kept.
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.kept.len()
+    }
+
+    fn forget_given(&mut self) {
+        if std::mem::take(&mut self.is_given) {
+            self.kept.clear();
+        }
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
+        // A CR may be taken off.
+        if self.kept.len() + bytes.len() > self.record_bytes_max + 1 {
+            return Err(Refusal::TooLong);
+        }
+        self.kept.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn checked<'a>(&self, bytes: &'a [u8]) -> Result<&'a [u8], Refusal> {
+        let record = match self.by {
+            By::Lines => bytes.strip_suffix(b"\r").unwrap_or(bytes),
+            By::Body => bytes,
+        };
+        if record.len() > self.record_bytes_max { Err(Refusal::TooLong) } else { Ok(record) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Reason;
+    use proptest::prelude::*;
+
+    /// The records of a body that comes in chunks of these lengths.
+    fn records(by: By, body: &[u8], cuts: &[usize]) -> (Vec<Vec<u8>>, Option<Reason>) {
+        let (mut pieces, mut records, mut rest) = (Pieces::new(by, 10), Vec::new(), body);
+        let mut cuts = cuts.iter().cycle();
+        let mut take = || -> Result<(), Refusal> {
+            while !rest.is_empty() {
+                let cut = cuts.next().map_or(rest.len(), |&cut| cut.clamp(1, rest.len()));
+                let (mut chunk, behind) = rest.split_at(cut);
+                rest = behind;
+                while let Some(record) = pieces.next(&mut chunk)? {
+                    records.push(record.to_vec());
+                }
+                assert!(pieces.kept_bytes() <= 11);
+            }
+            records.push(pieces.rest()?.to_vec());
+            Ok(())
+        };
+        let refused = take().err().map(|refusal| refusal.reason());
+        records.retain(|record| !record.is_empty());
+        (records, refused)
+    }
+
+    #[test]
+    fn lines_are_records_and_a_body_is_one() {
+        let body = b"one\ntwo\r\n\n\r\nthree";
+        let lines: Vec<_> = [&b"one"[..], b"two", b"three"].map(<[u8]>::to_vec).into();
+        assert_eq!(records(By::Lines, body, &[]), (lines, None));
+        assert_eq!(records(By::Body, b"a\nb\r\n", &[]), (vec![b"a\nb\r\n".to_vec()], None));
+        assert_eq!(records(By::Body, b"", &[]), (vec![], None));
+        let (kept, refused) = records(By::Lines, b"0123456789\r\n0123456789a\nafter", &[]);
+        assert_eq!((kept.len(), refused), (1, Some(Reason::TooLong)));
+        assert_eq!(records(By::Body, b"0123456789a", &[]), (vec![], Some(Reason::TooLong)));
+    }
+
+    proptest! {
+        #[test]
+        fn however_a_body_is_cut_its_records_are_the_same(
+            body in prop::collection::vec(prop::sample::select(b"abc\r\n\n".to_vec()), 0..80),
+            cuts in prop::collection::vec(1..20usize, 1..10),
+        ) {
+            for by in [By::Body, By::Lines] {
+                prop_assert_eq!(records(by, &body, &cuts), records(by, &body, &[]));
+            }
+        }
+    }
+}

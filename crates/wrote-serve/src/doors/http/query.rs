@@ -1,0 +1,124 @@
+//! What a request asks for: its query and the type of its body.
+
+use super::pieces::By;
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use hyper::http::request::Parts;
+
+/// Types of bodies with a record per line.
+const LINES_TYPES: [&str; 4] =
+    ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"];
+
+/// How records are put behind each other in an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// A line feed behind each record.
+    Lines,
+    /// Four bytes of length before each record, the highest first.
+    U32,
+}
+
+/// The request to read records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    /// The first sequence.
+    pub from: u64,
+    /// Records at most.
+    pub limit: u64,
+    /// The answer goes on with the records that come.
+    pub follows: bool,
+    /// `None`: that which suits the log.
+    pub layout: Option<Layout>,
+}
+
+/// Returns how a body is cut: as the query says, else by its type.
+pub(super) fn by(parts: &Parts) -> Result<By, String> {
+    let mut by = None;
+    for pair in pairs(parts) {
+        by = match pair {
+            ("by", "lines") => Some(By::Lines),
+            ("by", "body") => Some(By::Body),
+            (name, value) => return Err(format!("{name}={value} is none of by=lines, by=body")),
+        };
+    }
+    Ok(by.unwrap_or_else(|| if is_of_lines(parts) { By::Lines } else { By::Body }))
+}
+
+fn is_of_lines(parts: &Parts) -> bool {
+    let value = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let name = value.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    LINES_TYPES.iter().any(|lines| name.eq_ignore_ascii_case(lines))
+}
+
+/// Tells whether the body is compressed or changed in another way.
+pub(super) fn is_encoded(parts: &Parts) -> bool {
+    parts.headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity")
+}
+
+/// Returns what a request to read asks for.
+pub(super) fn wanted(parts: &Parts) -> Result<Wanted, String> {
+    let mut wanted = Wanted { from: 0, limit: u64::MAX, follows: false, layout: None };
+    for (name, value) in pairs(parts) {
+        let bad =
+            || format!("{name}={value} is none of from=N, limit=N, follow=1, as=lines, as=u32");
+        match (name, value) {
+            ("from", number) => wanted.from = number.parse().map_err(|_| bad())?,
+            ("limit", number) => wanted.limit = number.parse().map_err(|_| bad())?,
+            ("follow", "0" | "false") => wanted.follows = false,
+            ("follow", "" | "1" | "true") => wanted.follows = true,
+            ("as", "lines") => wanted.layout = Some(Layout::Lines),
+            ("as", "u32") => wanted.layout = Some(Layout::U32),
+            _ => return Err(bad()),
+        }
+    }
+    Ok(wanted)
+}
+
+fn pairs(parts: &Parts) -> impl Iterator<Item = (&str, &str)> {
+    let query = parts.uri.query().unwrap_or_default();
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::Request;
+
+    fn parts(uri: &str, content_type: Option<&str>) -> Parts {
+        let request = Request::builder().uri(uri);
+        let request = match content_type {
+            Some(name) => request.header(CONTENT_TYPE, name),
+            None => request,
+        };
+        request.body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn the_query_or_else_the_type_says_how_a_body_is_cut() {
+        for (uri, content_type, expected) in [
+            ("/append", None, Ok(By::Body)),
+            ("/append", Some("application/octet-stream"), Ok(By::Body)),
+            ("/append", Some("Application/X-NDJSON; charset=utf-8"), Ok(By::Lines)),
+            ("/append?by=body", Some("application/x-ndjson"), Ok(By::Body)),
+            ("/append?by=lines", Some("text/plain"), Ok(By::Lines)),
+            ("/append?by=words", None, Err(())),
+            ("/append?lines", None, Err(())),
+        ] {
+            let found = by(&parts(uri, content_type)).map_err(drop);
+            assert_eq!(found, expected, "{uri} {content_type:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_to_read_is_read_and_a_wrong_one_is_refused() {
+        let of = |query: &str| wanted(&parts(&format!("/records?{query}"), None));
+        let all = Wanted { from: 0, limit: u64::MAX, follows: false, layout: None };
+        assert_eq!(of(""), Ok(all));
+        let layout = Some(Layout::U32);
+        let some = Wanted { from: 5, limit: 10, follows: true, layout };
+        assert_eq!(of("from=5&limit=10&follow&as=u32"), Ok(some));
+        for bad in ["from=-1", "from=", "limit=x", "follow=yes", "as=json", "form=5"] {
+            assert!(of(bad).unwrap_err().contains("is none of"), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! `GET /records`: the records of the log from a sequence on, and those that come.
+//!
+//! A client gets only records that are as safe as the listener's answers promise. So a record that
+//! it has read keeps its sequence, and the client can go on behind it after any crash.
+
+use super::answer::{Answer, json_answer, not_now, wrong};
+use super::body::{Body, Broken, Pieces};
+use super::exchange::Exchange;
+use super::query::{self, Layout, Wanted};
+use crate::intake::Level;
+use crate::limits::Reason;
+use crate::port::Port;
+use bytes::Bytes;
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{Response, StatusCode};
+use serde_json::json;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+use wrote::{Error, Log, LogReader};
+
+/// Bytes of records that are read at a time, if one alone has not more.
+const PIECE_BYTES: usize = 64 << 10;
+/// The time for a record that is in the log to be found there.
+const RECORD_PATIENCE: Duration = Duration::from_secs(10);
+/// The pause after the log has failed.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// The sequence with which a client goes on behind an answer.
+const NEXT_SEQUENCE: HeaderName = HeaderName::from_static("wrote-next-sequence");
+
+/// Answers a request to read.
+pub(super) async fn records(parts: &Parts, exchange: &Exchange) -> Answer {
+    let port = &exchange.port;
+    let refuse = |reason, answer| {
+        port.metrics.refuse(reason);
+        answer
+    };
+    let wanted = match query::wanted(parts) {
+        Ok(wanted) => wanted,
+        Err(because) => {
+            return refuse(Reason::Malformed, wrong(StatusCode::BAD_REQUEST, &because));
+        }
+    };
+    let Some(log) = port.channel.log() else {
+        return refuse(Reason::Log, not_now("the log has failed"));
+    };
+    let Ok(permit) = port.readers.clone().try_acquire_owned() else {
+        return refuse(Reason::Memory, not_now("too many clients are reading"));
+    };
+    match begin(wanted, &log, port, permit).await {
+        Ok(answer) => answer,
+        Err(Failure::Removed { first }) => {
+            let because = format!("the first record that is there is {first}");
+            json_answer(StatusCode::GONE, &json!({ "error": because, "first": first }))
+        }
+        Err(Failure::Log(error)) => refuse(Reason::Log, not_now(&error.to_string())),
+    }
+}
+
+enum Failure {
+    /// Retention has removed the record that was asked for.
+    Removed {
+        first: u64,
+    },
+    Log(Error),
+}
+
+/// Reads the first records before it answers: whether they are there is known only then.
+async fn begin(
+    wanted: Wanted,
+    log: &Log,
+    port: &Port,
+    permit: OwnedSemaphorePermit,
+) -> Result<Answer, Failure> {
+    let stats = log.stats();
+    if wanted.from < stats.first_sequence {
+        return Err(Failure::Removed { first: stats.first_sequence });
+    }
+    // A log of lines prepares no segments.
+    let suits = if stats.prepare.is_none() { Layout::Lines } else { Layout::U32 };
+    let layout = wanted.layout.unwrap_or(suits);
+    let end = wanted.from.saturating_add(wanted.limit);
+    let mut reading = Reading {
+        reader: None,
+        layout,
+        follows: wanted.follows,
+        next: wanted.from,
+        known: wanted.from.max(present(log, port.listen.ack).await).min(end),
+        end,
+        port: port.clone(),
+        _permit: permit,
+    };
+    let known = reading.known;
+    let piece = reading.piece().await?;
+    let body = if reading.next == reading.end || reading.next == known && !reading.follows {
+        Body::whole(piece)
+    } else {
+        Body::pieces(reading.go_on(piece))
+    };
+    let mut answer = Response::new(body);
+    let kind = match layout {
+        Layout::Lines => "text/plain",
+        Layout::U32 => "application/octet-stream",
+    };
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    if !wanted.follows {
+        headers.insert(NEXT_SEQUENCE, HeaderValue::from(known));
+    }
+    Ok(answer)
+}
+
+/// Makes every record that is in the log now as safe as `level` says, so that a client reads what
+/// it wrote. Returns the sequence before which records may be read.
+async fn present(log: &Log, level: Level) -> u64 {
+    if let Some(last) = log.stats().next_sequence.checked_sub(1) {
+        let ticket = log.ticket(last).into_owned();
+        // Of a log that has failed the records before can be read.
+        let _ = match level {
+            Level::Durable => ticket.until_durable().await,
+            _ => ticket.until_written().await,
+        };
+    }
+    readable(log, level)
+}
+
+/// Returns the sequence before which records may be read.
+fn readable(log: &Log, level: Level) -> u64 {
+    level.reached(log).min(log.written_sequence())
+}
+
+/// An answer that is being made.
+struct Reading {
+    reader: Option<LogReader>,
+    layout: Layout,
+    follows: bool,
+    /// The next sequence to read.
+    next: u64,
+    /// Before it, records may be read.
+    known: u64,
+    /// The sequence behind the last one wanted.
+    end: u64,
+    port: Port,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Reading {
+    /// Reads the next records; nothing if none is known.
+    async fn piece(&mut self) -> Result<Bytes, Failure> {
+        if self.next >= self.known {
+            return Ok(Bytes::new());
+        }
+        let (next, known, layout) = (self.next, self.known, self.layout);
+        let reader = self.reader.take();
+        let (log, follows) = (self.port.channel.log(), self.follows);
+        let folder = self.port.channel.config.folder.clone();
+        let read = move || {
+            let mut reader = match (reader, log, follows) {
+                (Some(reader), ..) => reader,
+                (None, Some(log), true) => log.tail(next)?,
+                (None, Some(log), false) => log.reader(next)?,
+                (None, None, true) => LogReader::follow(folder, next)?,
+                (None, None, false) => LogReader::open(folder, next)?,
+            };
+            let (bytes, next) = fill(&mut reader, next, known, layout)?;
+            Ok((reader, bytes, next))
+        };
+        let interrupted = |_| Err(Failure::Log(Error::Interrupted));
+        // It waits for the disk.
+        let (reader, bytes, next) = spawn_blocking(read).await.unwrap_or_else(interrupted)?;
+        (self.reader, self.next) = (Some(reader), next);
+        Ok(bytes)
+    }
+
+    /// Sends the first piece, and goes on to read in a task of its own, which ends with the
+    /// connection.
+    fn go_on(mut self, first: Bytes) -> Pieces {
+        let (sender, pieces) = mpsc::channel(1);
+        tokio::spawn(async move {
+            tokio::select! {
+                () = self.send(first, &sender) => {}
+                () = sender.closed() => {}
+            }
+        });
+        pieces
+    }
+
+    async fn send(&mut self, first: Bytes, sender: &mpsc::Sender<Result<Bytes, Broken>>) {
+        let mut piece = Ok(first);
+        loop {
+            let is_broken = piece.is_err();
+            let is_empty = piece.as_ref().is_ok_and(Bytes::is_empty);
+            if !is_empty && sender.send(piece).await.is_err() || is_broken {
+                return;
+            }
+            if self.next >= self.known && !self.more_is_known().await {
+                return;
+            }
+            piece = self.piece().await.map_err(|_| Broken);
+        }
+    }
+
+    /// Waits for records that are safe. `false` if none is wanted, or the server drains.
+    async fn more_is_known(&mut self) -> bool {
+        if !self.follows || self.next >= self.end {
+            return false;
+        }
+        let mut draining = self.port.draining.clone();
+        tokio::select! {
+            known = safe_behind(self.next, &self.port) => self.known = known.min(self.end),
+            _ = draining.wait_for(|&draining| draining) => {}
+        }
+        self.next < self.known
+    }
+}
+
+/// Waits until the record `sequence` may be read, and returns the sequence before which all may be.
+async fn safe_behind(sequence: u64, port: &Port) -> u64 {
+    let level = port.listen.ack;
+    loop {
+        if let Some(log) = port.channel.log() {
+            let written = log.written(sequence).await.is_ok();
+            let readable = if written { present(&log, level).await } else { readable(&log, level) };
+            if readable > sequence {
+                return readable;
+            }
+        }
+        // A full disk, or a failure, is no end of waiting: there may be room again.
+        sleep(RETRY_PAUSE).await;
+    }
+}
+
+/// Reads records from `next` up to `known`, or a piece of them. Returns the next sequence too.
+fn fill(
+    reader: &mut LogReader,
+    mut next: u64,
+    known: u64,
+    layout: Layout,
+) -> Result<(Bytes, u64), Failure> {
+    let mut piece = Vec::with_capacity(PIECE_BYTES);
+    while next < known && piece.len() < PIECE_BYTES {
+        let Some(record) = reader.next_within(RECORD_PATIENCE)? else {
+            return Err(Failure::Removed { first: known });
+        };
+        if record.sequence != next {
+            return Err(Failure::Removed { first: record.sequence });
+        }
+        if layout == Layout::U32 {
+            let len = u32::try_from(record.bytes.len()).expect("a record fits into a buffer");
+            piece.extend(len.to_be_bytes());
+        }
+        piece.extend_from_slice(&record.bytes);
+        if layout == Layout::Lines {
+            piece.push(b'\n');
+        }
+        next += 1;
+    }
+    Ok((piece.into(), next))
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Log(error)
+    }
+}

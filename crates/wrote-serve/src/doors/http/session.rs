@@ -1,0 +1,152 @@
+//! A session: the requests of one connection, one after the other, until an end.
+//!
+//! Between two requests a session keeps the stream alone: no buffer, and no deadline.
+
+use super::exchange::Exchange;
+use super::routes::answer;
+use super::wire::Wire;
+use crate::limits::Refusal;
+use crate::port::Port;
+use crate::stream::Stream;
+use hyper::server::conn::http1::Builder;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+/// Bytes that hyper keeps of a connection at most, and bytes of a request's head.
+const BUFFER_BYTES_MAX: usize = 64 << 10;
+/// How long a client that was refused may go on to send. Without that time the kernel would answer
+/// by a reset, at which the client may never read the refusal.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// Serves a client until it ends, is refused, or the server drains. The refusal is counted.
+pub(crate) async fn serve<S: Stream>(stream: S, port: Port) {
+    let exchange = Arc::new(Exchange::new(port));
+    let mut session = Session { draining: exchange.port.draining.clone(), exchange };
+    let (mut wire, outcome) = session.serve(stream).await;
+    if let Err(refusal) = outcome {
+        let port = &session.exchange.port;
+        log::debug!("{}: {refusal}", port.listen);
+        port.metrics.refuse(refusal.reason());
+    }
+    // A client that is gone needs no end.
+    let _ = wire.shutdown().await;
+    if session.exchange.is_cut_short() {
+        let _ = timeout(LINGER, wire.discard()).await;
+    }
+}
+
+struct Session {
+    exchange: Arc<Exchange>,
+    draining: watch::Receiver<bool>,
+}
+
+/// The state of a connection that hyper has served for a while.
+enum Served<S> {
+    /// The next request has not begun.
+    Idle(Wire<S>),
+    /// There is none.
+    Ended(Wire<S>, Result<(), Refusal>),
+}
+
+impl Session {
+    /// Serves requests to the last, and returns why no more are served.
+    async fn serve<S: Stream>(&mut self, stream: S) -> (Wire<S>, Result<(), Refusal>) {
+        let mut wire = Wire::new(stream, self.exchange.clone());
+        let mut first_byte = Some(self.exchange.port.limits.first_byte);
+        loop {
+            if !wire.has_ahead() {
+                match self.request_begins(&mut wire, first_byte.take()).await {
+                    Ok(true) => {}
+                    Ok(false) => return (wire, Ok(())),
+                    Err(refusal) => return (wire, Err(refusal)),
+                }
+            }
+            wire = match Box::pin(self.converse(wire)).await {
+                Served::Idle(wire) => wire,
+                Served::Ended(wire, outcome) => return (wire, outcome),
+            };
+        }
+    }
+
+    /// Waits for the first bytes of a request; `false` if none come any more.
+    async fn request_begins<S: Stream>(
+        &mut self,
+        wire: &mut Wire<S>,
+        first_byte: Option<Duration>,
+    ) -> Result<bool, Refusal> {
+        tokio::select! {
+            biased;
+            has_more = wire.fill() => return Ok(has_more),
+            _ = self.draining.wait_for(|&draining| draining) => {}
+            () = sleep(first_byte.unwrap_or_default()), if first_byte.is_some() => {
+                return Err(Refusal::Silent);
+            }
+        }
+        // A request that had arrived when the server began to drain is served.
+        Ok(wire.has_unread() && wire.fill().await)
+    }
+
+    /// Lets hyper serve requests until the client pauses, ends, or is refused.
+    async fn converse<S: Stream>(&mut self, wire: Wire<S>) -> Served<S> {
+        self.exchange.await_head();
+        let shared = self.exchange.clone();
+        let service = service_fn(move |request| Box::pin(answer(request, shared.clone())));
+        let mut connection = Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.exchange.port.limits.message_time)
+            .max_buf_size(BUFFER_BYTES_MAX)
+            .serve_connection(TokioIo::new(wire), service);
+        let mut drains = pin!(self.draining.wait_for(|&draining| draining));
+        let mut is_draining = false;
+        let outcome = poll_fn(|context| {
+            loop {
+                if let Poll::Ready(outcome) = connection.poll_without_shutdown(context) {
+                    return Poll::Ready(Some(outcome));
+                }
+                if self.exchange.is_idle() {
+                    return Poll::Ready(None);
+                }
+                if is_draining || drains.as_mut().poll(context).is_pending() {
+                    return Poll::Pending;
+                }
+                // The answer that is being made is the last, and says so.
+                is_draining = true;
+                Pin::new(&mut connection).graceful_shutdown();
+            }
+        })
+        .await;
+        let parts = connection.into_parts();
+        let mut wire = parts.io.into_inner();
+        match outcome {
+            None => {
+                wire.put_back(parts.read_buf);
+                Served::Idle(wire)
+            }
+            Some(outcome) => {
+                let cut = self.exchange.refusal().map_or(Ok(()), Err);
+                Served::Ended(wire, cut.and(outcome.or_else(|error| refusal(&error))))
+            }
+        }
+    }
+}
+
+/// Returns why hyper ended a connection; a client that is gone is no refusal.
+fn refusal(error: &hyper::Error) -> Result<(), Refusal> {
+    if error.is_parse_too_large() {
+        Err(Refusal::TooLong)
+    } else if error.is_parse() {
+        Err(Refusal::Malformed("what comes is no request of HTTP/1.1"))
+    } else if error.is_timeout() {
+        Err(Refusal::Slow)
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,6 @@
+//! HTTP on a socket: appends, reads, and clients that mean harm.
+
+mod append;
+pub mod client;
+mod hostile;
+mod reading;

@@ -1,0 +1,203 @@
+//! `POST /append`: what is a record, what is answered, what is refused.
+
+use super::client::Client;
+use crate::serving::Serving;
+use std::io::Write;
+use wrote::{Format, Log, Sync};
+
+fn start() -> Serving {
+    Serving::start("http://127.0.0.1:0", |_| ())
+}
+
+#[test]
+fn a_body_is_a_record_and_with_lines_each_line_is() {
+    let serving = start();
+    let mut client = Client::connect(serving.address());
+    let answer = client.post("/append", "", b"one\r\n\0two\n");
+    assert_eq!((answer.code, answer.header("content-type")), (200, Some("application/json")));
+    assert_eq!(answer.text(), "{\"appended\":1,\"first\":0,\"next\":1}\n");
+    let answer = client.append("three\nfour\r\n\n\nfive");
+    assert_eq!(answer.text(), "{\"appended\":3,\"first\":1,\"next\":4}\n");
+    let types = "Content-Type: application/x-ndjson\r\n";
+    let answer = client.post("/append", types, b"{\"a\":6}\n{\"a\":7}\n");
+    assert_eq!(answer.text(), "{\"appended\":2,\"first\":4,\"next\":6}\n");
+    let answer = client.post("/append", "Content-Type: application/octet-stream\r\n", b"");
+    assert_eq!(answer.text(), "{\"appended\":0,\"first\":6,\"next\":6}\n");
+    let figures = serving.figures();
+    assert_eq!((figures.messages, figures.acks, figures.refused), (6, 6, 0));
+    assert_eq!(figures.bytes, 10 + 5 + 4 + 4 + 7 + 7);
+    let records = serving.stop();
+    let expected = [&b"one\r\n\0two\n"[..], b"three", b"four", b"five", b"{\"a\":6}", b"{\"a\":7}"];
+    assert_eq!(records, expected);
+}
+
+#[test]
+fn a_body_in_chunks_of_any_length_makes_its_lines() {
+    let serving = start();
+    let mut client = Client::connect(serving.address());
+    let body: Vec<u8> =
+        (0..5000).flat_map(|number| format!("line {number}\n").into_bytes()).collect();
+    client.send(b"POST /append?by=lines HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    for (number, chunk) in body.chunks(97).enumerate() {
+        client.send(format!("{:x}\r\n", chunk.len()).as_bytes());
+        client.send(chunk);
+        client.send(b"\r\n");
+        if number % 100 == 0 {
+            client.stream().flush().unwrap();
+        }
+    }
+    client.send(b"0\r\n\r\n");
+    assert_eq!(client.answer().text(), "{\"appended\":5000,\"first\":0,\"next\":5000}\n");
+    let lines = (0..5000).map(|number| format!("line {number}").into_bytes());
+    assert!(serving.stop().into_iter().eq(lines));
+}
+
+#[test]
+fn an_answer_comes_once_its_records_are_as_safe_as_it_says() {
+    for (ack, sync) in [("durable", Sync::Always), ("durable", Sync::No), ("written", Sync::No)] {
+        let serving = Serving::start(&format!("http://127.0.0.1:0?ack={ack}"), |config| {
+            config.logs[0].options = Log::options().sync(sync);
+        });
+        let mut client = Client::connect(serving.address());
+        for number in 0..20 {
+            let answer = client.append(&format!("{number}\n"));
+            assert_eq!(answer.code, 200);
+            let (_, written, durable) = serving.logs().remove(0);
+            let reached = if ack == "durable" { durable } else { written };
+            assert!(reached > number, "{ack}: {reached} of {number}");
+        }
+        serving.stop();
+    }
+}
+
+#[test]
+fn a_record_that_is_too_long_is_refused_and_none_of_its_request_is_promised() {
+    let serving = start();
+    let mut client = Client::connect(serving.address());
+    let long = "x".repeat(9000);
+    let answer = client.append(&format!("before\n{long}\nafter\n"));
+    assert_eq!(answer.code, 413);
+    assert_eq!(answer.text(), "{\"appended\":1,\"error\":\"a message is too long\"}\n");
+    let mut client = Client::connect(serving.address());
+    assert_eq!(client.post("/append", "", long.as_bytes()).code, 413);
+    // A client that asks first is answered before it sends.
+    let mut client = Client::connect(serving.address());
+    client.send(
+        b"POST /append HTTP/1.1\r\nHost: x\r\nContent-Length: 9000\r\nExpect: 100-continue\r\n\r\n",
+    );
+    assert_eq!(client.answer().code, 413);
+    let figures = serving.figures();
+    assert_eq!((figures.messages, figures.acks, figures.unanswered), (1, 0, 1));
+    assert_eq!(serving.refused(), [("too_long", 3)]);
+    assert_eq!(serving.stop(), [b"before"]);
+}
+
+#[test]
+fn requests_that_make_no_sense_are_answered_by_their_codes_and_the_connection_goes_on() {
+    let serving = start();
+    let mut client = Client::connect(serving.address());
+    assert_eq!(client.post("/append?by=words", "", b"").code, 400);
+    assert_eq!(client.post("/", "", b"").code, 404);
+    let answer = client.get("/append");
+    assert_eq!((answer.code, answer.header("allow")), (405, Some("POST")));
+    let answer = client.post("/records", "", b"");
+    assert_eq!((answer.code, answer.header("allow")), (405, Some("GET")));
+    assert_eq!(client.get("/records?from=first").code, 400);
+    assert_eq!(client.post("/append", "Content-Encoding: gzip\r\n", b"").code, 415);
+    assert_eq!(client.post("/append", "Origin: http://example.com\r\n", b"").code, 403);
+    assert_eq!(client.append("still here").code, 200);
+    assert_eq!(serving.refused(), [("malformed", 6), ("unauthorized", 1)]);
+    assert_eq!(serving.stop(), [b"still here"]);
+}
+
+#[test]
+fn a_record_that_the_log_cannot_hold_is_refused_for_good() {
+    let serving = Serving::start("http://127.0.0.1:0", |config| {
+        config.logs[0].options = Log::options().sync(Sync::No).format(Format::Lines);
+    });
+    let mut client = Client::connect(serving.address());
+    let answer = client.post("/append", "", b"two\nlines");
+    assert_eq!((answer.code, answer.header("retry-after")), (400, None), "{}", answer.text());
+    assert_eq!(client.append("two\nlines").code, 200);
+    assert_eq!(serving.stop(), [b"two", &b"lines"[..]]);
+}
+
+#[test]
+fn a_log_that_takes_nothing_now_asks_to_come_again() {
+    let serving = Serving::start("http://127.0.0.1:0", |config| {
+        config.limits.free_bytes = u64::MAX;
+    });
+    // The first look at the disk is under way.
+    let refused = loop {
+        let mut client = Client::connect(serving.address());
+        let answer = client.append("taken before the first look\n");
+        if answer.code != 200 {
+            break answer;
+        }
+    };
+    assert_eq!((refused.code, refused.header("retry-after")), (503, Some("1")));
+    let taken = serving.figures().messages;
+    let mut client = Client::connect(serving.address());
+    assert_eq!(client.append("refused\n").code, 503);
+    assert_eq!(client.get("/records?limit=1").code, 200, "it can be read");
+    assert_eq!(serving.stop().len() as u64, taken);
+}
+
+#[test]
+fn requests_one_behind_the_other_are_answered_in_order() {
+    let serving = start();
+    let mut client = Client::connect(serving.address());
+    let request = |number: u64| {
+        let body = format!("message {number}");
+        let len = body.len();
+        format!("POST /append HTTP/1.1\r\nHost: x\r\nContent-Length: {len}\r\n\r\n{body}")
+    };
+    let all: String = (0..100).map(request).collect();
+    let (one, other) = all.split_at(all.len() / 2 + 7);
+    client.send(one.as_bytes());
+    for number in 0..40 {
+        assert!(client.answer().text().contains(&format!("\"first\":{number},")));
+    }
+    client.send(other.as_bytes());
+    for number in 40..100 {
+        assert!(client.answer().text().contains(&format!("\"first\":{number},")));
+    }
+    assert_eq!(serving.stop().len(), 100);
+}
+
+#[test]
+fn a_server_that_drains_finishes_what_it_has_and_says_that_it_closes() {
+    let serving = start();
+    let mut busy = Client::connect(serving.address());
+    busy.send(b"POST /append?by=lines HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\none\n");
+    let mut idle = Client::connect(serving.address());
+    assert_eq!(idle.append("zero\n").code, 200);
+    serving.wait_until(|figures| figures.messages == 2);
+    serving.handle().stop();
+    assert_eq!(idle.rest(), b"", "a client without a request is let go");
+    busy.send(b"two\n");
+    let answer = busy.answer();
+    assert_eq!((answer.code, answer.header("connection")), (200, Some("close")));
+    assert_eq!(busy.rest(), b"");
+    let mut records = serving.stop();
+    records.sort();
+    assert_eq!(records, [&b"one"[..], b"two", b"zero"]);
+}
+
+#[test]
+fn requests_that_had_arrived_when_the_server_drains_are_answered() {
+    let mut client = None;
+    let serving = Serving::start_after(
+        "http://127.0.0.1:0",
+        |_| (),
+        |listen, handle| {
+            let mut early = Client::connect(crate::serving::address(listen));
+            early.send(b"POST /append HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nearly");
+            client = Some(early);
+            handle.stop();
+        },
+    );
+    let answer = client.unwrap().answer();
+    assert_eq!((answer.code, answer.header("connection")), (200, Some("close")));
+    assert_eq!(serving.stop(), [b"early"]);
+}

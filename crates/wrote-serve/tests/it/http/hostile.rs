@@ -1,0 +1,166 @@
+//! Clients that mean harm: each is let go and counted, and others are served.
+
+use super::client::Client;
+use crate::serving::Serving;
+use std::io::Write;
+use std::time::Duration;
+
+fn impatient() -> Serving {
+    Serving::start("http://127.0.0.1:0", |config| {
+        config.limits.first_byte = Duration::from_millis(50);
+        config.limits.message_time = Duration::from_millis(100);
+    })
+}
+
+/// Sends a byte after the other, until the server has ended the connection.
+fn drip(client: &mut Client, byte: u8) {
+    while client.stream().write_all(&[byte]).is_ok() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_client_that_says_nothing_or_drips_its_head_or_body_is_let_go() {
+    let serving = impatient();
+    assert_eq!(Client::connect(serving.address()).rest(), b"");
+    serving.wait_until(|figures| figures.refused == 1 && figures.connections == 0);
+
+    let mut head = Client::connect(serving.address());
+    head.send(b"GET /records HTTP/1.1\r\nHost: ");
+    drip(&mut head, b'x');
+    serving.wait_until(|figures| figures.refused == 2 && figures.connections == 0);
+
+    let mut body = Client::connect(serving.address());
+    body.send(b"POST /append?by=lines HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\none\n");
+    drip(&mut body, b'x');
+    serving.wait_until(|figures| figures.connections == 0);
+    assert_eq!(serving.refused(), [("first_byte", 1), ("message_time", 2)]);
+
+    let mut stopped = Client::connect(serving.address());
+    stopped.send(b"POST /append HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nnever");
+    assert_eq!(stopped.answer().code, 408);
+    assert_eq!(stopped.rest(), b"");
+    assert_eq!(serving.figures().refused, 4);
+    assert_eq!(serving.stop(), [b"one"]);
+}
+
+#[test]
+fn a_client_that_pauses_between_requests_is_kept() {
+    let serving = impatient();
+    let mut client = Client::connect(serving.address());
+    for number in 0..3 {
+        assert_eq!(client.append(&format!("{number}\n")).code, 200);
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    assert_eq!((serving.figures().refused, serving.figures().connections), (0, 1));
+    assert_eq!(serving.stop(), [b"0", b"1", b"2"]);
+}
+
+#[test]
+fn what_is_no_request_is_refused_once_and_makes_no_record() {
+    let serving = Serving::start("http://127.0.0.1:0", |_| ());
+    let headers: String = (0..1_000_000).map(|number| format!("h{number}: x\r\n")).collect();
+    let long = "x".repeat(1 << 20);
+    for (count, (request, code)) in (1..).zip([
+        ("forged\nforged\n\r\n\r\n".to_owned(), Some(400)),
+        ("\x16\x03\x01\x02\0\x01\0\x01\r\n\r\n".to_owned(), Some(400)),
+        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), None),
+        (format!("GET /records HTTP/1.1\r\n{headers}\r\n"), Some(431)),
+        (format!("GET /records?{long} HTTP/1.1\r\n\r\n"), None),
+        (
+            "POST /append HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\nforged"
+                .to_owned(),
+            Some(400),
+        ),
+        (
+            "POST /append HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nforged"
+                .to_owned(),
+            Some(400),
+        ),
+        (
+            "POST /append HTTP/1.1\r\nContent-Length: 9999999999999999\r\n\r\nx".to_owned(),
+            Some(413),
+        ),
+        (
+            "POST /append HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\nforged\r\n"
+                .to_owned(),
+            Some(400),
+        ),
+        ("POST /append HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\nforged".to_owned(), None),
+    ]) {
+        let mut client = Client::connect(serving.address());
+        // A server that refuses the beginning may close before the end is sent.
+        let _ = client.stream().write_all(request.as_bytes());
+        let begin = &request[..request.len().min(60)];
+        if let Some(code) = code {
+            assert_eq!(client.head().code, code, "{begin}");
+        }
+        client.rest();
+        drop(client);
+        serving.wait_until(|figures| figures.connections == 0);
+        assert_eq!(serving.figures().refused, count, "{begin}");
+    }
+    assert_eq!(serving.figures().in_flight_bytes, 0);
+    assert!(serving.stop().is_empty());
+}
+
+#[test]
+fn a_body_without_end_is_taken_in_bounded_memory() {
+    const LINES: u64 = 100_000;
+    let serving = Serving::start("http://127.0.0.1:0", |config| {
+        config.limits.in_flight_bytes = 256 << 10;
+    });
+    let mut client = Client::connect(serving.address());
+    client.send(b"POST /append?by=lines HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    let line = format!("{}\n", "x".repeat(200));
+    let chunk = format!("{:x}\r\n{}\r\n", 100 * line.len(), line.repeat(100));
+    for _ in 0..LINES / 100 {
+        client.send(chunk.as_bytes());
+    }
+    serving.wait_until(|figures| figures.messages == LINES);
+    assert!(serving.figures().in_flight_bytes < 256 << 10);
+    drop(client);
+    serving.wait_until(|figures| figures.connections == 0);
+    let figures = serving.figures();
+    // The client is gone without its answer.
+    assert_eq!((figures.acks, figures.unacked, figures.unanswered), (0, 0, LINES));
+    assert_eq!(serving.stop().len() as u64, LINES);
+}
+
+#[test]
+fn too_many_heads_at_a_time_are_cut_off_and_counted() {
+    let serving = Serving::start("http://127.0.0.1:0", |config| {
+        config.limits.in_flight_bytes = 100 << 10;
+    });
+    let head = format!("GET /records HTTP/1.1\r\nx: {}", "x".repeat(30 << 10));
+    let mut clients: Vec<_> = (0..6).map(|_| Client::connect(serving.address())).collect();
+    for client in &mut clients {
+        let _ = client.stream().write_all(head.as_bytes());
+    }
+    serving.wait_until(|figures| figures.refused >= 2);
+    assert!(serving.refused().iter().all(|(reason, _)| *reason == "in_flight_bytes"));
+    drop(clients);
+    serving.wait_until(|figures| figures.connections == 0);
+    assert_eq!(serving.figures().in_flight_bytes, 0);
+}
+
+#[test]
+fn a_client_that_never_reads_is_let_go() {
+    let serving = Serving::start("http://127.0.0.1:0", |config| {
+        config.limits.unread_time = Duration::from_millis(100);
+        config.limits.message_bytes = 64 << 10;
+        config.logs[0].options = wrote::Log::options().sync(wrote::Sync::No);
+    });
+    let mut writer = Client::connect(serving.address());
+    let line = format!("{}\n", "x".repeat(50_000));
+    for _ in 0..10 {
+        assert_eq!(writer.append(&line.repeat(20)).code, 200);
+    }
+    let mut deaf = Client::connect(serving.address());
+    // More than the buffers of both kernels hold.
+    deaf.send("GET /records HTTP/1.1\r\nHost: x\r\n\r\n".repeat(3).as_bytes());
+    serving.wait_until(|figures| figures.refused == 1);
+    assert_eq!(serving.refused(), [("unread_time", 1)]);
+    assert_eq!(writer.append("others are served\n").code, 200);
+    serving.stop();
+}

@@ -1,0 +1,168 @@
+//! `GET /records`: exactly the log, from a sequence on.
+
+use super::client::Client;
+use crate::serving::Serving;
+use wrote::{Format, Log, Sync};
+
+fn lines(format: Format) -> Serving {
+    Serving::start("http://127.0.0.1:0", |config| {
+        config.logs[0].options =
+            Log::options().sync(Sync::No).format(format).buffer_bytes(16 << 10);
+    })
+}
+
+fn numbers(range: std::ops::Range<u32>) -> String {
+    range.map(|number| format!("number {number}\n")).collect()
+}
+
+/// The records of an answer with their lengths in front.
+fn counted(mut body: &[u8]) -> Vec<Vec<u8>> {
+    let mut records = Vec::new();
+    while let Some((len, rest)) = body.split_first_chunk::<4>() {
+        let (record, rest) = rest.split_at(u32::from_be_bytes(*len) as usize);
+        records.push(record.to_vec());
+        body = rest;
+    }
+    assert!(body.is_empty());
+    records
+}
+
+#[test]
+fn records_are_read_from_a_sequence_up_to_a_limit_or_the_end() {
+    let serving = lines(Format::Lines);
+    let mut client = Client::connect(serving.address());
+    client.append(&numbers(0..20_000));
+    let answer = client.get("/records?from=19990");
+    assert_eq!(answer.text(), numbers(19_990..20_000));
+    assert_eq!(answer.header("content-type"), Some("text/plain"));
+    assert_eq!(answer.header("wrote-next-sequence"), Some("20000"));
+    let answer = client.get("/records?from=5&limit=10");
+    assert_eq!(answer.text(), numbers(5..15));
+    assert_eq!(answer.header("wrote-next-sequence"), Some("15"));
+    assert_eq!(client.get("/records").text(), numbers(0..20_000));
+    for beyond in ["/records?from=20000", "/records?from=99999999", "/records?limit=0"] {
+        let answer = client.get(beyond);
+        assert_eq!((answer.code, answer.text()), (200, ""), "{beyond}");
+    }
+    serving.stop();
+}
+
+#[test]
+fn a_framed_log_is_read_by_lengths_or_as_lines() {
+    let serving = lines(Format::Framed);
+    let mut client = Client::connect(serving.address());
+    client.post("/append", "", b"a\nb\0");
+    client.append("c\n");
+    let answer = client.get("/records");
+    assert_eq!(answer.header("content-type"), Some("application/octet-stream"));
+    assert_eq!(counted(&answer.body), [&b"a\nb\0"[..], b"c"]);
+    assert_eq!(client.get("/records?as=lines").text(), "a\nb\0\nc\n");
+    assert_eq!(counted(&client.get("/records?from=1&as=u32").body), [b"c"]);
+    serving.stop();
+}
+
+#[test]
+fn a_client_that_follows_gets_what_comes_and_the_end_of_the_server() {
+    let serving = lines(Format::Lines);
+    let mut writer = Client::connect(serving.address());
+    writer.append(&numbers(0..3));
+    let mut follower = Client::connect(serving.address());
+    follower.send(b"GET /records?from=1&follow=1 HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_eq!(follower.head().code, 200);
+    let mut read = Vec::new();
+    let mut read_up_to = |follower: &mut Client, end: u32| {
+        let expected = numbers(1..end);
+        while read.len() < expected.len() {
+            read.extend(follower.chunk().unwrap());
+        }
+        assert_eq!(read, expected.as_bytes());
+    };
+    read_up_to(&mut follower, 3);
+    for end in 4..100 {
+        writer.append(&numbers(end - 1..end));
+        read_up_to(&mut follower, end);
+    }
+    let mut beyond = Client::connect(serving.address());
+    beyond.send(b"GET /records?from=100&follow=1&limit=1 HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_eq!(beyond.head().code, 200);
+    writer.append(&numbers(99..102));
+    assert_eq!(beyond.chunk().unwrap(), numbers(100..101).as_bytes());
+    assert_eq!(beyond.chunk(), None, "no more was wanted");
+    read_up_to(&mut follower, 102);
+    serving.handle().stop();
+    assert_eq!(follower.chunk(), None, "the answer ends as a whole");
+    serving.stop();
+}
+
+#[test]
+fn a_follower_that_goes_is_noticed() {
+    let serving = lines(Format::Framed);
+    let followers: Vec<_> = (0..32)
+        .map(|_| {
+            let mut follower = Client::connect(serving.address());
+            follower.send(b"GET /records?follow=1 HTTP/1.1\r\nHost: x\r\n\r\n");
+            assert_eq!(follower.head().code, 200);
+            follower
+        })
+        .collect();
+    let answer = Client::connect(serving.address()).get("/records");
+    assert_eq!(
+        (answer.code, answer.header("retry-after")),
+        (503, Some("1")),
+        "readers are bounded"
+    );
+    drop(followers);
+    serving.wait_until(|figures| figures.connections == 0);
+    // The last reader lets go behind its connection.
+    while Client::connect(serving.address()).get("/records").code != 200 {}
+    serving.stop();
+}
+
+#[test]
+fn what_retention_has_removed_is_gone_and_the_first_that_is_there_is_named() {
+    let serving = Serving::start("http://127.0.0.1:0", |config| {
+        config.logs[0].options =
+            Log::options().sync(Sync::No).segment_bytes(64 << 10).retain_bytes(128 << 10);
+    });
+    let mut client = Client::connect(serving.address());
+    let line = "x".repeat(1000) + "\n";
+    let gone = loop {
+        client.append(&line.repeat(100));
+        let answer = client.get("/records?limit=1");
+        if answer.code != 200 {
+            break answer;
+        }
+    };
+    assert_eq!(gone.code, 410);
+    let (_, first) = gone.text().rsplit_once("\"first\":").unwrap();
+    let first: u64 = first.trim_end().trim_end_matches('}').parse().unwrap();
+    let answer = client.get(&format!("/records?from={first}"));
+    let next = serving.figures().messages;
+    assert_eq!((answer.code, counted(&answer.body).len() as u64), (200, next - first));
+    assert_eq!(client.get(&format!("/records?from={}", first - 1)).code, 410);
+    serving.stop();
+}
+
+#[test]
+fn a_reader_goes_on_by_its_sequence_across_restarts_and_rotation() {
+    let mut serving = Serving::start("http://127.0.0.1:0", |config| {
+        config.logs[0].options = Log::options().sync(Sync::No).segment_bytes(64 << 10);
+    });
+    let (mut from, mut read, mut written) = (0, Vec::new(), Vec::new());
+    for round in 0..6 {
+        let mut client = Client::connect(serving.address());
+        let round: Vec<String> =
+            (0..200).map(|number| format!("{round} {number} {}", "y".repeat(400))).collect();
+        client.append(&round.join("\n"));
+        written.extend(round.into_iter().map(String::into_bytes));
+        let answer = client.get(&format!("/records?from={from}&limit=150"));
+        from = answer.header("wrote-next-sequence").unwrap().parse().unwrap();
+        read.extend(counted(&answer.body));
+        assert_eq!(read.len(), from);
+        serving = serving.restart();
+    }
+    let mut client = Client::connect(serving.address());
+    read.extend(counted(&client.get(&format!("/records?from={from}")).body));
+    assert!(read == written);
+    serving.stop();
+}

@@ -1,0 +1,203 @@
+//! The operators' listener: metrics that add up, and whether the server lives and is ready.
+
+use crate::http::client::{Answer, Client};
+use crate::serving::Serving;
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use wrote_serve::{Config, Server};
+
+fn start(url: &str, change: impl FnOnce(&mut Config)) -> Serving {
+    Serving::start(url, |config| {
+        config.metrics = Some("127.0.0.1:0".to_owned());
+        change(config);
+    })
+}
+
+fn get(serving: &Serving, path: &str) -> Answer {
+    Client::connect(&serving.metrics_address()).get(path)
+}
+
+/// The samples of the page, by their name with labels, without the prefix.
+fn metrics(serving: &Serving) -> BTreeMap<String, f64> {
+    let page = get(serving, "/metrics");
+    let samples = page.text().lines().filter(|line| !line.starts_with('#'));
+    let sample = |line: &str| {
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        (name.strip_prefix("wrote_serve_").unwrap().to_owned(), value.parse().unwrap())
+    };
+    samples.map(sample).collect()
+}
+
+/// Adds up all samples of a name, whatever their labels.
+fn sum(metrics: &BTreeMap<String, f64>, name: &str) -> f64 {
+    let is_of = |key: &str| key.split('{').next() == Some(name);
+    metrics.iter().filter(|(key, _)| is_of(key)).map(|(_, value)| value).sum()
+}
+
+#[test]
+fn what_was_received_is_acknowledged_or_rejected_or_in_flight() {
+    let serving = start("http://127.0.0.1:0", |_| ());
+    let mut client = Client::connect(serving.address());
+    for number in 0..10 {
+        assert_eq!(client.append(&format!("{number}\nmore\n")).code, 200);
+    }
+    assert_eq!(client.post("/append", "", &[b'x'; 9000]).code, 413);
+    let found = metrics(&serving);
+    assert_eq!(sum(&found, "messages_total"), 20.0);
+    assert_eq!(found["messages_total{level=\"durable\"}"], 20.0);
+    assert_eq!(found["acks_total{level=\"durable\"}"], 20.0);
+    assert_eq!(found["rejected_messages_total{reason=\"too_long\"}"], 1.0);
+    assert_eq!((found["unacked_messages"], found["unanswered_messages_total"]), (0.0, 0.0));
+    assert_eq!(found["ack_duration_seconds_count"], 10.0);
+    assert!(found["ack_duration_seconds_sum"] > 0.0);
+
+    // In the middle of a request, and when its client has gone.
+    let mut client = Client::connect(serving.address());
+    client
+        .send(b"POST /append?by=lines HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\na\nb\nc\n");
+    serving.wait_until(|figures| figures.messages == 23);
+    let found = metrics(&serving);
+    assert_eq!((found["unacked_messages"], sum(&found, "acks_total")), (3.0, 20.0));
+    drop(client);
+    serving.wait_until(|figures| figures.unanswered == 3);
+    let found = metrics(&serving);
+    assert_eq!((found["unacked_messages"], sum(&found, "acks_total")), (0.0, 20.0));
+    serving.stop();
+}
+
+#[test]
+fn each_door_adds_up() {
+    let relp =
+        "1 open 14 relp_version=0\n2 syslog 2 hi\n0 syslog 4 hint\n3 syslog 2 hi\n4 close 0\n";
+    let resp = "RPUSH key a b c\r\nXADD key * f v\r\nQUIT\r\n";
+    for (url, stream, messages, acks) in [
+        ("relp://127.0.0.1:0", relp, 3.0, 3.0),
+        ("resp://127.0.0.1:0?ack=written", resp, 4.0, 4.0),
+        ("tcp://127.0.0.1:0", "a\nb\n", 2.0, 0.0),
+    ] {
+        let serving = start(url, |_| ());
+        let mut client = serving.connect();
+        client.write_all(stream.as_bytes()).unwrap();
+        client.shutdown(std::net::Shutdown::Write).unwrap();
+        let _ = client.read_to_end(&mut Vec::new());
+        serving.wait_until(|figures| figures.connections == 0);
+        let found = metrics(&serving);
+        assert_eq!(sum(&found, "messages_total"), messages, "{url}");
+        assert_eq!(sum(&found, "acks_total"), acks, "{url}");
+        assert_eq!(found["unacked_messages"] + found["unanswered_messages_total"], 0.0, "{url}");
+        assert_eq!(found["ack_duration_seconds_count"] > 0.0, acks > 0.0, "{url}");
+        serving.stop();
+    }
+}
+
+#[test]
+fn every_metric_has_its_help_its_type_and_a_proper_name() {
+    let serving = start("http://127.0.0.1:0", |_| ());
+    Client::connect(serving.address()).append("one\n");
+    let page = get(&serving, "/metrics");
+    assert_eq!(page.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    let (mut name, mut kind, mut families) = (String::new(), String::new(), Vec::new());
+    for line in page.text().lines() {
+        if let Some(help) = line.strip_prefix("# HELP ") {
+            let (of, help) = help.split_once(' ').unwrap();
+            assert!(help.ends_with('.') && of.starts_with("wrote_serve_"), "{line}");
+            assert!(!families.contains(&of.to_owned()), "{of} comes twice");
+            name = of.to_owned();
+            families.push(name.clone());
+        } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (of, of_kind) = rest.split_once(' ').unwrap();
+            assert_eq!(of, name);
+            assert_eq!(of.ends_with("_total"), of_kind == "counter", "{line}");
+            kind = of_kind.to_owned();
+        } else {
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            let of = series.split('{').next().unwrap();
+            let tail = of.strip_prefix(name.as_str()).unwrap_or_else(|| panic!("{line}"));
+            let tails = ["_bucket", "_sum", "_count"];
+            assert_eq!(tails.contains(&tail), kind == "histogram", "{line}");
+            assert!(kind == "histogram" || tail.is_empty(), "{line}");
+            assert!(value.parse::<f64>().unwrap() >= 0.0, "{line}");
+        }
+    }
+    for wanted in [
+        "connections",
+        "connections_total",
+        "refused_total",
+        "messages_total",
+        "bytes_total",
+        "rejected_messages_total",
+        "acks_total",
+        "ack_duration_seconds",
+        "udp_dropped_total",
+        "udp_truncated_total",
+        "paused_connections",
+        "in_flight_bytes",
+        "log_next_sequence",
+        "log_written_sequence",
+        "log_durable_sequence",
+        "log_flushes_total",
+        "log_bytes",
+        "log_failed",
+        "disk_free_bytes",
+        "build_info",
+    ] {
+        assert!(families.contains(&format!("wrote_serve_{wanted}")), "{wanted}");
+    }
+    let found = metrics(&serving);
+    assert_eq!(found["log_durable_sequence{log=\"log\"}"], 1.0);
+    assert!(found["log_bytes{log=\"log\"}"] > 0.0);
+    serving.stop();
+}
+
+#[test]
+fn a_server_lives_and_is_ready_unless_its_log_takes_nothing_or_it_drains() {
+    let serving = start("http://127.0.0.1:0", |_| ());
+    assert_eq!((get(&serving, "/livez").code, get(&serving, "/readyz").code), (200, 200));
+    assert_eq!(get(&serving, "/").code, 404);
+    let mut client = Client::connect(&serving.metrics_address());
+    assert_eq!(client.post("/metrics", "", b"x").code, 405);
+    // A request that is not finished keeps the server.
+    let mut busy = Client::connect(serving.address());
+    busy.send(b"POST /append HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf");
+    let mut idle = Client::connect(serving.address());
+    assert_eq!(idle.append("x").code, 200);
+    serving.handle().stop();
+    let ready = get(&serving, "/readyz");
+    assert_eq!((ready.code, ready.text()), (503, "the server is draining\n"));
+    assert_eq!(get(&serving, "/livez").code, 200);
+    busy.send(b" done");
+    assert_eq!(busy.answer().code, 200);
+    serving.stop();
+
+    let serving = start("http://127.0.0.1:0", |config| config.limits.free_bytes = u64::MAX);
+    // The first look at the disk is under way.
+    while get(&serving, "/readyz").code == 200 {}
+    let ready = get(&serving, "/readyz");
+    assert!(ready.text().starts_with("log takes no messages: "), "{}", ready.text());
+    assert_eq!(metrics(&serving)["log_failed{log=\"log\"}"], 1.0);
+    serving.stop();
+}
+
+#[test]
+fn clients_that_hold_on_to_connections_do_not_keep_others_out_for_ever() {
+    let serving = start("http://127.0.0.1:0", |_| ());
+    let held: Vec<_> = (0..17).map(|_| Client::connect(&serving.metrics_address())).collect();
+    assert_eq!(get(&serving, "/livez").code, 200);
+    drop(held);
+    serving.stop();
+}
+
+#[test]
+fn an_address_that_other_machines_reach_is_refused_in_one_line() {
+    let folder = fixtures::folder();
+    let listen = vec!["http://127.0.0.1:0".parse().unwrap()];
+    let mut config = Config::of_log(&folder.path().join("log"), listen);
+    config.metrics = Some("0.0.0.0:0".to_owned());
+    let error = Server::start(config.clone()).unwrap_err().to_string();
+    assert!(error.starts_with("metrics: 0.0.0.0:0 ") && error.lines().count() == 1, "{error}");
+    config.insecure = true;
+    assert!(Server::start(config.clone()).unwrap().metrics_address().is_some());
+    config.metrics = Some("nowhere".to_owned());
+    let error = Server::start(config).unwrap_err().to_string();
+    assert!(error.starts_with("http://nowhere: ") && error.lines().count() == 1, "{error}");
+}
