@@ -1,8 +1,10 @@
 //! The configuration of a server: logs, their listeners, limits.
 
+use crate::access::AccessConfig;
 use crate::doors::{Door, Frame};
 use crate::intake::Level;
 use crate::limits::Limits;
+use crate::tls::TlsFiles;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -21,6 +23,10 @@ pub struct Config {
     pub limits: Limits,
     /// How long the end may take before connections are cut off.
     pub grace: Duration,
+    /// The certificate of encrypted listeners that have none of their own.
+    pub tls: Option<TlsFiles>,
+    /// Who may send messages.
+    pub access: AccessConfig,
 }
 
 impl Config {
@@ -32,7 +38,18 @@ impl Config {
             if listeners.iter().any(answers_durable) { Sync::Always } else { Sync::EverySec };
         let options = Log::options().sync(sync);
         let log = LogConfig { name, folder: folder.to_owned(), options, listeners };
-        Config { logs: vec![log], limits: Limits::default(), grace: GRACE }
+        Config::of_logs(vec![log])
+    }
+
+    /// These logs, and every default.
+    pub(crate) fn of_logs(logs: Vec<LogConfig>) -> Config {
+        let (limits, access) = (Limits::default(), AccessConfig::default());
+        Config { logs, limits, grace: GRACE, tls: None, access }
+    }
+
+    /// Returns the listeners of all logs, in their order.
+    pub(crate) fn listeners(&self) -> impl Iterator<Item = &Listen> {
+        self.logs.iter().flat_map(|log| &log.listeners)
     }
 }
 
@@ -60,6 +77,8 @@ pub struct Listen {
     pub door: Door,
     /// The promise of its answers.
     pub ack: Level,
+    /// Its own certificate, in place of the server's.
+    pub tls: Option<TlsFiles>,
 }
 
 /// Where a listener listens.
@@ -145,7 +164,8 @@ impl FromStr for Listen {
                 _ => return Err(format!("'{url}': '{pair}' is none of frame=, ack=")),
             }
         }
-        Ok(Listen { socket: (scheme.socket)(address), is_tls: scheme.is_tls, door, ack })
+        let socket = (scheme.socket)(address);
+        Ok(Listen { socket, is_tls: scheme.is_tls, door, ack, tls: None })
     }
 }
 
@@ -177,6 +197,11 @@ impl Listen {
             Some(Level::Durable) => "answers what survives a power loss",
         };
         format!("{takes}, {means}")
+    }
+
+    /// Tells whether both are the same but for their certificates.
+    pub(crate) fn is_same_place(&self, other: &Listen) -> bool {
+        Listen { tls: None, ..self.clone() } == Listen { tls: None, ..other.clone() }
     }
 
     fn scheme(&self) -> &'static str {

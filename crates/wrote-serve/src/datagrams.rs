@@ -86,18 +86,21 @@ impl Datagrams {
     }
 
     /// Receives until the server drains, and then what has arrived.
-    pub(crate) async fn receive(self, port: Port) {
+    pub(crate) async fn receive(self, mut port: Port) {
+        let metrics = port.metrics.clone();
         tokio::select! {
-            () = self.receive_all(&port) => {}
-            () = self.count_drops_repeatedly(&port.metrics) => {}
+            () = self.receive_all(&mut port) => {}
+            () = self.count_drops_repeatedly(&metrics) => {}
         }
-        self.count_drops(&port.metrics);
+        self.count_drops(&metrics);
     }
 
-    async fn receive_all(&self, port: &Port) {
+    async fn receive_all(&self, port: &mut Port) {
         let mut draining = port.draining.clone();
-        let mut buffer = vec![0; port.limits.message_bytes + TRAILER_BYTES_MAX + 1];
+        let mut buffer = Vec::new();
         loop {
+            port.renew();
+            buffer.resize(port.limits.message_bytes + TRAILER_BYTES_MAX + 1, 0);
             tokio::select! {
                 _ = self.socket.readable() => {}
                 _ = draining.wait_for(|&draining| draining) => break,

@@ -7,6 +7,8 @@
 //! [`wrote::Log`]. Its answer leaves once the log's frontier of the listener's [`Level`] has passed
 //! it: many answers in one write, in order.
 
+mod access;
+mod addresses;
 mod answers;
 mod channel;
 mod config;
@@ -23,9 +25,13 @@ mod listen;
 mod metrics;
 mod port;
 mod server;
+mod settings;
 mod socket_file;
 mod stream;
+mod throttle;
+mod tls;
 
+pub use access::AccessConfig;
 pub use config::{Config, Listen, LogConfig, Socket};
 pub use doors::{Door, Frame};
 pub use error::Error;
@@ -33,3 +39,4 @@ pub use intake::Level;
 pub use limits::Limits;
 pub use metrics::Figures;
 pub use server::{Handle, Server};
+pub use tls::TlsFiles;

@@ -1,8 +1,12 @@
 //! Tests of servers on loopback. Each starts one in its own process.
 
+mod access;
+mod certificates;
 mod datagrams;
 mod disks;
 mod refused;
 mod relp;
 mod serving;
 mod streams;
+mod tls;
+mod warnings;

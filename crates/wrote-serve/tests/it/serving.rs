@@ -14,7 +14,7 @@ use wrote_serve::{Config, Error, Figures, Handle, Listen, Server, Socket};
 pub struct Serving {
     pub listen: Listen,
     pub folder: PathBuf,
-    config: Config,
+    pub config: Config,
     handle: Handle,
     thread: Option<JoinHandle<Result<(), Error>>>,
     parent: Arc<TempDir>,
@@ -77,6 +77,16 @@ impl Serving {
 
     pub fn figures(&self) -> Figures {
         self.handle.figures()
+    }
+
+    /// Returns how often each reason refused something.
+    pub fn refused(&self) -> Vec<(&'static str, u64)> {
+        self.handle.refused()
+    }
+
+    /// Makes the server read its files again.
+    pub fn reload(&self) -> Result<Vec<String>, Error> {
+        self.handle.reload(&self.config)
     }
 
     /// Waits until the server's figures are as wanted.
