@@ -1,9 +1,13 @@
 //! The configuration of a server: logs, their listeners, limits.
 
+mod file;
+
 use crate::access::AccessConfig;
 use crate::doors::{Door, Frame};
+use crate::error::Error;
 use crate::intake::Level;
 use crate::limits::Limits;
+use crate::settings;
 use crate::tls::TlsFiles;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -33,10 +37,7 @@ impl Config {
     /// One log in `folder` with these listeners, and every default.
     pub fn of_log(folder: &Path, listeners: Vec<Listen>) -> Config {
         let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
-        let answers_durable = |listen: &Listen| listen.answers() == Some(Level::Durable);
-        let sync =
-            if listeners.iter().any(answers_durable) { Sync::Always } else { Sync::EverySec };
-        let options = Log::options().sync(sync);
+        let options = Log::options().sync(default_sync(&listeners));
         let log = LogConfig { name, folder: folder.to_owned(), options, listeners };
         Config::of_logs(vec![log])
     }
@@ -47,10 +48,26 @@ impl Config {
         Config { logs, limits, grace: GRACE, tls: None, access }
     }
 
+    /// Checks everything that can be checked without binding a listener or opening a log: also the
+    /// files that it names. Returns warnings, a line each.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`], a line for each fault.
+    pub fn check(&self) -> Result<Vec<String>, Error> {
+        settings::load(self).map(|loaded| loaded.warnings).map_err(settings::error)
+    }
+
     /// Returns the listeners of all logs, in their order.
     pub(crate) fn listeners(&self) -> impl Iterator<Item = &Listen> {
         self.logs.iter().flat_map(|log| &log.listeners)
     }
+}
+
+/// Returns when the records of these listeners become durable, unless it is said.
+fn default_sync(listeners: &[Listen]) -> Sync {
+    let answers_durable = |listen: &Listen| listen.answers() == Some(Level::Durable);
+    if listeners.iter().any(answers_durable) { Sync::Always } else { Sync::EverySec }
 }
 
 /// A log, and where its messages come from.

@@ -19,6 +19,7 @@ mod error;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod inherited;
 mod intake;
 mod limits;
 mod listen;

@@ -4,6 +4,7 @@ use crate::config::{Listen, Socket};
 use crate::connection::Connection;
 use crate::datagrams::Datagrams;
 use crate::doors::{Door, Frames, Relp, Resp};
+use crate::inherited::{Inherited, Passed};
 use crate::limits::Reason;
 use crate::metrics::{add, sub};
 use crate::port::Port;
@@ -30,18 +31,27 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) enum Bound {
     Tcp(TcpListener),
-    Unix(UnixListener, SocketFile),
+    /// With its file, unless it is that of a service manager.
+    Unix(UnixListener, Option<SocketFile>),
     Datagrams(Datagrams),
 }
 
 impl Bound {
-    /// Binds the socket of a listener.
-    pub(crate) async fn bind(listen: &Listen) -> io::Result<Bound> {
+    /// Binds the socket of a listener, or takes the one that a service manager has bound.
+    pub(crate) async fn bind(listen: &Listen, inherited: &mut Inherited) -> io::Result<Bound> {
+        match inherited.take(listen)? {
+            None => {}
+            Some(Passed::Tcp(socket)) => return TcpListener::from_std(socket).map(Bound::Tcp),
+            Some(Passed::Unix(socket)) => {
+                return UnixListener::from_std(socket).map(|socket| Bound::Unix(socket, None));
+            }
+            Some(passed) => return Datagrams::take(listen, passed).map(Bound::Datagrams),
+        }
         match &listen.socket {
             Socket::Tcp(address) => TcpListener::bind(address).await.map(Bound::Tcp),
             Socket::Unix(path) => {
                 let (listener, file) = SocketFile::bind(path, |path| UnixListener::bind(path))?;
-                Ok(Bound::Unix(listener, file))
+                Ok(Bound::Unix(listener, Some(file)))
             }
             Socket::Udp(_) | Socket::UnixDatagram(_) => {
                 Datagrams::bind(listen).await.map(Bound::Datagrams)

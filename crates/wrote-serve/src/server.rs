@@ -5,11 +5,12 @@ use crate::addresses::Addresses;
 use crate::channel::{Channel, Opener};
 use crate::config::{Config, Listen, LogConfig};
 use crate::error::Error;
+use crate::inherited::Inherited;
 use crate::limits::{Limits, Reason};
 use crate::listen::Bound;
 use crate::metrics::{Figures, Metrics};
 use crate::port::Port;
-use crate::settings::{self, Fault, Loaded, Settings};
+use crate::settings::{self, Loaded, Settings};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -55,7 +56,16 @@ impl Server {
     /// Opens the logs and binds the listeners. Connections are accepted from then on, and served
     /// once the server runs.
     pub fn start(config: Config) -> Result<Server, Error> {
-        Server::start_with(config, |log| log.options.open(&log.folder))
+        Server::start_with(config, open)
+    }
+
+    /// Starts a server that takes the sockets which a service manager has bound for it
+    /// (sd_listen_fds(3)), and binds only the others. The variables that name them are removed from
+    /// the environment, which no other thread may use meanwhile.
+    pub fn start_activated(config: Config) -> Result<Server, Error> {
+        let inherited =
+            Inherited::from_env().map_err(|error| Error::Config(format!("LISTEN_FDS: {error}")))?;
+        Server::start_in(config, Arc::new(open), inherited)
     }
 
     /// Starts a server whose logs are opened by `open`, also those that have failed: for tests, on
@@ -64,8 +74,11 @@ impl Server {
         config: Config,
         open: impl Fn(&LogConfig) -> Result<wrote::Log, wrote::Error> + Send + Sync + 'static,
     ) -> Result<Server, Error> {
-        let opener: Opener = Arc::new(open);
-        let Loaded { listeners, warnings } = settings::load(&config).map_err(wrong)?;
+        Server::start_in(config, Arc::new(open), Inherited::default())
+    }
+
+    fn start_in(config: Config, opener: Opener, mut inherited: Inherited) -> Result<Server, Error> {
+        let Loaded { listeners, warnings } = settings::load(&config).map_err(settings::error)?;
         warnings.iter().for_each(|warning| log::warn!("{warning}"));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .thread_name("wrote-serve")
@@ -82,7 +95,7 @@ impl Server {
             channels.push(channel.clone());
             for (listen, settings) in listeners.by_ref().take(channel.config.listeners.len()) {
                 let socket = runtime
-                    .block_on(Bound::bind(&listen))
+                    .block_on(Bound::bind(&listen, &mut inherited))
                     .map_err(|source| Error::Listen { url: listen.to_string(), source })?;
                 let actual = socket.listen(&listen);
                 // A name may have led elsewhere meanwhile.
@@ -104,6 +117,9 @@ impl Server {
                 };
                 bound.push((socket, port));
             }
+        }
+        for name in inherited.rest() {
+            log::warn!("no listener takes the socket '{name}' that was passed");
         }
         for channel in &channels {
             runtime.spawn(channel.clone().watch(limits.subscribe()));
@@ -159,7 +175,7 @@ impl Handle {
     /// limits. Listeners stay: those that `config` lacks keep their settings too. Returns warnings,
     /// a line each.
     pub fn reload(&self, config: &Config) -> Result<Vec<String>, Error> {
-        let Loaded { listeners, mut warnings } = settings::load(config).map_err(wrong)?;
+        let Loaded { listeners, mut warnings } = settings::load(config).map_err(settings::error)?;
         let mut changes = Vec::new();
         for Listener { asked, actual, settings } in &self.listeners {
             let is_it = |(other, _): &&(Listen, Settings)| other.is_same_place(asked);
@@ -218,8 +234,6 @@ impl Handle {
     }
 }
 
-/// All that is wrong, a line each.
-fn wrong(faults: Vec<Fault>) -> Error {
-    let lines: Vec<_> = faults.into_iter().map(|fault| fault.text).collect();
-    Error::Config(lines.join("\n"))
+fn open(log: &LogConfig) -> Result<wrote::Log, wrote::Error> {
+    log.options.open(&log.folder)
 }

@@ -2,6 +2,7 @@
 
 use crate::access::{self, Access, AccessConfig};
 use crate::config::{Config, Listen};
+use crate::error::Error;
 use crate::limits::Limits;
 use crate::tls::TlsFiles;
 use rustls::ServerConfig;
@@ -97,4 +98,10 @@ pub(crate) fn load(config: &Config) -> Result<Loaded, Vec<Fault>> {
         listeners.push((listen.clone(), settings));
     }
     if faults.is_empty() { Ok(Loaded { listeners, warnings }) } else { Err(faults) }
+}
+
+/// Returns everything that is wrong, a line each.
+pub(crate) fn error(faults: Vec<Fault>) -> Error {
+    let lines: Vec<_> = faults.into_iter().map(|fault| fault.text).collect();
+    Error::Config(lines.join("\n"))
 }
