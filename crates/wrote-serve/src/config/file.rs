@@ -47,6 +47,10 @@ fn parse(text: &str, folder: &Path) -> Result<Config, Vec<String>> {
     for error in errors {
         faults.add(error.span().map_or(0, |span| span.start), error.message());
     }
+    // The rest would be consequences.
+    if let Some(lines) = faults.lines() {
+        return Err(lines);
+    }
     let mut root = Table::new("the file".into(), 0, root.into_inner());
     let mut offsets = Offsets::default();
     let mut config = Config::of_logs(Vec::new());
@@ -96,7 +100,7 @@ fn parse(text: &str, folder: &Path) -> Result<Config, Vec<String>> {
         };
         faults.add(offset, text);
     }
-    faults.into_lines().map_or(Ok(config), Err)
+    faults.lines().map_or(Ok(config), Err)
 }
 
 fn read_limits(mut table: Table<'_>, faults: &mut Faults<'_>) -> Limits {
@@ -128,20 +132,14 @@ fn read_log(
         faults
             .add(table.offset, format_args!("'{name}': names of logs are letters, digits, - _ ."));
     }
-    let offset = table.offset;
-    let must = |key: &str, is_there: bool, faults: &mut Faults<'_>| {
-        if !is_there {
-            faults.add(offset, format_args!("[logs.{name}] has no {key}"));
-        }
-    };
+    table.must_have("folder", faults);
+    table.must_have("listen", faults);
     let log_folder = table.take("folder", faults, |value| path(value, folder));
-    must("folder", log_folder.is_some(), faults);
     let entries = table.take("listen", faults, |value| match value {
-        DeValue::Array(urls) => Ok(urls.into_iter().collect()),
+        DeValue::Array(urls) if !urls.is_empty() => Ok(urls.into_iter().collect()),
         _ => Err("is a list: listen = [\"tcp://127.0.0.1:5140\"]".into()),
     });
     let entries: Vec<_> = entries.unwrap_or_default();
-    must("listen", !entries.is_empty(), faults);
     let mut listeners = Vec::new();
     for entry in entries {
         let offset = entry.span().start;

@@ -2,6 +2,7 @@
 
 mod access;
 mod certificates;
+mod config;
 mod datagrams;
 mod disks;
 mod refused;

@@ -31,10 +31,10 @@ impl<'t> Faults<'t> {
     }
 
     /// Returns them in the order of their lines; `None` if there are none.
-    pub(super) fn into_lines(mut self) -> Option<Vec<String>> {
+    pub(super) fn lines(&mut self) -> Option<Vec<String>> {
         self.found.sort();
         self.found.dedup();
-        let lines = self.found.into_iter().map(|(line, fault)| format!("line {line}: {fault}"));
+        let lines = self.found.iter().map(|(line, fault)| format!("line {line}: {fault}"));
         Some(lines.collect()).filter(|lines: &Vec<_>| !lines.is_empty())
     }
 }
@@ -52,6 +52,13 @@ pub(super) struct Table<'t> {
 impl<'t> Table<'t> {
     pub(super) fn new(name: String, offset: usize, entries: DeTable<'t>) -> Table<'t> {
         Table { name, offset, entries, known: Vec::new() }
+    }
+
+    /// Adds a fault where a key is missing.
+    pub(super) fn must_have(&self, key: &str, faults: &mut Faults<'_>) {
+        if !self.entries.contains_key(key) {
+            faults.add(self.offset, format_args!("{} has no {key}", self.name));
+        }
     }
 
     /// Takes a value that `read` understands, and its offset.
@@ -108,7 +115,9 @@ impl<'t> Table<'t> {
             let alike = |known: &&str| strsim::normalized_damerau_levenshtein(name, known);
             let near = self.known.iter().copied();
             let near = near.max_by(|one, other| alike(one).total_cmp(&alike(other)));
-            let hint = match near.filter(|near| alike(near) >= SIMILARITY_MIN) {
+            let near = near.filter(|near| alike(near) >= SIMILARITY_MIN);
+            let longer = || self.known.iter().copied().find(|known| known.starts_with(name));
+            let hint = match near.or_else(longer) {
                 Some(near) => format!("did you mean '{near}'?"),
                 None => format!("it takes {}", self.known.join(", ")),
             };
