@@ -28,13 +28,14 @@ pub(super) fn reloading() {
 
 /// Says that the server drains, and asks for time for as long as that may take.
 pub(super) fn stopping(grace: Duration) {
-    say(&[NotifyState::Stopping, NotifyState::Status("drains")]);
+    let extension = u32::try_from(EXTENSION.as_micros()).unwrap_or(u32::MAX);
+    let extension = move || NotifyState::ExtendTimeoutUsec(extension);
+    say(&[NotifyState::Stopping, NotifyState::Status("drains"), extension()]);
     let began = Instant::now();
     let extend = move || {
-        let extension = u32::try_from(EXTENSION.as_micros()).unwrap_or(u32::MAX);
         while began.elapsed() < grace + CLOSING {
-            say(&[NotifyState::ExtendTimeoutUsec(extension)]);
             thread::sleep(EXTENSION_PAUSE);
+            say(&[extension()]);
         }
     };
     // Without a thread the manager waits for as long as it was configured to. It ends with the
