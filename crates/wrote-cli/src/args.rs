@@ -93,7 +93,7 @@ pub enum Command {
     Log(LogArgs),
     /// Serve a log: messages from many connections, answered when they are safe
     #[command(long_about = serve::LONG_ABOUT, after_help = serve::EXAMPLES)]
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// List and remove what killed runs left under PATH
     #[command(long_about = CLEAN_LONG_ABOUT, after_help = CLEAN_EXAMPLES)]
     Clean(CleanArgs),

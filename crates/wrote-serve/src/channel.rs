@@ -1,11 +1,13 @@
 //! A channel: one log of the server, watched, and opened again after it has failed.
 
 use crate::config::LogConfig;
+use crate::limits::Limits;
 use rustix::fs::statvfs;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use wrote::Log;
 
@@ -78,10 +80,11 @@ impl Channel {
     }
 
     /// Looks at the log and its disk each second, for as long as the server lives: refuses messages
-    /// while less than `free_bytes_min` is free, and opens a log that has failed again.
-    pub(crate) async fn watch(self: Arc<Self>, free_bytes_min: u64) {
+    /// while less than [`Limits::free_bytes`] is free, and opens a log that has failed again.
+    pub(crate) async fn watch(self: Arc<Self>, limits: watch::Receiver<Arc<Limits>>) {
         loop {
             tokio::time::sleep(WATCH_PAUSE).await;
+            let free_bytes_min = limits.borrow().free_bytes;
             let channel = self.clone();
             // It may open a log, which reads.
             let looked = spawn_blocking(move || channel.look(free_bytes_min)).await;

@@ -1,8 +1,14 @@
 //! The configuration of a server: logs, their listeners, limits.
 
+mod file;
+
+use crate::access::AccessConfig;
 use crate::doors::{Door, Frame};
+use crate::error::Error;
 use crate::intake::Level;
 use crate::limits::Limits;
+use crate::settings;
+use crate::tls::TlsFiles;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -23,27 +29,47 @@ pub struct Config {
     pub grace: Duration,
     /// The host and port of the operators' listener: `/metrics`, `/livez`, `/readyz`.
     pub metrics: Option<String>,
-    /// Whether listeners that ask for no password may be reached from other machines.
-    pub insecure: bool,
+    /// The certificate of encrypted listeners that have none of their own.
+    pub tls: Option<TlsFiles>,
+    /// Who may send messages.
+    pub access: AccessConfig,
 }
 
 impl Config {
     /// One log in `folder` with these listeners, and every default.
     pub fn of_log(folder: &Path, listeners: Vec<Listen>) -> Config {
         let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
-        let answers_durable = |listen: &Listen| listen.answers() == Some(Level::Durable);
-        let sync =
-            if listeners.iter().any(answers_durable) { Sync::Always } else { Sync::EverySec };
-        let options = Log::options().sync(sync);
+        let options = Log::options().sync(default_sync(&listeners));
         let log = LogConfig { name, folder: folder.to_owned(), options, listeners };
-        Config {
-            logs: vec![log],
-            limits: Limits::default(),
-            grace: GRACE,
-            metrics: None,
-            insecure: false,
-        }
+        Config::of_logs(vec![log])
     }
+
+    /// These logs, and every default.
+    pub(crate) fn of_logs(logs: Vec<LogConfig>) -> Config {
+        let (limits, access) = (Limits::default(), AccessConfig::default());
+        Config { logs, limits, grace: GRACE, metrics: None, tls: None, access }
+    }
+
+    /// Checks everything that can be checked without binding a listener or opening a log: also the
+    /// files that it names. Returns warnings, a line each.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`], a line for each fault.
+    pub fn check(&self) -> Result<Vec<String>, Error> {
+        settings::load(self).map(|loaded| loaded.warnings).map_err(settings::error)
+    }
+
+    /// Returns the listeners of all logs, in their order.
+    pub(crate) fn listeners(&self) -> impl Iterator<Item = &Listen> {
+        self.logs.iter().flat_map(|log| &log.listeners)
+    }
+}
+
+/// Returns when the records of these listeners become durable, unless it is said.
+fn default_sync(listeners: &[Listen]) -> Sync {
+    let answers_durable = |listen: &Listen| listen.answers() == Some(Level::Durable);
+    if listeners.iter().any(answers_durable) { Sync::Always } else { Sync::EverySec }
 }
 
 /// A log, and where its messages come from.
@@ -70,6 +96,8 @@ pub struct Listen {
     pub door: Door,
     /// The promise of its answers.
     pub ack: Level,
+    /// Its own certificate, in place of the server's.
+    pub tls: Option<TlsFiles>,
 }
 
 /// Where a listener listens.
@@ -155,7 +183,8 @@ impl FromStr for Listen {
                 _ => return Err(format!("'{url}': '{pair}' is none of frame=, ack=")),
             }
         }
-        Ok(Listen { socket: (scheme.socket)(address), is_tls: scheme.is_tls, door, ack })
+        let socket = (scheme.socket)(address);
+        Ok(Listen { socket, is_tls: scheme.is_tls, door, ack, tls: None })
     }
 }
 
@@ -187,6 +216,11 @@ impl Listen {
             Some(Level::Durable) => "answers what survives a power loss",
         };
         format!("{takes}, {means}")
+    }
+
+    /// Tells whether both are the same but for their certificates.
+    pub(crate) fn is_same_place(&self, other: &Listen) -> bool {
+        Listen { tls: None, ..self.clone() } == Listen { tls: None, ..other.clone() }
     }
 
     fn scheme(&self) -> &'static str {

@@ -9,7 +9,6 @@ use crate::port::Port;
 use crate::stream::Stream;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
-use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
@@ -50,6 +49,8 @@ pub(crate) struct Connection<S, P> {
     /// Why the door takes nothing more. The answers to what it took before still leave, so that
     /// the client knows what it need not send again.
     refusal: Option<Refusal>,
+    /// The stream has passed on every byte that it was given: one of TLS buffers.
+    is_flushed: bool,
     /// Bytes of `kept` and `answers` that are counted as in flight.
     counted_bytes: usize,
     /// Messages in the log without their answer.
@@ -113,6 +114,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             drain: Some(drain),
             input: Input::Open,
             refusal: None,
+            is_flushed: true,
             counted_bytes: 0,
             unacked: 0,
             timed: None,
@@ -130,12 +132,16 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
+        self.port.renew();
         loop {
             self.release(context)?;
             let mut has_moved = self.send(context)?;
             has_moved |= self.answer_later(context);
             if self.input == Input::Done && self.later.is_none() && self.answers.is_empty() {
-                return self.shut_down(context);
+                if self.shut_down(context).is_ready() {
+                    return Poll::Ready(Ok(()));
+                }
+                break;
             }
             if self.answers.len() < UNSENT_BYTES_MAX {
                 has_moved |= self.receive(context)?;
@@ -218,9 +224,9 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
                 Poll::Pending => break,
             }
         }
-        if has_sent {
-            // Of a stream with a buffer of its own. It is flushed again with the next answers.
-            let _ = Pin::new(&mut self.stream).poll_flush(context);
+        if has_sent || !self.is_flushed {
+            // A stream that is broken is seen by the next read.
+            self.is_flushed = Pin::new(&mut self.stream).poll_flush(context).is_ready();
         }
         Ok(has_sent)
     }
@@ -413,7 +419,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
 
     /// Ends with a refusal if the client does not do in time what it must do.
     fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
-        let due = if !self.answers.sendable().is_empty() {
+        let due = if !self.answers.sendable().is_empty() || !self.is_flushed {
             Some(Due::Reading)
         } else if self.room.is_none() && self.later.is_none() && !self.kept.is_empty() {
             Some(Due::Message)
@@ -434,10 +440,11 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         Poll::Ready(Err(refusal))
     }
 
-    fn shut_down(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
+    /// Says to the client that no more comes. One that does not read is waited for as for answers.
+    fn shut_down(&mut self, context: &mut Context<'_>) -> Poll<()> {
         // A client that is gone needs no end.
-        let _: io::Result<()> = ready!(Pin::new(&mut self.stream).poll_shutdown(context));
-        Poll::Ready(Ok(()))
+        self.is_flushed = Pin::new(&mut self.stream).poll_shutdown(context).is_ready();
+        if self.is_flushed { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 

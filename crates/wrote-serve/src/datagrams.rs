@@ -5,6 +5,7 @@
 
 use crate::config::{Listen, Socket};
 use crate::doors::without_trailer;
+use crate::inherited::Passed;
 use crate::limits::{Limits, Reason};
 use crate::metrics::{Metrics, add};
 use crate::port::Port;
@@ -42,7 +43,7 @@ pub(crate) struct Datagrams {
 #[derive(Debug)]
 enum DatagramSocket {
     Udp(UdpSocket),
-    Unix { socket: UnixDatagram, _file: SocketFile },
+    Unix { socket: UnixDatagram, _file: Option<SocketFile> },
 }
 
 impl Datagrams {
@@ -50,16 +51,33 @@ impl Datagrams {
         let socket = match &listen.socket {
             Socket::UnixDatagram(path) => {
                 let (socket, file) = SocketFile::bind(path, UnixDatagram::bind)?;
-                DatagramSocket::Unix { socket, _file: file }
+                DatagramSocket::Unix { socket, _file: Some(file) }
             }
             Socket::Udp(address) | Socket::Tcp(address) => {
-                let socket = UdpSocket::bind(address).await?;
-                // A refused buffer is reported below as a small one.
-                let _ = SockRef::from(&socket).set_recv_buffer_size(BUFFER_BYTES);
-                DatagramSocket::Udp(socket)
+                DatagramSocket::Udp(UdpSocket::bind(address).await?)
             }
             Socket::Unix(_) => return Err(ErrorKind::Unsupported.into()),
         };
+        Datagrams::prepare(listen, socket)
+    }
+
+    /// Takes a socket that a service manager has bound.
+    pub(crate) fn take(listen: &Listen, passed: Passed) -> io::Result<Datagrams> {
+        let socket = match passed {
+            Passed::Udp(socket) => DatagramSocket::Udp(UdpSocket::from_std(socket)?),
+            Passed::UnixDatagram(socket) => {
+                DatagramSocket::Unix { socket: UnixDatagram::from_std(socket)?, _file: None }
+            }
+            Passed::Tcp(_) | Passed::Unix(_) => return Err(ErrorKind::Unsupported.into()),
+        };
+        Datagrams::prepare(listen, socket)
+    }
+
+    fn prepare(listen: &Listen, socket: DatagramSocket) -> io::Result<Datagrams> {
+        if let DatagramSocket::Udp(socket) = &socket {
+            // A refused buffer is reported below as a small one.
+            let _ = SockRef::from(socket).set_recv_buffer_size(BUFFER_BYTES);
+        }
         let bytes = SockRef::from(&socket).recv_buffer_size()?;
         if let DatagramSocket::Udp(_) = socket {
             // The kernel doubles it for its own needs, and says the double (socket(7)).
@@ -86,18 +104,21 @@ impl Datagrams {
     }
 
     /// Receives until the server drains, and then what has arrived.
-    pub(crate) async fn receive(self, port: Port) {
+    pub(crate) async fn receive(self, mut port: Port) {
+        let metrics = port.metrics.clone();
         tokio::select! {
-            () = self.receive_all(&port) => {}
-            () = self.count_drops_repeatedly(&port.metrics) => {}
+            () = self.receive_all(&mut port) => {}
+            () = self.count_drops_repeatedly(&metrics) => {}
         }
-        self.count_drops(&port.metrics);
+        self.count_drops(&metrics);
     }
 
-    async fn receive_all(&self, port: &Port) {
+    async fn receive_all(&self, port: &mut Port) {
         let mut draining = port.draining.clone();
-        let mut buffer = vec![0; port.limits.message_bytes + TRAILER_BYTES_MAX + 1];
+        let mut buffer = Vec::new();
         loop {
+            port.renew();
+            buffer.resize(port.limits.message_bytes + TRAILER_BYTES_MAX + 1, 0);
             tokio::select! {
                 _ = self.socket.readable() => {}
                 _ = draining.wait_for(|&draining| draining) => break,

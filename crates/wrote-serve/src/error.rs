@@ -6,7 +6,7 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A configuration that says nothing usable.
+    /// A configuration that cannot be served: a line for each thing that is wrong.
     #[error("{0}")]
     Config(String),
     /// A listener that could not be bound.

@@ -7,6 +7,8 @@
 //! [`wrote::Log`]. Its answer leaves once the log's frontier of the listener's [`Level`] has passed
 //! it: many answers in one write, in order.
 
+mod access;
+mod addresses;
 mod answers;
 mod channel;
 mod config;
@@ -17,6 +19,7 @@ mod error;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod inherited;
 mod intake;
 mod limits;
 mod listen;
@@ -24,9 +27,13 @@ mod metrics;
 mod operators;
 mod port;
 mod server;
+mod settings;
 mod socket_file;
 mod stream;
+mod throttle;
+mod tls;
 
+pub use access::AccessConfig;
 pub use config::{Config, Listen, LogConfig, Socket};
 pub use doors::{Door, Frame};
 pub use error::Error;
@@ -34,3 +41,4 @@ pub use intake::Level;
 pub use limits::Limits;
 pub use metrics::Figures;
 pub use server::{Handle, Server};
+pub use tls::TlsFiles;

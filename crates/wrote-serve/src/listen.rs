@@ -4,18 +4,25 @@ use crate::config::{Listen, Socket};
 use crate::connection::Connection;
 use crate::datagrams::Datagrams;
 use crate::doors::{Door, Frames, Relp, Resp, http};
+use crate::inherited::{Inherited, Passed};
 use crate::limits::Reason;
 use crate::metrics::{add, sub};
 use crate::port::Port;
 use crate::socket_file::SocketFile;
 use crate::stream::Stream;
+use crate::tls;
+use rustls::ServerConfig;
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 /// How long a silent client is left alone before the kernel asks whether it is still there.
 const KEEPALIVE: Duration = Duration::from_secs(60);
+/// How long a handshake may still take when the server drains.
+const HANDSHAKE_GRACE: Duration = Duration::from_secs(1);
 /// The pause after a failed accept: without descriptors the next would fail as well.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -23,18 +30,27 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) enum Bound {
     Tcp(TcpListener),
-    Unix(UnixListener, SocketFile),
+    /// With its file, unless it is that of a service manager.
+    Unix(UnixListener, Option<SocketFile>),
     Datagrams(Datagrams),
 }
 
 impl Bound {
-    /// Binds the socket of a listener.
-    pub(crate) async fn bind(listen: &Listen) -> io::Result<Bound> {
+    /// Binds the socket of a listener, or takes the one that a service manager has bound.
+    pub(crate) async fn bind(listen: &Listen, inherited: &mut Inherited) -> io::Result<Bound> {
+        match inherited.take(listen)? {
+            None => {}
+            Some(Passed::Tcp(socket)) => return TcpListener::from_std(socket).map(Bound::Tcp),
+            Some(Passed::Unix(socket)) => {
+                return UnixListener::from_std(socket).map(|socket| Bound::Unix(socket, None));
+            }
+            Some(passed) => return Datagrams::take(listen, passed).map(Bound::Datagrams),
+        }
         match &listen.socket {
             Socket::Tcp(address) => TcpListener::bind(address).await.map(Bound::Tcp),
             Socket::Unix(path) => {
                 let (listener, file) = SocketFile::bind(path, |path| UnixListener::bind(path))?;
-                Ok(Bound::Unix(listener, file))
+                Ok(Bound::Unix(listener, Some(file)))
             }
             Socket::Udp(_) | Socket::UnixDatagram(_) => {
                 Datagrams::bind(listen).await.map(Bound::Datagrams)
@@ -57,28 +73,30 @@ impl Bound {
 
     /// Accepts connections until the server drains, and then those that have come before. Datagrams
     /// are received likewise.
-    pub(crate) async fn accept(self, port: Port) {
+    pub(crate) async fn accept(self, mut port: Port) {
         if let Bound::Datagrams(datagrams) = self {
             return datagrams.receive(port).await;
         }
         let mut draining = port.draining.clone();
         tokio::select! {
-            () = self.accept_all(&port) => {}
+            () = self.accept_all(&mut port) => {}
             _ = draining.wait_for(|&draining| draining) => {}
         }
-        if let Err(error) = self.accept_rest(&port) {
-            log::warn!("{}: {error}", port.listen);
+        let listen = port.listen.clone();
+        if let Err(error) = self.accept_rest(port) {
+            log::warn!("{listen}: {error}");
         }
     }
 
-    async fn accept_all(&self, port: &Port) {
+    async fn accept_all(&self, port: &mut Port) {
         loop {
             let accepted = match self {
-                Bound::Tcp(listener) => {
-                    listener.accept().await.map(|(stream, _)| admit(prepared(stream), port))
-                }
+                Bound::Tcp(listener) => listener
+                    .accept()
+                    .await
+                    .map(|(stream, from)| admit(prepared(stream), Some(from.ip()), port)),
                 Bound::Unix(listener, _) => {
-                    listener.accept().await.map(|(stream, _)| admit(stream, port))
+                    listener.accept().await.map(|(stream, _)| admit(stream, None, port))
                 }
                 Bound::Datagrams(_) => return,
             };
@@ -91,14 +109,14 @@ impl Bound {
 
     /// Accepts the connections that the kernel has made and that wait for it: their clients may
     /// have sent everything already. The runtime may not know of them yet.
-    fn accept_rest(self, port: &Port) -> io::Result<()> {
+    fn accept_rest(self, mut port: Port) -> io::Result<()> {
         match self {
             Bound::Tcp(listener) => {
                 let listener = listener.into_std()?;
                 rest(|| {
-                    let (stream, _) = listener.accept()?;
+                    let (stream, from) = listener.accept()?;
                     stream.set_nonblocking(true)?;
-                    admit(prepared(TcpStream::from_std(stream)?), port);
+                    admit(prepared(TcpStream::from_std(stream)?), Some(from.ip()), &mut port);
                     Ok(())
                 })
             }
@@ -107,7 +125,7 @@ impl Bound {
                 rest(|| {
                     let (stream, _) = listener.accept()?;
                     stream.set_nonblocking(true)?;
-                    admit(UnixStream::from_std(stream)?, port);
+                    admit(UnixStream::from_std(stream)?, None, &mut port);
                     Ok(())
                 })
             }
@@ -137,20 +155,51 @@ fn prepared(stream: TcpStream) -> TcpStream {
 }
 
 /// Serves a stream in a task of its own, if the limits allow one more.
-fn admit<S: Stream>(stream: S, port: &Port) {
+fn admit<S: Stream>(stream: S, from: Option<IpAddr>, port: &mut Port) {
+    port.renew();
     let metrics = &port.metrics;
     let open = metrics.connections.load(std::sync::atomic::Ordering::Relaxed);
     if open >= port.limits.connections as u64 {
         return metrics.refuse(Reason::Connections);
+    }
+    let limit = port.limits.connections_per_address;
+    let place = from.map(|address| port.addresses.admit(address, limit));
+    if let Some(None) = place {
+        return metrics.refuse(Reason::Address);
     }
     add(&metrics.connections, 1);
     add(&metrics.connections_total, 1);
     let port = port.clone();
     tokio::spawn(async move {
         let metrics = port.metrics.clone();
-        serve(stream, port).await;
+        match port.tls.clone() {
+            None => serve(stream, port).await,
+            // Boxed: else a connection without TLS would take the space of its session, too.
+            Some(tls) => Box::pin(serve_tls(stream, from, tls, port)).await,
+        }
         sub(&metrics.connections, 1);
+        drop(place);
     });
+}
+
+/// Serves a stream after its handshake.
+async fn serve_tls<S: Stream>(stream: S, from: Option<IpAddr>, tls: Arc<ServerConfig>, port: Port) {
+    let mut draining = port.draining.clone();
+    let problem = tokio::select! {
+        session = Box::pin(tls::handshake(stream, tls)) => match session {
+            Ok(stream) => return serve(stream, port).await,
+            Err(error) => error.to_string(),
+        },
+        () = tokio::time::sleep(port.limits.handshake) => "it took too long".to_owned(),
+        () = async {
+            let _ = draining.wait_for(|&draining| draining).await;
+            tokio::time::sleep(HANDSHAKE_GRACE).await;
+        } => "the server ends".to_owned(),
+    };
+    port.metrics.refuse(Reason::Handshake);
+    let from = from.map_or(String::new(), |from| format!(" with {from}"));
+    let problem = problem.replace(['\n', '\r'], " ");
+    port.failed_handshakes.warn(format_args!("{}: TLS{from} failed: {problem}", port.listen));
 }
 
 async fn serve<S: Stream>(stream: S, port: Port) {
@@ -163,7 +212,7 @@ async fn serve<S: Stream>(stream: S, port: Port) {
         Door::Frames(frame) => Connection::new(stream, Frames::new(frame), port, log).serve().await,
         Door::Relp => Connection::new(stream, Relp::default(), port, log).serve().await,
         Door::Resp => {
-            let door = Resp::new(Some(port.channel.clone()));
+            let door = Resp::new(Some(port.channel.clone()), port.access.clone());
             Connection::new(stream, door, port, log).serve().await;
         }
         Door::Datagrams | Door::Http => {}

@@ -1,9 +1,14 @@
 //! A port: what all connections of one listener share.
 
+use crate::access::Access;
+use crate::addresses::Addresses;
 use crate::channel::Channel;
 use crate::config::Listen;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::settings::Settings;
+use crate::throttle::Throttle;
+use rustls::ServerConfig;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, watch};
 
@@ -12,10 +17,29 @@ use tokio::sync::{Semaphore, watch};
 pub(crate) struct Port {
     pub listen: Arc<Listen>,
     pub channel: Arc<Channel>,
+    /// The limits, tokens and certificates as [`Port::renew`] last found them.
     pub limits: Arc<Limits>,
+    pub access: Arc<Access>,
+    /// `None` where streams are not encrypted.
+    pub tls: Option<Arc<ServerConfig>>,
+    pub settings: watch::Receiver<Settings>,
+    /// The connections of each address, of all listeners.
+    pub addresses: Arc<Addresses>,
     pub metrics: Arc<Metrics>,
     /// Who reads a log over HTTP holds one: readers have buffers of their own (W8).
     pub readers: Arc<Semaphore>,
     /// Becomes true when the server drains.
     pub draining: watch::Receiver<bool>,
+    /// Lines about handshakes that failed.
+    pub failed_handshakes: Arc<Throttle>,
+}
+
+impl Port {
+    /// Takes settings that have changed. Costs one load where none has.
+    pub(crate) fn renew(&mut self) {
+        if self.settings.has_changed().unwrap_or(false) {
+            let Settings { limits, access, tls, .. } = self.settings.borrow_and_update().clone();
+            (self.limits, self.access, self.tls) = (limits, access, tls);
+        }
+    }
 }

@@ -1,13 +1,17 @@
 //! The server: started, running, and brought to its end.
 
+use crate::access;
+use crate::addresses::Addresses;
 use crate::channel::{Channel, Opener};
 use crate::config::{Config, Listen, LogConfig};
 use crate::error::Error;
-use crate::limits::Reason;
+use crate::inherited::Inherited;
+use crate::limits::{Limits, Reason};
 use crate::listen::Bound;
 use crate::metrics::{Figures, Metrics};
 use crate::operators::{Operators, Shown};
 use crate::port::Port;
+use crate::settings::{self, Loaded, Settings};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -40,13 +44,34 @@ pub struct Handle {
     metrics: Arc<Metrics>,
     channels: Vec<Arc<Channel>>,
     stop: watch::Sender<bool>,
+    limits: watch::Sender<Arc<Limits>>,
+    listeners: Vec<Listener>,
+}
+
+/// A bound listener.
+#[derive(Clone, Debug)]
+struct Listener {
+    /// As it was asked for.
+    asked: Listen,
+    /// With the address that the kernel has chosen.
+    actual: Arc<Listen>,
+    settings: watch::Sender<Settings>,
 }
 
 impl Server {
     /// Opens the logs and binds the listeners. Connections are accepted from then on, and served
     /// once the server runs.
     pub fn start(config: Config) -> Result<Server, Error> {
-        Server::start_with(config, |log| log.options.open(&log.folder))
+        Server::start_with(config, open)
+    }
+
+    /// Starts a server that takes the sockets which a service manager has bound for it
+    /// (sd_listen_fds(3)), and binds only the others. The variables that name them are removed from
+    /// the environment, which no other thread may use meanwhile.
+    pub fn start_activated(config: Config) -> Result<Server, Error> {
+        let inherited =
+            Inherited::from_env().map_err(|error| Error::Config(format!("LISTEN_FDS: {error}")))?;
+        Server::start_in(config, Arc::new(open), inherited)
     }
 
     /// Starts a server whose logs are opened by `open`, also those that have failed: for tests, on
@@ -55,42 +80,68 @@ impl Server {
         config: Config,
         open: impl Fn(&LogConfig) -> Result<wrote::Log, wrote::Error> + Send + Sync + 'static,
     ) -> Result<Server, Error> {
-        let opener: Opener = Arc::new(open);
+        Server::start_in(config, Arc::new(open), Inherited::default())
+    }
+
+    fn start_in(config: Config, opener: Opener, mut inherited: Inherited) -> Result<Server, Error> {
+        let Loaded { listeners, warnings } = settings::load(&config).map_err(settings::error)?;
+        warnings.iter().for_each(|warning| log::warn!("{warning}"));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .thread_name("wrote-serve")
             .enable_all()
             .build()
             .map_err(Error::Runtime)?;
         let (stop, draining) = watch::channel(false);
-        let (metrics, limits) = (Arc::new(Metrics::default()), Arc::new(config.limits));
+        let (metrics, addresses) = (Arc::new(Metrics::default()), Arc::new(Addresses::default()));
+        let free_bytes_min = config.limits.free_bytes;
+        let limits = watch::Sender::new(Arc::new(config.limits));
         let readers = Arc::new(Semaphore::new(READERS_MAX));
-        let (mut channels, mut bound) = (Vec::new(), Vec::new());
+        let (mut channels, mut bound, mut bound_as) = (Vec::new(), Vec::new(), Vec::new());
+        let mut listeners = listeners.into_iter();
         for log in config.logs {
-            let channel = Arc::new(Channel::open(log, opener.clone(), limits.free_bytes)?);
+            let channel = Arc::new(Channel::open(log, opener.clone(), free_bytes_min)?);
             channels.push(channel.clone());
-            for listen in &channel.config.listeners {
+            for (listen, settings) in listeners.by_ref().take(channel.config.listeners.len()) {
                 let socket = runtime
-                    .block_on(Bound::bind(listen))
+                    .block_on(Bound::bind(&listen, &mut inherited))
                     .map_err(|source| Error::Listen { url: listen.to_string(), source })?;
+                let actual = socket.listen(&listen);
+                // A name may have led elsewhere meanwhile.
+                settings.check(&actual, &access::addresses(&actual)).map_err(Error::Config)?;
+                let (sender, receiver) = watch::channel(settings.clone());
+                let actual = Arc::new(actual);
+                bound_as.push(Listener { asked: listen, actual: actual.clone(), settings: sender });
                 let port = Port {
-                    listen: Arc::new(socket.listen(listen)),
+                    listen: actual,
                     channel: channel.clone(),
-                    limits: limits.clone(),
-                    metrics: metrics.clone(),
+                    limits: settings.limits,
+                    access: settings.access,
+                    tls: settings.tls,
+                    settings: receiver,
+                    addresses: addresses.clone(),
                     readers: readers.clone(),
+                    metrics: metrics.clone(),
                     draining: draining.clone(),
+                    failed_handshakes: Arc::default(),
                 };
                 bound.push((socket, port));
             }
         }
+        for name in inherited.rest() {
+            log::warn!("no listener takes the socket '{name}' that was passed");
+        }
         let operators = match &config.metrics {
-            Some(address) => Some(runtime.block_on(Operators::bind(address, config.insecure))?),
+            Some(address) => {
+                Some(runtime.block_on(Operators::bind(address, config.access.is_insecure))?)
+            }
             None => None,
         };
         for channel in &channels {
-            runtime.spawn(channel.clone().watch(limits.free_bytes));
+            runtime.spawn(channel.clone().watch(limits.subscribe()));
         }
-        let handle = Handle { metrics, channels: channels.clone(), stop };
+        let channels_of_handle = channels.clone();
+        let handle =
+            Handle { metrics, channels: channels_of_handle, stop, limits, listeners: bound_as };
         Ok(Server { runtime, bound, operators, channels, grace: config.grace, handle })
     }
 
@@ -144,6 +195,31 @@ impl Server {
 }
 
 impl Handle {
+    /// Takes the limits, tokens and certificates of `config`, whose files are read again. If
+    /// anything is wrong with them, everything stays as it was. Connections stay, and have the new
+    /// limits. Listeners stay: those that `config` lacks keep their settings too. Returns warnings,
+    /// a line each.
+    pub fn reload(&self, config: &Config) -> Result<Vec<String>, Error> {
+        let Loaded { listeners, mut warnings } = settings::load(config).map_err(settings::error)?;
+        let mut changes = Vec::new();
+        for Listener { asked, actual, settings } in &self.listeners {
+            let is_it = |(other, _): &&(Listen, Settings)| other.is_same_place(asked);
+            if let Some((_, new)) = listeners.iter().find(is_it) {
+                new.check(actual, &access::addresses(actual)).map_err(Error::Config)?;
+                changes.push((settings, new));
+            } else {
+                warnings.push(format!("{asked}: ends with a restart"));
+            }
+        }
+        let is_known =
+            |listen: &Listen| self.listeners.iter().any(|known| known.asked.is_same_place(listen));
+        let new = config.listeners().filter(|listen| !is_known(listen));
+        warnings.extend(new.map(|listen| format!("{listen}: begins with a restart")));
+        changes.into_iter().for_each(|(settings, new)| drop(settings.send_replace(new.clone())));
+        self.limits.send_replace(Arc::new(config.limits.clone()));
+        Ok(warnings)
+    }
+
     /// Makes the server drain and end.
     pub fn stop(&self) {
         self.stop.send_replace(true);
@@ -183,4 +259,8 @@ impl Handle {
         };
         self.channels.iter().map(state).collect()
     }
+}
+
+fn open(log: &LogConfig) -> Result<wrote::Log, wrote::Error> {
+    log.options.open(&log.folder)
 }

@@ -1,23 +1,34 @@
-//! Streams that tell what the kernel has received for them.
+//! Streams that tell whether more was received for them.
 
 use rustix::io::ioctl_fionread;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::server::TlsStream;
 
 /// A stream of a client.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
-    /// Tells whether bytes wait in the kernel to be read. The runtime may not know of them yet.
-    fn has_unread(&self) -> bool;
+    /// Tells whether bytes wait to be read, here or in the kernel. The runtime may not know of them
+    /// yet.
+    fn has_unread(&mut self) -> bool;
 }
 
 impl Stream for TcpStream {
-    fn has_unread(&self) -> bool {
+    fn has_unread(&mut self) -> bool {
         ioctl_fionread(self).is_ok_and(|bytes| bytes > 0)
     }
 }
 
 impl Stream for UnixStream {
-    fn has_unread(&self) -> bool {
+    fn has_unread(&mut self) -> bool {
         ioctl_fionread(self).is_ok_and(|bytes| bytes > 0)
+    }
+}
+
+impl<S: Stream> Stream for TlsStream<S> {
+    fn has_unread(&mut self) -> bool {
+        let (stream, session) = self.get_mut();
+        // A session that has failed gives nothing more; its next read says so.
+        let state = session.process_new_packets();
+        state.is_ok_and(|state| state.plaintext_bytes_to_read() > 0 || stream.has_unread())
     }
 }

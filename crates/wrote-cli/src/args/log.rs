@@ -252,7 +252,7 @@ pub struct LogAppendArgs {
 /// buffer.
 pub const RECORD_BYTES_MAX: usize = 63 << 20;
 
-fn record_max(text: &str) -> Result<usize, String> {
+pub(super) fn record_max(text: &str) -> Result<usize, String> {
     let bytes = units::parse_block_size(text)?;
     let fits = usize::try_from(bytes).ok().filter(|bytes| *bytes <= RECORD_BYTES_MAX);
     fits.ok_or_else(|| {

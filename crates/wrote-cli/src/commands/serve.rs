@@ -1,13 +1,17 @@
-//! `wrote serve`: a server in the foreground, and its signals.
+//! `wrote serve`: a server in the foreground, its signals, and its service manager.
 
+mod config;
 mod line;
+mod manager;
 
-use super::{of_library, say};
+use super::{complain, of_library, say};
 use crate::args::ServeArgs;
+use crate::output;
 use line::LivingLine;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::process;
 use std::thread;
+use std::time::Duration;
 use wrote_result::{Error, units};
 use wrote_serve::{Config, Handle, Server};
 
@@ -16,21 +20,41 @@ const EXIT_SIGNAL_BASE: i32 = 128;
 
 pub(super) fn run(arguments: &ServeArgs) -> Result<(), Error> {
     line::say_warnings();
-    let mut config = Config::of_log(&arguments.folder, arguments.listen.clone());
-    config.metrics = arguments.metrics.clone();
-    let server = Server::start(config).map_err(failed)?;
+    let config = config::of(arguments).map_err(failed)?;
+    if arguments.check {
+        return check(arguments, &config);
+    }
+    let (shape, grace) = (shape(&config), config.grace);
+    let server = Server::start_activated(config).map_err(failed)?;
     for listen in server.listeners() {
         say(&format!("wrote: {}: {listen}", listen.promise()));
     }
     if let Some(address) = server.metrics_address() {
         say(&format!("wrote: shows /metrics, /livez and /readyz: http://{address}"));
     }
-    stop_by_signals(server.handle())?;
+    obey_signals(arguments.clone(), server.handle(), grace)?;
+    manager::ready(&format!("serves {shape}"));
     let (line, handle) = (LivingLine::start(server.handle()), server.handle());
     let served = server.run();
     drop(line);
     say(&taken(&handle));
     served.map_err(failed)
+}
+
+fn check(arguments: &ServeArgs, config: &Config) -> Result<(), Error> {
+    for warning in config.check().map_err(failed)? {
+        complain(&warning);
+    }
+    let place = arguments.config.as_ref().or(arguments.folder.as_ref());
+    let place = place.map_or(String::new(), |path| super::shown(path));
+    output::to_stdout(|out| writeln!(out, "{place}: {}: fine", shape(config)))
+}
+
+/// Returns how many logs and listeners there are.
+fn shape(config: &Config) -> String {
+    let listeners = config.logs.iter().map(|log| log.listeners.len() as u64).sum();
+    let logs = units::counted(config.logs.len() as u64, "log");
+    format!("{logs}, {}", units::counted(listeners, "listener"))
 }
 
 /// The last line: how much was taken, answered and refused.
@@ -48,24 +72,54 @@ fn taken(handle: &Handle) -> String {
 
 fn failed(error: wrote_serve::Error) -> Error {
     match error {
-        wrote_serve::Error::Config(text) => Error::Usage(text),
+        wrote_serve::Error::Config(text) => {
+            // The last of its lines is the program's.
+            let (lines, last) = text.rsplit_once('\n').unwrap_or(("", &text));
+            lines.lines().for_each(complain);
+            Error::Usage(last.to_owned())
+        }
         wrote_serve::Error::Log(error) => of_library(&error),
         other => Error::Failed(other.to_string()),
     }
 }
 
-/// Makes SIGTERM and SIGINT drain the server. A second one ends the program at once.
-fn stop_by_signals(handle: Handle) -> Result<(), Error> {
+/// Makes SIGTERM and SIGINT drain the server, and SIGHUP read its files again. A second signal that
+/// ends it ends the program at once.
+fn obey_signals(arguments: ServeArgs, handle: Handle, grace: Duration) -> Result<(), Error> {
     let cannot = |error| Error::Failed(format!("cannot listen for signals: {error}"));
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).map_err(cannot)?;
+    let signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM]);
+    let mut signals = signals.map_err(cannot)?;
     let listen = move || {
         let mut is_first = true;
         for signal in signals.forever() {
+            if signal == SIGHUP {
+                reload(&arguments, &handle);
+                continue;
+            }
             if !std::mem::take(&mut is_first) {
                 process::exit(EXIT_SIGNAL_BASE + signal);
             }
+            manager::stopping(grace);
             handle.stop();
         }
     };
     thread::Builder::new().name("signals".into()).spawn(listen).map(drop).map_err(cannot)
+}
+
+/// Reads the files again. What is wrong with them is said in a line, and changes nothing.
+fn reload(arguments: &ServeArgs, handle: &Handle) {
+    manager::reloading();
+    let reloaded = config::of(arguments).and_then(|config| handle.reload(&config));
+    let line = match reloaded {
+        Ok(warnings) => {
+            warnings.iter().for_each(|warning| log::warn!("{warning}"));
+            "read its files again".to_owned()
+        }
+        Err(error) => {
+            let error = error.to_string().replace('\n', "; ");
+            format!("goes on as before: {error}")
+        }
+    };
+    log::warn!("{line}");
+    manager::ready(&line);
 }

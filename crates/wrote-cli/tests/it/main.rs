@@ -14,4 +14,5 @@ mod log;
 mod mounts;
 mod run;
 mod scenario;
+mod serve;
 mod streams;

@@ -3,13 +3,15 @@
 //! The protocol is <https://redis.io/docs/latest/develop/reference/protocol-spec/>. The record with
 //! the sequence N has the ID `N-1`, so `0-0` stands before the first.
 
+mod greeting;
 mod read;
 mod request;
 
 use super::Protocol;
+use crate::access::Access;
 use crate::channel::Channel;
 use crate::intake::Intake;
-use crate::limits::Refusal;
+use crate::limits::{Reason, Refusal};
 use request::Request;
 use std::io::Write;
 use std::sync::Arc;
@@ -32,6 +34,9 @@ pub(crate) struct Resp {
     pushed: Option<(usize, u64)>,
     /// RESP3 was agreed on.
     is_three: bool,
+    access: Arc<Access>,
+    /// The client gave a token.
+    is_authorized: bool,
 }
 
 /// The outcome of a request.
@@ -42,8 +47,9 @@ enum Obeyed {
 }
 
 impl Resp {
-    pub(crate) fn new(channel: Option<Arc<Channel>>) -> Resp {
-        Resp { channel, request: Request::default(), pushed: None, is_three: false }
+    pub(crate) fn new(channel: Option<Arc<Channel>>, access: Arc<Access>) -> Resp {
+        let (request, pushed) = (Request::default(), None);
+        Resp { channel, request, pushed, is_three: false, access, is_authorized: false }
     }
 }
 
@@ -85,6 +91,11 @@ impl Resp {
             None => &b""[..],
         };
         let words = self.request.len();
+        if !self.may_come(name) {
+            error(intake, "NOAUTH Authentication required.");
+            intake.reject(Reason::Unauthorized);
+            return Ok(Obeyed::Done);
+        }
         match (name, words) {
             (b"XADD", 5..) => return self.xadd(input, intake),
             (b"RPUSH" | b"LPUSH", 3..) => return self.push(input, intake),
@@ -101,20 +112,20 @@ impl Resp {
             (b"CONFIG", 3..) => intake.answer(b"*0\r\n"),
             (b"INFO", _) => self.info(intake),
             (b"RESET", 1) => {
-                self.is_three = false;
+                (self.is_three, self.is_authorized) = (false, false);
                 intake.answer(b"+RESET\r\n");
             }
             (b"QUIT", 1) => {
                 intake.answer(b"+OK\r\n");
                 intake.end();
             }
-            (b"AUTH", _) => error(intake, "ERR this server asks for no password"),
+            (b"AUTH", 2 | 3) => self.auth(input, intake),
             (b"XLEN" | b"LLEN", 2) => self.len(intake),
             (b"XRANGE", 4 | 6) => self.range(input, intake),
             (b"XREAD", 4..) => self.read(input, intake),
             (
                 b"XADD" | b"RPUSH" | b"LPUSH" | b"ECHO" | b"PING" | b"XLEN" | b"XRANGE" | b"XREAD"
-                | b"SELECT" | b"CLIENT" | b"CONFIG",
+                | b"SELECT" | b"CLIENT" | b"CONFIG" | b"AUTH",
                 _,
             ) => {
                 error(intake, "ERR wrong number of arguments for the command");
@@ -173,31 +184,6 @@ impl Resp {
         let mut answer = [0; ID_BYTES_MAX];
         intake.answer_to(last, text(&mut answer, format_args!(":{}\r\n", last + 1)));
         Ok(Obeyed::Done)
-    }
-
-    fn hello(&mut self, input: &[u8], intake: &mut Intake<'_>) {
-        match self.request.word(input, 1) {
-            None => {}
-            Some(b"2") => self.is_three = false,
-            Some(b"3") => self.is_three = true,
-            Some(_) => return error(intake, "NOPROTO unsupported protocol version"),
-        }
-        let fields: [(&str, &str); 7] = [
-            ("server", "$5\r\nredis\r\n"),
-            ("version", &format!("${}\r\n{REDIS_VERSION}\r\n", REDIS_VERSION.len())),
-            ("proto", if self.is_three { ":3\r\n" } else { ":2\r\n" }),
-            ("id", ":1\r\n"),
-            ("mode", "$10\r\nstandalone\r\n"),
-            ("role", "$6\r\nmaster\r\n"),
-            ("modules", "*0\r\n"),
-        ];
-        let (kind, count) =
-            if self.is_three { ('%', fields.len()) } else { ('*', 2 * fields.len()) };
-        let mut answer = format!("{kind}{count}\r\n");
-        for (name, value) in fields {
-            answer += &format!("${}\r\n{name}\r\n{value}", name.len());
-        }
-        intake.answer(answer.as_bytes());
     }
 
     fn client(&self, input: &[u8], intake: &mut Intake<'_>) {

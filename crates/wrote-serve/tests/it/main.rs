@@ -1,5 +1,8 @@
 //! Tests of servers on loopback. Each starts one in its own process.
 
+mod access;
+mod certificates;
+mod config;
 mod datagrams;
 mod disks;
 mod http;
@@ -8,3 +11,5 @@ mod refused;
 mod relp;
 mod serving;
 mod streams;
+mod tls;
+mod warnings;

@@ -195,7 +195,7 @@ fn an_address_that_other_machines_reach_is_refused_in_one_line() {
     config.metrics = Some("0.0.0.0:0".to_owned());
     let error = Server::start(config.clone()).unwrap_err().to_string();
     assert!(error.starts_with("metrics: 0.0.0.0:0 ") && error.lines().count() == 1, "{error}");
-    config.insecure = true;
+    config.access.is_insecure = true;
     assert!(Server::start(config.clone()).unwrap().metrics_address().is_some());
     config.metrics = Some("nowhere".to_owned());
     let error = Server::start(config).unwrap_err().to_string();

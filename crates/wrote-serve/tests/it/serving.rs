@@ -19,7 +19,7 @@ pub struct Serving {
     pub listen: Listen,
     pub folder: PathBuf,
     metrics: Option<SocketAddr>,
-    config: Config,
+    pub config: Config,
     handle: Handle,
     thread: Option<JoinHandle<Result<(), Error>>>,
     parent: Arc<TempDir>,
@@ -96,7 +96,7 @@ impl Serving {
         &self.handle
     }
 
-    /// Returns how often each reason refused.
+    /// Returns how often each reason refused something.
     pub fn refused(&self) -> Vec<(&'static str, u64)> {
         self.handle.refused()
     }
@@ -104,6 +104,11 @@ impl Serving {
     /// Returns for each log its name, and its written and durable sequences.
     pub fn logs(&self) -> Vec<(String, u64, u64)> {
         self.handle.logs()
+    }
+
+    /// Makes the server read its files again.
+    pub fn reload(&self) -> Result<Vec<String>, Error> {
+        self.handle.reload(&self.config)
     }
 
     /// Waits until the server's figures are as wanted.

@@ -48,7 +48,7 @@ impl<S: Stream> Wire<S> {
     }
 
     /// Tells whether bytes wait in the kernel.
-    pub(super) fn has_unread(&self) -> bool {
+    pub(super) fn has_unread(&mut self) -> bool {
         self.stream.has_unread()
     }
 

@@ -26,6 +26,8 @@ impl Request {
         let bytes = match input.first() {
             None => None,
             Some(b'*') => self.array(input)?,
+            // No typed line begins with this byte.
+            Some(0x16) => return Err(Refusal::Malformed("a TLS handshake on a plain listener")),
             Some(_) => self.line(input)?,
         };
         if bytes.is_none() && input.len() > REQUEST_BYTES_MAX {

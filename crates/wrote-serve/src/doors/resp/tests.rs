@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 /// Drives the door over a whole stream, cut as said.
 fn over(stream: &[u8], cuts: &[(usize, usize)]) -> Outcome {
-    drive(Resp::new(None), stream, cuts, 100)
+    drive(Resp::new(None, Arc::default()), stream, cuts, 100)
 }
 
 fn request(words: &[&[u8]]) -> Vec<u8> {

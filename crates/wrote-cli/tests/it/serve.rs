@@ -1,0 +1,216 @@
+//! `wrote serve`: its configuration file, its signals, and a service manager that this test plays.
+
+use crate::support::wrote;
+use fixtures::{Running, finish, folder};
+use rustix::process::Signal;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use tempfile::TempDir;
+use wrote::LogReader;
+
+/// A service manager: it has bound the socket of a server, and hears what the server notifies.
+struct Manager {
+    listener: TcpListener,
+    notified: UnixDatagram,
+    /// The kernel takes 107 bytes of a socket's path: the build may be deeper.
+    folder: TempDir,
+}
+
+impl Manager {
+    fn new() -> Manager {
+        let folder = tempfile::tempdir().unwrap();
+        let notified = UnixDatagram::bind(folder.path().join("notify")).unwrap();
+        notified.set_nonblocking(true).unwrap();
+        Manager { listener: TcpListener::bind("127.0.0.1:0").unwrap(), notified, folder }
+    }
+
+    fn address(&self) -> String {
+        self.listener.local_addr().unwrap().to_string()
+    }
+
+    /// Starts `wrote serve` with the socket as its descriptor 3, and waits until it is ready.
+    fn start(&self, name: &str, arguments: &[&str]) -> Running {
+        // A shell: the number of the process stands in its environment.
+        let script = "exec 3<&0 0</dev/null; LISTEN_PID=$$ exec \"$0\" serve \"$@\"";
+        let mut command = Command::new("sh");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_wrote")]).args(arguments);
+        command.env("LISTEN_FDS", "1").env("LISTEN_FDNAMES", name);
+        command.env("NOTIFY_SOCKET", self.folder.path().join("notify"));
+        command.stdin(Stdio::from(std::os::fd::OwnedFd::from(self.listener.try_clone().unwrap())));
+        let mut server = Running::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+        let ready = self.next(&mut server);
+        assert!(ready.starts_with("READY=1\nSTATUS=serves 1 log, 1 listener"), "{ready}");
+        server
+    }
+
+    /// Returns what the server notifies next.
+    fn next(&self, server: &mut Running) -> String {
+        let mut buffer = [0; 4096];
+        let bytes = server.until("a notification", || self.notified.recv(&mut buffer).ok());
+        String::from_utf8(buffer[..bytes].to_vec()).unwrap()
+    }
+
+    /// Connects, sends, ends, and returns the answers.
+    fn ask(&self, text: &str) -> String {
+        let mut stream = TcpStream::connect(self.address()).unwrap();
+        stream.write_all(text.as_bytes()).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut answers = String::new();
+        stream.read_to_string(&mut answers).unwrap();
+        answers
+    }
+}
+
+fn records(folder: &Path) -> Vec<Vec<u8>> {
+    LogReader::open(folder, 0).unwrap().map(|record| record.unwrap().bytes).collect()
+}
+
+#[test]
+fn a_configuration_is_checked_without_being_served() {
+    let folder = folder();
+    let path = folder.path().join("wrote.toml");
+    fs::write(
+        &path,
+        "[logs.a]\nfolder = \"a\"\nlisten = [\"tcp://127.0.0.1:1\", \"relp://127.0.0.1:2\"]\n\
+         [logs.b]\nfolder = \"b\"\nlisten = [\"udp://127.0.0.1:3\"]\n",
+    )
+    .unwrap();
+    let check = |path: &Path| {
+        finish(wrote(&["serve", "--check", "--config"]).arg(path).current_dir(folder.path()))
+    };
+    let finished = check(&path);
+    let line = format!("{}: 2 logs, 3 listeners: fine\n", path.display());
+    assert_eq!((finished.code(), finished.stdout.as_str()), (Some(0), line.as_str()));
+    assert!(!folder.path().join("a").exists());
+
+    fs::write(&path, "[logs.a]\nfolder = \"a\"\nlisten = [\"tcp://0.0.0.0:1\"]\n[limit]\n")
+        .unwrap();
+    let finished = check(&path);
+    assert_eq!((finished.code(), finished.stdout.as_str()), (Some(2), ""));
+    let lines: Vec<_> = finished.stderr.lines().collect();
+    let begin = format!("wrote: {}: line ", path.display());
+    assert!(lines.len() == 2 && lines.iter().all(|line| line.starts_with(&begin)), "{lines:?}");
+    assert!(lines[0].contains("line 3: tcp://0.0.0.0:1"), "{lines:?}");
+    assert!(lines[1].ends_with("line 4: unknown key 'limit' in the file; did you mean 'limits'?"));
+
+    let words = ["serve", "log", "--listen", "tcp://0.0.0.0:1", "--check"];
+    let finished = finish(wrote(&words).current_dir(folder.path()));
+    assert_eq!(finished.code(), Some(2), "{finished:?}");
+    assert!(finished.complaint().ends_with("TLS with client_ca_file, or insecure"));
+    let finished = finish(wrote(&words).arg("--insecure").current_dir(folder.path()));
+    assert_eq!(finished.stdout, "log: 1 log, 1 listener: fine\n");
+}
+
+#[test]
+fn a_folder_and_a_configuration_file_exclude_each_other() {
+    for more in ["log", "--listen=tcp://127.0.0.1:0", "--insecure", "--token-file=tokens"] {
+        let finished = finish(&mut wrote(&["serve", "--config", "wrote.toml", more]));
+        assert_eq!(finished.code(), Some(2), "{more}");
+        assert!(finished.complaint().contains("cannot be used with"), "{finished:?}");
+    }
+    assert_eq!(finish(&mut wrote(&["serve"])).code(), Some(2));
+    assert_eq!(finish(&mut wrote(&["serve", "log"])).code(), Some(2));
+}
+
+#[test]
+fn a_manager_is_notified_of_the_start_of_each_reload_and_of_the_end() {
+    let (manager, folder) = (Manager::new(), folder());
+    let (path, tokens) = (folder.path().join("wrote.toml"), folder.path().join("tokens"));
+    fs::write(&tokens, "first\n").unwrap();
+    let text = "[logs.events]\nfolder = \"events\"\nlisten = [\"resp://fd:events\"]\n\
+                [access]\ntoken_file = \"tokens\"\n";
+    fs::write(&path, text).unwrap();
+    let mut server = manager.start("events", &["--config", path.to_str().unwrap()]);
+    let mut before = TcpStream::connect(manager.address()).unwrap();
+    let mut ok = [0; 5];
+    before.write_all(b"AUTH first\r\n").unwrap();
+    before.read_exact(&mut ok).unwrap();
+    assert_eq!(manager.ask("AUTH second\r\n").get(..10), Some("-WRONGPASS"));
+
+    fs::write(&tokens, "second\n").unwrap();
+    server.send(Signal::HUP);
+    let reloading = manager.next(&mut server);
+    assert!(reloading.starts_with("RELOADING=1\nMONOTONIC_USEC="), "{reloading}");
+    assert_eq!(manager.next(&mut server), "READY=1\nSTATUS=read its files again\n");
+    assert_eq!(manager.ask("AUTH second\r\n"), "+OK\r\n");
+
+    // A bad file changes nothing.
+    fs::write(&path, text.replace("access", "acces")).unwrap();
+    server.send(Signal::HUP);
+    assert!(manager.next(&mut server).starts_with("RELOADING=1\n"));
+    let status = manager.next(&mut server);
+    assert!(status.starts_with("READY=1\nSTATUS=goes on as before: "), "{status}");
+    assert!(status.contains("did you mean 'access'?"), "{status}");
+    assert_eq!(manager.ask("AUTH second\r\nRPUSH log two\r\n"), "+OK\r\n:1\r\n");
+
+    // The connection from before is still there.
+    before.write_all(b"RPUSH log one\r\n").unwrap();
+    before.read_exact(&mut ok[..4]).unwrap();
+    assert_eq!(&ok[..4], b":2\r\n");
+    server.send(Signal::TERM);
+    let stopping = manager.next(&mut server);
+    assert!(stopping.starts_with("STOPPING=1\nSTATUS=drains\nEXTEND_TIMEOUT_USEC="), "{stopping}");
+    let finished = server.finish();
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    let said: Vec<_> = finished.stderr.lines().filter(|line| line.contains("as before")).collect();
+    assert_eq!(said.len(), 1, "{finished:?}");
+    assert_eq!(records(&folder.path().join("events")), [b"two", b"one"]);
+}
+
+#[test]
+fn a_server_that_is_restarted_with_its_socket_kept_refuses_no_connection() {
+    const RESTARTS: usize = 3;
+    let (manager, folder) = (Manager::new(), folder());
+    let log = folder.path().join("events");
+    let url = format!("resp://{}?ack=written", manager.address());
+    let arguments = [log.to_str().unwrap(), "--listen", &url];
+    let is_over = AtomicBool::new(false);
+    let server = manager.start("", &arguments);
+    let (answered, mut server) = thread::scope(|scope| {
+        let client = scope.spawn(|| {
+            let mut answered = Vec::new();
+            for number in 0.. {
+                let message = format!("message-{number}");
+                let answer = manager.ask(&format!("RPUSH log {message}\r\n"));
+                assert!(answer.starts_with(':'), "{message}: {answer}");
+                answered.push(message.into_bytes());
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+            answered
+        });
+        let mut server = server;
+        for _ in 0..RESTARTS {
+            server.send(Signal::TERM);
+            let finished = server.finish();
+            assert_eq!(finished.code(), Some(0), "{finished:?}");
+            // What the first has left to say.
+            while manager.notified.recv(&mut [0; 4096]).is_ok() {}
+            server = manager.start("", &arguments);
+        }
+        is_over.store(true, Ordering::Relaxed);
+        (client.join().unwrap(), server)
+    });
+    server.send(Signal::TERM);
+    assert_eq!(server.finish().code(), Some(0));
+    assert!(answered.len() > RESTARTS);
+    assert_eq!(records(&log), answered);
+}
+
+#[test]
+fn a_name_that_was_not_passed_is_named() {
+    let folder = folder();
+    let mut command = wrote(&["serve", "log", "--listen", "tcp://fd:events"]);
+    let finished = finish(command.current_dir(folder.path()));
+    assert_eq!(finished.code(), Some(1));
+    let line = "wrote: tcp://fd:events: no such socket named 'events' was passed \
+                (FileDescriptorName)";
+    assert_eq!(finished.complaint(), line);
+}

@@ -1,0 +1,133 @@
+//! Access: tokens, and the rule for listeners that other hosts can reach.
+
+use crate::config::{Listen, Socket};
+use crate::doors::Door;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use subtle::{Choice, ConstantTimeEq};
+
+/// Who may send messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccessConfig {
+    /// The file of the tokens, one a line: RESP and HTTP take messages with one of them only.
+    pub token_file: Option<PathBuf>,
+    /// Whether listeners may be reached from other hosts without a certificate or a token.
+    pub is_insecure: bool,
+}
+
+/// The tokens that clients give.
+#[derive(Debug, Default)]
+pub(crate) struct Access {
+    tokens: Vec<Vec<u8>>,
+}
+
+impl Access {
+    /// Reads the tokens. Empty lines and those that begin with `#` are passed over.
+    pub(crate) fn load(config: &AccessConfig) -> Result<Access, String> {
+        let Some(path) = &config.token_file else { return Ok(Access::default()) };
+        let text = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let tokens = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+        let tokens = tokens.filter(|token| !token.is_empty() && token[0] != b'#');
+        let tokens: Vec<_> = tokens.map(<[u8]>::to_vec).collect();
+        if tokens.is_empty() {
+            return Err(format!("{}: holds no token", path.display()));
+        }
+        Ok(Access { tokens })
+    }
+
+    /// Tells whether clients must give a token.
+    pub(crate) fn asks_for_token(&self) -> bool {
+        !self.tokens.is_empty()
+    }
+
+    /// Tells whether `token` is one of the tokens. The time that this takes tells its length alone.
+    pub(crate) fn accepts(&self, token: &[u8]) -> bool {
+        let is_one = |known: &Vec<u8>| known.as_slice().ct_eq(token);
+        self.tokens.iter().map(is_one).fold(Choice::from(0), |any, one| any | one).into()
+    }
+}
+
+/// Refuses a listener that other hosts can reach without certificates of clients or a token.
+/// Returns a warning where it is let through with less than both.
+pub(crate) fn check(
+    listen: &Listen,
+    addresses: &[IpAddr],
+    has_client_ca: bool,
+    config: &AccessConfig,
+) -> Result<Option<String>, String> {
+    let is_local = addresses.iter().all(|address| address.to_canonical().is_loopback());
+    if is_local || config.is_insecure || listen.is_tls && has_client_ca {
+        return Ok(None);
+    }
+    let takes_token = matches!(listen.door, Door::Resp | Door::Http);
+    if takes_token && config.token_file.is_some() {
+        let clear = format!("{listen}: tokens and messages cross the network unencrypted");
+        return Ok((!listen.is_tls).then_some(clear));
+    }
+    let needs = match listen.door {
+        Door::Datagrams => "",
+        Door::Resp | Door::Http => "client_ca_file, token_file or ",
+        _ if listen.is_tls => "client_ca_file or ",
+        _ => "TLS with client_ca_file, or ",
+    };
+    Err(format!("{listen}: other hosts can reach it; it needs {needs}insecure"))
+}
+
+/// Returns the addresses on which a listener is going to listen; none of a Unix socket, or where
+/// the name is not known: then it cannot be bound.
+pub(crate) fn addresses(listen: &Listen) -> Vec<IpAddr> {
+    let (Socket::Tcp(address) | Socket::Udp(address)) = &listen.socket else { return Vec::new() };
+    let found = std::net::ToSocketAddrs::to_socket_addrs(address.as_str());
+    found.map_or(Vec::new(), |found| found.map(|address| address.ip()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(url: &str, has_client_ca: bool, config: &AccessConfig) -> Result<bool, String> {
+        let listen: Listen = url.parse().unwrap();
+        check(&listen, &addresses(&listen), has_client_ca, config).map(|told| told.is_some())
+    }
+
+    #[test]
+    fn a_listener_off_loopback_needs_certificates_of_clients_or_a_token_or_insecure() {
+        let none = AccessConfig::default();
+        let token = AccessConfig { token_file: Some("tokens".into()), is_insecure: false };
+        let insecure = AccessConfig { token_file: None, is_insecure: true };
+        for url in
+            ["tcp://127.0.0.2:1", "udp://[::1]:1", "unix:///s", "relp://[::ffff:127.0.0.1]:1"]
+        {
+            assert_eq!(checked(url, false, &none), Ok(false), "{url}");
+        }
+        for url in ["tcp://0.0.0.0:1", "tls://[::]:1", "udp://192.0.2.1:1", "resps://192.0.2.1:1"] {
+            let error = checked(url, false, &none).unwrap_err();
+            assert!(error.starts_with(url) && error.lines().count() == 1, "{error}");
+            assert_eq!(checked(url, false, &insecure), Ok(false));
+        }
+        // A certificate of clients protects nothing where there is no TLS.
+        assert!(checked("tcp://0.0.0.0:1", true, &none).is_err());
+        assert_eq!(checked("relps://0.0.0.0:1", true, &none), Ok(false));
+        // Only RESP and HTTP have a place for a token.
+        assert!(checked("relps://0.0.0.0:1", false, &token).is_err());
+        assert_eq!(checked("https://0.0.0.0:1", false, &token), Ok(false));
+        assert_eq!(checked("resp://0.0.0.0:1", false, &token), Ok(true));
+    }
+
+    #[test]
+    fn tokens_are_read_a_line_each() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokens");
+        let config = AccessConfig { token_file: Some(path.clone()), is_insecure: false };
+        std::fs::write(&path, "# old\n\n").unwrap();
+        let error = Access::load(&config).unwrap_err();
+        assert!(error.ends_with("tokens: holds no token"), "{error}");
+        std::fs::write(&path, "# old\none\r\n two\n").unwrap();
+        let access = Access::load(&config).unwrap();
+        assert!(access.asks_for_token() && access.accepts(b"one") && access.accepts(b"two"));
+        for wrong in [&b""[..], b"on", b"onee", b"# old", b"One"] {
+            assert!(!access.accepts(wrong));
+        }
+        assert!(!Access::default().accepts(b""));
+    }
+}

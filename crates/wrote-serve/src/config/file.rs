@@ -1,0 +1,286 @@
+//! The configuration file: TOML with `[logs.NAME]`, `[limits]`, `[tls]` and `[access]`.
+
+mod table;
+
+use super::{Config, Listen, LogConfig, Socket, default_sync};
+use crate::access::AccessConfig;
+use crate::error::Error;
+use crate::limits::Limits;
+use crate::settings::{self, Fault, Place};
+use crate::tls::TlsFiles;
+use std::path::{Path, PathBuf};
+use table::{Faults, Table, boolean, bytes, count, duration, string};
+use toml::de::{DeTable, DeValue};
+use wrote::{Format, Log, LogOptions, Sync};
+
+/// Bytes that a log's buffer needs beside a message.
+const HEADER_BYTES_MAX: usize = 200;
+
+/// The offsets in a file at which faults are reported that only the whole shows.
+#[derive(Default)]
+struct Offsets {
+    tls: usize,
+    access: usize,
+    listeners: Vec<usize>,
+}
+
+impl Config {
+    /// Reads a configuration file, and the files that it names. Relative paths begin at its folder.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`], a line for each fault, with its line in the file.
+    pub fn from_file(path: &Path) -> Result<Config, Error> {
+        let shown = path.display();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Error::Config(format!("{shown}: {error}")))?;
+        parse(&text, path.parent().unwrap_or(Path::new(""))).map_err(|faults| {
+            let lines: Vec<_> = faults.iter().map(|fault| format!("{shown}: {fault}")).collect();
+            Error::Config(lines.join("\n"))
+        })
+    }
+}
+
+fn parse(text: &str, folder: &Path) -> Result<Config, Vec<String>> {
+    let mut faults = Faults::of(text);
+    let (root, errors) = DeTable::parse_recoverable(text);
+    for error in errors {
+        faults.add(error.span().map_or(0, |span| span.start), error.message());
+    }
+    // The rest would be consequences.
+    if let Some(lines) = faults.lines() {
+        return Err(lines);
+    }
+    let mut root = Table::new("the file".into(), 0, root.into_inner());
+    let mut offsets = Offsets::default();
+    let mut config = Config::of_logs(Vec::new());
+    config.metrics = root.take("metrics", &mut faults, string);
+    if let Some(mut limits) = root.take_table("limits", &mut faults) {
+        if let Some(grace) = limits.take("grace", &mut faults, duration) {
+            config.grace = grace;
+        }
+        config.limits = read_limits(limits, &mut faults);
+    }
+    match root.take_table("logs", &mut faults) {
+        None => faults.add(0, "it has no log: [logs.NAME] with folder and listen"),
+        Some(mut logs) => {
+            for (name, value) in logs.take_all() {
+                let offset = name.span().start;
+                let name = name.into_inner();
+                match table::table(value.into_inner()) {
+                    Ok(entries) => {
+                        let table = Table::new(format!("[logs.{name}]"), offset, entries);
+                        let log = read_log(name, table, folder, &config, &mut offsets, &mut faults);
+                        config.logs.extend(log);
+                    }
+                    Err(fault) => faults.add(offset, format_args!("{name} in [logs] {fault}")),
+                }
+            }
+        }
+    }
+    if let Some(mut table) = root.take_table("tls", &mut faults) {
+        offsets.tls = table.offset;
+        config.tls = read_tls(&mut table, folder, &mut faults);
+        table.finish(&mut faults);
+    }
+    if let Some(mut table) = root.take_table("access", &mut faults) {
+        offsets.access = table.offset;
+        config.access = AccessConfig {
+            token_file: table.take("token_file", &mut faults, |value| path(value, folder)),
+            is_insecure: table.take("insecure", &mut faults, boolean).unwrap_or(false),
+        };
+        table.finish(&mut faults);
+    }
+    root.finish(&mut faults);
+    find_doubles(&config, &offsets, &mut faults);
+    for Fault { place, text } in settings::load(&config).err().into_iter().flatten() {
+        let offset = match place {
+            Place::Tls => offsets.tls,
+            Place::Access => offsets.access,
+            Place::Listener(index) => offsets.listeners[index],
+        };
+        faults.add(offset, text);
+    }
+    faults.lines().map_or(Ok(config), Err)
+}
+
+fn read_limits(mut table: Table<'_>, faults: &mut Faults<'_>) -> Limits {
+    let mut limits = Limits::default();
+    macro_rules! read {
+        ($($key:ident: $read:ident),*) => {
+            $(if let Some(value) = table.take(stringify!($key), faults, $read) {
+                limits.$key = value;
+            })*
+        };
+    }
+    read!(connections: count, connections_per_address: count, message_bytes: bytes);
+    read!(in_flight_bytes: bytes, first_byte: duration, handshake: duration);
+    read!(message_time: duration, unread_time: duration, free_bytes: bytes);
+    table.finish(faults);
+    limits
+}
+
+fn read_log(
+    name: String,
+    mut table: Table<'_>,
+    folder: &Path,
+    config: &Config,
+    offsets: &mut Offsets,
+    faults: &mut Faults<'_>,
+) -> Option<LogConfig> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if name.is_empty() || !name.chars().all(is_plain) {
+        faults
+            .add(table.offset, format_args!("'{name}': names of logs are letters, digits, - _ ."));
+    }
+    table.must_have("folder", faults);
+    table.must_have("listen", faults);
+    let log_folder = table.take("folder", faults, |value| path(value, folder));
+    let entries = table.take("listen", faults, |value| match value {
+        DeValue::Array(urls) if !urls.is_empty() => Ok(urls.into_iter().collect()),
+        _ => Err("is a list: listen = [\"tcp://127.0.0.1:5140\"]".into()),
+    });
+    let entries: Vec<_> = entries.unwrap_or_default();
+    let mut listeners = Vec::new();
+    for entry in entries {
+        let offset = entry.span().start;
+        if let Some(listen) = read_listen(entry.into_inner(), offset, folder, faults) {
+            offsets.listeners.push(offset);
+            listeners.push(listen);
+        }
+    }
+    let options = read_options(&mut table, &listeners, config.limits.message_bytes, faults);
+    table.finish(faults);
+    Some(LogConfig { name, folder: log_folder.unwrap_or_default(), options, listeners })
+}
+
+fn read_options(
+    table: &mut Table<'_>,
+    listeners: &[Listen],
+    message_bytes: usize,
+    faults: &mut Faults<'_>,
+) -> LogOptions {
+    let mut options = Log::options().sync(default_sync(listeners));
+    let sync = table.take("sync", faults, |value| match string(value)?.as_str() {
+        "always" => Ok(Sync::Always),
+        "everysec" => Ok(Sync::EverySec),
+        "no" => Ok(Sync::No),
+        text => wrote_result::units::parse_duration(text)
+            .map(Sync::Interval)
+            .map_err(|_| "is none of always, everysec, no, nor a time such as 100ms".into()),
+    });
+    let format = table.take("format", faults, |value| match string(value)?.as_str() {
+        "framed" => Ok(Format::Framed),
+        "lines" => Ok(Format::Lines),
+        _ => Err("is none of framed, lines".to_owned()),
+    });
+    let segment_age = table.take("segment_age", faults, duration);
+    let retain_bytes = table.take("retain_bytes", faults, bytes);
+    let retain_age = table.take("retain_age", faults, duration);
+    let buffers = table.take("buffers", faults, |value| match count(value)? {
+        1 => Err("must be 2 or more".to_owned()),
+        buffers => Ok(buffers),
+    });
+    let buffer_bytes = table.take_at("buffer_bytes", faults, bytes::<usize>);
+    let segment_bytes = table.take_at("segment_bytes", faults, bytes::<u64>);
+    if let Some(sync) = sync {
+        options = options.sync(sync);
+    }
+    if let Some(format) = format {
+        options = options.format(format);
+    }
+    if let Some(age) = segment_age {
+        options = options.segment_age(age);
+    }
+    if let Some(bytes) = retain_bytes {
+        options = options.retain_bytes(bytes);
+    }
+    if let Some(age) = retain_age {
+        options = options.retain_age(age);
+    }
+    if let Some(buffers) = buffers {
+        options = options.buffers(buffers);
+    }
+    let (at, buffer_bytes) = buffer_bytes.unwrap_or((table.offset, 1 << 20));
+    if !(4 << 10..=64 << 20).contains(&buffer_bytes) {
+        faults.add(at, "buffer_bytes must be from 4KiB to 64MiB");
+    } else if buffer_bytes < message_bytes + HEADER_BYTES_MAX {
+        faults.add(at, format_args!("buffer_bytes must hold a message of {message_bytes} bytes"));
+    }
+    options = options.buffer_bytes(buffer_bytes);
+    if let Some((at, bytes)) = segment_bytes {
+        if bytes < 2 * buffer_bytes as u64 {
+            faults.add(at, "segment_bytes must be twice buffer_bytes or more");
+        }
+        options = options.segment_bytes(bytes);
+    }
+    options
+}
+
+/// Reads a URL, or a table of a URL and its own certificate.
+fn read_listen(
+    value: DeValue<'_>,
+    offset: usize,
+    folder: &Path,
+    faults: &mut Faults<'_>,
+) -> Option<Listen> {
+    let url = |value| string(value)?.parse::<Listen>();
+    match value {
+        DeValue::Table(entries) => {
+            let mut table = Table::new("the listener".into(), offset, entries);
+            let listen = table.take("url", faults, url);
+            let tls = read_tls(&mut table, folder, faults);
+            table.finish(faults);
+            Some(Listen { tls, ..listen? })
+        }
+        value => match url(value) {
+            Ok(listen) => Some(listen),
+            Err(fault) => {
+                faults.add(offset, fault);
+                None
+            }
+        },
+    }
+}
+
+fn read_tls(table: &mut Table<'_>, folder: &Path, faults: &mut Faults<'_>) -> Option<TlsFiles> {
+    let mut take = |key| table.take(key, faults, |value| path(value, folder));
+    let (cert_file, key_file) = (take("cert_file"), take("key_file"));
+    let client_ca_file = take("client_ca_file");
+    match (cert_file, key_file) {
+        (Some(cert_file), Some(key_file)) => Some(TlsFiles { cert_file, key_file, client_ca_file }),
+        (None, None) if client_ca_file.is_none() => None,
+        _ => {
+            faults.add(table.offset, "cert_file and key_file go together");
+            None
+        }
+    }
+}
+
+fn path(value: DeValue<'_>, folder: &Path) -> Result<PathBuf, String> {
+    string(value).map(|path| folder.join(path))
+}
+
+/// Finds logs and listeners that are there twice.
+fn find_doubles(config: &Config, offsets: &Offsets, faults: &mut Faults<'_>) {
+    let listeners: Vec<_> = config.listeners().collect();
+    for (index, listen) in listeners.iter().enumerate() {
+        let is_any = matches!(&listen.socket,
+            Socket::Tcp(address) | Socket::Udp(address) if address.ends_with(":0"));
+        if !is_any && listeners[..index].iter().any(|other| other.socket == listen.socket) {
+            let offset = offsets.listeners[index];
+            faults.add(offset, format_args!("{listen}: another listener has this address"));
+        }
+    }
+    let mut first = 0;
+    for (index, log) in config.logs.iter().enumerate() {
+        if log.folder != Path::new("")
+            && config.logs[..index].iter().any(|other| other.folder == log.folder)
+        {
+            let offset = offsets.listeners.get(first).copied().unwrap_or(0);
+            let folder = log.folder.display();
+            faults.add(offset, format_args!("[logs.{}]: another log has {folder}", log.name));
+        }
+        first += log.listeners.len();
+    }
+}

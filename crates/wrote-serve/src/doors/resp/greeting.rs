@@ -1,0 +1,75 @@
+//! The first words of a client: the version of the protocol that it speaks, and its token.
+
+use super::{REDIS_VERSION, Resp, error};
+use crate::intake::Intake;
+use crate::limits::Reason;
+
+impl Resp {
+    /// Tells whether a client that has given no token may say this.
+    pub(super) fn may_come(&self, name: &[u8]) -> bool {
+        // The last two are HTTP, which is refused as such.
+        let is_greeting =
+            matches!(name, b"AUTH" | b"HELLO" | b"QUIT" | b"RESET" | b"POST" | b"HOST:");
+        is_greeting || self.is_authorized || !self.access.asks_for_token()
+    }
+
+    /// `AUTH token`, or `AUTH user token`: any user has the tokens.
+    pub(super) fn auth(&mut self, input: &[u8], intake: &mut Intake<'_>) {
+        if !self.access.asks_for_token() {
+            error(intake, "ERR this server asks for no password");
+        } else if self.authorize(input, self.request.len() - 1, intake) {
+            intake.answer(b"+OK\r\n");
+        }
+    }
+
+    /// `HELLO 3 AUTH user token`: the version of the protocol, and the token.
+    pub(super) fn hello(&mut self, input: &[u8], intake: &mut Intake<'_>) {
+        let is_three = match self.request.word(input, 1) {
+            None => self.is_three,
+            Some(b"2") => false,
+            Some(b"3") => true,
+            Some(_) => return error(intake, "NOPROTO unsupported protocol version"),
+        };
+        if self.access.asks_for_token() {
+            let is = |at, option: &[u8]| {
+                self.request.word(input, at).is_some_and(|word| word.eq_ignore_ascii_case(option))
+            };
+            let at = if is(2, b"SETNAME") { 4 } else { 2 };
+            if is(at, b"AUTH") && !self.authorize(input, at + 2, intake) {
+                return;
+            }
+            if !self.is_authorized {
+                return error(intake, "NOAUTH give the token: HELLO 3 AUTH default TOKEN");
+            }
+        }
+        self.is_three = is_three;
+        let fields: [(&str, &str); 7] = [
+            ("server", "$5\r\nredis\r\n"),
+            ("version", &format!("${}\r\n{REDIS_VERSION}\r\n", REDIS_VERSION.len())),
+            ("proto", if self.is_three { ":3\r\n" } else { ":2\r\n" }),
+            ("id", ":1\r\n"),
+            ("mode", "$10\r\nstandalone\r\n"),
+            ("role", "$6\r\nmaster\r\n"),
+            ("modules", "*0\r\n"),
+        ];
+        let (kind, count) =
+            if self.is_three { ('%', fields.len()) } else { ('*', 2 * fields.len()) };
+        let mut answer = format!("{kind}{count}\r\n");
+        for (name, value) in fields {
+            answer += &format!("${}\r\n{name}\r\n{value}", name.len());
+        }
+        intake.answer(answer.as_bytes());
+    }
+
+    /// Takes the word at `at` for a token. A wrong one is answered and counted, and takes the place
+    /// of a right one before it.
+    fn authorize(&mut self, input: &[u8], at: usize, intake: &mut Intake<'_>) -> bool {
+        let token = self.request.word(input, at);
+        self.is_authorized = token.is_some_and(|token| self.access.accepts(token));
+        if !self.is_authorized {
+            error(intake, "WRONGPASS invalid username-password pair or user is disabled.");
+            intake.reject(Reason::Unauthorized);
+        }
+        self.is_authorized
+    }
+}

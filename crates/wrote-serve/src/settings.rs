@@ -1,0 +1,107 @@
+//! The settings that can change while a server runs: limits, certificates, tokens.
+
+use crate::access::{self, Access, AccessConfig};
+use crate::config::{Config, Listen};
+use crate::error::Error;
+use crate::limits::Limits;
+use crate::tls::TlsFiles;
+use rustls::ServerConfig;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// The settings of one listener.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub limits: Arc<Limits>,
+    pub access: Arc<Access>,
+    /// `None` where streams are not encrypted.
+    pub tls: Option<Arc<ServerConfig>>,
+    pub rule: AccessConfig,
+    pub has_client_ca: bool,
+}
+
+impl Settings {
+    /// Refuses a listener that these addresses make reachable to strangers.
+    pub(crate) fn check(
+        &self,
+        listen: &Listen,
+        addresses: &[IpAddr],
+    ) -> Result<Option<String>, String> {
+        access::check(listen, addresses, self.has_client_ca, &self.rule)
+    }
+}
+
+/// The settings of all listeners.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    /// Those of each listener, in the order of [`Config::listeners`].
+    pub listeners: Vec<(Listen, Settings)>,
+    /// Lines about what works and should not be so.
+    pub warnings: Vec<String>,
+}
+
+/// A thing that is wrong with a configuration.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub place: Place,
+    pub text: String,
+}
+
+/// The part of a configuration that is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Tls,
+    Access,
+    /// By its place in [`Config::listeners`].
+    Listener(usize),
+}
+
+/// Reads the files that a configuration names, and returns its settings or everything that is
+/// wrong with them.
+pub(crate) fn load(config: &Config) -> Result<Loaded, Vec<Fault>> {
+    let (mut faults, mut warnings, mut listeners) = (Vec::new(), Vec::new(), Vec::new());
+    let access = Access::load(&config.access).unwrap_or_else(|text| {
+        faults.push(Fault { place: Place::Access, text });
+        Access::default()
+    });
+    let (access, limits) = (Arc::new(access), Arc::new(config.limits.clone()));
+    for (index, listen) in config.listeners().enumerate() {
+        let files = listen.tls.as_ref().or(config.tls.as_ref()).filter(|_| listen.is_tls);
+        let mut settings = Settings {
+            limits: limits.clone(),
+            access: access.clone(),
+            tls: None,
+            rule: config.access.clone(),
+            has_client_ca: files.is_some_and(|files| files.client_ca_file.is_some()),
+        };
+        let place = Place::Listener(index);
+        let mut fault = |place, text| {
+            // The files of the server are those of many listeners.
+            if !faults.iter().any(|known: &Fault| known.text == text) {
+                faults.push(Fault { place, text });
+            }
+        };
+        match files.map(|files: &TlsFiles| files.load(listen.door)) {
+            None if listen.is_tls => fault(place, format!("{listen}: has no cert_file")),
+            None => {}
+            Some(Ok(loaded)) => {
+                settings.tls = Some(loaded.config);
+                warnings.extend(loaded.warning.filter(|text| !warnings.contains(text)));
+            }
+            Some(Err(text)) if listen.tls.is_none() => fault(Place::Tls, text),
+            Some(Err(text)) => fault(place, text),
+        }
+        match settings.check(listen, &access::addresses(listen)) {
+            Ok(warning) => warnings.extend(warning),
+            Err(text) => fault(place, text),
+        }
+        listeners.push((listen.clone(), settings));
+    }
+    if faults.is_empty() { Ok(Loaded { listeners, warnings }) } else { Err(faults) }
+}
+
+/// Returns everything that is wrong, a line each.
+pub(crate) fn error(faults: Vec<Fault>) -> Error {
+    let lines: Vec<_> = faults.into_iter().map(|fault| fault.text).collect();
+    Error::Config(lines.join("\n"))
+}

@@ -1,0 +1,33 @@
+//! Warnings about clients: each is worth a line, and no client may fill a disk with them.
+
+use std::fmt::Display;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The time between two lines.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Warnings of one kind, at most one a second.
+#[derive(Debug, Default)]
+pub(crate) struct Throttle {
+    /// When the last one was written, and how many came since.
+    last: Mutex<(Option<Instant>, u64)>,
+}
+
+impl Throttle {
+    /// Writes the warning, or counts it for the next one.
+    pub(crate) fn warn(&self, text: impl Display) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let (before, left_out) = *last;
+        if before.is_some_and(|before| before.elapsed() < PAUSE) {
+            last.1 += 1;
+            return;
+        }
+        *last = (Some(Instant::now()), 0);
+        drop(last);
+        match left_out {
+            0 => log::warn!("{text}"),
+            _ => log::warn!("{text} (and {left_out} more before)"),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Access: addresses that other hosts can reach, tokens, and connections of one address.
+
+use crate::certificates::{Authority, write};
+use crate::http::client::Client;
+use crate::refused::send;
+use crate::serving::Serving;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use wrote_serve::{Config, Server};
+
+/// Returns why a server does not start.
+fn error(url: &str, change: impl FnOnce(&mut Config)) -> String {
+    let folder = fixtures::folder();
+    let mut config = Config::of_log(&folder.path().join("log"), vec![url.parse().unwrap()]);
+    change(&mut config);
+    Server::start(config).unwrap_err().to_string()
+}
+
+#[test]
+fn a_listener_that_other_hosts_reach_is_refused_without_protection() {
+    let (folder, authority) = (fixtures::folder(), Authority::new());
+    let files = write(folder.path(), &authority.sign(), None);
+    for scheme in ["tcp", "udp", "relp", "tls", "resps"] {
+        let url = format!("{scheme}://0.0.0.0:0");
+        let line = error(&url, |config| config.tls = Some(files.clone()));
+        assert!(line.starts_with(&url) && line.ends_with("insecure"), "{line}");
+        assert_eq!(line.lines().count(), 1, "{line}");
+    }
+    // Nothing is connected to it.
+    let serving = Serving::start("tcp://0.0.0.0:0", |config| config.access.is_insecure = true);
+    serving.stop();
+    let files = write(folder.path(), &authority.sign(), Some(&authority));
+    let serving = Serving::start("relps://[::]:0", |config| config.tls = Some(files));
+    serving.stop();
+}
+
+#[test]
+fn a_client_of_http_sends_and_reads_nothing_without_a_token() {
+    let folder = fixtures::folder();
+    let path = folder.path().join("tokens");
+    fs::write(&path, "secret\n").unwrap();
+    let serving = Serving::start("http://127.0.0.1:0", |config| {
+        config.access.token_file = Some(path.clone());
+    });
+    let mut client = Client::connect(serving.address());
+    for header in ["", "Authorization: Bearer wrong\r\n", "Authorization: Basic secret\r\n"] {
+        let answer = client.post("/append", header, b"refused");
+        assert_eq!((answer.code, answer.header("WWW-Authenticate")), (401, Some("Bearer")));
+    }
+    assert_eq!(client.get("/records?from=0").code, 401);
+    assert_eq!(serving.refused(), [("unauthorized", 4)]);
+    assert_eq!(client.post("/append", "Authorization: bearer secret\r\n", b"taken").code, 200);
+    assert_eq!(serving.stop(), [b"taken"]);
+}
+
+#[test]
+fn a_client_of_resp_sends_nothing_without_a_token() {
+    let folder = fixtures::folder();
+    let path = folder.path().join("tokens");
+    fs::write(&path, "secret\n").unwrap();
+    let serving = Serving::start("resp://127.0.0.1:0", |config| {
+        config.access.token_file = Some(path.clone());
+    });
+    let asked = |text: &str| String::from_utf8(send(&serving, text.as_bytes())).unwrap();
+    let answer = asked("RPUSH log refused\r\nXRANGE log - +\r\nQUIT\r\n");
+    assert_eq!(answer.matches("-NOAUTH").count(), 2, "{answer}");
+    let answer = asked("AUTH wrong\r\nRPUSH log refused\r\nHELLO 3\r\nQUIT\r\n");
+    assert!(answer.starts_with("-WRONGPASS") && answer.matches("-NOAUTH").count() == 2, "{answer}");
+    let answer = asked("HELLO 3 AUTH default wrong\r\nHELLO 3 SETNAME a AUTH default\r\nQUIT\r\n");
+    assert_eq!(answer.matches("-WRONGPASS").count(), 2, "{answer}");
+    assert_eq!(serving.refused(), [("unauthorized", 6)]);
+    assert!(asked("AUTH secret\r\nRPUSH log one\r\nQUIT\r\n").starts_with("+OK\r\n:1\r\n"));
+    assert!(asked("AUTH any secret\r\nRPUSH log two\r\nQUIT\r\n").starts_with("+OK\r\n:2\r\n"));
+    let answer = asked("HELLO 3 AUTH any secret\r\nRPUSH log three\r\nRESET\r\nPING\r\nQUIT\r\n");
+    assert!(answer.starts_with("%7") && answer.contains(":3\r\n+RESET\r\n-NOAUTH"), "{answer}");
+    let answer = asked("HELLO 3 SETNAME name AUTH any secret\r\nQUIT\r\n");
+    assert!(answer.starts_with("%7"), "{answer}");
+
+    // New tokens are those of connections from then on.
+    fs::write(&path, "\n").unwrap();
+    let error = serving.reload().unwrap_err().to_string();
+    assert!(error.ends_with("tokens: holds no token"), "{error}");
+    assert!(asked("AUTH secret\r\nQUIT\r\n").starts_with("+OK"));
+    fs::write(&path, "later\n").unwrap();
+    serving.reload().unwrap();
+    // The listener takes the settings with the next connection.
+    assert!(asked("AUTH secret\r\nQUIT\r\n").starts_with("-WRONGPASS"));
+    assert!(asked("AUTH later\r\nQUIT\r\n").starts_with("+OK"));
+    assert_eq!(serving.stop(), [&b"one"[..], b"two", b"three"]);
+}
+
+#[test]
+fn connections_of_one_address_are_limited_and_the_limit_is_read_again() {
+    let mut serving =
+        Serving::start("tcp://127.0.0.1:0", |config| config.limits.connections_per_address = 2);
+    let greet = |line: &[u8]| {
+        let mut stream = TcpStream::connect(serving.address()).unwrap();
+        // One that is refused may be closed before.
+        let _ = stream.write_all(line);
+        stream
+    };
+    let (one, two) = (greet(b"one\n"), greet(b"two\n"));
+    serving.wait_until(|figures| figures.messages == 2);
+    let mut three = greet(b"refused\n");
+    let _ = three.read(&mut [0; 1]);
+    assert_eq!(serving.refused(), [("connections_per_address", 1)]);
+    drop(one);
+    serving.wait_until(|figures| figures.connections == 1);
+    let four = greet(b"four\n");
+    serving.wait_until(|figures| figures.messages == 3);
+    let five = {
+        serving.config.limits.connections_per_address = 3;
+        serving.reload().unwrap();
+        let mut stream = TcpStream::connect(serving.address()).unwrap();
+        stream.write_all(b"five\n").unwrap();
+        stream
+    };
+    serving.wait_until(|figures| figures.messages == 4);
+    drop((two, four, five));
+    assert_eq!(serving.stop().len(), 4);
+}
+
+#[test]
+fn a_limit_that_is_read_again_holds_for_open_connections() {
+    let mut serving = Serving::start("tcp://127.0.0.1:0", |_| ());
+    let mut stream = serving.connect();
+    stream.write_all(b"one\n").unwrap();
+    serving.wait_until(|figures| figures.messages == 1);
+    serving.config.limits.message_bytes = 5;
+    serving.reload().unwrap();
+    stream.write_all(b"small\ntoo long\n").unwrap();
+    serving.wait_until(|figures| figures.connections == 0);
+    assert_eq!(serving.refused(), [("too_long", 1)]);
+    assert_eq!(serving.stop(), [&b"one"[..], b"small"]);
+}

@@ -1,0 +1,170 @@
+//! The configuration file: the documented example, and everything that can be wrong.
+
+use crate::certificates::{Authority, write};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+use tempfile::TempDir;
+use wrote_serve::{Config, Error, Limits};
+
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/serve-ops.part.md");
+
+/// Returns the example of the documentation that has every key.
+fn example() -> String {
+    let document = fs::read_to_string(DOCUMENT).unwrap();
+    let mut blocks = document.split("```toml\n").skip(1);
+    let block = blocks.find(|block| block.contains("[limits]")).unwrap();
+    block.split_once("```").unwrap().0.to_owned()
+}
+
+/// Reads `text` as a file in `folder`.
+fn read(folder: &Path, text: &str) -> Result<Config, Vec<String>> {
+    let path = folder.join("wrote.toml");
+    fs::write(&path, text).unwrap();
+    let shown = format!("{}: ", path.display());
+    Config::from_file(&path).map_err(|error| match error {
+        Error::Config(text) => {
+            text.lines().map(|line| line.strip_prefix(&shown).unwrap().to_owned()).collect()
+        }
+        other => panic!("{other:?}"),
+    })
+}
+
+/// Makes a folder with a certificate, its key, an authority and tokens.
+fn folder() -> TempDir {
+    let (folder, authority) = (fixtures::folder(), Authority::new());
+    let certificate = authority.sign();
+    write(folder.path(), &certificate, Some(&authority));
+    for (name, text) in [
+        ("syslog.pem", certificate.pem.as_str()),
+        ("syslog-key.pem", &certificate.key),
+        ("syslog-ca.pem", &authority.pem),
+        ("tokens", "secret\n"),
+    ] {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn the_documented_example_is_read_and_shows_the_defaults() {
+    let folder = folder();
+    let text = example().replace("/etc/wrote", &folder.path().display().to_string());
+    let config = read(folder.path(), &text).unwrap();
+    assert_eq!(config.check().unwrap(), [""; 0]);
+    assert_eq!(config.limits, Limits::default());
+    assert_eq!(config.grace, Duration::from_secs(10));
+    let urls = |log: &wrote_serve::LogConfig| -> Vec<String> {
+        log.listeners.iter().map(ToString::to_string).collect()
+    };
+    let [events, syslog] = &config.logs[..] else { panic!("{config:?}") };
+    assert_eq!((events.name.as_str(), syslog.name.as_str()), ("events", "syslog"));
+    assert_eq!(events.folder, Path::new("/var/lib/wrote/events"));
+    let expected = [
+        "relps://0.0.0.0:2514",
+        "resp://127.0.0.1:6379?ack=written",
+        "tls://0.0.0.0:6514?frame=octets",
+    ];
+    assert_eq!(urls(events), expected);
+    assert_eq!(urls(syslog), ["udp://127.0.0.1:5140", "unix:///run/wrote/syslog.sock"]);
+    let own = events.listeners[2].tls.as_ref().unwrap();
+    assert_eq!(own.cert_file, folder.path().join("syslog.pem"));
+    assert_eq!(config.tls.unwrap().key_file, folder.path().join("key.pem"));
+    assert_eq!(config.access.token_file.unwrap(), folder.path().join("tokens"));
+}
+
+#[test]
+fn every_fault_is_listed_with_its_line() {
+    let folder = folder();
+    let faults = read(
+        folder.path(),
+        r#"
+[logs.events]
+folder = "events"
+lisen = ["tcp://127.0.0.1:1"]
+
+[logs."a b"]
+folder = 5
+listen = [
+    "tcp://127.0.0.1:2",
+    "ftp://127.0.0.1:3",
+    "tcp://0.0.0.0:4",
+    { url = "tls://127.0.0.1:5", cert_file = "cert.pem", key = "key.pem" },
+    "udp://127.0.0.1:2",
+]
+sync = "sometimes"
+segment_bytes = "1KiB"
+
+[logs.twice]
+folder = "events"
+listen = ["tcp://127.0.0.1:6", "relp://127.0.0.1:6"]
+
+[limits]
+first_byte = 10
+conections = 5
+connections_per_address = 0
+message_bytes = "2MiB"
+
+[access]
+insecure = "no"
+token_file = "none"
+
+[tsl]
+"#,
+    )
+    .unwrap_err();
+    for (line, part) in [
+        (2, "[logs.events] has no listen"),
+        (2, "buffer_bytes must hold a message of 2097152 bytes"),
+        (4, "unknown key 'lisen' in [logs.events]; did you mean 'listen'?"),
+        (6, "'a b': names of logs are letters"),
+        (7, "folder in [logs.a b]: must be in quotes"),
+        (10, "'ftp' is none of tcp, tls"),
+        (11, "tcp://0.0.0.0:4: other hosts can reach it"),
+        (12, "unknown key 'key' in the listener; did you mean 'key_file'?"),
+        (12, "cert_file and key_file go together"),
+        (12, "tls://127.0.0.1:5: has no cert_file"),
+        (15, "sync in [logs.a b]: is none of always"),
+        (16, "segment_bytes must be twice buffer_bytes or more"),
+        (20, "[logs.twice]: another log has"),
+        (20, "relp://127.0.0.1:6: another listener has this address"),
+        (23, "first_byte in [limits]: times look like"),
+        (24, "unknown key 'conections' in [limits]; did you mean 'connections'?"),
+        (25, "connections_per_address in [limits]: must be a whole number, 1 or more"),
+        (29, "insecure in [access]: is none of true, false"),
+        (28, "none: No such file"),
+        (32, "unknown key 'tsl' in the file; did you mean 'tls'?"),
+    ] {
+        let begin = format!("line {line}: ");
+        let is_it = |fault: &String| fault.starts_with(&begin) && fault.contains(part);
+        assert!(faults.iter().any(is_it), "{line}: {part} is none of {faults:#?}");
+    }
+    // Two more logs, whose buffers cannot hold a message either.
+    assert_eq!(faults.len(), 22, "{faults:#?}");
+}
+
+#[test]
+fn what_is_no_toml_is_named_with_its_line() {
+    let folder = folder();
+    let faults = read(folder.path(), "[logs.a]\nfolder = \"a\nlisten = [\n").unwrap_err();
+    assert!(faults[0].starts_with("line 2: ") && faults[1].starts_with("line 3: "), "{faults:?}");
+    assert_eq!(faults.len(), 2, "{faults:?}");
+    let faults = read(folder.path(), "").unwrap_err();
+    assert_eq!(faults, ["line 1: it has no log: [logs.NAME] with folder and listen"]);
+    let error = Config::from_file(Path::new("/none/wrote.toml")).unwrap_err().to_string();
+    assert_eq!(error, "/none/wrote.toml: No such file or directory (os error 2)");
+}
+
+#[test]
+fn a_fault_in_a_named_file_has_the_line_that_names_it() {
+    let folder = folder();
+    fs::copy(folder.path().join("syslog-ca.pem"), folder.path().join("key.pem")).unwrap();
+    let faults = read(
+        folder.path(),
+        "[logs.a]\nfolder = \"a\"\nlisten = [\"tls://127.0.0.1:1\", \"relps://127.0.0.1:2\"]\n\
+         [tls]\ncert_file = \"cert.pem\"\nkey_file = \"key.pem\"\n",
+    )
+    .unwrap_err();
+    assert!(faults[0].starts_with("line 4: ") && faults[0].contains("holds no private key"));
+    assert_eq!(faults.len(), 1, "{faults:?}");
+}

@@ -1,0 +1,239 @@
+//! TLS: sessions, certificates that are refused, and those that are renewed.
+
+use crate::certificates::{Authority, session, write};
+use crate::refused::send;
+use crate::serving::Serving;
+use crate::warnings;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+use wrote_serve::{Config, Server, TlsFiles};
+
+/// The first bytes of a client that speaks TLS.
+const CLIENT_HELLO: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\n";
+
+fn start(url: &str, files: &TlsFiles) -> Serving {
+    Serving::start(url, |config| config.tls = Some(files.clone()))
+}
+
+#[test]
+fn ten_thousand_lines_over_tls_arrive_byte_for_byte() {
+    let (folder, authority) = (fixtures::folder(), Authority::new());
+    let serving = start("tls://127.0.0.1:0", &write(folder.path(), &authority.sign(), None));
+    let line = |number: usize| format!("{number} {}", "ä€".repeat(number % 300)).into_bytes();
+    let lines: Vec<_> = (0..10_000).map(line).collect();
+    let mut session = session(&authority.client(None), serving.connect());
+    for line in &lines {
+        session.write_all(line).unwrap();
+        session.write_all(b"\n").unwrap();
+    }
+    session.conn.send_close_notify();
+    session.flush().unwrap();
+    // The server's own goodbye.
+    assert_eq!(session.read(&mut [0; 1]).unwrap(), 0);
+    assert_eq!(serving.figures().refused, 0);
+    assert!(serving.stop() == lines);
+}
+
+#[test]
+fn a_server_that_drains_answers_and_ends_the_session() {
+    let (folder, authority) = (fixtures::folder(), Authority::new());
+    let serving = start("resps://127.0.0.1:0", &write(folder.path(), &authority.sign(), None));
+    let mut session = session(&authority.client(None), serving.connect());
+    let mut pong = [0; 7];
+    session.write_all(b"PING\r\n").unwrap();
+    session.read_exact(&mut pong).unwrap();
+    session.write_all(b"RPUSH log one two\r\n").unwrap();
+    // They may not have arrived, but they are on their way through the kernel.
+    serving.wait_until(|figures| figures.messages == 2);
+    let records = serving.stop();
+    let mut answers = Vec::new();
+    // An end without close_notify is an error.
+    session.read_to_end(&mut answers).unwrap();
+    assert_eq!((answers.as_slice(), records.len()), (&b":2\r\n"[..], 2));
+}
+
+#[test]
+fn answers_leave_whole_to_a_client_that_reads_late() {
+    const PINGS: usize = 300_000;
+    let (folder, authority) = (fixtures::folder(), Authority::new());
+    let serving = start("resps://127.0.0.1:0", &write(folder.path(), &authority.sign(), None));
+    let stream = serving.connect();
+    let mut writer = session(&authority.client(None), stream);
+    let ping = format!("ECHO {}\r\n", "x".repeat(94));
+    let echo = format!("$94\r\n{}\r\n", "x".repeat(94));
+    let mut answers = Vec::new();
+    // The kernel's buffers and the server's fill in between.
+    for _ in 0..PINGS / 3000 {
+        writer.write_all(ping.repeat(3000).as_bytes()).unwrap();
+        let mut part = vec![0; echo.len() * 3000];
+        writer.read_exact(&mut part).unwrap();
+        answers.extend(part);
+    }
+    writer.write_all(b"QUIT\r\n").unwrap();
+    writer.read_to_end(&mut answers).unwrap();
+    assert!(answers == (echo.repeat(PINGS / 3000 * 3000) + "+OK\r\n").as_bytes());
+    assert_eq!(serving.figures().refused, 0);
+    serving.stop();
+}
+
+#[test]
+fn a_client_with_a_wrong_certificate_or_none_is_refused_with_one_line_and_counted() {
+    warnings::collect();
+    let (folder, authority, other) = (fixtures::folder(), Authority::new(), Authority::new());
+    let files = write(folder.path(), &authority.sign(), Some(&authority));
+    let (valid, expired, foreign) = (authority.sign(), authority.sign_until(2010), other.sign());
+    for (own, said) in [
+        (None, "peer sent no certificates"),
+        (Some(&expired), "certificate expired"),
+        (Some(&foreign), "invalid peer certificate"),
+    ] {
+        let serving = start("tls://127.0.0.1:0", &files);
+        let mut refused = session(&authority.client(own), serving.connect());
+        let sent = refused.write_all(b"refused\n").and_then(|()| refused.flush());
+        // The client's part of the handshake is done before the server's.
+        let outcome = sent.and_then(|()| refused.read(&mut [0; 1]));
+        assert!(outcome.is_err(), "{said}: {outcome:?}");
+        serving.wait_until(|figures| figures.connections == 0);
+        assert_eq!(serving.refused(), [("handshake", 1)], "{said}");
+        let lines = warnings::about(&serving.listen.to_string());
+        assert!(lines.len() == 1 && lines[0].contains(said), "{said}: {lines:?}");
+        assert!(!lines[0].contains('\n'), "{lines:?}");
+        let mut welcome = session(&authority.client(Some(&valid)), serving.connect());
+        welcome.write_all(b"taken\n").unwrap();
+        serving.wait_until(|figures| figures.messages == 1);
+        drop(welcome);
+        assert_eq!(serving.stop(), [b"taken"]);
+    }
+}
+
+#[test]
+fn half_a_handshake_ends_in_time_and_blocks_no_other() {
+    let (folder, authority) = (fixtures::folder(), Authority::new());
+    let files = write(folder.path(), &authority.sign(), None);
+    let serving = Serving::start("tls://127.0.0.1:0", |config| {
+        config.tls = Some(files);
+        config.limits.handshake = Duration::from_millis(500);
+    });
+    let mut halves: Vec<_> = (0..20).map(|_| serving.connect()).collect();
+    for half in &mut halves[..10] {
+        half.write_all(&CLIENT_HELLO[..7]).unwrap();
+    }
+    let mut whole = session(&authority.client(None), serving.connect());
+    whole.write_all(b"taken\n").unwrap();
+    serving.wait_until(|figures| figures.messages == 1 && figures.connections == 1);
+    assert_eq!(serving.refused(), [("handshake", 20)]);
+    for mut half in halves {
+        // A reset says the same.
+        assert!(half.read(&mut [0; 1]).is_ok_and(|bytes| bytes == 0));
+    }
+    drop(whole);
+    assert_eq!(serving.stop(), [b"taken"]);
+}
+
+#[test]
+fn tls_sent_to_a_plain_port_and_plain_to_tls_is_counted_once_and_leaves_no_record() {
+    let (folder, authority) = (fixtures::folder(), Authority::new());
+    let files = write(folder.path(), &authority.sign(), None);
+    for scheme in ["tcp", "relp", "resp"] {
+        let serving = Serving::start(&format!("{scheme}://127.0.0.1:0"), |_| ());
+        send(&serving, CLIENT_HELLO);
+        serving.wait_until(|figures| figures.connections == 0);
+        assert_eq!(serving.refused(), [("malformed", 1)], "{scheme}");
+        assert_eq!(serving.stop().len(), 0, "{scheme}");
+    }
+    for (scheme, plain) in
+        [("tls", "a line\n"), ("relps", "1 open 0\n"), ("resps", "RPUSH log message\r\n")]
+    {
+        let serving = start(&format!("{scheme}://127.0.0.1:0"), &files);
+        send(&serving, plain.as_bytes());
+        serving.wait_until(|figures| figures.connections == 0);
+        assert_eq!(serving.refused(), [("handshake", 1)], "{scheme}");
+        assert_eq!(serving.stop().len(), 0, "{scheme}");
+    }
+}
+
+#[test]
+fn certificates_are_renewed_and_no_connection_is_lost() {
+    let (folder, authority, later) = (fixtures::folder(), Authority::new(), Authority::new());
+    let files = write(folder.path(), &authority.sign(), None);
+    let serving = start("tls://127.0.0.1:0", &files);
+    let greet = |authority: &Authority, line: &str| {
+        let mut session = session(&authority.client(None), serving.connect());
+        session.write_all(line.as_bytes()).and_then(|()| session.flush()).map(|()| session)
+    };
+    let mut before = greet(&authority, "one\n").unwrap();
+    serving.wait_until(|figures| figures.messages == 1);
+
+    // The key is that of another certificate: everything stays.
+    fs::write(&files.cert_file, &later.sign().pem).unwrap();
+    let error = serving.reload().unwrap_err().to_string();
+    assert!(error.contains("is not the key of") && error.lines().count() == 1, "{error}");
+    drop(greet(&authority, "two\n").unwrap());
+    serving.wait_until(|figures| figures.messages == 2);
+
+    write(folder.path(), &later.sign(), None);
+    assert_eq!(serving.reload().unwrap(), [""; 0]);
+    assert!(greet(&authority, "refused\n").is_err(), "the new certificate is another's");
+    drop(greet(&later, "three\n").unwrap());
+    serving.wait_until(|figures| figures.messages == 3);
+    before.write_all(b"four\n").unwrap();
+    serving.wait_until(|figures| figures.messages == 4);
+    drop(before);
+    assert_eq!(serving.stop(), [&b"one"[..], b"two", b"three", b"four"]);
+}
+
+#[test]
+fn a_file_that_cannot_be_used_is_named_in_one_line() {
+    let (folder, authority) = (fixtures::folder(), Authority::new());
+    let path = |name: &str| folder.path().join(name);
+    let files = write(folder.path(), &authority.sign(), Some(&authority));
+    let other = authority.sign();
+    for (name, text) in [
+        ("no.pem", "no PEM"),
+        ("other.pem", &other.key),
+        ("half.pem", "-----BEGIN CERTIFICATE-----\nMII"),
+    ] {
+        fs::write(path(name), text).unwrap();
+    }
+    let with = |change: fn(&mut TlsFiles, std::path::PathBuf), name: &str| {
+        let mut files = files.clone();
+        change(&mut files, path(name));
+        let mut config = Config::of_log(&path("log"), vec!["tls://127.0.0.1:0".parse().unwrap()]);
+        config.tls = Some(files);
+        Server::start(config).unwrap_err().to_string()
+    };
+    for (change, name, said) in [
+        (
+            (|files, path| files.cert_file = path) as fn(&mut TlsFiles, _),
+            "none.pem",
+            "No such file",
+        ),
+        (|files, path| files.cert_file = path, "no.pem", "holds no certificate"),
+        (|files, path| files.cert_file = path, "half.pem", "is no PEM"),
+        (|files, path| files.key_file = path, "cert.pem", "holds no private key"),
+        (|files, path| files.key_file = path, "other.pem", "is not the key of"),
+        (|files, path| files.client_ca_file = Some(path), "key.pem", "holds no certificate"),
+    ] {
+        let error = with(change, name);
+        assert!(error.contains(name) && error.contains(said), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+    let config = Config::of_log(&path("log"), vec!["tls://127.0.0.1:0".parse().unwrap()]);
+    let error = Server::start(config).unwrap_err().to_string();
+    assert_eq!(error, "tls://127.0.0.1:0: has no cert_file");
+    assert!(!path("log").exists(), "nothing is made before");
+}
+
+#[test]
+fn an_own_certificate_that_has_expired_is_a_warning() {
+    warnings::collect();
+    let (folder, authority) = (fixtures::folder(), Authority::new());
+    let files = write(folder.path(), &authority.sign_until(2010), None);
+    let serving = start("tls://127.0.0.1:0", &files);
+    let name = files.cert_file.display().to_string();
+    assert_eq!(warnings::about(&name), [format!("{name}: the certificate has expired")]);
+    assert!(TcpStream::connect(serving.address()).is_ok());
+    serving.stop();
+}
