@@ -39,6 +39,7 @@ mod testing;
 mod ticket;
 mod wait;
 mod walk;
+mod watch;
 
 pub use damage::{Damage, Garbage};
 pub use format::Format;
