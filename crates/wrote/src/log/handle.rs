@@ -8,6 +8,7 @@ use super::reader::LogReader;
 use super::recovery::Recovered;
 use super::state::Goal;
 use super::stats::LogStats;
+use super::stream::LogStream;
 use super::ticket::Ticket;
 use crate::{Effective, Error, Sim, Survives};
 use std::fmt;
@@ -243,6 +244,21 @@ impl Log {
         self.read(from, true)
     }
 
+    /// Yields the records from `from` on, those that are there and those that come, for async code.
+    /// The log wakes the stream's thread as a record is written: the stream never polls.
+    ///
+    /// The stream does not keep the log open. It ends after the last record once the log is closed,
+    /// by [`Log::close`] or by dropping its last clone. Fails if a thread cannot be started; every
+    /// other error is an item of the stream ([`LogStream`]).
+    pub fn stream(&self, from: u64) -> Result<LogStream, Error> {
+        let driver = Arc::clone(&self.0.driver);
+        let (folder, sim) = (driver.state.terms.folder.clone(), self.0.sim.clone());
+        LogStream::of_log(driver, move || match &sim {
+            Some(sim) => LogReader::simulated(sim, &folder, from, false),
+            None => LogReader::on_disk(&folder, from, false),
+        })
+    }
+
     fn read(&self, from: u64, follows: bool) -> Result<LogReader, Error> {
         let folder = &self.0.driver.state.terms.folder;
         match &self.0.sim {
@@ -330,6 +346,8 @@ impl Drop for Handle {
         let close = move || {
             if let Err(error) = log.close() {
                 ::log::error!("a dropped log could not be closed: {error}");
+                // On a full disk, too: no later call can try again.
+                log.driver.state.fail(error);
             }
         };
         if !self.driver.is_driven_here() {

@@ -5,10 +5,12 @@ mod framed;
 mod lines;
 #[cfg(test)]
 mod tests;
+mod written;
 
 use super::format::Format;
 use super::input::LogFiles;
 use super::names;
+use super::stream::LogStream;
 use super::watch::Bell;
 use crate::engine::Callers;
 use crate::{Engine, Error, Sim};
@@ -62,6 +64,13 @@ unsafe impl Send for LogReader {}
 
 type AnyCursor = Box<dyn Cursor>;
 
+/// The place of a record.
+struct Place<'a> {
+    sequence: u64,
+    path: &'a Path,
+    offset: u64,
+}
+
 /// A reader's position in a log of one format.
 trait Cursor {
     /// Appends the next record, `from` or a later one, to `bytes` and returns its sequence; `None`
@@ -70,6 +79,9 @@ trait Cursor {
 
     /// Moves to the next segment, if the log continues there. Returns whether it does.
     fn turn(&mut self, folder: &Path) -> Result<bool, Error>;
+
+    /// Returns the place of the next record.
+    fn place(&self) -> Place<'_>;
 
     /// Drops the bytes read ahead: a writer may have changed them.
     fn look_again(&mut self) -> Result<(), Error>;
@@ -236,6 +248,13 @@ impl LogReader {
         }
     }
 
+    /// Makes a stream of the reader, for async code. A stream of a following reader waits for
+    /// further records without end; another ends with the log. Fails if a thread or an `eventfd(2)`
+    /// cannot be made; every other error is an item of the stream ([`LogStream`]).
+    pub fn into_stream(self) -> Result<LogStream, Error> {
+        LogStream::of_reader(self)
+    }
+
     /// Makes a wait end without a record when the bell rings.
     pub(super) fn set_bell(&mut self, bell: Bell) {
         if let Some(following) = &mut self.following {
@@ -244,7 +263,7 @@ impl LogReader {
     }
 
     /// Reads the next record from what was there at the last look.
-    fn advance(&mut self, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error> {
+    pub(super) fn advance(&mut self, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error> {
         loop {
             if self.cursor.is_none() && !self.find()? {
                 return Ok(None);
