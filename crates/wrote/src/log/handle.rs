@@ -259,6 +259,11 @@ impl Log {
         })
     }
 
+    #[cfg(test)]
+    pub(super) fn driver(&self) -> &Arc<LogDriver> {
+        &self.0.driver
+    }
+
     fn read(&self, from: u64, follows: bool) -> Result<LogReader, Error> {
         let folder = &self.0.driver.state.terms.folder;
         match &self.0.sim {

@@ -151,3 +151,61 @@ impl fmt::Debug for LogStream {
         f.debug_struct("LogStream").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Log, Sync};
+    use std::sync::Weak;
+    use std::task::Waker;
+
+    /// Waits until the stream's thread has ended.
+    fn wait_for_end(queue: &Weak<Queue>) {
+        while queue.upgrade().is_some() {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_stream_that_is_dropped_ends_its_thread_and_is_waited_for_no_more() {
+        let folder = fixtures::folder();
+        let log = Log::options().sync(Sync::No).open(folder.path().join("log")).unwrap();
+        log.append(b"hello").unwrap().wait().unwrap();
+        let driver = log.driver();
+        // None waits; one waits for a record, one for room.
+        for (from, records) in [(0, 0), (1, 0), (0, 50_000)] {
+            for _ in 0..records {
+                drop(log.append(&[b'x'; 64]).unwrap());
+            }
+            log.sync().unwrap();
+            let streams = [
+                log.stream(from).unwrap(),
+                log.tail(from).unwrap().into_stream().unwrap(),
+                log.reader(from).unwrap().into_stream().unwrap(),
+            ];
+            for mut stream in streams {
+                let queue = Arc::downgrade(&stream.queue);
+                let context = &mut Context::from_waker(Waker::noop());
+                let _ = Pin::new(&mut stream).poll_next(context);
+                drop(stream);
+                wait_for_end(&queue);
+                assert!(driver.state.written.all().is_empty(), "from {from}");
+            }
+        }
+        log.close().unwrap();
+    }
+
+    #[test]
+    fn a_thread_that_panics_ends_its_stream_with_an_error() {
+        let mut stream = LogStream::start(None, |_| panic!("on purpose")).unwrap();
+        let context = &mut Context::from_waker(Waker::noop());
+        let error = loop {
+            match Pin::new(&mut stream).poll_next(context) {
+                Poll::Ready(item) => break item.unwrap().unwrap_err(),
+                Poll::Pending => std::thread::yield_now(),
+            }
+        };
+        assert_eq!(error.errno(), libc::EIO);
+        assert!(Pin::new(&mut stream).poll_next(context).is_ready());
+    }
+}

@@ -176,3 +176,80 @@ const ZFS: u32 = 0x2fc1_2fc1;
 const TMPFS: u32 = 0x0102_1994;
 const RAMFS: u32 = 0x8584_58f6;
 const OVERLAY: u32 = 0x794c_7630;
+
+#[cfg(test)]
+mod tests {
+    use super::super::Log;
+    use super::*;
+    use crate::Sync;
+    use std::fs::{self, File};
+    use std::thread;
+
+    /// It is there to find a hang.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    fn armed(folder: &Path) -> Watch {
+        let mut watch = Watch::new(Some(folder));
+        watch.arm();
+        while watch.sleep(Duration::ZERO) == Slept::Changed {}
+        watch
+    }
+
+    #[test]
+    fn a_record_that_a_log_writes_past_the_page_cache_wakes_a_watch() {
+        let folder = fixtures::folder();
+        for sync in [Sync::Always, Sync::No] {
+            let path = folder.path().join(format!("{sync:?}"));
+            let log = Log::options().sync(sync).open(&path).unwrap();
+            // What is prepared for the first records is in place after them.
+            for _ in 0..10 {
+                log.append(b"hello").unwrap().wait().unwrap();
+                let watch = armed(&path);
+                log.append(b"hello").unwrap().wait().unwrap();
+                assert_eq!(watch.sleep(PATIENCE), Slept::Changed, "{sync:?}");
+            }
+            log.close().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_waited_for_from_the_nearest_above_it_on() {
+        let folder = fixtures::folder();
+        let path = folder.path().join("a/b/c");
+        let mut watch = armed(&path);
+        for part in ["a", "a/b", "a/b/c"] {
+            fs::create_dir(folder.path().join(part)).unwrap();
+            assert_eq!(watch.sleep(PATIENCE), Slept::Changed, "{part}");
+            watch.arm();
+        }
+        while watch.sleep(Duration::ZERO) == Slept::Changed {}
+        // The folders above it are watched no more.
+        fs::create_dir(folder.path().join("other")).unwrap();
+        assert_eq!(watch.sleep(Duration::ZERO), Slept::Nothing);
+        let file = File::create(path.join("file")).unwrap();
+        assert_eq!(watch.sleep(PATIENCE), Slept::Changed);
+        file.set_len(10).unwrap();
+        assert_eq!(watch.sleep(PATIENCE), Slept::Changed);
+        fs::remove_dir_all(folder.path().join("a")).unwrap();
+        assert_eq!(watch.sleep(PATIENCE), Slept::Changed);
+        watch.arm();
+        fs::create_dir_all(&path).unwrap();
+        assert_eq!(watch.sleep(PATIENCE), Slept::Changed);
+    }
+
+    #[test]
+    fn a_bell_ends_every_sleep_with_and_without_a_folder() {
+        let folder = fixtures::folder();
+        for folder in [Some(folder.path()), None] {
+            let mut watch = Watch::new(folder);
+            watch.arm();
+            let bell = Bell::new().unwrap();
+            watch.set_bell(bell.clone());
+            thread::scope(|scope| {
+                let sleeping = scope.spawn(|| (watch.sleep(PATIENCE), watch.sleep(PATIENCE)));
+                bell.ring();
+                assert_eq!(sleeping.join().unwrap(), (Slept::Rung, Slept::Rung));
+            });
+        }
+    }
+}
