@@ -198,7 +198,8 @@ impl Log {
 
     /// Waits until the record `sequence` is written, also one that is not appended yet, as a
     /// follower does. It asks the log for nothing, and holds no thread. Fails as [`Ticket::wait`]
-    /// does; after [`Log::close`] it waits for ever.
+    /// does, with the error of a full disk too, and with [`Error::Refused`] once the log is closed
+    /// before that record.
     pub async fn written(&self, sequence: u64) -> Result<(), Error> {
         Awaited::new(&self.0.driver, Goal::Written, sequence + 1).without_wanting().await
     }

@@ -108,6 +108,22 @@ impl LogReader {
     /// Follows as [`LogReader::follow`] does, also a log that is not there yet: the reader waits
     /// until a process makes it. The folder, and folders above it, may be missing. Fails if they
     /// cannot be read.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use wrote::{Log, LogReader};
+    ///
+    /// # fn main() -> Result<(), wrote::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let folder = folder.path().join("events");
+    /// let mut reader = LogReader::follow_new(&folder, 0)?; // there is nothing yet
+    /// let log = Log::open(&folder)?; // here, or in another process
+    /// log.append(b"hello")?.wait()?;
+    /// let record = reader.next_within(Duration::from_secs(10))?.expect("it was written");
+    /// assert_eq!((record.sequence, record.bytes), (0, b"hello".to_vec()));
+    /// # log.close()
+    /// # }
+    /// ```
     pub fn follow_new(folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
         let engine = Engine::open_for(&LogFiles::options(), Callers::Any)?;
         let folder = folder.as_ref();

@@ -207,7 +207,15 @@ impl LogState {
         if self.frontier(goal).done() >= end || goal == Goal::Room && self.claims.has_room() {
             return Some(Ok(()));
         }
-        self.failed.get().map(|error| Err(error.clone()))
+        let failed = self.failed.get().cloned();
+        let is_closed = goal != Goal::Room && self.is_closed.load(Ordering::SeqCst);
+        failed.or_else(|| is_closed.then(|| self.refusal_of_closed())).map(Err)
+    }
+
+    /// Makes the error of a record that a closed log does not take.
+    pub(super) fn refusal_of_closed(&self) -> Error {
+        let because = "the log was closed, and takes no more records";
+        Error::refused(&self.terms.folder, because)
     }
 
     pub(super) fn next_sequence(&self) -> u64 {

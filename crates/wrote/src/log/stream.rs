@@ -21,7 +21,7 @@ use std::task::{Context, Poll, ready};
 /// any process writes:
 ///
 /// ```
-/// use futures_util::{StreamExt, pin_mut};
+/// use futures_util::StreamExt;
 /// use wrote::Log;
 ///
 /// # fn main() -> Result<(), wrote::Error> {
@@ -31,7 +31,6 @@ use std::task::{Context, Poll, ready};
 /// let mut stream = log.stream(0)?;
 /// log.append(b"hello")?.wait()?;
 /// log.close()?; // the stream ends after the last record
-/// # futures_util::task::noop_waker_ref();
 /// # struct Unparker(std::thread::Thread);
 /// # impl std::task::Wake for Unparker {
 /// #     fn wake(self: std::sync::Arc<Self>) { self.0.unpark() }
@@ -68,8 +67,8 @@ use std::task::{Context, Poll, ready};
 ///
 /// A thread of its own reads for the stream, so a poll never waits for the disk. The thread reads
 /// up to three batches of 256 KiB ahead of the consumer, or three records if they are longer, and
-/// then sleeps. Many consumers of one log should share a stream. Dropping the stream ends the
-/// thread after the read that is in flight.
+/// then sleeps until the consumer takes one (W8). Many consumers of one log should share a stream.
+/// Dropping the stream ends the thread after the read that is in flight.
 #[must_use = "a stream yields nothing unless it is polled"]
 pub struct LogStream {
     queue: Arc<Queue>,

@@ -225,6 +225,20 @@ fn a_reader_becomes_a_stream_that_ends_where_the_reader_would() {
 }
 
 #[test]
+fn a_record_that_a_log_will_never_write_is_not_waited_for() {
+    let (_folder, folder) = folder();
+    let log = small(Format::Framed).open(&folder).unwrap();
+    log.append(b"the only one").unwrap().wait().unwrap();
+    block_on(log.written(0)).unwrap();
+    let other = log.clone();
+    let waiting = thread::spawn(move || block_on(other.written(1)));
+    log.close().unwrap();
+    assert!(matches!(waiting.join().unwrap(), Err(Error::Refused { .. })));
+    assert!(matches!(block_on(log.written(1)), Err(Error::Refused { .. })));
+    block_on(log.written(0)).unwrap();
+}
+
+#[test]
 fn a_stream_can_be_sent_and_its_records_outlive_it() {
     let (_folder, folder) = folder();
     let log = small(Format::Framed).open(&folder).unwrap();

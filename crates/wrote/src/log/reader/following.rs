@@ -22,7 +22,7 @@ pub(super) struct Following {
     watch: Watch,
     /// The watch is armed, and reports every change.
     is_told: bool,
-    /// What was there at the last look is not read to its end.
+    /// The reader has not come to the end of the bytes of the last look.
     has_more: bool,
     /// There may be more than at the last look.
     has_changed: bool,

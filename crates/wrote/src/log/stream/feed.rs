@@ -9,7 +9,7 @@ use crate::Error;
 use std::sync::Arc;
 use std::task::Waker;
 
-/// What came of a batch.
+/// The result of [`Feed::pass_on`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Passed {
     Records,
@@ -76,7 +76,8 @@ impl Feed {
         }
     }
 
-    /// Passes a batch of the records that `read` finds on to the stream, also those before an error.
+    /// Passes a batch of the records that `read` finds on to the stream. Records before an error are
+    /// passed on, too.
     fn pass_on(
         &self,
         mut read: impl FnMut(&mut Vec<u8>) -> Result<Option<u64>, Error>,

@@ -7,10 +7,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Wake, Waker};
 
-/// Bytes and records of a batch, and the batches ahead of the consumer's.
+/// Bytes and records at which a batch is full, and the batches that wait for the consumer.
 const BATCH_BYTES: usize = 256 << 10;
 const BATCH_RECORDS: usize = 4096;
-const BATCHES_AHEAD: usize = 1;
+const BATCHES_MAX: usize = 2;
 
 /// Some records in one buffer.
 #[derive(Debug, Default)]
@@ -90,7 +90,7 @@ impl Queue {
 
     /// Appends a batch once there is room. Returns whether there is still a stream.
     pub(super) fn push(&self, batch: RecordBatch) -> bool {
-        let is_full = |shared: &mut Shared| !shared.is_left && shared.batches.len() > BATCHES_AHEAD;
+        let is_full = |shared: &mut Shared| !shared.is_left && shared.batches.len() >= BATCHES_MAX;
         let shared = self.changed.wait_while(self.shared(), is_full);
         let mut shared = shared.unwrap_or_else(PoisonError::into_inner);
         shared.batches.push_back(batch);
