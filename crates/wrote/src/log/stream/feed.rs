@@ -76,8 +76,7 @@ impl Feed {
         }
     }
 
-    /// Passes a batch of the records that `read` finds on to the stream. Records before an error are
-    /// passed on, too.
+    /// Passes a batch of the records that `read` finds on to the stream, those before an error too.
     fn pass_on(
         &self,
         mut read: impl FnMut(&mut Vec<u8>) -> Result<Option<u64>, Error>,
