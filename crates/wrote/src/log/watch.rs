@@ -179,9 +179,10 @@ const OVERLAY: u32 = 0x794c_7630;
 
 #[cfg(test)]
 mod tests {
-    use super::super::Log;
+    use super::super::{Format, Log};
     use super::*;
     use crate::Sync;
+    use fixtures::{Mounted, or_skip};
     use std::fs::{self, File};
     use std::thread;
 
@@ -195,21 +196,40 @@ mod tests {
         watch
     }
 
-    #[test]
-    fn a_record_that_a_log_writes_past_the_page_cache_wakes_a_watch() {
-        let folder = fixtures::folder();
-        for sync in [Sync::Always, Sync::No] {
-            let path = folder.path().join(format!("{sync:?}"));
-            let log = Log::options().sync(sync).open(&path).unwrap();
-            // What is prepared for the first records is in place after them.
+    /// Asserts that each record of a log in the folder wakes a watch.
+    fn assert_records_wake(folder: &Path, name: &str) {
+        for (format, sync) in
+            [(Format::Framed, Sync::Always), (Format::Framed, Sync::No), (Format::Lines, Sync::No)]
+        {
+            let path = folder.join(format!("{format} {sync:?}"));
+            let log = Log::options().format(format).sync(sync).open(&path).unwrap();
+            // Space is prepared with the first records.
             for _ in 0..10 {
                 log.append(b"hello").unwrap().wait().unwrap();
-                let watch = armed(&path);
+                let mut watch = armed(&path);
+                assert!(watch.arm(), "{name} tells of every change");
                 log.append(b"hello").unwrap().wait().unwrap();
-                assert_eq!(watch.sleep(PATIENCE), Slept::Changed, "{sync:?}");
+                assert_eq!(watch.sleep(PATIENCE), Slept::Changed, "{name}, {format}, {sync:?}");
             }
             log.close().unwrap();
         }
+    }
+
+    #[test]
+    fn a_record_that_a_log_writes_past_the_page_cache_wakes_a_watch() {
+        assert_records_wake(fixtures::folder().path(), "the file system of the tests");
+    }
+
+    #[test]
+    fn every_local_file_system_tells_of_each_record() {
+        for name in ["ext4", "xfs", "btrfs"] {
+            let mounted = or_skip!(Mounted::image(name, 512 << 20));
+            assert_records_wake(mounted.path(), name);
+        }
+        let mounted = or_skip!(Mounted::tmpfs(64 << 20));
+        assert_records_wake(mounted.path(), "tmpfs");
+        let mounted = or_skip!(Mounted::overlay(mounted));
+        assert_records_wake(mounted.path(), "overlay");
     }
 
     #[test]
