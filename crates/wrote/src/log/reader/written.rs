@@ -20,10 +20,13 @@ impl LogReader {
         if self.from >= end {
             return Ok(None);
         }
-        if let Some(found) = self.advance(bytes)? {
-            return Ok(Some(found));
+        if let Some(cursor) = &mut self.cursor
+            && let Some(sequence) = cursor.next(self.from, bytes)?
+        {
+            self.from = sequence + 1;
+            return Ok(Some(sequence));
         }
-        // It was written since the last look.
+        // It was written since the last look, or is in the next segment.
         if let Some(found) = self.look_again(bytes)? {
             return Ok(Some(found));
         }
