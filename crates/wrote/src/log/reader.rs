@@ -39,7 +39,8 @@ pub struct Record {
 /// folder (`inotify(7)`), by any process of this machine. It also looks once a second. A network
 /// file system reports no changes by other machines. There, and where the user's inotify instances
 /// are used up (`fs.inotify.max_user_instances`), the reader looks every 1 to 20 ms instead, less
-/// often the longer it waits. A full disk that keeps the writer waiting does not end it.
+/// often the longer it waits. A full disk that keeps the writer waiting does not end it. A durable
+/// record that is lost does, at most some seconds after the reader came to it.
 ///
 /// If retention removes segments before they are read, the reader continues with the first that is
 /// there. [`Record::sequence`] then shows how many records it passed over.
@@ -245,7 +246,8 @@ impl LogReader {
         let mut has_slept = false;
         following.begin();
         loop {
-            let found = match following.due(has_slept) {
+            let look = following.due(has_slept);
+            let found = match look {
                 None => None,
                 Some(Look::ForMore) => self.look_again(bytes)?,
                 Some(Look::ForLost) => self.check(bytes)?,
@@ -253,6 +255,9 @@ impl LogReader {
             if found.is_some() {
                 following.found();
                 return Ok(found);
+            }
+            if look.is_some() {
+                following.found_nothing();
             }
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
             let left = left.unwrap_or(Duration::MAX);

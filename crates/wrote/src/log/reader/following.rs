@@ -10,9 +10,10 @@ const LOOK_AFTER: Duration = Duration::from_secs(1);
 /// The same time where it does not. It doubles up to the most.
 const SLEEP_MIN: Duration = Duration::from_millis(1);
 const SLEEP_MAX: Duration = Duration::from_millis(20);
-/// The time without a record after which a following reader checks that the disk has not lost the
-/// next one. It doubles each time.
+/// The time without a record after which a reader checks that the disk has not lost the next one.
+/// It doubles up to the most, since a check reads all the space that is prepared for records.
 const CHECK_AFTER: Duration = Duration::from_millis(200);
+const CHECK_AFTER_MAX: Duration = Duration::from_secs(10);
 /// The time after which a reader examines the flag of [`super::super::until`], which reports no
 /// change.
 const FLAG_AFTER: Duration = Duration::from_millis(50);
@@ -26,14 +27,21 @@ pub(super) struct Following {
     has_more: bool,
     /// There may be more than at the last look.
     has_changed: bool,
+    /// A change was reported since the last look.
+    has_event: bool,
     looked_at: Instant,
     sleep: Duration,
-    /// When the last record was read, or the reader was made.
+    /// The time of the last record, or of the last check.
     quiet_since: Instant,
+    /// No check was made since the last record or change.
+    is_unchecked: bool,
     check_after: Duration,
     /// Looks since the opening.
     #[cfg(test)]
     pub looks: u64,
+    /// Those of them that searched for a lost record.
+    #[cfg(test)]
+    pub checks: u64,
 }
 
 /// A look of a reader that is due.
@@ -53,12 +61,16 @@ impl Following {
             is_told: false,
             has_more: true,
             has_changed: true,
+            has_event: false,
             looked_at: now,
             sleep: SLEEP_MIN,
             quiet_since: now,
+            is_unchecked: true,
             check_after: CHECK_AFTER,
             #[cfg(test)]
             looks: 0,
+            #[cfg(test)]
+            checks: 0,
         }
     }
 
@@ -85,7 +97,7 @@ impl Following {
     /// sleep.
     pub(super) fn due(&mut self, has_slept: bool) -> Option<Look> {
         // A check may read much, and is left to a caller that waits.
-        let is_check = has_slept && self.quiet_since.elapsed() >= self.check_after;
+        let is_check = has_slept && self.until_check().is_zero();
         if !self.has_changed && !is_check {
             if self.looked_at.elapsed() < self.look_after() {
                 return None;
@@ -99,32 +111,53 @@ impl Following {
         {
             self.looks += 1;
         }
-        if is_check {
-            self.check_after *= 2;
-            return Some(Look::ForLost);
+        if !is_check {
+            return Some(Look::ForMore);
         }
-        Some(Look::ForMore)
+        self.quiet_since = self.looked_at;
+        self.is_unchecked = !self.is_told;
+        self.check_after = (self.check_after * 2).min(CHECK_AFTER_MAX);
+        self.has_event = false;
+        #[cfg(test)]
+        {
+            self.checks += 1;
+        }
+        Some(Look::ForLost)
     }
 
     /// Notes that a record was read.
     pub(super) fn found(&mut self) {
         self.has_more = true;
+        self.has_event = false;
         self.sleep = SLEEP_MIN;
         self.quiet_since = Instant::now();
-        self.check_after = CHECK_AFTER;
+        self.is_unchecked = true;
+    }
+
+    /// Notes that a look has found no record.
+    pub(super) fn found_nothing(&mut self) {
+        // A writer may have gone on behind a record that can't be read.
+        self.is_unchecked |= std::mem::take(&mut self.has_event);
+    }
+
+    /// Returns the time until a check is due; it is zero when it is.
+    fn until_check(&self) -> Duration {
+        let left = self.check_after.saturating_sub(self.quiet_since.elapsed());
+        if self.is_unchecked { left } else { Duration::MAX }
     }
 
     /// Sleeps until a look may be due, or for `left`. Returns whether the bell rang.
     pub(super) fn sleep(&mut self, left: Duration, has_flag: bool) -> bool {
         let next_look = self.look_after().saturating_sub(self.looked_at.elapsed());
-        let next_check = self.check_after.saturating_sub(self.quiet_since.elapsed());
         let flag = if has_flag { FLAG_AFTER } else { Duration::MAX };
-        self.sleep_for(left.min(next_look).min(next_check).min(flag))
+        self.sleep_for(left.min(next_look).min(self.until_check()).min(flag))
     }
 
     fn sleep_for(&mut self, time: Duration) -> bool {
         let slept = self.watch.sleep(time);
-        self.has_changed |= slept == Slept::Changed;
+        let has_event = slept == Slept::Changed;
+        self.has_event |= has_event;
+        self.has_changed |= has_event;
         slept == Slept::Rung
     }
 
