@@ -73,7 +73,7 @@ pub use engine::{
 };
 pub use error::{Action, Error};
 pub use file::{Calibration, DirectFile, Disk, Durable, Operation, ReadBytes};
-pub use log::{Format, Log, LogOptions, LogReader, Record, Ticket};
+pub use log::{Format, Log, LogOptions, LogReader, LogStream, Record, Ticket};
 pub use save::{read, write, write_new, write_new_through, write_through, write_with};
 pub use sync::{Acknowledged, Survives, Sync};
 pub use writer::{Writer, WriterOptions, Written};

@@ -34,11 +34,13 @@ mod retention;
 mod segment;
 mod state;
 mod stats;
+mod stream;
 #[cfg(test)]
 mod testing;
 mod ticket;
 mod wait;
 mod walk;
+mod watch;
 
 pub use damage::{Damage, Garbage};
 pub use format::Format;
@@ -49,4 +51,5 @@ pub use reader::{LogReader, Record};
 pub use recovery::Recovered;
 pub use rescue::{LogSummary, Repaired, SegmentSummary, Verified, repair, summary, verify};
 pub use stats::LogStats;
+pub use stream::LogStream;
 pub use ticket::Ticket;

@@ -65,14 +65,16 @@ const CAT_EXAMPLES: &str = "Examples:\n  \
 
 const TAIL_LONG_ABOUT: &str = "Print the last records, and what comes.\n\nWith --follow it goes on with each record that is appended, \
         by whatever process, until it is interrupted. Ctrl-C ends it without a word and with the exit \
-        code 130, as it ends tail -f. A reader that goes away ends it too, with 0.";
+        code 130, as it ends tail -f. A reader that goes away ends it too, with 0. With --retry a log \
+        that is not there yet is waited for, and printed from its first record on.";
 
 const TAIL_EXAMPLES: &str = "Examples:\n  \
         wrote log tail events                   the last ten records\n  \
         wrote log tail -n 100 events            the last hundred\n  \
         wrote log tail -f events                the last ten, and what comes\n  \
         wrote log tail -f -n 0 --json events    only what comes, as JSON\n  \
-        wrote log tail -f --from 1000 events    from that record on";
+        wrote log tail -f --from 1000 events    from that record on\n  \
+        wrote log tail -F events                the same as -f, also before there is a log";
 
 const STAT_LONG_ABOUT: &str = "Say what a log consists of, and who writes it.\n\nIts segments with their records and bytes, its format, whether \
         it was closed after its last record, and which process has it open for writing. Records are not \
@@ -171,6 +173,10 @@ pub struct LogTailArgs {
     /// Go on with what is appended, until interrupted
     #[arg(short, long)]
     pub follow: bool,
+
+    /// Follow, and wait for a log that is not there yet
+    #[arg(short = 'F', long)]
+    pub retry: bool,
 
     /// How.
     #[command(flatten)]

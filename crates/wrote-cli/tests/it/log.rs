@@ -194,6 +194,32 @@ fn tail_follows_what_is_appended_until_it_is_interrupted_and_says_no_word() {
 }
 
 #[test]
+fn tail_waits_for_a_log_that_another_process_makes_where_it_is_told_to_retry() {
+    let folder = folder();
+    for arguments in ["tail -f new/events", "tail new/events"] {
+        assert_eq!(finish(&mut log(folder.path(), arguments)).code(), Some(1), "{arguments}");
+    }
+    let (mut reader, output) = std::io::pipe().expect("a pipe");
+    let mut command = log(folder.path(), "tail -F -n 3 new/events");
+    let mut running = Running::start(command.stdout(output));
+    drop(command);
+    fs::create_dir(folder.path().join("new")).expect("a folder");
+    for numbers in [0..100, 100..101, 101..500] {
+        let mut command = log(folder.path(), "append --quiet new/events");
+        let mut child = command.stdin(Stdio::piped()).spawn().expect("wrote");
+        let mut input = child.stdin.take().expect("a pipe");
+        input.write_all(lines(numbers.clone()).as_bytes()).expect("it reads");
+        drop(input);
+        assert!(child.wait().expect("it ends").success());
+        let count = numbers.clone().count();
+        assert_eq!(read(&mut reader, count), lines(numbers));
+    }
+    running.send(Signal::INT);
+    let finished = running.finish();
+    assert_eq!((finished.code(), finished.stderr.as_str()), (Some(130), ""));
+}
+
+#[test]
 fn a_reader_that_goes_away_ends_cat_and_a_log_that_is_followed() {
     let folder = place(Format::Framed, 2000);
     for arguments in ["cat events", "tail -f events", "tail -f -n 2000 events"] {

@@ -55,7 +55,7 @@ impl LogDriver {
                 Some(place) => return Ok(Some(self.fill(place, fill))),
                 None if claims.has_ended() => {
                     state.check()?;
-                    return Err(self.refusal("the log was closed, and takes no more records"));
+                    return Err(state.refusal_of_closed());
                 }
                 None if !waits => return Ok(None),
                 None => self.wait_for_room()?,

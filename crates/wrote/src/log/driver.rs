@@ -254,7 +254,7 @@ impl LogDriver {
         }
         // No write may reach the disk once another process can open the log.
         flusher.drain(&self.state);
-        closed?
+        closed?.inspect(|()| self.state.close())
     }
 }
 

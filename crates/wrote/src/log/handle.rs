@@ -8,6 +8,7 @@ use super::reader::LogReader;
 use super::recovery::Recovered;
 use super::state::Goal;
 use super::stats::LogStats;
+use super::stream::LogStream;
 use super::ticket::Ticket;
 use crate::{Effective, Error, Sim, Survives};
 use std::fmt;
@@ -197,7 +198,8 @@ impl Log {
 
     /// Waits until the record `sequence` is written, also one that is not appended yet, as a
     /// follower does. It asks the log for nothing, and holds no thread. Fails as [`Ticket::wait`]
-    /// does; after [`Log::close`] it waits for ever.
+    /// does, with the error of a full disk too, and with [`Error::Refused`] once the log is closed
+    /// before that record.
     pub async fn written(&self, sequence: u64) -> Result<(), Error> {
         Awaited::new(&self.0.driver, Goal::Written, sequence + 1).without_wanting().await
     }
@@ -241,6 +243,26 @@ impl Log {
     /// [`LogReader::open`] does.
     pub fn tail(&self, from: u64) -> Result<LogReader, Error> {
         self.read(from, true)
+    }
+
+    /// Yields the records from `from` on, those that are there and those that come, for async code.
+    /// The log wakes the stream's thread as a record is written: the stream never polls.
+    ///
+    /// The stream does not keep the log open. It ends after the last record once the log is closed,
+    /// by [`Log::close`] or by dropping its last clone. Fails if a thread cannot be started; every
+    /// other error is an item of the stream ([`LogStream`]).
+    pub fn stream(&self, from: u64) -> Result<LogStream, Error> {
+        let driver = Arc::clone(&self.0.driver);
+        let (folder, sim) = (driver.state.terms.folder.clone(), self.0.sim.clone());
+        LogStream::of_log(driver, move || match &sim {
+            Some(sim) => LogReader::simulated(sim, &folder, from, false),
+            None => LogReader::on_disk(&folder, from, false),
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn driver(&self) -> &Arc<LogDriver> {
+        &self.0.driver
     }
 
     fn read(&self, from: u64, follows: bool) -> Result<LogReader, Error> {
@@ -330,6 +352,8 @@ impl Drop for Handle {
         let close = move || {
             if let Err(error) = log.close() {
                 ::log::error!("a dropped log could not be closed: {error}");
+                // On a full disk, too: no later call can try again.
+                log.driver.state.fail(error);
             }
         };
         if !self.driver.is_driven_here() {

@@ -23,7 +23,7 @@ const FRUITLESS_READS_MAX: u32 = 10;
 #[derive(Clone, Debug)]
 pub(super) struct LogFiles {
     engine: Rc<RefCell<Engine>>,
-    interrupt: Interrupt,
+    pub interrupt: Interrupt,
 }
 
 impl LogFiles {

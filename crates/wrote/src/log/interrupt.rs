@@ -37,6 +37,11 @@ impl Interrupt {
         Interrupt(STOP.with_borrow(Clone::clone))
     }
 
+    /// Tells whether there is a flag that may be set.
+    pub(super) fn has_flag(&self) -> bool {
+        self.0.is_some()
+    }
+
     pub(super) fn check(&self) -> Result<(), Error> {
         let is_set = self.0.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
         if is_set { Err(Error::Interrupted) } else { Ok(()) }

@@ -1,25 +1,23 @@
 //! `LogReader`: reads a log by sequence, while it is written or not.
 
+mod following;
 mod framed;
 mod lines;
 #[cfg(test)]
 mod tests;
+mod written;
 
 use super::format::Format;
 use super::input::LogFiles;
 use super::names;
+use super::stream::LogStream;
+use super::watch::Bell;
 use crate::engine::Callers;
 use crate::{Engine, Error, Sim};
+use following::{Following, Look};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-/// The sleep of a following reader before it looks again. It doubles up to the most.
-const SLEEP_MIN: Duration = Duration::from_millis(1);
-const SLEEP_MAX: Duration = Duration::from_millis(20);
-/// The time without a record after which a following reader checks that the disk has not lost the
-/// next one. It doubles each time.
-const CHECK_AFTER: Duration = Duration::from_millis(200);
 
 /// One record of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +35,12 @@ pub struct Record {
 /// log past the page cache where the file system can, with reads in flight ahead; it reads lines
 /// through the cache.
 ///
-/// A following reader looks for more every 1 to 20 ms, less often the longer it waits. Unlike
-/// messages from the writer, that works across processes and file systems.
+/// A following reader sleeps at the end of the log until the kernel reports a change in the log's
+/// folder (`inotify(7)`), by any process of this machine. It also looks once a second. A network
+/// file system reports no changes by other machines. There, and where the user's inotify instances
+/// are used up (`fs.inotify.max_user_instances`), the reader looks every 1 to 20 ms instead, less
+/// often the longer it waits. A full disk that keeps the writer waiting does not end it. A durable
+/// record that is lost does, at most some seconds after the reader came to it.
 ///
 /// If retention removes segments before they are read, the reader continues with the first that is
 /// there. [`Record::sequence`] then shows how many records it passed over.
@@ -47,7 +49,10 @@ pub struct LogReader {
     folder: PathBuf,
     /// The sequence of the next record to read.
     from: u64,
-    follows: bool,
+    /// None of a reader that ends at the end.
+    following: Option<Following>,
+    /// The folder may be missing: the log is not there yet.
+    is_expected: bool,
     cursor: Option<AnyCursor>,
     failed: Option<Error>,
     is_reported: bool,
@@ -60,6 +65,13 @@ unsafe impl Send for LogReader {}
 
 type AnyCursor = Box<dyn Cursor>;
 
+/// The place of a record.
+struct Place<'a> {
+    sequence: u64,
+    path: &'a Path,
+    offset: u64,
+}
+
 /// A reader's position in a log of one format.
 trait Cursor {
     /// Appends the next record, `from` or a later one, to `bytes` and returns its sequence; `None`
@@ -68,6 +80,9 @@ trait Cursor {
 
     /// Moves to the next segment, if the log continues there. Returns whether it does.
     fn turn(&mut self, folder: &Path) -> Result<bool, Error>;
+
+    /// Returns the place of the next record.
+    fn place(&self) -> Place<'_>;
 
     /// Drops the bytes read ahead: a writer may have changed them.
     fn look_again(&mut self) -> Result<(), Error>;
@@ -91,6 +106,31 @@ impl LogReader {
         LogReader::on_disk(folder.as_ref(), from, true)
     }
 
+    /// Follows as [`LogReader::follow`] does, also a log that is not there yet: the reader waits
+    /// until a process makes it. The folder, and folders above it, may be missing. Fails if they
+    /// cannot be read.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use wrote::{Log, LogReader};
+    ///
+    /// # fn main() -> Result<(), wrote::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let folder = folder.path().join("events");
+    /// let mut reader = LogReader::follow_new(&folder, 0)?; // there is nothing yet
+    /// let log = Log::open(&folder)?; // here, or in another process
+    /// log.append(b"hello")?.wait()?;
+    /// let record = reader.next_within(Duration::from_secs(10))?.expect("it was written");
+    /// assert_eq!((record.sequence, record.bytes), (0, b"hello".to_vec()));
+    /// # log.close()
+    /// # }
+    /// ```
+    pub fn follow_new(folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
+        let engine = Engine::open_for(&LogFiles::options(), Callers::Any)?;
+        let folder = folder.as_ref();
+        LogReader::new(engine, folder, from, Some(Following::new(Some(folder))), true)
+    }
+
     /// Reads as [`LogReader::open`] does, from a simulated disk. Fails as [`LogReader::open`] does,
     /// except that an empty folder is an empty log.
     pub fn open_simulated(
@@ -108,12 +148,13 @@ impl LogReader {
         follows: bool,
     ) -> Result<LogReader, Error> {
         let engine = Engine::simulated(sim, &LogFiles::options())?;
-        LogReader::new(engine, folder, from, follows)
+        LogReader::new(engine, folder, from, follows.then(|| Following::new(None)), false)
     }
 
     pub(super) fn on_disk(folder: &Path, from: u64, follows: bool) -> Result<LogReader, Error> {
         let engine = Engine::open_for(&LogFiles::options(), Callers::Any)?;
-        let reader = LogReader::new(engine, folder, from, follows)?;
+        let following = follows.then(|| Following::new(Some(folder)));
+        let reader = LogReader::new(engine, folder, from, following, false)?;
         if reader.cursor.is_none() {
             // A log without a segment yet has a lock.
             names::format_of_log(&reader.files, folder)?;
@@ -121,10 +162,23 @@ impl LogReader {
         Ok(reader)
     }
 
-    fn new(engine: Engine, folder: &Path, from: u64, follows: bool) -> Result<LogReader, Error> {
-        let (files, folder) = (LogFiles::new(engine), folder.to_owned());
-        let (cursor, failed, is_reported) = (None, None, false);
-        let mut reader = LogReader { files, folder, from, follows, cursor, failed, is_reported };
+    fn new(
+        engine: Engine,
+        folder: &Path,
+        from: u64,
+        following: Option<Following>,
+        is_expected: bool,
+    ) -> Result<LogReader, Error> {
+        let mut reader = LogReader {
+            files: LogFiles::new(engine),
+            folder: folder.to_owned(),
+            from,
+            following,
+            is_expected,
+            cursor: None,
+            failed: None,
+            is_reported: false,
+        };
         reader.find()?;
         Ok(reader)
     }
@@ -154,7 +208,14 @@ impl LogReader {
             return Err(error.clone());
         }
         let kept = bytes.len();
-        let result = if self.follows { self.wait(bytes, timeout) } else { self.read_to_end(bytes) };
+        let result = match self.following.take() {
+            None => self.read_to_end(bytes),
+            Some(mut following) => {
+                let found = self.wait(&mut following, bytes, timeout);
+                self.following = Some(following);
+                found
+            }
+        };
         result.inspect_err(|error| {
             bytes.truncate(kept);
             self.failed = Some(error.clone());
@@ -170,36 +231,60 @@ impl LogReader {
 
     fn wait(
         &mut self,
+        following: &mut Following,
         bytes: &mut Vec<u8>,
         timeout: Option<Duration>,
     ) -> Result<Option<u64>, Error> {
-        // Even a caller that does not wait gets records that came since the last read.
-        let mut found = match self.advance(bytes)? {
-            None => self.look_again(bytes)?,
-            found => found,
-        };
-        let began = Instant::now();
-        let (mut sleep, mut check_after) = (SLEEP_MIN, CHECK_AFTER);
-        while found.is_none() {
-            let waited = began.elapsed();
-            let left = timeout.map_or(SLEEP_MAX, |timeout| timeout.saturating_sub(waited));
-            if left.is_zero() {
+        if !following.is_at_end()
+            && let Some(found) = self.advance(bytes)?
+        {
+            following.found();
+            return Ok(Some(found));
+        }
+        // A time that no clock reaches is for ever.
+        let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut has_slept = false;
+        following.begin();
+        loop {
+            let look = following.due(has_slept);
+            let found = match look {
+                None => None,
+                Some(Look::ForMore) => self.look_again(bytes)?,
+                Some(Look::ForLost) => self.check(bytes)?,
+            };
+            if found.is_some() {
+                following.found();
+                return Ok(found);
+            }
+            if look.is_some() {
+                following.found_nothing();
+            }
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            let left = left.unwrap_or(Duration::MAX);
+            self.files.interrupt.check()?;
+            if left.is_zero() || following.sleep(left, self.files.interrupt.has_flag()) {
                 return Ok(None);
             }
-            std::thread::sleep(sleep.min(left));
-            sleep = (sleep * 2).min(SLEEP_MAX);
-            found = if waited >= check_after {
-                check_after *= 2;
-                self.check(bytes)?
-            } else {
-                self.look_again(bytes)?
-            };
+            has_slept = true;
         }
-        Ok(found)
+    }
+
+    /// Makes a stream of the reader, for async code. A stream of a following reader waits for
+    /// further records without end; another ends with the log. Fails if a thread or an `eventfd(2)`
+    /// cannot be made; every other error is an item of the stream ([`LogStream`]).
+    pub fn into_stream(self) -> Result<LogStream, Error> {
+        LogStream::of_reader(self)
+    }
+
+    /// Makes a wait end without a record when the bell rings.
+    pub(super) fn set_bell(&mut self, bell: Bell) {
+        if let Some(following) = &mut self.following {
+            following.set_bell(bell);
+        }
     }
 
     /// Reads the next record from what was there at the last look.
-    fn advance(&mut self, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error> {
+    pub(super) fn advance(&mut self, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error> {
         loop {
             if self.cursor.is_none() && !self.find()? {
                 return Ok(None);
@@ -240,7 +325,10 @@ impl LogReader {
     }
 
     fn find(&mut self) -> Result<bool, Error> {
-        let LogReader { files, folder, from, .. } = self;
+        let LogReader { files, folder, from, is_expected, .. } = self;
+        if *is_expected && !names::is_there(files, folder)? {
+            return Ok(false);
+        }
         self.cursor = names::unless_removed(|| match names::format(files, folder)? {
             None => Ok(Some(None)),
             Some(Format::Framed) => framed::find(files, folder, *from).map(Some),
@@ -271,7 +359,7 @@ impl fmt::Debug for LogReader {
         f.debug_struct("LogReader")
             .field("folder", &self.folder)
             .field("from", &self.from)
-            .field("follows", &self.follows)
+            .field("follows", &self.following.is_some())
             .finish_non_exhaustive()
     }
 }

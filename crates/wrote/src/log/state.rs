@@ -26,6 +26,8 @@ pub(super) struct LogState {
     counted: Mutex<LogStats>,
     /// The first error; nothing is written after it (W2).
     failed: OnceLock<Error>,
+    /// The log was closed: every record is written.
+    is_closed: AtomicBool,
     lack: Lack,
 }
 
@@ -90,6 +92,7 @@ impl LogState {
             gates: (0..=slots).map(|_| Gate::default()).collect(),
             counted: Mutex::new(counted),
             failed: OnceLock::new(),
+            is_closed: AtomicBool::new(false),
             lack: Lack::default(),
             terms,
         }
@@ -115,6 +118,17 @@ impl LogState {
         // A failed log has no flusher that would take a ready batch.
         let _ = self.claims.end();
         self.wake_all();
+    }
+
+    /// Notes that the log was closed, and tells streams, which then end.
+    pub(super) fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+        wake(self.written.all());
+    }
+
+    /// Tells whether no more records will be written: the log was closed, or has failed.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_closed.load(Ordering::SeqCst) || self.has_failed()
     }
 
     fn wake_all(&self) {
@@ -193,7 +207,15 @@ impl LogState {
         if self.frontier(goal).done() >= end || goal == Goal::Room && self.claims.has_room() {
             return Some(Ok(()));
         }
-        self.failed.get().map(|error| Err(error.clone()))
+        let failed = self.failed.get().cloned();
+        let is_closed = goal != Goal::Room && self.is_closed.load(Ordering::SeqCst);
+        failed.or_else(|| is_closed.then(|| self.refusal_of_closed())).map(Err)
+    }
+
+    /// Makes the error of a record that a closed log does not take.
+    pub(super) fn refusal_of_closed(&self) -> Error {
+        let because = "the log was closed, and takes no more records";
+        Error::refused(&self.terms.folder, because)
     }
 
     pub(super) fn next_sequence(&self) -> u64 {

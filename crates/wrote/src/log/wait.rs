@@ -86,12 +86,15 @@ impl Frontier {
     }
 }
 
-/// Wakes futures. A waker is the caller's code: if it panics, the panic hook reports it, and the
-/// log and every other future continue.
+/// Wakes futures.
 pub(super) fn wake(waiters: Waiters) {
-    for waker in waiters.into_values() {
-        let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
-    }
+    waiters.into_values().for_each(wake_one);
+}
+
+/// Wakes a future. A waker is the caller's code: if it panics, the panic hook reports it, and the
+/// log and every other future continue.
+pub(super) fn wake_one(waker: Waker) {
+    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
 }
 
 /// A gate where the threads sleep that wait for the records of one batch.

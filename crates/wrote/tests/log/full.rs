@@ -1,15 +1,19 @@
 //! `Log` on full file systems: the error reaches the right tickets, acknowledged records stay, and
 //! with room again the log goes on.
 
+use crate::small_log::block_on;
 use fixtures::{Mounted, or_skip};
+use futures_util::StreamExt;
 use rustix::fs::FallocateFlags;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use wrote::log::Prepare;
-use wrote::{Error, Format, Log, LogOptions, Record, Sync};
+use wrote::{Error, Format, Log, LogOptions, LogReader, Record, Sync};
 
 const PRODUCERS: u64 = 4;
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -185,6 +189,46 @@ fn a_log_goes_on_when_a_full_disk_has_room_again() {
         drop(log);
         fs::remove_dir_all(path).unwrap();
     }
+}
+
+#[test]
+fn a_stream_and_a_follower_go_on_when_a_full_disk_has_room_again() {
+    let mounted = or_skip!(Mounted::image("ext4", 32 << 20));
+    let path = mounted.path().join("log");
+    let ballast = leave_room_for(mounted.path(), 4 << 20);
+    let log = Log::options().buffer_bytes(32 << 10).open(&path).unwrap();
+    let (stream, mut follower) = (log.stream(0).unwrap(), LogReader::follow(&path, 0).unwrap());
+    let streaming = thread::spawn(|| block_on(stream.map(Result::unwrap).collect::<Vec<_>>()));
+    let is_over = Arc::new(AtomicBool::new(false));
+    let ended = Arc::clone(&is_over);
+    let following = thread::spawn(move || {
+        let mut found: Vec<Record> = Vec::new();
+        loop {
+            let is_last = ended.load(Ordering::SeqCst);
+            let before = found.len();
+            found.extend(follower.next_within(Duration::from_millis(10)).unwrap());
+            if is_last && found.len() == before {
+                return found;
+            }
+        }
+    });
+    let (_, error) = produce(&log, 0);
+    assert!(error.errno() == libc::ENOSPC && log.is_waiting_for_room());
+    assert_eq!(log.check().unwrap_err().errno(), libc::ENOSPC);
+    fs::remove_file(&ballast).unwrap();
+    // No caller asks for it.
+    let patience = Instant::now() + PATIENCE;
+    while log.is_waiting_for_room() {
+        assert!(Instant::now() < patience);
+        thread::sleep(Duration::from_millis(10));
+    }
+    log.check().unwrap();
+    close(&log);
+    let streamed = streaming.join().unwrap();
+    is_over.store(true, Ordering::SeqCst);
+    let found: Vec<Record> = log.reader(0).unwrap().map(Result::unwrap).collect();
+    assert!(streamed == found && following.join().unwrap() == found);
+    assert_eq!(found.len() as u64, log.stats().next_sequence);
 }
 
 #[test]

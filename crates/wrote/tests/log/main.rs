@@ -3,8 +3,10 @@
 
 mod append;
 mod awaited;
+mod follow;
 mod full;
 mod open;
 mod read;
 mod rescue;
 mod small_log;
+mod stream;

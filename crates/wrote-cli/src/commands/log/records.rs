@@ -4,6 +4,7 @@ use crate::args::{LogCatArgs, LogShape, LogTailArgs};
 use crate::stdio::{End, Output};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use rustix::io::Errno;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 use std::io::{self, BufWriter, Write};
@@ -14,7 +15,7 @@ use wrote::log::summary;
 use wrote_result::{Error, Stop};
 
 /// How long nothing may come before the command looks at a request to stop, or at a reader that
-/// stopped reading.
+/// stopped reading. The log wakes it earlier.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// How much further back is looked where fewer records are there than places for them.
@@ -42,6 +43,7 @@ pub(super) fn cat(arguments: &LogCatArgs, stop: &Stop) -> Result<(), End> {
 pub(super) fn tail(arguments: &LogTailArgs, stop: &Stop) -> Result<(), End> {
     let (from, mut passed_over) = match arguments.from {
         Some(from) => (from, 0),
+        None if arguments.retry && !is_there(&arguments.folder)? => (0, 0),
         None => last(&arguments.folder, arguments.count, stop)?,
     };
     let mut printer = Printer::new(arguments.shape, stop);
@@ -52,8 +54,9 @@ pub(super) fn tail(arguments: &LogTailArgs, stop: &Stop) -> Result<(), End> {
         }
         printer.print(sequence, bytes)
     };
-    if arguments.follow {
-        let reader = LogReader::follow(&arguments.folder, from)?;
+    if arguments.follow || arguments.retry {
+        let open = if arguments.retry { LogReader::follow_new } else { LogReader::follow };
+        let reader = open(&arguments.folder, from)?;
         return match follow(reader, printer, print, stop) {
             // No other event ends it.
             Err(End::Because(Error::Interrupted)) => Ok(()),
@@ -64,6 +67,16 @@ pub(super) fn tail(arguments: &LogTailArgs, stop: &Stop) -> Result<(), End> {
         print(&mut printer, sequence, bytes).map(|()| true)
     });
     finish(printed, printer)
+}
+
+/// Tells whether there is a log in the folder.
+fn is_there(folder: &Path) -> Result<bool, End> {
+    match LogReader::open(folder, 0) {
+        Ok(_) => Ok(true),
+        Err(wrote::Error::Refused { .. }) => Ok(false),
+        Err(error) if error.errno() == Errno::NOENT.raw_os_error() => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Gives each record from `from` on, until there is no more or the answer is `false`.

@@ -9,7 +9,7 @@ use super::super::record::Frame;
 use super::super::rescue::rest;
 use super::super::segment::SegmentHeader;
 use super::super::walk::{Identity, Walk, WalkStep};
-use super::{AnyCursor, Cursor};
+use super::{AnyCursor, Cursor, Place};
 use crate::Error;
 use std::path::Path;
 
@@ -97,6 +97,11 @@ impl Cursor for FramedCursor {
             *self = cursor;
         }
         Ok(is_next)
+    }
+
+    fn place(&self) -> Place<'_> {
+        let Walk { input, sequence, place, .. } = &self.walk;
+        Place { sequence: *sequence, path: &input.path, offset: *place }
     }
 
     fn look_again(&mut self) -> Result<(), Error> {

@@ -4,7 +4,7 @@ use super::super::format::Format;
 use super::super::input::{Input, LogFiles};
 use super::super::lines;
 use super::super::names::{self, Next};
-use super::{AnyCursor, Cursor};
+use super::{AnyCursor, Cursor, Place};
 use crate::Error;
 use std::io::BufRead;
 use std::path::Path;
@@ -90,6 +90,10 @@ impl Cursor for LineCursor {
         let Some(cursor) = next else { return Ok(false) };
         *self = cursor;
         Ok(true)
+    }
+
+    fn place(&self) -> Place<'_> {
+        Place { sequence: self.sequence, path: &self.input.path, offset: self.place }
     }
 
     fn look_again(&mut self) -> Result<(), Error> {

@@ -188,3 +188,67 @@ fn numbers_that_no_log_comes_to_are_none() {
     let lines = segment::path(folder(), Format::Lines, u64::MAX);
     assert!(read(&disk(1, &[(lines, b"a\nb\n".to_vec())]), 0).0.is_empty());
 }
+
+/// Returns the looks of a reader that found nothing in this time.
+fn looks_within(reader: &mut LogReader, time: Duration) -> u64 {
+    let before = reader.following.as_ref().unwrap().looks;
+    assert_eq!(reader.next_within(time).unwrap(), None);
+    reader.following.as_ref().unwrap().looks - before
+}
+
+#[test]
+fn a_reader_that_is_told_of_every_change_does_not_poll() {
+    let folder = fixtures::folder();
+    write(&two_segments(), folder.path());
+    let mut reader = LogReader::follow(folder.path(), 10).unwrap();
+    // The first look, the one of each second, and a check for a record that was lost.
+    assert!(looks_within(&mut reader, Duration::from_secs(1)) <= 3);
+    assert_eq!(reader.following.as_ref().unwrap().checks, 1);
+    // A caller that asks often makes it look no more often.
+    let asked = (0..1000).map(|_| looks_within(&mut reader, Duration::ZERO)).sum::<u64>();
+    assert!(asked < 100, "{asked} looks");
+    let missing = folder.path().join("a/b");
+    let mut reader = LogReader::follow_new(missing, 0).unwrap();
+    assert!(looks_within(&mut reader, Duration::from_secs(1)) <= 3);
+}
+
+#[test]
+fn a_follower_is_told_of_damage_that_was_there_and_of_damage_that_comes() {
+    let folder = fixtures::folder();
+    let mut built = two_segments();
+    let at = built.segments[0].batches[1];
+    built.segments[0].bytes[at + 100] ^= 1;
+    write(&built, folder.path());
+    let mut reader = LogReader::follow(folder.path(), 0).unwrap();
+    let damaged = reader.find_map(Result::err).unwrap();
+    assert!(matches!(damaged, Error::Damaged { .. }), "{damaged}");
+
+    write(&two_segments(), folder.path());
+    let mut reader = LogReader::follow(folder.path(), 9).unwrap();
+    assert_eq!(reader.next().unwrap().unwrap().sequence, 9);
+    while reader.following.as_ref().unwrap().checks == 0 {
+        assert_eq!(reader.next_within(Duration::from_millis(10)).unwrap(), None);
+    }
+    let mut built = two_segments().batch(10, &[b"ten"]).batch(11, &[b"eleven"]);
+    let at = built.segments[1].batches[2];
+    built.segments[1].bytes[at + 57] ^= 1;
+    write(&built, folder.path());
+    let damaged = reader.next().unwrap().unwrap_err();
+    assert!(matches!(damaged, Error::Damaged { .. }), "{damaged}");
+}
+
+#[test]
+fn a_reader_that_is_told_of_no_change_looks_by_itself() {
+    let folder = fixtures::folder();
+    write(&two_segments(), folder.path());
+    let engine = Engine::open_for(&LogFiles::options(), Callers::Any).unwrap();
+    let following = Some(Following::new(None));
+    let mut reader = LogReader::new(engine, folder.path(), 10, following, false).unwrap();
+    while reader.following.as_ref().unwrap().looks < 10 {
+        looks_within(&mut reader, Duration::from_millis(10));
+    }
+    write(&two_segments().batch(10, &[b"ten"]), folder.path());
+    assert_eq!(reader.next_within(Duration::ZERO).unwrap().unwrap().bytes, b"ten");
+    write(&two_segments().batch(10, &[b"ten"]).batch(10, &[b"eleven"]), folder.path());
+    assert_eq!(reader.next().unwrap().unwrap().bytes, b"eleven");
+}

@@ -1,0 +1,167 @@
+//! `Following`: when a reader at the end of a log looks for more.
+
+use super::super::watch::{Bell, Slept, Watch};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The time after which a reader looks although no change was reported, on a file system where the
+/// kernel reports every change.
+const LOOK_AFTER: Duration = Duration::from_secs(1);
+/// The same time where it does not. It doubles up to the most.
+const SLEEP_MIN: Duration = Duration::from_millis(1);
+const SLEEP_MAX: Duration = Duration::from_millis(20);
+/// The time without a record after which a reader checks that the disk has not lost the next one.
+/// It doubles up to the most, since a check reads all the space that is prepared for records.
+const CHECK_AFTER: Duration = Duration::from_millis(200);
+const CHECK_AFTER_MAX: Duration = Duration::from_secs(10);
+/// The time after which a reader examines the flag of [`super::super::until`], which reports no
+/// change.
+const FLAG_AFTER: Duration = Duration::from_millis(50);
+
+#[derive(Debug)]
+pub(super) struct Following {
+    watch: Watch,
+    /// The watch is armed, and reports every change.
+    is_told: bool,
+    /// The reader has not come to the end of the bytes of the last look.
+    has_more: bool,
+    /// There may be more than at the last look.
+    has_changed: bool,
+    /// A change was reported since the last look.
+    has_event: bool,
+    looked_at: Instant,
+    sleep: Duration,
+    /// The time of the last record, or of the last check.
+    quiet_since: Instant,
+    /// No check was made since the last record or change.
+    is_unchecked: bool,
+    check_after: Duration,
+    /// Looks since the opening.
+    #[cfg(test)]
+    pub looks: u64,
+    /// Those of them that searched for a lost record.
+    #[cfg(test)]
+    pub checks: u64,
+}
+
+/// A look of a reader that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    ForMore,
+    /// It also looks for a record that the disk has lost.
+    ForLost,
+}
+
+impl Following {
+    /// Follows the log in the folder; `None` is a simulated disk.
+    pub(super) fn new(folder: Option<&Path>) -> Following {
+        let now = Instant::now();
+        Following {
+            watch: Watch::new(folder),
+            is_told: false,
+            has_more: true,
+            has_changed: true,
+            has_event: false,
+            looked_at: now,
+            sleep: SLEEP_MIN,
+            quiet_since: now,
+            is_unchecked: true,
+            check_after: CHECK_AFTER,
+            #[cfg(test)]
+            looks: 0,
+            #[cfg(test)]
+            checks: 0,
+        }
+    }
+
+    /// Makes the reader end its wait when the bell rings.
+    pub(super) fn set_bell(&mut self, bell: Bell) {
+        self.watch.set_bell(bell);
+    }
+
+    /// Tells whether the reader is behind the end that it saw at the last look.
+    pub(super) fn is_at_end(&self) -> bool {
+        !self.has_more
+    }
+
+    /// Begins a wait. A caller that does not wait gets what came since the last look, too.
+    pub(super) fn begin(&mut self) {
+        self.has_more = false;
+        self.has_changed |= !self.is_told;
+        if !self.has_changed {
+            self.sleep_for(Duration::ZERO);
+        }
+    }
+
+    /// Returns the look that is due now, and prepares it: a change after this call ends the next
+    /// sleep.
+    pub(super) fn due(&mut self, has_slept: bool) -> Option<Look> {
+        // A check may read much, and is left to a caller that waits.
+        let is_check = has_slept && self.until_check().is_zero();
+        if !self.has_changed && !is_check {
+            if self.looked_at.elapsed() < self.look_after() {
+                return None;
+            }
+            self.sleep = (self.sleep * 2).min(SLEEP_MAX);
+        }
+        self.is_told = self.watch.arm();
+        self.has_changed = false;
+        self.looked_at = Instant::now();
+        #[cfg(test)]
+        {
+            self.looks += 1;
+        }
+        if !is_check {
+            return Some(Look::ForMore);
+        }
+        self.quiet_since = self.looked_at;
+        self.is_unchecked = !self.is_told;
+        self.check_after = (self.check_after * 2).min(CHECK_AFTER_MAX);
+        self.has_event = false;
+        #[cfg(test)]
+        {
+            self.checks += 1;
+        }
+        Some(Look::ForLost)
+    }
+
+    /// Notes that a record was read.
+    pub(super) fn found(&mut self) {
+        self.has_more = true;
+        self.has_event = false;
+        self.sleep = SLEEP_MIN;
+        self.quiet_since = Instant::now();
+        self.is_unchecked = true;
+    }
+
+    /// Notes that a look has found no record.
+    pub(super) fn found_nothing(&mut self) {
+        // A writer may have gone on behind a record that can't be read.
+        self.is_unchecked |= std::mem::take(&mut self.has_event);
+    }
+
+    /// Returns the time until a check is due; it is zero when it is.
+    fn until_check(&self) -> Duration {
+        let left = self.check_after.saturating_sub(self.quiet_since.elapsed());
+        if self.is_unchecked { left } else { Duration::MAX }
+    }
+
+    /// Sleeps until a look may be due, or for `left`. Returns whether the bell rang.
+    pub(super) fn sleep(&mut self, left: Duration, has_flag: bool) -> bool {
+        let next_look = self.look_after().saturating_sub(self.looked_at.elapsed());
+        let flag = if has_flag { FLAG_AFTER } else { Duration::MAX };
+        self.sleep_for(left.min(next_look).min(self.until_check()).min(flag))
+    }
+
+    fn sleep_for(&mut self, time: Duration) -> bool {
+        let slept = self.watch.sleep(time);
+        let has_event = slept == Slept::Changed;
+        self.has_event |= has_event;
+        self.has_changed |= has_event;
+        slept == Slept::Rung
+    }
+
+    fn look_after(&self) -> Duration {
+        if self.is_told { LOOK_AFTER } else { self.sleep }
+    }
+}

@@ -1,0 +1,43 @@
+//! Reads of an open log, which knows what it has written.
+
+use super::super::damage;
+use super::LogReader;
+use crate::Error;
+
+impl LogReader {
+    /// Returns the sequence from which on the next record is searched.
+    pub(in crate::log) fn next_sequence(&self) -> u64 {
+        self.from
+    }
+
+    /// Reads the next record before `end`, up to which the log has written. Returns `None` if there
+    /// is none: its place stayed empty. Fails with [`Error::Damaged`] if it cannot be read.
+    pub(in crate::log) fn read_written(
+        &mut self,
+        end: u64,
+        bytes: &mut Vec<u8>,
+    ) -> Result<Option<u64>, Error> {
+        if self.from >= end {
+            return Ok(None);
+        }
+        if let Some(cursor) = &mut self.cursor
+            && let Some(sequence) = cursor.next(self.from, bytes)?
+        {
+            self.from = sequence + 1;
+            return Ok(Some(sequence));
+        }
+        // It was written since the last look, or is in the next segment.
+        if let Some(found) = self.look_again(bytes)? {
+            return Ok(Some(found));
+        }
+        if let Some(cursor) = &self.cursor {
+            let place = cursor.place();
+            if place.sequence < end {
+                let what = "a record that was written can't be read";
+                return Err(damage::error(place.path, place.offset, what));
+            }
+        }
+        self.from = end;
+        Ok(None)
+    }
+}

@@ -1,0 +1,210 @@
+//! `LogStream`: the records of a log for async code.
+
+mod feed;
+mod queue;
+
+use super::driver::LogDriver;
+use super::reader::{LogReader, Record};
+use super::watch::Bell;
+use crate::Error;
+use feed::Feed;
+use futures_core::Stream;
+use queue::{Queue, RecordBatch};
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+/// The records of a log in order, for any async runtime.
+///
+/// [`crate::Log::stream`] makes one of an open log, and [`LogReader::into_stream`] of a log that
+/// any process writes:
+///
+/// ```
+/// use futures_util::StreamExt;
+/// use wrote::Log;
+///
+/// # fn main() -> Result<(), wrote::Error> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let folder = folder.path().join("events");
+/// let log = Log::open(&folder)?;
+/// let mut stream = log.stream(0)?;
+/// log.append(b"hello")?.wait()?;
+/// log.close()?; // the stream ends after the last record
+/// # struct Unparker(std::thread::Thread);
+/// # impl std::task::Wake for Unparker {
+/// #     fn wake(self: std::sync::Arc<Self>) { self.0.unpark() }
+/// # }
+/// # fn block_on<T>(future: impl Future<Output = T>) -> T {
+/// #     let mut future = std::pin::pin!(future);
+/// #     let waker = std::sync::Arc::new(Unparker(std::thread::current())).into();
+/// #     loop {
+/// #         match future.as_mut().poll(&mut std::task::Context::from_waker(&waker)) {
+/// #             std::task::Poll::Ready(done) => return done,
+/// #             std::task::Poll::Pending => std::thread::park(),
+/// #         }
+/// #     }
+/// # }
+/// block_on(async {
+///     while let Some(record) = stream.next().await {
+///         println!("{}", String::from_utf8_lossy(&record?.bytes));
+///     }
+///     Ok(())
+/// })
+/// # }
+/// ```
+///
+/// A record that the stream yields was handed to the kernel: it survives a crash of the process,
+/// and perhaps not one of the kernel. [`crate::Log::durable_sequence`] tells what is durable.
+///
+/// # Errors
+///
+/// An error is the last item: a read that failed, [`Error::Damaged`] for a record that the disk has
+/// lost, or the failure of the open log, after every record that was written before. A full disk is
+/// no error: the stream continues when the log does.
+///
+/// # Cost
+///
+/// A thread of its own reads for the stream, so a poll never waits for the disk. The thread reads
+/// up to three batches of 256 KiB ahead of the consumer, or three records if they are longer, and
+/// then sleeps until the consumer takes one (W8). Many consumers of one log should share a stream.
+/// Dropping the stream ends the thread after the read that is in flight.
+#[must_use = "a stream yields nothing unless it is polled"]
+pub struct LogStream {
+    queue: Arc<Queue>,
+    batch: RecordBatch,
+    /// Ends the sleep of a reader that follows.
+    bell: Option<Bell>,
+}
+
+impl LogStream {
+    /// Starts a stream of an open log. `open` makes a reader that does not follow.
+    pub(super) fn of_log(
+        driver: Arc<LogDriver>,
+        open: impl FnOnce() -> Result<LogReader, Error> + Send + 'static,
+    ) -> Result<LogStream, Error> {
+        LogStream::start(None, move |feed| feed.of_log(&driver, open()?))
+    }
+
+    /// Starts a stream of all that the reader reads.
+    pub(super) fn of_reader(mut reader: LogReader) -> Result<LogStream, Error> {
+        let bell = Bell::new().map_err(|errno| {
+            let what = "making the eventfd of a stream";
+            Error::Engine { what, errno: errno.raw_os_error() }
+        })?;
+        reader.set_bell(bell.clone());
+        LogStream::start(Some(bell), move |feed| feed.of_reader(reader))
+    }
+
+    fn start(
+        bell: Option<Bell>,
+        run: impl FnOnce(&mut Feed) -> Result<(), Error> + Send + 'static,
+    ) -> Result<LogStream, Error> {
+        let queue = Arc::new(Queue::default());
+        let mut feed = Feed::new(Arc::clone(&queue));
+        std::thread::Builder::new()
+            .name("wrote-stream".to_owned())
+            .spawn(move || {
+                let outcome = run(&mut feed);
+                feed.end(outcome);
+            })
+            .map_err(|error| {
+                let what = "starting the thread of a stream";
+                Error::Engine { what, errno: crate::error::errno_of(&error) }
+            })?;
+        Ok(LogStream { queue, batch: RecordBatch::default(), bell })
+    }
+}
+
+impl Stream for LogStream {
+    type Item = Result<Record, Error>;
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Record, Error>>> {
+        loop {
+            if let Some(record) = self.batch.take() {
+                return Poll::Ready(Some(Ok(record)));
+            }
+            match ready!(self.queue.poll(context.waker())) {
+                Some(Ok(batch)) => self.batch = batch,
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => return Poll::Ready(None),
+            }
+        }
+    }
+}
+
+impl Drop for LogStream {
+    fn drop(&mut self) {
+        self.queue.leave();
+        if let Some(bell) = &self.bell {
+            bell.ring();
+        }
+    }
+}
+
+impl fmt::Debug for LogStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogStream").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Log, Sync};
+    use std::sync::Weak;
+    use std::task::Waker;
+
+    /// Waits until the stream's thread has ended.
+    fn wait_for_end(queue: &Weak<Queue>) {
+        while queue.upgrade().is_some() {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_stream_that_is_dropped_ends_its_thread_and_is_waited_for_no_more() {
+        let folder = fixtures::folder();
+        let log = Log::options().sync(Sync::No).open(folder.path().join("log")).unwrap();
+        log.append(b"hello").unwrap().wait().unwrap();
+        let driver = log.driver();
+        // None waits; one waits for a record, one for room.
+        for (from, records) in [(0, 0), (1, 0), (0, 50_000)] {
+            for _ in 0..records {
+                drop(log.append(&[b'x'; 64]).unwrap());
+            }
+            log.sync().unwrap();
+            let streams = [
+                log.stream(from).unwrap(),
+                log.tail(from).unwrap().into_stream().unwrap(),
+                log.reader(from).unwrap().into_stream().unwrap(),
+            ];
+            for mut stream in streams {
+                let queue = Arc::downgrade(&stream.queue);
+                let context = &mut Context::from_waker(Waker::noop());
+                let _ = Pin::new(&mut stream).poll_next(context);
+                drop(stream);
+                wait_for_end(&queue);
+                assert!(driver.state.written.all().is_empty(), "from {from}");
+            }
+        }
+        log.close().unwrap();
+    }
+
+    #[test]
+    fn a_thread_that_panics_ends_its_stream_with_an_error() {
+        let mut stream = LogStream::start(None, |_| panic!("on purpose")).unwrap();
+        let context = &mut Context::from_waker(Waker::noop());
+        let error = loop {
+            match Pin::new(&mut stream).poll_next(context) {
+                Poll::Ready(item) => break item.unwrap().unwrap_err(),
+                Poll::Pending => std::thread::yield_now(),
+            }
+        };
+        assert_eq!(error.errno(), libc::EIO);
+        assert!(Pin::new(&mut stream).poll_next(context).is_ready());
+    }
+}

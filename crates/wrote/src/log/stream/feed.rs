@@ -1,0 +1,137 @@
+//! `Feed`: the work of a stream's thread, which reads records as they are written.
+
+use super::super::driver::LogDriver;
+use super::super::reader::LogReader;
+use super::super::state::Goal;
+use super::super::wait::Waiter;
+use super::queue::{Queue, RecordBatch};
+use crate::Error;
+use std::sync::Arc;
+use std::task::Waker;
+
+/// The result of [`Feed::pass_on`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Passed {
+    Records,
+    /// There was no record to read.
+    Nothing,
+    /// The stream was dropped.
+    Left,
+}
+
+/// The thread's end of a stream. Dropping it ends the stream, also by a panic.
+pub(super) struct Feed {
+    queue: Arc<Queue>,
+}
+
+impl Feed {
+    pub(super) fn new(queue: Arc<Queue>) -> Feed {
+        Feed { queue }
+    }
+
+    pub(super) fn end(&self, outcome: Result<(), Error>) {
+        self.queue.end(outcome);
+    }
+
+    /// Reads what an open log writes, until the log is closed or fails.
+    pub(super) fn of_log(
+        &mut self,
+        driver: &Arc<LogDriver>,
+        mut reader: LogReader,
+    ) -> Result<(), Error> {
+        let state = &driver.state;
+        let mut arrival = Arrival { driver, waiter: None };
+        let waker = Waker::from(Arc::clone(&self.queue));
+        loop {
+            // Registered before the look: no record that comes between the two is missed. A log
+            // that is over writes no more after this moment.
+            arrival.wake_at(reader.next_sequence(), &waker);
+            let is_over = state.is_over();
+            let written = state.written.done();
+            if reader.next_sequence() < written {
+                let passed = self.pass_on(|bytes| reader.read_written(written, bytes))?;
+                if passed == Passed::Left {
+                    return Ok(());
+                }
+            } else if is_over {
+                return state.check();
+            } else if !self.queue.sleep() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads all that the reader reads, and waits where it follows.
+    pub(super) fn of_reader(&mut self, mut reader: LogReader) -> Result<(), Error> {
+        loop {
+            let mut is_first = true;
+            let passed = self.pass_on(|bytes| {
+                // Only the first record of a batch is waited for.
+                let waits = std::mem::take(&mut is_first);
+                if waits { reader.read_into(bytes) } else { reader.advance(bytes) }
+            })?;
+            if passed != Passed::Records {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Passes a batch of the records that `read` finds on to the stream, those before an error too.
+    fn pass_on(
+        &self,
+        mut read: impl FnMut(&mut Vec<u8>) -> Result<Option<u64>, Error>,
+    ) -> Result<Passed, Error> {
+        let mut batch = RecordBatch::default();
+        let end = loop {
+            match read(&mut batch.bytes) {
+                Ok(Some(sequence)) => batch.push(sequence),
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+            if batch.is_full() {
+                break Ok(());
+            }
+        };
+        let passed = match batch.is_empty() {
+            true => Passed::Nothing,
+            false if self.queue.push(batch) => Passed::Records,
+            false => Passed::Left,
+        };
+        end.map(|()| passed)
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        // It counts only where the thread has named no other end.
+        let what = "the thread of a stream panicked";
+        self.queue.end(Err(Error::Engine { what, errno: libc::EIO }));
+    }
+}
+
+/// Waits for a log's records. Dropping it takes it off the list of those to wake.
+struct Arrival<'a> {
+    driver: &'a LogDriver,
+    waiter: Option<Waiter>,
+}
+
+impl Arrival<'_> {
+    /// Wakes `waker` once the record `sequence` is written, or the log is over.
+    fn wake_at(&mut self, sequence: u64, waker: &Waker) {
+        self.forget();
+        let frontier = self.driver.state.frontier(Goal::Written);
+        self.waiter = Some(frontier.wake_at(sequence.saturating_add(1), None, waker));
+    }
+
+    fn forget(&mut self) {
+        if let Some(waiter) = self.waiter.take() {
+            self.driver.state.frontier(Goal::Written).forget(waiter);
+        }
+    }
+}
+
+impl Drop for Arrival<'_> {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}

@@ -1,0 +1,275 @@
+//! `Watch`: sleeps until a log's files have changed (`inotify(7)`), or a bell rings (`eventfd(2)`).
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::io::{Errno, read, write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The events of a log's folder and of the files in it.
+const OF_LOG: WatchFlags = WatchFlags::MODIFY.union(OF_ANCESTOR).union(WatchFlags::DELETE);
+/// The events of a folder above it, in which it may appear.
+const OF_ANCESTOR: WatchFlags = WatchFlags::CREATE
+    .union(WatchFlags::MOVED_TO)
+    .union(WatchFlags::DELETE_SELF)
+    .union(WatchFlags::MOVE_SELF)
+    .union(WatchFlags::ONLYDIR);
+/// Room for some events; the kernel joins equal ones.
+const EVENT_BYTES: usize = 4096;
+
+/// Wakes the thread that sleeps in [`Watch::sleep`], for good.
+#[derive(Clone, Debug)]
+pub(super) struct Bell(Arc<OwnedFd>);
+
+impl Bell {
+    pub(super) fn new() -> Result<Bell, Errno> {
+        eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map(|bell| Bell(Arc::new(bell)))
+    }
+
+    pub(super) fn ring(&self) {
+        // A counter that is full was rung before.
+        let _ = write(&self.0, &1u64.to_ne_bytes());
+    }
+}
+
+/// The reason why [`Watch::sleep`] returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slept {
+    /// The files may have changed.
+    Changed,
+    /// Nothing came in time, or a signal did.
+    Nothing,
+    Rung,
+}
+
+/// Watches the folder of a log, or the nearest folder above it that exists.
+#[derive(Debug)]
+pub(super) struct Watch {
+    /// None on a simulated disk, which reports no change.
+    folder: Option<PathBuf>,
+    inotify: Option<OwnedFd>,
+    watched: Option<Watched>,
+    bell: Option<Bell>,
+    is_reported: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Watched {
+    descriptor: i32,
+    /// The kernel sees every change there.
+    is_local: bool,
+}
+
+impl Watch {
+    pub(super) fn new(folder: Option<&Path>) -> Watch {
+        let folder = folder.map(Path::to_owned);
+        Watch { folder, inotify: None, watched: None, bell: None, is_reported: false }
+    }
+
+    pub(super) fn set_bell(&mut self, bell: Bell) {
+        self.bell = Some(bell);
+    }
+
+    /// Watches the folder, or the nearest one above it that exists. A change after this call ends
+    /// the next sleep. Returns whether the kernel reports every change: a network file system
+    /// reports those of this machine only, and each user has a limited number of inotify instances.
+    pub(super) fn arm(&mut self) -> bool {
+        let Some(folder) = self.folder.clone() else { return false };
+        match self.try_to_arm(&folder) {
+            Ok(watched) => {
+                self.watched = Some(watched);
+                watched.is_local
+            }
+            Err(errno) => {
+                self.watched = None;
+                if !std::mem::replace(&mut self.is_reported, true) {
+                    let folder = folder.display();
+                    log::warn!("{folder}: followed by looking every 20 ms: inotify: {errno}");
+                }
+                false
+            }
+        }
+    }
+
+    fn try_to_arm(&mut self, folder: &Path) -> Result<Watched, Errno> {
+        let inotify = match self.inotify.take() {
+            Some(inotify) => inotify,
+            None => inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?,
+        };
+        let inotify = self.inotify.insert(inotify);
+        let mut before = self.watched;
+        loop {
+            let (path, descriptor) = watch_nearest(inotify, folder)?;
+            let known = before.filter(|known| known.descriptor == descriptor);
+            if let Some(known) = known {
+                // The folder below it did not exist after this one was watched.
+                return Ok(known);
+            }
+            if let Some(left) = before {
+                // The kernel has forgotten a folder that was removed.
+                let _ = inotify::remove_watch(&*inotify, left.descriptor);
+            }
+            before = Some(Watched { descriptor, is_local: is_local(path) });
+        }
+    }
+
+    /// Sleeps until a file changes, the bell rings, a signal comes or the time is over.
+    pub(super) fn sleep(&self, time: Duration) -> Slept {
+        // A time too long for the kernel is for ever.
+        let time = Timespec::try_from(time).ok();
+        let inotify = self.inotify.as_ref();
+        let bell = self.bell.as_ref().map(|Bell(bell)| &**bell);
+        let descriptors = [bell, inotify].into_iter().flatten();
+        let mut polled: Vec<PollFd> =
+            descriptors.map(|descriptor| PollFd::new(descriptor, PollFlags::IN)).collect();
+        if !poll(&mut polled, time.as_ref()).is_ok_and(|ready| ready > 0) {
+            return Slept::Nothing;
+        }
+        let is_rung = bell.is_some() && !polled[0].revents().is_empty();
+        if is_rung { Slept::Rung } else { self.take_events() }
+    }
+
+    fn take_events(&self) -> Slept {
+        let Some(inotify) = &self.inotify else { return Slept::Nothing };
+        let mut events = [0; EVENT_BYTES];
+        // Every event means a look at the files, also `IN_Q_OVERFLOW`. So none is decoded.
+        let mut slept = Slept::Nothing;
+        while read(inotify, &mut events).is_ok_and(|bytes| bytes > 0) {
+            slept = Slept::Changed;
+        }
+        slept
+    }
+}
+
+/// Watches the folder, or the nearest one above it that exists.
+fn watch_nearest<'a>(inotify: &OwnedFd, folder: &'a Path) -> Result<(&'a Path, i32), Errno> {
+    for path in folder.ancestors() {
+        let events = if path == folder { OF_LOG } else { OF_ANCESTOR };
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        match inotify::add_watch(inotify, path, events) {
+            Err(Errno::NOENT) => {}
+            result => return result.map(|descriptor| (path, descriptor)),
+        }
+    }
+    Err(Errno::NOENT)
+}
+
+/// Tells whether files in the folder are changed through this kernel only.
+fn is_local(folder: &Path) -> bool {
+    let Ok(found) = rustix::fs::statfs(folder) else { return false };
+    // The types of `statfs(2)` fit into 32 bits; the kernel's own type differs by processor.
+    matches!(
+        found.f_type as u32,
+        EXT4 | XFS | BTRFS | F2FS | BCACHEFS | ZFS | TMPFS | RAMFS | OVERLAY
+    )
+}
+
+/// Types of file systems on a disk of this machine, or in its memory (`statfs(2)`).
+const EXT4: u32 = 0xef53;
+const XFS: u32 = 0x5846_5342;
+const BTRFS: u32 = 0x9123_683e;
+const F2FS: u32 = 0xf2f5_2010;
+const BCACHEFS: u32 = 0xca45_1a4e;
+const ZFS: u32 = 0x2fc1_2fc1;
+const TMPFS: u32 = 0x0102_1994;
+const RAMFS: u32 = 0x8584_58f6;
+const OVERLAY: u32 = 0x794c_7630;
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Format, Log};
+    use super::*;
+    use crate::Sync;
+    use fixtures::{Mounted, or_skip};
+    use std::fs::{self, File};
+    use std::thread;
+
+    /// It is there to find a hang.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    fn armed(folder: &Path) -> Watch {
+        let mut watch = Watch::new(Some(folder));
+        watch.arm();
+        while watch.sleep(Duration::ZERO) == Slept::Changed {}
+        watch
+    }
+
+    /// Asserts that each record of a log in the folder wakes a watch.
+    fn assert_records_wake(folder: &Path, name: &str) {
+        for (format, sync) in
+            [(Format::Framed, Sync::Always), (Format::Framed, Sync::No), (Format::Lines, Sync::No)]
+        {
+            let path = folder.join(format!("{format} {sync:?}"));
+            let log = Log::options().format(format).sync(sync).open(&path).unwrap();
+            // Space is prepared with the first records.
+            for _ in 0..10 {
+                log.append(b"hello").unwrap().wait().unwrap();
+                let mut watch = armed(&path);
+                assert!(watch.arm(), "{name} tells of every change");
+                log.append(b"hello").unwrap().wait().unwrap();
+                assert_eq!(watch.sleep(PATIENCE), Slept::Changed, "{name}, {format}, {sync:?}");
+            }
+            log.close().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_record_that_a_log_writes_past_the_page_cache_wakes_a_watch() {
+        assert_records_wake(fixtures::folder().path(), "the file system of the tests");
+    }
+
+    #[test]
+    fn every_local_file_system_tells_of_each_record() {
+        for name in ["ext4", "xfs", "btrfs"] {
+            let mounted = or_skip!(Mounted::image(name, 512 << 20));
+            assert_records_wake(mounted.path(), name);
+        }
+        let mounted = or_skip!(Mounted::tmpfs(64 << 20));
+        assert_records_wake(mounted.path(), "tmpfs");
+        let mounted = or_skip!(Mounted::overlay(mounted));
+        assert_records_wake(mounted.path(), "overlay");
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_waited_for_from_the_nearest_above_it_on() {
+        let folder = fixtures::folder();
+        let path = folder.path().join("a/b/c");
+        let mut watch = armed(&path);
+        for part in ["a", "a/b", "a/b/c"] {
+            fs::create_dir(folder.path().join(part)).unwrap();
+            assert_eq!(watch.sleep(PATIENCE), Slept::Changed, "{part}");
+            watch.arm();
+        }
+        while watch.sleep(Duration::ZERO) == Slept::Changed {}
+        // The folders above it are watched no more.
+        fs::create_dir(folder.path().join("other")).unwrap();
+        assert_eq!(watch.sleep(Duration::ZERO), Slept::Nothing);
+        let file = File::create(path.join("file")).unwrap();
+        assert_eq!(watch.sleep(PATIENCE), Slept::Changed);
+        file.set_len(10).unwrap();
+        assert_eq!(watch.sleep(PATIENCE), Slept::Changed);
+        fs::remove_dir_all(folder.path().join("a")).unwrap();
+        assert_eq!(watch.sleep(PATIENCE), Slept::Changed);
+        watch.arm();
+        fs::create_dir_all(&path).unwrap();
+        assert_eq!(watch.sleep(PATIENCE), Slept::Changed);
+    }
+
+    #[test]
+    fn a_bell_ends_every_sleep_with_and_without_a_folder() {
+        let folder = fixtures::folder();
+        for folder in [Some(folder.path()), None] {
+            let mut watch = Watch::new(folder);
+            watch.arm();
+            let bell = Bell::new().unwrap();
+            watch.set_bell(bell.clone());
+            thread::scope(|scope| {
+                let sleeping = scope.spawn(|| (watch.sleep(PATIENCE), watch.sleep(PATIENCE)));
+                bell.ring();
+                assert_eq!(sleeping.join().unwrap(), (Slept::Rung, Slept::Rung));
+            });
+        }
+    }
+}

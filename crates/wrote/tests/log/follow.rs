@@ -1,0 +1,144 @@
+//! `LogReader` that follows: a log that another handle writes, that is not there yet, that moves.
+
+use crate::small_log::{FORMATS, PATIENCE, folder, read, record, small};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+use wrote::{Error, Format, Log, LogReader};
+
+const RECORDS: u64 = 1000;
+
+/// Follows a log that need not be there yet, and returns its first records.
+fn following(folder: &Path, records: u64) -> thread::JoinHandle<Vec<(u64, Vec<u8>)>> {
+    let mut reader = LogReader::follow_new(folder, 0).unwrap();
+    thread::spawn(move || {
+        let mut next = |_| {
+            let found = reader.next_within(PATIENCE).unwrap().expect("a record in time");
+            (found.sequence, found.bytes)
+        };
+        (0..records).map(&mut next).collect()
+    })
+}
+
+fn append(log: &Log, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        log.append(&record(number)).unwrap().wait().unwrap();
+    }
+}
+
+#[test]
+fn a_log_that_is_not_there_yet_is_followed_from_its_first_record_on() {
+    for format in FORMATS {
+        let (_folder, folder) = folder();
+        // The folder above the log is missing, too.
+        let path = folder.join("events");
+        let followers = [following(&path, RECORDS), following(&path, RECORDS)];
+        fs::create_dir(&folder).unwrap();
+        let log = small(format).open(&path).unwrap();
+        append(&log, 0..RECORDS);
+        log.close().unwrap();
+        for follower in followers {
+            assert!(follower.join().unwrap() == read(&path), "{format}");
+        }
+    }
+}
+
+#[test]
+fn a_log_that_is_renamed_to_the_name_that_is_followed_is_read() {
+    let (_folder, folder) = folder();
+    fs::create_dir_all(folder.join("elsewhere")).unwrap();
+    let log = small(Format::Framed).open(folder.join("elsewhere/log")).unwrap();
+    append(&log, 0..10);
+    log.close().unwrap();
+    let mut reader = LogReader::follow_new(folder.join("here/log"), 0).unwrap();
+    assert_eq!(reader.next_within(Duration::from_millis(1)).unwrap(), None);
+    fs::rename(folder.join("elsewhere"), folder.join("here")).unwrap();
+    for number in 0..10 {
+        let found = reader.next_within(PATIENCE).unwrap().expect("a record in time");
+        assert_eq!((found.sequence, found.bytes), (number, record(number)));
+    }
+}
+
+#[test]
+fn a_log_that_is_not_there_is_an_error_to_a_reader_that_does_not_expect_it_later() {
+    let (_folder, folder) = folder();
+    let error = LogReader::follow(&folder, 0).unwrap_err();
+    assert_eq!(error.errno(), libc::ENOENT, "{error}");
+    fs::create_dir(&folder).unwrap();
+    assert!(matches!(LogReader::follow(&folder, 0), Err(Error::Refused { .. })));
+    File::create(folder.join("file")).unwrap();
+    let error = LogReader::follow_new(folder.join("file/log"), 0).unwrap_err();
+    assert_eq!(error.errno(), libc::ENOTDIR, "{error}");
+}
+
+#[test]
+fn a_follower_goes_on_where_retention_left_the_log() {
+    for format in FORMATS {
+        let (_folder, folder) = folder();
+        let log = small(format).retain_bytes(300 << 10).open(&folder).unwrap();
+        append(&log, 0..10);
+        let mut reader = LogReader::follow(&folder, 0).unwrap();
+        assert_eq!(reader.next_within(PATIENCE).unwrap().unwrap().sequence, 0);
+        append(&log, 10..RECORDS);
+        assert!(log.stats().removed > 1);
+        let mut last = 0;
+        while last < RECORDS - 1 {
+            let found = reader.next_within(PATIENCE).unwrap().expect("a record in time");
+            assert!(found.sequence > last, "{format}: {} after {last}", found.sequence);
+            assert_eq!(found.bytes, record(found.sequence));
+            last = found.sequence;
+        }
+        log.close().unwrap();
+    }
+}
+
+#[test]
+fn more_events_than_the_kernel_keeps_hide_no_record() {
+    let (_folder, folder) = folder();
+    let log = small(Format::Framed).open(&folder).unwrap();
+    append(&log, 0..1);
+    let mut reader = LogReader::follow(&folder, 0).unwrap();
+    assert_eq!(reader.next_within(PATIENCE).unwrap().unwrap().sequence, 0);
+    assert_eq!(reader.next_within(Duration::from_millis(1)).unwrap(), None);
+    let kept = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
+    let kept: u64 = kept.trim().parse().unwrap();
+    // Equal events in a row would be one.
+    let mut files = ["one", "two"].map(|name| File::create(folder.join(name)).unwrap());
+    for number in 0..kept.min(50_000) + 10 {
+        files[number as usize % 2].write_all(b"x").unwrap();
+    }
+    append(&log, 1..2);
+    let found = reader.next_within(PATIENCE).unwrap().expect("a record in time");
+    assert_eq!((found.sequence, found.bytes), (1, record(1)));
+    log.close().unwrap();
+}
+
+#[test]
+fn a_flag_ends_the_wait_for_a_log_that_is_not_there() {
+    let (_folder, folder) = folder();
+    let stop = Arc::new(AtomicBool::new(false));
+    let reader = wrote::log::until(&stop, || LogReader::follow_new(&folder, 0)).unwrap();
+    let waiting = thread::spawn(|| reader.last());
+    stop.store(true, Ordering::Relaxed);
+    assert!(matches!(waiting.join().unwrap(), Some(Err(Error::Interrupted))));
+}
+
+#[test]
+fn what_is_there_is_read_without_a_wait() {
+    for format in FORMATS {
+        let (_folder, folder) = folder();
+        let log = small(format).open(&folder).unwrap();
+        let mut reader = LogReader::follow(&folder, 0).unwrap();
+        for number in 0..50 {
+            assert_eq!(reader.next_within(Duration::ZERO).unwrap(), None);
+            append(&log, number..number + 1);
+            let found = reader.next_within(Duration::ZERO).unwrap().expect("it is written");
+            assert_eq!((found.sequence, found.bytes), (number, record(number)), "{format}");
+        }
+        log.close().unwrap();
+    }
+}
