@@ -2,6 +2,7 @@
 
 use crate::doors::driven::drive;
 use crate::doors::{Frame, Frames, Protocol, Relp, Resp};
+use std::sync::Arc;
 
 /// The longest message.
 const MESSAGE_BYTES_MAX: usize = 128;
@@ -33,7 +34,7 @@ pub fn relp(stream: &[u8], cuts: &[(usize, usize)]) {
 ///
 /// If the messages or answers depend on the cuts.
 pub fn resp(stream: &[u8], cuts: &[(usize, usize)]) {
-    compare(|| Resp::new(None), stream, cuts);
+    compare(|| Resp::new(None, Arc::default()), stream, cuts);
 }
 
 fn compare<P: Protocol>(door: impl Fn() -> P, stream: &[u8], cuts: &[(usize, usize)]) {

@@ -1,4 +1,5 @@
-//! Full disks: nothing is taken that has no room, and with room again the server goes on by itself.
+//! Disks that are full, or stand still: nothing is taken that has no room, and the server goes on by
+//! itself.
 
 use crate::refused::send;
 use crate::serving::Serving;
@@ -88,4 +89,64 @@ fn below_its_floor_of_free_space_the_server_takes_no_message() {
     assert_eq!(send(&serving, b"refused\n"), b"", "the connection ends without an answer");
     serving.wait_until(|figures| figures.refused == 1 && figures.connections == 0);
     assert_eq!(serving.stop(), Vec::<Vec<u8>>::new());
+}
+
+/// A file system whose writes wait (`FIFREEZE`), until it is dropped.
+struct Frozen(PathBuf);
+
+impl Frozen {
+    fn new(folder: &Path) -> Frozen {
+        fixtures::run("fsfreeze", &[Path::new("--freeze"), folder]).unwrap();
+        Frozen(folder.to_owned())
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        // Else it could not be unmounted.
+        let _ = fixtures::run("fsfreeze", &[Path::new("--unfreeze"), &self.0]);
+    }
+}
+
+// W8
+#[test]
+fn a_disk_that_stands_still_stops_its_senders_and_loses_nothing() {
+    const LINE: &[u8] = &[b'x'; 1000];
+    let mounted = or_skip!(Mounted::image("ext4", 512 << 20));
+    let serving = Serving::start("tcp://127.0.0.1:0", |config| {
+        config.limits.free_bytes = 0;
+        config.logs[0].folder = mounted.path().join("log");
+    });
+    let mut stream = serving.connect();
+    stream.write_all(b"first\n").unwrap();
+    serving.wait_until(|figures| figures.messages == 1);
+    let frozen = Frozen::new(mounted.path());
+    stream.set_nonblocking(true).unwrap();
+    let bytes = [LINE, b"\n"].concat().repeat(64);
+    let (mut sent, mut pauses) = (0, 0);
+    // The kernel's buffers take some, and then no more.
+    while pauses < 5 {
+        match stream.write(&bytes[sent % bytes.len()..]) {
+            Ok(written) => (sent, pauses) = (sent + written, 0),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                pauses += 1;
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            }
+            Err(error) => panic!("{error}"),
+        }
+        assert!(sent < 256 << 20, "a sender is not stopped");
+    }
+    // Those in the log's buffers, and one that was in them before.
+    assert!(serving.figures().bytes <= 3 * (16 << 10) + 5, "{:?}", serving.figures());
+    drop(frozen);
+    stream.set_nonblocking(false).unwrap();
+    let rest = &bytes[sent % bytes.len()..];
+    stream.write_all(rest).unwrap();
+    let count = (sent + rest.len()) / (LINE.len() + 1);
+    serving.wait_until(|figures| figures.messages == 1 + count as u64);
+    assert_eq!(serving.figures().refused, 0);
+    drop(stream);
+    let records = serving.stop();
+    assert_eq!((records.len(), &records[0][..]), (1 + count, &b"first"[..]));
+    assert!(records[1..].iter().all(|record| record == LINE));
 }

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use wrote::{Log, LogReader, Sync};
-use wrote_serve::{Config, Error, Figures, Handle, Listen, Server, Socket};
+use wrote_serve::{Config, Error, Figures, Handle, Listen, LogConfig, Server, Socket};
 
 /// The time after which something that is waited for does not come.
 const HANG: Duration = Duration::from_secs(120);
@@ -32,12 +32,28 @@ impl Serving {
         Serving::start_after(url, change, |_, _| ())
     }
 
+    /// Starts a server whose log is opened by `open`, also after it has failed.
+    pub fn start_with(
+        url: &str,
+        change: impl FnOnce(&mut Config),
+        open: impl Fn(&LogConfig) -> Result<Log, wrote::Error> + Send + std::marker::Sync + 'static,
+    ) -> Serving {
+        let (config, parent) = Serving::configure(url, change);
+        let server = Server::start_with(config.clone(), open).unwrap();
+        Serving::run(server, config, parent, |_, _| ())
+    }
+
     /// Starts a server that listens already while `before` runs, and serves once it has returned.
     pub fn start_after(
         url: &str,
         change: impl FnOnce(&mut Config),
         before: impl FnOnce(&Listen, &Handle),
     ) -> Serving {
+        let (config, parent) = Serving::configure(url, change);
+        Serving::run(Server::start(config.clone()).unwrap(), config, parent, before)
+    }
+
+    fn configure(url: &str, change: impl FnOnce(&mut Config)) -> (Config, Arc<TempDir>) {
         let parent = Arc::new(fixtures::folder());
         let folder = parent.path().join("log");
         let mut config = Config::of_log(&folder, vec![url.parse().unwrap()]);
@@ -45,12 +61,16 @@ impl Serving {
             Log::options().sync(Sync::No).buffers(3).buffer_bytes(16 << 10).segment_bytes(1 << 20);
         config.limits.message_bytes = 8 << 10;
         change(&mut config);
-        Serving::run(config, parent, before)
+        (config, parent)
     }
 
-    fn run(config: Config, parent: Arc<TempDir>, before: impl FnOnce(&Listen, &Handle)) -> Serving {
+    fn run(
+        server: Server,
+        config: Config,
+        parent: Arc<TempDir>,
+        before: impl FnOnce(&Listen, &Handle),
+    ) -> Serving {
         let folder = config.logs[0].folder.clone();
-        let server = Server::start(config.clone()).unwrap();
         let (listen, handle) = (server.listeners().remove(0), server.handle());
         let metrics = server.metrics_address();
         before(&listen, &handle);
@@ -63,7 +83,7 @@ impl Serving {
         let (mut config, parent) = (self.config.clone(), self.parent.clone());
         config.logs[0].listeners = vec![self.listen.clone()];
         self.stop();
-        Serving::run(config, parent, |_, _| ())
+        Serving::run(Server::start(config.clone()).unwrap(), config, parent, |_, _| ())
     }
 
     /// Returns the host and port on which it listens.
@@ -127,9 +147,14 @@ impl Serving {
 
     /// Drains the server, and returns the records of its log.
     pub fn stop(mut self) -> Vec<Vec<u8>> {
-        self.handle.stop();
-        self.thread.take().unwrap().join().unwrap().unwrap();
+        self.end().unwrap();
         records(&self.folder)
+    }
+
+    /// Drains the server.
+    pub fn end(&mut self) -> Result<(), Error> {
+        self.handle.stop();
+        self.thread.take().unwrap().join().unwrap()
     }
 }
 

@@ -1,0 +1,124 @@
+//! Clients that hold what they have: silent, slow, half a message, answers that are never read.
+
+use crate::resp::{Answer, Client};
+use crate::serving::Serving;
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::thread;
+use std::time::Duration;
+
+/// Clients of each kind.
+const EACH: usize = 10;
+
+/// Sends requests until it is let go, and never reads an answer.
+fn never_reads(mut stream: TcpStream) {
+    stream.set_nonblocking(true).unwrap();
+    let request = format!("*2\r\n$4\r\nECHO\r\n$4000\r\n{}\r\n", "x".repeat(4000));
+    let mut at = 0;
+    loop {
+        match stream.write(&request.as_bytes()[at..]) {
+            Ok(bytes) => at = (at + bytes) % request.len(),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                thread::sleep(Duration::from_millis(20));
+            }
+            // It was let go.
+            Err(_) => return,
+        }
+    }
+}
+
+/// Sends a request a byte at a time, until it is let go.
+fn drips(mut stream: TcpStream) {
+    let request = format!("*3\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n$8000\r\n{}", "x".repeat(8000));
+    for byte in request.as_bytes() {
+        if stream.write_all(&[*byte]).is_err() {
+            break;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn each_is_let_go_with_its_reason_and_the_others_are_served() {
+    let serving = Serving::start("resp://127.0.0.1:0", |config| {
+        config.limits.first_byte = Duration::from_secs(1);
+        config.limits.message_time = Duration::from_secs(1);
+        config.limits.unread_time = Duration::from_secs(1);
+    });
+    thread::scope(|scope| {
+        let many = || (0..EACH).map(|_| serving.connect());
+        let mut held: Vec<TcpStream> = many().collect();
+        held.extend(many().map(|mut half| {
+            half.write_all(b"*3\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n$100\r\nhalf").unwrap();
+            half
+        }));
+        held.extend(many().map(|mut foreign| {
+            foreign.write_all(b"\x16\x03\x01\n").unwrap();
+            foreign
+        }));
+        for hold in [never_reads, drips] {
+            many().for_each(|stream| {
+                scope.spawn(move || hold(stream));
+            });
+        }
+        let mut good = Client::connect(&serving);
+        for number in 1..=500 {
+            assert_eq!(good.ask(&format!("RPUSH l {number}")), Answer::Number(number));
+        }
+        serving.wait_until(|figures| figures.connections == 1);
+        assert_eq!(good.ask("RPUSH l 501"), Answer::Number(501));
+    });
+    let refused: BTreeMap<_, _> = serving.refused().into_iter().collect();
+    let each = EACH as u64;
+    assert_eq!(refused["first_byte"], each);
+    // Half messages, and those that came a byte at a time.
+    assert_eq!(refused["message_time"], 2 * each);
+    assert_eq!(refused["unread_time"], each);
+    assert_eq!(refused["malformed"], each);
+    assert_eq!(serving.stop().len(), 501);
+}
+
+#[test]
+fn connections_above_the_limit_are_closed_and_counted_and_the_others_stay() {
+    let serving = Serving::start("resp://127.0.0.1:0", |config| config.limits.connections = 5);
+    let mut clients: Vec<_> = (0..5).map(|_| Client::connect(&serving)).collect();
+    for client in &mut clients {
+        assert_eq!(client.ask("PING"), Answer::Line("+PONG".into()));
+    }
+    for _ in 0..20 {
+        assert_eq!(serving.connect().read(&mut [0; 1]).unwrap_or(0), 0);
+    }
+    serving.wait_until(|figures| figures.refused == 20);
+    assert_eq!(serving.refused(), [("connections", 20)]);
+    for client in &mut clients {
+        assert_eq!(client.ask("PING"), Answer::Line("+PONG".into()));
+    }
+    clients.pop();
+    serving.wait_until(|figures| figures.connections == 4);
+    assert_eq!(Client::connect(&serving).ask("PING"), Answer::Line("+PONG".into()));
+}
+
+// W8
+#[test]
+fn bytes_of_unfinished_messages_are_bounded_in_all() {
+    let serving = Serving::start("tcp://127.0.0.1:0", |config| {
+        config.limits.in_flight_bytes = 64 << 10;
+    });
+    let half = || {
+        let mut stream = serving.connect();
+        stream.write_all(&[b'x'; 4 << 10]).unwrap();
+        stream
+    };
+    let halves: Vec<_> = (0..50).map(|_| half()).collect();
+    // 16 have room.
+    serving.wait_until(|figures| figures.refused == 34 && figures.connections == 16);
+    assert_eq!(serving.refused(), [("in_flight_bytes", 34)]);
+    drop(halves);
+    serving.wait_until(|figures| figures.connections == 0);
+    let before = serving.figures().messages;
+    let mut good = serving.connect();
+    good.write_all(b"with room again\n").unwrap();
+    serving.wait_until(|figures| figures.messages == before + 1);
+    assert_eq!(serving.stop().last().unwrap(), b"with room again");
+}
