@@ -16,6 +16,9 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 /// How long a silent client is left alone before the kernel asks whether it is still there.
 const KEEPALIVE: Duration = Duration::from_secs(60);
+/// Connections that wait for their accept. More at once, as after a restart, would try again after
+/// a second or more; the kernel takes its own `somaxconn` if that is less (`listen(2)`).
+const BACKLOG: i32 = 4096;
 /// The pause after a failed accept: without descriptors the next would fail as well.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -31,9 +34,14 @@ impl Bound {
     /// Binds the socket of a listener.
     pub(crate) async fn bind(listen: &Listen) -> io::Result<Bound> {
         match &listen.socket {
-            Socket::Tcp(address) => TcpListener::bind(address).await.map(Bound::Tcp),
+            Socket::Tcp(address) => {
+                let listener = TcpListener::bind(address).await?;
+                rustix::net::listen(&listener, BACKLOG)?;
+                Ok(Bound::Tcp(listener))
+            }
             Socket::Unix(path) => {
                 let (listener, file) = SocketFile::bind(path, |path| UnixListener::bind(path))?;
+                rustix::net::listen(&listener, BACKLOG)?;
                 Ok(Bound::Unix(listener, file))
             }
             Socket::Udp(_) | Socket::UnixDatagram(_) => {

@@ -1,7 +1,7 @@
 //! Clients that people have, as they are: each delivers its messages byte for byte.
 //!
-//! rsyslog, loggen and promtool are unpacked into `target/clients` by `cargo xtask test`, since their
-//! packages cannot be installed together.
+//! rsyslog, loggen and promtool are unpacked into `target/clients` by `cargo xtask test`, since the
+//! packages of the first two cannot be installed together.
 
 #[path = "../it/serving.rs"]
 mod serving;
