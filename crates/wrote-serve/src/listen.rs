@@ -23,6 +23,9 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 const KEEPALIVE: Duration = Duration::from_secs(60);
 /// How long a handshake may still take when the server drains.
 const HANDSHAKE_GRACE: Duration = Duration::from_secs(1);
+/// Connections that wait for their accept. More at once, as after a restart, would try again after
+/// a second or more; the kernel takes its own `somaxconn` if that is less (`listen(2)`).
+const BACKLOG: i32 = 4096;
 /// The pause after a failed accept: without descriptors the next would fail as well.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -47,9 +50,14 @@ impl Bound {
             Some(passed) => return Datagrams::take(listen, passed).map(Bound::Datagrams),
         }
         match &listen.socket {
-            Socket::Tcp(address) => TcpListener::bind(address).await.map(Bound::Tcp),
+            Socket::Tcp(address) => {
+                let listener = TcpListener::bind(address).await?;
+                rustix::net::listen(&listener, BACKLOG)?;
+                Ok(Bound::Tcp(listener))
+            }
             Socket::Unix(path) => {
                 let (listener, file) = SocketFile::bind(path, |path| UnixListener::bind(path))?;
+                rustix::net::listen(&listener, BACKLOG)?;
                 Ok(Bound::Unix(listener, Some(file)))
             }
             Socket::Udp(_) | Socket::UnixDatagram(_) => {

@@ -26,7 +26,7 @@ pub(crate) struct Port {
     /// The connections of each address, of all listeners.
     pub addresses: Arc<Addresses>,
     pub metrics: Arc<Metrics>,
-    /// Who reads a log over HTTP holds one: readers have buffers of their own (W8).
+    /// A request that reads a log over HTTP holds one: readers have buffers of their own (W8).
     pub readers: Arc<Semaphore>,
     /// Becomes true when the server drains.
     pub draining: watch::Receiver<bool>,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use wrote::{Format, Log, Sync};
 
 /// Takes every block of a file system but for `bytes` bytes.
-fn leave_room_for(folder: &Path, bytes: u64) -> PathBuf {
+pub fn leave_room_for(folder: &Path, bytes: u64) -> PathBuf {
     let path = folder.join("ballast");
     let ballast = File::create(&path).unwrap();
     let free = statvfs(folder).unwrap();

@@ -2,5 +2,6 @@
 
 mod append;
 pub mod client;
+mod failing;
 mod hostile;
 mod reading;

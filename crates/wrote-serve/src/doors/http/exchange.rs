@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// The last request was read and answered as a whole, or none has begun.
 const IS_OVER: u8 = 0;
-/// What comes next from the client is the head of a request.
+/// The next bytes of the client belong to the head of a request.
 const AWAITS_HEAD: u8 = 1;
 /// A request is being served, or its answer is being sent.
 const SERVES: u8 = 2;

@@ -1,4 +1,4 @@
-//! What a request asks for: its query and the type of its body.
+//! The wishes of a request: its query, and the type of its body.
 
 use super::pieces::By;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE};

@@ -127,7 +127,7 @@ impl Session {
         let mut wire = parts.io.into_inner();
         match outcome {
             None => {
-                wire.put_back(parts.read_buf);
+                wire.put_back(&parts.read_buf);
                 Served::Idle(wire)
             }
             Some(outcome) => {

@@ -38,8 +38,9 @@ impl<S: Stream> Wire<S> {
     }
 
     /// Puts back bytes that were read and belong to the next request.
-    pub(super) fn put_back(&mut self, bytes: Bytes) {
-        self.ahead = bytes;
+    pub(super) fn put_back(&mut self, bytes: &[u8]) {
+        // A part of a buffer, even an empty one, would keep the whole.
+        self.ahead = Bytes::copy_from_slice(bytes);
     }
 
     /// Tells whether bytes of the next request were read.
@@ -111,6 +112,9 @@ impl<S: Stream> AsyncRead for Wire<S> {
             let bytes = self.ahead.len().min(buffer.remaining());
             buffer.put_slice(&self.ahead[..bytes]);
             self.ahead.advance(bytes);
+            if self.ahead.is_empty() {
+                self.ahead = Bytes::new();
+            }
         } else {
             ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         }
