@@ -29,7 +29,7 @@ pub struct Config {
     pub grace: Duration,
     /// The certificate of encrypted listeners that have none of their own.
     pub tls: Option<TlsFiles>,
-    /// Who may send messages.
+    /// The rules of access.
     pub access: AccessConfig,
 }
 
