@@ -6,11 +6,15 @@
 #[path = "../it/serving.rs"]
 mod serving;
 
+#[path = "../it/certificates.rs"]
+mod certificates;
+
 mod loggen;
 mod logger;
 mod programs;
 mod python;
 mod rsyslog;
+mod tls;
 
 use crate::serving::Serving;
 use std::process::Command;
