@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use subtle::{Choice, ConstantTimeEq};
 
-/// Who may send messages.
+/// The rules of access.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessConfig {
     /// The file of the tokens, one a line: RESP and HTTP take messages with one of them only.

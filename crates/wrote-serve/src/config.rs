@@ -31,7 +31,7 @@ pub struct Config {
     pub metrics: Option<String>,
     /// The certificate of encrypted listeners that have none of their own.
     pub tls: Option<TlsFiles>,
-    /// Who may send messages.
+    /// The rules of access.
     pub access: AccessConfig,
 }
 

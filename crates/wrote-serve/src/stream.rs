@@ -32,3 +32,9 @@ impl<S: Stream> Stream for TlsStream<S> {
         state.is_ok_and(|state| state.plaintext_bytes_to_read() > 0 || stream.has_unread())
     }
 }
+
+impl<S: Stream> Stream for Box<S> {
+    fn has_unread(&mut self) -> bool {
+        (**self).has_unread()
+    }
+}

@@ -79,15 +79,16 @@ impl TlsFiles {
     }
 }
 
-/// Agrees with a client on a session.
+/// Agrees with a client on a session. It is boxed: each function that passes it on would keep its
+/// space once more.
 pub(crate) async fn handshake<S: Stream>(
     stream: S,
     config: Arc<ServerConfig>,
-) -> io::Result<TlsStream<S>> {
+) -> io::Result<Box<TlsStream<S>>> {
     let bound = |session: &mut rustls::ServerConnection| {
         session.set_buffer_limit(Some(BUFFER_BYTES));
     };
-    TlsAcceptor::from(config).accept_with(stream, bound).await
+    TlsAcceptor::from(config).accept_with(stream, bound).await.map(Box::new)
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {

@@ -29,8 +29,8 @@ pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote serve events --listen http://127.0.0.1:8080      curl -d hello http://127.0.0.1:8080/append\n  \
         wrote serve events --listen resp://127.0.0.1:6379      redis-cli XADD log '*' message hello\n  \
         wrote serve events --listen udp://127.0.0.1:5140 --metrics 127.0.0.1:9600\n  \
-        wrote serve events --listen relps://0.0.0.0:2514 --cert-file cert.pem --key-file key.pem \
-        --client-ca-file ca.pem\n  \
+        wrote serve events --listen relps://0.0.0.0:2514 \\\n      \
+        --cert-file cert.pem --key-file key.pem --client-ca-file ca.pem\n  \
         wrote serve --config /etc/wrote.toml --check           what is wrong with it, line by line\n  \
         wrote log tail -f events                               what comes";
 

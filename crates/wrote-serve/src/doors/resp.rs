@@ -20,6 +20,8 @@ use std::sync::Arc;
 const FIELD: &str = "message";
 /// The version that clients take this server for: streams came with 5.0, HELLO with 6.0.
 const REDIS_VERSION: &str = "7.0.0";
+/// Bytes of a request of a client that has given no token, at most.
+const GREETING_BYTES_MAX: usize = 16 << 10;
 /// The longest answer to an XADD: `$22`, and an ID of 22 digits at most.
 const ID_BYTES_MAX: usize = 40;
 
@@ -63,6 +65,9 @@ impl Protocol for Resp {
             let rest = &input[done..];
             let bytes = match self.request.read(rest) {
                 Ok(Some(bytes)) => bytes,
+                Ok(None) if rest.len() > GREETING_BYTES_MAX && !self.may_come(b"") => {
+                    return Err(Refusal::TooLong);
+                }
                 Ok(None) => break,
                 Err(refusal) => {
                     intake.answer(b"-ERR Protocol error\r\n");

@@ -9,14 +9,14 @@ use std::process::{Command, Stdio};
 /// Messages a second of loggen's datagrams: a busy server's buffer holds those of a second.
 const DATAGRAM_RATE: u32 = 5_000;
 
-fn run(command: &mut Command) {
+pub fn run(command: &mut Command) {
     command.arg("-n").arg(COUNT.to_string()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let finished = fixtures::finish(command);
     assert_eq!(finished.code(), Some(0), "{finished:?}");
 }
 
 /// Returns the sequences that loggen wrote into its messages, sorted.
-fn sequences(messages: &[Vec<u8>]) -> Vec<usize> {
+pub fn sequences(messages: &[Vec<u8>]) -> Vec<usize> {
     let sequence = |message: &Vec<u8>| -> Option<usize> {
         let (_, behind) = str::from_utf8(message).ok()?.split_once("seq: ")?;
         behind.split_once(',')?.0.parse().ok()

@@ -6,6 +6,9 @@
 #[path = "../it/serving.rs"]
 mod serving;
 
+#[path = "../it/certificates.rs"]
+mod certificates;
+
 mod curl;
 mod loggen;
 mod logger;
@@ -14,6 +17,7 @@ mod promtool;
 mod python;
 mod redis;
 mod rsyslog;
+mod tls;
 
 use crate::serving::Serving;
 use std::process::Command;

@@ -12,7 +12,7 @@ use std::process::Stdio;
 use tempfile::TempDir;
 
 /// A running rsyslog that forwards the lines which it gets, as they are.
-struct Rsyslog {
+pub struct Rsyslog {
     running: Running,
     input: PathBuf,
     _folder: TempDir,
@@ -20,7 +20,7 @@ struct Rsyslog {
 
 impl Rsyslog {
     /// Starts rsyslog with an action. The error is a reason to skip a test.
-    fn start(action: &str) -> Result<Rsyslog, String> {
+    pub fn start(action: &str) -> Result<Rsyslog, String> {
         let mut command = unpacked("usr/sbin/rsyslogd")?;
         let folder = tempfile::tempdir().expect("a folder");
         let (input, configuration) = (folder.path().join("input"), folder.path().join("conf"));
@@ -45,13 +45,13 @@ impl Rsyslog {
         Ok(Rsyslog { running, input, _folder: folder })
     }
 
-    fn give(&self, lines: &[String]) {
+    pub fn give(&self, lines: &[String]) {
         let mut stream = UnixStream::connect(&self.input).expect("rsyslog listens");
         stream.write_all((lines.join("\n") + "\n").as_bytes()).expect("rsyslog reads");
     }
 
     /// Ends rsyslog as its operator would.
-    fn end(mut self) {
+    pub fn end(mut self) {
         self.running.send(Signal::TERM);
         self.running.finish();
     }

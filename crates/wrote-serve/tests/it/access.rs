@@ -70,6 +70,11 @@ fn a_client_of_resp_sends_nothing_without_a_token() {
     let answer = asked("HELLO 3 AUTH default wrong\r\nHELLO 3 SETNAME a AUTH default\r\nQUIT\r\n");
     assert_eq!(answer.matches("-WRONGPASS").count(), 2, "{answer}");
     assert_eq!(serving.refused(), [("unauthorized", 6)]);
+    // Nor does it make the server keep much.
+    let long = format!("*2\r\n$4\r\nAUTH\r\n$1000000\r\n{}", "x".repeat(20_000));
+    assert_eq!(asked(&long), "");
+    serving.wait_until(|figures| figures.connections == 0);
+    assert_eq!(serving.refused(), [("too_long", 1), ("unauthorized", 6)]);
     assert!(asked("AUTH secret\r\nRPUSH log one\r\nQUIT\r\n").starts_with("+OK\r\n:1\r\n"));
     assert!(asked("AUTH any secret\r\nRPUSH log two\r\nQUIT\r\n").starts_with("+OK\r\n:2\r\n"));
     let answer = asked("HELLO 3 AUTH any secret\r\nRPUSH log three\r\nRESET\r\nPING\r\nQUIT\r\n");

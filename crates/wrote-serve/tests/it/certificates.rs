@@ -1,6 +1,8 @@
 //! Certificates for tests, and clients that speak TLS.
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
+#![allow(dead_code, reason = "each program of tests uses a part of this")]
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -26,6 +28,7 @@ pub struct Certificate {
 impl Authority {
     pub fn new() -> Authority {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name.push(DnType::CommonName, "authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
         let pem = params.self_signed(&key).unwrap().pem();
@@ -42,6 +45,8 @@ impl Authority {
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         (params.not_before, params.not_after) =
             (date_time_ymd(2000, 1, 1), date_time_ymd(year, 1, 1));
+        // OpenSSL takes a certificate of its signer's name for one that signs itself.
+        params.distinguished_name.push(DnType::CommonName, "localhost");
         let key = KeyPair::generate().unwrap();
         let pem = params.signed_by(&key, &self.issuer).unwrap().pem();
         Certificate { pem, key: key.serialize_pem() }
