@@ -61,14 +61,10 @@ fn measure(folder: &Path) -> Outcome<()> {
     let written: Vec<u128> = printed.lines().map(str::parse).collect::<Result<_, _>>()?;
     report("reader of another process's log, No", &written, &arrivals.join().expect("no panic"));
 
-    let mut follower = LogReader::follow(&apart, RECORDS as u64)?;
-    let (before, began) = (processor_time()?, Instant::now());
-    while began.elapsed() < IDLE {
-        follower.next_within(IDLE)?;
-    }
-    println!("an idle follower: {:?} of processor time in {IDLE:?}", processor_time()? - before);
+    idle("a closed log", LogReader::follow(&apart, RECORDS as u64)?)?;
 
-    let log = Log::options().sync(Sync::No).open(folder.join("many"))?;
+    let many = folder.join("many");
+    let log = Log::options().sync(Sync::Always).open(&many)?;
     for _ in 0..MANY {
         drop(log.append(&[b'x'; 128])?);
     }
@@ -77,7 +73,19 @@ fn measure(folder: &Path) -> Outcome<()> {
         rate(&format!("LogReader, round {round}"), log.reader(0)?);
         rate(&format!("LogStream, round {round}"), blocking(log.stream(0)?.take(MANY)));
     }
+    idle("an open log", LogReader::follow(&many, MANY as u64)?)?;
     Ok(log.close()?)
+}
+
+/// Waits at the end of a log, and prints what that costs.
+fn idle(name: &str, mut follower: LogReader) -> Outcome<()> {
+    let (before, began) = (processor_time()?, Instant::now());
+    while began.elapsed() < IDLE {
+        follower.next_within(IDLE)?;
+    }
+    let cost = processor_time()? - before;
+    println!("an idle follower of {name}: {cost:?} of processor time in {IDLE:?}");
+    Ok(())
 }
 
 /// Appends records, each after a pause, and returns the time when each was written.
@@ -129,15 +137,11 @@ fn now_ns() -> u128 {
     since.expect("the clock is after 1970").as_nanos()
 }
 
-/// User and system time of this process (`proc(5)`, `/proc/pid/schedstat` of each thread).
+/// User and system time of this thread (`/proc/pid/schedstat`).
 fn processor_time() -> Outcome<Duration> {
-    let mut sum = Duration::ZERO;
-    for task in std::fs::read_dir("/proc/self/task")? {
-        let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
-        let ns = text.split(' ').next().unwrap_or_default();
-        sum += Duration::from_nanos(ns.parse()?);
-    }
-    Ok(sum)
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    let ns = text.split(' ').next().unwrap_or_default();
+    Ok(Duration::from_nanos(ns.parse()?))
 }
 
 struct Unparker(Thread);

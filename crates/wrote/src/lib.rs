@@ -13,6 +13,7 @@
 //! | make writes durable in the way that is fastest here | [`file::calibrate`] |
 //! | write or read many blocks at the device's speed, with my own loop | [`Engine`] |
 //! | append records from many threads, and know when each is durable | [`Log`] |
+//! | read the records of a log, and follow it, blocking or awaited | [`LogReader`], [`LogStream`] |
 //! | know what an acknowledged write survives | [`Survives`], [`Acknowledged`] |
 //! | know the file system, device and alignment below a path | [`device::examine`] |
 //! | prove that my code stands a failing disk | [`Sim`] |

@@ -1,5 +1,6 @@
 //! `LogReader`: reads a log by sequence, while it is written or not.
 
+mod cursor;
 mod following;
 mod framed;
 mod lines;
@@ -11,13 +12,13 @@ use super::format::Format;
 use super::input::LogFiles;
 use super::names;
 use super::stream::LogStream;
-use super::watch::Bell;
 use crate::engine::Callers;
 use crate::{Engine, Error, Sim};
-use following::{Following, Look};
+use cursor::AnyCursor;
+use following::Following;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// One record of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,34 +63,6 @@ pub struct LogReader {
 // the buffers that the cursor's input has leased. All of them are inside, and none is handed out,
 // so they move together. The engine is opened for callers of any thread.
 unsafe impl Send for LogReader {}
-
-type AnyCursor = Box<dyn Cursor>;
-
-/// The place of a record.
-struct Place<'a> {
-    sequence: u64,
-    path: &'a Path,
-    offset: u64,
-}
-
-/// A reader's position in a log of one format.
-trait Cursor {
-    /// Appends the next record, `from` or a later one, to `bytes` and returns its sequence; `None`
-    /// at the end of the segment, as far as it was read.
-    fn next(&mut self, from: u64, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error>;
-
-    /// Moves to the next segment, if the log continues there. Returns whether it does.
-    fn turn(&mut self, folder: &Path) -> Result<bool, Error>;
-
-    /// Returns the place of the next record.
-    fn place(&self) -> Place<'_>;
-
-    /// Drops the bytes read ahead: a writer may have changed them.
-    fn look_again(&mut self) -> Result<(), Error>;
-
-    /// Returns the error if the next record was durable and cannot be read.
-    fn lost(&mut self, folder: &Path) -> Result<Option<Error>, Error>;
-}
 
 impl LogReader {
     /// Reads the log in `folder` from the record `from` on, up to its present end. It takes no
@@ -208,65 +181,29 @@ impl LogReader {
             return Err(error.clone());
         }
         let kept = bytes.len();
-        let result = match self.following.take() {
-            None => self.read_to_end(bytes),
-            Some(mut following) => {
-                let found = self.wait(&mut following, bytes, timeout);
-                self.following = Some(following);
-                found
-            }
-        };
+        let result = self.read_next(bytes, timeout);
         result.inspect_err(|error| {
             bytes.truncate(kept);
             self.failed = Some(error.clone());
         })
     }
 
-    fn read_to_end(&mut self, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error> {
-        match self.advance(bytes)? {
-            None => self.check(bytes),
-            found => Ok(found),
-        }
-    }
-
-    fn wait(
+    fn read_next(
         &mut self,
-        following: &mut Following,
         bytes: &mut Vec<u8>,
         timeout: Option<Duration>,
     ) -> Result<Option<u64>, Error> {
-        if !following.is_at_end()
-            && let Some(found) = self.advance(bytes)?
-        {
-            following.found();
-            return Ok(Some(found));
-        }
-        // A time that no clock reaches is for ever.
-        let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let mut has_slept = false;
-        following.begin();
-        loop {
-            let look = following.due(has_slept);
-            let found = match look {
-                None => None,
-                Some(Look::ForMore) => self.look_again(bytes)?,
-                Some(Look::ForLost) => self.check(bytes)?,
-            };
-            if found.is_some() {
+        let is_at_end = self.following.as_ref().is_some_and(Following::is_at_end);
+        if !is_at_end && let Some(sequence) = self.advance(bytes)? {
+            if let Some(following) = &mut self.following {
                 following.found();
-                return Ok(found);
             }
-            if look.is_some() {
-                following.found_nothing();
-            }
-            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
-            let left = left.unwrap_or(Duration::MAX);
-            self.files.interrupt.check()?;
-            if left.is_zero() || following.sleep(left, self.files.interrupt.has_flag()) {
-                return Ok(None);
-            }
-            has_slept = true;
+            return Ok(Some(sequence));
         }
+        let Some(mut following) = self.following.take() else { return self.check(bytes) };
+        let found = self.wait(&mut following, bytes, timeout);
+        self.following = Some(following);
+        found
     }
 
     /// Makes a stream of the reader, for async code. A stream of a following reader waits for
@@ -274,13 +211,6 @@ impl LogReader {
     /// cannot be made; every other error is an item of the stream ([`LogStream`]).
     pub fn into_stream(self) -> Result<LogStream, Error> {
         LogStream::of_reader(self)
-    }
-
-    /// Makes a wait end without a record when the bell rings.
-    pub(super) fn set_bell(&mut self, bell: Bell) {
-        if let Some(following) = &mut self.following {
-            following.set_bell(bell);
-        }
     }
 
     /// Reads the next record from what was there at the last look.

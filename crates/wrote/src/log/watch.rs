@@ -258,6 +258,15 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_that_the_kernel_does_not_watch_is_one_whose_changes_are_not_told() {
+        let mut watch = Watch::new(Some(Path::new(&"x".repeat(300))));
+        assert!(!watch.arm() && !watch.arm());
+        assert_eq!(watch.sleep(Duration::from_millis(1)), Slept::Nothing);
+        let mut watch = Watch::new(Some(Path::new("/proc/self")));
+        assert!(!watch.arm(), "it has no changes of its own");
+    }
+
+    #[test]
     fn a_bell_ends_every_sleep_with_and_without_a_folder() {
         let folder = fixtures::folder();
         for folder in [Some(folder.path()), None] {

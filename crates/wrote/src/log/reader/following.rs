@@ -1,6 +1,8 @@
 //! `Following`: when a reader at the end of a log looks for more.
 
 use super::super::watch::{Bell, Slept, Watch};
+use super::LogReader;
+use crate::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -31,7 +33,7 @@ pub(super) struct Following {
     has_event: bool,
     looked_at: Instant,
     sleep: Duration,
-    /// The time of the last record, or of the last check.
+    /// When the reader came to the end, or made its last check there.
     quiet_since: Instant,
     /// No check was made since the last record or change.
     is_unchecked: bool,
@@ -46,10 +48,55 @@ pub(super) struct Following {
 
 /// A look of a reader that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
+enum Look {
     ForMore,
     /// It also looks for a record that the disk has lost.
     ForLost,
+}
+
+impl LogReader {
+    /// Waits at the end for the next record. Returns `None` if none comes within `timeout`, or if
+    /// the bell rings.
+    pub(super) fn wait(
+        &mut self,
+        following: &mut Following,
+        bytes: &mut Vec<u8>,
+        timeout: Option<Duration>,
+    ) -> Result<Option<u64>, Error> {
+        // A time that no clock reaches is for ever.
+        let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut has_slept = false;
+        following.begin();
+        loop {
+            let look = following.due(has_slept);
+            let found = match look {
+                None => None,
+                Some(Look::ForMore) => self.look_again(bytes)?,
+                Some(Look::ForLost) => self.check(bytes)?,
+            };
+            if found.is_some() {
+                following.found();
+                return Ok(found);
+            }
+            if look.is_some() {
+                following.found_nothing();
+            }
+            self.files.interrupt.check()?;
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            let left = left.unwrap_or(Duration::MAX);
+            if left.is_zero() || following.sleep(left, self.files.interrupt.has_flag()) {
+                return Ok(None);
+            }
+            has_slept = true;
+        }
+    }
+
+    /// Makes a wait end without a record when the bell rings.
+    pub(in crate::log) fn set_bell(&mut self, bell: Bell) {
+        if let Some(following) = &mut self.following {
+            following.watch.set_bell(bell);
+        }
+    }
 }
 
 impl Following {
@@ -74,19 +121,16 @@ impl Following {
         }
     }
 
-    /// Makes the reader end its wait when the bell rings.
-    pub(super) fn set_bell(&mut self, bell: Bell) {
-        self.watch.set_bell(bell);
-    }
-
     /// Tells whether the reader is behind the end that it saw at the last look.
     pub(super) fn is_at_end(&self) -> bool {
         !self.has_more
     }
 
     /// Begins a wait. A caller that does not wait gets what came since the last look, too.
-    pub(super) fn begin(&mut self) {
-        self.has_more = false;
+    fn begin(&mut self) {
+        if std::mem::take(&mut self.has_more) {
+            self.quiet_since = Instant::now();
+        }
         self.has_changed |= !self.is_told;
         if !self.has_changed {
             self.sleep_for(Duration::ZERO);
@@ -95,7 +139,7 @@ impl Following {
 
     /// Returns the look that is due now, and prepares it: a change after this call ends the next
     /// sleep.
-    pub(super) fn due(&mut self, has_slept: bool) -> Option<Look> {
+    fn due(&mut self, has_slept: bool) -> Option<Look> {
         // A check may read much, and is left to a caller that waits.
         let is_check = has_slept && self.until_check().is_zero();
         if !self.has_changed && !is_check {
@@ -125,17 +169,16 @@ impl Following {
         Some(Look::ForLost)
     }
 
-    /// Notes that a record was read.
+    /// Notes that a record was read. It costs little: a reader that catches up calls it each time.
     pub(super) fn found(&mut self) {
         self.has_more = true;
         self.has_event = false;
         self.sleep = SLEEP_MIN;
-        self.quiet_since = Instant::now();
         self.is_unchecked = true;
     }
 
     /// Notes that a look has found no record.
-    pub(super) fn found_nothing(&mut self) {
+    fn found_nothing(&mut self) {
         // A writer may have gone on behind a record that can't be read.
         self.is_unchecked |= std::mem::take(&mut self.has_event);
     }
@@ -147,7 +190,7 @@ impl Following {
     }
 
     /// Sleeps until a look may be due, or for `left`. Returns whether the bell rang.
-    pub(super) fn sleep(&mut self, left: Duration, has_flag: bool) -> bool {
+    fn sleep(&mut self, left: Duration, has_flag: bool) -> bool {
         let next_look = self.look_after().saturating_sub(self.looked_at.elapsed());
         let flag = if has_flag { FLAG_AFTER } else { Duration::MAX };
         self.sleep_for(left.min(next_look).min(self.until_check()).min(flag))

@@ -9,7 +9,7 @@ use super::super::record::Frame;
 use super::super::rescue::rest;
 use super::super::segment::SegmentHeader;
 use super::super::walk::{Identity, Walk, WalkStep};
-use super::{AnyCursor, Cursor, Place};
+use super::cursor::{AnyCursor, Cursor, Place};
 use crate::Error;
 use std::path::Path;
 

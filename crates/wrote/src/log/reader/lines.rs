@@ -4,7 +4,7 @@ use super::super::format::Format;
 use super::super::input::{Input, LogFiles};
 use super::super::lines;
 use super::super::names::{self, Next};
-use super::{AnyCursor, Cursor, Place};
+use super::cursor::{AnyCursor, Cursor, Place};
 use crate::Error;
 use std::io::BufRead;
 use std::path::Path;

@@ -74,7 +74,10 @@ impl Queue {
         match &mut shared.end {
             Some(end) => Poll::Ready(std::mem::replace(end, Ok(())).err().map(Err)),
             None => {
-                shared.consumer = Some(waker.clone());
+                // A waker is the caller's code: it is dropped without the lock.
+                let before = shared.consumer.replace(waker.clone());
+                drop(shared);
+                drop(before);
                 Poll::Pending
             }
         }
@@ -84,8 +87,10 @@ impl Queue {
     pub(super) fn leave(&self) {
         let mut shared = self.shared();
         shared.is_left = true;
-        shared.consumer = None;
+        let consumer = shared.consumer.take();
         self.changed.notify_one();
+        drop(shared);
+        drop(consumer);
     }
 
     /// Appends a batch once there is room. Returns whether there is still a stream.

@@ -1,0 +1,32 @@
+//! `Cursor`: a reader's position in a log, of either format.
+
+use crate::Error;
+use std::path::Path;
+
+pub(super) type AnyCursor = Box<dyn Cursor>;
+
+/// The place of a record.
+pub(super) struct Place<'a> {
+    pub sequence: u64,
+    pub path: &'a Path,
+    pub offset: u64,
+}
+
+/// A reader's position in a log of one format.
+pub(super) trait Cursor {
+    /// Appends the next record, `from` or a later one, to `bytes` and returns its sequence; `None`
+    /// at the end of the segment, as far as it was read.
+    fn next(&mut self, from: u64, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error>;
+
+    /// Moves to the next segment, if the log continues there. Returns whether it does.
+    fn turn(&mut self, folder: &Path) -> Result<bool, Error>;
+
+    /// Returns the place of the next record.
+    fn place(&self) -> Place<'_>;
+
+    /// Drops the bytes read ahead: a writer may have changed them.
+    fn look_again(&mut self) -> Result<(), Error>;
+
+    /// Returns the error if the next record was durable and cannot be read.
+    fn lost(&mut self, folder: &Path) -> Result<Option<Error>, Error>;
+}
