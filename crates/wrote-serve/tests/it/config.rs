@@ -7,7 +7,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use wrote_serve::{Config, Error, Limits};
 
-const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/serve-ops.part.md");
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/serve.md");
 
 /// Returns the example of the documentation that has every key.
 fn example() -> String {

@@ -1,5 +1,5 @@
-//! Disks that are full, or stand still: nothing is taken that has no room, and the server goes on by
-//! itself.
+//! Disks that are full, or stand still: nothing is taken that has no room, and then the server goes
+//! on by itself.
 
 use crate::refused::send;
 use crate::serving::Serving;
