@@ -209,6 +209,10 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
                 Poll::Pending => break,
             }
         }
+        if has_sent && self.patience.due == Some(Due::Reading) {
+            // The client reads, however slowly.
+            self.patience.expect(None);
+        }
         if has_sent || !self.is_flushed {
             // A stream that is broken is seen by the next read.
             self.is_flushed = Pin::new(&mut self.stream).poll_flush(context).is_ready();
