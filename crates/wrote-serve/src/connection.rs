@@ -44,7 +44,7 @@ pub(crate) struct Connection<S, P> {
     room: Option<Wait>,
     /// The answer that is still made; nothing is taken before it is whole.
     later: Option<Later>,
-    /// That answer just became whole: the bytes kept behind its command are still to be taken.
+    /// The bytes kept behind the command of an answer that just became whole are still to be taken.
     has_rest: bool,
     drain: Option<Wait>,
     input: Input,
