@@ -15,9 +15,9 @@ const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/serve-op
 /// Returns the example of the documentation that has every key.
 fn example() -> String {
     let document = fs::read_to_string(DOCUMENT).unwrap();
-    let mut blocks = document.split("```toml\n").skip(1);
-    let block = blocks.find(|block| block.contains("[limits]")).unwrap();
-    block.split_once("```").unwrap().0.to_owned()
+    let blocks = document.split("```toml\n").skip(1);
+    let mut blocks = blocks.map(|block| block.split_once("```").unwrap().0);
+    blocks.find(|block| block.contains("[limits]")).unwrap().to_owned()
 }
 
 /// Reads `text` as a file in `folder`.
