@@ -44,6 +44,8 @@ pub(crate) struct Connection<S, P> {
     room: Option<Wait>,
     /// The answer that is still made; nothing is taken before it is whole.
     later: Option<Later>,
+    /// The bytes kept behind the command of an answer that just became whole are still to be taken.
+    has_rest: bool,
     drain: Option<Wait>,
     input: Input,
     /// Why the door takes nothing more. The answers to what it took before still leave, so that
@@ -111,6 +113,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             ticket: None,
             room: None,
             later: None,
+            has_rest: false,
             drain: Some(drain),
             input: Input::Open,
             refusal: None,
@@ -200,7 +203,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         }
         match later.poll_recv(context) {
             Poll::Ready(Some(piece)) => self.answers.push(0, &piece),
-            Poll::Ready(None) => self.later = None,
+            Poll::Ready(None) => (self.later, self.has_rest) = (None, true),
             Poll::Pending => return false,
         }
         true
@@ -224,6 +227,10 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
                 Poll::Pending => break,
             }
         }
+        if has_sent && self.patience.due == Some(Due::Reading) {
+            // The client reads, however slowly.
+            self.patience.expect(None);
+        }
         if has_sent || !self.is_flushed {
             // A stream that is broken is seen by the next read.
             self.is_flushed = Pin::new(&mut self.stream).poll_flush(context).is_ready();
@@ -238,6 +245,10 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         }
         if self.later.is_some() && self.kept.len() >= READ_BYTES {
             return Ok(false);
+        }
+        if std::mem::take(&mut self.has_rest) {
+            // The client may wait for the answers to these before it sends more.
+            return SCRATCH.with_borrow_mut(|scratch| self.take_from(scratch, 0));
         }
         if let Some(room) = &mut self.room {
             match room.as_mut().poll(context) {

@@ -19,7 +19,7 @@ pub struct Limits {
     pub handshake: Duration,
     /// How long a message may take from its first byte to its last.
     pub message_time: Duration,
-    /// How long a client may leave answers unread.
+    /// How long a client may read nothing while answers wait.
     pub unread_time: Duration,
     /// The space that stays free on the disk.
     pub free_bytes: u64,

@@ -10,6 +10,7 @@ use crate::metrics::{add, sub};
 use crate::port::Port;
 use crate::socket_file::SocketFile;
 use crate::stream::Stream;
+use crate::throttle::Throttle;
 use crate::tls;
 use rustls::ServerConfig;
 use socket2::{SockRef, TcpKeepalive};
@@ -36,6 +37,8 @@ pub(crate) enum Bound {
     /// With its file, unless it is that of a service manager.
     Unix(UnixListener, Option<SocketFile>),
     Datagrams(Datagrams),
+    /// Streams at a socket that a service manager keeps.
+    Inherited(Box<Bound>),
 }
 
 impl Bound {
@@ -43,9 +46,13 @@ impl Bound {
     pub(crate) async fn bind(listen: &Listen, inherited: &mut Inherited) -> io::Result<Bound> {
         match inherited.take(listen)? {
             None => {}
-            Some(Passed::Tcp(socket)) => return TcpListener::from_std(socket).map(Bound::Tcp),
+            Some(Passed::Tcp(socket)) => {
+                let bound = Bound::Tcp(TcpListener::from_std(socket)?);
+                return Ok(Bound::Inherited(Box::new(bound)));
+            }
             Some(Passed::Unix(socket)) => {
-                return UnixListener::from_std(socket).map(|socket| Bound::Unix(socket, None));
+                let bound = Bound::Unix(UnixListener::from_std(socket)?, None);
+                return Ok(Bound::Inherited(Box::new(bound)));
             }
             Some(passed) => return Datagrams::take(listen, passed).map(Bound::Datagrams),
         }
@@ -75,28 +82,34 @@ impl Bound {
             },
             Bound::Unix(..) => asked.socket.clone(),
             Bound::Datagrams(datagrams) => datagrams.socket(&asked.socket),
+            Bound::Inherited(bound) => return bound.listen(asked),
         };
         Listen { socket, ..asked.clone() }
     }
 
     /// Accepts connections until the server drains, and then those that have come before. Datagrams
-    /// are received likewise.
+    /// are received likewise. At a socket that is kept they wait for the next server instead.
     pub(crate) async fn accept(self, mut port: Port) {
-        if let Bound::Datagrams(datagrams) = self {
+        let (bound, is_kept) = match self {
+            Bound::Inherited(bound) => (*bound, true),
+            bound => (bound, false),
+        };
+        if let Bound::Datagrams(datagrams) = bound {
             return datagrams.receive(port).await;
         }
         let mut draining = port.draining.clone();
         tokio::select! {
-            () = self.accept_all(&mut port) => {}
+            () = bound.accept_all(&mut port) => {}
             _ = draining.wait_for(|&draining| draining) => {}
         }
         let listen = port.listen.clone();
-        if let Err(error) = self.accept_rest(port) {
+        if !is_kept && let Err(error) = bound.accept_rest(port) {
             log::warn!("{listen}: {error}");
         }
     }
 
     async fn accept_all(&self, port: &mut Port) {
+        let failures = Throttle::default();
         loop {
             let accepted = match self {
                 Bound::Tcp(listener) => listener
@@ -106,10 +119,10 @@ impl Bound {
                 Bound::Unix(listener, _) => {
                     listener.accept().await.map(|(stream, _)| admit(stream, None, port))
                 }
-                Bound::Datagrams(_) => return,
+                Bound::Datagrams(_) | Bound::Inherited(_) => return,
             };
             if let Err(error) = accepted {
-                log::warn!("{}: {error}", port.listen);
+                failures.warn(format_args!("{}: {error}", port.listen));
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -137,7 +150,7 @@ impl Bound {
                     Ok(())
                 })
             }
-            Bound::Datagrams(_) => Ok(()),
+            Bound::Datagrams(_) | Bound::Inherited(_) => Ok(()),
         }
     }
 }

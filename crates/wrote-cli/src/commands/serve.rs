@@ -1,6 +1,7 @@
 //! `wrote serve`: a server in the foreground, its signals, and its service manager.
 
 mod config;
+mod descriptors;
 mod line;
 mod manager;
 
@@ -25,6 +26,7 @@ pub(super) fn run(arguments: &ServeArgs) -> Result<(), Error> {
         return check(arguments, &config);
     }
     let (shape, grace) = (shape(&config), config.grace);
+    descriptors::raise_limit();
     let server = Server::start_activated(config).map_err(failed)?;
     for listen in server.listeners() {
         say(&format!("wrote: {}: {listen}", listen.promise()));

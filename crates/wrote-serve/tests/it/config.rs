@@ -1,6 +1,9 @@
 //! The configuration file: the documented example, and everything that can be wrong.
 
 use crate::certificates::{Authority, write};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -12,9 +15,9 @@ const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/serve.md
 /// Returns the example of the documentation that has every key.
 fn example() -> String {
     let document = fs::read_to_string(DOCUMENT).unwrap();
-    let mut blocks = document.split("```toml\n").skip(1);
-    let block = blocks.find(|block| block.contains("[limits]")).unwrap();
-    block.split_once("```").unwrap().0.to_owned()
+    let blocks = document.split("```toml\n").skip(1);
+    let mut blocks = blocks.map(|block| block.split_once("```").unwrap().0);
+    blocks.find(|block| block.contains("[limits]")).unwrap().to_owned()
 }
 
 /// Reads `text` as a file in `folder`.
@@ -167,4 +170,30 @@ fn a_fault_in_a_named_file_has_the_line_that_names_it() {
     .unwrap_err();
     assert!(faults[0].starts_with("line 4: ") && faults[0].contains("holds no private key"));
     assert_eq!(faults.len(), 1, "{faults:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// The example, cut and changed at random places.
+    #[test]
+    fn any_text_is_read_or_has_a_line_that_says_why_not(
+        changes in vec((any::<Index>(), any::<Index>(), "[\\[\\]{}=\",.a-z0-9\n ]{0,3}"), 1..4)
+    ) {
+        let folder = fixtures::folder();
+        let mut text: Vec<char> = example().chars().collect();
+        for (begin, len, put) in changes {
+            let begin = begin.index(text.len());
+            let end = text.len().min(begin + len.index(40));
+            text.splice(begin..end, put.chars());
+        }
+        let text: String = text.into_iter().collect();
+        let lines = text.lines().count().max(1);
+        // No file of the example is there.
+        for fault in read(folder.path(), &text).unwrap_err() {
+            let (line, why) = fault.strip_prefix("line ").unwrap().split_once(": ").unwrap();
+            prop_assert!((1..=lines + 1).contains(&line.parse::<usize>().unwrap()), "{fault}");
+            prop_assert!(!why.is_empty());
+        }
+    }
 }

@@ -232,6 +232,29 @@ fn a_stream_and_a_follower_go_on_when_a_full_disk_has_room_again() {
 }
 
 #[test]
+fn a_log_that_is_dropped_on_a_full_disk_ends_what_waits_for_it_with_the_error() {
+    let mounted = or_skip!(Mounted::image("ext4", 32 << 20));
+    let path = mounted.path().join("log");
+    leave_room_for(mounted.path(), 4 << 20);
+    let log = Log::options().buffer_bytes(32 << 10).open(&path).unwrap();
+    let mut stream = log.stream(0).unwrap();
+    let (acknowledged, error) = produce(&log, 0);
+    assert_eq!(error.errno(), libc::ENOSPC);
+    let unwritten = log.ticket(log.stats().next_sequence - 1).into_owned();
+    drop(log);
+    assert_eq!(block_on(unwritten).unwrap_err().errno(), libc::ENOSPC);
+    let mut records = 0;
+    let ended = loop {
+        match block_on(stream.next()).expect("an error before the end") {
+            Ok(_) => records += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(ended.errno() == libc::ENOSPC && records >= acknowledged.len(), "{ended}");
+    assert!(block_on(stream.next()).is_none());
+}
+
+#[test]
 fn a_log_opens_with_two_mebibytes_free_and_one_that_exists_writes_little() {
     let mounted = or_skip!(Mounted::image("ext4", 32 << 20));
     let path = mounted.path().join("log");

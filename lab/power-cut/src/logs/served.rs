@@ -1,4 +1,4 @@
-//! A log behind a server, to which producers append as clients of RESP, over loopback.
+//! A log behind a server, to which producers append as clients of RESP and HTTP, over loopback.
 
 use super::records::record;
 use super::{Logs, PRODUCERS, WINDOW};
@@ -6,7 +6,7 @@ use crate::said::Line;
 use crate::subject::{Reporter, unsaid};
 use rand::RngExt;
 use std::convert::Infallible;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -20,8 +20,23 @@ const MESSAGE_BYTES_MAX: usize = 120_000;
 #[derive(Debug)]
 pub(super) struct Served {
     log: Log,
-    address: String,
+    /// The addresses of the listeners, in the order of [`CLIENTS`].
+    addresses: Vec<String>,
 }
+
+/// A protocol of the producers.
+struct Client {
+    listen: &'static str,
+    request: fn(u32, u64) -> Vec<u8>,
+    /// Reads the answer to a request: the sequence of its record.
+    answer: fn(&mut dyn BufRead) -> io::Result<u64>,
+}
+
+/// The protocols, which the producers speak in turn.
+const CLIENTS: [Client; 2] = [
+    Client { listen: "resp://127.0.0.1:0", request: xadd, answer: id },
+    Client { listen: "http://127.0.0.1:0", request: post, answer: first },
+];
 
 impl Served {
     /// Starts a server in front of the log, which `options` open.
@@ -31,8 +46,8 @@ impl Served {
             wrote_serve::Error::Log(error) => error,
             other => elsewhere(logs, io::Error::other(other.to_string())),
         };
-        let listen: Listen = "resp://127.0.0.1:0".parse().expect("a listener");
-        let mut config = Config::of_log(&folder, vec![listen]);
+        let listener = |client: &Client| client.listen.parse::<Listen>().expect("a listener");
+        let mut config = Config::of_log(&folder, CLIENTS.iter().map(listener).collect());
         config.limits.message_bytes = MESSAGE_BYTES_MAX;
         config.limits.free_bytes = 0;
         let first = Arc::new(OnceLock::new());
@@ -44,12 +59,14 @@ impl Served {
             Ok(log)
         });
         let server = server.map_err(failed)?;
-        let Socket::Tcp(address) = server.listeners().remove(0).socket else {
-            unreachable!("it listens at a port")
+        let address = |listen: Listen| match listen.socket {
+            Socket::Tcp(address) => address,
+            _ => unreachable!("it listens at a port"),
         };
+        let addresses = server.listeners().into_iter().map(address).collect();
         let log = first.get().expect("a server opens its log").clone();
         thread::spawn(move || server.run());
-        Ok(Served { log, address })
+        Ok(Served { log, addresses })
     }
 
     /// Sends from as many connections as there are producers, until the first error.
@@ -78,8 +95,10 @@ impl Served {
     ) -> Result<Infallible, Error> {
         let say = |line| say(&line).map_err(|trouble| unsaid(&trouble));
         let mut random = crate::content::random(seed ^ u64::from(producer));
+        let kind = producer as usize % CLIENTS.len();
+        let client = &CLIENTS[kind];
         let mut stream =
-            TcpStream::connect(&self.address).map_err(|error| self.ended(logs, error))?;
+            TcpStream::connect(&self.addresses[kind]).map_err(|error| self.ended(logs, error))?;
         let mut answers =
             BufReader::new(stream.try_clone().map_err(|error| self.ended(logs, error))?);
         let mut begin = 0;
@@ -88,10 +107,11 @@ impl Served {
             begin = numbers.end;
             say(Line::Sending { producer, end: begin })?;
             let requests: Vec<u8> =
-                numbers.clone().flat_map(|number| request(producer, number)).collect();
+                numbers.clone().flat_map(|number| (client.request)(producer, number)).collect();
             stream.write_all(&requests).map_err(|error| self.ended(logs, error))?;
             for number in numbers {
-                let sequence = answer(&mut answers).map_err(|error| self.ended(logs, error))?;
+                let sequence =
+                    (client.answer)(&mut answers).map_err(|error| self.ended(logs, error))?;
                 say(Line::Appended { sequence, producer, number })?;
             }
         }
@@ -109,14 +129,14 @@ fn elsewhere(logs: &Logs, error: io::Error) -> Error {
 }
 
 /// `XADD log * record BYTES`.
-fn request(producer: u32, number: u64) -> Vec<u8> {
+fn xadd(producer: u32, number: u64) -> Vec<u8> {
     let record = record(false, producer, number);
     let head = "*5\r\n$4\r\nXADD\r\n$3\r\nlog\r\n$1\r\n*\r\n$6\r\nrecord\r\n";
     [format!("{head}${}\r\n", record.len()).as_bytes(), &record, b"\r\n"].concat()
 }
 
 /// Reads an answer: `$LENGTH`, and an ID, which begins with the record's sequence.
-fn answer(from: &mut impl BufRead) -> io::Result<u64> {
+fn id(from: &mut dyn BufRead) -> io::Result<u64> {
     let mut lines = [const { String::new() }; 2];
     for line in &mut lines {
         if from.read_line(line)? == 0 {
@@ -130,15 +150,54 @@ fn answer(from: &mut impl BufRead) -> io::Result<u64> {
     sequence.ok_or_else(|| io::Error::other(format!("an answer {lines:?}")))
 }
 
+/// `POST /append`, with the record as its body.
+fn post(producer: u32, number: u64) -> Vec<u8> {
+    let record = record(false, producer, number);
+    let len = record.len();
+    let head = format!("POST /append HTTP/1.1\r\nHost: log\r\nContent-Length: {len}\r\n\r\n");
+    [head.as_bytes(), &record].concat()
+}
+
+/// Reads an answer: a head with the length of its body, which names the first sequence.
+fn first(from: &mut dyn BufRead) -> io::Result<u64> {
+    let (mut head, mut body_bytes) = (String::new(), 0);
+    while !head.ends_with("\r\n\r\n") {
+        let begin = head.len();
+        if from.read_line(&mut head)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let line = head[begin..].trim_end().to_ascii_lowercase();
+        if let Some(length) = line.strip_prefix("content-length: ") {
+            body_bytes = length.parse().map_err(io::Error::other)?;
+        }
+    }
+    let mut body = String::new();
+    from.take(body_bytes).read_to_string(&mut body)?;
+    let is_taken = head.starts_with("HTTP/1.1 200");
+    let first = body.split_once("\"first\":").filter(|_| is_taken);
+    let first = first.and_then(|(_, behind)| behind.split([',', '}']).next()?.parse().ok());
+    first.ok_or_else(|| io::Error::other(format!("an answer {head:?} {body:?}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn an_answer_tells_the_sequence_and_an_error_is_one() {
-        assert_eq!(answer(&mut &b"$5\r\n123-1\r\n"[..]).expect("an ID"), 123);
+        assert_eq!(id(&mut &b"$5\r\n123-1\r\n"[..]).expect("an ID"), 123);
         for bytes in [&b"-MISCONF full\r\n"[..], b"", b"$5\r\n", b"$1\r\nx\r\n"] {
-            assert!(answer(&mut &bytes[..]).is_err());
+            assert!(id(&mut &bytes[..]).is_err());
         }
+        let answer = |status: &str, body: &str| {
+            let len = body.len();
+            let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {len}\r\n\r\n{body}");
+            first(&mut answer.as_bytes())
+        };
+        let body = "{\"appended\":1,\"first\":123,\"next\":124}\n";
+        assert_eq!(answer("200 OK", body).expect("a sequence"), 123);
+        assert!(answer("503 Service Unavailable", body).is_err());
+        assert!(answer("200 OK", "{}").is_err());
+        assert!(first(&mut &b"HTTP/1.1 200 OK\r\n"[..]).is_err());
     }
 }

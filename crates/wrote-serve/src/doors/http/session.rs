@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 /// Bytes that hyper keeps of a connection at most, and bytes of a request's head.
-const BUFFER_BYTES_MAX: usize = 64 << 10;
+const BUFFER_BYTES_MAX: usize = 16 << 10;
 /// How long a client that was refused may go on to send. Without that time the kernel would answer
 /// by a reset, at which the client may never read the refusal.
 const LINGER: Duration = Duration::from_secs(2);

@@ -98,6 +98,11 @@ impl Client {
         (len > 0).then_some(chunk)
     }
 
+    /// Waits for the next bytes, and tells whether the connection has ended instead.
+    pub fn is_over(&mut self) -> bool {
+        !matches!(self.0.fill_buf(), Ok(bytes) if !bytes.is_empty())
+    }
+
     /// Reads what comes until the server ends the connection.
     pub fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();

@@ -130,9 +130,9 @@ fn a_body_without_end_is_taken_in_bounded_memory() {
 #[test]
 fn too_many_heads_at_a_time_are_cut_off_and_counted() {
     let serving = Serving::start("http://127.0.0.1:0", |config| {
-        config.limits.in_flight_bytes = 100 << 10;
+        config.limits.in_flight_bytes = 40 << 10;
     });
-    let head = format!("GET /records HTTP/1.1\r\nx: {}", "x".repeat(30 << 10));
+    let head = format!("GET /records HTTP/1.1\r\nx: {}", "x".repeat(15 << 10));
     let mut clients: Vec<_> = (0..6).map(|_| Client::connect(serving.address())).collect();
     for client in &mut clients {
         let _ = client.stream().write_all(head.as_bytes());
