@@ -4,9 +4,10 @@ use crate::certificates::{Authority, session, write};
 use crate::refused::send;
 use crate::serving::Serving;
 use crate::warnings;
+use socket2::{Domain, Socket, Type};
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 use wrote_serve::{Config, Server, TlsFiles};
 
@@ -82,6 +83,37 @@ fn answers_leave_whole_to_a_client_that_reads_late() {
     let answers = String::from_utf8(answers).unwrap();
     assert_eq!(answers.matches(&value).count(), READS * RECORDS);
     assert_eq!(serving.figures().refused, 0);
+    serving.stop();
+}
+
+#[test]
+fn the_last_bytes_of_an_answer_leave_whatever_its_length() {
+    let (folder, authority) = (fixtures::folder(), Authority::new());
+    let files = write(folder.path(), &authority.sign(), None);
+    let serving = Serving::start("resps://127.0.0.1:0", |config| {
+        config.tls = Some(files);
+        config.limits.in_flight_bytes = 1 << 30;
+    });
+    // The kernel's buffers hold about one of these lengths: then the last bytes wait in a session's
+    // own buffer, of 16 KiB, with nothing behind them.
+    let ask = |len: usize| {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.set_recv_buffer_size(8 << 10).unwrap();
+        let address: SocketAddr = serving.address().parse().unwrap();
+        socket.connect(&address.into()).unwrap();
+        let mut session = session(&authority.client(None), socket.into());
+        let word = "x".repeat(len);
+        write!(session, "*2\r\n$4\r\nECHO\r\n${len}\r\n{word}\r\n").unwrap();
+        session.flush().unwrap();
+        (session, format!("${len}\r\n{word}\r\n"))
+    };
+    let asked: Vec<_> = (1000_usize..1300).step_by(12).map(|len| ask(len << 10)).collect();
+    std::thread::sleep(Duration::from_millis(500));
+    for (mut session, answer) in asked {
+        let mut bytes = vec![0; answer.len()];
+        session.read_exact(&mut bytes).unwrap();
+        assert!(bytes == answer.as_bytes(), "{} bytes", answer.len());
+    }
     serving.stop();
 }
 
