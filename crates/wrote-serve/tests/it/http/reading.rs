@@ -144,6 +144,30 @@ fn what_retention_has_removed_is_gone_and_the_first_that_is_there_is_named() {
 }
 
 #[test]
+fn an_answer_whose_records_are_removed_meanwhile_breaks_off_and_the_next_one_says_so() {
+    let serving = Serving::start("http://127.0.0.1:0", |config| {
+        config.logs[0].options =
+            Log::options().sync(Sync::No).segment_bytes(256 << 10).retain_bytes(40 << 20);
+    });
+    let mut writer = Client::connect(serving.address());
+    let mut append = |mebibytes: u32| {
+        let block = ("x".repeat(1023) + "\n").repeat(1 << 10);
+        (0..mebibytes).for_each(|_| assert_eq!(writer.append(&block).code, 200));
+    };
+    // More than the buffers of both kernels hold.
+    append(20);
+    let mut reader = Client::connect(serving.address());
+    reader.send(b"GET /records HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_eq!(reader.head().code, 200);
+    append(60);
+    let rest = reader.rest();
+    assert!(!rest.is_empty() && rest.len() < 20 << 20, "{}", rest.len());
+    assert!(!rest.ends_with(b"0\r\n\r\n"), "the body has no proper end");
+    assert_eq!(Client::connect(serving.address()).get("/records").code, 410);
+    serving.stop();
+}
+
+#[test]
 fn a_reader_goes_on_by_its_sequence_across_restarts_and_rotation() {
     let mut serving = Serving::start("http://127.0.0.1:0", |config| {
         config.logs[0].options = Log::options().sync(Sync::No).segment_bytes(64 << 10);
