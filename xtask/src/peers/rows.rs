@@ -63,6 +63,8 @@ pub enum Row {
     AppendDurable1,
     /// wrote serve against rsyslog and syslog-ng: lines on TCP, none synced.
     ServeLines,
+    /// wrote serve against a reader that throws the lines away.
+    ServeFloor,
     /// wrote serve against rsyslog: RELP, synced.
     ServeRelp,
     /// wrote serve against redis-server: XADD by redis-benchmark, each message durable.
@@ -96,6 +98,7 @@ impl Row {
             Row::AppendDurablePeers => vec![append::logs()],
             Row::AppendDurable1 => vec![append::one_producer()],
             Row::ServeLines => serve::lines(),
+            Row::ServeFloor => serve::floor(),
             Row::ServeRelp => serve::relp(),
             Row::ServeResp => serve::resp(),
         })
@@ -113,7 +116,7 @@ impl Row {
 
     /// Whether the row runs the program `rivals`.
     pub fn needs_rivals(self) -> bool {
-        matches!(self, Row::AppendNo4 | Row::AppendNo64 | Row::AppendDurablePeers)
+        matches!(self, Row::AppendNo4 | Row::AppendNo64 | Row::AppendDurablePeers | Row::ServeFloor)
     }
 
     /// Returns the name and the description of `--help`.

@@ -22,16 +22,24 @@ const REDIS: [(u32, u32, u32); 6] = [
 
 /// Compares lines on TCP with rsyslog and syslog-ng: none syncs.
 pub fn lines() -> Vec<Contest> {
+    let peers = [("rsyslog, imptcp", Kind::Rsyslog), ("syslog-ng, network", Kind::SyslogNg)];
+    lines_against(&peers, 5.0)
+}
+
+/// Compares lines on TCP with a reader that throws them away.
+pub fn floor() -> Vec<Contest> {
+    lines_against(&[("the lines read alone", Kind::Reader)], 0.6)
+}
+
+fn lines_against(peers: &[(&str, Kind)], asked: f64) -> Vec<Contest> {
     let contest = |connections| {
+        let all = [&[("wrote serve", Kind::Wrote)], peers].concat();
+        let contender = |(name, kind)| generated(name, kind, "tcp", connections, None);
         Contest::new(
             format!("lines of {MESSAGE_BYTES} B, {connections} connections, not synced"),
             Unit::Messages,
-            ["wrote serve", "rsyslog, imptcp", "syslog-ng, network"]
-                .into_iter()
-                .zip([Kind::Wrote, Kind::Rsyslog, Kind::SyslogNg])
-                .map(|(name, kind)| generated(name, kind, "tcp", connections, None))
-                .collect(),
-            Requirement::of_best(Condition::AtLeast(5.0)),
+            all.into_iter().map(contender).collect(),
+            Requirement::of_best(Condition::AtLeast(asked)),
         )
     };
     [1, 64, 1000].map(contest).into()

@@ -27,6 +27,8 @@ const SAID: &str = "stderr";
 pub enum Kind {
     /// `wrote serve`.
     Wrote,
+    /// The reader of lines that throws them away.
+    Reader,
     /// rsyslog's imptcp or imrelp, into omfile.
     Rsyslog,
     /// syslog-ng's network source, into a file, with flow control.
@@ -56,6 +58,7 @@ impl Kind {
     pub fn line(self, scheme: &str) -> String {
         match self {
             Kind::Wrote => format!("wrote serve log --listen {scheme}://127.0.0.1:PORT"),
+            Kind::Reader => "line-reader PORT".into(),
             Kind::Rsyslog => format!("rsyslogd -n -iNONE -f rsyslog-{scheme}.conf -M MODULES"),
             Kind::SyslogNg => {
                 "syslog-ng -F --no-caps -f syslog-ng.conf -R persist -c control -p pid \
@@ -73,7 +76,7 @@ impl Kind {
         let output = folder.join(OUTPUT);
         let output = output.display();
         match self {
-            Kind::Wrote | Kind::Redis => None,
+            Kind::Wrote | Kind::Reader | Kind::Redis => None,
             Kind::Rsyslog => {
                 let (module, sync) =
                     if scheme == "relp" { ("imrelp", "on") } else { ("imptcp", "off") };
@@ -106,6 +109,7 @@ impl Kind {
     fn program(self) -> (&'static str, Option<&'static str>) {
         match self {
             Kind::Wrote => ("wrote", None),
+            Kind::Reader => ("line-reader", None),
             Kind::Redis => ("redis-server", None),
             Kind::Rsyslog => ("usr/sbin/rsyslogd", Some("rsyslog")),
             Kind::SyslogNg => ("usr/sbin/syslog-ng", Some("syslog-ng/3.38")),
@@ -180,9 +184,8 @@ impl Served {
     /// took.
     pub fn finish(mut self) -> Result<Duration, Failure> {
         let began = Instant::now();
-        if self.kind != Kind::Wrote {
-            let grown = self.until_whole(began)?;
-            return Ok(grown);
+        if !matches!(self.kind, Kind::Wrote | Kind::Reader) {
+            return self.until_whole(began);
         }
         let pid = Pid::from_child(&self.child);
         kill_process(pid, Signal::TERM).tried("kill")?;

@@ -1,0 +1,52 @@
+//! The program `line-reader PORT`: takes lines from connections as `wrote serve` does, and throws
+//! them away. It is the floor under a server of lines: no server that keeps them can be faster.
+
+use std::cell::RefCell;
+use std::io::ErrorKind;
+use tokio::net::{TcpListener, TcpStream};
+
+/// Bytes of one read at most, as in `wrote serve`.
+const READ_BYTES: usize = 128 << 10;
+
+thread_local! {
+    /// The buffer into which every connection of a thread reads.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+#[tokio::main]
+async fn main() -> std::io::Result<()> {
+    let port = std::env::args().nth(1).and_then(|port| port.parse().ok());
+    let port: u16 = port.ok_or_else(|| std::io::Error::other("line-reader PORT"))?;
+    let listener = TcpListener::bind(("127.0.0.1", port)).await?;
+    loop {
+        let (stream, _) = listener.accept().await?;
+        tokio::spawn(read(stream));
+    }
+}
+
+/// Reads until the client ends. It keeps the bytes of an unfinished line.
+async fn read(stream: TcpStream) {
+    let (mut kept, mut lines) = (Vec::new(), 0_u64);
+    while stream.readable().await.is_ok() {
+        let outcome = SCRATCH.with_borrow_mut(|scratch| {
+            scratch.resize(scratch.len().max(kept.len() + READ_BYTES), 0);
+            scratch[..kept.len()].copy_from_slice(&kept);
+            let bytes = stream.try_read(&mut scratch[kept.len()..])?;
+            let filled = &scratch[..kept.len() + bytes];
+            let mut done = 0;
+            for end in memchr::memchr_iter(b'\n', filled) {
+                std::hint::black_box(&filled[done..end]);
+                (done, lines) = (end + 1, lines + 1);
+            }
+            kept = filled[done..].to_vec();
+            std::io::Result::Ok(bytes)
+        });
+        match outcome {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(_) => break,
+        }
+    }
+    std::hint::black_box(lines);
+}
