@@ -1,12 +1,14 @@
-//! Clients that tests of the server call, beside the build: programs of Debian packages that cannot
-//! be installed together, and clients of Redis in Python and Go.
+//! Clients that tests of the server call, and its peers, beside the build.
+//!
+//! They are programs of Debian packages that cannot be installed together, clients of Redis in
+//! Python and Go, and nats-server.
 
 use crate::failure::{Failure, Tried};
 use crate::packages;
 use crate::report::Report;
 use crate::repository::{root, target};
 use crate::run::{HANG, Show, check_interrupted, run, twice};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The Debian packages, with the libraries that a machine without them lacks.
@@ -31,6 +33,10 @@ const LIST: &str = "packages";
 const REDIS_PY: &str = "redis==8.1.0";
 /// The folder of the client of Redis in Go.
 const GO_REDIS: &str = "crates/wrote-serve/tests/clients/go-redis";
+
+/// The folder of the program that publishes to nats-server, and the server's package.
+const NATS: &str = "xtask/nats";
+const NATS_SERVER: &str = "github.com/nats-io/nats-server/v2";
 
 /// Provides every client, a step each. Where a registry does not answer, its client is skipped.
 pub fn provide(report: &mut Report, install: bool) -> Result<(), Failure> {
@@ -73,6 +79,31 @@ fn go_redis(install: bool) -> Result<(), Failure> {
     let program = target().join("go-redis");
     build.arg(std::path::absolute(&program).tried(program.display())?).arg(".");
     run(&mut build, HANG, Show::Live)?.success("go build").map(drop)
+}
+
+/// The folder of nats-server and its load.
+pub fn nats_folder() -> PathBuf {
+    target().join("nats")
+}
+
+/// Builds nats-server and a program that publishes to it. That of Debian 12 knows no sync of each
+/// message.
+pub fn nats() -> Result<(), Failure> {
+    packages::install(&["go"])?;
+    let go = |words: &[&str]| {
+        let mut command = Command::new("go");
+        command.args(words).current_dir(root().join(NATS));
+        command
+    };
+    fetched(|| go(&["mod", "download"]))?;
+    let folder = nats_folder();
+    let folder = std::path::absolute(&folder).tried(folder.display())?;
+    for (program, package) in [("nats-load", "."), ("nats-server", NATS_SERVER)] {
+        let mut build = go(&["build", "-buildvcs=false", "-o"]);
+        build.arg(folder.join(program)).arg(package);
+        run(&mut build, HANG, Show::Live)?.success("go build")?;
+    }
+    Ok(())
 }
 
 /// Runs a command that asks a registry, which may be out of reach.

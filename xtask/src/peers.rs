@@ -66,6 +66,9 @@ pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
     if rows.iter().any(|row| row.needs_servers()) {
         clients::unpacked(true)?;
     }
+    if rows.contains(&Row::ServeHttp) {
+        clients::nats()?;
+    }
     let path = site::build(&rows)?;
     let (_folder, site) = folder_and_site(arguments, &path)?;
     let circumstances = page::circumstances(&site)?;

@@ -67,6 +67,8 @@ pub enum Row {
     ServeFloor,
     /// wrote serve against rsyslog: RELP, synced.
     ServeRelp,
+    /// wrote serve by HTTP against nats-server by JetStream: each message durable.
+    ServeHttp,
     /// wrote serve against redis-server: XADD by redis-benchmark, each message durable.
     ServeResp,
 }
@@ -100,6 +102,7 @@ impl Row {
             Row::ServeLines => serve::lines(),
             Row::ServeFloor => serve::floor(),
             Row::ServeRelp => serve::relp(),
+            Row::ServeHttp => serve::http(),
             Row::ServeResp => serve::resp(),
         })
     }

@@ -79,6 +79,37 @@ pub fn resp() -> Vec<Contest> {
     REDIS.map(contest).into()
 }
 
+/// Compares requests of HTTP with nats-server, each message durable before its answer.
+pub fn http() -> Vec<Contest> {
+    let contest = Contest::new(
+        format!("{MESSAGE_BYTES} B, 64 connections, 100 messages at a time, durable"),
+        Unit::Messages,
+        vec![
+            generated("wrote serve, HTTP", Kind::Wrote, "http", 64, Some(100)),
+            nats_load("nats-server, JetStream", 64, 100, 4_000),
+        ],
+        Requirement::of_best(Condition::AtLeast(5.0)),
+    );
+    vec![contest]
+}
+
+/// nats-server under the load of a program of its own.
+fn nats_load(name: &str, connections: u32, window: u32, messages: u32) -> Contender {
+    let load = format!(
+        "nats-load -url nats://127.0.0.1:PORT -connections {connections} -window {window} \
+         -messages {messages} -size {MESSAGE_BYTES}"
+    );
+    let command = format!("{} &\n{load}", Kind::Nats.line("nats"));
+    Contender::new(name, command, move |site: &Site, _: &str| {
+        let served = Served::start(site, Kind::Nats, "nats")?;
+        let line = served.told(&load);
+        let mut outcome = Outcome::of_line(&site.run(&line)?.stdout, &line)?;
+        let used = served.used()?;
+        (outcome.cpu_s, outcome.memory_bytes) = (used.cpu_s, Some(used.memory_bytes));
+        Ok(outcome)
+    })
+}
+
 /// A server under the load of `wrote bench`. The clock runs until everything is in its file.
 fn generated(
     name: &str,

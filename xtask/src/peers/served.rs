@@ -35,6 +35,8 @@ pub enum Kind {
     SyslogNg,
     /// redis-server with `appendfsync always`.
     Redis,
+    /// nats-server with a stream in files and `sync_interval: always`.
+    Nats,
 }
 
 /// A server that runs. It is killed when it is dropped.
@@ -68,6 +70,7 @@ impl Kind {
             Kind::Redis => "redis-server --port PORT --save '' --appendonly yes \
                             --appendfsync always"
                 .into(),
+            Kind::Nats => "nats-server -c nats.conf".into(),
         }
     }
 
@@ -90,6 +93,14 @@ impl Kind {
                 );
                 Some((format!("rsyslog-{scheme}.conf"), text))
             }
+            Kind::Nats => {
+                let text = format!(
+                    "listen: 127.0.0.1:{port}\n\
+                     jetstream {{ store_dir: \"{}\", sync_interval: always }}\n",
+                    folder.display(),
+                );
+                Some(("nats.conf".into(), text))
+            }
             Kind::SyslogNg => {
                 let text = format!(
                     "@version: 3.38\n\
@@ -111,6 +122,7 @@ impl Kind {
             Kind::Wrote => ("wrote", None),
             Kind::Reader => ("line-reader", None),
             Kind::Redis => ("redis-server", None),
+            Kind::Nats => ("nats-server", None),
             Kind::Rsyslog => ("usr/sbin/rsyslogd", Some("rsyslog")),
             Kind::SyslogNg => ("usr/sbin/syslog-ng", Some("syslog-ng/3.38")),
         }

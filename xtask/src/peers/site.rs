@@ -3,6 +3,7 @@
 use super::job::{Job, Size};
 use super::outcome::Outcome;
 use super::rows::Row;
+use crate::clients;
 use crate::failure::{Failure, Tried};
 use crate::repository::{cargo, release, release_wrote, root, target};
 use crate::run::{Finished, HANG, Show, run};
@@ -89,7 +90,7 @@ pub fn build(rows: &[Row]) -> Result<OsString, Failure> {
         run(&mut command, HANG, Show::Live)?.success("cargo build of rivals")?;
     }
     let mut folders = Vec::new();
-    for folder in [release_folder, rivals_target.join("release")] {
+    for folder in [release_folder, rivals_target.join("release"), clients::nats_folder()] {
         folders.push(std::path::absolute(&folder).tried(folder.display())?);
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
