@@ -1,6 +1,7 @@
 //! Readers of a log that is written, and of a damaged log.
 
 use std::collections::BTreeSet;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use wrote::log::{repair, summary, verify};
@@ -167,4 +168,30 @@ fn what_is_written_meanwhile_is_no_damage_and_damage_is_found_meanwhile() {
     let verified = verify(folder.path(), |_, _| true).unwrap();
     assert_eq!(verified.damage.len(), 1, "{:?}", verified.damage);
     log.close().unwrap();
+}
+
+#[test]
+fn a_log_whose_first_records_come_meanwhile_is_not_called_damaged() {
+    const READERS: usize = 12;
+    for _ in 0..40 {
+        let folder = tempfile::tempdir().unwrap();
+        let log = Log::options().sync(Sync::Always).open(folder.path()).unwrap();
+        let ready = Barrier::new(READERS + 1);
+        std::thread::scope(|scope| {
+            for _ in 0..READERS {
+                scope.spawn(|| {
+                    ready.wait();
+                    for _ in 0..5 {
+                        let reader = LogReader::open(folder.path(), 0).unwrap();
+                        reader.for_each(|record| drop(record.unwrap()));
+                    }
+                });
+            }
+            ready.wait();
+            for number in 0..10 {
+                log.append(&record(number)).unwrap().wait().unwrap();
+            }
+        });
+        log.close().unwrap();
+    }
 }

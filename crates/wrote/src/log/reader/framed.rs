@@ -33,7 +33,14 @@ pub(super) fn find(files: &LogFiles, folder: &Path, from: u64) -> Result<Option<
     }
     let Some((number, path)) = names.get(low) else { return Ok(None) };
     let Some(cursor) = open(files, *number, path)? else {
-        return check_unwritten(files, &names).map(|()| None);
+        if !has_durable_records(files, &names)? {
+            return Ok(None);
+        }
+        // A writer may have begun the segment between the two looks. Its header comes first.
+        return match open(files, *number, path)? {
+            Some(_) => find(files, folder, from),
+            None => Err(damage::error(path, 0, "this is not how a segment begins")),
+        };
     };
     // The reader compares each later segment with the one before.
     let (first, first_path) = &names[0];
@@ -51,14 +58,14 @@ fn open(files: &LogFiles, number: u64, path: &Path) -> Result<Option<FramedCurso
     Ok(Some(FramedCursor { walk: Walk::new(input, &header), header }))
 }
 
-/// Refuses segments that had durable records although the first does not begin as a segment.
-fn check_unwritten(files: &LogFiles, names: &SegmentNames) -> Result<(), Error> {
+/// Tells whether segments had durable records, although no header tells what they are.
+fn has_durable_records(files: &LogFiles, names: &SegmentNames) -> Result<bool, Error> {
     for (_, path) in names {
         if rest::scan_file(files, path, 0, Identity::Lost)?.durable_sequence > 0 {
-            return Err(damage::error(&names[0].1, 0, "this is not how a segment begins"));
+            return Ok(true);
         }
     }
-    Ok(())
+    Ok(false)
 }
 
 impl Cursor for FramedCursor {
