@@ -137,6 +137,13 @@ fn cut(program: &Path, file_system: FileSystem, seed: u64, moments: u32) -> Resu
         eprintln!("{}", describe(name, tally));
     }
     done.map_err(|failure| {
+        // Then no promise of a program can be judged.
+        let failure = match (failure, disk.damage()) {
+            (Failure::Failed(because), Some(damage)) => {
+                Failure::Skipped(format!("{because}; {damage}"))
+            }
+            (failure, _) => failure,
+        };
         failure.in_words(|because| {
             let image = disk.keep();
             format!("seed {seed}: {because}; the image is kept: {}", image.display())
