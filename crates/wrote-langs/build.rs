@@ -2,5 +2,5 @@
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed=../../langs");
+    println!("cargo::rerun-if-changed=langs");
 }

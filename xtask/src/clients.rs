@@ -1,7 +1,7 @@
-//! Clients that tests of the server call, and its peers, beside the build.
+//! Clients that tests of the server and of pages call, and peers, beside the build.
 //!
 //! They are programs of Debian packages that cannot be installed together, clients of Redis in
-//! Python and Go, and nats-server.
+//! Python and Go, nats-server, and the modules that look at pages in a browser.
 
 use crate::failure::{Failure, Tried};
 use crate::packages;
@@ -34,6 +34,10 @@ const REDIS_PY: &str = "redis==8.1.0";
 /// The folder of the client of Redis in Go.
 const GO_REDIS: &str = "crates/wrote-serve/tests/clients/go-redis";
 
+/// The folder of the program that looks at pages, and the files that name its modules.
+const PAGES: &str = "crates/wrote-cli/tests/pages";
+const PAGES_FILES: [&str; 3] = ["package.json", "package-lock.json", ".npmrc"];
+
 /// The folder of the program that publishes to nats-server, and the server's package.
 const NATS: &str = "xtask/nats";
 const NATS_SERVER: &str = "github.com/nats-io/nats-server/v2";
@@ -42,7 +46,35 @@ const NATS_SERVER: &str = "github.com/nats-io/nats-server/v2";
 pub fn provide(report: &mut Report, install: bool) -> Result<(), Failure> {
     report.step("clients of Debian", || unpacked(install))?;
     report.step("client redis-py", || redis_py(install))?;
-    report.step("client go-redis", || go_redis(install))
+    report.step("client go-redis", || go_redis(install))?;
+    report.step("modules for pages", || pages(install))
+}
+
+/// Installs the modules that look at pages into `target/pages`, unless they are there.
+pub fn pages(install: bool) -> Result<(), Failure> {
+    let (from, whole) = (root().join(PAGES), target().join("pages"));
+    let lock = |folder: &Path| std::fs::read_to_string(folder.join("package-lock.json")).ok();
+    if lock(&from).is_some() && lock(&from) == lock(&whole) {
+        return Ok(());
+    }
+    if !install {
+        return Err(Failure::Skipped(format!("{} has not all modules", whole.display())));
+    }
+    packages::install(&["node", "npm"])?;
+    let unfinished = tempfile::tempdir_in(target()).tried(target().display())?;
+    for file in PAGES_FILES {
+        std::fs::copy(from.join(file), unfinished.path().join(file)).tried(file)?;
+    }
+    fetched(|| {
+        let mut command = Command::new("npm");
+        command.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
+        command.current_dir(unfinished.path());
+        command
+    })?;
+    if whole.is_dir() {
+        std::fs::remove_dir_all(&whole).tried(whole.display())?;
+    }
+    std::fs::rename(unfinished.keep(), &whole).tried(whole.display())
 }
 
 /// Installs redis-py into `target/redis-py`, unless it is there.
@@ -66,19 +98,10 @@ fn redis_py(install: bool) -> Result<(), Failure> {
     std::fs::rename(&folder, &whole).tried(whole.display())
 }
 
-/// Builds `target/go-redis`. Its modules are fetched once.
+/// Builds `target/go-redis`.
 fn go_redis(install: bool) -> Result<(), Failure> {
     packages::provide(&["go"], install)?;
-    let go = |words: &[&str]| {
-        let mut command = Command::new("go");
-        command.args(words).current_dir(root().join(GO_REDIS));
-        command
-    };
-    fetched(|| go(&["mod", "download"]))?;
-    let mut build = go(&["build", "-buildvcs=false", "-o"]);
-    let program = target().join("go-redis");
-    build.arg(std::path::absolute(&program).tried(program.display())?).arg(".");
-    run(&mut build, HANG, Show::Live)?.success("go build").map(drop)
+    go_build(GO_REDIS, &[(&target().join("go-redis"), ".")])
 }
 
 /// The folder of nats-server and its load.
@@ -90,17 +113,21 @@ pub fn nats_folder() -> PathBuf {
 /// message.
 pub fn nats() -> Result<(), Failure> {
     packages::install(&["go"])?;
+    let [load, server] = ["nats-load", "nats-server"].map(|program| nats_folder().join(program));
+    go_build(NATS, &[(&load, "."), (&server, NATS_SERVER)])
+}
+
+/// Builds programs of packages of the Go module in `folder`. Its modules are fetched once.
+fn go_build(folder: &str, programs: &[(&Path, &str)]) -> Result<(), Failure> {
     let go = |words: &[&str]| {
         let mut command = Command::new("go");
-        command.args(words).current_dir(root().join(NATS));
+        command.args(words).current_dir(root().join(folder));
         command
     };
     fetched(|| go(&["mod", "download"]))?;
-    let folder = nats_folder();
-    let folder = std::path::absolute(&folder).tried(folder.display())?;
-    for (program, package) in [("nats-load", "."), ("nats-server", NATS_SERVER)] {
+    for (program, package) in programs {
         let mut build = go(&["build", "-buildvcs=false", "-o"]);
-        build.arg(folder.join(program)).arg(package);
+        build.arg(std::path::absolute(program).tried(program.display())?).arg(package);
         run(&mut build, HANG, Show::Live)?.success("go build")?;
     }
     Ok(())

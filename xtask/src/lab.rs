@@ -4,7 +4,10 @@ mod bench;
 pub mod commands;
 pub mod confine;
 pub mod damage;
+pub mod faulty_disk;
+mod guest;
 pub mod kill;
+pub mod log_writes;
 pub mod logs;
 mod mount;
 pub mod nvme;
@@ -12,11 +15,12 @@ pub mod power_cut;
 pub mod soak;
 pub mod strange_fs;
 
+pub use bench::rows;
 pub use mount::Mount;
 pub use strange_fs::build as build_strange_fs;
 
 use crate::failure::Failure;
-use crate::packages::{self, GUEST, LABS};
+use crate::packages::{self, DEVICE_MAPPER, LABS, NVME};
 use crate::report::Report;
 use confine::Share;
 use rand::rngs::SysRng;
@@ -30,7 +34,7 @@ pub struct Arguments {
     lab: Lab,
 }
 
-#[derive(Clone, Copy, clap::Subcommand)]
+#[derive(Clone, clap::Subcommand)]
 enum Lab {
     /// A container that forbids io_uring, an old kernel, little memory that may be locked.
     Confine,
@@ -38,8 +42,12 @@ enum Lab {
     StrangeFs,
     /// A guest whose disks can be polled.
     Nvme,
+    /// A guest whose disks fail reads, writes and flushes.
+    FaultyDisk,
     /// File systems that lose their power while they are written to (as root).
     PowerCut(power_cut::Arguments),
+    /// Every write recorded in a guest, and the power cut at each flush and between (as root).
+    LogWrites(log_writes::Arguments),
     /// Simulated disks that fail and lose their power, by many seeds.
     Sim(logs::Sim),
     /// Processes that are killed while they write.
@@ -56,19 +64,22 @@ enum Lab {
 pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
     let mut report = Report::default();
     let needed = match arguments.lab {
-        Lab::Nvme => GUEST,
+        Lab::Nvme => NVME,
+        Lab::FaultyDisk | Lab::LogWrites(_) => DEVICE_MAPPER,
         Lab::Sim(_) | Lab::Kill(_) | Lab::Commands(_) | Lab::Damage(_) => &[],
         _ => LABS,
     };
     report.step("Debian packages", || packages::provide(needed, true))?;
-    match arguments.lab {
+    match arguments.lab.clone() {
         Lab::Confine => {
             confine::lab(&mut report, Share::Default)?;
             confine::lab(&mut report, Share::Rest)?;
         }
         Lab::StrangeFs => strange_fs::lab(&mut report)?,
         Lab::Nvme => nvme::lab(&mut report, true)?,
+        Lab::FaultyDisk => faulty_disk::lab(&mut report, true)?,
         Lab::PowerCut(arguments) => power_cut::lab(&mut report, arguments)?,
+        Lab::LogWrites(arguments) => log_writes::lab(&mut report, &arguments, true)?,
         Lab::Sim(arguments) => logs::sim(&mut report, arguments)?,
         Lab::Kill(arguments) => kill::lab(&mut report, arguments)?,
         Lab::Commands(arguments) => commands::lab(&mut report, arguments)?,

@@ -1,7 +1,9 @@
 //! `cargo xtask <verb>`: the tools of those who work on wrote.
 
+mod book;
 mod campaign;
 mod clients;
+mod dist;
 mod failure;
 mod fuzz;
 mod lab;
@@ -17,6 +19,7 @@ mod run;
 mod steady;
 mod test;
 mod toolchains;
+mod tools;
 mod zram;
 
 use clap::{Parser, Subcommand};
@@ -49,7 +52,13 @@ enum Verb {
     /// Measure wrote and its peers in turn, on one folder.
     Peers(peers::Arguments),
     /// Measure, and draw the pictures of the documents.
-    Picture,
+    Picture {
+        /// Make these alone
+        #[arg(value_enum)]
+        only: Vec<picture::Picture>,
+    },
+    Dist(dist::Arguments),
+    Book(book::Arguments),
     /// Run one benchmark several times, and compare the results.
     Steady(steady::Arguments),
 }
@@ -66,7 +75,9 @@ fn main() -> ExitCode {
         Verb::Miri => miri::miri(),
         Verb::Lab(arguments) => lab::lab(&arguments),
         Verb::Peers(arguments) => peers::peers(&arguments),
-        Verb::Picture => picture::picture(),
+        Verb::Picture { only } => picture::picture(&only),
+        Verb::Dist(arguments) => dist::dist(&arguments),
+        Verb::Book(arguments) => book::book(&arguments),
         Verb::Steady(arguments) => steady::steady(&arguments),
     });
     match done {

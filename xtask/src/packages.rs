@@ -4,7 +4,7 @@ use crate::failure::{Failure, Tried};
 use crate::run::{HANG, Show, check_interrupted, output, run, twice};
 use std::ffi::OsString;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Debian packages of the programs whose package has another name. A package of `cc` alone would
@@ -13,6 +13,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("c++", "build-essential"),
     ("cc", "build-essential"),
     ("depmod", "kmod"),
+    ("ldd", "libc-bin"),
     ("fusermount3", "fuse3"),
     ("go", "golang-go"),
     ("java", "default-jdk-headless"),
@@ -27,6 +28,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("pip3", "python3-pip"),
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("sfdisk", "fdisk"),
+    ("systemd-nspawn", "systemd-container"),
     ("taskset", "util-linux"),
     ("unshare", "util-linux"),
     ("xz", "xz-utils"),
@@ -35,12 +37,26 @@ const PACKAGES: &[(&str, &str)] = &[
 /// Programs for `cargo xtask peers`. Every Debian has coreutils, and with it `dd` and `cp`.
 pub const PEERS: &[&str] = &["fio", "valgrind", "taskset", "rsync", "cc", "redis-server"];
 
-/// Programs for the labs, except those in [`GUEST`]. An ordinary user mounts a FUSE file system by
+/// Programs for the labs, except those of guests. An ordinary user mounts a FUSE file system by
 /// the first; the others make disks that lose their power.
 pub const LABS: &[&str] = &["fusermount3", "losetup", "mkfs.btrfs", "mkfs.ext4", "mkfs.xfs"];
 
 /// Programs that make and run the guest of `cargo xtask lab nvme`.
-pub const GUEST: &[&str] = &["qemu-system-x86_64", "depmod", "cpio", "xz", "mkfs.ext4", "mkfs.xfs"];
+pub const NVME: &[&str] = &["qemu-system-x86_64", "depmod", "cpio", "xz", "mkfs.ext4", "mkfs.xfs"];
+
+/// Programs that make and run the guests of `cargo xtask lab log-writes` and `lab faulty-disk`.
+pub const DEVICE_MAPPER: &[&str] = &[
+    "qemu-system-x86_64",
+    "depmod",
+    "cpio",
+    "xz",
+    "ldd",
+    "dmsetup",
+    "losetup",
+    "mkfs.btrfs",
+    "mkfs.ext4",
+    "mkfs.xfs",
+];
 
 /// Further programs for the tests.
 pub const TESTS: &[&str] = &[
@@ -54,6 +70,8 @@ pub const TESTS: &[&str] = &[
     "redis-server",
     "zsh",
     "fish",
+    "chromium",
+    "node",
 ];
 
 fn package(program: &'static str) -> &'static str {
@@ -102,6 +120,17 @@ fn missing(programs: &[&'static str]) -> Vec<&'static str> {
     let is_in = |folder: &Path, program: &str| folder.join(program).is_file();
     let found = |program| std::env::split_paths(&folders).any(|folder| is_in(&folder, program));
     programs.iter().copied().filter(|program| !found(program)).collect()
+}
+
+/// Finds programs that may be the administrator's.
+pub fn files(programs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
+    let folders = folders();
+    let find = |program: &&str| {
+        let mut files = std::env::split_paths(&folders).map(|folder| folder.join(program));
+        let missing = || Failure::Failed(format!("{program} is not installed"));
+        files.find(|file| file.is_file()).ok_or_else(missing)
+    };
+    programs.iter().map(find).collect()
 }
 
 /// Prepares a program that may be one of the administrator's.

@@ -9,10 +9,12 @@ mod job;
 mod job_rows;
 mod outcome;
 mod page;
+mod read;
 mod rows;
 mod serve;
 mod served;
 mod site;
+mod t_io_uring;
 mod ways;
 mod wrote;
 
@@ -106,6 +108,9 @@ fn folder_and_site(arguments: &Arguments, path: &OsStr) -> Result<(TempDir, Site
 }
 
 fn measure(row: Row, site: &mut Site) -> Result<Vec<ContestResult>, Failure> {
+    if row == Row::ReadLimit {
+        t_io_uring::build()?;
+    }
     match row.reads_zram().then(zram::take).transpose() {
         // Instructions can be counted on a file too.
         Err(Failure::Skipped(_)) if row == Row::Instructions => {}

@@ -1,5 +1,6 @@
 //! The main job: from a request to the result document.
 
+use crate::budget::SinceStart;
 use crate::progress::{Announcement, Observer, Ticker};
 use crate::request::Request;
 use crate::rounds::Alone;
@@ -63,7 +64,7 @@ pub(crate) fn bench_at(
     stop: &Stop,
     observer: &mut dyn Observer,
 ) -> Result<Document, Error> {
-    let began = Instant::now();
+    let began = request.began.unwrap_or_else(Instant::now);
     let started_at = format!("{:.0}", jiff::Timestamp::now());
     scratch::check_folder(&request.path)?;
     let target = device::examine(&request.path)?;
@@ -87,6 +88,7 @@ pub(crate) fn bench_at(
                 target: &target,
                 scratch: &scratch,
                 stop,
+                clock: &SinceStart(began),
                 keep: request.keep,
                 speed,
                 peers: &Alone,
@@ -117,6 +119,7 @@ pub(crate) fn bench_at(
         overlaps: Vec::new(),
         leftovers,
         left_out: measured.iter().flat_map(|of| of.left_out.clone()).collect(),
+        shortened: measured.iter().find_map(|of| of.shortened.clone()),
     };
     let findings = scenarios::findings(scenarios, &evidence);
     let advice = scenarios.iter().flat_map(|scenario| scenario.advice(&evidence)).collect();

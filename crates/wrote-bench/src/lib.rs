@@ -2,6 +2,7 @@
 
 mod arrivals;
 mod bench;
+mod budget;
 mod choice;
 mod measured;
 mod progress;
@@ -15,6 +16,7 @@ pub mod scratch;
 pub mod versus;
 
 pub use bench::{bench, bench_of, report_leftovers};
+pub use budget::{Clock, RUNS_MIN, SinceStart};
 pub use measured::{OneRun, RowLabel, clear};
 pub use progress::{Announcement, Observer, Progress, Ticker};
 pub use request::{Common, Request, positive};

@@ -2,7 +2,7 @@
 
 use crate::scenarios::Scenarios;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wrote_jobs::rate::Rate;
 use wrote_result::Error;
 
@@ -17,6 +17,8 @@ pub struct Request {
     pub only: Vec<String>,
     /// Leaves the test files where they are.
     pub keep: bool,
+    /// The start of the program, from which its time is counted; the call where `None`.
+    pub began: Option<Instant>,
     /// The settings that every scenario shares.
     pub common: Common,
     /// The settings of each scenario.

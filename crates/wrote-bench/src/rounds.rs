@@ -1,5 +1,6 @@
 //! The loop that runs rows in turn (M8). Every scenario is measured by it.
 
+use crate::budget::Schedule;
 use crate::measured::clear;
 use crate::progress::Ticker;
 use crate::scenario::{Measured, Plan, Scope, Site};
@@ -73,7 +74,8 @@ impl dyn Plan {
     /// Prepares, runs the rows in turn (M8), and adds up their runs.
     ///
     /// A run's files are removed after it, and shared files at the end. With [`Site::keep`] the
-    /// files of the last run that makes files stay, and the shared ones.
+    /// files of the last run that makes files stay, and the shared ones. Where the plan has a
+    /// limited time ([`Plan::within`]), less is measured so that it keeps to it.
     ///
     /// # Errors
     ///
@@ -95,35 +97,61 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
     let mut written_bytes = plan.prepare(site, ticker)?;
     let names = plan.rows();
     ticker.leave_out(planned - rounds * names.len() as u32);
-    let left_out = plan.left_out();
+    let mut left_out = plan.left_out();
     for (name, because) in &left_out {
         ticker.note(&format!("{name} is left out: {because}"));
     }
-    let order = in_turn(names.len(), rounds);
-    let last = order.iter().rposition(|turn| plan.makes_files(turn.row)).filter(|_| site.keep);
+    let mut schedule = Schedule::new(plan, rounds);
     let mut runs: Vec<Repeated> = names.iter().map(|_| Repeated::default()).collect();
-    for (number, turn) in order.iter().enumerate() {
+    // With `keep`, the row whose files are still there: its run may have been the last.
+    let mut kept: Option<usize> = None;
+    let mut told = rounds * names.len() as u32;
+    while let Some(turn) = schedule.next(plan, site.clock.elapsed()) {
         site.stop.check()?;
         site.peers.barrier()?;
-        if let Some(time) = plan.time_left(&order[number..]) {
-            ticker.foresee((order.len() - number) as u32, time);
+        let began = site.clock.elapsed();
+        if let Some(row) = kept.take_if(|_| plan.makes_files(turn.row)) {
+            plan.clear(row, site)?;
+        }
+        let ahead = schedule.ahead().len() as u32;
+        ticker.leave_out(told - ahead);
+        told = ahead - 1;
+        if let Some(time) = plan.time_left(schedule.ahead()).or(schedule.time_left()) {
+            ticker.foresee(ahead, time);
         }
         ticker.tick(&names[turn.row]);
-        runs[turn.row].add(plan.run(*turn, site, ticker)?);
+        runs[turn.row].add(plan.run(turn, site, ticker)?);
         site.stop.check()?;
-        if last != Some(number) {
+        if site.keep && plan.makes_files(turn.row) {
+            kept = Some(turn.row);
+        } else {
             plan.clear(turn.row, site)?;
         }
+        schedule.is_over(site.clock.elapsed().saturating_sub(began));
     }
+    ticker.leave_out(told);
     plan.finish()?;
     if !site.keep {
         clear(&plan.shared_files(site), site.scratch.path())?;
     }
     written_bytes += runs.iter().map(|runs| runs.written_bytes).sum::<u64>();
-    let rows = site.peers.gather(runs.into_iter().flat_map(Repeated::rows).collect())?;
+    let given_up: Vec<(usize, String)> = schedule.left_out().collect();
+    for (row, because) in &given_up {
+        ticker.note(&format!("{} is left out: {because}", names[*row]));
+        left_out.push((names[*row].clone(), because.clone()));
+    }
+    let measured = runs.into_iter().enumerate().filter(|(row, _)| !schedule.is_left_out(*row));
+    let rows = site.peers.gather(measured.flat_map(|(_, runs)| runs.rows()).collect())?;
+    if let Some((row, because)) = given_up.first().filter(|_| rows.is_empty()) {
+        let text = format!(
+            "no row can be measured here ({}: {because}); --runs measures in any time",
+            names[*row]
+        );
+        return Err(Error::Failed(text));
+    }
     let knee = plan.knee(&rows);
     let scenario = Scenario { name: name.into(), question, rows, knee };
-    Ok(Measured { scenario, written_bytes, left_out })
+    Ok(Measured { scenario, written_bytes, left_out, shortened: schedule.shortened() })
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 pub(crate) use wrote_jobs::sample::*;
 pub(crate) use wrote_machine::sample::place;
 
+use crate::budget::SinceStart;
 use crate::progress::{Observer, Ticker};
 use crate::request::{Common, Request};
 use crate::rounds::Alone;
@@ -11,7 +12,7 @@ use crate::scenarios::{Append, AppendAs, Latency, Load, Long, MessageSizes, Scen
 use crate::scratch::Scratch;
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wrote::device::{self, Target};
 use wrote_jobs::rate::Rate;
 use wrote_result::document::{self, Process, Row};
@@ -119,7 +120,9 @@ impl Asked {
         let mut planned = self.planned().remove(0);
         let mut ticker = Ticker::new(observer, planned.runs_total(), Duration::ZERO);
         let (scenario, speed) = (planned.scope().name, &OnceLock::new());
-        let site = Site { scenario, target: &target, scratch, stop, keep, speed, peers: &Alone };
+        let clock = &SinceStart(Instant::now());
+        let (target, peers) = (&target, &Alone);
+        let site = Site { scenario, target, scratch, stop, clock, keep, speed, peers };
         planned.measure(&site, &mut ticker)
     }
 }

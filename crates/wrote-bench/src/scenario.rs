@@ -1,5 +1,6 @@
 //! A scenario: a question about a disk, with the rows that answer it.
 
+use crate::budget::Clock;
 use crate::progress::Ticker;
 use crate::request::Common;
 use crate::rounds::{Peers, Turn};
@@ -8,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 use wrote::device::{BlockDevice, Target};
-use wrote_jobs::findings::Evidence;
+use wrote_jobs::findings::{Evidence, Shortened};
 use wrote_jobs::jobs::{self, GroupReport, Permissions};
 use wrote_jobs::report::{Before, Repeated};
 use wrote_jobs::spec::JobSpec;
@@ -106,6 +107,8 @@ pub struct Site<'a> {
     pub scratch: &'a Scratch,
     /// Raised when the user asks to stop.
     pub stop: &'a Stop,
+    /// The time since the program's start.
+    pub clock: &'a dyn Clock,
     /// Leaves the last test files where they are.
     pub keep: bool,
     /// The speed of the disk for a stream, in bytes per second. The first calibration fills it, and
@@ -162,6 +165,8 @@ pub struct Measured {
     pub written_bytes: u64,
     /// Rows that were named and not measured, with the reason.
     pub left_out: Vec<(String, String)>,
+    /// The parts that the time was too short for.
+    pub shortened: Option<Shortened>,
 }
 
 /// The scenario that rows belong to, and the runs of each row.
@@ -208,6 +213,25 @@ pub trait Plan {
     /// The time of the runs that are left, where the plan knows better than their mean.
     fn time_left(&self, _: &[Turn]) -> Option<Duration> {
         None
+    }
+    /// The time from the program's start in which all must be over; `None` without a limit.
+    ///
+    /// A plan with a limit gives [`Plan::foreseen`], [`Plan::rank`] and [`Plan::shrink`].
+    fn within(&self) -> Option<Duration> {
+        None
+    }
+    /// The expected time of a run of this row, its files made, flushed and removed.
+    fn foreseen(&self, _row: usize) -> Duration {
+        Duration::ZERO
+    }
+    /// The importance of a row, 0 the greatest: where the time is short, others are left out first.
+    fn rank(&self, row: usize) -> usize {
+        row
+    }
+    /// Makes all runs from now on shorter by about `factor`. Returns `false` where they are as
+    /// short as a figure allows.
+    fn shrink(&mut self, _factor: f64) -> bool {
+        false
     }
     /// Makes one timed run, and returns its row: two where it reads and writes. The files of the
     /// run stay.

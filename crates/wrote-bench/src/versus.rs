@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use wrote_jobs::report;
 use wrote_result::compare::{Allowed, Comparison, compare_allowing};
 use wrote_result::document::{Document, Latency, Row};
-use wrote_result::{Error, Stop, stats};
+use wrote_result::{Error, Stop, histogram, stats};
 
 /// Measures what `old` asks and what `new` asks in turn, and holds the two against each other.
 ///
@@ -79,6 +79,7 @@ fn merged(documents: Vec<Document>) -> Document {
         let mut known: Vec<&mut Row> = known.collect();
         for row in document.scenarios.into_iter().flat_map(|scenario| scenario.rows) {
             if let Some(known) = known.iter_mut().find(|known| known.name == row.name) {
+                known.latency_histogram_ns = together_as_text(known, &row);
                 report::join(known, row);
             }
         }
@@ -94,6 +95,11 @@ fn sum_up(row: &mut Row) {
     if row.latency_ns.is_some() && !latencies.is_empty() {
         row.latency_ns = Some(together(&latencies));
     }
+}
+
+fn together_as_text(one: &Row, other: &Row) -> Option<String> {
+    let [one, other] = [one, other].map(|row| row.latency_histogram_ns.as_deref());
+    histogram::together(one?, other?)
 }
 
 /// Of latencies whose histograms are gone: the least, the greatest, the mean, the sum and the count

@@ -6,6 +6,7 @@ mod copy;
 mod doctor;
 mod langs;
 mod log;
+mod report;
 mod run;
 mod serve;
 mod values;
@@ -19,6 +20,7 @@ pub use log::{
     LogAppendArgs, LogArgs, LogCatArgs, LogRepairArgs, LogShape, LogStatArgs, LogTailArgs, LogVerb,
     LogVerifyArgs, RECORD_BYTES_MAX,
 };
+pub use report::ReportArgs;
 pub use run::RunArgs;
 pub use serve::ServeArgs;
 pub use values::BlockSizes;
@@ -41,7 +43,8 @@ use std::path::PathBuf;
         is written for long.\n\nwrote run runs fio's job files, and says the same of what they write.\n\n\
         wrote langs measures what each programming language's own file I/O costs, beside the drive's own \
         rate.\n\n\
-        wrote compare says what changed between two results, and how sure that is.\n\nwrote doctor says \
+        wrote compare says what changed between two results, and how sure that is.\n\nwrote report makes \
+        one HTML page of results, to look at and to send.\n\nwrote doctor says \
         what holds a disk back, and writes nothing.\n\nwrote copy copies files and folders at the disk's \
         speed, in constant memory, and durable when it says done.\n\nwrote log reads, checks and repairs \
         the append logs that the library writes.\n\nwrote serve takes messages from many \
@@ -53,6 +56,7 @@ use std::path::PathBuf;
         wrote run jobs.fio            run a job file of fio's\n  \
         wrote langs --size 25MB       what each language's own I/O costs here\n  \
         wrote compare a.json b.json   what changed between two results, and how sure that is\n  \
+        wrote report disk.json -o disk.html   a page to look at\n  \
         wrote doctor /mnt/data        what holds a disk back, and the command that changes it\n  \
         wrote copy a.img /mnt/data/   copy a file, durable when it says done\n  \
         wrote log tail -f events      the last records of a log, and what comes\n  \
@@ -82,6 +86,9 @@ pub enum Command {
     /// Hold a result against an older one: what changed, and how sure that is
     #[command(long_about = compare::LONG_ABOUT, after_help = compare::EXAMPLES)]
     Compare(CompareArgs),
+    /// Make one HTML page of results, to look at and to send
+    #[command(long_about = report::LONG_ABOUT, after_help = report::EXAMPLES)]
+    Report(ReportArgs),
     /// Say what holds the disk under PATH back, and the command that changes it; write nothing
     #[command(long_about = doctor::LONG_ABOUT, after_help = doctor::EXAMPLES)]
     Doctor(DoctorArgs),
@@ -106,13 +113,19 @@ pub enum Command {
 
 /// Where a result goes.
 #[derive(Clone, Debug, Args)]
+#[group(skip)]
+#[command(group = clap::ArgGroup::new("files").args(["output", "html"]).multiple(true))]
 pub struct OutputArgs {
     /// Write the result to FILE instead of standard output; FILE must not exist
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 
-    /// Replace the FILE of --output if it exists
-    #[arg(long, requires = "output")]
+    /// Write the result as a page for a browser, too; FILE must not exist
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+
+    /// Replace the FILE of --output and of --html if it exists
+    #[arg(long, requires = "files")]
     pub force: bool,
 }
 

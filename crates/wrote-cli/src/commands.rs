@@ -9,6 +9,7 @@ mod langs;
 mod language_program;
 mod log;
 mod manual;
+mod report;
 mod run;
 mod serve;
 
@@ -38,6 +39,7 @@ pub fn run(cli: Cli, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
         Command::Run(arguments) => run::run(&arguments, stop, command),
         Command::Langs(arguments) => langs::run(&arguments, stop, command),
         Command::Compare(arguments) => compare::run(&arguments, stop),
+        Command::Report(arguments) => report::run(&arguments, stop),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Copy(arguments) => copy::run(&arguments, stop),
         Command::Log(arguments) => log::run(&arguments, stop),

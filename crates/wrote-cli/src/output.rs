@@ -1,5 +1,6 @@
 //! The destinations of text: standard output, or a file that is there whole or not at all.
 
+use crate::args::OutputArgs;
 use crate::commands::of_library;
 use crate::terminal::{file_screen, stdout_screen};
 use clap::builder::StyledStr;
@@ -7,7 +8,7 @@ use rustix::fs::{Access, access};
 use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use wrote_report::Screen;
+use wrote_report::{Content, Named, Screen, write_html};
 use wrote_result::Error;
 
 /// Writes clap's text to standard output, with its styles where the screen shows them.
@@ -72,6 +73,57 @@ pub fn deliver(
     }
 }
 
+/// The files that a result goes to.
+#[derive(Debug)]
+pub struct ResultFiles {
+    /// The file of `--output`.
+    text: Option<ResultFile>,
+    /// The file of `--html`.
+    page: Option<ResultFile>,
+}
+
+impl ResultFiles {
+    /// Checks the files of the command line.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`ResultFile::new`], and [`Error::Usage`] where both are one file.
+    pub fn of(to: &OutputArgs) -> Result<ResultFiles, Error> {
+        let text = ResultFile::of("--output", to.output.as_deref(), to.force)?;
+        let page = ResultFile::of("--html", to.html.as_deref(), to.force)?;
+        if let (Some(text), Some(page)) = (&text, &page)
+            && wrote_jobs::jobs::file_key(&text.path) == wrote_jobs::jobs::file_key(&page.path)
+        {
+            let shown = page.path.display();
+            return Err(Error::Usage(format!("--html {shown}: is the file of --output")));
+        }
+        Ok(ResultFiles { text, page })
+    }
+
+    /// Writes a result: as text by `write`, and as a page where that was asked. `name` is the name
+    /// of the document that can be saved from the page.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`deliver`] and [`ResultFile::write`].
+    pub fn deliver(
+        self,
+        name: &str,
+        content: impl FnOnce() -> Content,
+        write: impl FnOnce(Screen, &mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Error> {
+        let page = self.page;
+        deliver(self.text, write)?;
+        match page {
+            Some(page) => {
+                let document = Named { name: name.into(), content: content() };
+                page.write(|out| write_html(&[document], out))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
 /// A file that will hold a result.
 #[derive(Debug)]
 pub struct ResultFile {
@@ -80,25 +132,31 @@ pub struct ResultFile {
 }
 
 impl ResultFile {
-    /// Checks the file of the command line, if there is one.
+    /// Checks the file of an argument of the command line, if there is one.
     ///
     /// # Errors
     ///
     /// Those of [`ResultFile::new`].
-    pub fn of(path: Option<&Path>, replace: bool) -> Result<Option<ResultFile>, Error> {
-        path.map(|path| ResultFile::new(path, replace)).transpose()
+    pub fn of(
+        argument: &str,
+        path: Option<&Path>,
+        replace: bool,
+    ) -> Result<Option<ResultFile>, Error> {
+        path.map(|path| ResultFile::new(argument, path, replace)).transpose()
     }
 
-    /// Checks, before any measurement, that the file can be written. It must not exist, or with
+    /// Checks, before any measurement, that the file can be written. `argument` names it in
+    /// errors: `--output`. It must not exist, or with
     /// `replace` must be an ordinary file.
     ///
     /// # Errors
     ///
     /// [`Error::Usage`] where the file exists, is no ordinary file, or its folder does not exist or
     /// cannot be written.
-    pub fn new(path: &Path, replace: bool) -> Result<ResultFile, Error> {
-        let refused =
-            |because: &dyn Display| Error::Usage(format!("--output {}: {because}", path.display()));
+    pub fn new(argument: &str, path: &Path, replace: bool) -> Result<ResultFile, Error> {
+        let refused = |because: &dyn Display| {
+            Error::Usage(format!("{argument} {}: {because}", path.display()))
+        };
         let place = match path.metadata() {
             Ok(found) if !found.is_file() => return Err(refused(&"is not an ordinary file")),
             Ok(_) if !replace => return Err(refused(&"exists already; --force replaces it")),
@@ -115,7 +173,7 @@ impl ResultFile {
         let folder = folder.unwrap_or(Path::new("."));
         access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(|errno| {
             let error = io::Error::from(errno);
-            Error::Usage(format!("--output {}: {error}", folder.display()))
+            Error::Usage(format!("{argument} {}: {error}", folder.display()))
         })?;
         Ok(ResultFile { path: path.to_owned(), replace })
     }
@@ -154,8 +212,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("result.json");
         fs::write(&path, "old").unwrap();
-        assert!(matches!(ResultFile::new(&path, false), Err(Error::Usage(_))));
-        let file = ResultFile::new(&path, true).unwrap();
+        assert!(matches!(ResultFile::new("--output", &path, false), Err(Error::Usage(_))));
+        let file = ResultFile::new("--output", &path, true).unwrap();
         file.write(|out| out.write_all(b"new")).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
         assert_eq!(names(folder.path()), ["result.json"]);
@@ -166,7 +224,7 @@ mod tests {
         // W7
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("result.json");
-        let file = ResultFile::new(&path, false).unwrap();
+        let file = ResultFile::new("--output", &path, false).unwrap();
         fs::write(&path, "theirs").unwrap();
         assert!(file.write(|out| out.write_all(b"ours")).is_err());
         assert_eq!(fs::read_to_string(&path).unwrap(), "theirs");
@@ -176,7 +234,7 @@ mod tests {
     #[test]
     fn a_write_that_fails_half_way_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let file = ResultFile::new(&folder.path().join("result.json"), false).unwrap();
+        let file = ResultFile::new("--output", &folder.path().join("result.json"), false).unwrap();
         let half = file.write(|out| {
             out.write_all(b"half")?;
             Err(io::Error::other("no more"))
@@ -189,8 +247,11 @@ mod tests {
     fn force_replaces_nothing_but_an_ordinary_file() {
         // W7
         let folder = tempfile::tempdir().unwrap();
-        assert!(matches!(ResultFile::new(folder.path(), true), Err(Error::Usage(_))));
-        assert!(matches!(ResultFile::new(Path::new("/dev/null"), true), Err(Error::Usage(_))));
+        assert!(matches!(ResultFile::new("--output", folder.path(), true), Err(Error::Usage(_))));
+        assert!(matches!(
+            ResultFile::new("--output", Path::new("/dev/null"), true),
+            Err(Error::Usage(_))
+        ));
     }
 
     #[test]
@@ -199,7 +260,10 @@ mod tests {
         let (path, link) = (folder.path().join("real"), folder.path().join("link"));
         fs::write(&path, "old").unwrap();
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        ResultFile::new(&link, true).unwrap().write(|out| out.write_all(b"new")).unwrap();
+        ResultFile::new("--output", &link, true)
+            .unwrap()
+            .write(|out| out.write_all(b"new"))
+            .unwrap();
         assert!(link.is_symlink());
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
     }

@@ -46,6 +46,21 @@ pub struct Evidence<'a> {
     pub leftovers: Vec<String>,
     /// Requested rows that could not be measured, each with the reason.
     pub left_out: Vec<(String, String)>,
+    /// The parts of the measurement that its time was too short for.
+    pub shortened: Option<Shortened>,
+}
+
+/// The parts of a measurement that its time was too short for, besides rows that were left out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shortened {
+    /// The runs of a row where the time is long enough.
+    pub runs_asked: u32,
+    /// The fewest runs of a row that was measured.
+    pub runs_min: u32,
+    /// The factor by which runs were made smaller: 1 where they were not.
+    pub shrunk: f64,
+    /// The time from the program's start to its end.
+    pub within: Duration,
 }
 
 impl<'a> Evidence<'a> {
@@ -57,7 +72,7 @@ impl<'a> Evidence<'a> {
 }
 
 /// The findings that a run has once or not at all.
-const SINGLE: [fn(&Evidence) -> Option<Finding>; 25] = [
+const SINGLE: [fn(&Evidence) -> Option<Finding>; 26] = [
     |evidence| bytes::ram_not_disk(evidence, Direction::Write),
     |evidence| bytes::ram_not_disk(evidence, Direction::Read),
     bytes::direct_not_honoured,
@@ -70,6 +85,7 @@ const SINGLE: [fn(&Evidence) -> Option<Finding>; 25] = [
     place::debug_build,
     place::leftovers,
     |evidence| finding::left_out(&evidence.left_out),
+    rows::shortened,
     rows::noisy,
     rows::depth_not_reached,
     rows::generator_limited,

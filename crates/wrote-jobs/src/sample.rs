@@ -21,5 +21,6 @@ pub fn evidence<'a>(target: &'a Target, rows: &'a [Row]) -> Evidence<'a> {
         overlaps: Vec::new(),
         leftovers: Vec::new(),
         left_out: Vec::new(),
+        shortened: None,
     }
 }

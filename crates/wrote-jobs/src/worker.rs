@@ -65,6 +65,14 @@ struct InFlight {
     writing: bool,
 }
 
+/// A completed operation that is not counted yet.
+struct Arrival {
+    place: u32,
+    bytes: usize,
+    /// The bytes that were read.
+    buffer: Option<Buffer>,
+}
+
 /// The reason to make no more operations ready now.
 enum Pause {
     /// The batch is full; the queue has room for more.
@@ -95,9 +103,11 @@ pub struct Worker<'a> {
     tally: Tally,
     in_flight: Vec<InFlight>,
     /// Places of `in_flight` without an operation.
-    free: Vec<usize>,
-    /// Operations made ready and not yet queued.
-    ready: Vec<(usize, Op)>,
+    free: Vec<u32>,
+    /// Places of the operations that are queued and not yet handed on.
+    ready: Vec<u32>,
+    arrivals: Vec<Arrival>,
+    /// Completions of a wait with a limit; kept to save allocations.
     completions: Vec<Completion>,
     /// The next operation, which must wait for a write in flight to its bytes.
     held: Option<Next>,
@@ -167,9 +177,10 @@ impl<'a> Worker<'a> {
             data,
             tally: Tally::new(depth),
             in_flight: vec![InFlight { next: nothing, since_ns: 0, writing: false }; depth],
-            free: (0..depth).rev().collect(),
+            free: (0..depth as u32).rev().collect(),
             ready: Vec::with_capacity(depth),
-            completions: Vec::with_capacity(depth),
+            arrivals: Vec::with_capacity(depth),
+            completions: Vec::new(),
             held: None,
             issued: 0,
             think_at: spec.think.map_or(u64::MAX, |think| think.blocks.into()),
@@ -200,7 +211,7 @@ impl<'a> Worker<'a> {
         self.begin();
         while !self.over {
             let pause = self.make_ready()?;
-            self.queue();
+            self.stamp();
             match pause {
                 Pause::Batch => self.engine.submit()?,
                 Pause::Wait => self.reap(self.wait_for)?,
@@ -245,15 +256,13 @@ impl<'a> Worker<'a> {
         let free = self.free.len();
         let room = match self.submit_together {
             Some(together) => free.min(together),
-            // The device has work while the rest of a long queue is filled.
-            None if free >= 2 * TOGETHER_MAX => TOGETHER_MAX,
-            None => free,
+            None => room(free, self.in_flight.len() - free),
         };
         let until_think = self.think_at - self.issued;
+        if self.flushes.is_due(&self.spec) {
+            return Ok(Pause::Flush);
+        }
         for _ in 0..until_think.min(room as u64) {
-            if self.flushes.is_due(&self.spec) {
-                return Ok(Pause::Flush);
-            }
             let (write, due_ns) = self.due();
             if let Some(due_ns) = due_ns.filter(|due_ns| *due_ns > self.now_ns)
                 && self.held.is_none()
@@ -269,12 +278,10 @@ impl<'a> Worker<'a> {
                 self.held = Some(next);
                 return Ok(Pause::Wait);
             }
-            // Under a rate the time counts from when the operation was due (M5).
-            let pace = &self.pace[usize::from(next.write)];
-            self.add(next, if pace.holds() { pace.due_ns() } else { NOT_DUE })?;
-        }
-        if self.flushes.is_due(&self.spec) {
-            return Ok(Pause::Flush);
+            self.add(next)?;
+            if next.write && self.flushes.is_due(&self.spec) {
+                return Ok(Pause::Flush);
+            }
         }
         Ok(match self.free.is_empty() {
             _ if self.issued == self.think_at => Pause::Think,
@@ -295,7 +302,8 @@ impl<'a> Worker<'a> {
         })
     }
 
-    fn add(&mut self, next: Next, since_ns: u64) -> Result<(), Error> {
+    /// Queues the operation; [`Worker::stamp`] sets its time.
+    fn add(&mut self, next: Next) -> Result<(), Error> {
         let mut buffer = self.engine.lease()?;
         buffer.set_len(next.len);
         let (file, offset) = (self.files[next.file].1, next.offset);
@@ -306,13 +314,20 @@ impl<'a> Worker<'a> {
         } else {
             Op::Read { file, offset, buffer }
         };
+        let mut since_ns = NOT_DUE;
         if self.paced {
-            self.pace[usize::from(next.write)].count(next.len);
+            let pace = &mut self.pace[usize::from(next.write)];
+            if pace.holds() {
+                // Under a rate the time counts from when the operation was due (M5).
+                since_ns = pace.due_ns();
+            }
+            pace.count(next.len);
         }
         self.issued += 1;
         let place = self.free.pop().expect("there is room");
-        self.in_flight[place] = InFlight { next, since_ns, writing: next.write };
-        self.ready.push((place, op));
+        self.in_flight[place as usize] = InFlight { next, since_ns, writing: next.write };
+        self.ready.push(place);
+        self.engine.queue(place.into(), op);
         Ok(())
     }
 
@@ -326,8 +341,9 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Queues the operations that are ready, with one read of the clock.
-    fn queue(&mut self) {
+    /// Sets the times of the operations that are ready, just before they are handed on, with one
+    /// read of the clock.
+    fn stamp(&mut self) {
         if self.ready.is_empty() {
             return;
         }
@@ -336,41 +352,48 @@ impl<'a> Worker<'a> {
         }
         let before = self.in_flight.len() - self.free.len() - self.ready.len();
         self.tally.submitted(before, self.ready.len());
-        for (place, op) in self.ready.drain(..) {
-            let since_ns = &mut self.in_flight[place].since_ns;
+        for place in self.ready.drain(..) {
+            let since_ns = &mut self.in_flight[place as usize].since_ns;
             if *since_ns != NOT_DUE {
                 self.tally.issued(self.now_ns.saturating_sub(self.room_since_ns.max(*since_ns)));
             }
             *since_ns = self.now_ns.min(*since_ns);
-            self.engine.queue(place as u64, op);
         }
     }
 
     fn reap(&mut self, min: usize) -> Result<(), Error> {
-        self.engine.reap(min, &mut self.completions)?;
+        self.collect(min)?;
         self.acknowledge()
     }
 
-    /// Counts the reaped completions, with one read of the clock, and frees their places.
+    /// Waits for at least `min` operations; [`Worker::acknowledge`] counts them.
+    fn collect(&mut self, min: usize) -> Result<(), Error> {
+        let (arrivals, mut failed) = (&mut self.arrivals, Ok(()));
+        self.engine.reap_each(min, |Completion { user_data, result, buffer }| match result {
+            Ok(bytes) => arrivals.push(Arrival { place: user_data as u32, bytes, buffer }),
+            Err(error) => failed = Err(error),
+        })?;
+        Ok(failed?)
+    }
+
+    /// Counts the arrivals, with one read of the clock, and frees their places.
     fn acknowledge(&mut self) -> Result<(), Error> {
         let before_ns = self.now_ns;
         self.read_clock();
-        let completed = self.completions.len();
+        let completed = self.arrivals.len();
         if completed > 0 && (self.free.is_empty() || self.held.is_some()) {
             self.room_since_ns = self.now_ns;
         }
-        let mut completions = std::mem::take(&mut self.completions);
-        for completion in completions.drain(..) {
-            let place = completion.user_data as usize;
-            let InFlight { next, since_ns, .. } = self.in_flight[place];
-            let bytes = completion.result?;
+        let mut arrivals = std::mem::take(&mut self.arrivals);
+        for Arrival { place, bytes, buffer } in arrivals.drain(..) {
+            let InFlight { next, since_ns, .. } = self.in_flight[place as usize];
             if bytes != next.len {
                 let what = format!("the file ends after {bytes} of {} bytes", next.len);
                 return Err(self.failed("read", &next, &what));
             }
             if self.spec.verify.is_some()
                 && !self.spec.rw.write
-                && let Some(buffer) = &completion.buffer
+                && let Some(buffer) = &buffer
             {
                 let checked = Header::found(buffer, next.offset);
                 checked.map_err(|what| self.failed("verify", &next, &what))?;
@@ -379,10 +402,10 @@ impl<'a> Worker<'a> {
             if self.spec.latencies {
                 self.tally.record(next.write, self.now_ns.saturating_sub(since_ns));
             }
-            self.in_flight[place].writing = false;
+            self.in_flight[place as usize].writing = false;
             self.free.push(place);
         }
-        self.completions = completions;
+        self.arrivals = arrivals;
         self.tally.completed(completed);
         if self.spec.iodepth_batch_complete_min == 0 && completed > 0 {
             let came_in_ns = (self.now_ns - before_ns).max(1);
@@ -436,6 +459,16 @@ impl<'a> Worker<'a> {
             all_ramp,
         }
     }
+}
+
+/// Returns the operations to make ready before the next call, which hands them on.
+///
+/// An idle device gets its first operations at once, and has work while the rest of a long queue is
+/// filled. Where enough is in flight, the whole queue is filled, so that one call hands it on and
+/// waits.
+fn room(free: usize, in_flight: usize) -> usize {
+    let together = TOGETHER_MAX.max(4 * in_flight);
+    if free < together + TOGETHER_MAX { free } else { together }
 }
 
 fn nanoseconds(time: Duration) -> u64 {

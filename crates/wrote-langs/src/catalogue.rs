@@ -14,7 +14,7 @@ use wrote_result::langs::{Language, State};
 use wrote_result::{Error, Stop};
 
 /// The repository's folder of languages, one folder each. All of them are in the catalogue.
-static EMBEDDED: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../langs");
+static EMBEDDED: Dir = include_dir!("$CARGO_MANIFEST_DIR/langs");
 
 /// Two names this similar (1 is equal) are suggested for each other.
 const SIMILARITY_MIN: f64 = 0.6;

@@ -13,6 +13,7 @@ mod child;
 mod drive;
 mod manifest;
 mod message;
+mod pace;
 mod plan;
 mod program;
 mod rounds;
@@ -24,7 +25,7 @@ pub use rounds::langs;
 pub use workload::Kind;
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Options of a comparison of languages.
 #[derive(Clone, Debug)]
@@ -37,14 +38,21 @@ pub struct Request {
     pub workloads: Vec<Kind>,
     /// Folders of the user's own languages, besides the embedded ones.
     pub add: Vec<PathBuf>,
-    /// Bytes of the file that is written and read one byte at a time.
-    pub size_bytes: u64,
+    /// Bytes of the file that is written and read one byte at a time. `None`: as many as each
+    /// language moves in its share of the time, [`Request::SIZE_BYTES`] at most.
+    pub size_bytes: Option<u64>,
     /// Runs of `bytes` and `lines` by each program; of several, the first is dropped.
     pub runs: u32,
-    /// The number of saves of each text.
-    pub saves: u32,
-    /// The number of appended lines.
-    pub lines: u64,
+    /// The number of saves of each text. `None`: as many as fit into a language's share of the
+    /// time, [`Request::SAVES`] at most.
+    pub saves: Option<u32>,
+    /// The number of appended lines. `None`: as many as fit into a language's share of the time,
+    /// [`Request::LINES`] at most.
+    pub lines: Option<u64>,
+    /// The time of each place, from the start of the program, where amounts are left to it.
+    pub within: Duration,
+    /// The start of the program; the call where `None`.
+    pub began: Option<Instant>,
     /// Whether to read also with the file dropped from the page cache.
     pub drop_caches: bool,
     /// The time limit of one run; a program that exceeds it is ended.
@@ -60,6 +68,8 @@ pub struct Request {
 }
 
 impl Request {
+    /// Five minutes.
+    pub const WITHIN: Duration = Duration::from_secs(300);
     /// 256 million bytes.
     pub const SIZE_BYTES: u64 = 256_000_000;
     /// Six runs, the first dropped.
@@ -71,6 +81,18 @@ impl Request {
     /// Longer than the slowest language takes for 256 million bytes on a slow machine.
     pub const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
+    pub(crate) fn size_bytes_max(&self) -> u64 {
+        self.size_bytes.unwrap_or(Request::SIZE_BYTES)
+    }
+
+    pub(crate) fn saves_max(&self) -> u32 {
+        self.saves.unwrap_or(Request::SAVES)
+    }
+
+    pub(crate) fn lines_max(&self) -> u64 {
+        self.lines.unwrap_or(Request::LINES)
+    }
+
     /// Requests the whole comparison in `paths`, with programs built below `cache`.
     pub fn new(paths: Vec<PathBuf>, cache: PathBuf) -> Request {
         Request {
@@ -78,10 +100,12 @@ impl Request {
             only: Vec::new(),
             workloads: Vec::new(),
             add: Vec::new(),
-            size_bytes: Request::SIZE_BYTES,
+            size_bytes: None,
             runs: Request::RUNS,
-            saves: Request::SAVES,
-            lines: Request::LINES,
+            saves: None,
+            lines: None,
+            within: Request::WITHIN,
+            began: None,
             drop_caches: false,
             timeout: Request::TIMEOUT,
             wrote: None,

@@ -17,11 +17,16 @@ const SAVES_MAX: u64 = 1_000_000;
 const LINES_MAX: u64 = SIZE_BYTES_MAX / LINE_BYTES;
 /// The least space of a file, on most file systems.
 const BLOCK_BYTES: u64 = 4096;
+/// Languages that read as much as they can in their time need files of several sizes. The greatest
+/// of 1, 2 and 5 times each power of ten are together less than three times the longest file.
+const READ_FILES: u64 = 3;
 
 /// All decisions that precede the first file.
 pub(super) struct Plan {
     pub tables: Vec<Table>,
     pub places: Vec<PlacePlan>,
+    /// The time of each place, where amounts are left to it.
+    pub within: Duration,
 }
 
 pub(super) struct PlacePlan {
@@ -38,10 +43,10 @@ pub(super) struct PlacePlan {
 impl Plan {
     /// Plans `request`, without making a file.
     pub(super) fn new(request: &Request) -> Result<Plan, Error> {
-        positive("size", request.size_bytes, SIZE_BYTES_MAX)?;
+        positive("size", request.size_bytes_max(), SIZE_BYTES_MAX)?;
         positive("runs", request.runs.into(), Common::RUNS_MAX.into())?;
-        positive("saves", request.saves.into(), SAVES_MAX)?;
-        positive("lines", request.lines, LINES_MAX)?;
+        positive("saves", request.saves_max().into(), SAVES_MAX)?;
+        positive("lines", request.lines_max(), LINES_MAX)?;
         if request.timeout.is_zero() {
             return Err(Error::Usage("--timeout: no program is over in no time".into()));
         }
@@ -54,7 +59,7 @@ impl Plan {
         }
         let place = |path: &PathBuf| PlacePlan::new(path, &device::examine(path)?, &tables);
         let places = request.paths.iter().map(place).collect::<Result<_, Error>>()?;
-        Ok(Plan { tables, places })
+        Ok(Plan { tables, places, within: request.within })
     }
 
     /// Announces the run, where `does` counts the programs of a task; `folder` is the run's first.
@@ -79,8 +84,18 @@ impl Plan {
                 .saturating_mul(self.places.len() as u64)
                 .saturating_add(of_drives),
             runs: ahead.runs_left() + drives().map(|drive| drive.runs_total()).sum::<u32>(),
-            estimated: ahead.time_left() + drives().map(|drive| drive.estimate()).sum::<Duration>(),
+            estimated: self.in_time(
+                ahead.time_left() + drives().map(|drive| drive.estimate()).sum::<Duration>(),
+            ),
         }
+    }
+}
+
+impl Plan {
+    /// Returns the estimate, or the time of all places where it decides all amounts.
+    fn in_time(&self, estimate: Duration) -> Duration {
+        let all = self.within * self.places.len() as u32;
+        if self.tables.iter().all(|table| table.in_time) { estimate.min(all) } else { estimate }
     }
 }
 
@@ -92,8 +107,10 @@ impl PlacePlan {
             of.map(|table| table.content().len()).max().unwrap_or(0)
         };
         let bytes = longest(|table| matches!(table.task, Task::BytesWrite | Task::BytesRead));
+        let is_read_in_time = |table: &Table| table.task == Task::BytesRead && table.in_time;
+        let files = if tables.iter().any(is_read_in_time) { READ_FILES } else { 1 };
         let lines = longest(|table| table.task == Task::Lines);
-        space::check(bytes, bytes, target)?;
+        space::check(bytes * files, bytes, target)?;
         let budget = space::room_bytes(target);
         if lines > budget {
             return Err(Error::Failed(format!(
@@ -114,7 +131,11 @@ impl PlacePlan {
 
     /// Returns the most bytes in the folder at once: one table's file, the drive's, or held memory.
     fn space_bytes_max(&self, tables: &[Table]) -> u64 {
-        let files = tables.iter().map(|table| in_blocks(&table.content()));
+        let of = |table: &Table| {
+            let files = if table.task == Task::BytesRead && table.in_time { READ_FILES } else { 1 };
+            in_blocks(&table.content()).saturating_mul(files)
+        };
+        let files = tables.iter().map(of);
         let drive = self.drive.as_ref().map(|drive| drive.space_bytes_max());
         files.chain(drive).chain([self.held_bytes]).max().unwrap_or(0)
     }
@@ -127,7 +148,7 @@ fn written_bytes(table: &Table, programs: u64) -> u64 {
     let before = table.before().map_or(0, |before| in_blocks(&before));
     match table.task {
         // Made once. A program that writes into it breaks the protocol.
-        Task::BytesRead => file,
+        Task::BytesRead => file.saturating_mul(if table.in_time { READ_FILES } else { 1 }),
         Task::BytesWrite | Task::Lines | Task::Save | Task::SaveSync => {
             let times = if table.task.is_save() { table.count } else { 1 };
             file.saturating_mul(times)
@@ -231,6 +252,11 @@ fn usual(table: &Table) -> Duration {
     BESIDE + Duration::from_nanos(each_ns.saturating_mul(table.count))
 }
 
+/// Estimates all runs of a table by its programs.
+pub(super) fn fixed((table, programs): &(Table, usize)) -> Duration {
+    usual(table) * table.runs * *programs as u32
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::workload::Kind;
@@ -259,11 +285,11 @@ mod tests {
             change(&mut request);
             refused(&request)
         };
-        assert!(bad(|request| request.size_bytes = 0).contains("--size"));
-        assert!(bad(|request| request.size_bytes = u64::MAX).contains("--size"));
+        assert!(bad(|request| request.size_bytes = Some(0)).contains("--size"));
+        assert!(bad(|request| request.size_bytes = Some(u64::MAX)).contains("--size"));
         assert!(bad(|request| request.runs = 0).contains("--runs"));
-        assert!(bad(|request| request.saves = 0).contains("--saves"));
-        assert!(bad(|request| request.lines = u64::MAX).contains("--lines"));
+        assert!(bad(|request| request.saves = Some(0)).contains("--saves"));
+        assert!(bad(|request| request.lines = Some(u64::MAX)).contains("--lines"));
         assert!(bad(|request| request.timeout = Duration::ZERO).contains("--timeout"));
         assert!(bad(|request| request.paths.clear()).contains("folder"));
         // The second of two folders, before a file is made in the first.
@@ -287,17 +313,17 @@ mod tests {
 
     #[test]
     fn a_disk_without_room_is_refused_in_one_line_that_says_what_would_do() {
-        let asked = Request { lines: 1 << 30, ..request(Path::new("/data")) };
+        let asked = Request { lines: Some(1 << 30), ..request(Path::new("/data")) };
         let full = |workloads: &[Kind], free| {
             let request = Request { workloads: workloads.to_vec(), ..asked.clone() };
             let refused = planned(&request, &place(10 * GIB, free)).err()?.to_string();
             assert_eq!(refused.lines().count(), 1);
             Some(refused)
         };
-        assert!(full(&[Kind::Bytes], GIB + (1 << 20)).unwrap().contains("--size"));
+        assert!(full(&[Kind::Bytes], GIB + (4 << 20)).unwrap().contains("--size"));
         assert!(full(&[Kind::Lines], 5 * GIB).unwrap().contains("--lines"));
         assert!(full(&[Kind::Bytes], 2 * GIB).is_none());
-        assert!(full(&[Kind::Save], GIB + (1 << 20)).is_none());
+        assert!(full(&[Kind::Save], GIB + (4 << 20)).is_none());
     }
 
     #[test]
@@ -314,7 +340,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let asked = Request {
             workloads: vec![Kind::Bytes],
-            size_bytes: 1 << 20,
+            size_bytes: Some(1 << 20),
             runs: 3,
             ..request(folder.path())
         };
@@ -335,7 +361,7 @@ mod ahead_tests {
     use super::*;
 
     fn table(task: Task, size: u64, count: u64, runs: u32) -> Table {
-        Table { task, size, count, runs, cold: false }
+        Table { task, size, count, runs, cold: false, in_time: false }
     }
 
     /// Two places; the second program saves nothing.

@@ -9,15 +9,17 @@ use super::Request;
 use super::build::{BuiltProgram, build};
 use super::catalogue::{Candidate, catalogue};
 use super::drive;
+use super::pace::Rate;
 use super::plan::{Cell, PlacePlan, Plan, RunsAhead};
 use super::workload::{Table, Task};
 use itertools::Itertools;
+use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use wrote_bench::scratch::Scratch;
-use wrote_bench::{Alone, Observer, Site, Ticker, report_leftovers};
+use wrote_bench::{Alone, Clock, Observer, SinceStart, Site, Ticker, report_leftovers};
 use wrote_machine::target::{device_of, shown_target};
 use wrote_machine::{host, watch as machine};
 use wrote_result::document::Program;
@@ -40,6 +42,10 @@ struct Crew<'a> {
     ready: &'a [Contestant],
     places: usize,
     timeout: Duration,
+    /// The time of each place, where amounts are left to it.
+    within: Duration,
+    /// The time since the program's start.
+    clock: &'a dyn Clock,
     /// The working folder of programs.
     folder: &'a Path,
     stop: &'a Stop,
@@ -52,6 +58,8 @@ struct LangsReporter<'a> {
     beside: (u32, Duration),
     /// The reason of the first table that could not be measured.
     failed: Option<String>,
+    /// The rates of saves, by the task and the program.
+    rates: HashMap<(Task, usize), Rate>,
 }
 
 /// Measures the languages, and returns the result.
@@ -68,7 +76,7 @@ pub fn langs(
     stop: &Stop,
     observer: &mut dyn Observer,
 ) -> Result<Document, Error> {
-    let began = Instant::now();
+    let began = request.began.unwrap_or_else(Instant::now);
     let started_at = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second())
         .expect("the present is a time");
     let mut plan = Plan::new(request)?;
@@ -91,7 +99,8 @@ pub fn langs(
     let announcement = plan.announcement(scratches[0].path(), &ahead, programs);
     observer.announce(&announcement);
     let ticker = Ticker::new(observer, announcement.runs, announcement.estimated);
-    let mut reporter = LangsReporter { ahead, ticker, beside: beside(&plan), failed: None };
+    let mut reporter =
+        LangsReporter { ahead, ticker, beside: beside(&plan), failed: None, rates: HashMap::new() };
     let ready = build_all(&chosen, &request.cache, &mut languages, stop, &mut reporter)?;
     let folder = tempfile::TempDir::new()
         .map_err(|error| Error::Failed(format!("no folder can be made for programs: {error}")))?;
@@ -100,6 +109,8 @@ pub fn langs(
         ready: &ready,
         places: plan.places.len(),
         timeout: request.timeout,
+        within: request.within,
+        clock: &SinceStart(began),
         folder: folder.path(),
         stop,
     };
@@ -205,6 +216,7 @@ impl Crew<'_> {
             target,
             scratch: &scratch,
             stop: self.stop,
+            clock: self.clock,
             keep: false,
             speed: &OnceLock::new(),
             peers: &Alone,
@@ -223,6 +235,13 @@ impl Crew<'_> {
         };
         let mut workloads = Vec::new();
         for table in 0..self.tables.len() {
+            if self.is_late(number, table) {
+                let name = self.tables[table].name();
+                let within_s = self.within.as_secs_f64();
+                reporter.note(&format!("{name} is left out: no time within {within_s} s"));
+                reporter.leave_out(|of| (of.place, of.table) == (number, table));
+                continue;
+            }
             match table::measure(self, (number, table), planned, &site, reporter) {
                 Ok(workload) => workloads.extend(workload),
                 // A disk that is full or gone spoils this table, and no other.
@@ -243,11 +262,26 @@ impl Crew<'_> {
     }
 }
 
+impl Crew<'_> {
+    /// Whether the time of a place is over before a table whose amounts are left to the time.
+    fn is_late(&self, place: usize, table: usize) -> bool {
+        let until = self.within * (place as u32 + 1);
+        self.tables[table].in_time && self.clock.elapsed() >= until
+    }
+}
+
 impl LangsReporter<'_> {
     /// Announces a run; the last runs of its kind give the estimate of the rest.
     fn tick(&mut self, row: &str) {
         self.foresee();
         self.ticker.tick(row);
+    }
+
+    /// Announces a run, unless its first look did.
+    fn tick_once(&mut self, row: &str, is_ticked: bool) {
+        if !is_ticked {
+            self.tick(row);
+        }
     }
 
     fn foresee(&mut self) {

@@ -78,6 +78,9 @@ pub(super) struct Table {
     pub runs: u32,
     /// Whether the page cache is empty of the file when a program begins to read it.
     pub cold: bool,
+    /// Whether each program moves as much as it can in its share of the time. The amount of the
+    /// table is then the most of any.
+    pub in_time: bool,
 }
 
 /// The expected content of a file: a text from before, then a repeated pattern.
@@ -102,21 +105,27 @@ pub(super) fn tables(request: &Request) -> Vec<Table> {
 }
 
 fn tables_of(kind: Kind, request: &Request) -> Vec<Table> {
-    let table = |task, size, count, runs| Table { task, size, count, runs, cold: false };
+    let table = |task, size, count, runs| {
+        let in_time = match kind {
+            Kind::Bytes => request.size_bytes.is_none(),
+            Kind::Save => request.saves.is_none(),
+            Kind::Lines => request.lines.is_none(),
+        };
+        Table { task, size, count, runs, cold: false, in_time }
+    };
+    let (saves, lines) = (request.saves_max(), request.lines_max());
     match kind {
         Kind::Bytes => {
-            let write = table(Task::BytesWrite, request.size_bytes, 1, request.runs);
+            let write = table(Task::BytesWrite, request.size_bytes_max(), 1, request.runs);
             let read = Table { task: Task::BytesRead, ..write };
             let cold = request.drop_caches.then_some(Table { cold: true, ..read });
             [write, read].into_iter().chain(cold).collect()
         }
         Kind::Save => {
-            let of = |task| {
-                SAVE_BYTES.map(|size| table(task, size, request.saves.into(), 1)).into_iter()
-            };
+            let of = |task| SAVE_BYTES.map(|size| table(task, size, saves.into(), 1)).into_iter();
             of(Task::Save).chain(of(Task::SaveSync)).collect()
         }
-        Kind::Lines => vec![table(Task::Lines, LINE_BYTES, request.lines, request.runs)],
+        Kind::Lines => vec![table(Task::Lines, LINE_BYTES, lines, request.runs)],
     }
 }
 
@@ -133,6 +142,9 @@ impl Table {
 
     pub(super) fn words(&self) -> String {
         let (size, count) = (self.size, self.count);
+        if self.in_time {
+            return self.words_in_time();
+        }
         match self.task {
             Task::BytesWrite => {
                 format!("{} written one byte at a time into a new file", units::bytes(size))
@@ -144,6 +156,50 @@ impl Table {
             }
             Task::Lines => format!("{count} lines of {size} bytes appended to a file"),
         }
+    }
+
+    fn words_in_time(&self) -> String {
+        let (size, count) = (self.size, self.count);
+        let share = "as fit into its share of the time";
+        match self.task {
+            Task::BytesWrite => format!(
+                "as many bytes {share}, {} at most, written one at a time into a new file",
+                units::bytes(size)
+            ),
+            Task::BytesRead => {
+                format!("as many bytes {share}, {} at most, read one at a time", units::bytes(size))
+            }
+            Task::Save => {
+                format!("a text of {size} characters saved as often {share}, {count} times at most")
+            }
+            Task::SaveSync => format!(
+                "a text of {size} characters saved as often {share}, {count} times at most, each \
+                 time synced"
+            ),
+            Task::Lines => {
+                format!(
+                    "as many lines of {size} bytes {share}, {count} at most, appended to a file"
+                )
+            }
+        }
+    }
+
+    /// Returns the number that a share of the time decides: bytes, saves or lines.
+    pub(super) fn amount(&self) -> u64 {
+        if self.is_of_bytes() { self.size } else { self.count }
+    }
+
+    /// Returns the table with another amount.
+    pub(super) fn of(self, amount: u64) -> Table {
+        if self.is_of_bytes() {
+            Table { size: amount, ..self }
+        } else {
+            Table { count: amount, ..self }
+        }
+    }
+
+    fn is_of_bytes(&self) -> bool {
+        matches!(self.task, Task::BytesWrite | Task::BytesRead)
     }
 
     /// Returns the number of timings in an answer; lines have one.
@@ -235,7 +291,7 @@ mod tests {
     }
 
     fn table(task: Task, size: u64, count: u64) -> Table {
-        Table { task, size, count, runs: 1, cold: false }
+        Table { task, size, count, runs: 1, cold: false, in_time: false }
     }
 
     #[test]

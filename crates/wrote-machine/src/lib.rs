@@ -3,6 +3,7 @@
 pub mod doctor;
 pub mod held_memory;
 pub mod host;
+pub mod open_files;
 pub mod peak_memory;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;

@@ -7,7 +7,8 @@ mod markdown;
 mod rows;
 mod table;
 
-use chart::{Cell, Chart, Line, Who};
+pub use chart::{Cell, Chart, Line, Who};
+pub use figures::{figures, names, paths};
 
 use crate::figures::spread;
 use crate::page::Page;

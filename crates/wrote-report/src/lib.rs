@@ -1,8 +1,8 @@
-//! Every text that is made from a document: tables for a screen, Markdown, CSV, JSON.
+//! Every text that is made from a document: tables for a screen, Markdown, CSV, JSON, HTML.
 //!
 //! A document of benchmarks or jobs is laid out by [`fn@write`], a comparison by
 //! [`write_comparison`], an examination of the doctor by [`write_examination`], a comparison of
-//! languages by [`write_langs`].
+//! languages by [`write_langs`], and any of them as a page for a browser by [`write_html`].
 
 #![forbid(unsafe_code)]
 
@@ -12,6 +12,7 @@ mod csv;
 mod doctor;
 mod figures;
 mod group;
+mod html;
 mod langs;
 mod markdown;
 mod page;
@@ -22,6 +23,7 @@ mod text;
 
 pub use comparison::write_comparison;
 pub use doctor::write_examination;
+pub use html::{Content, Named, write_html};
 pub use langs::{write_langs, write_languages};
 pub use text::plain;
 

@@ -125,15 +125,25 @@ fn write_advice(advice: &[Advice], out: &mut dyn Write) -> io::Result<()> {
     for advice in advice {
         let (purpose, action) = (inline(&advice.purpose), inline(&advice.action));
         writeln!(out, "- **{purpose}**: {action} Because: {}", inline(&advice.because))?;
-        if !advice.code.is_empty() {
-            writeln!(out, "\n  ```rust")?;
-            for line in advice.code.lines() {
-                writeln!(out, "{}", format!("  {line}").trim_end())?;
-            }
-            writeln!(out, "  ```")?;
+        if let Some(with_wrote) = &advice.with_wrote {
+            writeln!(out, "\n  With the library `wrote`:")?;
+            write_code(with_wrote, out)?;
+            writeln!(out, "\n  With the standard library:")?;
         }
+        write_code(&advice.code, out)?;
     }
     Ok(())
+}
+
+fn write_code(code: &str, out: &mut dyn Write) -> io::Result<()> {
+    if code.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n  ```rust")?;
+    for line in code.lines() {
+        writeln!(out, "{}", format!("  {line}").trim_end())?;
+    }
+    writeln!(out, "  ```")
 }
 
 /// Returns text on one line, with the markup of Markdown and HTML escaped.

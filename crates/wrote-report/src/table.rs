@@ -91,11 +91,20 @@ fn write_advice(advice: &[Advice], page: Page, out: &mut dyn Write) -> io::Resul
         writeln!(out, "  {}", page.paint(Tone::Strong, &purpose))?;
         writeln!(out, "  do       {}", page.prose(&advice.action, 11))?;
         writeln!(out, "  because  {}", page.prose(&advice.because, 11))?;
-        // Code is not wrapped: a reader copies it.
-        for (number, line) in advice.code.lines().enumerate() {
-            let label = if number == 0 { "code" } else { "" };
-            writeln!(out, "  {label:<7}  {}", plain(line).trim_end())?;
+        let with_wrote = advice.with_wrote.as_ref().map(|lines| ("wrote", lines));
+        let code = (if with_wrote.is_some() { "or std" } else { "code" }, &advice.code);
+        for (label, lines) in with_wrote.into_iter().chain([code]) {
+            write_code(label, lines, out)?;
         }
+    }
+    Ok(())
+}
+
+/// Writes lines of code. They are not wrapped: a reader copies them.
+fn write_code(label: &str, lines: &str, out: &mut dyn Write) -> io::Result<()> {
+    for (number, line) in lines.lines().enumerate() {
+        let label = if number == 0 { label } else { "" };
+        writeln!(out, "{}", format!("  {label:<7}  {}", plain(line)).trim_end())?;
     }
     Ok(())
 }

@@ -213,6 +213,7 @@ pub struct Finding {
 }
 
 /// How to write here, for one purpose.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Advice {
@@ -224,7 +225,10 @@ pub struct Advice {
     pub action: String,
     /// The measured reason.
     pub because: String,
-    /// How, in Rust.
+    /// How, with the library `wrote`: a whole file of Rust that compiles as it is. Only where
+    /// `code` is another way to do it.
+    pub with_wrote: Option<String>,
+    /// How, in Rust: with the standard library, where `with_wrote` is there.
     pub code: String,
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The stable id of each finding, in the order of `docs/findings.md`.
-pub const IDS: [&str; 34] = [
+pub const IDS: [&str; 35] = [
     "no-io",
     "ram-not-disk",
     "no-block-device",
@@ -42,6 +42,7 @@ pub const IDS: [&str; 34] = [
     "debug-build",
     "leftovers",
     "left-out",
+    "shortened",
 ];
 
 /// The most rows that a text names.

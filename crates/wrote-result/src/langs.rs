@@ -109,7 +109,8 @@ pub struct Workload {
     pub name: String,
     /// The work of each program, in words.
     pub words: String,
-    /// Bytes of one timing: the file of `bytes` and `lines`, the text of a save.
+    /// Bytes of one timing: the file of `bytes` and `lines`, the text of a save. Where each
+    /// language moves as much as it can in its time, those of the longest run; `runs` has each.
     pub bytes: u64,
     /// The place of the bytes while the clock ran.
     pub cache: Cache,
@@ -165,6 +166,13 @@ pub struct Row {
     /// The latency of one save, by the program's own clock, over all runs that are not dropped;
     /// only of saves.
     pub latency_ns: Option<Latency>,
+}
+
+impl Row {
+    /// Returns the file bytes of a run that is not dropped, over all timings.
+    pub fn run_bytes(&self) -> Option<u64> {
+        self.runs.iter().filter(|run| !run.dropped).map(|run| run.bytes).next_back()
+    }
 }
 
 /// One run of one program: one process.

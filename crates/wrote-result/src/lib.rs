@@ -5,6 +5,7 @@ pub mod compare;
 pub mod doctor;
 pub mod document;
 pub mod finding;
+pub mod histogram;
 pub mod langs;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;

@@ -1,5 +1,6 @@
 //! A connection: bytes from a stream through its protocol into the log, and answers back.
 
+use crate::admission::Admission;
 use crate::answers::Answers;
 use crate::doors::Protocol;
 use crate::intake::{Intake, Later, Level};
@@ -8,7 +9,7 @@ use crate::metrics::{add, sub};
 use crate::port::Port;
 use crate::stream::Stream;
 use std::cell::RefCell;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
@@ -27,10 +28,11 @@ thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// One client.
+/// One client, served until it ends, is refused, or the server drains. A refusal is counted.
 pub(crate) struct Connection<S, P> {
     stream: S,
     protocol: P,
+    _admission: Admission,
     port: Port,
     log: Log,
     /// The channel's, when the log was taken.
@@ -92,7 +94,13 @@ struct Patience {
 }
 
 impl<S: Stream, P: Protocol> Connection<S, P> {
-    pub(crate) fn new(stream: S, protocol: P, port: Port, log: Log) -> Connection<S, P> {
+    pub(crate) fn new(
+        stream: S,
+        protocol: P,
+        admission: Admission,
+        port: Port,
+        log: Log,
+    ) -> Connection<S, P> {
         let generation = port.channel.generation();
         let mut draining = port.draining.clone();
         let drain = Box::pin(async move {
@@ -105,6 +113,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         Connection {
             stream,
             protocol,
+            _admission: admission,
             port,
             log,
             generation,
@@ -125,16 +134,8 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         }
     }
 
-    /// Serves the client until it ends, is refused, or the server drains. The refusal is counted.
-    pub(crate) async fn serve(mut self) {
-        let ended = poll_fn(|context| self.poll(context)).await;
-        if let Some(refusal) = self.refusal.take().or(ended.err()) {
-            log::debug!("{}: {refusal}", self.port.listen);
-            self.port.metrics.refuse(refusal.reason());
-        }
-    }
-
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
+    /// Goes on until nothing moves.
+    fn proceed(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
         self.port.renew();
         loop {
             self.release(context)?;
@@ -456,6 +457,19 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         // A client that is gone needs no end.
         self.is_flushed = Pin::new(&mut self.stream).poll_shutdown(context).is_ready();
         if self.is_flushed { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl<S: Stream, P: Protocol> Future for Connection<S, P> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let ended = ready!(self.proceed(context));
+        if let Some(refusal) = self.refusal.take().or(ended.err()) {
+            log::debug!("{}: {refusal}", self.port.listen);
+            self.port.metrics.refuse(refusal.reason());
+        }
+        Poll::Ready(())
     }
 }
 

@@ -32,7 +32,7 @@ pub enum Door {
 }
 
 /// A protocol on a stream of bytes.
-pub(crate) trait Protocol: Send {
+pub(crate) trait Protocol: Send + Unpin + 'static {
     /// Bytes beside one message that the door leaves unread at most.
     #[cfg(any(test, feature = "fuzzing"))]
     const FRAME_BYTES_MAX: usize = 1024 + 64;

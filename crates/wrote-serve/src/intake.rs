@@ -53,11 +53,19 @@ impl FromStr for Level {
 pub(crate) trait Store {
     /// Appends a message and returns its sequence; `None` while there is no room.
     fn try_append(&self, message: &[u8]) -> Result<Option<u64>, wrote::Error>;
+
+    /// Appends messages from the beginning of `messages`, and returns their number: 0 while there
+    /// is no room.
+    fn try_append_run(&self, messages: &[&[u8]]) -> Result<usize, wrote::Error>;
 }
 
 impl Store for Log {
     fn try_append(&self, message: &[u8]) -> Result<Option<u64>, wrote::Error> {
         Ok(Log::try_append(self, message)?.map(|ticket| ticket.sequence()))
+    }
+
+    fn try_append_run(&self, messages: &[&[u8]]) -> Result<usize, wrote::Error> {
+        Log::try_append_run(self, messages).map(|sequences| sequences.count())
     }
 }
 
@@ -112,21 +120,44 @@ impl<'a> Intake<'a> {
     /// Appends a message and returns its sequence. While the log has no room it returns `None`: the
     /// door then stops in front of this message, and is called again with it.
     pub(crate) fn append(&mut self, message: &[u8]) -> Result<Option<u64>, Refusal> {
-        if message.len() > self.message_bytes_max {
-            return Err(Refusal::TooLong);
-        }
-        if self.is_closed {
-            return Err(Refusal::Closed);
-        }
+        self.check(message)?;
         let sequence = self.store.try_append(message).map_err(Refusal::Log)?;
         if sequence.is_none() {
             self.is_full = true;
         } else {
-            self.messages += 1;
-            self.answers.take_message();
-            self.bytes += message.len() as u64;
+            self.count(message);
         }
         Ok(sequence)
+    }
+
+    /// Appends messages, and returns how many have found room: where that is not all of them, the
+    /// door stops in front of the next, and is called again with it.
+    pub(crate) fn append_run(&mut self, messages: &[&[u8]]) -> Result<usize, Refusal> {
+        let fit = messages.iter().take_while(|message| self.check(message).is_ok()).count();
+        let mut done = 0;
+        while done < fit {
+            let taken = self.store.try_append_run(&messages[done..fit]).map_err(Refusal::Log)?;
+            if taken == 0 {
+                self.is_full = true;
+                return Ok(done);
+            }
+            messages[done..done + taken].iter().for_each(|message| self.count(message));
+            done += taken;
+        }
+        messages[fit..].first().map_or(Ok(done), |refused| self.check(refused).map(|()| done))
+    }
+
+    fn check(&self, message: &[u8]) -> Result<(), Refusal> {
+        if message.len() > self.message_bytes_max {
+            return Err(Refusal::TooLong);
+        }
+        if self.is_closed { Err(Refusal::Closed) } else { Ok(()) }
+    }
+
+    fn count(&mut self, message: &[u8]) {
+        self.messages += 1;
+        self.answers.take_message();
+        self.bytes += message.len() as u64;
     }
 
     /// Queues `answer`, to leave once the record `sequence`, and all answers before, are safe.

@@ -9,6 +9,7 @@
 
 mod access;
 mod addresses;
+mod admission;
 mod answers;
 mod channel;
 mod config;

@@ -1,12 +1,12 @@
 //! Listening: sockets are bound, connections accepted within the limits.
 
+use crate::admission::Admission;
 use crate::config::{Listen, Socket};
 use crate::connection::Connection;
 use crate::datagrams::Datagrams;
 use crate::doors::{Door, Frames, Relp, Resp, http};
 use crate::inherited::{Inherited, Passed};
 use crate::limits::Reason;
-use crate::metrics::{add, sub};
 use crate::port::Port;
 use crate::socket_file::SocketFile;
 use crate::stream::Stream;
@@ -178,37 +178,26 @@ fn prepared(stream: TcpStream) -> TcpStream {
 /// Serves a stream in a task of its own, if the limits allow one more.
 fn admit<S: Stream>(stream: S, from: Option<IpAddr>, port: &mut Port) {
     port.renew();
-    let metrics = &port.metrics;
-    let open = metrics.connections.load(std::sync::atomic::Ordering::Relaxed);
-    if open >= port.limits.connections as u64 {
-        return metrics.refuse(Reason::Connections);
-    }
-    let limit = port.limits.connections_per_address;
-    let place = from.map(|address| port.addresses.admit(address, limit));
-    if let Some(None) = place {
-        return metrics.refuse(Reason::Address);
-    }
-    add(&metrics.connections, 1);
-    add(&metrics.connections_total, 1);
+    let Some(admission) = Admission::of(port, from) else { return };
     let port = port.clone();
-    tokio::spawn(async move {
-        let metrics = port.metrics.clone();
-        match port.tls.clone() {
-            None => serve(stream, port).await,
-            // Boxed: else a connection without TLS would take the space of its session, too.
-            Some(tls) => Box::pin(serve_tls(stream, from, tls, port)).await,
-        }
-        sub(&metrics.connections, 1);
-        drop(place);
-    });
+    match port.tls.clone() {
+        None => serve(stream, admission, port),
+        Some(tls) => _ = tokio::spawn(serve_tls(stream, from, tls, admission, port)),
+    }
 }
 
 /// Serves a stream after its handshake.
-async fn serve_tls<S: Stream>(stream: S, from: Option<IpAddr>, tls: Arc<ServerConfig>, port: Port) {
+async fn serve_tls<S: Stream>(
+    stream: S,
+    from: Option<IpAddr>,
+    tls: Arc<ServerConfig>,
+    admission: Admission,
+    port: Port,
+) {
     let mut draining = port.draining.clone();
     let problem = tokio::select! {
-        session = Box::pin(tls::handshake(stream, tls)) => match session {
-            Ok(stream) => return serve(stream, port).await,
+        session = tls::handshake(stream, tls) => match session {
+            Ok(stream) => return serve(stream, admission, port),
             Err(error) => error.to_string(),
         },
         () = tokio::time::sleep(port.limits.handshake) => "it took too long".to_owned(),
@@ -223,18 +212,29 @@ async fn serve_tls<S: Stream>(stream: S, from: Option<IpAddr>, tls: Arc<ServerCo
     port.failed_handshakes.warn(format_args!("{}: TLS{from} failed: {problem}", port.listen));
 }
 
-async fn serve<S: Stream>(stream: S, port: Port) {
-    if port.listen.door == Door::Http {
+/// Serves a stream in a task of its own.
+///
+/// The task is a [`Connection`] and nothing else: each `async fn` that passed it on would keep its
+/// space once more, for as long as the client is there.
+fn serve<S: Stream>(stream: S, admission: Admission, port: Port) {
+    let door = port.listen.door;
+    if door == Door::Http {
         // While the log has failed, that is an answer.
-        return http::serve(stream, port).await;
+        tokio::spawn(http::serve(stream, admission, port));
+        return;
     }
     let Some(log) = port.channel.log() else { return port.metrics.refuse(Reason::Log) };
-    match port.listen.door {
-        Door::Frames(frame) => Connection::new(stream, Frames::new(frame), port, log).serve().await,
-        Door::Relp => Connection::new(stream, Relp::default(), port, log).serve().await,
+    match door {
+        Door::Frames(frame) => {
+            let frames = Frames::new(frame);
+            tokio::spawn(Connection::new(stream, frames, admission, port, log));
+        }
+        Door::Relp => {
+            tokio::spawn(Connection::new(stream, Relp::default(), admission, port, log));
+        }
         Door::Resp => {
-            let door = Resp::new(Some(port.channel.clone()), port.access.clone());
-            Connection::new(stream, door, port, log).serve().await;
+            let resp = Resp::new(Some(port.channel.clone()), port.access.clone());
+            tokio::spawn(Connection::new(stream, resp, admission, port, log));
         }
         Door::Datagrams | Door::Http => {}
     }

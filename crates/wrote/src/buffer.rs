@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::error::errno_of;
 use mapping::{Mapping, page_size};
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
@@ -23,7 +23,33 @@ struct Region {
     stride_bytes: usize,
     buffer_bytes: usize,
     count: u32,
-    free: RefCell<Vec<u32>>,
+    free: Free,
+}
+
+/// The numbers of the buffers that are free, the last one returned on top.
+struct Free {
+    stack: Box<[Cell<u32>]>,
+    count: Cell<u32>,
+}
+
+impl Free {
+    fn all(count: u32) -> Free {
+        Free { stack: (0..count).rev().map(Cell::new).collect(), count: Cell::new(count) }
+    }
+
+    #[inline]
+    fn pop(&self) -> Option<u32> {
+        let left = self.count.get().checked_sub(1)?;
+        self.count.set(left);
+        Some(self.stack[left as usize].get())
+    }
+
+    #[inline]
+    fn push(&self, index: u32) {
+        let count = self.count.get();
+        self.stack[count as usize].set(index);
+        self.count.set(count + 1);
+    }
 }
 
 impl Pool {
@@ -42,14 +68,15 @@ impl Pool {
             stride_bytes,
             buffer_bytes,
             count,
-            free: RefCell::new((0..count).rev().collect()),
+            free: Free::all(count),
         })))
     }
 
     /// Leases a buffer, or returns `None` while all are leased. The bytes are those of the last
     /// lease.
+    #[inline]
     pub fn lease(&self) -> Option<Buffer> {
-        let index = self.0.free.borrow_mut().pop()?;
+        let index = self.0.free.pop()?;
         Some(Buffer { region: Rc::clone(&self.0), index, len: self.0.buffer_bytes })
     }
 
@@ -64,8 +91,9 @@ impl Pool {
     }
 
     /// Buffers that are free.
+    #[inline]
     pub fn free(&self) -> usize {
-        self.0.free.borrow().len()
+        self.0.free.count.get() as usize
     }
 
     /// Whether the region lies in huge pages that were set aside (`MAP_HUGETLB`, `mmap(2)`).
@@ -83,6 +111,7 @@ impl Pool {
         std::mem::forget(Rc::clone(&self.0));
     }
 
+    #[inline]
     pub(crate) fn owns(&self, buffer: &Buffer) -> bool {
         Rc::ptr_eq(&self.0, &buffer.region)
     }
@@ -107,16 +136,19 @@ pub struct Buffer {
 impl Buffer {
     /// Sets the length that is used, from the buffer's start. Panics when `len` is more than the
     /// pool's [`Pool::buffer_bytes`].
+    #[inline]
     pub fn set_len(&mut self, len: usize) {
         assert!(len <= self.region.buffer_bytes, "{len} bytes do not fit into the buffer");
         self.len = len;
     }
 
     /// The most that [`Buffer::set_len`] takes.
+    #[inline]
     pub fn capacity(&self) -> usize {
         self.region.buffer_bytes
     }
 
+    #[inline]
     pub(crate) fn address(&self) -> *mut u8 {
         let Region { mapping, stride_bytes, count, .. } = &*self.region;
         debug_assert!(self.index < *count);
@@ -128,6 +160,7 @@ impl Buffer {
 impl Deref for Buffer {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         // SAFETY: the piece is inside the mapping, initialised (zeroed by the kernel), and leased
         // to this buffer alone.
@@ -136,6 +169,7 @@ impl Deref for Buffer {
 }
 
 impl DerefMut for Buffer {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `deref`, and `&mut self` is the only way to this lease.
         unsafe { std::slice::from_raw_parts_mut(self.address(), self.len) }
@@ -143,8 +177,9 @@ impl DerefMut for Buffer {
 }
 
 impl Drop for Buffer {
+    #[inline]
     fn drop(&mut self) {
-        self.region.free.borrow_mut().push(self.index);
+        self.region.free.push(self.index);
     }
 }
 

@@ -34,9 +34,11 @@ mod pending;
 #[cfg(feature = "io_uring")]
 mod polled;
 mod psync;
+mod request;
 #[cfg(feature = "io_uring")]
 mod ring;
 mod sim;
+mod slots;
 mod sqpoll;
 mod threads;
 #[cfg(feature = "io_uring")]
@@ -54,9 +56,11 @@ pub use sqpoll::Sqpoll;
 use crate::Error;
 use crate::buffer::{Buffer, Pool};
 use crate::error::errno_of;
-use backend::{Backend, Kernel, Reply, Request};
+use backend::{Backend, Kernel};
 use open_file::OpenFile;
-use pending::{PendingOp, TRANSFER_BYTES_MAX};
+use pending::Work;
+use request::Reply;
+use slots::Slots;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -93,10 +97,9 @@ pub struct Engine {
     pool: Pool,
     files: Vec<Option<OpenFile>>,
     opened: u64,
-    slots: Vec<Option<PendingOp>>,
-    free_slots: Vec<u32>,
+    slots: Slots,
     completed: Vec<Completion>,
-    /// Replies to one call; kept to save allocations.
+    /// Replies of the backend that are not settled yet.
     done: Vec<Reply>,
     /// Whether a registration of the pool was tried.
     registered: bool,
@@ -148,9 +151,8 @@ impl Engine {
             pool,
             files: Vec::new(),
             opened: 0,
-            slots: (0..depth).map(|_| None).collect(),
-            free_slots: (0..depth).rev().collect(),
-            completed: Vec::new(),
+            slots: Slots::new(depth),
+            completed: Vec::with_capacity(depth as usize),
             done: Vec::with_capacity(depth as usize),
             registered: false,
             poisoned_folders: Vec::new(),
@@ -178,18 +180,24 @@ impl Engine {
 
     /// Leases a buffer of the engine's pool; waits for a completion where all are in flight. Fails
     /// with `ENOBUFS` when all buffers are leased and none of them is in flight.
+    #[inline]
     pub fn lease(&mut self) -> Result<Buffer, Error> {
-        loop {
-            if let Some(mut buffer) = self.pool.lease() {
-                buffer.set_len(buffer.capacity());
-                return Ok(buffer);
-            }
+        if self.pool.free() == 0 {
+            self.wait_for_buffer()?;
+        }
+        Ok(self.pool.lease().expect("a buffer is free"))
+    }
+
+    #[cold]
+    fn wait_for_buffer(&mut self) -> Result<(), Error> {
+        while self.pool.free() == 0 {
             if self.in_flight() == 0 {
                 let what = "leasing a buffer: all are held outside the engine";
                 return Err(Error::Engine { what, errno: libc::ENOBUFS });
             }
             self.advance(1)?;
         }
+        Ok(())
     }
 
     /// The engine's buffers.
@@ -208,82 +216,69 @@ impl Engine {
     }
 
     fn in_flight(&self) -> usize {
-        self.slots.len() - self.free_slots.len()
+        self.slots.in_flight()
     }
 
     /// Whether `iodepth` operations are in flight: the next [`Engine::queue`] waits for one.
     pub fn is_full(&self) -> bool {
-        self.free_slots.is_empty()
+        self.slots.is_full()
     }
 
     /// Queues an operation; its [`Completion`] carries `user_data`. Every operation has exactly one
     /// completion: a refused one completes with the error.
     ///
-    /// Waits for another operation while `iodepth` of them are in flight. Only [`Engine::submit`]
-    /// or [`Engine::reap`] makes sure that the kernel has it.
+    /// Waits for another operation while `iodepth` of them are in flight. Only [`Engine::submit`],
+    /// [`Engine::reap`] or another call that waits hands it to the kernel.
+    #[inline]
     pub fn queue(&mut self, user_data: u64, op: Op) {
+        if self.is_full() {
+            return self.queue_after_another(user_data, op);
+        }
+        let file = open_file::known(&self.files, op.file());
+        let work = Work::new(op);
+        if work.is_refused(file) {
+            self.completed.push(work.refuse(user_data, file));
+            return;
+        }
+        self.slots.take().begin(user_data, work, file, &self.pool);
+        self.check_disjoint();
+    }
+
+    #[cold]
+    fn queue_after_another(&mut self, user_data: u64, op: Op) {
         while self.is_full() {
             if let Err(error) = self.advance(1) {
-                let result = Err(error);
-                self.completed.push(Completion { user_data, result, buffer: None });
+                self.completed.push(Completion { user_data, result: Err(error), buffer: None });
                 return;
             }
         }
-        let file = self.known(op.file());
-        let op = PendingOp::new(user_data, op);
-        if let Some(error) = op.refusal(file) {
-            self.completed.push(op.into_completion(Err(error)));
-            return;
-        }
-        self.check_disjoint(&op);
-        let token = self.free_slots.pop().expect("the queue is not full");
-        self.file_mut(op.file).in_flight += 1;
-        self.slots[token as usize] = Some(op);
-        self.effective.iodepth_reached =
-            self.effective.iodepth_reached.max(self.in_flight() as u32);
-        self.push(token);
+        self.queue(user_data, op);
     }
 
-    /// Panics on two writes in flight on one block (W3). They are a mistake of the layer above, so
-    /// only debug assertions search for them.
-    fn check_disjoint(&self, op: &PendingOp) {
+    /// Panics where the last operation writes a block on which another write is in flight (W3).
+    /// They are a mistake of the layer above, so only debug assertions search for them.
+    #[inline]
+    fn check_disjoint(&self) {
         debug_assert!(
-            !self.slots.iter().flatten().any(|other| other.overlaps(op)),
+            !self.slots.has_overlap(),
             "two writes in flight at byte {} of {}",
-            op.offset,
-            self.file(op.file).path.display()
+            self.slots.last().request.offset,
+            self.file(self.slots.last().request.slot).path.display()
         );
     }
 
-    /// Hands an operation, or the rest of it, to the backend.
-    fn push(&mut self, token: u32) {
-        let op = self.slots[token as usize].as_mut().expect("pushed while in flight");
-        let file = self.files[op.file as usize].as_ref().expect("open while in flight");
-        op.direct = file.direct;
-        op.rw_flags = file.rw_flags(op.kind);
-        let (address, in_pool) = match &op.buffer {
-            // SAFETY: `moved` is at most the buffer's length.
-            Some(buffer) => unsafe {
-                (buffer.address().add(op.moved as usize), self.pool.owns(buffer))
-            },
-            None => (std::ptr::NonNull::dangling().as_ptr(), false),
-        };
-        let left = op.len - op.moved;
-        self.backend.push(Request {
-            token,
-            kind: op.kind,
-            slot: op.file,
-            offset: op.offset + op.moved,
-            address,
-            len: if op.kind.transfers() { left.min(TRANSFER_BYTES_MAX) } else { left },
-            in_pool,
-            rw_flags: op.rw_flags,
-        });
+    /// Hands the queued operations to the backend.
+    fn hand_on(&mut self) {
+        let in_flight = self.in_flight() as u32;
+        self.effective.iodepth_reached = self.effective.iodepth_reached.max(in_flight);
+        self.backend.push(self.slots.requests());
+        self.slots.handed_on();
     }
 
     /// Hands the queue to the kernel, without waiting. After an error, operations in flight stay in
     /// flight.
     pub fn submit(&mut self) -> Result<(), Error> {
+        self.hand_on();
         self.backend.submit().map_err(|error| failed("submitting to the kernel", &error))
     }
 
@@ -291,28 +286,38 @@ impl Engine {
     /// complete, and appends every completion to `completions`. An operation's own error is in its
     /// completion.
     pub fn reap(&mut self, min: usize, completions: &mut Vec<Completion>) -> Result<(), Error> {
-        self.complete_some(min)?;
-        completions.append(&mut self.completed);
-        Ok(())
+        self.reap_each(min, |completion| completions.push(completion))
+    }
+
+    /// As [`Engine::reap`], but gives each completion to `take`: none is stored.
+    #[inline]
+    pub fn reap_each(&mut self, min: usize, mut take: impl FnMut(Completion)) -> Result<(), Error> {
+        let left = self.outstanding().saturating_sub(min);
+        // One by one: where `take` panics, the others are left.
+        self.completed.reverse();
+        while let Some(completion) = self.completed.pop() {
+            take(completion);
+        }
+        loop {
+            let missing = self.in_flight().saturating_sub(left);
+            if self.in_flight() > 0 {
+                self.settle_all(|backend, done| backend.wait(missing, done), &mut take)?;
+            }
+            if self.in_flight() <= left {
+                return Ok(());
+            }
+        }
     }
 
     /// As [`Engine::reap`], where only errors matter: returns the first.
     pub(crate) fn reap_results(&mut self, min: usize) -> Result<(), Error> {
-        self.complete_some(min)?;
-        self.completed.drain(..).try_for_each(|completion| completion.result.map(drop))
-    }
-
-    fn complete_some(&mut self, min: usize) -> Result<(), Error> {
-        let min = min.min(self.outstanding());
-        loop {
-            let missing = min.saturating_sub(self.completed.len());
-            if self.in_flight() > 0 {
-                self.advance(missing)?;
+        let mut first = Ok(());
+        self.reap_each(min, |completion| {
+            if let (Ok(()), Err(error)) = (&first, completion.result) {
+                first = Err(error);
             }
-            if self.completed.len() >= min {
-                return Ok(());
-            }
-        }
+        })?;
+        first
     }
 
     /// Submits, waits until an operation is complete or `time` is over, and appends every
@@ -327,7 +332,8 @@ impl Engine {
         completions: &mut Vec<Completion>,
     ) -> Result<(), Error> {
         if self.in_flight() > 0 && self.completed.is_empty() {
-            self.advanced(|backend, done| backend.wait_within(time, done))?;
+            let wait = |backend: &mut dyn Backend, done: &mut _| backend.wait_within(time, done);
+            self.settle_all(wait, &mut |completion| completions.push(completion))?;
         }
         completions.append(&mut self.completed);
         Ok(())
@@ -349,23 +355,31 @@ impl Engine {
         self.drain()
     }
 
-    /// Waits for `min` replies of the backend, and settles each: again, whole, or failed.
+    /// Waits for `min` replies of the backend, and keeps the completions.
     fn advance(&mut self, min: usize) -> Result<(), Error> {
+        let mut completed = std::mem::take(&mut self.completed);
         let min = min.min(self.in_flight());
-        self.advanced(|backend, done| backend.wait(min, done))
+        let wait = |backend: &mut dyn Backend, done: &mut _| backend.wait(min, done);
+        let waited = self.settle_all(wait, &mut |completion| completed.push(completion));
+        self.completed = completed;
+        waited
     }
 
-    /// Settles each reply that `wait` collects.
-    fn advanced(
+    /// Hands the queue on, and settles each reply that `wait` collects: again, whole, or failed.
+    #[inline]
+    fn settle_all(
         &mut self,
         wait: impl FnOnce(&mut dyn Backend, &mut Vec<Reply>) -> io::Result<()>,
+        take: &mut impl FnMut(Completion),
     ) -> Result<(), Error> {
-        let mut done = std::mem::take(&mut self.done);
-        let waited = wait(&mut *self.backend, &mut done);
-        for result in done.drain(..) {
-            self.settle(result);
+        self.hand_on();
+        // Replies are left where `take` panicked, and the kernel gives none again.
+        let is_left = !self.done.is_empty();
+        let waited = if is_left { Ok(()) } else { wait(&mut *self.backend, &mut self.done) };
+        self.done.reverse();
+        while let Some(reply) = self.done.pop() {
+            self.settle(reply, take);
         }
-        self.done = done;
         waited.map_err(|error| failed("waiting for the kernel", &error))
     }
 }
@@ -405,7 +419,8 @@ fn threads(iodepth: u32) -> Result<Box<dyn Backend>, Error> {
     Ok(Box::new(Kernel::new(threads)))
 }
 
-fn failed(what: &'static str, error: &std::io::Error) -> Error {
+#[cold]
+fn failed(what: &'static str, error: &io::Error) -> Error {
     Error::Engine { what, errno: errno_of(error) }
 }
 
@@ -417,7 +432,7 @@ impl Drop for Engine {
             if self.advance(1).is_err() {
                 // The kernel may use their memory for ever: it stays mapped for good.
                 self.pool.leak();
-                std::mem::take(&mut self.slots).into_iter().for_each(std::mem::forget);
+                self.slots.leak();
                 return;
             }
         }

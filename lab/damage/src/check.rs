@@ -132,6 +132,14 @@ fn as_the_second_reader(log: &Written, damaged: &Files, first: &Read) -> Result<
                 format!("the second reader has {count} records, the first {}", words(first))
             })?;
             let is_damaged = matches!(second.end, End::Damaged { .. });
+            let closed = log_reader::closed_end(&files).filter(|_| log.format == Format::Framed);
+            let agrees = |closed| match second.end {
+                End::Closed { sequence } => sequence == closed,
+                _ => is_damaged,
+            };
+            holds(closed.is_none_or(agrees), || {
+                format!("by its end the log was closed at {closed:?}; read: {:?}", second.end)
+            })?;
             holds(first.error.is_some() == is_damaged, || {
                 format!("the second reader: {:?}; the first: {}", second.end, words(first))
             })

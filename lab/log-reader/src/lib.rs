@@ -86,7 +86,9 @@ struct Header {
 }
 
 struct Batch {
+    begin: usize,
     end: usize,
+    longest: usize,
     checksum: u32,
     count: u32,
     first_sequence: u64,
@@ -130,7 +132,9 @@ impl<'a> Segment<'a> {
         let (length, flags) = (word(header, 8) as usize, word(header, 40));
         let valid = header[..4] == [0x57, 0x42, 0x31, 0xf0] && word(header, 4) == checksum;
         (valid && flags < 4 && (48..=134_217_728).contains(&length)).then(|| Batch {
+            begin,
             end: begin + length,
+            longest: word(header, 44) as usize,
             checksum,
             count: word(header, 12),
             first_sequence: long(header, 16),
@@ -155,6 +159,16 @@ impl<'a> Segment<'a> {
         let checksum = crc32c(&[&self.identity, &sequence, &header[..4], covered]);
         let record = (length >> 30 == 1).then_some(own);
         (word(header, 4) == checksum).then_some((own_end, record))
+    }
+
+    /// Returns the batches that may reach over `at`, by what the segment's first batch states;
+    /// `None` if it states nothing.
+    fn before(&self, at: usize, first: &Batch) -> Option<Vec<Batch>> {
+        let longest = Some(first.longest).filter(|&longest| longest > 0 && !first.after_cut)?;
+        let blocks = (0..at).step_by(self.block).filter(|&begin| at - begin < longest + self.block);
+        let begins = Some(64).into_iter().chain(blocks);
+        let batches = begins.filter_map(|begin| self.batch(begin));
+        Some(batches.filter(|batch| batch.end - batch.begin <= longest).collect())
     }
 
     /// Returns the end of the record at `at`, as its length states it.
@@ -280,6 +294,48 @@ pub fn read(files: &[File]) -> ReadLog {
     }
     let end = end(&files, last, later, &place);
     ReadLog { records, end, unlinked, garbage }
+}
+
+/// Finds the end of a log that was closed by the end of its last file alone: the next sequence. By
+/// "Finding a place".
+pub fn closed_end(files: &[File]) -> Option<u64> {
+    let files = numbered(files, ".segment");
+    let &(number, bytes) = files.last()?;
+    let Header { log, block, first_sequence, .. } = header(bytes, number)?;
+    let segment = Segment { bytes, block, identity: identity(log, number) };
+    let first = segment.batch(64).filter(|first| first.first_sequence == first_sequence)?;
+    let at = bytes.len().checked_sub(48).filter(|at| at.is_multiple_of(block))?;
+    let mark = segment.batch(at).filter(|mark| mark.closed && mark.count == 0)?;
+    if mark.end != bytes.len() || mark.durable_sequence != mark.first_sequence {
+        return None;
+    }
+    let before = segment.before(at, &first)?;
+    let is_proven = before.iter().all(|batch| batch.end <= at);
+    let ends_there = |batch: &&Batch| batch.end.next_multiple_of(block) == at;
+    let precedes =
+        |batch: &Batch| batch.first_sequence + u64::from(batch.count) == mark.first_sequence;
+    let is_followed = before.iter().filter(ends_there).any(precedes);
+    (is_proven && is_followed).then_some(mark.first_sequence)
+}
+
+/// Returns the numbers of segments with a batch that is longer than their first one states.
+pub fn too_long(files: &[File]) -> Vec<u64> {
+    let too_long = |&(number, bytes): &(u64, &[u8])| {
+        let own = header(bytes, number)?;
+        let (block, identity) = (own.block, identity(own.log, number));
+        let segment = Segment { bytes, block, identity };
+        let first = segment.batch(64)?;
+        let (mut at, mut sequence) = (64, own.first_sequence);
+        while let Some(batch) = segment.batch(at).filter(|batch| batch.first_sequence == sequence) {
+            if first.longest > 0 && batch.end - batch.begin > first.longest {
+                return Some(number);
+            }
+            sequence += u64::from(batch.count);
+            at = batch.end.next_multiple_of(block);
+        }
+        None
+    };
+    numbered(files, ".segment").iter().filter_map(too_long).collect()
 }
 
 /// Whether the header of some segment is left.

@@ -38,6 +38,7 @@ impl OpenLog<'_> {
     pub fn step(&mut self, step: Step) -> Result<(), Trouble> {
         match step {
             Step::Append { len, how, flavour } => self.append(len, how, flavour),
+            Step::Run { count, len, flavour } => self.run(count, len, flavour),
             Step::Panic { len } => self.panic(len),
             Step::TooLong => self.too_long(),
             Step::Wait { back } => self.wait(back, |log, sequence| log.ticket(sequence).wait()),
@@ -117,6 +118,19 @@ impl OpenLog<'_> {
         }
         if how == How::AndWait && self.poison.is_none() {
             self.wait(0, |log, sequence| log.ticket(sequence).wait())?;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, count: usize, len: usize, flavour: Flavour) -> Result<(), Trouble> {
+        let len = len.min(self.opening.len_max());
+        let records: Vec<Vec<u8>> = (0..count).map(|_| self.content(len, flavour)).collect();
+        let slices: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
+        let appended = self.log.try_append_run(&slices);
+        let Some(sequences) = self.allowed(appended)? else { return Ok(()) };
+        for (sequence, bytes) in sequences.zip(records) {
+            self.tally.appended += 1;
+            self.model.append(Slot::Record(bytes), sequence)?;
         }
         Ok(())
     }

@@ -75,6 +75,15 @@ pub enum Step {
         /// The content.
         flavour: Flavour,
     },
+    /// Appends records at once, as many as find room.
+    Run {
+        /// The number of records.
+        count: usize,
+        /// The length of each in bytes.
+        len: usize,
+        /// The content.
+        flavour: Flavour,
+    },
     /// Panics while a slot is filled.
     Panic {
         /// The slot's length in bytes.
@@ -264,7 +273,8 @@ fn step(random: &mut Random, len_max: usize) -> Step {
         0..10 => Step::Append { len, how: How::Append, flavour },
         10..18 => Step::Append { len, how: How::AndWait, flavour },
         18..20 => Step::Append { len, how: How::With, flavour },
-        20..23 => Step::Append { len, how: How::Try, flavour },
+        20..22 => Step::Append { len, how: How::Try, flavour },
+        22 => Step::Run { count: random.random_range(1..8), len, flavour },
         23..25 => Step::Panic { len },
         25 => Step::TooLong,
         26..30 => Step::Wait { back },

@@ -2,12 +2,15 @@
 //! afterwards checks the files that are left. `cargo xtask lab power-cut` runs it and cuts the
 //! power.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod content;
 mod copies;
 mod found;
 mod logs;
+// One call of the kernel has no safe wrapper.
+#[allow(unsafe_code)]
+mod marks;
 mod said;
 mod saves;
 mod streams;
@@ -15,6 +18,7 @@ mod subject;
 mod trees;
 
 use clap::{Parser, ValueEnum};
+use marks::Marks;
 use said::{Line, Report};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -36,6 +40,9 @@ enum Verb {
         /// The seed of lengths, pauses and choices.
         #[arg(long)]
         seed: u64,
+        /// Also mark each line in the log of this `log-writes` device below /dev/mapper.
+        #[arg(long, value_name = "NAME")]
+        marks: Option<String>,
     },
     /// Open the written files again and again until the first error, with a line for each time.
     Reopen {
@@ -55,7 +62,9 @@ enum Verb {
 
 fn main() -> ExitCode {
     let done = match Verb::parse() {
-        Verb::Write { subject, folder, seed } => write(subject, &folder, seed),
+        Verb::Write { subject, folder, seed, marks } => {
+            write(subject, &folder, seed, marks.as_deref())
+        }
         Verb::Reopen { subject, folder } => reopen(subject, &folder),
         Verb::Check { folder, said } => check(&folder, &said),
     };
@@ -69,7 +78,12 @@ fn main() -> ExitCode {
 }
 
 /// Writes until the first error, as which the power cut appears here.
-fn write(name: Name, folder: &Path, seed: u64) -> Result<(), Trouble> {
+fn write(name: Name, folder: &Path, seed: u64, marks: Option<&str>) -> Result<(), Trouble> {
+    let marks = marks.map(|device| Marks::open(device, &name.word())).transpose()?;
+    let say = |line: &Line| {
+        say(line)?;
+        marks.as_ref().map_or(Ok(()), |marks| marks.mark(line))
+    };
     let mut subject = name.in_folder(folder);
     subject.prepare()?;
     subject.get_ready(seed)?;

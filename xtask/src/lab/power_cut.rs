@@ -42,7 +42,7 @@ pub const EXT4: FileSystem = FileSystem {
 };
 
 /// File systems that must recover whole. ext4 with `fast_commit` does not: `docs/durability.md`.
-const FILE_SYSTEMS: [FileSystem; 3] = [
+pub const FILE_SYSTEMS: [FileSystem; 3] = [
     EXT4,
     FileSystem {
         name: "XFS",
@@ -67,7 +67,7 @@ const RARE: [FileSystem; 2] = [
     FileSystem { name: "ext4, nobarrier", mounted: c"nobarrier", ..EXT4 },
 ];
 
-const SUBJECTS: [&str; 11] = [
+pub const SUBJECTS: [&str; 11] = [
     "save",
     "writer",
     "copy",
@@ -83,7 +83,7 @@ const SUBJECTS: [&str; 11] = [
 
 /// Subjects of which some promises must be broken; otherwise the lab sees nothing. Each promise of
 /// the others must hold.
-const UNSYNCED: [&str; 2] = ["unsynced-folder", "unsynced"];
+pub const UNSYNCED: [&str; 2] = ["unsynced-folder", "unsynced"];
 
 /// Subjects that recover their files when they open them, and can lose them then.
 const REOPENED: [&str; 4] = ["log", "log-sync", "log-lines", "log-served"];
@@ -199,7 +199,7 @@ fn judge(name: &str, seen: &Seen) -> Result<(), String> {
 }
 
 /// Fails where a subject of [`UNSYNCED`] kept every promise.
-fn sees_something(tallies: &[Vec<Seen>]) -> Result<(), Failure> {
+pub fn sees_something(tallies: &[Vec<Seen>]) -> Result<(), Failure> {
     let mut subjects = SUBJECTS.iter().zip(tallies);
     let blind = subjects.find(|(name, tally)| UNSYNCED.contains(name) && broken(tally) == 0);
     blind.map_or(Ok(()), |(name, _)| {
@@ -213,14 +213,17 @@ fn broken(all: &[Seen]) -> usize {
 }
 
 /// Returns the sums of one subject in some lines under its name.
-fn describe(name: &str, all: &[Seen]) -> String {
+pub fn describe(name: &str, all: &[Seen]) -> String {
     let promises: usize = all.iter().map(|seen| seen.promises).sum();
     let (moments, early) = (all.len(), count(all, |seen| seen.promises == 0));
     let mut text = format!(
         "  {name}: {promises} promises in {moments} moments, {early} moments before the first"
     );
-    let refused = counts(all.iter().map(|seen| &seen.refused.0));
-    let _ = write!(text, "\n    hit in the middle of: {refused}");
+    // A replay refuses nothing.
+    if all.iter().any(|seen| !seen.refused.0.is_empty()) {
+        let refused = counts(all.iter().map(|seen| &seen.refused.0));
+        let _ = write!(text, "\n    hit in the middle of: {refused}");
+    }
     let in_flight = all.iter().map(|seen| &seen.in_flight);
     let in_flight = counts(in_flight.filter(|word| !word.is_empty()));
     let _ = write!(text, "\n    what was under way was then: {in_flight}");

@@ -90,10 +90,21 @@ pub fn peak(name: &str, rw: &str, hipri: bool, sqthread_poll: bool, size: &str) 
 /// Makes a job of random reads of 4 KiB x 64 in the first `size_bytes` of `filename`, with
 /// everything registered that fio can register.
 pub fn random_read(name: &str, filename: &str, size_bytes: u64) -> Job {
+    random_reads_of(name, filename, size_bytes, 64)
+}
+
+/// Makes the same job with another depth.
+pub fn random_reads_of(name: &str, filename: &str, size_bytes: u64, iodepth: u32) -> Job {
     let keys = format!(
-        "direct=1 bs=4k rw=randread ioengine=io_uring iodepth=64 fixedbufs=1 registerfiles=1 \
-         nonvectored=1 size={size_bytes}"
+        "direct=1 bs=4k rw=randread ioengine=io_uring iodepth={iodepth} fixedbufs=1 \
+         registerfiles=1 nonvectored=1 size={size_bytes}"
     );
+    Job::new(name, &keys, filename)
+}
+
+/// Makes a job of reads of 512 KiB x 8 from front to back, of the first `size_bytes` of `filename`.
+pub fn sequential_read(name: &str, filename: &str, size_bytes: u64) -> Job {
+    let keys = format!("direct=1 bs=512k rw=read ioengine=io_uring iodepth=8 size={size_bytes}");
     Job::new(name, &keys, filename)
 }
 

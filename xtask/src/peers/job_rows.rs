@@ -8,6 +8,7 @@ use super::job::{self, Job, Runner, Size, check_fallbacks, peak};
 use super::outcome::{Outcome, Unit};
 use super::rows::Row;
 use super::site::Site;
+use super::t_io_uring;
 use crate::failure::{Failure, Tried};
 use crate::zram::{DEVICE, SIZE_BYTES};
 use rustix::thread::{CpuSet, sched_getaffinity};
@@ -18,6 +19,10 @@ const RUNTIME_S: u32 = 3;
 /// The random reads, in words.
 const READS: &str = "random read, 4 KiB x 64, one core";
 const READ_BYTES: u64 = 4096;
+/// Reads in flight, of the rows that are held against the leanest reader.
+const LEAN_IODEPTH: u32 = 128;
+/// Instructions in user space that a read may take by `wrote run`, and by an engine alone.
+const INSTRUCTIONS_MAX: [f64; 2] = [350.0, 200.0];
 /// Reads of the short run in which instructions are counted; the long one has three times as many.
 const COUNTED_READS: u64 = 16_384;
 /// Counts differ by a percent or two: a median of more rounds says no more.
@@ -126,6 +131,7 @@ fn choice(allowed: &CpuSet) -> usize {
 }
 
 /// A program that counts instructions in user space.
+#[derive(Clone, Copy)]
 struct Counter {
     name: &'static str,
     /// The words that have it run a program.
@@ -148,53 +154,120 @@ const CALLGRIND: Counter = Counter {
     read: callgrind_instructions,
 };
 
+impl Counter {
+    /// Returns that which works here.
+    fn of(site: &Site) -> Counter {
+        let perf = site.run(&format!("{}true", PERF.command));
+        let has_perf = perf.is_ok_and(|counted| perf_instructions(&counted.stderr).is_some());
+        if has_perf { PERF } else { CALLGRIND }
+    }
+
+    /// Adds the count in `stderr` to an outcome.
+    fn add(self, outcome: Outcome, stderr: &str) -> Result<Outcome, Failure> {
+        let instructions = (self.read)(stderr);
+        let nothing = || Failure::Failed(format!("{} counted nothing", self.name));
+        Ok(Outcome { instructions: Some(instructions.ok_or_else(nothing)?), ..outcome })
+    }
+}
+
+/// Compares wrote's random reads with those of fio's `t/io_uring`, 128 in flight.
+pub fn read_limit(site: &Site) -> Result<Contest, Failure> {
+    let pin = pin()?;
+    let job = lean_job("read-limit").for_seconds(RUNTIME_S);
+    let wrote = Runner::Wrote.contender("`wrote run`", &pin, job, "", site)?;
+    Ok(Contest::new(
+        format!("random read, 4 KiB x {LEAN_IODEPTH}, one core, {DEVICE}"),
+        Unit::Reads,
+        vec![wrote, t_io_uring::contender(&pin, DEVICE)],
+        Requirement::of_best(Condition::AtLeast(1.0)),
+    ))
+}
+
+fn lean_job(name: &str) -> Job {
+    job::random_reads_of(name, DEVICE, SIZE_BYTES, LEAN_IODEPTH)
+}
+
 /// Compares the instructions in user space that one small random read takes: the difference between
 /// a long and a short run, divided by the reads between them. The cost of the start cancels out.
 pub fn instructions(site: &Site) -> Result<Contest, Failure> {
-    let perf = site.run(&format!("{}true", PERF.command));
-    let has_perf = perf.is_ok_and(|counted| perf_instructions(&counted.stderr).is_some());
-    let counter = if has_perf { PERF } else { CALLGRIND };
+    let counter = Counter::of(site);
     let is_zram = site.zram.is_some();
     if !is_zram {
         site.run(&format!("head -c {FILE_BYTES} /dev/urandom > {FILE} && sync {FILE}"))?;
     }
     let job = counted_job(is_zram);
-    let short = job.for_bytes(COUNTED_READS * READ_BYTES);
-    let long = job.named("long").for_bytes(3 * COUNTED_READS * READ_BYTES);
     let under = format!("{}{}", pin()?, counter.command);
     check_fallbacks(&under, &job.for_bytes(READ_BYTES).named("start-up"), site)?;
-    site.write(&short)?;
-    site.write(&long)?;
-    let contender = |runner: Runner| {
-        let (short, long, read) = (short.clone(), long.clone(), counter.read);
-        let longer = runner.command(&under, &long);
-        let count = move |job: &Job, line: &str, site: &Site| -> Result<Outcome, Failure> {
-            let finished = site.run(line)?;
-            let instructions = read(&finished.stderr);
-            let nothing = || Failure::Failed(format!("{} counted nothing", counter.name));
-            let instructions = Some(instructions.ok_or_else(nothing)?);
-            Ok(Outcome { instructions, ..job.outcome(runner, &finished.stdout)? })
-        };
-        let (job, command) = (Some(short.clone()), runner.command(&under, &short));
-        let run = move |site: &Site, line: &str| {
-            let (short, long) = (count(&short, line, site)?, count(&long, &longer, site)?);
-            difference(short, long).ok_or_else(|| {
-                let name = runner.name();
-                Failure::Failed(format!("{name}: no difference: {short:?}, {long:?}"))
-            })
-        };
-        Contender { job, ..Contender::new(runner.program(), command, run) }
-    };
+    let contender = |runner| counted(runner, &job, counter, &under, site);
     let place = if is_zram { DEVICE } else { "a file of 64 MiB" };
     Ok(Contest {
         rounds_max: COUNT_ROUNDS_MAX,
         ..Contest::new(
             format!("job file, {READS}, {place}, by {}", counter.name),
             Unit::Instructions,
-            [Runner::Wrote, Runner::Fio].map(contender).into(),
+            vec![contender(Runner::Wrote)?, contender(Runner::Fio)?],
             Requirement::of_each(Comparison::Rate, &[Condition::AtMost(0.5)]),
         )
     })
+}
+
+/// Counts the instructions that one read of `read_limit` takes by `wrote run`, and by an engine
+/// alone.
+pub fn read_instructions(site: &Site) -> Result<Vec<Contest>, Failure> {
+    let counter = Counter::of(site);
+    let under = format!("{}{}", pin()?, counter.command);
+    let job = lean_job("read-instructions");
+    let line = |reads: u64| format!("{under}trial reads --reads {reads} {DEVICE}");
+    let longer = line(3 * COUNTED_READS);
+    let count = move |line: &str, site: &Site| {
+        let finished = site.run(line)?;
+        let outcome = Outcome::of_line(&finished.stdout, line)?;
+        counter.add(outcome, &finished.stderr)
+    };
+    let run = move |site: &Site, line: &str| {
+        difference("trial", count(line, site)?, count(&longer, site)?)
+    };
+    let engine = Contender::new("`Engine`", line(COUNTED_READS), run);
+    let contenders = [counted(Runner::Wrote, &job, counter, &under, site)?, engine];
+    let contest = |(contender, most)| Contest {
+        rounds_max: COUNT_ROUNDS_MAX,
+        ..Contest::new(
+            format!("random read, 4 KiB x {LEAN_IODEPTH}, {DEVICE}, by {}", counter.name),
+            Unit::Instructions,
+            vec![contender],
+            vec![Requirement {
+                of: Comparison::Own,
+                asked: Condition::AtMost(most),
+                contender: Some(0),
+            }],
+        )
+    };
+    Ok(contenders.into_iter().zip(INSTRUCTIONS_MAX).map(contest).collect())
+}
+
+/// Makes a contender that runs `job` twice by `runner`, and counts the instructions between.
+fn counted(
+    runner: Runner,
+    job: &Job,
+    counter: Counter,
+    under: &str,
+    site: &Site,
+) -> Result<Contender, Failure> {
+    let short = job.for_bytes(COUNTED_READS * READ_BYTES);
+    let long = job.named(&format!("{}-long", job.name)).for_bytes(3 * COUNTED_READS * READ_BYTES);
+    site.write(&short)?;
+    site.write(&long)?;
+    let longer = runner.command(under, &long);
+    let count = move |job: &Job, line: &str, site: &Site| {
+        let finished = site.run(line)?;
+        counter.add(job.outcome(runner, &finished.stdout)?, &finished.stderr)
+    };
+    let (shown, command) = (Some(short.clone()), runner.command(under, &short));
+    let run = move |site: &Site, line: &str| {
+        let (short, long) = (count(&short, line, site)?, count(&long, &longer, site)?);
+        difference(runner.name(), short, long)
+    };
+    Ok(Contender { job: shown, ..Contender::new(runner.program(), command, run) })
 }
 
 /// Makes the job. It is one process also with fio, because valgrind counts each process.
@@ -203,11 +276,15 @@ fn counted_job(is_zram: bool) -> Job {
     job::random_read("instructions", filename, bytes).with("thread=1")
 }
 
-/// Subtracts the short run from the long one; `None` unless the long run has more of both counts.
-fn difference(short: Outcome, long: Outcome) -> Option<Outcome> {
-    let instructions = long.instructions?.checked_sub(short.instructions?).filter(|&n| n > 0)?;
-    let operations = long.operations.checked_sub(short.operations).filter(|&n| n > 0)?;
-    Some(Outcome { instructions: Some(instructions), operations, ..long })
+/// Subtracts the short run of `name` from the long one, which must have more of both counts.
+fn difference(name: &str, short: Outcome, long: Outcome) -> Result<Outcome, Failure> {
+    let between = |long: u64, short: u64| long.checked_sub(short).filter(|&n| n > 0);
+    let instructions = long.instructions.zip(short.instructions);
+    let instructions = instructions.and_then(|(long, short)| between(long, short));
+    match (instructions, between(long.operations, short.operations)) {
+        (Some(_), Some(operations)) => Ok(Outcome { instructions, operations, ..long }),
+        _ => Err(Failure::Failed(format!("{name}: no difference: {short:?}, {long:?}"))),
+    }
 }
 
 /// Reads the count in "12345,,instructions:u,…" of `perf stat -x,`; `None` without one.
@@ -330,10 +407,10 @@ mod tests {
         };
         let short = count(90_000_000 + 2700 * 16_384, 16_384);
         let long = count(90_000_000 + 2700 * 49_152, 49_152);
-        let between = difference(short, long).expect("a difference");
+        let between = difference("fio", short, long).expect("a difference");
         assert_eq!(Unit::Instructions.rate(&between), 2700.0);
-        assert_eq!(difference(long, short), None);
-        assert_eq!(difference(short, short), None);
+        assert!(difference("fio", long, short).is_err());
+        assert!(difference("fio", short, short).is_err());
     }
 
     #[test]

@@ -112,6 +112,8 @@ pub enum Unit {
     Instructions,
     /// MiB of resident memory at the peak.
     Memory,
+    /// Milliseconds of one opening or search.
+    Time,
 }
 
 /// Bytes of a MiB.
@@ -127,6 +129,7 @@ impl Unit {
             Unit::Messages => ["k/s", "CPU µs/message"],
             Unit::Instructions => ["instructions/read", ""],
             Unit::Memory => ["MiB", ""],
+            Unit::Time => ["ms", ""],
         }
     }
 
@@ -138,6 +141,7 @@ impl Unit {
             Unit::Saves => run.operations as f64 / run.elapsed_s,
             Unit::Instructions => known(run.instructions) / run.operations as f64,
             Unit::Memory => known(run.memory_bytes) / MIB,
+            Unit::Time => run.elapsed_s * 1e3 / run.operations as f64,
         }
     }
 
@@ -148,7 +152,7 @@ impl Unit {
             Unit::Reads | Unit::Saves | Unit::Messages => {
                 Some(run.cpu_s * 1e6 / run.operations as f64)
             }
-            Unit::Instructions | Unit::Memory => None,
+            Unit::Instructions | Unit::Memory | Unit::Time => None,
         }
     }
 }

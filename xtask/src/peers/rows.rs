@@ -2,7 +2,7 @@
 
 use super::contest::Contest;
 use super::site::Site;
-use super::{append, bench, copy, job_rows, serve, ways};
+use super::{append, bench, copy, job_rows, read, serve, ways};
 use crate::failure::Failure;
 use clap::ValueEnum;
 
@@ -31,6 +31,10 @@ pub enum Row {
     Instrument,
     /// Instructions in user space that each read of random-read takes.
     Instructions,
+    /// wrote run against fio's t/io_uring: 4 KiB random reads of /dev/zram0 on one core.
+    ReadLimit,
+    /// Instructions in user space that each read of read-limit takes, also by an engine alone.
+    ReadInstructions,
     /// Writer against BufWriter and File: 64 KiB pieces, then durable.
     WriterDurable,
     /// Writer against wrote run: a durable stream by direct transfers.
@@ -61,6 +65,14 @@ pub enum Row {
     /// Log against write and fdatasync: one producer, each message durable.
     #[value(name = "append-durable-1")]
     AppendDurable1,
+    /// LogReader alone: a log in the page cache, against a copy and a checksum of its bytes.
+    LogReadCached,
+    /// LogReader against wrote run: a log that is not in memory.
+    LogRead,
+    /// Log alone: openings after a close and after a kill.
+    LogOpen,
+    /// LogReader alone: one record in the middle of a segment.
+    LogFind,
     /// wrote serve against rsyslog and syslog-ng: lines on TCP, none synced.
     ServeLines,
     /// wrote serve against a reader that throws the lines away.
@@ -86,6 +98,8 @@ impl Row {
             Row::RandomRead => vec![job_rows::random_read(site)?],
             Row::Instrument => vec![job_rows::instrument(site)?],
             Row::Instructions => vec![job_rows::instructions(site)?],
+            Row::ReadLimit => vec![job_rows::read_limit(site)?],
+            Row::ReadInstructions => job_rows::read_instructions(site)?,
             Row::WriterDurable => vec![ways::durable(site)],
             Row::WriterPeak => vec![ways::peak(site)?],
             Row::WriterBytes => vec![ways::bytes()],
@@ -99,6 +113,10 @@ impl Row {
             Row::AppendDurable64 => vec![append::one_flush_at_a_time()],
             Row::AppendDurablePeers => vec![append::logs()],
             Row::AppendDurable1 => vec![append::one_producer()],
+            Row::LogReadCached => read::cached(),
+            Row::LogRead => vec![read::uncached(site)?],
+            Row::LogOpen => read::openings(),
+            Row::LogFind => read::searches(),
             Row::ServeLines => serve::lines(),
             Row::ServeFloor => serve::floor(),
             Row::ServeRelp => serve::relp(),
@@ -109,7 +127,14 @@ impl Row {
 
     /// Whether the row reads the device in memory.
     pub fn reads_zram(self) -> bool {
-        matches!(self, Row::RandomRead | Row::Instrument | Row::Instructions)
+        matches!(
+            self,
+            Row::RandomRead
+                | Row::Instrument
+                | Row::Instructions
+                | Row::ReadLimit
+                | Row::ReadInstructions
+        )
     }
 
     /// Whether the row runs servers that are unpacked beside the build.

@@ -137,21 +137,16 @@ fn generated(
 /// Reads the only row of the scenario `serve`.
 fn generator(stdout: &str) -> Result<Outcome, Failure> {
     let document = wrote::parse(stdout)?;
-    let lacks = |what: &str| Failure::Failed(format!("the result of serve has no {what}"));
-    let row = wrote::rows(&document).next().ok_or_else(|| lacks("row"))?;
+    let row = wrote::rows(&document).next().ok_or_else(|| wrote::lacks("serve", "row"))?;
     let run = &row["runs"][0];
-    let number = |key: &str| run[key].as_f64().ok_or_else(|| lacks(key));
-    let bytes = run["bytes"].as_u64().ok_or_else(|| lacks("bytes"))?;
     let percentile = |key: &str| run["latency_ns"][key].as_u64();
     let latency_ns = percentile("p50").zip(percentile("p99"));
+    let outcome = wrote::outcome(row, "serve")?;
     Ok(Outcome {
-        bytes,
-        operations: bytes / MESSAGE_BYTES,
-        elapsed_s: number("elapsed_s")?,
-        cpu_s: number("cpu_user_s")? + number("cpu_system_s")?,
+        operations: outcome.bytes / MESSAGE_BYTES,
         memory_bytes: run["max_rss_bytes"].as_u64(),
         latency_ns: latency_ns.map(|(p50, p99)| Percentiles { p50, p99 }),
-        ..Outcome::default()
+        ..outcome
     })
 }
 

@@ -8,19 +8,29 @@ use serde_json::Value;
 /// if the row fell back: then it did other work than its peer.
 pub fn run(stdout: &str, name: &str) -> Result<(Outcome, String), Failure> {
     let document = parse(stdout)?;
-    let lacks = |what: &str| Failure::Failed(format!("{name}: the result has no {what}"));
-    let row = rows(&document).find(|row| row["name"] == name).ok_or_else(|| lacks("such row"))?;
+    let row = rows(&document).find(|row| row["name"] == name);
+    let row = row.ok_or_else(|| lacks(name, "such row"))?;
     check_effective(row, name)?;
+    let blocks = row["settings"]["effective"]["blocks"].as_str();
+    let blocks = blocks.ok_or_else(|| lacks(name, "settings.effective.blocks"))?;
+    Ok((outcome(row, name)?, blocks.to_owned()))
+}
+
+/// Reads the first run of a row; `name` stands in the failure.
+pub fn outcome(row: &Value, name: &str) -> Result<Outcome, Failure> {
     let run = &row["runs"][0];
-    let number = |key: &str| run[key].as_f64().ok_or_else(|| lacks(key));
-    let outcome = Outcome {
-        bytes: run["bytes"].as_u64().ok_or_else(|| lacks("bytes"))?,
+    let number = |key: &str| run[key].as_f64().ok_or_else(|| lacks(name, key));
+    Ok(Outcome {
+        bytes: run["bytes"].as_u64().ok_or_else(|| lacks(name, "bytes"))?,
         elapsed_s: number("elapsed_s")?,
         cpu_s: number("cpu_user_s")? + number("cpu_system_s")?,
         ..Outcome::default()
-    };
-    let blocks = row["settings"]["effective"]["blocks"].as_str();
-    Ok((outcome, blocks.ok_or_else(|| lacks("settings.effective.blocks"))?.to_owned()))
+    })
+}
+
+/// Says what a result has not.
+pub fn lacks(name: &str, what: &str) -> Failure {
+    Failure::Failed(format!("{name}: the result has no {what}"))
 }
 
 /// Fails if any row of a result fell back from its settings.

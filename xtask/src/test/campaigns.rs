@@ -6,12 +6,14 @@ use super::{STRICT, step, tests};
 use crate::failure::Failure;
 use crate::fuzz::{self, Subject};
 use crate::lab::confine::Share;
-use crate::lab::{commands, confine, damage, kill, logs, nvme, power_cut, soak};
-use crate::packages::{self, GUEST};
+use crate::lab::{
+    commands, confine, damage, faulty_disk, kill, log_writes, logs, nvme, power_cut, soak,
+};
+use crate::packages::{DEVICE_MAPPER, NVME, provide};
 use crate::programs::cargo_tests;
 use crate::report::{Outcome, Report};
 use crate::repository::{cargo, target};
-use crate::{miri, model, toolchains};
+use crate::{book, dist, miri, model, toolchains};
 use std::time::Duration;
 
 /// A long run. Most draw their own chances, so that rounds add up.
@@ -26,7 +28,7 @@ pub struct Campaign {
 }
 
 /// Every campaign, in order.
-pub const CAMPAIGNS: [Campaign; 16] = [
+pub const CAMPAIGNS: [Campaign; 21] = [
     Campaign {
         name: "seeds",
         what: "lab sim: 100,000 seeds",
@@ -97,8 +99,24 @@ pub const CAMPAIGNS: [Campaign; 16] = [
         name: "nvme",
         what: "lab nvme",
         round: |report, install| {
-            report.step("Debian packages of the guest", || packages::provide(GUEST, install))?;
+            report.step("Debian packages of the guest", || provide(NVME, install))?;
             nvme::lab(report, install)
+        },
+    },
+    Campaign {
+        name: "log-writes",
+        what: "lab log-writes: 200 moments on each file system",
+        round: |report, install| {
+            report.step("Debian packages of the guest", || provide(DEVICE_MAPPER, install))?;
+            log_writes::lab(report, &log_writes::Arguments::of_round(), install)
+        },
+    },
+    Campaign {
+        name: "faulty-disk",
+        what: "lab faulty-disk",
+        round: |report, install| {
+            report.step("Debian packages of the guest", || provide(DEVICE_MAPPER, install))?;
+            faulty_disk::lab(report, install)
         },
     },
     Campaign {
@@ -106,6 +124,17 @@ pub const CAMPAIGNS: [Campaign; 16] = [
         what: "clippy and tests of rivals",
         round: |report, _| rivals(report),
     },
+    Campaign {
+        name: "crates",
+        what: "packages of the crates",
+        round: |report, _| dist::check_crates(report),
+    },
+    Campaign {
+        name: "dist",
+        what: "program, archive and Debian package in clean roots",
+        round: dist::check,
+    },
+    Campaign { name: "book", what: "book of the documents", round: book::check },
     Campaign { name: "languages", what: "every language", round: every_language },
 ];
 

@@ -1,4 +1,4 @@
-//! Pieces of writing work, each done one way with a clock around it.
+//! Pieces of work on files and logs, each done one way with a clock around it.
 
 #![forbid(unsafe_code)]
 
@@ -6,8 +6,10 @@ pub mod append;
 pub mod bytes;
 pub mod clock;
 pub mod data;
+pub mod log;
 pub mod outcome;
 pub mod place;
+pub mod reads;
 pub mod save;
 pub mod stream;
 

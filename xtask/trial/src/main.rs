@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use trial::append::{self, Messages, Work as Append};
 use trial::outcome::{self, Outcome};
-use trial::{Result, bytes, clock, data, save, stream};
+use trial::{Result, bytes, clock, data, log, reads, save, stream};
 
 /// Does one piece of writing work one way, and prints its figures as a line of JSON.
 #[derive(Parser)]
@@ -64,6 +64,48 @@ enum Work {
         /// The file or folder, which must not be there.
         place: PathBuf,
     },
+    /// Make a log of random records, which stays.
+    LogMake {
+        #[command(flatten)]
+        shape: log::Shape,
+        /// The folder of the log.
+        place: PathBuf,
+    },
+    /// Read every record of a log.
+    LogRead {
+        /// The way.
+        #[arg(long)]
+        by: log::By,
+        /// The folder of the log.
+        place: PathBuf,
+    },
+    /// Open a log for writing, and close it.
+    LogOpen {
+        /// How often.
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        times: u32,
+        /// The folder of the log.
+        place: PathBuf,
+    },
+    /// Read records of a log by their sequences, in an order by chance.
+    LogFind {
+        /// The way.
+        #[arg(long)]
+        by: log::FindBy,
+        /// The number of records.
+        #[arg(long, value_name = "N")]
+        reads: u32,
+        /// The folder of the log.
+        place: PathBuf,
+    },
+    /// Read random blocks of 4 KiB directly, 128 at once, by an engine alone.
+    Reads {
+        /// The number of reads.
+        #[arg(long, value_name = "N")]
+        reads: u64,
+        /// The file or device.
+        file: PathBuf,
+    },
     /// Make a file of random data that does not repeat, and sync it.
     Make {
         /// Bytes of the file.
@@ -91,6 +133,11 @@ fn work(work: Work) -> Result<Outcome> {
         Work::Bytes { by, bytes, file } => bytes::bytes(by, bytes, &file),
         Work::Save { by, saves, file } => save::save(by, saves, &file),
         Work::Append { by, work, place } => append::append(by, &Messages::new(&work)?, &place),
+        Work::LogMake { shape, place } => log::make(&shape, &place),
+        Work::LogRead { by, place } => log::read(by, &place),
+        Work::LogOpen { times, place } => log::open(times, &place),
+        Work::LogFind { by, reads, place } => log::find(by, reads, &place),
+        Work::Reads { reads, file } => reads::reads(reads, &file),
         Work::Make { bytes, file } => data::make(bytes, &file),
         Work::Run { command } => clock::run(&command),
     }

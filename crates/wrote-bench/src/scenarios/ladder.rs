@@ -1,6 +1,8 @@
 //! The scenario `ladder`: sequential writes at every level of safety, in every usual way.
 
 mod advice;
+#[cfg(test)]
+mod made_up;
 pub(crate) mod plan;
 mod rounds;
 #[cfg(test)]
@@ -17,15 +19,23 @@ use wrote_jobs::buffers::seed;
 use wrote_jobs::findings::Evidence;
 use wrote_jobs::rate::Rate;
 use wrote_jobs::spec::{Fallocate, JobSpec, Rw, SyncEach};
-use wrote_result::Error;
 use wrote_result::document::{Advice, Blocks, Flush, Row, Settings};
+use wrote_result::Error;
 
 pub(crate) const NAME: &str = "ladder";
 
-/// The scenario `ladder`. It has no settings of its own.
+/// The settings of the scenario `ladder`.
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "cli", derive(clap::Args))]
-pub struct Ladder {}
+pub struct Ladder {
+    /// Time from the start to the end of the ladder: 60s, 20s [default: 60s; no limit with --size,
+    /// --time, --runs or --rate]
+    ///
+    /// Where a disk is too slow for all, there are fewer rounds, down to 3, then smaller runs, and
+    /// at last fewer rows. Findings name them.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "TIME", value_parser = wrote_result::units::parse_duration, allow_hyphen_values = true))]
+    pub within: Option<Duration>,
+}
 
 impl Scenario for Ladder {
     fn name(&self) -> &'static str {
@@ -41,7 +51,7 @@ impl Scenario for Ladder {
     }
 
     fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
-        let plan = Plan::new(call)?;
+        let plan = Plan::new(call, self.within)?;
         Ok(scenario::boxed((!plan.ways.is_empty()).then_some(plan)))
     }
 
@@ -124,7 +134,29 @@ pub(crate) const WAYS: &[Way] = &[
     way("small/direct-o_dsync-each-overwrite",       Small,  "direct O_DSYNC, in place",  Psync,   true,  ODsyncEach,      Written),
 ];
 
-#[derive(Clone, Copy, Debug, Default)]
+/// Every row by its importance: where the time is short, the last ones are left out first. Each
+/// piece of advice has a choice in the first half.
+const BY_IMPORTANCE: [&str; WAYS.len()] = [
+    "small/fdatasync-each",
+    "stream/direct-io_uring-fdatasync-at-end",
+    "small/direct-o_dsync-each-overwrite",
+    "stream/cached-fdatasync-at-end",
+    "stream/cached",
+    "small/o_dsync-each",
+    "small/cached-fdatasync-at-end",
+    "small/cached",
+    "stream/direct-io_uring-overwrite",
+    "stream/fdatasync-each",
+    "stream/o_dsync-each",
+    "small/direct-io_uring-fdatasync-at-end",
+    "small/direct-io_uring-overwrite",
+    "stream/direct-io_uring",
+    "stream/direct-psync",
+    "small/direct-psync",
+    "small/direct-io_uring",
+];
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sizes {
     pub bs_bytes: u64,
     /// Bytes of the files of all threads: a multiple of `bs_bytes * numjobs`.

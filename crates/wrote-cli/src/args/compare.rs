@@ -1,5 +1,6 @@
 //! The arguments of `wrote compare`.
 
+use super::OutputArgs;
 use super::values::words;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
@@ -40,13 +41,9 @@ pub struct CompareArgs {
     ]))]
     pub format: Format,
 
-    /// Write the comparison to FILE instead of standard output; FILE must not exist
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
-
-    /// Replace the FILE of --output if it exists
-    #[arg(long, requires = "output")]
-    pub force: bool,
+    /// Where the comparison goes.
+    #[command(flatten)]
+    pub to: OutputArgs,
 
     /// Compare rows although these settings differ: keys of the result, also without their unit
     #[arg(long, value_name = "KEY,..", value_delimiter = ',', value_parser = key)]
@@ -58,7 +55,7 @@ pub struct CompareArgs {
     pub fail_if_slower: Option<f64>,
 
     /// Print the JSON Schema of the comparison, and compare nothing
-    #[arg(long, conflicts_with = "output")]
+    #[arg(long, conflicts_with = "files")]
     pub schema: bool,
 }
 

@@ -44,6 +44,6 @@ pub struct DoctorArgs {
     pub all: bool,
 
     /// Print the JSON Schema of the result, and look at nothing
-    #[arg(long, conflicts_with = "output")]
+    #[arg(long, conflicts_with = "files")]
     pub schema: bool,
 }

@@ -4,7 +4,7 @@ use super::OutputArgs;
 use super::values::{many, words};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wrote_langs::{Kind, Request};
 use wrote_report::Format;
 use wrote_result::units;
@@ -17,8 +17,9 @@ pub(super) const LONG_ABOUT: &str = "Measure what each language's own file I/O c
         that crashes, hangs or writes something else is named and leaves the others' results as they are. \
         Beside them stand the drive's own rate, measured in the same run by direct I/O, and wrote's own \
         Writer. --list says which languages are there, and how to install the others.\n\n\
-        The whole of it takes long, mostly for the languages that are slow byte by byte (Python, Ruby, \
-        Node.js): --size 25MB makes it short, and --only leaves languages out.\n\n\
+        The whole takes five minutes (--within): each language moves as many bytes, saves and lines as \
+        it can in its share of them, which stand beside its row. --size 256MB gives every language the same \
+        bytes, and takes a good deal longer for those that are slow byte by byte (Python, Ruby, Node.js).\n\n\
         Files are written in a folder that the run makes under each PATH (.wrote-XXXX) and removes. Programs \
         are built in $XDG_CACHE_HOME/wrote, or ~/.cache/wrote, and found there again by the next run; that \
         folder can be removed at any time. Without either there is a temporary one for the run.\n\n\
@@ -27,7 +28,9 @@ pub(super) const LONG_ABOUT: &str = "Measure what each language's own file I/O c
 
 pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote langs --list                       which languages are there\n  \
-        wrote langs --size 25MB                  all of them on the current folder's disk, soon done\n  \
+        wrote langs                              all of them on the current folder's disk, in five minutes\n  \
+        wrote langs --within 1m                  a first impression\n  \
+        wrote langs --size 256MB                 as many bytes for every language, in any time\n  \
         wrote langs /mnt/ssd /mnt/usb /dev/shm   three disks, a column each\n  \
         wrote langs --only c,go,rust             three languages\n  \
         wrote langs --workloads bytes --drop-caches\n  \
@@ -67,21 +70,28 @@ pub struct LangsArgs {
     ]))]
     pub workloads: Vec<Kind>,
 
-    /// Bytes that are written and read one at a time
-    #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = units::parse_size, allow_hyphen_values = true)]
-    pub size: u64,
+    /// Time of each PATH, in which each language moves as much as it can [default: 5min]
+    ///
+    /// A first look at each program finds how much that is, 256MB, 1000 saves and 1M lines at most.
+    /// Its amount stands beside its row. --size, --saves and --lines fix the amount of all.
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
+    pub within: Option<Duration>,
+
+    /// Bytes that are written and read one at a time, in any time: 256MB
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_size, allow_hyphen_values = true)]
+    pub size: Option<u64>,
 
     /// Runs of bytes and lines by each language, from 1 to 1000; the first of several is dropped
     #[arg(long, value_name = "N", default_value = "6", value_parser = units::parse_count::<{ RUNS_MAX }>, allow_hyphen_values = true)]
     pub runs: u32,
 
-    /// How often each text is saved, from 1 to 1000000
-    #[arg(long, value_name = "N", default_value = "1000", value_parser = units::parse_count::<{ SAVES_MAX }>, allow_hyphen_values = true)]
-    pub saves: u32,
+    /// How often each text is saved, in any time, from 1 to 1000000
+    #[arg(long, value_name = "N", value_parser = units::parse_count::<{ SAVES_MAX }>, allow_hyphen_values = true)]
+    pub saves: Option<u32>,
 
-    /// How many lines of 64 bytes are appended: 100k, 1M
-    #[arg(long, value_name = "N", default_value = "1M", value_parser = many, allow_hyphen_values = true)]
-    pub lines: u64,
+    /// How many lines of 64 bytes are appended, in any time: 100k, 1M
+    #[arg(long, value_name = "N", value_parser = many, allow_hyphen_values = true)]
+    pub lines: Option<u64>,
 
     /// Also read bytes with the file dropped from the page cache before
     #[arg(long)]
@@ -96,11 +106,11 @@ pub struct LangsArgs {
     pub add: Vec<PathBuf>,
 
     /// List every language, with its version or how it is installed, and measure nothing
-    #[arg(long, conflicts_with_all = ["schema", "output", "only"])]
+    #[arg(long, conflicts_with_all = ["schema", "files", "only"])]
     pub list: bool,
 
     /// Print the JSON Schema of the result, and measure nothing
-    #[arg(long, conflicts_with = "output")]
+    #[arg(long, conflicts_with = "files")]
     pub schema: bool,
 }
 
@@ -119,6 +129,8 @@ impl LangsArgs {
             runs: self.runs,
             saves: self.saves,
             lines: self.lines,
+            within: self.within.unwrap_or(Request::WITHIN),
+            began: Some(Instant::now()),
             drop_caches: self.drop_caches,
             timeout: self.timeout,
             // Without /proc there is nothing to run wrote's own rows by: they are left out.
@@ -150,6 +162,7 @@ mod tests {
         assert_eq!((said.saves, said.lines), (usual.saves, usual.lines));
         assert_eq!((said.timeout, said.drop_caches), (usual.timeout, usual.drop_caches));
         assert!(said.only.is_empty() && said.workloads.is_empty() && said.add.is_empty());
+        assert_eq!((said.within, said.size_bytes), (Request::WITHIN, None));
         assert_eq!(said.cache, PathBuf::from("/cache"));
         assert!(said.wrote.is_some_and(|wrote| wrote.is_absolute()));
     }
@@ -163,8 +176,8 @@ mod tests {
         assert_eq!(said.paths, [PathBuf::from("/a"), PathBuf::from("/b")]);
         assert_eq!(said.only, ["c", "cpp-get-put"]);
         assert_eq!(said.workloads, [Kind::Lines, Kind::Bytes]);
-        assert_eq!((said.size_bytes, said.runs), (25_000_000, 2));
-        assert_eq!((said.saves, said.lines), (20, 100_000));
+        assert_eq!((said.size_bytes, said.runs), (Some(25_000_000), 2));
+        assert_eq!((said.saves, said.lines), (Some(20), Some(100_000)));
         assert_eq!((said.timeout, said.drop_caches), (Duration::from_secs(2), true));
         assert_eq!(said.add, [PathBuf::from("one"), PathBuf::from("two")]);
     }

@@ -66,7 +66,7 @@ pub struct RunArgs {
     pub directory: Option<PathBuf>,
 
     /// Say what would be done, and touch nothing
-    #[arg(long, conflicts_with = "output")]
+    #[arg(long, conflicts_with = "files")]
     pub check: bool,
 }
 

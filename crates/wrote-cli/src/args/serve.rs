@@ -51,8 +51,9 @@ pub struct ServeArgs {
 
     /// Where operators ask: http://ADDRESS/metrics for Prometheus, /livez, /readyz; on this machine
     /// only, as 127.0.0.1:9600
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "config")]
     pub metrics: Option<String>,
+
     /// Read logs, listeners and limits from a file (TOML)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,

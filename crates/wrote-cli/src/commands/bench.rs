@@ -1,13 +1,13 @@
 //! `wrote bench`: measure, and write the result.
 
 use crate::args::BenchArgs;
-use crate::output::{self, ResultFile};
+use crate::output::{self, ResultFiles};
 use crate::progress::Reporter;
 use std::io::{self, Write};
 use wrote::Survives;
 use wrote_bench::versus::versus;
 use wrote_bench::{Listed, catalogue};
-use wrote_report::write_comparison;
+use wrote_report::{Content, write_comparison};
 use wrote_result::document::Document;
 use wrote_result::{Error, Stop};
 
@@ -23,10 +23,11 @@ pub(super) fn run(arguments: &BenchArgs, stop: &Stop, command: Vec<String>) -> R
         return run_versus(arguments, words, stop, command);
     }
     // Before anything is measured: a minute's work must not end in "exists already".
-    let file = ResultFile::of(arguments.to.output.as_deref(), arguments.to.force)?;
+    let files = ResultFiles::of(&arguments.to)?;
     let document = measure(arguments, stop, command)?;
     stop.check()?;
-    output::deliver(file, |screen, out| {
+    let content = || Content::Result(Box::new(document.clone()));
+    files.deliver("bench.json", content, |screen, out| {
         wrote_report::write(&document, arguments.format, screen, out)
     })
 }
@@ -40,7 +41,7 @@ fn run_versus(
     command: Vec<String>,
 ) -> Result<(), Error> {
     let other = arguments.with(words).map_err(Error::Usage)?;
-    let file = ResultFile::of(arguments.to.output.as_deref(), arguments.to.force)?;
+    let files = ResultFiles::of(&arguments.to)?;
     let requests = [arguments.request(command.clone()), other.request(command)];
     let mut comparison = {
         // The bar is gone from the screen at the end of this.
@@ -50,7 +51,8 @@ fn run_versus(
     stop.check()?;
     comparison.old.name = "as given".into();
     comparison.new.name = words.into();
-    output::deliver(file, |screen, out| {
+    let content = || Content::Comparison(Box::new(comparison.clone()));
+    files.deliver("comparison.json", content, |screen, out| {
         write_comparison(&comparison, arguments.format, screen, out)
     })
 }

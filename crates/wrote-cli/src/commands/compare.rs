@@ -1,18 +1,16 @@
 //! `wrote compare`: a result held against an older one.
 
+use super::report::RESULT;
 use crate::args::CompareArgs;
 use crate::input;
-use crate::output::{self, ResultFile};
+use crate::output::{self, ResultFiles};
 use std::path::Path;
 use wrote_jobs::import;
-use wrote_report::write_comparison;
+use wrote_report::{Content, write_comparison};
 use wrote_result::compare;
 use wrote_result::compare::{Allowed, compare_allowing};
 use wrote_result::document::Document;
 use wrote_result::{Error, Stop};
-
-/// A hundred times what the largest result of ours has.
-const RESULT: input::Kind = input::Kind { name: "result", bytes_max: 256 << 20 };
 
 pub(super) fn run(arguments: &CompareArgs, stop: &Stop) -> Result<(), Error> {
     if arguments.schema {
@@ -25,13 +23,14 @@ pub(super) fn run(arguments: &CompareArgs, stop: &Stop) -> Result<(), Error> {
     if input::is_stdin(old) && input::is_stdin(new) {
         return Err(Error::Usage("- -: standard input is one result, not two".into()));
     }
-    let file = ResultFile::of(arguments.output.as_deref(), arguments.force)?;
+    let files = ResultFiles::of(&arguments.to)?;
     let (before, after) = (read(old, stop)?, read(new, stop)?);
     let allowed = Allowed::Only(arguments.allow.clone());
     let mut comparison = compare_allowing(&before, &after, &allowed)?;
     comparison.old.name = old.display().to_string();
     comparison.new.name = new.display().to_string();
-    output::deliver(file, |screen, out| {
+    let content = || Content::Comparison(Box::new(comparison.clone()));
+    files.deliver("comparison.json", content, |screen, out| {
         write_comparison(&comparison, arguments.format, screen, out)
     })?;
     match arguments.fail_if_slower {

@@ -1,9 +1,9 @@
 //! `wrote doctor`: what holds the disk back.
 
 use crate::args::DoctorArgs;
-use crate::output::{self, ResultFile};
+use crate::output::{self, ResultFiles};
 use wrote_machine::doctor;
-use wrote_report::write_examination;
+use wrote_report::{Content, write_examination};
 use wrote_result::Error;
 
 pub(super) fn run(arguments: &DoctorArgs) -> Result<(), Error> {
@@ -11,9 +11,10 @@ pub(super) fn run(arguments: &DoctorArgs) -> Result<(), Error> {
         let schema = wrote_result::doctor::schema();
         return output::to_stdout(|out| writeln!(out, "{schema:#}"));
     }
-    let file = ResultFile::of(arguments.to.output.as_deref(), arguments.to.force)?;
+    let files = ResultFiles::of(&arguments.to)?;
     let examination = doctor::examine(&arguments.path)?;
-    output::deliver(file, |screen, out| {
+    let content = || Content::Examination(Box::new(examination.clone()));
+    files.deliver("doctor.json", content, |screen, out| {
         write_examination(&examination, arguments.format, arguments.all, screen, out)
     })
 }

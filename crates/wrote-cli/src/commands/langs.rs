@@ -1,7 +1,7 @@
 //! `wrote langs`: what each language's own I/O costs.
 
 use crate::args::LangsArgs;
-use crate::output::{self, ResultFile};
+use crate::output::{self, ResultFiles};
 use crate::progress::Reporter;
 use crate::terminal;
 use std::ffi::OsString;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use wrote_langs as langs;
 use wrote_langs::catalogue;
-use wrote_report::{write_langs, write_languages};
+use wrote_report::{Content, write_langs, write_languages};
 use wrote_result::langs::{Document, Language, schema};
 use wrote_result::{Error, Stop};
 
@@ -26,10 +26,13 @@ pub(super) fn run(arguments: &LangsArgs, stop: &Stop, command: Vec<String>) -> R
     }
     check_paths(&arguments.paths)?;
     // Before anything is measured: an hour's work must not end in "exists already".
-    let file = ResultFile::of(arguments.to.output.as_deref(), arguments.to.force)?;
+    let files = ResultFiles::of(&arguments.to)?;
     let document = measure(arguments, stop, command)?;
     stop.check()?;
-    output::deliver(file, |screen, out| write_langs(&document, arguments.format, screen, out))
+    let content = || Content::Langs(Box::new(document.clone()));
+    files.deliver("langs.json", content, |screen, out| {
+        write_langs(&document, arguments.format, screen, out)
+    })
 }
 
 /// The bar is gone from the screen when this returns, and so is a cache that was made for this run.

@@ -4,7 +4,6 @@
 //! It is asked for by `wrote` alone, and is no part of what the command line is defined as: neither
 //! help nor the manual page nor completions have it.
 
-#[path = "../../../../langs/wrote/program.rs"]
 mod program;
 
 use std::ffi::OsString;

@@ -4,7 +4,7 @@ mod load;
 mod plan;
 
 use crate::args::RunArgs;
-use crate::output::{self, ResultFile};
+use crate::output::{self, ResultFiles};
 use crate::progress::JobReporter;
 use load::JobFile;
 use std::path::Path;
@@ -15,14 +15,17 @@ use wrote_jobs::jobs::GroupReport;
 use wrote_jobs::report;
 use wrote_jobs::report::{About, Before};
 use wrote_jobs::spec::JobSpec;
+use wrote_report::Content;
 use wrote_result::{Error, Stop};
 
 pub(super) fn run(arguments: &RunArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     // Before anything is measured: a minute's work must not end in "exists already".
-    let file = ResultFile::of(arguments.to.output.as_deref(), arguments.to.force)?;
+    let to = &arguments.to;
+    let output = ResultFiles::of(to)?;
     let files = load::files(arguments, stop)?;
     let specs: Vec<JobSpec> = files.iter().flat_map(|file| file.jobs.clone()).collect();
-    check_output(arguments.to.output.as_deref(), &specs)?;
+    check_output("--output", to.output.as_deref(), &specs)?;
+    check_output("--html", to.html.as_deref(), &specs)?;
     if arguments.check {
         let permissions = arguments.permissions();
         Before::examine(&specs, permissions)?;
@@ -36,24 +39,28 @@ pub(super) fn run(arguments: &RunArgs, stop: &Stop, command: Vec<String>) -> Res
     match arguments.format {
         Some(format) => {
             let document = done.own(&files);
-            output::deliver(file, |screen, out| wrote_report::write(&document, format, screen, out))
+            let content = || Content::Result(Box::new(document.clone()));
+            output.deliver("run.json", content, |screen, out| {
+                wrote_report::write(&document, format, screen, out)
+            })
         }
         None => {
             let document = done.fios(&files);
-            output::deliver(file, |_, out| wrote_report::write_json(&document, out))
+            let content = || Content::Result(Box::new(done.own(&files)));
+            output.deliver("run.json", content, |_, out| wrote_report::write_json(&document, out))
         }
     }
 }
 
 /// The result has a place of its own: a job's file would be there before it, or be replaced by it.
-fn check_output(output: Option<&Path>, specs: &[JobSpec]) -> Result<(), Error> {
+fn check_output(argument: &str, output: Option<&Path>, specs: &[JobSpec]) -> Result<(), Error> {
     let Some(output) = output else { return Ok(()) };
     let key = jobs::file_key(output);
     let taken = |spec: &&JobSpec| spec.files.iter().any(|file| jobs::file_key(file) == key);
     match specs.iter().find(taken) {
         Some(spec) => {
             let (shown, name) = (output.display(), &spec.name);
-            Err(Error::Usage(format!("--output {shown}: is a file of job {name}")))
+            Err(Error::Usage(format!("{argument} {shown}: is a file of job {name}")))
         }
         None => Ok(()),
     }

@@ -1,7 +1,6 @@
 //! `wrote serve`: a server in the foreground, its signals, and its service manager.
 
 mod config;
-mod descriptors;
 mod line;
 mod manager;
 
@@ -13,6 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::process;
 use std::thread;
 use std::time::Duration;
+use wrote_machine::open_files;
 use wrote_result::{Error, units};
 use wrote_serve::{Config, Handle, Server};
 
@@ -26,7 +26,9 @@ pub(super) fn run(arguments: &ServeArgs) -> Result<(), Error> {
         return check(arguments, &config);
     }
     let (shape, grace) = (shape(&config), config.grace);
-    descriptors::raise_limit();
+    if let Err(error) = open_files::raise_limit() {
+        log::warn!("the limit of open files stays as it is: {error}");
+    }
     let server = Server::start_activated(config).map_err(failed)?;
     for listen in server.listeners() {
         say(&format!("wrote: {}: {listen}", listen.promise()));

@@ -12,6 +12,7 @@ mod inputs;
 mod language_program;
 mod log;
 mod mounts;
+mod report;
 mod run;
 mod scenario;
 mod serve;

@@ -119,7 +119,13 @@ fn a_configuration_is_checked_without_being_served() {
 
 #[test]
 fn a_folder_and_a_configuration_file_exclude_each_other() {
-    for more in ["log", "--listen=tcp://127.0.0.1:0", "--insecure", "--token-file=tokens"] {
+    for more in [
+        "log",
+        "--listen=tcp://127.0.0.1:0",
+        "--metrics=127.0.0.1:0",
+        "--insecure",
+        "--token-file=tokens",
+    ] {
         let finished = finish(&mut wrote(&["serve", "--config", "wrote.toml", more]));
         assert_eq!(finished.code(), Some(2), "{more}");
         assert!(finished.complaint().contains("cannot be used with"), "{finished:?}");

@@ -214,8 +214,8 @@ fn help_is_an_answer_with_examples() {
     for said in [
         "Examples:",
         "wrote langs --list",
-        "--size 25MB",
-        "[default: 256MB]",
+        "--size 256MB",
+        "[default: 5min]",
         "$XDG_CACHE_HOME/wrote",
         "can be removed at any time",
         "or to a file with --output",

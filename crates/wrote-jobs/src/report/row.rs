@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use wrote_machine::usage::Usage;
 use wrote_result::document::{Direction, Flush, Latency, Row, Run, Settings};
+use wrote_result::histogram;
 use wrote_result::stats;
 use wrote_result::units::seconds;
 
@@ -93,7 +94,8 @@ fn row(
     let settings = settings::pair(jobs, direction, known);
     let run = run(group, jobs, direction);
     let latencies = merged(jobs.iter().map(|job| &job.direction(direction).latency_ns));
-    let latency_ns = jobs[0].spec.latencies.then(|| stats::latency(&latencies));
+    let is_timed = jobs[0].spec.latencies;
+    let latency_ns = is_timed.then(|| stats::latency(&latencies));
     let survives = (direction == Direction::Write).then(|| settings::survives(jobs, known).into());
     Row {
         name,
@@ -102,6 +104,7 @@ fn row(
         direction,
         survives,
         settings,
+        latency_histogram_ns: is_timed.then(|| histogram::encode(&latencies)).flatten(),
         ..Row::of_run(Run { latency_ns, ..run })
     }
 }
@@ -243,6 +246,7 @@ impl Repeated {
         for (row, all_ns) in self.rows.iter_mut().zip(&self.latencies_ns) {
             sum_up(row);
             row.latency_ns = row.latency_ns.map(|_| stats::latency(all_ns));
+            row.latency_histogram_ns = row.latency_ns.and_then(|_| histogram::encode(all_ns));
         }
         self.rows
     }

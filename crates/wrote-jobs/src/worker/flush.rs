@@ -47,7 +47,7 @@ impl Flushes {
 impl Worker<'_> {
     /// Waits for the operations in flight, and flushes every file written since its last flush.
     pub(super) fn flush(&mut self) -> Result<(), Error> {
-        self.engine.reap(usize::MAX, &mut self.completions)?;
+        self.collect(usize::MAX)?;
         if !self.spec.latency_with_flush {
             self.acknowledge()?;
         }

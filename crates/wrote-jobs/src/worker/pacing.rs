@@ -1,10 +1,11 @@
 //! Operations at their due times (M5): the next one due, and the wait for it.
 
-use super::Worker;
+use super::{Arrival, Worker};
 use crate::spec::Rw;
 use crate::worker::pace::nap;
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
+use wrote::Completion;
 use wrote_result::Error;
 
 /// The worker spins through the last part of a wait: the kernel wakes threads some 10 us late.
@@ -54,6 +55,7 @@ impl Worker<'_> {
     ///
     /// With two rates, the direction that is due first is next. Where one direction has a rate, the
     /// other one fills the time between.
+    #[inline]
     pub(super) fn due(&self) -> (Option<bool>, Option<u64>) {
         if !self.paced {
             return (None, None);
@@ -74,6 +76,15 @@ impl Worker<'_> {
         }
     }
 
+    /// Waits up to `time` for an operation.
+    fn collect_within(&mut self, time: Duration) -> Result<(), Error> {
+        self.engine.reap_within(time, &mut self.completions)?;
+        for Completion { user_data, result, buffer } in self.completions.drain(..) {
+            self.arrivals.push(Arrival { place: user_data as u32, bytes: result?, buffer });
+        }
+        Ok(())
+    }
+
     /// Waits until the next operation is due, and sees operations in flight complete meanwhile.
     pub(super) fn wait_until(&mut self, due_ns: u64) -> Result<(), Error> {
         self.reap(0)?;
@@ -85,7 +96,7 @@ impl Worker<'_> {
         }
         let left = nap(Duration::from_nanos(left_ns - AWAKE_NS));
         if self.engine.outstanding() > 0 {
-            self.engine.reap_within(left, &mut self.completions)?;
+            self.collect_within(left)?;
             return self.acknowledge();
         }
         std::thread::sleep(left);

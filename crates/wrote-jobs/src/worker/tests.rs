@@ -1,6 +1,6 @@
 //! A sequential writer on a simulated disk, with every kind of flush.
 
-use super::Done;
+use super::{Done, room};
 use crate::jobs::tests::{BLOCKS, BS_BYTES, path, run, spec, writes};
 use crate::spec::{JobSpec, Rw, SyncEach};
 use std::collections::HashSet;
@@ -114,5 +114,20 @@ fn a_run_that_is_stopped_or_late_ends_early_with_what_it_wrote() {
         let written = run(&Sim::new(1), &job, &stop).unwrap();
         assert!(writes(&written).bytes < BLOCKS * BS_BYTES, "{job:?}");
         assert_eq!(writes(&written).bytes, writes(&written).latency_ns.len() * BS_BYTES);
+    }
+}
+
+#[test]
+fn an_idle_device_gets_its_first_operations_at_once_and_a_busy_one_the_rest_in_one_call() {
+    for (free, in_flight, expected) in [
+        (128, 0, 32),
+        (96, 32, 96),
+        (33, 95, 33),
+        (63, 0, 63),
+        // A queue of thousands is not filled at once beside a few operations.
+        (4064, 32, 128),
+        (3936, 160, 640),
+    ] {
+        assert_eq!(room(free, in_flight), expected, "{free} free, {in_flight} in flight");
     }
 }

@@ -14,7 +14,7 @@ const PIECE_BYTES: usize = 256 << 10;
 
 /// The file of one table in one place.
 pub(super) struct Subject<'a> {
-    table: &'a Table,
+    table: Table,
     site: &'a Site<'a>,
     number: u32,
     /// Whether the file is complete, and as the next program must find it.
@@ -24,8 +24,9 @@ pub(super) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    pub(super) fn new(table: &'a Table, site: &'a Site<'a>) -> Subject<'a> {
-        Subject { table, site, number: 0, is_ready: false, spilled: None }
+    /// A file whose name has this number, or a greater one where a folder has its name.
+    pub(super) fn new(table: Table, site: &'a Site<'a>, number: u32) -> Subject<'a> {
+        Subject { table, site, number, is_ready: false, spilled: None }
     }
 
     pub(super) fn path(&self) -> PathBuf {
@@ -115,13 +116,14 @@ mod tests {
     use super::*;
     use std::fs;
     use std::sync::OnceLock;
+    use std::time::Instant;
     use wrote::device;
-    use wrote_bench::Alone;
     use wrote_bench::scratch::Scratch;
+    use wrote_bench::{Alone, SinceStart};
     use wrote_result::Stop;
 
     fn table(task: Task) -> Table {
-        Table { task, size: 1000, count: 7, runs: 1, cold: false }
+        Table { task, size: 1000, count: 7, runs: 1, cold: false, in_time: false }
     }
 
     fn in_place(task: Task, test: impl FnOnce(&mut Subject)) {
@@ -134,11 +136,12 @@ mod tests {
             target: &target,
             scratch: &scratch,
             stop: &stop,
+            clock: &SinceStart(Instant::now()),
             keep: false,
             speed: &OnceLock::new(),
             peers: &Alone,
         };
-        test(&mut Subject::new(&table, &site));
+        test(&mut Subject::new(table, &site, 0));
     }
 
     #[test]

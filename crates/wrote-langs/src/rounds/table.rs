@@ -1,20 +1,28 @@
 //! One table in one place: every program in turn, each watched, and its file checked.
 
 use super::super::answer::Answer;
-use super::super::plan::{Cell, PlacePlan, order};
+use super::super::pace::{Pace, share_of_run, share_of_table};
+use super::super::plan::{Cell, PlacePlan, fixed, order};
 use super::super::program::Call;
 use super::super::workload::Table;
 use super::super::{answer, program};
 use super::file::Subject;
 use super::{Contestant, Crew, LangsReporter};
 use hdrhistogram::Histogram;
-use std::time::Instant;
-use wrote_bench::Site;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use wrote_bench::{RUNS_MIN, Site};
 use wrote_jobs::clock::counters;
 use wrote_jobs::histogram;
 use wrote_machine::held_memory::HeldMemory;
 use wrote_result::langs::{Cache, Failure, Row, Run, Workload};
 use wrote_result::{Error, stats};
+
+/// The part of the time that is kept for what shares do not hold: files of reads, first looks that
+/// take longer than a share, the removal of the folder.
+const KEPT_PART: u32 = 10;
+/// Names that one file may take, where a program leaves folders in place of its file.
+const FILE_NUMBERS: u32 = 1000;
 
 /// The outcome of a run; `Err` is its program's failure, one line.
 type RunOutcome = Result<(Run, Answer), String>;
@@ -23,15 +31,21 @@ struct Turns<'a> {
     crew: &'a Crew<'a>,
     site: &'a Site<'a>,
     table: &'a Table,
-    subject: Subject<'a>,
+    /// The files, by the amount that is moved.
+    subjects: BTreeMap<u64, Subject<'a>>,
     /// Memory for writes through the page cache.
     held: HeldMemory,
+    /// The time at which further rounds would take another table's share.
+    until: Option<Duration>,
 }
 
 struct ProgramRuns<'a> {
     ready: &'a Contestant,
     so_far: RowBuilder,
     failed: Option<String>,
+    pace: Pace,
+    /// The whole time of its last run.
+    took: Duration,
 }
 
 /// Runs every program of the task in turn (M8). A program that fails is not run again. Returns
@@ -59,15 +73,43 @@ fn row_name(crew: &Crew, planned: &PlacePlan, table: &Table, ready: &Contestant)
     format!("{table}: {language}{place}")
 }
 
+/// The time of one table: of all its runs, and of one.
+struct TableTime {
+    until: Option<Duration>,
+    of_run: Duration,
+}
+
+impl TableTime {
+    /// Divides the time that is left to a place between the tables ahead.
+    fn of(crew: &Crew, (place, number): (usize, usize), programs: usize) -> TableTime {
+        let table = &crew.tables[number];
+        let now = crew.clock.elapsed();
+        let until = crew.within * (place as u32 + 1) - crew.within / KEPT_PART;
+        let doing = |table: &Table| {
+            crew.ready.iter().filter(|ready| ready.tasks.contains(&table.task)).count()
+        };
+        let ahead: Vec<(Table, usize)> =
+            crew.tables[number..].iter().map(|table| (*table, doing(table))).collect();
+        let fixed: Duration = ahead.iter().filter(|(table, _)| !table.in_time).map(fixed).sum();
+        let left = until.saturating_sub(now).saturating_sub(fixed);
+        let of_table = share_of_table(left, &ahead);
+        TableTime {
+            until: table.in_time.then_some(now + of_table),
+            of_run: share_of_run(of_table, table, programs),
+        }
+    }
+}
+
 impl<'a> Turns<'a> {
-    fn new(crew: &'a Crew, site: &'a Site, table: &'a Table, held_bytes: u64) -> Turns<'a> {
+    fn new(crew: &'a Crew<'a>, site: &'a Site<'a>, table: &'a Table, held_bytes: u64) -> Turns<'a> {
         let wanted = if table.fills_page_cache() { table.run_bytes() } else { 0 };
         Turns {
             crew,
             site,
             table,
-            subject: Subject::new(table, site),
+            subjects: BTreeMap::new(),
             held: HeldMemory::new(site.file("held", 0), wanted.min(held_bytes)),
+            until: None,
         }
     }
 
@@ -78,29 +120,48 @@ impl<'a> Turns<'a> {
         reporter: &mut LangsReporter,
     ) -> Result<Option<Workload>, Error> {
         let (crew, table) = (self.crew, self.table);
-        let does = |ready: &&Contestant| ready.tasks.contains(&table.task);
-        let new = |ready| ProgramRuns { ready, so_far: RowBuilder::new(), failed: None };
-        let mut doing: Vec<ProgramRuns> = crew.ready.iter().filter(does).map(new).collect();
+        let doing: Vec<&Contestant> =
+            crew.ready.iter().filter(|ready| ready.tasks.contains(&table.task)).collect();
+        let time = TableTime::of(crew, (place, number), doing.len());
+        self.until = time.until;
+        let new = |ready: &'a Contestant| {
+            let known = reporter.rates.get(&(table.task, ready.program)).copied();
+            let pace = Pace::new(*table, time.of_run, known.filter(|_| table.task.is_save()));
+            let took = Duration::ZERO;
+            ProgramRuns { ready, so_far: RowBuilder::new(), failed: None, pace, took }
+        };
+        let mut doing: Vec<ProgramRuns> = doing.into_iter().map(new).collect();
         for (turn, index) in order(doing.len(), table.runs, number).into_iter().enumerate() {
-            let doing_so_far = turn / doing.len().max(1);
+            let round = (turn / doing.len().max(1)) as u32;
+            if turn.is_multiple_of(doing.len().max(1)) && self.is_out_of_time(round, &doing) {
+                reporter.leave_out(|of| (of.place, of.table) == (place, number));
+                break;
+            }
             let doing = &mut doing[index];
             if doing.failed.is_some() {
                 continue;
             }
             let cell = Cell { place, table: number, program: doing.ready.program };
             let began = Instant::now();
-            if let Err(because) = self.subject.make_ready()? {
-                self.finish()?;
-                let name = table.name();
-                reporter
-                    .note(&format!("{name} is left out in {}: {because}", planned.path.display()));
-                reporter.leave_out(|of| (of.place, of.table) == (place, number));
-                return Ok(None);
-            }
-            reporter.tick(&row_name(crew, planned, table, doing.ready));
-            let dropped = table.runs > 1 && doing_so_far == 0;
-            let ran = self.run(doing.ready, dropped)?;
-            reporter.ahead.is_over(cell, began.elapsed());
+            let name = row_name(crew, planned, table, doing.ready);
+            let ran =
+                match self.turn(doing, round, &mut |ticked| reporter.tick_once(&name, ticked))? {
+                    Ok(ran) => ran,
+                    Err(because) => {
+                        self.finish()?;
+                        let name = table.name();
+                        reporter.note(&format!(
+                            "{name} is left out in {}: {because}",
+                            planned.path.display()
+                        ));
+                        reporter.leave_out(|of| (of.place, of.table) == (place, number));
+                        return Ok(None);
+                    }
+                };
+            doing.took = began.elapsed();
+            reporter.ahead.is_over(cell, doing.took);
+            let rate = doing.pace.rate().filter(|_| table.in_time);
+            reporter.rates.extend(rate.map(|rate| ((table.task, cell.program), rate)));
             match ran {
                 Ok((run, answer)) => doing.so_far.add(run, &answer),
                 Err(because) => {
@@ -111,7 +172,7 @@ impl<'a> Turns<'a> {
             }
         }
         self.finish()?;
-        let spilled = self.subject.spilled();
+        let spilled = self.subjects.values().find_map(Subject::spilled);
         if let Some(because) = spilled {
             reporter.note(&format!("{} in {}: {because}", table.name(), planned.path.display()));
         }
@@ -119,13 +180,81 @@ impl<'a> Turns<'a> {
         Ok((!doing.is_empty()).then(|| workload(table, self.site, cache, doing)))
     }
 
+    /// Whether another round would take another table's time. The least number of rounds is made in
+    /// any time.
+    fn is_out_of_time(&self, round: u32, doing: &[ProgramRuns]) -> bool {
+        let takes: Duration = doing.iter().map(|of| of.took).sum();
+        let least = RUNS_MIN + u32::from(self.table.runs > 1);
+        round >= least && self.until.is_some_and(|until| self.crew.clock.elapsed() + takes > until)
+    }
+
+    /// Runs a program for one turn: as often as it takes to know its amount in its first turn, else
+    /// once. `Ok(Err(..))`: the table cannot be measured here.
+    fn turn(
+        &mut self,
+        doing: &mut ProgramRuns,
+        round: u32,
+        tick: &mut dyn FnMut(bool),
+    ) -> Result<Result<RunOutcome, String>, Error> {
+        let is_dropped = self.table.runs > 1 && round == 0;
+        let mut last = None;
+        while round == 0
+            && let Some(of) = doing.pace.next_look()
+        {
+            match self.run_once(doing, of, round, &mut || tick(last.is_some()))? {
+                Ok(Ok(ran)) => last = Some(ran),
+                other => return Ok(other),
+            }
+        }
+        // The last look is the run that is dropped, where one is.
+        match last.take_if(|_| is_dropped) {
+            Some(look) => Ok(Ok(Ok(look))),
+            None => {
+                let of = doing.pace.table();
+                self.run_once(doing, of, round, &mut || tick(last.is_some()))
+            }
+        }
+    }
+
+    /// Prepares the file, and runs a program once.
+    fn run_once(
+        &mut self,
+        doing: &mut ProgramRuns,
+        of: Table,
+        round: u32,
+        tick: &mut dyn FnMut(),
+    ) -> Result<Result<RunOutcome, String>, Error> {
+        let (site, number) = (self.site, FILE_NUMBERS * self.subjects.len() as u32);
+        let subject = self.subjects.entry(of.amount());
+        let subject = subject.or_insert_with(|| Subject::new(of, site, number));
+        if let Err(because) = subject.make_ready()? {
+            return Ok(Err(because));
+        }
+        tick();
+        let began = Instant::now();
+        let is_dropped = self.table.runs > 1 && round == 0;
+        let ran = self.run(doing.ready, of, is_dropped)?;
+        // All counted runs of a row move the same amount.
+        if let (0, Ok((run, _))) = (round, &ran) {
+            doing.pace.is_over(of.amount(), began.elapsed(), run.elapsed_s);
+        }
+        Ok(Ok(ran))
+    }
+
     /// Runs a program once, on a prepared file and between two readings of the device's counters
     /// (M7); checks the file and then the program's report, and cleans up.
-    fn run(&mut self, ready: &Contestant, dropped: bool) -> Result<RunOutcome, Error> {
+    fn run(
+        &mut self,
+        ready: &Contestant,
+        table: Table,
+        dropped: bool,
+    ) -> Result<RunOutcome, Error> {
         self.held.take(self.site.stop)?;
         self.held.give_back()?;
-        let Turns { site, table, crew, .. } = *self;
-        let path = self.subject.path();
+        let Turns { site, crew, .. } = *self;
+        let table = &table;
+        let subject = self.subjects.get_mut(&table.amount()).expect("it was made ready");
+        let path = subject.path();
         let call = Call { table, path: &path, folder: crew.folder, timeout: crew.timeout };
         let before = counters(site.device());
         let ended = program::run(&ready.built, call, site.stop)?;
@@ -135,7 +264,7 @@ impl<'a> Turns<'a> {
         let ran = match answered {
             Ok((answer, ended)) => {
                 let says_whole = answer.bytes == table.timing_bytes();
-                let checked = self.subject.check(says_whole)?;
+                let checked = subject.check(says_whole)?;
                 let judged = checked.and_then(|()| answer::judge(&answer, table, ended.process_s));
                 let run = Run {
                     bytes: table.run_bytes(),
@@ -152,29 +281,31 @@ impl<'a> Turns<'a> {
             }
             Err(because) => Err(because),
         };
-        self.subject.is_done(ran.is_ok())?;
+        subject.is_done(ran.is_ok())?;
         Ok(ran)
     }
 
     fn finish(&mut self) -> Result<(), Error> {
         self.held.give_back()?;
-        self.subject.clear()
+        self.subjects.values_mut().try_for_each(Subject::clear)
     }
 }
 
 fn workload(table: &Table, site: &Site, cache: Cache, doing: Vec<ProgramRuns>) -> Workload {
     let (mut rows, mut failures) = (Vec::new(), Vec::new());
-    for ProgramRuns { ready, so_far, failed } in doing {
+    for ProgramRuns { ready, so_far, failed, .. } in doing {
         match failed {
             Some(because) => failures.push(Failure { language: ready.id.clone(), because }),
             None => rows.extend(so_far.row(&ready.id, table.task.is_save())),
         }
     }
     sort(&mut rows);
+    let moved = rows.iter().flat_map(|row: &Row| &row.runs).map(|run| run.bytes).max();
+    let bytes = if table.task.is_save() || !table.in_time { None } else { moved };
     Workload {
         name: table.name(),
         words: table.words(),
-        bytes: table.timing_bytes(),
+        bytes: bytes.unwrap_or_else(|| table.timing_bytes()),
         cache,
         survives: table.survives(site.target).map(Into::into),
         rows,

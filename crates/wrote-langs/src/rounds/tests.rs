@@ -6,7 +6,7 @@ use super::*;
 use std::fs;
 use std::path::PathBuf;
 use tempfile::TempDir;
-use wrote_bench::Progress;
+use wrote_bench::{Progress, SinceStart};
 use wrote_result::langs::{Failure, Workload};
 
 /// Longer than any ending program here lives on the busiest machine.
@@ -45,7 +45,8 @@ impl Lab {
         let folder = fixtures::folder();
         let mut request = Request::new(vec![folder.path().into()], "/cache".into());
         request.workloads = vec![kind];
-        (request.size_bytes, request.runs, request.saves, request.lines) = (1000, 3, 5, 20);
+        (request.size_bytes, request.runs) = (Some(1000), 3);
+        (request.saves, request.lines) = (Some(5), Some(20));
         request.timeout = LONG;
         let files = tempfile::tempdir().unwrap();
         for table in tables(&request) {
@@ -94,13 +95,21 @@ impl Lab {
             self.ready[program].tasks.contains(&task)
         });
         let ticker = Ticker::new(&mut noted, ahead.runs_left(), LONG);
-        let mut told = LangsReporter { ahead, ticker, beside: (0, Duration::ZERO), failed: None };
+        let mut told = LangsReporter {
+            ahead,
+            ticker,
+            beside: (0, Duration::ZERO),
+            failed: None,
+            rates: Default::default(),
+        };
         let crew = Crew {
             tables: &plan.tables,
             ready: &self.ready,
             places: 1,
             timeout: self.request.timeout,
             folder: self.files.path(),
+            within: self.request.within,
+            clock: &SinceStart(Instant::now()),
             stop,
         };
         let scratch = Scratch::make(&plan.places[0].target.path).unwrap();
@@ -197,6 +206,46 @@ fn every_honest_program_has_a_row_in_every_table_with_all_its_runs() {
             assert_eq!(workload.survives.is_none(), reads, "{}", workload.name);
         }
     }
+}
+
+/// A program that appends the lines of its task, and pauses `$pause` seconds for 10,000 of them.
+const PACED: &str = r#"
+line=abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijk
+began=$(date +%s%N)
+yes $line | head -n $4 >> "$2"
+sleep $(echo "$4 $pause" | awk '{ print $1 / 10000 * $2 }')
+echo "{\"elapsed_ns\": [$(($(date +%s%N) - began))], \"bytes\": $(($3 * $4))}"
+exit 0
+"#;
+
+#[test]
+fn without_a_fixed_number_each_program_moves_what_fits_into_its_share() {
+    let paced = |pause: &str| format!("pause={pause}{PACED}");
+    let mut lab = Lab::new(Kind::Lines).with("slow", &paced("1"), "").with("fast", &paced("0"), "");
+    (lab.request.lines, lab.request.within) = (None, Duration::from_secs(7));
+    let workloads = lab.workloads();
+    let [workload] = &workloads[..] else { panic!("{workloads:?}") };
+    assert!(workload.words.starts_with("as many lines of 64 bytes as fit into"), "{workload:?}");
+    let lines = |id: &str| {
+        let row = workload.rows.iter().find(|row| row.language == id).expect("it has a row");
+        let (counted, dropped) = (&row.runs[1..], &row.runs[0]);
+        assert!(dropped.dropped && counted.len() == 2, "{row:?}");
+        assert_eq!(counted[0].bytes, counted[1].bytes, "each counted run moves the same");
+        counted[0].bytes / 64
+    };
+    assert!(lines("slow") < lines("fast"), "{workload:?}");
+    assert!(lines("slow") >= 1000, "{workload:?}");
+    let most = workload.rows.iter().flat_map(|row| &row.runs).map(|run| run.bytes).max();
+    assert_eq!(Some(workload.bytes), most);
+}
+
+#[test]
+fn a_workload_for_which_there_is_no_time_is_left_out_and_noted() {
+    let mut lab = Lab::new(Kind::Lines).honest("one");
+    (lab.request.lines, lab.request.within) = (None, Duration::ZERO);
+    let (measured, notes) = lab.measure(&Stop::new());
+    assert!(measured.unwrap().workloads.is_empty());
+    assert!(notes.iter().any(|note| note == "lines is left out: no time within 0 s"), "{notes:?}");
 }
 
 #[test]

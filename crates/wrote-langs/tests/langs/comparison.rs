@@ -61,7 +61,7 @@ fn request(places: &[&Path], cache: &Path, add: Vec<std::path::PathBuf>) -> Requ
         workloads: vec![Kind::Lines],
         add,
         runs: 3,
-        lines: 1000,
+        lines: Some(1000),
         timeout: Duration::from_secs(100),
         command: vec!["wrote".into(), "langs".into()],
         ..Request::new(places.iter().map(|place| place.to_path_buf()).collect(), cache.into())

@@ -184,10 +184,10 @@ fn request(folder: &tempfile::TempDir) -> Request {
     Request {
         only: vec!["honest".into()],
         add: vec![language],
-        size_bytes: 5000,
+        size_bytes: Some(5000),
         runs: 2,
-        saves: 3,
-        lines: 20,
+        saves: Some(3),
+        lines: Some(20),
         ..Request::new(paths, folder.path().join("cache"))
     }
 }
@@ -229,10 +229,10 @@ fn what_makes_no_sense_is_refused_and_nothing_is_made() {
     let good = request(&folder);
     for wrong in [
         Request { paths: Vec::new(), ..good.clone() },
-        Request { size_bytes: 0, ..good.clone() },
+        Request { size_bytes: Some(0), ..good.clone() },
         Request { runs: 0, ..good.clone() },
-        Request { saves: 0, ..good.clone() },
-        Request { lines: 0, ..good.clone() },
+        Request { saves: Some(0), ..good.clone() },
+        Request { lines: Some(0), ..good.clone() },
         Request { only: vec!["no-such-language".into()], ..good.clone() },
     ] {
         let refused = langs(&wrong, &Stop::new(), &mut ());

@@ -96,6 +96,14 @@ impl<'a> Chart<'a> {
     }
 }
 
+impl Chart<'_> {
+    /// Whether the languages moved different amounts, each as much as it could in its time.
+    pub fn has_amounts(&self) -> bool {
+        let rows = self.lines.iter().filter_map(|line| line.first()?.row);
+        rows.filter_map(Row::run_bytes).unique().nth(1).is_some()
+    }
+}
+
 /// The lines as they come: every language that did it in any path, then the drive.
 fn lines<'a>(document: &'a Document, name: &str, done: &[InPlace<'a>]) -> Vec<Line<'a>> {
     let rows = done.iter().filter_map(|(_, workload)| *workload).flat_map(|of| &of.rows);
@@ -155,7 +163,12 @@ fn ranked(mut lines: Vec<Line>, is_of_saves: bool) -> Vec<Line> {
 impl<'a> Line<'a> {
     /// The figures in the first path.
     pub fn first(&self) -> Option<Cell<'a>> {
-        self.cells.first().copied().flatten()
+        self.at(0)
+    }
+
+    /// The figures in a path, by its number from 0.
+    pub fn at(&self, place: usize) -> Option<Cell<'a>> {
+        self.cells.get(place).copied().flatten()
     }
 }
 

@@ -48,6 +48,7 @@ fn fields(
         ("way", text(language.map(|language| language.way_of(&workload.name)))),
         ("runs", text(row.map(|row| row.runs.len()))),
         ("runs_counted", text(row.map(counted))),
+        ("bytes_per_run", text(row.and_then(Row::run_bytes))),
         ("throughput_bytes_per_s_median", interval(|of| of.median)),
         ("throughput_bytes_per_s_ci95_low", interval(|of| of.ci95_low)),
         ("throughput_bytes_per_s_ci95_high", interval(|of| of.ci95_high)),

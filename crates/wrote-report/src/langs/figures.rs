@@ -31,6 +31,13 @@ const SAVES: [(&str, Keep, Figure); 8] = [
     ("TOTAL", Keep::If(8), |cell| timed(cell, |of| of.total)),
 ];
 
+/// The amount of a row, where each language has its own.
+const MOVED: (&str, Keep, Figure) =
+    ("A RUN", Keep::Always, |cell| of_row(cell, |row| text(row.run_bytes().map(bytes))));
+const SAVED: (&str, Keep, Figure) = ("SAVES", Keep::Always, |cell| {
+    of_row(cell, |row| text(row.latency_ns.map(|latency| latency.count.to_string())))
+});
+
 /// The columns that name the lines: the language, and what its program writes or reads by.
 pub fn names<'a>(chart: &Chart) -> Vec<Column<'a, Line<'a>>> {
     let mut name =
@@ -48,12 +55,14 @@ pub fn names<'a>(chart: &Chart) -> Vec<Column<'a, Line<'a>>> {
 /// The columns of one path: every figure.
 pub fn figures<'a>(chart: &Chart) -> Vec<Column<'a, Line<'a>>> {
     let figures: &[_] = if chart.is_of_saves { &SAVES } else { &RATES };
-    let column = |(number, (title, keep, figure)): (usize, &(&'static str, Keep, Figure))| {
-        let (keep, figure) = (*keep, *figure);
+    let amount = if chart.is_of_saves { SAVED } else { MOVED };
+    let amount = chart.has_amounts().then_some(amount);
+    let figures = figures.iter().copied().chain(amount);
+    let column = |(number, (title, keep, figure)): (usize, (&'static str, Keep, Figure))| {
         let cell = move |line: &Line| text(line.first().map(figure));
         ranked(title, number, keep, chart, cell)
     };
-    figures.iter().enumerate().map(column).collect()
+    figures.enumerate().map(column).collect()
 }
 
 /// The columns of several paths: one figure each, without its spread on narrow screens.

@@ -39,6 +39,9 @@ pub struct Row {
     pub throughput_bytes_per_s: Interval,
     /// The latency of one write or read, over all runs; none where no single operation was timed.
     pub latency_ns: Option<Latency>,
+    /// The histogram of these latencies, in nanoseconds: Base64 of HdrHistogram's payload "V2
+    /// deflate", which its own tools read. Results from before this key have none.
+    pub latency_histogram_ns: Option<String>,
     /// The course of the throughput, where the device was written for long.
     pub sustained: Option<Sustained>,
 }

@@ -161,46 +161,17 @@ fn read_options(
     faults: &mut Faults<'_>,
 ) -> LogOptions {
     let mut options = Log::options().sync(default_sync(listeners));
-    let sync = table.take("sync", faults, |value| match string(value)?.as_str() {
-        "always" => Ok(Sync::Always),
-        "everysec" => Ok(Sync::EverySec),
-        "no" => Ok(Sync::No),
-        text => wrote_result::units::parse_duration(text)
-            .map(Sync::Interval)
-            .map_err(|_| "is none of always, everysec, no, nor a time such as 100ms".into()),
-    });
-    let format = table.take("format", faults, |value| match string(value)?.as_str() {
-        "framed" => Ok(Format::Framed),
-        "lines" => Ok(Format::Lines),
-        _ => Err("is none of framed, lines".to_owned()),
-    });
-    let segment_age = table.take("segment_age", faults, duration);
-    let retain_bytes = table.take("retain_bytes", faults, bytes);
-    let retain_age = table.take("retain_age", faults, duration);
-    let buffers = table.take("buffers", faults, |value| match count(value)? {
-        1 => Err("must be 2 or more".to_owned()),
-        buffers => Ok(buffers),
-    });
+    macro_rules! read {
+        ($($key:ident: $read:expr),*) => {
+            $(if let Some(value) = table.take(stringify!($key), faults, $read) {
+                options = options.$key(value);
+            })*
+        };
+    }
+    read!(sync: sync, format: format, segment_age: duration);
+    read!(retain_bytes: bytes, retain_age: duration, buffers: buffers);
     let buffer_bytes = table.take_at("buffer_bytes", faults, bytes::<usize>);
     let segment_bytes = table.take_at("segment_bytes", faults, bytes::<u64>);
-    if let Some(sync) = sync {
-        options = options.sync(sync);
-    }
-    if let Some(format) = format {
-        options = options.format(format);
-    }
-    if let Some(age) = segment_age {
-        options = options.segment_age(age);
-    }
-    if let Some(bytes) = retain_bytes {
-        options = options.retain_bytes(bytes);
-    }
-    if let Some(age) = retain_age {
-        options = options.retain_age(age);
-    }
-    if let Some(buffers) = buffers {
-        options = options.buffers(buffers);
-    }
     let (at, buffer_bytes) = buffer_bytes.unwrap_or((table.offset, 1 << 20));
     if !(4 << 10..=64 << 20).contains(&buffer_bytes) {
         faults.add(at, "buffer_bytes must be from 4KiB to 64MiB");
@@ -215,6 +186,32 @@ fn read_options(
         options = options.segment_bytes(bytes);
     }
     options
+}
+
+fn sync(value: DeValue<'_>) -> Result<Sync, String> {
+    match string(value)?.as_str() {
+        "always" => Ok(Sync::Always),
+        "everysec" => Ok(Sync::EverySec),
+        "no" => Ok(Sync::No),
+        text => wrote_result::units::parse_duration(text)
+            .map(Sync::Interval)
+            .map_err(|_| "is none of always, everysec, no, nor a time such as 100ms".into()),
+    }
+}
+
+fn format(value: DeValue<'_>) -> Result<Format, String> {
+    match string(value)?.as_str() {
+        "framed" => Ok(Format::Framed),
+        "lines" => Ok(Format::Lines),
+        _ => Err("is none of framed, lines".to_owned()),
+    }
+}
+
+fn buffers(value: DeValue<'_>) -> Result<u32, String> {
+    match count(value)? {
+        1 => Err("must be 2 or more".to_owned()),
+        buffers => Ok(buffers),
+    }
 }
 
 /// Reads a URL, or a table of a URL and its own certificate.

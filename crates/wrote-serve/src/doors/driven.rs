@@ -29,7 +29,17 @@ impl Store for Records {
         kept.push(message.to_vec());
         Ok(Some(kept.len() as u64 - 1))
     }
+
+    fn try_append_run(&self, messages: &[&[u8]]) -> Result<usize, wrote::Error> {
+        // As a log does, it takes less than all at once.
+        let run =
+            messages.iter().take(RUN).map_while(|message| self.try_append(message).transpose());
+        run.collect::<Result<Vec<_>, _>>().map(|sequences| sequences.len())
+    }
 }
+
+/// The messages of a run at most.
+const RUN: usize = 3;
 
 /// Gives `stream` to a door in pieces, as a connection does, and then its end. Each of `cuts` is
 /// the length of a piece, and how many messages the log then has room for.

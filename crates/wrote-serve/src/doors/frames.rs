@@ -56,6 +56,21 @@ pub(crate) struct Frames {
     has_begun: bool,
 }
 
+/// The messages that are appended at once, at most.
+const RUN_MAX: usize = 64;
+
+/// Messages one behind the other, without the empty ones.
+struct Run<'a> {
+    messages: [&'a [u8]; RUN_MAX],
+    /// The bytes of the input up to the end of each.
+    ends: [usize; RUN_MAX],
+    count: usize,
+    /// The bytes of the input that were cut into messages.
+    bytes: usize,
+    /// Whether more may follow, or why not.
+    has_more: Result<bool, Refusal>,
+}
+
 /// A message at the beginning of some bytes, and the bytes that it takes with its frame.
 type Framed<'a> = Option<(&'a [u8], usize)>;
 
@@ -70,6 +85,33 @@ impl Frames {
             None if self.frame == Frame::Octets => octets(input, message_bytes_max),
             None => lengths(input, message_bytes_max),
         }
+    }
+
+    /// Cuts the messages from the beginning of `input`, as many as a run has.
+    fn run<'a>(&self, input: &'a [u8], message_bytes_max: usize) -> Run<'a> {
+        let (messages, ends) = ([&[][..]; RUN_MAX], [0; RUN_MAX]);
+        let mut run = Run { messages, ends, count: 0, bytes: 0, has_more: Ok(true) };
+        while run.count < RUN_MAX {
+            match self.next(&input[run.bytes..], message_bytes_max) {
+                Ok(Some((message, bytes))) => {
+                    run.bytes += bytes;
+                    // An empty line has nothing to keep.
+                    if !message.is_empty() {
+                        (run.messages[run.count], run.ends[run.count]) = (message, run.bytes);
+                        run.count += 1;
+                    }
+                }
+                Ok(None) => {
+                    run.has_more = Ok(false);
+                    break;
+                }
+                Err(refusal) => {
+                    run.has_more = Err(refusal);
+                    break;
+                }
+            }
+        }
+        run
     }
 
     /// The byte that ends a message, and the one in front of it that is taken off; `None` where
@@ -105,14 +147,17 @@ impl Protocol for Frames {
             return Ok(0);
         }
         let mut done = 0;
-        while let Some((message, bytes)) = self.next(&input[done..], intake.message_bytes_max())? {
-            // An empty line has nothing to keep.
-            if !message.is_empty() && intake.append(message)?.is_none() {
-                break;
+        loop {
+            let run = self.run(&input[done..], intake.message_bytes_max());
+            let taken = intake.append_run(&run.messages[..run.count])?;
+            if taken < run.count {
+                return Ok(done + run.ends[..taken].last().copied().unwrap_or(0));
             }
-            done += bytes;
+            done += run.bytes;
+            if !run.has_more? {
+                return Ok(done);
+            }
         }
-        Ok(done)
     }
 
     /// Takes bytes without an end as a message; of a counted message they are only a part.

@@ -66,12 +66,18 @@ fn omrelp_delivers_and_says_goodbye() {
     let lines = lines();
     let serving = Serving::start("relp://127.0.0.1:0", |_| ());
     let rsyslog = fixtures::or_skip!(Rsyslog::start(&relp(&serving)));
-    rsyslog.give(&lines);
+    assert_delivers(rsyslog, serving, &lines);
+}
+
+/// Asserts that each line is acknowledged and there once, and that rsyslog then goes.
+#[track_caller]
+pub fn assert_delivers(rsyslog: Rsyslog, serving: Serving, lines: &[String]) {
+    rsyslog.give(lines);
     serving.wait_until(|figures| figures.acks == COUNT as u64);
     rsyslog.end();
     serving.wait_until(|figures| figures.connections == 0);
     assert_eq!(serving.figures().refused, 0);
-    assert_same(serving.stop(), &lines);
+    assert_same(serving.stop(), lines);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::certificates::{Authority, write};
 use crate::loggen::{run, sequences};
 use crate::programs::unpacked;
-use crate::rsyslog::Rsyslog;
+use crate::rsyslog::{Rsyslog, assert_delivers};
 use crate::serving::Serving;
 use crate::{COUNT, assert_same, lines};
 use fixtures::{Running, is_installed, or_skip};
@@ -41,12 +41,7 @@ fn omrelp_delivers_over_tls_with_a_certificate_of_its_own() {
         ca.display()
     );
     let rsyslog = or_skip!(Rsyslog::start(&action));
-    rsyslog.give(&lines);
-    serving.wait_until(|figures| figures.acks == COUNT as u64);
-    rsyslog.end();
-    serving.wait_until(|figures| figures.connections == 0);
-    assert_eq!(serving.figures().refused, 0);
-    assert_same(serving.stop(), &lines);
+    assert_delivers(rsyslog, serving, &lines);
 }
 
 #[test]

@@ -1,52 +1,16 @@
 //! The interface between the engine and the kernel or a simulated disk.
 
 use super::names::{Located, NameChange};
-use super::op::OpKind;
+use super::request::Reply;
+use super::slots::Requests;
 use super::{Effective, Fallback, FileOptions};
 use crate::buffer::Pool;
 use rustix::fs::{Advice, fadvise};
-use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// One try of an operation. Its result may be short; the engine tries again.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Request {
-    /// The number that the reply repeats.
-    pub token: u32,
-    pub kind: OpKind,
-    pub slot: u32,
-    pub offset: u64,
-    /// The bytes to move; dangling where there are none. They stay valid, and no other code uses
-    /// them until the request is done (W5): the engine holds the buffer.
-    pub address: *mut u8,
-    pub len: u64,
-    /// Whether `address` lies in the registered pool.
-    pub in_pool: bool,
-    /// The `RWF_` flags of a transfer (`pwritev2(2)`).
-    pub rw_flags: i32,
-}
-
-/// The result of a request: bytes moved, or a negative error number, as the kernel gives it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Reply {
-    pub token: u32,
-    pub result: i64,
-}
-
-impl Reply {
-    #[inline]
-    pub(super) fn new(token: u32, moved: Result<usize, Errno>) -> Reply {
-        let result = match moved {
-            Ok(bytes) => bytes as i64,
-            Err(errno) => -i64::from(errno.raw_os_error()),
-        };
-        Reply { token, result }
-    }
-}
 
 /// How a file was opened.
 #[derive(Clone, Copy, Debug)]
@@ -95,8 +59,8 @@ pub(super) trait Backend {
     fn change_name(&mut self, change: NameChange) -> io::Result<Option<Fallback>>;
     /// Pins the pool's pages once instead of for each operation, where the kernel can.
     fn register_buffers(&mut self, _pool: &Pool, _effective: &mut Effective) {}
-    /// Queues a request. At most `iodepth` are queued or in flight at once.
-    fn push(&mut self, request: Request);
+    /// Queues requests. At most `iodepth` are queued or in flight at once.
+    fn push(&mut self, requests: Requests);
     /// Hands the queue on, without waiting.
     fn submit(&mut self) -> io::Result<()>;
     /// Hands the queue on, waits until `min` requests are done, and collects all that are done.
@@ -118,7 +82,7 @@ pub(super) trait Transfer {
     fn truncated(&mut self, _slot: u32) {}
     fn closing(&mut self, _slot: u32) {}
     fn register_buffers(&mut self, _pool: &Pool, _effective: &mut Effective) {}
-    fn push(&mut self, request: Request, file: RawFd);
+    fn push(&mut self, requests: Requests, files: &Files);
     /// As [`Backend::submit`]; a no-op where [`Transfer::push`] submits.
     fn submit(&mut self) -> io::Result<()> {
         Ok(())
@@ -129,19 +93,34 @@ pub(super) trait Transfer {
     }
 }
 
+/// Open files, by their slots.
+#[derive(Default)]
+pub(super) struct Files(Vec<Option<File>>);
+
+impl Files {
+    fn file(&self, slot: u32) -> &File {
+        self.0[slot as usize].as_ref().expect("the engine closes a file once")
+    }
+
+    #[inline]
+    pub(super) fn raw(&self, slot: u32) -> RawFd {
+        self.file(slot).as_raw_fd()
+    }
+}
+
 /// Real files, and one way to the kernel.
 pub(super) struct Kernel<T> {
     transfer: T,
-    files: Vec<Option<File>>,
+    files: Files,
 }
 
 impl<T: Transfer> Kernel<T> {
     pub(super) fn new(transfer: T) -> Kernel<T> {
-        Kernel { transfer, files: Vec::new() }
+        Kernel { transfer, files: Files::default() }
     }
 
     fn file(&self, slot: u32) -> &File {
-        self.files[slot as usize].as_ref().expect("the engine closes a file once")
+        self.files.file(slot)
     }
 }
 
@@ -157,10 +136,11 @@ impl<T: Transfer> Backend for Kernel<T> {
         let opened = OpenedFile { slot, file: file.as_raw_fd(), path, access };
         self.transfer.opened(&opened, effective);
         let slot = slot as usize;
-        if self.files.len() <= slot {
-            self.files.resize_with(slot + 1, || None);
+        let Files(files) = &mut self.files;
+        if files.len() <= slot {
+            files.resize_with(slot + 1, || None);
         }
-        self.files[slot] = Some(file);
+        files[slot] = Some(file);
         Ok(access)
     }
 
@@ -172,7 +152,7 @@ impl<T: Transfer> Backend for Kernel<T> {
 
     fn close(&mut self, slot: u32) {
         self.transfer.closing(slot);
-        self.files[slot as usize] = None;
+        self.files.0[slot as usize] = None;
     }
 
     fn len(&self, slot: u32) -> io::Result<u64> {
@@ -214,9 +194,8 @@ impl<T: Transfer> Backend for Kernel<T> {
         self.transfer.register_buffers(pool, effective);
     }
 
-    fn push(&mut self, request: Request) {
-        let file = self.file(request.slot).as_raw_fd();
-        self.transfer.push(request, file);
+    fn push(&mut self, requests: Requests) {
+        self.transfer.push(requests, &self.files);
     }
 
     fn submit(&mut self) -> io::Result<()> {

@@ -1,9 +1,9 @@
 //! The verdict on a try of an operation (W4): it is whole, it goes on, or it failed.
 
-use super::Engine;
-use super::backend::Reply;
 use super::op::OpKind;
-use super::pending::{PendingOp, TRANSFER_BYTES_MAX};
+use super::pending::PendingOp;
+use super::request::Reply;
+use super::{Completion, Engine};
 use crate::error::{Action, Error, errno_of};
 use std::io;
 
@@ -18,36 +18,60 @@ enum Verdict {
 }
 
 impl Engine {
-    pub(super) fn settle(&mut self, done: Reply) {
-        match self.judge(done) {
-            Verdict::Again => self.push(done.token),
-            Verdict::Whole(moved) => self.complete(done.token, Ok(moved as usize)),
-            Verdict::Failed(errno) => self.fail(done.token, errno),
+    /// Ends an operation and gives its completion to `take`, or has it tried again.
+    #[inline]
+    pub(super) fn settle(&mut self, reply: Reply, take: &mut impl FnMut(Completion)) {
+        let op = self.slots.op(reply.token);
+        if !op.is_plainly_whole(reply.result) {
+            return self.settle_by_verdict(reply).into_iter().for_each(take);
+        }
+        let (user_data, bytes, buffer) = op.end();
+        self.slots.free(reply.token);
+        take(Completion { user_data, result: Ok(bytes), buffer });
+    }
+
+    #[inline(never)]
+    fn settle_by_verdict(&mut self, reply: Reply) -> Option<Completion> {
+        match self.judge(reply) {
+            Verdict::Again => {
+                self.try_again(reply.token);
+                None
+            }
+            Verdict::Whole(moved) => Some(self.complete(reply.token, Ok(moved as usize))),
+            Verdict::Failed(errno) => Some(self.fail(reply.token, errno)),
         }
     }
 
-    fn judge(&mut self, done: Reply) -> Verdict {
-        let op = self.slots[done.token as usize].as_mut().expect("done while in flight");
-        let file = self.files[op.file as usize].as_mut().expect("open while in flight");
-        if done.result < 0 {
-            let errno = i32::try_from(-done.result).unwrap_or(libc::EIO);
+    fn try_again(&mut self, token: u32) {
+        let op = self.slots.op(token);
+        let file = self.files[op.request.slot as usize].as_ref().expect("open while in flight");
+        op.prepare_again(file);
+        self.slots.again(token);
+    }
+
+    fn judge(&mut self, reply: Reply) -> Verdict {
+        let op = self.slots.op(reply.token);
+        let file = self.files[op.request.slot as usize].as_mut().expect("open while in flight");
+        let (kind, rw_flags) = (op.request.kind, op.request.rw_flags);
+        if reply.result < 0 {
+            let errno = i32::try_from(-reply.result).unwrap_or(libc::EIO);
             return match errno {
                 libc::EINTR | libc::EAGAIN => again(op, errno),
                 // A thread that ends takes its operations back from the kernel's workers, and the
                 // engine may have moved on to another thread.
-                libc::ECANCELED if op.kind.transfers() => again(op, errno),
+                libc::ECANCELED if kind.transfers() => again(op, errno),
                 // O_DIRECT was taken at open and refused at this transfer, or at others beside it.
                 // An atomic write may be refused for its size or place, which says nothing of
                 // O_DIRECT.
                 libc::EINVAL
-                    if op.kind.transfers()
+                    if kind.transfers()
                         && op.direct
                         && !file.direct_proven
-                        && op.rw_flags & libc::RWF_ATOMIC == 0 =>
+                        && rw_flags & libc::RWF_ATOMIC == 0 =>
                 {
-                    self.leave_direct(done.token, errno)
+                    self.leave_direct(reply.token, errno)
                 }
-                libc::EOPNOTSUPP if op.rw_flags & libc::RWF_DONTCACHE != 0 => {
+                libc::EOPNOTSUPP if rw_flags & libc::RWF_DONTCACHE != 0 => {
                     file.read_flags &= !libc::RWF_DONTCACHE;
                     file.write_flags &= !libc::RWF_DONTCACHE;
                     let because = format!("RWF_DONTCACHE: {}", io::Error::from_raw_os_error(errno));
@@ -57,28 +81,29 @@ impl Engine {
                 _ => Verdict::Failed(errno),
             };
         }
-        if !op.kind.transfers() {
+        if !kind.transfers() {
             return Verdict::Whole(0);
         }
         file.direct_proven |= op.direct;
-        let tried = (op.len - op.moved).min(TRANSFER_BYTES_MAX);
-        let mut moved = (done.result as u64).min(tried);
-        let whole = moved == tried;
-        if !whole && op.rw_flags & libc::RWF_ATOMIC != 0 {
+        let tried = op.request.len;
+        let told = reply.result as u64;
+        let mut moved = told.min(tried);
+        let is_whole = moved == tried;
+        if !is_whole && rw_flags & libc::RWF_ATOMIC != 0 {
             // The rest would be a second write.
             return Verdict::Failed(libc::EIO);
         }
-        if op.direct && !whole {
+        if op.direct && !is_whole {
             // A direct transfer goes on at a whole block, and moves a part of one again.
             moved -= moved % u64::from(file.align_bytes);
         }
-        op.moved += moved;
-        match op.kind {
+        let is_all = op.advance(moved);
+        match kind {
             // A read is short at the file's end: nothing came, or a part of the last block.
-            OpKind::Read if !whole && (done.result == 0 || done.result as u64 != moved) => {
-                Verdict::Whole(op.moved - moved + done.result as u64)
+            OpKind::Read if !is_whole && (told == 0 || told != moved) => {
+                Verdict::Whole(op.moved() - moved + told)
             }
-            _ if op.moved == op.len => Verdict::Whole(op.len),
+            _ if is_all => Verdict::Whole(op.moved()),
             _ if moved > 0 => {
                 op.fruitless = 0;
                 Verdict::Again
@@ -89,8 +114,8 @@ impl Engine {
 
     /// Goes on through the page cache, if the file allows that.
     fn leave_direct(&mut self, token: u32, errno: i32) -> Verdict {
-        let op = self.slots[token as usize].as_ref().expect("done while in flight");
-        let (slot, action) = (op.file, op.kind.action());
+        let request = self.slots.op(token).request;
+        let (slot, action) = (request.slot, request.kind.action());
         if self.file(slot).direct {
             if self.backend.clear_direct(slot).is_err() {
                 return Verdict::Failed(errno);
@@ -102,34 +127,29 @@ impl Engine {
         Verdict::Again
     }
 
-    fn fail(&mut self, token: u32, errno: i32) {
-        let op = self.slots[token as usize].as_ref().expect("done while in flight");
-        let (slot, action) = (op.file, op.kind.action());
-        let offset = op.kind.transfers().then_some(op.offset + op.moved);
-        let flushes = op.kind.flushes();
+    fn fail(&mut self, token: u32, errno: i32) -> Completion {
+        let request = self.slots.op(token).request;
+        let (slot, kind, action) = (request.slot, request.kind, request.kind.action());
+        let offset = kind.transfers().then_some(request.offset);
         let file = self.file_mut(slot);
         let error = Error::File { path: file.path.clone(), action, offset, errno };
-        if flushes {
+        if kind.flushes() {
             // W2: the kernel has marked the pages clean; a second flush would succeed and mean
             // nothing (Rebello et al., ATC'20).
             file.poison.get_or_insert(errno);
         }
-        self.complete(token, Err(error));
+        self.complete(token, Err(error))
     }
 
-    fn complete(&mut self, token: u32, result: Result<usize, Error>) {
-        let op = self.slots[token as usize].take().expect("completed once");
-        self.free_slots.push(token);
-        let file = self.file_mut(op.file);
-        file.in_flight -= 1;
-        let result = match (result, file.poison) {
-            // W2: the kernel may report success for a flush beside the one that failed.
-            (Ok(_), Some(errno)) if op.kind.flushes() => {
-                Err(Error::Poisoned { path: file.path.clone(), errno })
-            }
-            (result, _) => result,
-        };
-        self.completed.push(op.into_completion(result));
+    fn complete(&mut self, token: u32, result: Result<usize, Error>) -> Completion {
+        let op = self.slots.op(token);
+        let file = self.files[op.request.slot as usize].as_ref().expect("open while in flight");
+        // W2: the kernel may report success for a flush beside the one that failed.
+        let poisoned = if op.request.kind.flushes() { file.poisoned() } else { None };
+        let result = result.and_then(|moved| poisoned.map_or(Ok(moved), Err));
+        let (user_data, _, buffer) = op.end();
+        self.slots.free(token);
+        Completion { user_data, result, buffer }
     }
 }
 

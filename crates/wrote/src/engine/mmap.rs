@@ -1,9 +1,11 @@
 //! Operations as copies between a buffer and a mapping of the file, one at a time.
 
 use super::Options;
-use super::backend::{Reply, Request, Transfer};
+use super::backend::{Files, Transfer};
 use super::op::OpKind;
 use super::psync::perform;
+use super::request::{Reply, Request};
+use super::slots::Requests;
 use rustix::fs::{FallocateFlags, OFlags, fallocate, fcntl_getfl, fstat, fsync, ftruncate};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
@@ -142,6 +144,25 @@ impl Mmap {
         }
         Ok(request.len as usize)
     }
+
+    fn carry_out(&mut self, request: &Request, file: RawFd) -> Reply {
+        // SAFETY: the engine keeps the file open until the request is done.
+        let borrowed = unsafe { BorrowedFd::borrow_raw(file) };
+        let moved = match request.kind {
+            // A mapping has no flags of single transfers.
+            _ if request.rw_flags & (libc::RWF_ATOMIC | libc::RWF_DONTCACHE) != 0 => {
+                Err(Errno::OPNOTSUPP)
+            }
+            OpKind::Read => self.read(request, borrowed),
+            OpKind::Write | OpKind::DurableWrite => self.write(request, borrowed),
+            // These flush writes through a mapping too (`msync(2)`, NOTES).
+            OpKind::Fdatasync | OpKind::Fsync | OpKind::Fallocate => {
+                // SAFETY: as in `Psync`; none of these has an address.
+                return unsafe { perform(request, file) };
+            }
+        };
+        Reply::new(request.token, moved)
+    }
 }
 
 impl Transfer for Mmap {
@@ -154,23 +175,12 @@ impl Transfer for Mmap {
         self.mappings[slot as usize] = None;
     }
 
-    fn push(&mut self, request: Request, file: RawFd) {
-        // SAFETY: the engine keeps the file open until the request is done.
-        let borrowed = unsafe { BorrowedFd::borrow_raw(file) };
-        let moved = match request.kind {
-            // A mapping has no flags of single transfers.
-            _ if request.rw_flags & (libc::RWF_ATOMIC | libc::RWF_DONTCACHE) != 0 => {
-                Err(Errno::OPNOTSUPP)
-            }
-            OpKind::Read => self.read(&request, borrowed),
-            OpKind::Write | OpKind::DurableWrite => self.write(&request, borrowed),
-            // These flush writes through a mapping too (`msync(2)`, NOTES).
-            OpKind::Fdatasync | OpKind::Fsync | OpKind::Fallocate => {
-                // SAFETY: as in `Psync`; none of these has an address.
-                return self.done.push(unsafe { perform(&request, file) });
-            }
-        };
-        self.done.push(Reply::new(request.token, moved));
+    fn push(&mut self, requests: Requests, files: &Files) {
+        for request in requests {
+            let file = files.raw(request.slot);
+            let reply = self.carry_out(request, file);
+            self.done.push(reply);
+        }
     }
 
     fn wait(&mut self, _min: usize, done: &mut Vec<Reply>) -> io::Result<()> {

@@ -152,7 +152,8 @@ pub(super) fn make_folder(folder: &Path) -> io::Result<()> {
 pub(super) fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths: Vec<PathBuf> =
         fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
-    paths.sort();
+    // By their bytes: a comparison of paths takes them apart.
+    paths.sort_unstable_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
     Ok(paths)
 }
 

@@ -1,7 +1,9 @@
-//! No I/O: every request is done as soon as it is pushed, and its bytes go nowhere.
+//! No I/O: every request is done as soon as it is handed on, and its bytes go nowhere.
 
-use super::backend::{Backend, FileAccess, Reply, Request};
+use super::backend::{Backend, FileAccess};
 use super::names::{Located, NameChange};
+use super::request::Reply;
+use super::slots::Requests;
 use super::{Effective, Fallback, FileOptions};
 use rustix::io::Errno;
 use std::io;
@@ -66,8 +68,10 @@ impl Backend for Null {
         not_supported()
     }
 
-    fn push(&mut self, request: Request) {
-        self.done.push(Reply { token: request.token, result: request.len as i64 });
+    fn push(&mut self, requests: Requests) {
+        self.done.extend(
+            requests.map(|request| Reply { token: request.token, result: request.len as i64 }),
+        );
     }
 
     fn submit(&mut self) -> io::Result<()> {

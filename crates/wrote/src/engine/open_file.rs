@@ -23,7 +23,6 @@ pub(super) struct OpenFile {
     durable_flag: i32,
     /// The error number of the flush that failed (W2).
     pub poison: Option<i32>,
-    pub in_flight: u32,
     /// The number of files that were opened before, which tells files of one slot apart.
     generation: u64,
 }
@@ -36,14 +35,26 @@ impl OpenFile {
             path: path.to_owned(),
             direct: access.direct,
             direct_proven: false,
-            align_bytes: access.align_bytes,
+            // Every device's is a power of two.
+            align_bytes: access.align_bytes.next_power_of_two(),
             read_flags,
             write_flags: read_flags | flag(options.atomic, libc::RWF_ATOMIC),
             durable_flag: if options.sync_metadata { libc::RWF_SYNC } else { libc::RWF_DSYNC },
             poison: None,
-            in_flight: 0,
             generation,
         }
+    }
+
+    /// Whether an offset or a length, or both in one by `|`, are no multiples of the alignment,
+    /// which is a power of two.
+    #[inline]
+    pub(super) fn misses(&self, place: u64) -> bool {
+        self.direct && place & u64::from(self.align_bytes - 1) != 0
+    }
+
+    /// Returns the error of everything that a failed flush forbids (W2).
+    pub(super) fn poisoned(&self) -> Option<Error> {
+        self.poison.map(|errno| Error::Poisoned { path: self.path.clone(), errno })
     }
 
     #[inline]
@@ -96,11 +107,17 @@ impl Engine {
 
     /// Waits for the file's operations in flight, and closes it. Nothing is flushed.
     pub fn close_file(&mut self, file: FileId) -> Result<(), Error> {
-        while self.known(file).in_flight > 0 {
-            self.advance(1)?;
-        }
+        self.wait_for_file(file)?;
         self.files[file.slot as usize] = None;
         self.backend.close(file.slot);
+        Ok(())
+    }
+
+    fn wait_for_file(&mut self, file: FileId) -> Result<(), Error> {
+        self.known(file);
+        while self.slots.iter().any(|op| op.request.slot == file.slot) {
+            self.advance(1)?;
+        }
         Ok(())
     }
 
@@ -130,13 +147,12 @@ impl Engine {
     /// bytes read as zeros (`ftruncate(2)`). Nothing is flushed. Fails when an earlier flush of the
     /// file failed (W2).
     pub fn truncate(&mut self, file: FileId, len_bytes: u64) -> Result<(), Error> {
-        while self.known(file).in_flight > 0 {
-            self.advance(1)?;
+        self.wait_for_file(file)?;
+        let open = self.known(file);
+        if let Some(poisoned) = open.poisoned() {
+            return Err(poisoned);
         }
-        let path = self.known(file).path.clone();
-        if let Some(errno) = self.known(file).poison {
-            return Err(Error::Poisoned { path, errno });
-        }
+        let path = open.path.clone();
         let (action, offset) = (Action::Truncate, Some(len_bytes));
         // The kernel's offsets are signed.
         if len_bytes > i64::MAX as u64 {
@@ -161,22 +177,25 @@ impl Engine {
         self.backend.descriptor(file.slot)
     }
 
-    /// Returns the file that `id` names. A closed file is a mistake of the caller's, and must not
-    /// mean its successor in the slot.
     #[inline]
-    pub(super) fn known(&self, id: FileId) -> &OpenFile {
-        let file = self.files.get(id.slot as usize).and_then(Option::as_ref);
-        let same = file.filter(|file| file.generation == id.generation);
-        same.expect("the file was not closed, and is this engine's")
+    fn known(&self, id: FileId) -> &OpenFile {
+        known(&self.files, id)
     }
 
-    #[inline]
     pub(super) fn file(&self, slot: u32) -> &OpenFile {
         self.files[slot as usize].as_ref().expect("the file is open")
     }
 
-    #[inline]
     pub(super) fn file_mut(&mut self, slot: u32) -> &mut OpenFile {
         self.files[slot as usize].as_mut().expect("the file is open")
     }
+}
+
+/// Returns the file that `id` names. A closed file is a mistake of the caller's, and must not mean
+/// its successor in the slot.
+#[inline]
+pub(super) fn known(files: &[Option<OpenFile>], id: FileId) -> &OpenFile {
+    let file = files.get(id.slot as usize).and_then(Option::as_ref);
+    let same = file.filter(|file| file.generation == id.generation);
+    same.expect("the file was not closed, and is this engine's")
 }

@@ -17,8 +17,8 @@ pub enum Ioengine {
     /// thread, one at a time: the cost of the page cache without a system call. If another process
     /// truncates the file meanwhile, SIGBUS ends this one.
     Mmap,
-    /// No I/O: an operation is over when it is queued, its bytes go nowhere, and a read leaves its
-    /// buffer as it was. It measures the cost of the loop around an engine.
+    /// No I/O: an operation is over when it is handed on, its bytes go nowhere, and a read leaves
+    /// its buffer as it was. It measures the cost of the loop around an engine.
     Null,
 }
 

@@ -2,33 +2,28 @@
 
 use super::op::OpKind;
 use super::open_file::OpenFile;
+use super::request::Request;
 use super::{Completion, Op};
 use crate::Error;
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, Pool};
+use std::ops::Range;
 
 /// The most that the kernel moves in one call (`read(2)`, `write(2)`), less than 2 GiB.
-pub(super) const TRANSFER_BYTES_MAX: u64 = 0x7fff_f000;
+const TRANSFER_BYTES_MAX: u64 = 0x7fff_f000;
 
-pub(super) struct PendingOp {
-    user_data: u64,
-    pub kind: OpKind,
-    pub file: u32,
-    pub offset: u64,
-    pub len: u64,
-    pub buffer: Option<Buffer>,
-    /// Bytes moved by all tries so far.
-    pub moved: u64,
-    /// Tries that moved nothing.
-    pub fruitless: u32,
-    /// Whether the file was open directly at the last try.
-    pub direct: bool,
-    pub rw_flags: i32,
+/// The caller's operation in the engine's words.
+pub(super) struct Work {
+    kind: OpKind,
+    slot: u32,
+    offset: u64,
+    len: u64,
+    buffer: Option<Buffer>,
 }
 
-impl PendingOp {
+impl Work {
     #[inline]
-    pub(super) fn new(user_data: u64, op: Op) -> PendingOp {
-        let file = op.file().slot;
+    pub(super) fn new(op: Op) -> Work {
+        let slot = op.file().slot;
         let (kind, offset, len, buffer) = match op {
             Op::Write { offset, buffer, durable, .. } => {
                 let kind = if durable { OpKind::DurableWrite } else { OpKind::Write };
@@ -41,42 +36,156 @@ impl PendingOp {
             Op::Fsync { .. } => (OpKind::Fsync, 0, 0, None),
             Op::Fallocate { offset, len, .. } => (OpKind::Fallocate, offset, len, None),
         };
-        let (moved, fruitless, direct, rw_flags) = (0, 0, false, 0);
-        PendingOp { user_data, kind, file, offset, len, buffer, moved, fruitless, direct, rw_flags }
+        Work { kind, slot, offset, len, buffer }
     }
 
-    /// Returns the error of an operation that must not be tried.
+    /// Whether it must not be tried.
     #[inline]
-    pub(super) fn refusal(&self, file: &OpenFile) -> Option<Error> {
-        let path = || file.path.clone();
-        if let Some(errno) = file.poison.filter(|_| self.kind != OpKind::Read) {
-            return Some(Error::Poisoned { path: path(), errno });
-        }
-        let action = self.kind.action();
+    pub(super) fn is_refused(&self, file: &OpenFile) -> bool {
         // The kernel's offsets are signed.
-        if self.offset.checked_add(self.len).is_none_or(|end| end > i64::MAX as u64) {
-            let (offset, errno) = (Some(self.offset), libc::EFBIG);
-            return Some(Error::File { path: path(), action, offset, errno });
+        let is_beyond = self.offset.saturating_add(self.len) > i64::MAX as u64;
+        let is_poisoned = file.poison.is_some() && self.kind != OpKind::Read;
+        is_poisoned || is_beyond || self.kind.transfers() && file.misses(self.offset | self.len)
+    }
+
+    /// Completes it with the error of its refusal.
+    #[cold]
+    pub(super) fn refuse(self, user_data: u64, file: &OpenFile) -> Completion {
+        let (path, action, offset) = (file.path.clone(), self.kind.action(), self.offset);
+        let error = if let Some(poisoned) = file.poisoned().filter(|_| self.kind != OpKind::Read) {
+            poisoned
+        } else if offset.saturating_add(self.len) > i64::MAX as u64 {
+            Error::File { path, action, offset: Some(offset), errno: libc::EFBIG }
+        } else {
+            Error::Alignment { path, action, offset, align_bytes: file.align_bytes }
+        };
+        let buffer = self.buffer.filter(|_| self.kind == OpKind::Read);
+        Completion { user_data, result: Err(error), buffer }
+    }
+}
+
+/// A slot's operation, and the try that the backend has or gets next.
+pub(super) struct PendingOp {
+    /// The try: of the rest that was not moved yet.
+    pub request: Request,
+    user_data: u64,
+    /// Bytes of the whole operation.
+    len: u64,
+    /// Bytes moved by all tries so far.
+    moved: u64,
+    buffer: Option<Buffer>,
+    /// Tries that moved nothing.
+    pub fruitless: u32,
+    /// Whether the file was open directly when the try was made.
+    pub direct: bool,
+    /// Whether a reply of all bytes ends it without a look at its file.
+    is_plain: bool,
+    is_pending: bool,
+}
+
+impl PendingOp {
+    /// Makes an empty slot.
+    pub(super) fn none(token: u32) -> PendingOp {
+        let (kind, in_pool, rw_flags) = (OpKind::Fsync, false, 0);
+        let address = std::ptr::NonNull::dangling().as_ptr();
+        let (slot, offset, len) = (0, 0, 0);
+        PendingOp {
+            request: Request { token, kind, in_pool, rw_flags, slot, offset, address, len },
+            user_data: 0,
+            len: 0,
+            moved: 0,
+            buffer: None,
+            fruitless: 0,
+            direct: false,
+            is_plain: false,
+            is_pending: false,
         }
-        let align = u64::from(file.align_bytes);
-        if self.kind.transfers() && file.direct && !(self.offset | self.len).is_multiple_of(align) {
-            let (offset, align_bytes) = (self.offset, file.align_bytes);
-            return Some(Error::Alignment { path: path(), action, offset, align_bytes });
-        }
-        None
+    }
+
+    /// Begins an operation in a free slot, with its first try.
+    #[inline]
+    pub(super) fn begin(&mut self, user_data: u64, work: Work, file: &OpenFile, pool: &Pool) {
+        let Work { kind, slot, offset, len, buffer } = work;
+        let (address, in_pool) = match &buffer {
+            Some(buffer) => (buffer.address(), pool.owns(buffer)),
+            None => (std::ptr::NonNull::dangling().as_ptr(), false),
+        };
+        let request = &mut self.request;
+        (request.kind, request.in_pool, request.slot) = (kind, in_pool, slot);
+        (request.offset, request.address) = (offset, address);
+        self.user_data = user_data;
+        self.len = len;
+        self.moved = 0;
+        // A free slot has no buffer to drop.
+        std::mem::forget(std::mem::replace(&mut self.buffer, buffer));
+        self.fruitless = 0;
+        self.is_pending = true;
+        self.prepare_try(len, file);
+    }
+
+    /// Prepares the try after one that did not move everything.
+    pub(super) fn prepare_again(&mut self, file: &OpenFile) {
+        self.prepare_try(self.len - self.moved, file);
+    }
+
+    /// Prepares a try of the `rest`, as the file is open now.
+    #[inline]
+    fn prepare_try(&mut self, rest: u64, file: &OpenFile) {
+        let request = &mut self.request;
+        let kind = request.kind;
+        request.len = if kind.transfers() { rest.min(TRANSFER_BYTES_MAX) } else { rest };
+        request.rw_flags = file.rw_flags(kind);
+        self.direct = file.direct;
+        let promises_nothing = matches!(kind, OpKind::Read | OpKind::Write);
+        let is_proven = !file.direct || file.direct_proven;
+        self.is_plain = promises_nothing && is_proven && request.len == rest;
+    }
+
+    /// Counts the bytes that a try moved, and returns whether they are all.
+    pub(super) fn advance(&mut self, moved: u64) -> bool {
+        self.moved += moved;
+        self.request.offset += moved;
+        // SAFETY: `moved` is at most the length of the request, whose bytes are the buffer's rest.
+        self.request.address = unsafe { self.request.address.add(moved as usize) };
+        self.moved == self.len
+    }
+
+    /// Bytes moved by all tries so far.
+    pub(super) fn moved(&self) -> u64 {
+        self.moved
+    }
+
+    pub(super) fn is_pending(&self) -> bool {
+        self.is_pending
+    }
+
+    /// Whether this result is all bytes of a transfer that promises nothing (W1), and teaches
+    /// nothing about its file.
+    #[inline]
+    pub(super) fn is_plainly_whole(&self, result: i64) -> bool {
+        self.is_plain && result == self.request.len as i64
+    }
+
+    /// The bytes of the file that the whole operation writes.
+    fn written(&self) -> Range<u64> {
+        let start = self.request.offset - self.moved;
+        if self.request.kind.writes() { start..start + self.len } else { start..start }
     }
 
     /// Whether both write to one byte of one file.
     pub(super) fn overlaps(&self, other: &PendingOp) -> bool {
-        self.kind.writes()
-            && other.kind.writes()
-            && self.file == other.file
-            && self.offset < other.offset + other.len
-            && other.offset < self.offset + self.len
+        let (ours, theirs) = (self.written(), other.written());
+        self.request.slot == other.request.slot
+            && ours.start.max(theirs.start) < ours.end.min(theirs.end)
     }
 
-    pub(super) fn into_completion(self, result: Result<usize, Error>) -> Completion {
-        let buffer = self.buffer.filter(|_| self.kind == OpKind::Read);
-        Completion { user_data: self.user_data, result, buffer }
+    /// Ends the operation, whose slot is freed next: its number, its bytes, and its buffer for the
+    /// caller, if it is a read. A write's buffer returns to its pool.
+    #[inline]
+    pub(super) fn end(&mut self) -> (u64, usize, Option<Buffer>) {
+        self.is_pending = false;
+        let buffer = self.buffer.take();
+        let buffer = if self.request.kind == OpKind::Read { buffer } else { None };
+        (self.user_data, self.len as usize, buffer)
     }
 }

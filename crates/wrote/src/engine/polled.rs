@@ -4,8 +4,9 @@
 //! interrupt. It takes only reads and writes of direct files, on a device with poll queues
 //! (`io_uring_setup(2)`). Everything else goes to the plain ring beside it.
 
-use super::backend::{OpenedFile, Reply, Request};
+use super::backend::OpenedFile;
 use super::op::OpKind;
+use super::request::{Reply, Request};
 use super::ring::{Ring, Service};
 use super::{Callers, Effective, Options};
 use crate::buffer::Pool;
@@ -51,7 +52,7 @@ impl PolledRing {
             in_pool: true,
             rw_flags: 0,
         };
-        self.ring.push(&request, file.file);
+        self.ring.push(std::iter::once(&request), |_| file.file);
         let mut done: Vec<Reply> = Vec::new();
         while done.is_empty() {
             if let Err(error) = self.ring.enter(1, &mut done) {

@@ -1,7 +1,9 @@
 //! Requests as system calls on the calling thread, one at a time.
 
-use super::backend::{Reply, Request, Transfer};
+use super::backend::{Files, Transfer};
 use super::op::OpKind;
+use super::request::{Reply, Request};
+use super::slots::Requests;
 use rustix::fs::{FallocateFlags, fallocate, fdatasync, fsync};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 use std::io::{self, IoSlice, IoSliceMut};
@@ -14,10 +16,13 @@ pub(super) struct Psync {
 }
 
 impl Transfer for Psync {
-    fn push(&mut self, request: Request, file: RawFd) {
-        // SAFETY: the engine holds the request's buffer and file until the request is done, and
-        // `perform` is over when it returns.
-        self.done.push(unsafe { perform(&request, file) });
+    fn push(&mut self, requests: Requests, files: &Files) {
+        for request in requests {
+            let file = files.raw(request.slot);
+            // SAFETY: the engine holds the request's buffer and file until the request is done, and
+            // `perform` is over when it returns.
+            self.done.push(unsafe { perform(request, file) });
+        }
     }
 
     fn wait(&mut self, _min: usize, done: &mut Vec<Reply>) -> io::Result<()> {

@@ -2,14 +2,14 @@
 //!
 //! Set-up flags, registered files and registered buffers are each used where the kernel has them.
 
-use super::backend::{Reply, Request};
 use super::op::OpKind;
+use super::request::{Reply, Request};
 use super::sqpoll::{Member, Sqpoll};
 use super::{Callers, Effective, Options};
 use crate::buffer::Pool;
 use crate::error::errno_of;
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
-use io_uring::{Builder, IoUring, Probe, opcode, squeue};
+use io_uring::{Builder, IoUring, Probe, SubmissionQueue, opcode, squeue};
 use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -61,8 +61,7 @@ pub(super) struct Ring {
     /// Lets other rings attach to this one while it lives.
     _member: Option<Member>,
     sqpoll: bool,
-    registered_files: bool,
-    registered_buffers: bool,
+    registered: Registered,
     in_flight: usize,
 }
 
@@ -79,8 +78,7 @@ impl Ring {
             ring,
             sqpoll: member.is_some(),
             _member: member,
-            registered_files: false,
-            registered_buffers: false,
+            registered: Registered::default(),
             in_flight: 0,
         };
         Ok((ring, flags))
@@ -98,13 +96,13 @@ impl Ring {
 
     fn register_files(&mut self, effective: &mut Effective) {
         match self.ring.submitter().register_files_sparse(Options::FILES_MAX) {
-            Ok(()) => (self.registered_files, effective.registered_files) = (true, true),
+            Ok(()) => (self.registered.files, effective.registered_files) = (true, true),
             Err(error) => self.unregister_files("IORING_REGISTER_FILES2", &error, effective),
         }
     }
 
     fn unregister_files(&mut self, call: &str, error: &io::Error, effective: &mut Effective) {
-        (self.registered_files, effective.registered_files) = (false, false);
+        (self.registered.files, effective.registered_files) = (false, false);
         let because = format!("{call}: {error}");
         effective.fell_back("registered files", "unregistered files", because);
     }
@@ -121,16 +119,16 @@ impl Ring {
                 .map_err(|error| format!("IORING_REGISTER_BUFFERS: {error}"))
         };
         match registered {
-            Ok(()) => self.registered_buffers = true,
+            Ok(()) => self.registered.buffers = true,
             Err(because) => {
                 effective.fell_back("registered buffers", "unregistered buffers", because);
             }
         }
-        effective.registered_buffers = self.registered_buffers;
+        effective.registered_buffers = self.registered.buffers;
     }
 
     pub(super) fn opened(&mut self, slot: u32, file: RawFd, effective: &mut Effective) {
-        if !self.registered_files {
+        if !self.registered.files {
             return;
         }
         if let Err(error) = self.ring.submitter().register_files_update(slot, &[file]) {
@@ -141,45 +139,11 @@ impl Ring {
 
     /// Unregisters the file `slot`, which is about to be closed.
     pub(super) fn closing(&mut self, slot: u32) {
-        if self.registered_files {
+        if self.registered.files {
             // The ring's table holds the file open. Without this, or if it fails, the file's blocks
             // are freed only with the ring.
             let _ = self.ring.submitter().register_files_update(slot, &[-1]);
         }
-    }
-
-    fn entry(&self, request: &Request, file: RawFd) -> squeue::Entry {
-        let Request { token, kind, slot, offset, address, len, in_pool, rw_flags } = *request;
-        // A registered file is named by its slot.
-        let (file, flags) = if self.registered_files {
-            (Fd(slot.cast_signed()), squeue::Flags::FIXED_FILE)
-        } else {
-            (Fd(file), squeue::Flags::empty())
-        };
-        let fixed = self.registered_buffers && in_pool;
-        let bytes = len as u32;
-        let entry = match kind {
-            OpKind::Read if fixed => {
-                let read = opcode::ReadFixed::new(file, address, bytes, 0);
-                read.offset(offset).rw_flags(rw_flags).build()
-            }
-            OpKind::Read => {
-                let read = opcode::Read::new(file, address, bytes);
-                read.offset(offset).rw_flags(rw_flags).build()
-            }
-            OpKind::Write | OpKind::DurableWrite if fixed => {
-                let write = opcode::WriteFixed::new(file, address, bytes, 0);
-                write.offset(offset).rw_flags(rw_flags).build()
-            }
-            OpKind::Write | OpKind::DurableWrite => {
-                let write = opcode::Write::new(file, address, bytes);
-                write.offset(offset).rw_flags(rw_flags).build()
-            }
-            OpKind::Fdatasync => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
-            OpKind::Fsync => opcode::Fsync::new(file).build(),
-            OpKind::Fallocate => opcode::Fallocate::new(file, len).offset(offset).build(),
-        };
-        entry.flags(flags).user_data(token.into())
     }
 
     /// Requests pushed and not yet collected.
@@ -187,29 +151,36 @@ impl Ring {
         self.in_flight
     }
 
-    pub(super) fn push(&mut self, request: &Request, file: RawFd) {
-        let entry = self.entry(request, file);
-        // SAFETY: the engine holds the request's buffer and file until the request is done (W5).
-        while unsafe { self.ring.submission().push(&entry) }.is_err() {
-            // The queue is as long as the engine's depth. It is full only of entries that were not
-            // submitted yet, or that the kernel's thread has not taken yet.
-            self.submit().expect("io_uring_enter takes what io_uring_setup allowed");
-            if self.sqpoll {
-                // An error is EINTR; the loop tries the push again.
-                let _ = self.ring.submitter().squeue_wait();
+    /// Writes requests into the submission queue; `file` returns the open file of a slot.
+    #[inline]
+    pub(super) fn push<'a>(
+        &mut self,
+        requests: impl Iterator<Item = &'a Request>,
+        file: impl Fn(u32) -> RawFd,
+    ) {
+        let Registered { files, buffers } = self.registered;
+        let mut pushed = 0;
+        let mut queue = self.ring.submission();
+        for request in requests {
+            // A registered file is named by its slot.
+            let (name, flags) = if files {
+                (request.slot.cast_signed(), squeue::Flags::FIXED_FILE)
+            } else {
+                (file(request.slot), squeue::Flags::empty())
+            };
+            let fixed = buffers && request.in_pool;
+            while !write_entry(&mut queue, request, Fd(name), flags, fixed) {
+                drop(queue);
+                empty(&mut self.ring, self.sqpoll);
+                queue = self.ring.submission();
             }
+            pushed += 1;
         }
-        self.in_flight += 1;
+        self.in_flight += pushed;
     }
 
     pub(super) fn submit(&mut self) -> io::Result<()> {
-        if self.ring.submission().is_empty() {
-            return Ok(());
-        }
-        match self.ring.submit() {
-            Err(error) if !is_passing(&error) => Err(error),
-            _ => Ok(()),
-        }
+        submit(&mut self.ring)
     }
 
     /// Hands the queue on, waits until `min` more are done or the kernel interrupts the wait, and
@@ -255,13 +226,81 @@ impl Ring {
     #[inline]
     pub(super) fn collect(&mut self, done: &mut Vec<Reply>) {
         let before = done.len();
-        done.extend(
-            self.ring.completion().map(|entry| Reply {
-                token: entry.user_data() as u32,
-                result: entry.result().into(),
-            }),
-        );
+        let queue = self.ring.completion();
+        done.resize(before + queue.len(), Reply { token: 0, result: 0 });
+        for (reply, entry) in done[before..].iter_mut().zip(queue) {
+            *reply = Reply { token: entry.user_data() as u32, result: entry.result().into() };
+        }
         self.in_flight -= done.len() - before;
+    }
+}
+
+fn submit(ring: &mut IoUring) -> io::Result<()> {
+    if ring.submission().is_empty() {
+        return Ok(());
+    }
+    match ring.submit() {
+        Err(error) if !is_passing(&error) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Hands on a full submission queue. It is as long as the engine's depth, so it is full only of
+/// entries that were not submitted yet, or that the kernel's thread has not taken yet.
+#[cold]
+fn empty(ring: &mut IoUring, sqpoll: bool) {
+    submit(ring).expect("io_uring_enter takes what io_uring_setup allowed");
+    if sqpoll {
+        // An error is EINTR; the caller tries the push again.
+        let _ = ring.submitter().squeue_wait();
+    }
+}
+
+/// The registrations that entries may name.
+#[derive(Clone, Copy, Default)]
+struct Registered {
+    files: bool,
+    buffers: bool,
+}
+
+/// Writes the entry of a request, unless the queue is full. `fixed` names its buffer by the
+/// registration of the pool.
+#[inline(always)]
+fn write_entry(
+    queue: &mut SubmissionQueue,
+    request: &Request,
+    file: Fd,
+    flags: squeue::Flags,
+    fixed: bool,
+) -> bool {
+    let Request { token, kind, offset, address, len, rw_flags, .. } = *request;
+    let bytes = len as u32;
+    // Each kind writes its own entry: one that all of them had built would be moved.
+    let mut write = |entry: squeue::Entry| {
+        let entry = entry.flags(flags).user_data(token.into());
+        // SAFETY: the engine holds the request's buffer and file until the request is done (W5).
+        unsafe { queue.push(&entry) }.is_ok()
+    };
+    match kind {
+        OpKind::Read if fixed => {
+            let read = opcode::ReadFixed::new(file, address, bytes, 0);
+            write(read.offset(offset).rw_flags(rw_flags).build())
+        }
+        OpKind::Read => {
+            let read = opcode::Read::new(file, address, bytes);
+            write(read.offset(offset).rw_flags(rw_flags).build())
+        }
+        OpKind::Write | OpKind::DurableWrite if fixed => {
+            let entry = opcode::WriteFixed::new(file, address, bytes, 0);
+            write(entry.offset(offset).rw_flags(rw_flags).build())
+        }
+        OpKind::Write | OpKind::DurableWrite => {
+            let entry = opcode::Write::new(file, address, bytes);
+            write(entry.offset(offset).rw_flags(rw_flags).build())
+        }
+        OpKind::Fdatasync => write(opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build()),
+        OpKind::Fsync => write(opcode::Fsync::new(file).build()),
+        OpKind::Fallocate => write(opcode::Fallocate::new(file, len).offset(offset).build()),
     }
 }
 
@@ -341,7 +380,7 @@ fn is_passing(error: &io::Error) -> bool {
 impl Drop for Ring {
     fn drop(&mut self) {
         // Unregistering waits for operations in flight, which may never end.
-        if self.registered_files && self.in_flight() == 0 {
+        if self.registered.files && self.in_flight() == 0 {
             // Releases the registered files before this returns. Linux 6.1 leaves the slots that
             // were emptied one by one, and a closed ring, to a worker that may be a second late.
             let _ = self.ring.submitter().unregister_files();

@@ -12,9 +12,11 @@
 mod file;
 mod names;
 
-use super::backend::{Backend, FileAccess, Reply, Request};
+use super::backend::{Backend, FileAccess};
 use super::names::{Found, Located, NameChange};
 use super::op::OpKind;
+use super::request::{Reply, Request};
+use super::slots::Requests;
 use super::{Effective, Fallback, FileOptions};
 use file::{SECTOR_BYTES, SimFile};
 use names::Names;
@@ -432,8 +434,8 @@ impl Backend for SimBackend {
         Ok(None)
     }
 
-    fn push(&mut self, request: Request) {
-        self.pending.push(request);
+    fn push(&mut self, requests: Requests) {
+        self.pending.extend(requests);
     }
 
     fn submit(&mut self) -> io::Result<()> {

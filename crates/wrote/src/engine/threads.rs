@@ -1,7 +1,9 @@
 //! A small pool of threads: several operations at once where io_uring is refused.
 
-use super::backend::{Reply, Request, Transfer};
+use super::backend::{Files, Transfer};
 use super::psync::perform;
+use super::request::{Reply, Request};
+use super::slots::Requests;
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -57,9 +59,12 @@ fn work(waiting: &Mutex<Receiver<Job>>, finished: &Sender<Reply>) {
 }
 
 impl Transfer for Threads {
-    fn push(&mut self, request: Request, file: RawFd) {
+    fn push(&mut self, requests: Requests, files: &Files) {
         let jobs = self.jobs.as_ref().expect("there until dropped");
-        jobs.send(Job { request, file }).expect("the threads wait for jobs until dropped");
+        for &request in requests {
+            let file = files.raw(request.slot);
+            jobs.send(Job { request, file }).expect("the threads wait for jobs until dropped");
+        }
     }
 
     fn wait(&mut self, min: usize, done: &mut Vec<Reply>) -> io::Result<()> {

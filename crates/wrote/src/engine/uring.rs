@@ -1,12 +1,13 @@
 //! io_uring as a way to the kernel: a plain ring, and a polled one beside it where that works.
 
-use super::backend::{OpenedFile, Reply, Request, Transfer};
+use super::backend::{Files, OpenedFile, Transfer};
 use super::polled::{self, PolledRing};
+use super::request::Reply;
 use super::ring::{Ring, Service};
+use super::slots::Requests;
 use super::{Callers, Effective, Options};
 use crate::buffer::Pool;
 use std::io;
-use std::os::fd::RawFd;
 use std::time::Duration;
 
 /// The pair of rings. The second is made for the first file that it suits.
@@ -138,10 +139,12 @@ impl Transfer for Uring {
         }
     }
 
-    fn push(&mut self, request: Request, file: RawFd) {
-        match &mut self.polled {
-            Some(polled) if polled.takes(&request) => polled.ring.push(&request, file),
-            _ => self.plain.push(&request, file),
+    fn push(&mut self, requests: Requests, files: &Files) {
+        let file = |slot| files.raw(slot);
+        let Some(polled) = &mut self.polled else { return self.plain.push(requests, file) };
+        for request in requests {
+            let ring = if polled.takes(request) { &mut polled.ring } else { &mut self.plain };
+            ring.push(std::iter::once(request), file);
         }
     }
 

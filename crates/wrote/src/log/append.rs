@@ -1,12 +1,17 @@
 //! Appending: a record is claimed a place, filled in, and published.
 
-use super::claim::Place;
+use super::claim::{Place, RUN_MAX};
 use super::driver::LogDriver;
 use super::format::Format;
 use super::record;
 use super::ticket::Ticket;
 use crate::Error;
+use std::ops::Range;
 use std::sync::Arc;
+
+/// The bytes of a run's frames, unless it is a single record: a run that does not fit ends the open
+/// batch, which should be far longer.
+const RUN_BYTES_MAX: usize = 64 << 10;
 
 /// A ticket; `None` if the append would have to wait for room.
 type TicketResult<'log> = Result<Option<Ticket<'log>>, Error>;
@@ -14,11 +19,16 @@ type TicketResult<'log> = Result<Option<Ticket<'log>>, Error>;
 impl LogDriver {
     /// Appends `bytes`, and waits for room if `waits`.
     pub(super) fn append_bytes(self: &Arc<Self>, bytes: &[u8], waits: bool) -> TicketResult<'_> {
+        self.check_line(bytes)?;
+        self.append(bytes.len(), waits, |place| place.copy_from_slice(bytes))
+    }
+
+    fn check_line(&self, bytes: &[u8]) -> Result<(), Error> {
         let is_line = || !bytes.iter().any(|&byte| byte == b'\n' || byte == 0);
         if self.state.format() == Format::Lines && !is_line() {
             return Err(self.refusal("a line has no line feed and no NUL in it"));
         }
-        self.append(bytes.len(), waits, |place| place.copy_from_slice(bytes))
+        Ok(())
     }
 
     /// Appends a record of `len` bytes that `fill` writes in place, and waits for room.
@@ -36,6 +46,51 @@ impl LogDriver {
         self.append_bytes(&line, true)
     }
 
+    /// Appends records from the beginning of `records`, as many as one claim takes, and returns
+    /// their sequences: none while there is no room.
+    pub(super) fn append_run(&self, records: &[&[u8]]) -> Result<Range<u64>, Error> {
+        let (state, claims) = (&self.state, &self.state.claims);
+        state.check()?;
+        let (count, bytes) = self.run(records)?;
+        if count == 0 {
+            return Ok(0..0);
+        }
+        let claim = claims.claim_run(bytes, count);
+        self.notify_of(claim.ready);
+        let Some(mut place) = claim.place else {
+            state.check()?;
+            return if claims.has_ended() { Err(state.refusal_of_closed()) } else { Ok(0..0) };
+        };
+        let (seed, first_sequence) = (place.seed, place.sequence);
+        let mut rest = self.bytes_of(&mut place);
+        for (sequence, record) in (first_sequence..).zip(&records[..count]) {
+            let frame;
+            (frame, rest) = rest.split_at_mut(state.format().frame_bytes(record.len()));
+            self.within(frame).copy_from_slice(record);
+            self.seal(frame, seed, sequence);
+        }
+        self.publish(place);
+        Ok(first_sequence..first_sequence + count as u64)
+    }
+
+    /// Returns how many of `records` one claim takes, and the bytes of their frames. Fails if the
+    /// first of them cannot be appended.
+    fn run(&self, records: &[&[u8]]) -> Result<(usize, usize), Error> {
+        let bytes_max = RUN_BYTES_MAX.min(self.state.claims.frame_bytes_max());
+        let (mut count, mut bytes) = (0, 0);
+        for record in records.iter().take(RUN_MAX) {
+            let frame_bytes = self.check_line(record).and_then(|()| self.frame_bytes(record.len()));
+            match frame_bytes {
+                Ok(more) if count == 0 || bytes + more <= bytes_max => {
+                    (count, bytes) = (count + 1, bytes + more);
+                }
+                Err(error) if count == 0 => return Err(error),
+                _ => break,
+            }
+        }
+        Ok((count, bytes))
+    }
+
     fn append(
         self: &Arc<Self>,
         len: usize,
@@ -44,10 +99,7 @@ impl LogDriver {
     ) -> TicketResult<'_> {
         let (state, claims) = (&self.state, &self.state.claims);
         state.check()?;
-        let frame_bytes = state.format().frame_bytes(len);
-        if frame_bytes > claims.frame_bytes_max() || len > record::LEN_MAX {
-            return Err(self.too_long(len));
-        }
+        let frame_bytes = self.frame_bytes(len)?;
         loop {
             let claim = claims.claim(frame_bytes);
             self.notify_of(claim.ready);
@@ -66,15 +118,52 @@ impl LogDriver {
     fn fill(self: &Arc<Self>, place: Place, fill: impl FnOnce(&mut [u8])) -> Ticket<'_> {
         let ticket = Ticket::new(self, place.sequence, place.slot);
         let mut guard = PlaceGuard { driver: self, place: Some(place), is_filled: false };
+        fill(self.within(guard.frame()));
+        guard.is_filled = true;
+        ticket
+    }
+
+    /// Returns the bytes of a place.
+    fn bytes_of<'a>(&'a self, place: &'a mut Place) -> &'a mut [u8] {
+        let Place { address, offset, len, .. } = *place;
+        let address = std::ptr::with_exposed_provenance_mut::<u8>(address);
+        // SAFETY: from the claim to the publication the place belongs to its only owner, who lends
+        // it here. It lies in its slot's buffer. The flusher neither touches that buffer nor
+        // returns it to the pool before every place in it is published. The pool lives as long as
+        // the flusher, which `self` holds.
+        unsafe { std::slice::from_raw_parts_mut(address.add(offset), len) }
+    }
+
+    /// Returns the bytes of the record in a frame.
+    fn within<'a>(&self, frame: &'a mut [u8]) -> &'a mut [u8] {
         let (head, tail) = match self.state.format() {
             Format::Framed => (record::HEADER_BYTES, 0),
             Format::Lines => (0, 1),
         };
-        let frame = guard.frame();
         let end = frame.len() - tail;
-        fill(&mut frame[head..end]);
-        guard.is_filled = true;
-        ticket
+        &mut frame[head..end]
+    }
+
+    /// Completes a frame whose record is in place.
+    fn seal(&self, frame: &mut [u8], seed: u32, sequence: u64) {
+        match self.state.format() {
+            Format::Framed => record::seal(frame, seed, sequence),
+            Format::Lines => end_line(frame),
+        }
+    }
+
+    fn publish(&self, place: Place) {
+        self.notify_of(self.state.claims.publish(place));
+        self.wake_sleeper();
+    }
+
+    /// Returns the bytes of a record's frame, unless no batch has room for it.
+    fn frame_bytes(&self, len: usize) -> Result<usize, Error> {
+        let frame_bytes = self.state.format().frame_bytes(len);
+        if frame_bytes > self.state.claims.frame_bytes_max() || len > record::LEN_MAX {
+            return Err(self.too_long(len));
+        }
+        Ok(frame_bytes)
     }
 
     #[cold]
@@ -103,28 +192,23 @@ struct PlaceGuard<'a> {
 
 impl PlaceGuard<'_> {
     fn frame(&mut self) -> &mut [u8] {
-        let Place { address, offset, len, .. } = self.place.as_ref().expect("not published yet");
-        let address = std::ptr::with_exposed_provenance_mut::<u8>(*address);
-        // SAFETY: from the claim to the publication the place belongs to this value alone. It lies
-        // in its slot's buffer. The flusher neither touches that buffer nor returns it to the pool
-        // before every place in it is published. The pool lives as long as the flusher, which
-        // `driver` holds.
-        unsafe { std::slice::from_raw_parts_mut(address.add(*offset), *len) }
+        self.driver.bytes_of(self.place.as_mut().expect("not published yet"))
     }
 }
 
 impl Drop for PlaceGuard<'_> {
     fn drop(&mut self) {
         let Some(&Place { seed, sequence, .. }) = self.place.as_ref() else { return };
-        let (format, is_filled) = (self.driver.state.format(), self.is_filled);
+        let (driver, is_filled) = (self.driver, self.is_filled);
         let frame = self.frame();
-        match format {
-            Format::Framed if is_filled => record::seal(frame, seed, sequence),
-            Format::Framed => record::skip(frame, seed, sequence),
-            Format::Lines => *frame.last_mut().expect("a line has its end") = b'\n',
+        match driver.state.format() {
+            Format::Framed if !is_filled => record::skip(frame, seed, sequence),
+            _ => driver.seal(frame, seed, sequence),
         }
-        let place = self.place.take().expect("not published yet");
-        self.driver.notify_of(self.driver.state.claims.publish(place));
-        self.driver.wake_sleeper();
+        driver.publish(self.place.take().expect("not published yet"));
     }
+}
+
+fn end_line(frame: &mut [u8]) {
+    *frame.last_mut().expect("a line has its end") = b'\n';
 }

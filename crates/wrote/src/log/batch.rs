@@ -35,6 +35,9 @@ pub(crate) struct BatchHeader {
     pub after_cut: bool,
     /// It closes the log.
     pub closed: bool,
+    /// The most bytes of any batch of its segment, as the first batch of a segment states it; 0 if
+    /// it does not.
+    pub longest_bytes: u32,
 }
 
 impl BatchHeader {
@@ -52,6 +55,7 @@ impl BatchHeader {
         header[24..32].copy_from_slice(&self.durable_sequence.to_le_bytes());
         header[32..40].copy_from_slice(&self.written_at_ns.to_le_bytes());
         header[40..44].copy_from_slice(&flags.to_le_bytes());
+        header[44..48].copy_from_slice(&self.longest_bytes.to_le_bytes());
         let checksum = crc32c::crc32c_append(seed, &header[8..]);
         header[4..8].copy_from_slice(&checksum.to_le_bytes());
         checksum
@@ -63,13 +67,11 @@ impl BatchHeader {
 
     /// Reads the header at the beginning of `bytes`, and its checksum; `None` if it is not valid.
     pub(crate) fn decode(bytes: &[u8], seed: u32) -> Option<(BatchHeader, u32)> {
-        let header = bytes.get(..HEADER_BYTES)?;
+        let header = bytes.get(..HEADER_BYTES).filter(|header| header[..4] == MAGIC)?;
         let checksum = crc32c::crc32c_append(seed, &header[8..]);
         let flags = u32_at(header, 40);
-        let valid = header[..4] == MAGIC
-            && u32_at(header, 4) == checksum
-            && flags & !FLAGS == 0
-            && u64_at(header, 16) < NUMBER_END;
+        let valid =
+            u32_at(header, 4) == checksum && flags & !FLAGS == 0 && u64_at(header, 16) < NUMBER_END;
         let batch = BatchHeader {
             bytes: u32_at(header, 8),
             count: u32_at(header, 12),
@@ -78,6 +80,7 @@ impl BatchHeader {
             written_at_ns: u64_at(header, 32),
             after_cut: flags & FLAG_AFTER_CUT != 0,
             closed: flags & FLAG_CLOSED != 0,
+            longest_bytes: u32_at(header, 44),
         };
         (valid && batch.bytes as usize >= HEADER_BYTES).then_some((batch, checksum))
     }
@@ -95,6 +98,7 @@ mod tests {
         written_at_ns: 1_700_000_000_000_000_000,
         after_cut: true,
         closed: false,
+        longest_bytes: 1 << 20,
     };
 
     #[test]

@@ -1,11 +1,13 @@
 //! The segments of a framed log in order, as their headers show them.
 
+mod heads;
+
 use super::batch::BatchHeader;
 use super::format::Format;
 use super::input::{Input, LogFiles};
 use super::names;
 use super::segment::{HEADER_BYTES, NotASegment, SegmentHeader, VERSION};
-use super::walk::Walk;
+use super::walk::{self, Walk};
 use crate::Error;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +20,14 @@ pub(super) struct SegmentHead {
     /// `None` if the file does not begin as this segment of this log.
     pub header: Option<SegmentHeader>,
     pub first_batch: Option<BatchHeader>,
+}
+
+impl SegmentHead {
+    /// Returns the most bytes that a batch of the segment has, if the batch behind its header says
+    /// so. No record stands before that batch, so none can hold its bytes.
+    pub(super) fn longest_bytes(&self) -> Option<u32> {
+        self.first_batch.and_then(|first| walk::longest_bytes(&first))
+    }
 }
 
 /// Reads the headers of the segments in the folder, while a writer may make and remove some.
@@ -33,24 +43,35 @@ pub(super) fn read_headers(
     files: &LogFiles,
     names: &[(u64, PathBuf)],
 ) -> Result<Vec<SegmentHead>, Error> {
-    let mut segments = Vec::with_capacity(names.len());
-    let mut known: Option<(&Path, u64)> = None;
-    for (number, path) in names {
-        let mut input = Input::open(files, path, true, false)?;
-        let header = read_header(&mut input, *number)?;
-        if let Some(SegmentHeader { log_id, .. }) = header {
-            check_log((path, log_id), *known.get_or_insert((path, log_id)))?;
+    let mut segments: Vec<SegmentHead> = Vec::with_capacity(names.len());
+    let mut known: Option<(usize, u64)> = None;
+    for (index, head) in heads::of(files, names).into_iter().enumerate() {
+        let (number, path) = &names[index];
+        let segment = match head {
+            Some(head) => head,
+            None => read_head(files, *number, path)?,
+        };
+        if let Some(SegmentHeader { log_id, .. }) = segment.header {
+            let (first, known_id) = *known.get_or_insert((index, log_id));
+            check_log((path, log_id), (&names[first].1, known_id))?;
         }
-        let (number, path, file_bytes) = (*number, path.clone(), input.len_bytes);
-        let mut first_batch = None;
-        if let Some(header) = &header {
-            let mut walk = Walk::new(input, header);
-            walk.next()?;
-            first_batch = walk.last.map(|(batch, _)| batch);
-        }
-        segments.push(SegmentHead { path, number, file_bytes, header, first_batch });
+        segments.push(segment);
     }
     Ok(segments)
+}
+
+/// Reads the header and the first batch of a file from the disk.
+fn read_head(files: &LogFiles, number: u64, path: &Path) -> Result<SegmentHead, Error> {
+    let mut input = Input::open(files, path, true, false)?;
+    let header = read_header(&mut input, number)?;
+    let (path, file_bytes) = (path.to_owned(), input.len_bytes);
+    let mut first_batch = None;
+    if let Some(header) = &header {
+        let mut walk = Walk::new(input, header);
+        walk.next()?;
+        first_batch = walk.last.map(|(batch, _)| batch);
+    }
+    Ok(SegmentHead { path, number, file_bytes, header, first_batch })
 }
 
 /// Checks that two segments, each with its log's number, are of one log.

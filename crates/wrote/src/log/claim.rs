@@ -23,9 +23,12 @@ const SLOT_SHIFT: u32 = 58;
 const BYTES_MASK: u64 = (1 << COUNT_SHIFT) - 1;
 const COUNT_MASK: u64 = (1 << (SLOT_SHIFT - COUNT_SHIFT)) - 1;
 const ONE_RECORD: u64 = 1 << COUNT_SHIFT;
-/// The most records of a batch. A claim that comes too late is counted too, until its thread sees
-/// the closed batch: one claim a thread, for which three quarters of the count's range are left.
+/// The records of a batch behind which no claim is served. A claim that comes too late is counted
+/// too, until its thread sees the closed batch: one claim a thread, for which three quarters of the
+/// count's range are left.
 const COUNT_MAX: u64 = (COUNT_MASK + 1) / 4;
+/// The most records of one claim: three thousand threads may each overshoot by this.
+pub(super) const RUN_MAX: usize = 1 << 10;
 pub(super) const SLOTS_MAX: u32 = 1 << (u64::BITS - SLOT_SHIFT);
 /// The most bytes of a batch: a thousand threads may each overshoot by this.
 pub(super) const CAPACITY_MAX: usize = 64 << 20;
@@ -64,6 +67,7 @@ pub(super) struct Place {
     /// Bytes from the beginning of the slot's buffer.
     pub offset: usize,
     pub len: usize,
+    /// The sequence of its first record.
     pub sequence: u64,
     /// The checksum of the segment's identity, with which the record's checksum begins.
     pub seed: u32,
@@ -171,14 +175,22 @@ impl Claims {
 
     /// Claims a place for a frame of `bytes`, which must fit into an empty batch.
     pub(super) fn claim(&self, bytes: usize) -> Claim {
-        debug_assert!(bytes <= self.frame_bytes_max());
+        self.claim_run(bytes, 1)
+    }
+
+    /// Claims one place for a run of `frames`, of `bytes` together, which must fit into an empty
+    /// batch. So each addition and each publication of the word that producers contend for is one
+    /// for all of them.
+    pub(super) fn claim_run(&self, bytes: usize, frames: usize) -> Claim {
+        debug_assert!(bytes <= self.frame_bytes_max() && (1..=RUN_MAX).contains(&frames));
         let mut ready = Ready(false);
         loop {
             // Without this check, a crowd that waits for room would overflow the count.
             if self.is_over(self.word.0.load(Ordering::Acquire)) {
                 return Claim { place: None, ready };
             }
-            let word = self.word.0.fetch_add(ONE_RECORD + bytes as u64, Ordering::AcqRel);
+            let claimed = ONE_RECORD * frames as u64 + bytes as u64;
+            let word = self.word.0.fetch_add(claimed, Ordering::AcqRel);
             let (slot, count, offset) = unpack(word);
             if count < COUNT_MAX && offset + bytes as u64 <= self.layout.capacity {
                 let place = self.place(slot, count, offset as usize, bytes);

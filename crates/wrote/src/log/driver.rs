@@ -9,7 +9,7 @@ use super::state::{Goal, LogState};
 use super::wait::{Frontier, Gate, Waiter, wake};
 use crate::{Effective, Error};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 use std::task::Waker;
 use std::thread::Thread;
@@ -34,6 +34,12 @@ thread_local! {
     static DRIVEN: Cell<*const LogDriver> = const { Cell::new(std::ptr::null()) };
 }
 
+/// The most time that the poll of a future drives the log: as long as a task of a runtime may keep
+/// its thread, and longer than a write and a flush of a fast disk take.
+const BRIEF: Duration = Duration::from_micros(500);
+/// The most polls that leave the log to its thread after brief drives that came to no end.
+const PASSED_OVER_MAX: u32 = 1024;
+
 pub(super) struct LogDriver {
     pub state: LogState,
     effective: Mutex<Effective>,
@@ -46,6 +52,37 @@ pub(super) struct LogDriver {
     is_driven: AtomicBool,
     /// The last thread that drove left operations in flight.
     has_left_work: AtomicBool,
+    brevity: Brevity,
+}
+
+/// Whether a brief drive is worth a try: on a slow disk it is not.
+#[derive(Debug, Default)]
+struct Brevity {
+    /// The polls that are still to be passed over.
+    passed_over: AtomicU32,
+    /// The polls to pass over after the next brief drive that comes to no end.
+    penalty: AtomicU32,
+}
+
+impl Brevity {
+    // A poll more or less is no matter: the atomics have no order among them.
+
+    fn is_due(&self) -> bool {
+        let passed_over = self.passed_over.load(Ordering::Relaxed);
+        self.passed_over.store(passed_over.saturating_sub(1), Ordering::Relaxed);
+        passed_over == 0
+    }
+
+    fn note(&self, has_ended: bool) {
+        let penalty = if has_ended {
+            0
+        } else {
+            let penalty = self.penalty.load(Ordering::Relaxed);
+            self.passed_over.store(penalty, Ordering::Relaxed);
+            (2 * penalty).clamp(1, PASSED_OVER_MAX)
+        };
+        self.penalty.store(penalty, Ordering::Relaxed);
+    }
 }
 
 impl LogDriver {
@@ -60,6 +97,7 @@ impl LogDriver {
             is_asleep: AtomicBool::new(false),
             is_driven: AtomicBool::new(false),
             has_left_work: AtomicBool::new(false),
+            brevity: Brevity::default(),
         })
     }
 
@@ -109,11 +147,20 @@ impl LogDriver {
         if let Some(outcome) = outcome() {
             return Some(outcome);
         }
-        let waiter = self.state.frontier(goal).wake_at(end, known.map(|known| known.waiter), waker);
+        let frontier = self.state.frontier(goal);
+        let is_over = || self.state.outcome(goal, end).is_some();
+        // Of several that wait, each would write its own record alone: the log's thread gathers.
+        if goal != Goal::Room && !frontier.has_waiters() && self.brevity.is_due() {
+            self.drive_briefly(is_over);
+            if let Some(outcome) = outcome() {
+                return Some(outcome);
+            }
+        }
+        let waiter = frontier.wake_at(end, known.map(|known| known.waiter), waker);
         *known = Some(Waiting { waiter, lacks });
         match self.background.get() {
             Some(_) => self.notify(),
-            None => _ = self.drive(|| self.state.outcome(goal, end).is_some()),
+            None => _ = self.drive(is_over),
         }
         outcome()
     }
@@ -137,6 +184,20 @@ impl LogDriver {
     /// Drives the log until `is_enough` holds, or no work is left, unless another thread drives.
     /// Returns whether `is_enough` holds or the log has failed.
     pub(super) fn drive(&self, is_enough: impl Fn() -> bool) -> bool {
+        self.drive_by(&is_enough, |flusher| flusher.run(&self.state, &is_enough))
+    }
+
+    /// Drives the log as [`LogDriver::drive`] does, for [`BRIEF`] at most. So a future that waits
+    /// alone needs no other thread to be woken for it, and to wake it.
+    fn drive_briefly(&self, is_enough: impl Fn() -> bool) {
+        if self.is_driven.load(Ordering::SeqCst) {
+            return;
+        }
+        let run = |flusher: &mut Flusher| flusher.run_briefly(&self.state, BRIEF, &is_enough);
+        self.brevity.note(self.drive_by(&is_enough, run));
+    }
+
+    fn drive_by(&self, is_enough: &impl Fn() -> bool, run: impl FnOnce(&mut Flusher)) -> bool {
         let mut flusher = match self.flusher.try_lock() {
             Ok(flusher) => flusher,
             Err(TryLockError::WouldBlock) => return false,
@@ -148,7 +209,7 @@ impl LogDriver {
         };
         self.is_driven.store(true, Ordering::SeqCst);
         let outer = DRIVEN.replace(self);
-        flusher.run(&self.state, &is_enough);
+        run(&mut flusher);
         DRIVEN.set(outer);
         self.has_left_work.store(flusher.has_work_in_flight(), Ordering::SeqCst);
         self.note_effective(&flusher);

@@ -20,7 +20,7 @@ use crate::buffer::Buffer;
 use crate::{Completion, Durable, Effective, Engine, Error, FileId, Op};
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The user data of a segment's flush. A batch uses the sequence of its first record.
 const FLUSH: u64 = 1 << 62;
@@ -58,6 +58,10 @@ pub(super) struct Flusher {
     not_durable: VecDeque<(u64, usize)>,
     wakeups: Wakeups,
     completions: Vec<Completion>,
+    /// The end of a brief run, which leaves to others everything that may take longer.
+    brief_until: Option<Instant>,
+    /// In a brief run, nothing was complete in time.
+    is_late: bool,
 }
 
 // SAFETY: the parts that are not `Send` are the counted references between the engine, its pool and
@@ -165,6 +169,8 @@ impl Flusher {
             not_durable: VecDeque::new(),
             wakeups: Wakeups::default(),
             completions: Vec::new(),
+            brief_until: None,
+            is_late: false,
         }
     }
 
@@ -188,13 +194,29 @@ impl Flusher {
         is_old
     }
 
+    /// Works as [`Flusher::run`] does, for `time` at most, as far as a write and a flush go. It
+    /// begins no segment, changes no name in the folder, and leaves operations in flight.
+    pub(super) fn run_briefly(
+        &mut self,
+        state: &LogState,
+        time: Duration,
+        is_enough: &dyn Fn() -> bool,
+    ) {
+        if !self.is_folder_dirty && self.unflushed.is_empty() {
+            self.brief_until = Some(Instant::now() + time);
+            self.run(state, is_enough);
+            (self.brief_until, self.is_late) = (None, false);
+        }
+    }
+
     /// Works until `is_enough` holds, or no work is left. An error fails the log.
     pub(super) fn run(&mut self, state: &LogState, is_enough: &dyn Fn() -> bool) {
         let mut unpublished = 0;
         while !state.has_failed() && !is_enough() {
             match self.step(state) {
+                Ok(true) if self.is_late => break,
                 Ok(true) => unpublished = 0,
-                Ok(false) if state.lacks_room() => break,
+                Ok(false) if state.lacks_room() || self.brief_until.is_some() => break,
                 Ok(false) if state.claims.has_closed() => {
                     unpublished += 1;
                     give_way(unpublished);
@@ -238,6 +260,9 @@ impl Flusher {
         // One buffer is left for the open batch.
         while self.batches.len() < self.buffers.len() - 1 {
             let Some(ready) = state.claims.next_ready() else { break };
+            if self.brief_until.is_some() && !self.has_room(state, &ready) {
+                break;
+            }
             if let Err(error) = self.make_room(state, &ready)? {
                 state.lack_room(self.taken, error);
                 break;
@@ -314,6 +339,7 @@ impl Flusher {
             written_at_ns: unix_ns(),
             after_cut: std::mem::take(&mut self.after_cut),
             closed: false,
+            longest_bytes: layout.capacity as u32,
         };
         let seed = segment::seed(layout.log_id, segment_id);
         let checksum = header.encode(&mut buffer[at..], seed);
@@ -359,13 +385,21 @@ impl Flusher {
             self.engine.sync_folder(&state.terms.folder)?;
         }
         self.reach_durable(state, covers);
-        self.seal(state, covers)
+        if self.brief_until.is_some() { Ok(()) } else { self.seal(state, covers) }
     }
 
     /// Waits for an operation at least, and settles every one that is complete.
     fn reap(&mut self, state: &LogState) -> Result<(), Error> {
         let mut completions = std::mem::take(&mut self.completions);
-        let mut result = self.engine.reap(1, &mut completions);
+        let mut result = match self.brief_until {
+            None => self.engine.reap(1, &mut completions),
+            Some(until) => {
+                let left = until.saturating_duration_since(Instant::now());
+                let waited = self.engine.reap_within(left, &mut completions);
+                self.is_late = completions.is_empty();
+                waited
+            }
+        };
         for completion in completions.drain(..) {
             let settled = self.settle(state, completion);
             result = result.and(settled);

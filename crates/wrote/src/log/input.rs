@@ -2,22 +2,38 @@
 
 use super::interrupt::Interrupt;
 use crate::buffer::Buffer;
+use crate::cached::cached_bytes;
 use crate::{Action, Completion, Engine, Error, FileId, FileOptions, Found, Ioengine, Op, Options};
-use rustix::fs::{SeekFrom, seek};
+use rustix::fs::{SeekFrom, fstat, seek};
 use rustix::io::Errno;
 use std::cell::{RefCell, RefMut};
 use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// Bytes of one read from front to back, and the number of such reads in flight.
 const READ_BYTES: usize = 512 << 10;
-const READS: u32 = 4;
+const READS: u32 = 8;
+/// Buffers beside those of the reads in flight: the one that is looked at, that of a second file,
+/// and one for a copy.
+const OTHER_BUFFERS: u32 = 3;
 /// Bytes of the first read at a new offset. Each read that continues there doubles them.
 const PIECE_BYTES_MIN: u64 = 16 << 10;
-const MOST_AHEAD: u32 = 4;
+/// Bytes of one read from the page cache: the processor's cache still holds them when they are
+/// looked at.
+const CACHED_PIECE_BYTES: u64 = 128 << 10;
 /// Reads that return nothing before the end of the file, until that is an error.
 const FRUITLESS_READS_MAX: u32 = 10;
+
+/// How a reader goes through a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReadBy {
+    /// From front to back.
+    Order,
+    /// Here and there: the page cache keeps what may be read again.
+    Place,
+}
 
 /// An engine that the open files of a log share.
 #[derive(Clone, Debug)]
@@ -37,11 +53,19 @@ impl LogFiles {
 
     pub(super) fn options() -> Options {
         Options {
-            // One beside the buffers in flight.
-            buffers: READS + 1,
+            buffers: READS + OTHER_BUFFERS,
             registered_buffers: false,
             ..Options::new(Ioengine::IoUring, READS, READ_BYTES)
         }
+    }
+
+    /// Tells whether the kernel knows the file: it knows none of a simulated disk.
+    pub(super) fn has_descriptor(&self, path: &Path) -> Result<bool, Error> {
+        let mut engine = self.engine();
+        let file = engine.open_file(path, &FileOptions::default())?;
+        let has_descriptor = engine.descriptor(file).is_some();
+        engine.close_file(file)?;
+        Ok(has_descriptor)
     }
 
     /// Borrows the engine. No other borrow, and no open or closing file, may be in the same
@@ -58,9 +82,10 @@ impl LogFiles {
 
 /// A file and the part of it that is in memory. Dropping it closes the file.
 ///
-/// The part in memory is one range, which grows to the end of one request. So memory is bounded by
-/// that request and the engine's buffers (W8). Reads stay in flight between two requests.
-/// [`Input::pause`] ends them; another user of the engine must call it first.
+/// The part in memory is the last piece that was read, and the bytes of one request that no single
+/// piece holds. So memory is bounded by that request and the engine's buffers (W8). Reads stay in
+/// flight between two requests. [`Input::pause`] ends them; another user of the engine must call it
+/// first.
 #[derive(Debug)]
 pub(super) struct Input {
     pub path: PathBuf,
@@ -68,11 +93,21 @@ pub(super) struct Input {
     pub files: LogFiles,
     /// The file's length at the opening, or at the last [`Input::look_again`].
     pub len_bytes: u64,
+    /// The same file, open past the page cache, while reads are of the cache.
+    direct: Option<FileId>,
+    /// Bytes of the next read, and of the first at a new offset.
     piece_bytes: u64,
-    /// The offset of `window` in the file.
-    start: u64,
-    window: Vec<u8>,
-    /// Pieces in flight or arrived, in order: they follow the window and each other.
+    first_bytes: u64,
+    /// The offset up to which reads go ahead of requests.
+    expected_end: u64,
+    /// The offset and the bytes of the last piece that was read.
+    current_start: u64,
+    current: Option<Buffer>,
+    /// The offset and the bytes of a request that more than one piece holds. The next bytes of the
+    /// file are in `current`.
+    joined_start: u64,
+    joined: Vec<u8>,
+    /// Pieces in flight or arrived, in order: they follow `current` and each other.
     ahead: VecDeque<ReadPiece>,
 }
 
@@ -105,22 +140,80 @@ impl Input {
             file,
             files: files.clone(),
             len_bytes: engine.file_len(file)?,
+            direct: None,
             piece_bytes: PIECE_BYTES_MIN,
-            start: 0,
-            window: Vec::new(),
+            first_bytes: PIECE_BYTES_MIN,
+            expected_end: u64::MAX,
+            current_start: 0,
+            current: None,
+            joined_start: 0,
+            joined: Vec::new(),
             ahead: VecDeque::new(),
         })
     }
 
-    /// Returns the `len` bytes at `offset`, fewer at the end of the file.
-    pub(super) fn bytes(&mut self, offset: u64, len: usize) -> Result<&[u8], Error> {
-        let len = len.min(self.len_bytes.saturating_sub(offset).try_into().unwrap_or(usize::MAX));
-        if len > 0 && (offset < self.start || offset + len as u64 > self.window_end()) {
-            self.fill(offset, len)?;
+    /// Opens the file to read records that another process may have written: through the page cache
+    /// where that holds nearly all of it, or for reads by place; else past it.
+    /// [`Input::look_again`] leaves the cache.
+    pub(super) fn open_to_read(files: &LogFiles, path: &Path, by: ReadBy) -> Result<Input, Error> {
+        let mut input = Input::open(files, path, true, false)?;
+        let mut engine = files.engine();
+        if !engine.is_direct(input.file) {
+            return Ok(input);
         }
-        let from = (offset.saturating_sub(self.start) as usize).min(self.window.len());
-        let to = (from + len).min(self.window.len());
-        Ok(&self.window[from..to])
+        let cached = engine.open_file(path, &FileOptions::default())?;
+        let is_cached = {
+            let descriptors = engine.descriptor(input.file).zip(engine.descriptor(cached));
+            descriptors.is_some_and(|(direct, cached)| {
+                let held_bytes = || cached_bytes(cached, input.len_bytes).unwrap_or(0);
+                let is_held = || held_bytes() > input.len_bytes / 8 * 7;
+                (by == ReadBy::Place || is_held()) && is_same_file(direct, cached)
+            })
+        };
+        if is_cached {
+            input.direct = Some(std::mem::replace(&mut input.file, cached));
+        } else {
+            engine.close_file(cached)?;
+        }
+        drop(engine);
+        Ok(input)
+    }
+
+    /// Returns the `len` bytes at `offset`, fewer at the end of the file.
+    #[inline]
+    pub(super) fn bytes(&mut self, offset: u64, len: usize) -> Result<&[u8], Error> {
+        let from = offset.wrapping_sub(self.current_start) as usize;
+        let current_bytes = self.current.as_ref().map_or(0, |current| current.len());
+        if from >= current_bytes || len > current_bytes - from {
+            self.read(offset, len)?;
+        }
+        Ok(self.held(offset, len))
+    }
+
+    /// Returns those of the `len` bytes at `offset` that the last request has read.
+    #[inline]
+    pub(super) fn held(&self, offset: u64, len: usize) -> &[u8] {
+        let current = self.current.as_deref().unwrap_or_default();
+        let from = offset.wrapping_sub(self.current_start) as usize;
+        if let Some(bytes) = current.get(from..).and_then(|rest| rest.get(..len)) {
+            return bytes;
+        }
+        // The piece reaches further than the joined bytes, which end in it.
+        let (start, part) = match (self.current_start..self.current_end()).contains(&offset) {
+            true => (self.current_start, current),
+            false => (self.joined_start, &self.joined[..]),
+        };
+        let rest = offset.checked_sub(start).and_then(|from| part.get(from as usize..));
+        let rest = rest.unwrap_or_default();
+        &rest[..len.min(rest.len())]
+    }
+
+    /// Makes the next reads as large as possible, and none beyond `end` before it is asked for.
+    /// [`Input::pause`] ends that.
+    pub(super) fn expect_up_to(&mut self, end: u64) {
+        self.first_bytes = u64::MAX / 2;
+        self.piece_bytes = self.first_bytes;
+        self.expected_end = end;
     }
 
     /// Returns the first offset from `offset` on whose bytes are in no hole; the end of the file if
@@ -140,7 +233,10 @@ impl Input {
     /// written.
     pub(super) fn look_again(&mut self) -> Result<(), Error> {
         self.pause()?;
-        self.window.clear();
+        if let Some(direct) = self.direct.take() {
+            let cached = std::mem::replace(&mut self.file, direct);
+            self.files.engine().close_file(cached)?;
+        }
         self.len_bytes = self.files.engine().file_len(self.file)?;
         Ok(())
     }
@@ -159,41 +255,45 @@ impl Input {
         Ok(())
     }
 
-    fn window_end(&self) -> u64 {
-        self.start + self.window.len() as u64
+    fn joined_end(&self) -> u64 {
+        self.joined_start + self.joined.len() as u64
     }
 
-    /// Reads the range into memory, and drops the bytes before it.
-    fn fill(&mut self, offset: u64, len: usize) -> Result<(), Error> {
+    fn current_end(&self) -> u64 {
+        self.current_start + self.current.as_ref().map_or(0, |current| current.len() as u64)
+    }
+
+    /// Reads the range into memory as far as the file goes, and drops bytes before it.
+    #[cold]
+    fn read(&mut self, offset: u64, len: usize) -> Result<(), Error> {
+        let left = self.len_bytes.saturating_sub(offset);
+        let end = offset + left.min(len as u64);
+        let is_joined = offset >= self.joined_start && end <= self.joined_end();
+        if offset == end || is_joined || offset >= self.current_start && end <= self.current_end() {
+            return Ok(());
+        }
         self.files.interrupt.check()?;
         let align = u64::from(self.files.engine().align_bytes(self.file));
-        let goes_on = !self.window.is_empty()
-            && (self.start..=self.window_end()).contains(&offset)
-            && self.window_end().is_multiple_of(align);
-        if goes_on {
-            self.window.drain(..(offset - self.start) as usize);
-            self.start = offset;
-        } else {
-            self.pause()?;
-            self.window.clear();
-            self.start = offset - offset % align;
-        }
+        self.begin(offset, align)?;
         let mut fruitless = 0;
-        while self.window_end() < offset + len as u64 {
-            let before = self.window_end();
+        while self.current_end() < end {
+            self.join(offset, self.current_end());
+            let before = self.current_end();
             if self.take_piece(align)? {
                 continue;
             }
             // The file ends there: another process may have truncated it. Or a read was short,
             // which is not the end of the log.
             self.len_bytes = self.files.engine().file_len(self.file)?.min(self.len_bytes);
-            if self.window_end() >= self.len_bytes {
+            if self.current_end() >= self.len_bytes {
                 break;
             }
             // A direct read continues from a whole block only.
-            let part = self.window_end() % align;
-            self.window.truncate(self.window.len() - part as usize);
-            if self.window_end() <= before {
+            let part = self.current_end() % align;
+            if let Some(current) = &mut self.current {
+                current.set_len(current.len() - part as usize);
+            }
+            if self.current_end() <= before {
                 fruitless += 1;
             }
             if fruitless > FRUITLESS_READS_MAX {
@@ -201,11 +301,50 @@ impl Input {
                 return Err(Error::file(&self.path, Action::Read, Some(before), &error));
             }
         }
+        if offset < self.current_start {
+            self.join(offset, end.min(self.current_end()));
+        } else {
+            self.joined.clear();
+        }
         Ok(())
     }
 
-    /// Appends the next piece to the window. Returns whether it is whole.
+    /// Makes ready to read on from `offset`: keeps what follows it in memory, or drops everything.
+    fn begin(&mut self, offset: u64, align: u64) -> Result<(), Error> {
+        let is_in = |start: u64, end: u64| (start..=end).contains(&offset);
+        let is_aligned = self.current_end().is_multiple_of(align);
+        if !self.joined.is_empty() && is_in(self.joined_start, self.joined_end()) && is_aligned {
+            self.joined.drain(..(offset - self.joined_start) as usize);
+            self.joined_start = offset;
+            return Ok(());
+        }
+        self.joined.clear();
+        if self.current.is_none() || !is_in(self.current_start, self.current_end()) || !is_aligned {
+            self.drop_bytes()?;
+            self.current_start = offset - offset % align;
+        }
+        Ok(())
+    }
+
+    /// Appends the bytes from `offset` up to `end` to the joined ones, as far as those lack them.
+    fn join(&mut self, offset: u64, end: u64) {
+        if self.joined.is_empty() {
+            self.joined_start = offset;
+        }
+        let from = self.joined_end().max(self.current_start);
+        if let Some(current) = &self.current
+            && from < end
+        {
+            let range = (from - self.current_start) as usize..(end - self.current_start) as usize;
+            self.joined.extend_from_slice(&current[range]);
+        }
+    }
+
+    /// Makes the next piece the current one. Returns whether it is whole.
     fn take_piece(&mut self, align: u64) -> Result<bool, Error> {
+        let offset = self.current_end();
+        self.current = None;
+        self.current_start = offset;
         self.ask_ahead(align)?;
         while self.ahead.front().is_some_and(|piece| piece.arrived.is_none()) {
             let mut completions = Vec::new();
@@ -213,39 +352,50 @@ impl Input {
             completions.into_iter().try_for_each(|completion| self.arrive(completion))?;
         }
         let piece = self.ahead.pop_front().expect("one was requested");
-        let bytes = piece.arrived.expect("it has arrived");
-        self.window.extend_from_slice(&bytes);
+        debug_assert_eq!(piece.offset, offset, "pieces follow each other");
+        let mut bytes = piece.arrived.expect("it has arrived");
         let is_whole = bytes.len() as u64 == piece.len;
+        // The file may have grown since its length was read.
+        let left = self.len_bytes.saturating_sub(offset);
+        bytes.set_len(bytes.len().min(left.try_into().unwrap_or(usize::MAX)));
         if !is_whole {
-            // The file ends here, so later pieces would not follow the window.
-            drop(bytes);
-            self.pause()?;
+            // The file ends here, so later pieces would not follow.
+            self.end_reads()?;
         }
+        self.current = Some(bytes);
         Ok(is_whole)
     }
 
-    /// Requests pieces: one at first, and [`MOST_AHEAD`] once they have grown to a whole buffer.
+    /// Requests pieces: one at first, and [`READS`] once they have grown to a whole buffer.
     fn ask_ahead(&mut self, align: u64) -> Result<(), Error> {
         let mut engine = self.files.engine();
         let buffer_bytes = engine.pool().buffer_bytes() as u64;
+        let (buffer_bytes, reads) = match self.direct {
+            Some(_) => (buffer_bytes.min(CACHED_PIECE_BYTES), 1),
+            None => (buffer_bytes, READS),
+        };
         let largest = (buffer_bytes - buffer_bytes % align).max(align);
+        let mut has_asked = false;
         loop {
             let is_grown = self.piece_bytes >= largest;
-            // One buffer is left for a caller that writes a copy.
-            let most = (engine.pool().count() - 1).clamp(1, MOST_AHEAD) as usize;
-            let wanted = if is_grown { most } else { 1 };
+            let most = engine.pool().count().saturating_sub(OTHER_BUFFERS - 1).clamp(1, reads);
+            let wanted = if is_grown { most as usize } else { 1 };
             let last = self.ahead.back().map(|piece| piece.offset + piece.len);
-            let offset = last.unwrap_or(self.start + self.window.len() as u64);
-            if self.ahead.len() >= wanted || (!self.ahead.is_empty() && offset >= self.len_bytes) {
-                return Ok(());
+            let offset = last.unwrap_or(self.current_start);
+            let end = self.len_bytes.min(self.expected_end);
+            if self.ahead.len() >= wanted || (!self.ahead.is_empty() && offset >= end) {
+                break;
             }
-            let len = self.piece_bytes.next_multiple_of(align).min(largest);
+            let len = self.piece_bytes.min(largest).next_multiple_of(align).min(largest);
             let mut buffer = engine.lease()?;
             buffer.set_len(len as usize);
             engine.queue(offset, Op::Read { file: self.file, offset, buffer });
             self.ahead.push_back(ReadPiece { offset, len, arrived: None });
-            self.piece_bytes = (self.piece_bytes * 2).min(largest);
+            self.piece_bytes = self.piece_bytes.saturating_mul(2).min(largest);
+            has_asked = true;
         }
+        // The device reads while the caller looks at a piece that has arrived before.
+        if has_asked { engine.submit() } else { Ok(()) }
     }
 
     fn arrive(&mut self, completion: Completion) -> Result<(), Error> {
@@ -257,9 +407,21 @@ impl Input {
         Ok(())
     }
 
-    /// Waits for the reads in flight and drops them, so that the engine is free for another use.
+    /// Waits for the reads in flight and drops all bytes in memory, so that the engine is free for
+    /// another use.
     pub(super) fn pause(&mut self) -> Result<(), Error> {
-        self.piece_bytes = PIECE_BYTES_MIN;
+        (self.first_bytes, self.expected_end) = (PIECE_BYTES_MIN, u64::MAX);
+        self.drop_bytes()
+    }
+
+    fn drop_bytes(&mut self) -> Result<(), Error> {
+        self.current = None;
+        self.joined.clear();
+        self.end_reads()
+    }
+
+    fn end_reads(&mut self) -> Result<(), Error> {
+        self.piece_bytes = self.first_bytes;
         let is_in_flight = self.ahead.iter().any(|piece| piece.arrived.is_none());
         self.ahead.clear();
         if is_in_flight {
@@ -274,14 +436,49 @@ impl Drop for Input {
     fn drop(&mut self) {
         // Errors of reading and writing were reported before.
         let _ = self.pause();
-        let _ = self.files.engine().close_file(self.file);
+        let mut engine = self.files.engine();
+        for file in [Some(self.file), self.direct].into_iter().flatten() {
+            let _ = engine.close_file(file);
+        }
     }
+}
+
+fn is_same_file(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {
+    let numbers = |file| fstat(file).map(|stat| (stat.st_dev, stat.st_ino)).ok();
+    numbers(one).is_some_and(|one| numbers(other) == Some(one))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::testing::{disk, engine, files_of, folder};
     use super::*;
+
+    #[test]
+    fn requests_in_any_order_and_of_any_length_get_the_bytes_of_the_file() {
+        let path = folder().join("file");
+        let file: Vec<u8> = (0..70_001_u32).map(|number| (number * 31 % 251) as u8).collect();
+        let sim = disk(1, &[(path.clone(), file.clone())]);
+        for direct in [true, false] {
+            let mut input = Input::open(&files_of(&sim), &path, direct, false).unwrap();
+            let mut offset = 0;
+            for step in 0..4000_usize {
+                let len = [8, 100, 700, 2100, 5000, 64 << 10][step * step % 6];
+                let expected = &file[offset.min(file.len())..(offset + len).min(file.len())];
+                let found = input.bytes(offset as u64, len).unwrap();
+                assert!(found == expected, "{len} bytes at {offset}, step {step}");
+                assert!(input.held(offset as u64, len) == expected, "{len} bytes at {offset}");
+                // Mostly a little further, now and then anywhere.
+                offset = match step % 9 {
+                    8 => step * 7919 % (file.len() + 10),
+                    _ if offset < file.len() => offset + step % 3 * len.min(900) / 2,
+                    _ => 0,
+                };
+                if step % 50 == 49 {
+                    input.pause().unwrap();
+                }
+            }
+        }
+    }
 
     #[test]
     fn a_file_that_is_cut_anywhere_while_it_is_read_ends_there() {

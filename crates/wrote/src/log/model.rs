@@ -114,8 +114,13 @@ impl Scene {
 
     /// Claims a place; `None` once the log has ended.
     fn claim(&self) -> Option<Place> {
+        self.claim_run(1)
+    }
+
+    /// Claims the place of a run; `None` once the log has ended.
+    fn claim_run(&self, frames: usize) -> Option<Place> {
         loop {
-            let claim = self.claims.claim(FRAME);
+            let claim = self.claims.claim_run(frames * FRAME, frames);
             self.ring_if(claim.ready);
             match claim.place {
                 Some(place) => return Some(place),
@@ -128,7 +133,9 @@ impl Scene {
     fn fill(&self, place: Place, content: u64) -> u64 {
         let sequence = place.sequence;
         assert_eq!(place.address, place.slot, "the buffer that the slot was given");
-        self.buffers[place.slot][place.offset / FRAME].write(content);
+        for frame in 0..place.len / FRAME {
+            self.buffers[place.slot][place.offset / FRAME + frame].write(content);
+        }
         let ready = self.claims.publish(place);
         self.ring_if(Ready(ready.0 || self.is_eager));
         sequence
@@ -334,6 +341,29 @@ fn the_seed_of_a_place_is_that_of_its_batchs_segment() {
         };
         claim(scene);
         other.join().unwrap();
+    });
+}
+
+#[test]
+fn a_run_is_written_whole_beside_other_records() {
+    loom::model(|| {
+        // A batch has room for two records: the run begins one wherever the other record is.
+        let scene = Scene::new(Format::Lines, 2, 100);
+        let other = {
+            let scene = Arc::clone(&scene);
+            thread::spawn(move || scene.fill(scene.claim().expect("room"), 1))
+        };
+        let place = scene.claim_run(2).expect("room");
+        let first_sequence = scene.fill(place, 2);
+        let single = other.join().unwrap();
+        assert!(single == 0 && first_sequence == 1 || single == 2 && first_sequence == 0);
+        let _ = scene.claims.end();
+        let mut written = FlushedRecords::default();
+        while let Some(batch) = scene.claims.take_ready() {
+            scene.write(batch, &mut written);
+        }
+        let expected = if single == 0 { [1, 2, 2] } else { [2, 2, 1] };
+        assert_eq!(written.records, expected);
     });
 }
 

@@ -202,7 +202,9 @@ fn start(found: &Recovery, layout: &Layout) -> Start {
         return Start { first_sequence, segment, offset: 0 };
     };
     let offset = active.bytes.next_multiple_of(layout.block_bytes);
-    layout.start(Start { first_sequence, segment: active.number, offset }, false)
+    // A longer batch than the segment says it has begins the next one.
+    let is_too_long = active.longest_bytes > 0 && layout.capacity > u64::from(active.longest_bytes);
+    layout.start(Start { first_sequence, segment: active.number, offset }, is_too_long)
 }
 
 /// Opens the segment in which a log continues. Its space is prepared with the first record.
@@ -253,6 +255,20 @@ mod tests {
         let mut bytes = vec![0; segment::HEADER_BYTES];
         header.encode(&mut bytes);
         disk(1, &[(segment::path(folder(), Format::Framed, 1), bytes)])
+    }
+
+    #[test]
+    fn a_batch_longer_than_a_segment_says_it_has_begins_the_next_segment() {
+        let sim = Sim::new(1);
+        let options = Log::options().sync(Sync::No).buffers(2).segment_bytes(1 << 20);
+        for (buffer_bytes, segments) in [(8192, 1), (4096, 1), (8192, 1), (16384, 2), (8192, 2)] {
+            let log = options.clone().buffer_bytes(buffer_bytes).open_simulated(&sim, folder());
+            let log = log.unwrap();
+            log.append(b"hello").unwrap().wait().unwrap();
+            log.close().unwrap();
+            assert_eq!(sim.names().len(), segments, "{buffer_bytes}");
+        }
+        assert_eq!(read(&sim, 0).0.len(), 5);
     }
 
     #[test]

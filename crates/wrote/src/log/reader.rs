@@ -3,6 +3,7 @@
 mod cursor;
 mod following;
 mod framed;
+mod index;
 mod lines;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use crate::{Engine, Error, Sim};
 use cursor::AnyCursor;
 use following::Following;
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,6 +29,15 @@ pub struct Record {
     pub sequence: u64,
     /// The appended bytes.
     pub bytes: Vec<u8>,
+}
+
+/// One record of a log, in the reader's own memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LentRecord<'a> {
+    /// Its place in the log, as [`Record::sequence`].
+    pub sequence: u64,
+    /// The appended bytes.
+    pub bytes: &'a [u8],
 }
 
 /// The records of a log in order.
@@ -160,48 +171,141 @@ impl LogReader {
     /// follow does not wait. Fails with [`Error::Damaged`] if durable records are lost. Every call
     /// after an error returns that error.
     pub fn next_within(&mut self, timeout: Duration) -> Result<Option<Record>, Error> {
-        let mut bytes = Vec::new();
-        let sequence = self.read_within(&mut bytes, Some(timeout))?;
-        Ok(sequence.map(|sequence| Record { sequence, bytes }))
+        let sequence = self.find_next(Some(timeout))?;
+        Ok(sequence.map(|sequence| Record { sequence, bytes: self.record().to_vec() }))
+    }
+
+    /// Returns the next record without a copy: its bytes are those that were read from the disk,
+    /// and stay until the next call. A following reader waits for it; else `None` is the end. Fails
+    /// as [`LogReader::next_within`] does.
+    ///
+    /// ```
+    /// use wrote::{Log, LogReader};
+    ///
+    /// # fn main() -> Result<(), wrote::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let folder = folder.path().join("events");
+    /// # let log = Log::open(&folder)?;
+    /// # log.append(b"hello")?.wait()?;
+    /// # log.close()?;
+    /// let (mut reader, mut bytes) = (LogReader::open(&folder, 0)?, 0);
+    /// while let Some(record) = reader.next_lent()? {
+    ///     bytes += record.bytes.len();
+    /// }
+    /// # assert_eq!(bytes, 5);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn next_lent(&mut self) -> Result<Option<LentRecord<'_>>, Error> {
+        let sequence = self.find_next(None)?;
+        Ok(sequence.map(|sequence| LentRecord { sequence, bytes: self.record() }))
     }
 
     /// Appends the next record's bytes to `bytes` and returns its sequence, which saves an
     /// allocation a record. A following reader waits for it; else `None` is the end. Fails as
     /// [`LogReader::next_within`] does.
     pub fn read_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error> {
-        self.read_within(bytes, None)
+        let sequence = self.find_next(None)?;
+        if sequence.is_some() {
+            bytes.extend_from_slice(self.record());
+        }
+        Ok(sequence)
     }
 
-    fn read_within(
-        &mut self,
-        bytes: &mut Vec<u8>,
-        timeout: Option<Duration>,
-    ) -> Result<Option<u64>, Error> {
+    /// Continues with the record `from`, before or behind the present place, or with the first
+    /// later one that is there. Fails as [`LogReader::next_within`] does.
+    ///
+    /// A reader of a framed log that was moved remembers places as it reads, one in 16 KiB and
+    /// 65,536 at most, and reads through the page cache. So a read of some kilobytes finds a record
+    /// near one that it has read before. Elsewhere it searches in steps. It reads from the
+    /// beginning of the file in a segment of an earlier version, and in a file of lines.
+    pub fn seek(&mut self, from: u64) -> Result<(), Error> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        let kept = bytes.len();
-        let result = self.read_next(bytes, timeout);
-        result.inspect_err(|error| {
-            bytes.truncate(kept);
-            self.failed = Some(error.clone());
-        })
+        let moved = self.move_to(from);
+        moved.inspect_err(|error| self.failed = Some(error.clone()))
     }
 
-    fn read_next(
-        &mut self,
-        bytes: &mut Vec<u8>,
-        timeout: Option<Duration>,
-    ) -> Result<Option<u64>, Error> {
+    fn move_to(&mut self, from: u64) -> Result<(), Error> {
+        self.from = from;
+        let LogReader { folder, cursor, following, .. } = self;
+        if let Some(following) = following {
+            following.found();
+        }
+        let is_there = match cursor {
+            Some(cursor) => cursor.seek(folder, from)?,
+            None => false,
+        };
+        if !is_there {
+            self.find()?;
+        }
+        Ok(())
+    }
+
+    /// Returns the records of `range` that are there now, in order, and waits for none. The reader
+    /// continues behind the last of them. Fails as [`LogReader::seek`] does.
+    ///
+    /// ```
+    /// use wrote::{Log, LogReader};
+    ///
+    /// # fn main() -> Result<(), wrote::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let folder = folder.path().join("events");
+    /// # let log = Log::open(&folder)?;
+    /// # for number in 0..10 {
+    /// #     log.append(format!("record {number}").as_bytes())?.wait()?;
+    /// # }
+    /// # log.close()?;
+    /// let mut reader = LogReader::open(&folder, 0)?;
+    /// let records = reader.read(5..8)?;
+    /// assert_eq!((records.len(), &records[0].bytes[..]), (3, &b"record 5"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn read(&mut self, range: Range<u64>) -> Result<Vec<Record>, Error> {
+        let mut records = Vec::new();
+        if range.is_empty() {
+            return Ok(records);
+        }
+        self.seek(range.start)?;
+        while self.from < range.end
+            && let Some(sequence) = self.find_next(Some(Duration::ZERO))?
+        {
+            if sequence >= range.end {
+                // Records are missing: this one is another call's.
+                self.seek(sequence)?;
+                break;
+            }
+            records.push(Record { sequence, bytes: self.record().to_vec() });
+        }
+        Ok(records)
+    }
+
+    /// Moves to the next record and returns its sequence. A reader that follows waits for it.
+    pub(super) fn find_next(&mut self, timeout: Option<Duration>) -> Result<Option<u64>, Error> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let result = self.read_next(timeout);
+        result.inspect_err(|error| self.failed = Some(error.clone()))
+    }
+
+    /// Returns the bytes of the record that was found just before.
+    pub(super) fn record(&self) -> &[u8] {
+        self.cursor.as_ref().map(|cursor| cursor.record()).unwrap_or_default()
+    }
+
+    fn read_next(&mut self, timeout: Option<Duration>) -> Result<Option<u64>, Error> {
         let is_at_end = self.following.as_ref().is_some_and(Following::is_at_end);
-        if !is_at_end && let Some(sequence) = self.advance(bytes)? {
+        if !is_at_end && let Some(sequence) = self.advance()? {
             if let Some(following) = &mut self.following {
                 following.found();
             }
             return Ok(Some(sequence));
         }
-        let Some(mut following) = self.following.take() else { return self.check(bytes) };
-        let found = self.wait(&mut following, bytes, timeout);
+        let Some(mut following) = self.following.take() else { return self.check() };
+        let found = self.wait(&mut following, timeout);
         self.following = Some(following);
         found
     }
@@ -213,15 +317,15 @@ impl LogReader {
         LogStream::of_reader(self)
     }
 
-    /// Reads the next record from what was there at the last look.
-    pub(super) fn advance(&mut self, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error> {
+    /// Moves to the next record that was there at the last look.
+    pub(super) fn advance(&mut self) -> Result<Option<u64>, Error> {
         loop {
             if self.cursor.is_none() && !self.find()? {
                 return Ok(None);
             }
             let LogReader { folder, from, cursor, .. } = self;
             let Some(cursor) = cursor else { return Ok(None) };
-            if let Some(sequence) = cursor.next(*from, bytes)? {
+            if let Some(sequence) = cursor.next(*from)? {
                 self.from = sequence + 1;
                 return Ok(Some(sequence));
             }
@@ -231,24 +335,25 @@ impl LogReader {
         }
     }
 
-    /// Reads the next record, if it came since the last look.
-    fn look_again(&mut self, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error> {
+    /// Moves to the next record, if it came since the last look.
+    fn look_again(&mut self) -> Result<Option<u64>, Error> {
         if let Some(cursor) = &mut self.cursor {
             cursor.look_again()?;
         }
-        self.advance(bytes)
+        self.advance()
     }
 
-    /// Reads the next record, if it came since the last look. Fails if it was durable and is lost.
-    fn check(&mut self, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error> {
-        if let Some(sequence) = self.look_again(bytes)? {
+    /// Moves to the next record, if it came since the last look. Fails if it was durable and is
+    /// lost.
+    fn check(&mut self) -> Result<Option<u64>, Error> {
+        if let Some(sequence) = self.look_again()? {
             return Ok(Some(sequence));
         }
         let LogReader { folder, cursor, .. } = self;
         let Some(cursor) = cursor else { return Ok(None) };
         let lost = cursor.lost(folder)?;
         // The record may have come between the look and the proof that it was durable.
-        match (lost, self.look_again(bytes)?) {
+        match (lost, self.look_again()?) {
             (Some(lost), None) => Err(lost),
             (_, found) => Ok(found),
         }
@@ -277,10 +382,10 @@ impl Iterator for LogReader {
         if self.is_reported {
             return None;
         }
-        let mut bytes = Vec::new();
-        let result = self.read_within(&mut bytes, None);
+        let result = self.find_next(None);
         self.is_reported = result.is_err();
-        result.map(|sequence| sequence.map(|sequence| Record { sequence, bytes })).transpose()
+        let record = |sequence| Record { sequence, bytes: self.record().to_vec() };
+        result.map(|sequence| sequence.map(record)).transpose()
     }
 }
 

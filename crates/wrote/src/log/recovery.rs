@@ -8,7 +8,7 @@ mod tests;
 use super::format::Format;
 use super::input::{Input, LogFiles};
 use super::retention::SealedSegment;
-use super::{aside, names};
+use super::{aside, names, segment};
 use crate::engine::folder_of;
 use crate::{Engine, Error};
 use std::path::{Path, PathBuf};
@@ -57,6 +57,8 @@ pub(super) struct ActiveSegment {
     pub last_checksum: u32,
     /// Recovery has cut something off: the next batch says so.
     pub after_cut: bool,
+    /// The most bytes that a batch of it may have; 0 if any number.
+    pub longest_bytes: u32,
 }
 
 /// A file behind the end of the log, and the end of its last byte that counts.
@@ -74,7 +76,7 @@ pub(super) fn recover(files: &LogFiles, folder: &Path, format: Format) -> Result
         Format::Framed => Format::Lines,
         Format::Lines => Format::Framed,
     };
-    if !names::of_format(paths.clone(), other).is_empty() {
+    if paths.iter().any(|path| segment::number(path, other).is_some()) {
         let because = format!("this log is in the format {other}, not {format}");
         return Err(Error::Refused { path: folder.to_owned(), because });
     }

@@ -3,8 +3,8 @@
 use super::format::Format;
 use super::record::{u32_at, u64_at};
 use std::collections::hash_map::RandomState;
-use std::ffi::OsStr;
 use std::hash::{BuildHasher, Hasher};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -105,10 +105,12 @@ pub(crate) fn path(folder: &Path, format: Format, number: u64) -> PathBuf {
 
 /// Returns the number in a name that [`path`] made; `None` for any other name.
 pub(crate) fn number(path: &Path, format: Format) -> Option<u64> {
-    let is_format = path.extension() == Some(OsStr::new(format.extension()));
-    let digits = path.file_stem()?.to_str().filter(|_| is_format)?;
-    let only_digits = digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit());
-    digits.parse().ok().filter(|&number| only_digits && number < NUMBER_END)
+    let name = path.as_os_str().as_bytes();
+    let name = &name[name.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1)..];
+    let digits = name.strip_suffix(format.extension().as_bytes())?.strip_suffix(b".")?;
+    let only_digits = digits.len() == 20 && digits.iter().all(u8::is_ascii_digit);
+    let digits = std::str::from_utf8(digits).ok().filter(|_| only_digits)?;
+    digits.parse().ok().filter(|&number| number < NUMBER_END)
 }
 
 /// Returns a random number for a new log, from the standard library's own random source.

@@ -146,6 +146,45 @@ pub(super) fn two_segments() -> SampleLog {
         .batch(5, &[b"eight", b"nine"])
 }
 
+/// The most bytes of a batch of [`long_segment`], as its first batch states.
+pub(super) const LONGEST_BYTES: u32 = 2048;
+
+/// Makes a record that holds these headers at the blocks behind the one in which its batch begins.
+pub(super) fn holding(headers: &[BatchHeader]) -> Vec<u8> {
+    let seed = segment::seed(LOG_ID, 1);
+    let block_bytes = BLOCK_BYTES as usize;
+    let head_bytes = batch::HEADER_BYTES + record::HEADER_BYTES;
+    let mut bytes = vec![b'h'; headers.len() * block_bytes + batch::HEADER_BYTES - head_bytes];
+    for (header, block) in headers.iter().zip(1..) {
+        let at = block * block_bytes - head_bytes;
+        header.encode(&mut bytes[at..], seed);
+    }
+    bytes
+}
+
+/// Makes a segment of 600 batches, of which each states that all before it was durable. Every
+/// seventh holds batches that are none, of this and of other sequences.
+pub(super) fn long_segment() -> SampleLog {
+    let mut built = SampleLog::default().segment();
+    for number in 0..600_u64 {
+        let durable_sequence = built.next_sequence;
+        let longest_bytes = LONGEST_BYTES;
+        let header = BatchHeader { durable_sequence, longest_bytes, ..BatchHeader::default() };
+        if number % 7 == 3 {
+            let forged = |first_sequence, bytes| BatchHeader { bytes, first_sequence, ..header };
+            let forged = [forged(durable_sequence + 2, 48), forged(number * 99, 5000)];
+            built = built.batch_of(header, &[&holding(&forged)]);
+            continue;
+        }
+        let records: Vec<Vec<u8>> = (0..1 + number % 3)
+            .map(|index| vec![number as u8; (number * 31 + index * 7) as usize % 600])
+            .collect();
+        let records: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
+        built = built.batch_of(header, &records);
+    }
+    built
+}
+
 /// Returns the folder of logs on simulated disks.
 pub(super) fn folder() -> &'static Path {
     Path::new("/log")

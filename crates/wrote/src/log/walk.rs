@@ -108,7 +108,7 @@ impl Walk {
         self.end = self.place;
         self.sequence += 1;
         self.open = Some(OpenBatch { left: open.left - 1, ..open });
-        let own = &self.input.bytes(offset, len)?[record::HEADER_BYTES..];
+        let own = &self.input.held(offset, len)[record::HEADER_BYTES..];
         let frame = if is_data { Frame::Data(own) } else { Frame::Skipped(own.len()) };
         Ok(WalkStep::Frame { sequence, offset, frame })
     }
@@ -132,12 +132,25 @@ impl Walk {
             return Ok(());
         }
         let place = open.end.next_multiple_of(self.block_bytes);
-        let bytes = self.input.bytes(place, batch::HEADER_BYTES)?;
-        if decode(bytes, self.seed).is_some_and(|(next, _)| next.first_sequence == end_sequence) {
+        if self.batch_at(place)?.is_some_and(|(next, _)| next.first_sequence == end_sequence) {
             self.sequence = end_sequence;
             self.open = Some(OpenBatch { left: 0, ..open });
         }
         Ok(())
+    }
+
+    /// Returns the header of the batch at `place`, and its checksum, if a valid one is there.
+    pub(super) fn batch_at(&mut self, place: u64) -> Result<Option<(BatchHeader, u32)>, Error> {
+        Ok(decode(self.input.bytes(place, batch::HEADER_BYTES)?, self.seed))
+    }
+
+    /// Ends the walk behind a batch at `place` that has no records.
+    pub(super) fn end_behind(&mut self, place: u64, batch: BatchHeader, checksum: u32) {
+        self.end = place + u64::from(batch.bytes);
+        self.place = self.end.next_multiple_of(self.block_bytes);
+        self.sequence = batch.first_sequence;
+        self.last = Some((batch, checksum));
+        self.open = None;
     }
 
     /// Continues with the batch at `place` whose first record has this sequence.
@@ -145,6 +158,11 @@ impl Walk {
         self.open = None;
         self.place = place;
         self.sequence = sequence;
+    }
+
+    /// Continues at a place where a walk of this segment was before.
+    pub(super) fn jump_back(&mut self, place: u64, sequence: u64, open: Option<OpenBatch>) {
+        (self.place, self.sequence, self.open) = (place, sequence, open);
     }
 
     /// Continues in the open batch at `place`, if the record `lost` records after the expected one
@@ -185,8 +203,7 @@ impl Walk {
 
     /// Enters the batch at `place`, if it begins with the next record.
     fn begin(&mut self, place: u64, after_cut: bool) -> Result<bool, Error> {
-        let bytes = self.input.bytes(place, batch::HEADER_BYTES)?;
-        let Some((header, checksum)) = decode(bytes, self.seed) else { return Ok(false) };
+        let Some((header, checksum)) = self.batch_at(place)? else { return Ok(false) };
         if header.first_sequence != self.sequence || (after_cut && !header.after_cut) {
             return Ok(false);
         }
@@ -229,4 +246,16 @@ pub(super) fn valid_frame(
 /// Reads the batch header at the beginning of `bytes`, and its checksum; `None` if it is not valid.
 pub(super) fn decode(bytes: &[u8], seed: u32) -> Option<(BatchHeader, u32)> {
     BatchHeader::decode(bytes, seed).filter(|(header, _)| header.bytes <= BATCH_BYTES_MAX)
+}
+
+/// Returns the sequence behind the last record of a batch.
+pub(super) fn end_sequence(batch: &BatchHeader) -> u64 {
+    batch.first_sequence + u64::from(batch.count)
+}
+
+/// Returns the most bytes that a batch of a segment has, if the segment's first batch says so.
+pub(super) fn longest_bytes(first: &BatchHeader) -> Option<u32> {
+    // Behind a cut, a batch with other bytes may have stood before it.
+    let is_stated = !first.after_cut && (1..=BATCH_BYTES_MAX).contains(&first.longest_bytes);
+    is_stated.then_some(first.longest_bytes)
 }

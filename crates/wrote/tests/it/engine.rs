@@ -259,6 +259,54 @@ fn memory_is_bounded_by_the_pool() {
 }
 
 #[test]
+fn completions_that_are_given_one_by_one_are_those_of_all_operations() {
+    for rung in RUNGS {
+        let (_folder, path) = folder();
+        let mut engine = engine(rung);
+        let file = engine.open_file(&path, &NEW).unwrap();
+        write_blocks(&mut engine, file, 8, false);
+        let mut seen = Vec::new();
+        let mut check = |Completion { user_data, result, buffer }: Completion| {
+            let (block, buffer) = (user_data % 8, buffer.unwrap());
+            assert_eq!(result.unwrap(), BUFFER_BYTES);
+            assert!(buffer.iter().enumerate().all(|(at, byte)| *byte == pattern(block, at)));
+            seen.push(user_data);
+        };
+        for number in 0..20 {
+            let buffer = engine.lease().unwrap();
+            let offset = number % 8 * BUFFER_BYTES as u64;
+            engine.queue(number, Op::Read { file, offset, buffer });
+            engine.reap_each(engine.is_full().into(), &mut check).unwrap();
+        }
+        engine.reap_each(usize::MAX, &mut check).unwrap();
+        assert_eq!(engine.outstanding(), 0, "{rung:?}");
+        seen.sort_unstable();
+        assert!(seen.into_iter().eq(0..20), "{rung:?}");
+    }
+}
+
+#[test]
+fn a_caller_that_panics_at_a_completion_loses_none_of_the_others() {
+    for rung in RUNGS {
+        let (_folder, path) = folder();
+        let mut engine = engine(rung);
+        let file = engine.open_file(&path, &NEW).unwrap();
+        for block in 0..8 {
+            let buffer = engine.lease().unwrap();
+            let offset = block * BUFFER_BYTES as u64;
+            engine.queue(block, Op::Write { file, offset, buffer, durable: false });
+        }
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            engine.reap_each(usize::MAX, |_| panic!("the caller's mistake"))
+        }));
+        assert!(panicked.is_err());
+        let mut completions = Vec::new();
+        engine.reap(usize::MAX, &mut completions).unwrap();
+        assert_eq!((completions.len(), engine.pool().free()), (7, 8), "{rung:?}");
+    }
+}
+
+#[test]
 fn the_depth_that_was_reached_is_told() {
     // M6
     let (_folder, path) = folder();

@@ -8,6 +8,7 @@ mod direct_file;
 mod engine;
 mod engine_faults;
 mod engine_within;
+mod faulty;
 mod file_drops;
 mod file_faults;
 mod file_waiting;

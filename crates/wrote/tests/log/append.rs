@@ -287,6 +287,64 @@ fn an_append_that_need_not_wait_does_not() {
     assert_eq!(read(&folder).len() as u64, appended);
 }
 
+#[test]
+fn records_of_a_run_follow_each_other_and_runs_of_several_producers_mix_whole() {
+    const RECORDS: usize = 2000;
+    for format in FORMATS {
+        let (_folder, folder) = folder();
+        let log = small(format).open(&folder).unwrap();
+        let contents = [b'a', b'b'].map(|own| {
+            let content = |number| [&[own], &record(number)[..]].concat();
+            (0..RECORDS as u64).map(content).collect::<Vec<_>>()
+        });
+        let append = |records: &[Vec<u8>]| {
+            let records: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
+            let (mut done, mut places) = (0, Vec::new());
+            while done < records.len() {
+                // No more than a hundred, so that the producers take turns.
+                let some = &records[done..records.len().min(done + 100)];
+                let sequences = log.try_append_run(some).unwrap();
+                if sequences.is_empty() {
+                    block_on(log.room()).unwrap();
+                }
+                done += sequences.clone().count();
+                places.extend(sequences);
+            }
+            places
+        };
+        let places = thread::scope(|scope| {
+            let threads = contents.each_ref().map(|records| scope.spawn(|| append(records)));
+            threads.map(|thread| thread.join().unwrap())
+        });
+        log.close().unwrap();
+        let found = read(&folder);
+        assert_eq!(found.len(), 2 * RECORDS);
+        for (places, records) in places.iter().zip(&contents) {
+            assert!(places.is_sorted()); // W9
+            for (&sequence, record) in places.iter().zip(records) {
+                assert!(found[sequence as usize] == (sequence, record.clone()), "{format:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_ends_in_front_of_a_record_that_cannot_be_appended() {
+    let (_folder, folder) = folder();
+    let log = small(Format::Lines).open(&folder).unwrap();
+    let long = vec![b'x'; BUFFER_BYTES];
+    assert_eq!(log.try_append_run(&[]).unwrap(), 0..0);
+    assert_eq!(log.try_append_run(&[b"one", b"two", b"no\nline", b"three"]).unwrap(), 0..2);
+    assert_eq!(log.try_append_run(&[b"three", &long]).unwrap(), 2..3);
+    for refused in [&b"no\nline"[..], &long] {
+        assert!(matches!(log.try_append_run(&[refused]), Err(Error::Refused { .. })));
+    }
+    log.close().unwrap();
+    assert!(matches!(log.try_append_run(&[b"late"]), Err(Error::Refused { .. })));
+    let lines = read(&folder).into_iter().map(|(_, line)| line);
+    assert!(lines.eq([&b"one"[..], b"two", b"three"]));
+}
+
 /// A waker that panics.
 struct PanickingWaker;
 

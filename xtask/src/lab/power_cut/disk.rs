@@ -9,6 +9,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use std::ffi::CStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -38,6 +39,11 @@ pub struct FileSystem {
 }
 
 impl FileSystem {
+    /// Makes it in a new `image`.
+    pub fn make(&self, image: &Path) -> Result<(), Failure> {
+        packages::image(image, SIZE_BYTES, self.kind, self.options)
+    }
+
     /// Whether the kernel may damage the file system itself when it is shut down and recovers.
     /// ext4 with `data=journal` did so on Linux 6.18: a block of the journal with a wrong checksum,
     /// and bitmaps that e2fsck finds wrong.
@@ -59,17 +65,39 @@ pub struct Disk {
 impl Disk {
     /// Makes the image below `folder` and mounts it.
     pub fn new(folder: &Path, file_system: FileSystem) -> Result<Disk, Failure> {
+        let disk = Disk::unmounted(folder, file_system)?;
+        file_system.make(&disk.image())?;
+        disk.mounted()
+    }
+
+    /// Copies an `image` to below `folder`, changes the copy, and mounts it.
+    pub fn copied(
+        folder: &Path,
+        file_system: FileSystem,
+        image: &Path,
+        change: impl FnOnce(&File) -> Result<(), Failure>,
+    ) -> Result<Disk, Failure> {
+        let disk = Disk::unmounted(folder, file_system)?;
+        let copy = disk.image();
+        let mut command = Command::new("cp");
+        output(command.args(["--reflink=auto", "--sparse=always"]).args([image, &copy]), "cp")?;
+        change(&File::options().write(true).open(&copy).tried(copy.display())?)?;
+        disk.mounted()
+    }
+
+    fn unmounted(folder: &Path, file_system: FileSystem) -> Result<Disk, Failure> {
         let folder =
             TempDir::with_prefix_in("lab-power-cut-", folder).tried("a temporary folder")?;
-        let mut disk = Disk { file_system, folder, node: None, mounted: false };
-        let image = disk.image();
-        packages::image(&image, SIZE_BYTES, file_system.kind, file_system.options)?;
-        std::fs::create_dir(disk.point()).tried("the mount point")?;
-        let show = ["--find", "--show"];
-        let node = output(program("losetup").args(show).arg(&image), "losetup")?;
-        disk.node = Some(PathBuf::from(node.trim()));
-        disk.mount()?;
-        Ok(disk)
+        Ok(Disk { file_system, folder, node: None, mounted: false })
+    }
+
+    fn mounted(mut self) -> Result<Disk, Failure> {
+        std::fs::create_dir(self.point()).tried("the mount point")?;
+        let mut losetup = program("losetup");
+        losetup.args(["--find", "--show"]).arg(self.image());
+        self.node = Some(PathBuf::from(output(&mut losetup, "losetup")?.trim()));
+        self.mount()?;
+        Ok(self)
     }
 
     /// Returns the mount point.

@@ -64,6 +64,7 @@ pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
         purpose: "short messages from many threads or tasks".into(),
         action: action.into(),
         because,
+        with_wrote: None,
         code: body_of(EXAMPLES, function),
     })
 }

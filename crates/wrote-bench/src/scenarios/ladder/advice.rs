@@ -1,9 +1,19 @@
 //! Advice from the ladder on how to write: streaming, small durable records, data that may be lost.
 
+#[cfg(test)]
+mod examples;
+
 use crate::choice::{Choice, ratio, records, settings, speed};
 use wrote_jobs::findings::{Evidence, stayed_in_memory};
 use wrote_result::document::{Advice, Blocks, Flush, Ioengine, Row, Settings, Target, fastest};
 use wrote_result::units::{block_size, significant};
+
+const WRITER: &str = include_str!("advice/examples/writer.rs");
+const WRITER_CACHED: &str = include_str!("advice/examples/writer_cached.rs");
+const WRITER_UNSYNCED: &str = include_str!("advice/examples/writer_unsynced.rs");
+const WRITER_CACHED_UNSYNCED: &str = include_str!("advice/examples/writer_cached_unsynced.rs");
+const LOG: &str = include_str!("advice/examples/log.rs");
+const DIRECT_FILE: &str = include_str!("advice/examples/direct_file.rs");
 
 /// The least gain of one flush for many records, over a flush for each, that the advice names.
 const TOGETHER_GAIN_MIN: f64 = 2.0;
@@ -61,6 +71,7 @@ fn advice(evidence: &Evidence, purpose: &str, row: &Row, because: String) -> Adv
         purpose: purpose.into(),
         action: action(row),
         because,
+        with_wrote: with_wrote(row).map(shown),
         code: of(settings(row), row.is_durable(), evidence.target),
     }
 }
@@ -91,6 +102,29 @@ fn action(row: &Row) -> String {
     };
     let size = block_size(settings.bs_bytes);
     format!("{place} {cache} in pieces of {size}{queue}{jobs}{flush}")
+}
+
+/// Returns the file that writes as the row does with this library. A stream needs its flush at the
+/// end alone. One over a file's old blocks has no file: `Writer` makes the file anew.
+fn with_wrote(row: &Row) -> Option<&'static str> {
+    let settings = settings(row);
+    let in_place = settings.blocks == Blocks::Written;
+    let is_record = row.workload == "small" && settings.sync.is_each();
+    match (is_record, settings.direct, settings.sync != Flush::None) {
+        (true, ..) if in_place => Some(DIRECT_FILE),
+        (true, ..) => Some(LOG),
+        _ if in_place => None,
+        (_, true, true) => Some(WRITER),
+        (_, false, true) => Some(WRITER_CACHED),
+        (_, true, false) => Some(WRITER_UNSYNCED),
+        (_, false, false) => Some(WRITER_CACHED_UNSYNCED),
+    }
+}
+
+/// Returns a file as it is shown: without the comment on its place among the others.
+fn shown(file: &str) -> String {
+    let lines = file.lines().skip_while(|line| line.starts_with("//!") || line.is_empty());
+    lines.collect::<Vec<&str>>().join("\n")
 }
 
 /// Returns the lines for `settings`, given `path`, `folder` and `chunk` (the bytes of one write).
@@ -399,5 +433,71 @@ mod code_tests {
         target.dio_offset_align_bytes = Some(4096);
         target.dio_memory_align_bytes = Some(4);
         assert_eq!(alignment_bytes(&target), 4096);
+    }
+}
+
+#[cfg(test)]
+mod library_tests {
+    use super::*;
+    use crate::sample::row;
+    use std::fs;
+
+    fn of_row(name: &str) -> Option<String> {
+        with_wrote(&row(name, "power-loss", &[1.0])).map(shown)
+    }
+
+    #[test]
+    fn each_way_of_the_ladder_is_shown_with_the_librarys_own_means() {
+        let has = |name: &str, words: &[&str]| {
+            let text = of_row(name).unwrap_or_else(|| panic!("{name} has no lines"));
+            words.iter().for_each(|word| assert!(text.contains(word), "{name}: {text}"));
+        };
+        has("stream/direct-io_uring-fdatasync-at-end", &["Writer::create", "finish()"]);
+        has("stream/cached-fdatasync-at-end", &["direct(false)", "finish()"]);
+        has("stream/cached", &["direct(false)", "close()"]);
+        has("stream/direct-io_uring", &["Writer::create", "close()"]);
+        has("stream/o_dsync-each", &["direct(false)", "finish()"]);
+        has("small/fdatasync-each", &["Log::options()", "wait()?"]);
+        has("small/o_dsync-each", &["Log::options()"]);
+        has("small/direct-o_dsync-each-overwrite", &["write_durable"]);
+        assert_eq!(of_row("stream/direct-io_uring-overwrite"), None);
+    }
+
+    #[test]
+    fn what_is_shown_is_the_file_that_is_compiled_and_short_enough_for_a_terminal() {
+        for file in [WRITER, WRITER_CACHED, WRITER_UNSYNCED, WRITER_CACHED_UNSYNCED, LOG, DIRECT_FILE] {
+            let shown = shown(file);
+            assert!(file.ends_with(&format!("\n\n{shown}\n")), "{shown}");
+            assert!(shown.starts_with("use ") && shown.lines().count() <= 15, "{shown}");
+            assert!(shown.lines().all(|line| line.len() <= 96), "{shown}");
+        }
+    }
+
+    #[test]
+    fn the_lines_that_are_shown_write_the_bytes() {
+        let folder = fixtures::folder();
+        let at = |name: &str| folder.path().join(name).to_str().expect("it is text").to_owned();
+        let pieces: Vec<Vec<u8>> = (1..100_u8).map(|length| vec![length; length.into()]).collect();
+        let whole = pieces.concat();
+        type Stream = fn(&str, Vec<Vec<u8>>) -> std::io::Result<()>;
+        let streams: [Stream; 4] = [
+            examples::writer::stream,
+            examples::writer_cached::stream,
+            examples::writer_unsynced::stream,
+            examples::writer_cached_unsynced::stream,
+        ];
+        for (number, stream) in streams.into_iter().enumerate() {
+            let path = at(&format!("stream-{number}"));
+            stream(&path, pieces.clone()).unwrap();
+            assert_eq!(fs::read(path).unwrap(), whole, "{number}");
+        }
+        examples::log::append(&at("log"), &[b"one", b"two"]).unwrap();
+        let records = wrote::LogReader::open(at("log"), 0).unwrap();
+        let records: Vec<Vec<u8>> = records.map(|record| record.unwrap().bytes).collect();
+        assert_eq!(records, [b"one", b"two"]);
+        let (path, records) = (at("records"), [[1; 4096], [2; 4096], [3; 4096]]);
+        fs::write(&path, [0; 4 * 4096]).unwrap();
+        examples::direct_file::save(&path, &records).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), [records.concat(), vec![0; 4096]].concat());
     }
 }

@@ -1,6 +1,6 @@
 //! The sizes, depths and times of the runs, chosen so that the ladder takes less than a minute.
 
-use super::{Sizes, WAYS, Way, Workload};
+use super::{BY_IMPORTANCE, Sizes, WAYS, Way, Workload};
 use crate::bench::STREAM_BS_BYTES;
 use crate::request::Common;
 use crate::rounds::RUNS;
@@ -13,7 +13,7 @@ use wrote_jobs::rate;
 use wrote_machine::held_memory::HeldMemory;
 use wrote_machine::{held_memory, host, space};
 use wrote_result::Error;
-use wrote_result::document::Blocks;
+use wrote_result::document::{Blocks, Flush};
 
 /// A page of memory, as large as most database pages.
 const SMALL_BS_BYTES: u64 = 4 << 10;
@@ -27,6 +27,15 @@ const IN_FLIGHT_S: f64 = 0.1;
 const STREAM_RUN_S: f64 = 0.3;
 /// The usual time limit of a run, a last flush not counted.
 pub(super) const RUN_TIME: Duration = Duration::from_millis(500);
+/// The time limit of a run that was made shorter: many small writes fit into it on most disks.
+const RUN_TIME_MIN: Duration = Duration::from_millis(100);
+/// The usual writes of a streaming run on a slow disk, and the time in which it takes them.
+const STREAM_WRITES_MIN: u64 = 4;
+const STREAM_WRITES_MIN_S: f64 = 1.2;
+/// The fewest small writes of a file on a slow disk.
+const SMALL_WRITES_MIN: u64 = 64;
+/// The time of the ladder from the program's start to its end.
+pub(crate) const WITHIN: Duration = Duration::from_secs(60);
 /// The time of a run outside its clock.
 pub(super) const BESIDE: Duration = Duration::from_millis(50);
 /// A time limit longer than any run.
@@ -52,12 +61,26 @@ pub(crate) struct Plan {
     /// The sizes of streaming runs and of those of small writes: those of a fast device until the
     /// calibration.
     pub(super) sizes: [Sizes; 2],
+    /// The time from the program's start in which all must be over.
+    pub(super) within: Option<Duration>,
+    /// The speed of a stream, once it is known.
+    pub(super) bytes_per_s: Option<f64>,
+    /// The factor by which runs are smaller than usual.
+    pub(super) shrunk: f64,
+    /// Whether the file that a workload's rows write over is written.
+    pub(super) filled: [bool; 2],
     pub(super) held: Option<HeldMemory>,
 }
 
 impl Plan {
-    pub(crate) fn new(call: &Call) -> Result<Plan, Error> {
+    /// Plans the rows that the call names. Without `within`, amounts that the call asks for are
+    /// measured in any time.
+    pub(crate) fn new(call: &Call, within: Option<Duration>) -> Result<Plan, Error> {
         let (request, target) = (call.common, call.target);
+        let has_amount = request.size_bytes.is_some()
+            || request.time.is_some()
+            || request.runs.is_some()
+            || request.rate.is_some();
         let numjobs = request.numjobs.unwrap_or(1);
         let mut plan = Plan {
             ways: called(call),
@@ -67,6 +90,10 @@ impl Plan {
             share_bytes: u64::MAX,
             spare_bytes: u64::MAX,
             sizes: [Sizes::default(); 2],
+            within: within.or((!has_amount).then_some(WITHIN)),
+            bytes_per_s: None,
+            shrunk: 1.0,
+            filled: [false; 2],
             held: None,
         };
         plan.check_size()?;
@@ -183,7 +210,7 @@ impl Plan {
             (Some(time), _) => time,
             (None, _) if self.common.rate.is_some() => rate::RUN_TIME,
             (None, Workload::Stream) if self.common.size_bytes.is_some() => WHOLE,
-            (None, _) => RUN_TIME,
+            (None, _) => RUN_TIME.div_f64(self.shrunk).max(RUN_TIME_MIN),
         }
     }
 
@@ -208,13 +235,15 @@ impl Plan {
         let largest = self.largest_bytes(workload);
         let size_bytes = match (self.common.size_bytes, workload) {
             (None, Workload::Stream) => {
-                let wanted =
-                    ((bytes_per_s * STREAM_RUN_S) as u64).clamp(least * 4, largest.max(least * 4));
-                (wanted / least * least).min(largest)
+                let few = ((bytes_per_s * STREAM_WRITES_MIN_S) as u64).max(least);
+                let wanted = ((bytes_per_s * STREAM_RUN_S) as u64).max(few.min(least * STREAM_WRITES_MIN));
+                (wanted / least).saturating_mul(least).min(largest)
             }
-            // Small writes are no faster than a stream, so these bytes take at least a second.
+            // Small writes are no faster than a stream, so these bytes take at least a second. A
+            // flush of them all takes no longer than that on a slow disk.
             (None, Workload::Small) => {
-                let wanted = (bytes_per_s as u64).max(SMALL_SIZE_BYTES_MIN);
+                let few = (bytes_per_s as u64).max(least * SMALL_WRITES_MIN);
+                let wanted = (bytes_per_s as u64).max(few.min(SMALL_SIZE_BYTES_MIN));
                 (wanted / least).max(1).saturating_mul(least).min(largest)
             }
             (Some(_), _) => largest,
@@ -224,6 +253,49 @@ impl Plan {
         let iodepth = self.common.iodepth.unwrap_or(depth.clamp(IODEPTH_MIN, IODEPTH));
         Sizes { bs_bytes, size_bytes, iodepth, numjobs: self.numjobs, rate: self.common.rate }
     }
+}
+
+/// The time of runs, where it is limited.
+impl Plan {
+    /// Chooses the sizes of runs on a disk that takes a stream at `bytes_per_s`.
+    pub(super) fn choose_sizes(&mut self, bytes_per_s: f64) {
+        self.bytes_per_s = Some(bytes_per_s);
+        self.sizes = Workload::ALL.map(|workload| self.sizes(workload, bytes_per_s));
+    }
+
+    /// Returns the expected time of a run: its bytes at the speed of a stream, or its time limit.
+    pub(super) fn foreseen_of(&self, way: &Way) -> Duration {
+        let Some(bytes_per_s) = self.bytes_per_s else { return Duration::ZERO };
+        let bytes = self.sizes[way.workload as usize].size_bytes as f64;
+        let whole = Duration::try_from_secs_f64(bytes / bytes_per_s).unwrap_or(Duration::MAX / 1024);
+        let written = match way.workload {
+            Workload::Stream => whole,
+            Workload::Small if way.flush == Flush::FdatasyncAtEnd => whole.max(self.time(way.workload)),
+            Workload::Small => self.time(way.workload),
+        };
+        // The file that a row writes over is written before the first of its runs.
+        let is_first = way.blocks == Blocks::Written && !self.filled[way.workload as usize];
+        written + BESIDE + if is_first { whole } else { Duration::ZERO }
+    }
+
+    /// Makes all further runs smaller by `factor`, or returns `false` where they are as small as a
+    /// figure allows. The depth stays: it is a setting of the rows.
+    pub(super) fn shrink_by(&mut self, factor: f64) -> bool {
+        let Some(bytes_per_s) = self.bytes_per_s else { return false };
+        let (before, times) = (self.sizes, Workload::ALL.map(|workload| self.time(workload)));
+        self.shrunk *= factor;
+        for (size, workload) in self.sizes.clone().iter().zip(Workload::ALL) {
+            let smaller = self.sizes(workload, bytes_per_s / self.shrunk).size_bytes;
+            self.sizes[workload as usize].size_bytes = smaller.min(size.size_bytes);
+        }
+        before != self.sizes || times != Workload::ALL.map(|workload| self.time(workload))
+    }
+}
+
+/// Returns the place of a row among all by its importance, 0 the greatest.
+pub(super) fn importance(way: &Way) -> usize {
+    let place = BY_IMPORTANCE.iter().position(|name| *name == way.name);
+    place.unwrap_or(BY_IMPORTANCE.len())
 }
 
 /// Returns the rows that the call names, in the ladder's order; all rows where it names none.
@@ -244,7 +316,7 @@ mod tests {
     }
 
     fn plan(request: &Asked) -> Result<Plan, Error> {
-        request.plan(&target(1 << 40, 1 << 39), |_, call| Plan::new(call))
+        request.plan(&target(1 << 40, 1 << 39), |_, call| Plan::new(call, None))
     }
 
     fn refusal(request: &Asked) -> String {
@@ -296,7 +368,7 @@ mod tests {
         assert_eq!((fast.size_bytes, fast.iodepth), (1 << 30, 64));
         let slow = plan.sizes(Workload::Stream, 20e6);
         assert!(slow.size_bytes <= 6_000_000 && slow.iodepth == 4, "{slow:?}");
-        let asked = Asked { iodepth: Some(64), size_bytes: Some(1 << 28), ..request() }.plan(&target(1 << 40, 1 << 39), |_, call| Plan::new(call));
+        let asked = Asked { iodepth: Some(64), size_bytes: Some(1 << 28), ..request() }.plan(&target(1 << 40, 1 << 39), |_, call| Plan::new(call, None));
         let slow = asked.unwrap().sizes(Workload::Stream, 20e6);
         assert_eq!((slow.size_bytes, slow.iodepth), (1 << 28, 64));
     }
@@ -317,10 +389,10 @@ mod tests {
 
     #[test]
     fn a_disk_that_is_too_full_is_refused_and_left_alone() {
-        let error = request().plan(&target(10 << 30, 1 << 30), |_, call| Plan::new(call)).unwrap_err();
+        let error = request().plan(&target(10 << 30, 1 << 30), |_, call| Plan::new(call, None)).unwrap_err();
         assert!(matches!(&error, Error::Failed(text) if text.contains("stays free")), "{error}");
         let large = Asked { size_bytes: Some(9 << 30), ..request() };
-        assert!(large.plan(&target(10 << 30, 9 << 30), |_, call| Plan::new(call)).is_err());
+        assert!(large.plan(&target(10 << 30, 9 << 30), |_, call| Plan::new(call, None)).is_err());
     }
 
     proptest! {
@@ -335,7 +407,7 @@ mod tests {
             let request = Asked {
                 numjobs: Some(numjobs), stream_bs_bytes: bs, small_bs_bytes: bs, ..request()
             };
-            let plan = request.plan(&target(1 << 45, free), |_, call| Plan::new(call)).unwrap();
+            let plan = request.plan(&target(1 << 45, free), |_, call| Plan::new(call, None)).unwrap();
             prop_assert!(plan.space_bytes_max() <= space::budget(1 << 45, free));
             for workload in [Workload::Stream, Workload::Small] {
                 let sizes = plan.sizes(workload, bytes_per_s);

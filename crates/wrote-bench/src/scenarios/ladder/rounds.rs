@@ -1,6 +1,6 @@
 //! One run of a row, after a calibration that chooses sizes.
 
-use super::plan::{BESIDE, CALIBRATION_TIME, Plan, RUN_TIME};
+use super::plan::{BESIDE, CALIBRATION_TIME, Plan, RUN_TIME, importance};
 use super::{Blocks, NAME, Sizes, Way, Workload};
 use crate::measured;
 use crate::progress::Ticker;
@@ -38,29 +38,38 @@ impl scenario::Plan for Plan {
 
     fn estimate(&self) -> Duration {
         let usual = if self.common.rate.is_some() { rate::RUN_TIME } else { RUN_TIME };
-        (self.common.time.unwrap_or(usual) + BESIDE) * self.runs * self.ways.len() as u32
+        let time = (self.common.time.unwrap_or(usual) + BESIDE) * self.runs * self.ways.len() as u32;
+        self.within.map_or(time, |within| time.min(within))
     }
 
-    /// Chooses sizes by the speed of the disk, and fills the files that rows write over.
+    /// Chooses sizes by the speed of the disk.
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
-        let mut written_bytes = self.calibrate(site)?;
-        for workload in Workload::ALL {
-            if self.overwrites(workload) {
-                let files = site.files(written_part(workload), self.sizes_of(workload).numjobs);
-                // In large writes: small ones might take minutes.
-                let stream = self.sizes_of(Workload::Stream);
-                let job = self.sizes_of(workload).fill(stream.bs_bytes, stream.iodepth);
-                written_bytes += site.run_jobs(&job.on_each(&files, None), permissions(false))?.written_bytes();
-            }
-        }
+        let written_bytes = self.calibrate(site)?;
         self.hold_memory(site)?;
         Ok(written_bytes)
     }
 
+    fn within(&self) -> Option<Duration> {
+        self.within
+    }
+
+    fn foreseen(&self, row: usize) -> Duration {
+        self.foreseen_of(self.ways[row])
+    }
+
+    fn rank(&self, row: usize) -> usize {
+        importance(self.ways[row])
+    }
+
+    fn shrink(&mut self, factor: f64) -> bool {
+        self.shrink_by(factor)
+    }
+
     fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let way = self.ways[turn.row];
-        let (sizes, files) = (*self.sizes_of(way.workload), self.files(way, site));
         let in_place = way.blocks == Blocks::Written;
+        let filled_bytes = if in_place { self.fill(way.workload, site)? } else { 0 };
+        let (sizes, files) = (*self.sizes_of(way.workload), self.files(way, site));
         if let Some(held) = self.held.as_mut().filter(|_| !way.direct) {
             held.give_back()?;
         }
@@ -69,6 +78,7 @@ impl scenario::Plan for Plan {
         let settled = if in_place { &files[..] } else { &[] };
         let mut run = Repeated::of(&group, &site.before(settled, &files));
         way.label(&mut run.rows[0]);
+        run.written_bytes += filled_bytes;
         Ok(run)
     }
 
@@ -105,20 +115,47 @@ impl Plan {
                 (*site.speed.get_or_init(|| measured), written_bytes)
             }
         };
-        self.sizes = Workload::ALL.map(|workload| self.sizes(workload, bytes_per_s));
+        self.choose_sizes(bytes_per_s);
         Ok(written_bytes)
+    }
+
+    /// Writes and flushes the file that rows write over, before the first of their runs. Returns
+    /// the bytes written.
+    fn fill(&mut self, workload: Workload, site: &Site) -> Result<u64, Error> {
+        if std::mem::replace(&mut self.filled[workload as usize], true) {
+            return Ok(0);
+        }
+        let files = site.files(written_part(workload), self.sizes_of(workload).numjobs);
+        // In large writes: small ones might take minutes.
+        let stream = self.sizes_of(Workload::Stream);
+        let job = self.sizes_of(workload).fill(stream.bs_bytes, stream.iodepth);
+        Ok(site.run_jobs(&job.on_each(&files, None), permissions(false))?.written_bytes())
     }
 
     /// Returns the speed of a stream in bytes per second, and the bytes written. The flush at its
     /// end shows the device's speed where the file system refuses direct I/O.
+    ///
+    /// On a disk whose first write takes as long as a calibration, that write is the calibration: a
+    /// whole queue might take a minute.
     fn measure_speed(&self, site: &Site) -> Result<(f64, u64), Error> {
-        let (sizes, files) = (self.calibration(), site.files("calibration", 1));
+        let sizes = self.calibration();
+        let first = Sizes { size_bytes: sizes.bs_bytes, iodepth: 1, ..sizes };
+        let (first_bytes, elapsed) = self.write_once(&first, site)?;
+        if elapsed >= CALIBRATION_TIME {
+            return Ok((first_bytes as f64 / elapsed.as_secs_f64(), first_bytes));
+        }
+        let (bytes, elapsed) = self.write_once(&sizes, site)?;
+        Ok((bytes as f64 / elapsed.as_secs_f64().max(1e-9), first_bytes + bytes))
+    }
+
+    /// Writes a file of `sizes` for the time of a calibration. Returns its bytes and the time.
+    fn write_once(&self, sizes: &Sizes, site: &Site) -> Result<(u64, Duration), Error> {
+        let files = site.files("calibration", 1);
         let job = sizes.fill(sizes.bs_bytes, sizes.iodepth);
         let job = JobSpec { runtime: Some(CALIBRATION_TIME), ..job };
         let group = site.run_jobs(&job.on_each(&files, None), permissions(false))?;
         measured::clear(&files, site.scratch.path())?;
-        let written_bytes = group.written_bytes();
-        Ok((written_bytes as f64 / group.elapsed.as_secs_f64().max(1e-9), written_bytes))
+        Ok((group.written_bytes(), group.elapsed))
     }
 
     /// Holds memory for the longest cached run.

@@ -83,6 +83,23 @@ fn blocks_that_were_written_are_written_over_in_a_file_of_the_same_length() {
 }
 
 #[test]
+fn a_run_that_was_made_smaller_writes_over_the_beginning_of_the_file() {
+    let folder = folder();
+    run(1, Allocated, folder.path(), &Stop::new()).unwrap();
+    let file = file(folder.path(), 0);
+    let before = std::fs::read(&file).unwrap();
+    let half = Sizes { size_bytes: sizes(1).size_bytes / 2, ..sizes(1) };
+    let job = way(Written).job(&half, Duration::from_secs(3600));
+    let permissions = Permissions { overwrite: true, ..Permissions::default() };
+    let jobs = job.on_each(std::slice::from_ref(&file), None);
+    let group = jobs::run(&jobs, permissions, &Stop::new(), &mut ()).unwrap().remove(0);
+    assert_eq!(group.written_bytes(), half.size_bytes);
+    let (after, middle) = (std::fs::read(&file).unwrap(), before.len() / 2);
+    assert!(after.len() == before.len() && after[middle..] == before[middle..]);
+    assert_ne!(after[..middle], before[..middle]);
+}
+
+#[test]
 fn a_file_that_is_there_already_fails_the_run_and_stays_as_it_is() {
     let folder = folder();
     // W7: the second thread's file is there already.

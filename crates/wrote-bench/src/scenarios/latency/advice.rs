@@ -56,6 +56,7 @@ pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
         purpose: "saving a small file".into(),
         action: action.into(),
         because,
+        with_wrote: None,
         code: body_of(EXAMPLES, function),
     })
 }

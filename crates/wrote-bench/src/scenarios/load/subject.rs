@@ -61,7 +61,7 @@ impl Subject {
         let common =
             Common { iodepth: call.common.iodepth.or(Some(IODEPTH)), ..call.common.clone() };
         let call = Call { only: &[way.name.into()], common: &common, target: call.target };
-        let mut sizes = Plan::new(&call)?.sizes(way.workload, f64::MAX);
+        let mut sizes = Plan::new(&call, None)?.sizes(way.workload, f64::MAX);
         if common.size_bytes.is_none() {
             let least = sizes.bs_bytes * u64::from(sizes.numjobs);
             sizes.size_bytes =

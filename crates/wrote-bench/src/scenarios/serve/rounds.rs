@@ -10,13 +10,13 @@ use crate::measured::{self, OneRun, RowLabel};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario::{self, Site};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use wrote::{LogReader, Survives};
 use wrote_jobs::clock::clocked;
 use wrote_jobs::report::Repeated;
+use wrote_machine::open_files;
 use wrote_machine::usage::Usage;
 use wrote_result::Error;
 use wrote_result::document::{Blocks, Flush, Ioengine, Records, Settings};
@@ -55,7 +55,8 @@ impl scenario::Plan for Plan {
     }
 
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
-        raise_files_limit();
+        // Where it fails, the connection that has no room says so.
+        let _ = open_files::raise_limit();
         let mut written_bytes = 0;
         for way in self.ways.clone() {
             let messages_per_s = match self.rate {
@@ -136,13 +137,6 @@ fn asked(plan: &Plan, way: &Way, count: u64) -> Settings {
         rate_process: plan.rate.map(|rate| rate.process),
         ..Settings::default()
     }
-}
-
-/// Raises the limit of open files as far as it may be: this process's and its servers'.
-fn raise_files_limit() {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // Where it fails, the connection that has no room says so.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
 struct Files<'a> {

@@ -59,6 +59,7 @@ fn choose(purpose: &str, rows: &[&Row]) -> Option<Advice> {
         purpose: purpose.into(),
         action: action.into(),
         because: format!("{}: {}", choice.row.name, choice.reason(speed)),
+        with_wrote: None,
         code: body_of(EXAMPLES, function),
     })
 }

@@ -210,7 +210,12 @@ impl Reading {
         let mut draining = self.port.draining.clone();
         tokio::select! {
             known = safe_behind(self.next, &self.port) => self.known = known.min(self.end),
-            _ = draining.wait_for(|&draining| draining) => {}
+            // The answer still takes every record that may be read by now.
+            _ = draining.wait_for(|&draining| draining) => {
+                let log = self.port.channel.log();
+                let known = log.map_or(self.known, |log| readable(&log, self.port.listen.ack));
+                self.known = known.min(self.end);
+            }
         }
         self.next < self.known
     }

@@ -5,6 +5,7 @@
 use super::exchange::Exchange;
 use super::routes::answer;
 use super::wire::Wire;
+use crate::admission::Admission;
 use crate::limits::Refusal;
 use crate::port::Port;
 use crate::stream::Stream;
@@ -27,7 +28,7 @@ const BUFFER_BYTES_MAX: usize = 16 << 10;
 const LINGER: Duration = Duration::from_secs(2);
 
 /// Serves a client until it ends, is refused, or the server drains. The refusal is counted.
-pub(crate) async fn serve<S: Stream>(stream: S, port: Port) {
+pub(crate) async fn serve<S: Stream>(stream: S, _admission: Admission, port: Port) {
     let exchange = Arc::new(Exchange::new(port));
     let mut session = Session { draining: exchange.port.draining.clone(), exchange };
     let (mut wire, outcome) = session.serve(stream).await;
@@ -105,8 +106,15 @@ impl Session {
             .max_buf_size(BUFFER_BYTES_MAX)
             .serve_connection(TokioIo::new(wire), service);
         let mut drains = pin!(self.draining.wait_for(|&draining| draining));
-        let mut is_draining = false;
+        let (mut has_begun, mut is_draining) = (false, false);
         let outcome = poll_fn(|context| {
+            // An answer may be whole within one poll, and says whether it is the last. Before hyper
+            // has begun with the request, it would end without an answer.
+            if has_begun && !is_draining && drains.as_mut().poll(context).is_ready() {
+                is_draining = true;
+                Pin::new(&mut connection).graceful_shutdown();
+            }
+            has_begun = true;
             loop {
                 if let Poll::Ready(outcome) = connection.poll_without_shutdown(context) {
                     return Poll::Ready(Some(outcome));

@@ -1,6 +1,6 @@
 //! A file of a simulated disk: its stable bytes, and those of the running system.
 
-use super::super::backend::Request;
+use super::super::request::Request;
 use super::Chance;
 use std::collections::HashSet;
 

@@ -63,6 +63,14 @@ impl Flusher {
         }
     }
 
+    /// Tells whether a batch can be written at once: its segment is begun, and its space prepared.
+    pub(super) fn has_room(&self, state: &LogState, batch: &ClosedBatch) -> bool {
+        let Start { segment: number, offset, .. } = batch.start;
+        let end = offset + batch.bytes as u64;
+        let is_prepared = state.format() == Format::Lines || self.is_prepared(number, end);
+        batch.count == 0 || self.number() == Some(number) && is_prepared
+    }
+
     /// Returns the number of the segment that is written.
     fn number(&self) -> Option<u64> {
         self.segment.as_ref().map(|segment| segment.number)
@@ -193,6 +201,9 @@ impl Flusher {
             let segment_bytes = state.terms.layout.segment_bytes;
             let Some(segment) = &self.segment else { return Ok(()) };
             let is_whole = segment.prepared >= segment_bytes;
+            if is_whole && self.brief_until.is_some() {
+                return Ok(());
+            }
             let ahead_bytes = self.ahead_bytes().min(segment_bytes);
             if segment.end + ahead_bytes / 2 > segment.prepared {
                 let number = segment.number + u64::from(is_whole);
@@ -312,6 +323,7 @@ impl Flusher {
             written_at_ns: unix_ns(),
             after_cut: std::mem::take(&mut self.after_cut),
             closed: true,
+            longest_bytes: layout.capacity as u32,
         };
         header.encode(&mut buffer, seed);
         self.engine.queue(0, Op::Write { file, offset, buffer, durable: false });

@@ -3,14 +3,14 @@
 use super::super::batch::{self, BatchHeader};
 use super::super::record::{self, Frame};
 use super::super::segment::{self, SegmentHeader};
-use super::super::testing;
+use super::super::testing::{self, LONGEST_BYTES, holding, long_segment};
 use super::Format;
 use crate::{Error, LogReader, Record};
 use log_reader::{End, File};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const DOCUMENT: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/log-format.md"));
@@ -230,6 +230,39 @@ fn a_reader_made_from_the_document_reads_the_example() {
     let records = [(0, b"hello".to_vec()), (1, b"two\nlines".to_vec()), (2, b"after".to_vec())];
     assert_eq!(read.records, records);
     assert_eq!(read.end, End::Closed { sequence: 4 });
+}
+
+#[test]
+fn the_end_of_a_file_proves_that_a_log_was_closed_only_where_no_record_holds_it() {
+    let folder = Path::new("");
+    let named = |files: Vec<(PathBuf, Vec<u8>)>| -> Vec<File> {
+        files.into_iter().map(|(_, bytes)| (name(Format::Framed, 1), bytes)).collect()
+    };
+    let closed = long_segment().closed();
+    let mut files = named(closed.files(folder));
+    files[0].1.truncate(closed.segments[0].claims.last().unwrap().0.end);
+    assert_eq!(log_reader::closed_end(&files), Some(closed.next_sequence));
+    assert_eq!(log_reader::read(&files).end, End::Closed { sequence: closed.next_sequence });
+    assert!(log_reader::too_long(&files).is_empty());
+
+    let open = long_segment();
+    let sequence = open.next_sequence + 9;
+    let first_sequence = sequence;
+    let mark = BatchHeader {
+        bytes: 48,
+        first_sequence,
+        durable_sequence: sequence,
+        ..BatchHeader::default()
+    };
+    let record = holding(&[mark, BatchHeader { closed: true, ..mark }]);
+    let open = open.batch(0, &[&record]);
+    let mut files = named(open.files(folder));
+    files[0].1.truncate(open.segments[0].claims.last().unwrap().0.end);
+    assert_eq!(log_reader::closed_end(&files), None);
+    assert_eq!(log_reader::read(&files).end, End::Open { sequence: open.next_sequence });
+
+    let too_long = open.batch(0, &[&[0; 2 * LONGEST_BYTES as usize]]);
+    assert_eq!(log_reader::too_long(&named(too_long.files(folder))), [1]);
 }
 
 #[test]

@@ -14,9 +14,16 @@ pub(super) struct Place<'a> {
 
 /// A reader's position in a log of one format.
 pub(super) trait Cursor {
-    /// Appends the next record, `from` or a later one, to `bytes` and returns its sequence; `None`
-    /// at the end of the segment, as far as it was read.
-    fn next(&mut self, from: u64, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error>;
+    /// Moves to the next record, `from` or a later one, and returns its sequence; `None` at the end
+    /// of the segment, as far as it was read.
+    fn next(&mut self, from: u64) -> Result<Option<u64>, Error>;
+
+    /// Returns the bytes of the record that [`Cursor::next`] has found just before.
+    fn record(&self) -> &[u8];
+
+    /// Moves to the place of the record `from`, or before it, and keeps places for the next search.
+    /// Returns whether the log has one.
+    fn seek(&mut self, folder: &Path, from: u64) -> Result<bool, Error>;
 
     /// Moves to the next segment, if the log continues there. Returns whether it does.
     fn turn(&mut self, folder: &Path) -> Result<bool, Error>;

@@ -60,7 +60,6 @@ impl LogReader {
     pub(super) fn wait(
         &mut self,
         following: &mut Following,
-        bytes: &mut Vec<u8>,
         timeout: Option<Duration>,
     ) -> Result<Option<u64>, Error> {
         // A time that no clock reaches is for ever.
@@ -71,8 +70,8 @@ impl LogReader {
             let look = following.due(has_slept);
             let found = match look {
                 None => None,
-                Some(Look::ForMore) => self.look_again(bytes)?,
-                Some(Look::ForLost) => self.check(bytes)?,
+                Some(Look::ForMore) => self.look_again()?,
+                Some(Look::ForLost) => self.check()?,
             };
             if found.is_some() {
                 following.found();

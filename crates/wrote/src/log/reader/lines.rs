@@ -19,6 +19,8 @@ struct LineCursor {
     /// The offset of the next line.
     place: u64,
     sequence: u64,
+    /// The offset and the length of the last line, without its line feed.
+    line: (u64, usize),
 }
 
 /// Finds the file with the line `from`, or with the first later one.
@@ -34,25 +36,23 @@ pub(super) fn find(files: &LogFiles, folder: &Path, from: u64) -> Result<Option<
 impl LineCursor {
     fn open(files: &LogFiles, number: u64, path: &Path) -> Result<LineCursor, Error> {
         let input = Input::open(files, path, false, false)?;
-        Ok(LineCursor { number, input, place: 0, sequence: number })
+        Ok(LineCursor { number, input, place: 0, sequence: number, line: (0, 0) })
     }
 
-    /// Appends the line at `place` without its line feed, if a whole one is there.
-    fn append_line(&mut self, bytes: &mut Vec<u8>) -> Result<bool, Error> {
-        let kept = bytes.len();
+    /// Passes over the line at `place`, if a whole one is there.
+    fn pass_line(&mut self) -> Result<bool, Error> {
         let mut searched_bytes = LINE_BYTES;
         loop {
-            let mut there = self.input.bytes(self.place, searched_bytes)?;
+            let there = self.input.bytes(self.place, searched_bytes)?;
             let is_all = there.len() < searched_bytes;
-            let len = there.read_until(b'\n', bytes).expect("memory is read without errors");
-            let is_line = bytes[kept..].last() == Some(&b'\n');
-            let is_torn = bytes[kept..].contains(&0);
+            let len = (&mut &*there).skip_until(b'\n').expect("memory is read without errors");
+            let is_line = there[..len].ends_with(b"\n");
+            let is_torn = there[..len].contains(&0);
             if is_line && !is_torn {
-                bytes.pop();
+                self.line = (self.place, len - 1);
                 self.place += len as u64;
                 return Ok(true);
             }
-            bytes.truncate(kept);
             if is_torn || is_all || searched_bytes >= LINE_BYTES_MAX {
                 return Ok(false);
             }
@@ -62,17 +62,26 @@ impl LineCursor {
 }
 
 impl Cursor for LineCursor {
-    fn next(&mut self, from: u64, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error> {
-        let kept = bytes.len();
-        while self.append_line(bytes)? {
+    fn next(&mut self, from: u64) -> Result<Option<u64>, Error> {
+        while self.pass_line()? {
             let sequence = self.sequence;
             self.sequence += 1;
             if sequence >= from {
                 return Ok(Some(sequence));
             }
-            bytes.truncate(kept);
         }
         Ok(None)
+    }
+
+    fn record(&self) -> &[u8] {
+        let (offset, len) = self.line;
+        self.input.held(offset, len)
+    }
+
+    /// The place of a line is known by the lines before it.
+    fn seek(&mut self, _: &Path, _: u64) -> Result<bool, Error> {
+        self.input.pause()?;
+        Ok(false)
     }
 
     fn turn(&mut self, folder: &Path) -> Result<bool, Error> {

@@ -2,7 +2,9 @@
 
 use super::super::batch::BatchHeader;
 use super::super::segment;
-use super::super::testing::{SampleLog, assert_begins, disk, folder, read, two_segments};
+use super::super::testing::{
+    SampleLog, assert_begins, disk, folder, long_segment, read, two_segments,
+};
 use super::*;
 use std::io::Write;
 
@@ -33,6 +35,95 @@ fn every_record_is_read_from_any_place_on() {
             );
         }
     }
+}
+
+#[test]
+fn every_record_of_a_long_segment_is_read_from_any_place_on() {
+    let built = long_segment().closed().segment().batch(0, &[b"behind"]);
+    let sim = disk(1, &built.files(folder()));
+    let end = built.next_sequence;
+    for from in (0..end).step_by(11).chain([end - 2, end - 1, end]) {
+        let mut reader = LogReader::open_simulated(&sim, folder(), from).unwrap();
+        for sequence in (from..end).take(20) {
+            let record = reader.next_lent().unwrap().unwrap();
+            assert_eq!(
+                (record.sequence, record.bytes),
+                (sequence, &*built.records[sequence as usize])
+            );
+        }
+        assert!(from + 20 < end || reader.next_lent().unwrap().is_none());
+    }
+}
+
+#[test]
+fn a_batch_behind_one_that_never_arrived_is_not_read_from_its_own_place_on() {
+    let mut built = SampleLog::default().segment();
+    for number in 0..300 {
+        let header = BatchHeader { longest_bytes: 1024, ..BatchHeader::default() };
+        built = built.batch_of(header, &[&[number as u8; 300]]);
+    }
+    let mut files = built.files(folder());
+    let lost = built.segments[0].batches[120];
+    files[0].1[lost..lost + 512].fill(0);
+    let sim = disk(1, &files);
+    for (from, count) in [(0, 120), (100, 20), (119, 1), (120, 0), (121, 0), (200, 0), (299, 0)] {
+        let (records, end) = read(&sim, from);
+        end.unwrap();
+        assert_eq!(records.len(), count, "from {from}");
+    }
+}
+
+#[test]
+fn a_reader_that_is_moved_reads_what_is_there() {
+    let built = long_segment().closed().segment().batch(0, &[b"behind", b"and more"]);
+    let sim = disk(1, &built.files(folder()));
+    let simulated = LogReader::open_simulated(&sim, folder(), 7).unwrap();
+    let folder = written(&built);
+    let end = built.next_sequence;
+    let on_disk = LogReader::open(folder.path(), 0).unwrap();
+    let mut readers = [simulated, on_disk, LogReader::follow(folder.path(), 0).unwrap()];
+    for reader in &mut readers {
+        for step in 0..400 {
+            let from = step * 7919 % (end + 3);
+            let records = reader.read(from..from + 5).unwrap();
+            let expected: Vec<Record> = (from..(from + 5).min(end))
+                .map(|sequence| Record {
+                    sequence,
+                    bytes: built.records[sequence as usize].clone(),
+                })
+                .collect();
+            assert_eq!(records, expected, "from {from}");
+        }
+        assert!(reader.read(5..5).unwrap().is_empty());
+        reader.seek(end - 1).unwrap();
+        let last = reader.next_lent().unwrap().unwrap();
+        assert_eq!((last.sequence, last.bytes), (end - 1, &b"and more"[..]));
+    }
+}
+
+#[test]
+fn a_range_leaves_the_record_behind_a_gap_to_the_next_call() {
+    let built = two_segments();
+    let folder = written(&built);
+    let mut reader = LogReader::open(folder.path(), 0).unwrap();
+    std::fs::remove_file(segment::path(folder.path(), Format::Framed, 1)).unwrap();
+    assert!(reader.read(1..4).unwrap().is_empty());
+    assert_eq!(reader.next().unwrap().unwrap().sequence, 5);
+    assert_eq!(reader.read(3..7).unwrap().len(), 2);
+}
+
+#[test]
+fn a_reader_that_is_moved_finds_lines_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |number| segment::path(folder.path(), Format::Lines, number);
+    std::fs::write(path(0), "zero\none\ntwo\n").unwrap();
+    std::fs::write(path(3), "three\nfour\n").unwrap();
+    let mut reader = LogReader::open(folder.path(), 0).unwrap();
+    for from in [4, 1, 3, 0, 2] {
+        let records = reader.read(from..from + 1).unwrap();
+        assert_eq!((records.len(), records[0].sequence), (1, from));
+    }
+    assert_eq!(reader.read(1..9).unwrap().len(), 4);
 }
 
 #[test]
@@ -165,7 +256,7 @@ fn a_file_of_lines_that_has_just_begun_proves_no_damage() {
     for from in [0, 2] {
         let mut reader = LogReader::open(folder.path(), from).unwrap();
         let cursor = reader.cursor.as_mut().unwrap();
-        while cursor.next(from, &mut Vec::new()).unwrap().is_some() {}
+        while cursor.next(from).unwrap().is_some() {}
         std::fs::write(path(0), b"zero\none\n").unwrap();
         std::fs::write(path(2), b"").unwrap();
         assert!(cursor.lost(folder.path()).unwrap().is_none(), "from {from}");

@@ -10,24 +10,21 @@ impl LogReader {
         self.from
     }
 
-    /// Reads the next record before `end`, up to which the log has written. Returns `None` if there
-    /// is none: its place stayed empty. Fails with [`Error::Damaged`] if it cannot be read.
-    pub(in crate::log) fn read_written(
-        &mut self,
-        end: u64,
-        bytes: &mut Vec<u8>,
-    ) -> Result<Option<u64>, Error> {
+    /// Moves to the next record before `end`, up to which the log has written, and returns its
+    /// sequence. Returns `None` if there is none: its place stayed empty. Fails with
+    /// [`Error::Damaged`] if it cannot be read.
+    pub(in crate::log) fn read_written(&mut self, end: u64) -> Result<Option<u64>, Error> {
         if self.from >= end {
             return Ok(None);
         }
         if let Some(cursor) = &mut self.cursor
-            && let Some(sequence) = cursor.next(self.from, bytes)?
+            && let Some(sequence) = cursor.next(self.from)?
         {
             self.from = sequence + 1;
             return Ok(Some(sequence));
         }
         // It was written since the last look, or is in the next segment.
-        if let Some(found) = self.look_again(bytes)? {
+        if let Some(found) = self.look_again()? {
             return Ok(Some(found));
         }
         if let Some(cursor) = &self.cursor {

@@ -76,6 +76,7 @@ fn recovery(segments: &[SegmentHead], walk: &Walk, recovered: Recovered) -> Reco
             created_at_ns: header(active).created_at_ns,
             last_checksum: walk.last.map_or(0, |(_, checksum)| checksum),
             after_cut: !walk.is_between_batches(),
+            longest_bytes: active.longest_bytes().unwrap_or(0),
         }),
         first_sequence: header(&segments[0]).first_sequence,
         next_sequence: walk.sequence,

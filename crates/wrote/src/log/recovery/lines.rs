@@ -30,6 +30,7 @@ pub(super) fn recover(files: &LogFiles, names: &[(u64, PathBuf)]) -> Result<Reco
             .map_or_else(|| modified_at_ns(&input), |before| before.written_at_ns),
         last_checksum: 0,
         after_cut: false,
+        longest_bytes: 0,
     };
     let records = next_sequence - first_sequence;
     let mut recovered = Recovered { records, ..Recovered::default() };

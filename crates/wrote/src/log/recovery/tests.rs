@@ -1,7 +1,11 @@
 //! Recovery of logs as crashes leave them.
 
+use super::super::batch::BatchHeader;
 use super::super::segment;
-use super::super::testing::{SampleLog, disk, files_of, folder, two_segments};
+use super::super::testing::{
+    BLOCK_BYTES, LONGEST_BYTES, SampleLog, disk, files_of, folder, holding, long_segment, read,
+    two_segments,
+};
 use super::*;
 use crate::{Fault, Sim};
 
@@ -41,6 +45,64 @@ fn a_log_that_was_closed_is_found_as_it_was() {
     assert_eq!((active.path, active.number, active.after_cut), (file(2), 2, false));
     // The prepared space is gone.
     assert_eq!(sim.contents(&file(2)).unwrap().len() as u64, active.bytes);
+}
+
+/// Returns the files of a log of one segment, without the padding behind its last batch.
+fn cut_behind_the_last_batch(built: &SampleLog) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files = built.files(folder());
+    files[0].1.truncate(built.segments[0].claims.last().unwrap().0.end);
+    files
+}
+
+#[test]
+fn a_long_log_that_was_closed_is_opened_without_a_look_at_its_records() {
+    let built = long_segment().closed();
+    let mut files = cut_behind_the_last_batch(&built);
+    let middle = files[0].1.len() / 2;
+    files[0].1[middle..middle + 4096].fill(7);
+    let sim = disk(1, &files);
+    let found = recovered(&sim).unwrap();
+    assert!(found.recovered.closed);
+    assert_eq!(found.next_sequence, built.next_sequence);
+    assert_eq!(found.active.unwrap().longest_bytes, LONGEST_BYTES);
+    assert_eq!(sim.contents(&file(1)).unwrap(), files[0].1);
+    // A reader finds the damage.
+    assert!(matches!(read(&sim, 0).1, Err(Error::Damaged { .. })));
+    // One byte more, and every record is read.
+    files[0].1.push(0);
+    assert!(matches!(recovered(&disk(1, &files)), Err(Error::Damaged { .. })));
+}
+
+#[test]
+fn a_record_that_holds_the_batch_which_closes_a_log_does_not_close_it() {
+    let built = long_segment();
+    let sequence = built.next_sequence + 50;
+    let forged = BatchHeader {
+        bytes: 48,
+        first_sequence: sequence,
+        durable_sequence: sequence,
+        longest_bytes: LONGEST_BYTES,
+        ..BatchHeader::default()
+    };
+    let holding = holding(&[forged, BatchHeader { closed: true, ..forged }]);
+    let durable_sequence = built.next_sequence;
+    let built = built.batch(durable_sequence, &[&holding]);
+    let found = recovered(&disk(1, &cut_behind_the_last_batch(&built))).unwrap();
+    assert_eq!(found.next_sequence, durable_sequence + 1);
+    assert!(!found.recovered.closed);
+}
+
+#[test]
+fn a_batch_that_closes_a_log_counts_only_behind_the_batch_before_it() {
+    let built = long_segment().closed();
+    let mut files = cut_behind_the_last_batch(&built);
+    let place = *built.segments[0].batches.last().unwrap();
+    let closing = files[0].1.split_off(place);
+    // As far behind the last records as the padding of a block.
+    files[0].1.resize(place + BLOCK_BYTES as usize, 0);
+    files[0].1.extend(closing);
+    let found = recovered(&disk(1, &files));
+    assert!(found.is_err() || found.is_ok_and(|found| !found.recovered.closed));
 }
 
 #[test]

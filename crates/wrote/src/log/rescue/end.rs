@@ -1,11 +1,12 @@
 //! The end of a framed log: the place up to which its segments are whole.
 
-use super::super::batch::BatchHeader;
+mod closed;
+
 use super::super::chain::SegmentHead;
 use super::super::damage;
 use super::super::input::{Input, LogFiles};
 use super::super::segment::seed;
-use super::super::walk::{Identity, Walk, WalkStep};
+use super::super::walk::{self, Identity, Walk, WalkStep};
 use super::rest;
 use crate::Error;
 
@@ -19,8 +20,8 @@ pub(in crate::log) struct LogEnd {
 }
 
 /// Finds the place up to which the log is whole; `None` if no part of it ever was. Of segments that
-/// are known to be durable it reads only the headers. With `flush` it flushes the other segments
-/// before it reads them.
+/// are known to be durable it reads only the headers, and so it does of a long log that was closed.
+/// With `flush` it flushes the other segments before it reads them.
 pub(in crate::log) fn end(
     files: &LogFiles,
     segments: &[SegmentHead],
@@ -34,6 +35,10 @@ pub(in crate::log) fn end(
     let begins_durable = |segment: &SegmentHead| {
         segment.header.is_some_and(|header| header.first_sequence <= durable_sequence)
     };
+    if let Some(walk) = closed::end(files, segments, flush)? {
+        check_order(files, segments)?;
+        return Ok(Some(LogEnd { last: segments.len() - 1, walk }));
+    }
     // Every segment before this one was durable before some batch was written.
     let start = segments.iter().rposition(begins_durable).unwrap_or(0);
     check_order(files, &segments[..=start])?;
@@ -52,6 +57,14 @@ pub(in crate::log) fn end(
     }
 }
 
+/// Finds the end of a log that was closed, where the end of its last segment proves it.
+pub(in crate::log) fn closed(
+    files: &LogFiles,
+    segments: &[SegmentHead],
+) -> Result<Option<Walk>, Error> {
+    closed::end(files, segments, false)
+}
+
 /// Checks segments before the last of which every record was durable: each must be there. Reads a
 /// segment to its end only if the header behind it contradicts what is known of it.
 fn check_order(files: &LogFiles, segments: &[SegmentHead]) -> Result<(), Error> {
@@ -64,10 +77,9 @@ fn check_order(files: &LogFiles, segments: &[SegmentHead]) -> Result<(), Error> 
             return Err(damage::error(&earlier.path, 0, "this is not how a segment begins"));
         };
         let is_doubtful = later.header.is_some_and(|next| {
-            let batch_end = |batch: BatchHeader| batch.first_sequence + u64::from(batch.count);
             earlier.file_bytes < next.previous_bytes
                 || match earlier.first_batch {
-                    Some(batch) => batch_end(batch) > next.first_sequence,
+                    Some(batch) => walk::end_sequence(&batch) > next.first_sequence,
                     None => header.first_sequence != next.first_sequence,
                 }
         });

@@ -49,7 +49,7 @@ impl Feed {
             let is_over = state.is_over();
             let written = state.written.done();
             if reader.next_sequence() < written {
-                let passed = self.pass_on(|bytes| reader.read_written(written, bytes))?;
+                let passed = self.pass_on(&mut reader, |reader| reader.read_written(written))?;
                 if passed == Passed::Left {
                     return Ok(());
                 }
@@ -65,10 +65,10 @@ impl Feed {
     pub(super) fn of_reader(&mut self, mut reader: LogReader) -> Result<(), Error> {
         loop {
             let mut is_first = true;
-            let passed = self.pass_on(|bytes| {
+            let passed = self.pass_on(&mut reader, |reader| {
                 // Only the first record of a batch is waited for.
                 let waits = std::mem::take(&mut is_first);
-                if waits { reader.read_into(bytes) } else { reader.advance(bytes) }
+                if waits { reader.find_next(None) } else { reader.advance() }
             })?;
             if passed != Passed::Records {
                 return Ok(());
@@ -76,15 +76,17 @@ impl Feed {
         }
     }
 
-    /// Passes a batch of the records that `read` finds on to the stream, those before an error too.
+    /// Passes a batch of the records to which `next` moves the reader on to the stream, those
+    /// before an error too.
     fn pass_on(
         &self,
-        mut read: impl FnMut(&mut Vec<u8>) -> Result<Option<u64>, Error>,
+        reader: &mut LogReader,
+        mut next: impl FnMut(&mut LogReader) -> Result<Option<u64>, Error>,
     ) -> Result<Passed, Error> {
         let mut batch = RecordBatch::default();
         let end = loop {
-            match read(&mut batch.bytes) {
-                Ok(Some(sequence)) => batch.push(sequence),
+            match next(reader) {
+                Ok(Some(sequence)) => batch.push(sequence, reader.record()),
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error),
             }

@@ -15,7 +15,7 @@ const BATCHES_MAX: usize = 2;
 /// Some records in one buffer.
 #[derive(Debug, Default)]
 pub(super) struct RecordBatch {
-    pub bytes: Vec<u8>,
+    bytes: Vec<u8>,
     /// The sequence of each record, and the end of its bytes.
     records: VecDeque<(u64, usize)>,
     /// The end of the record that was taken last.
@@ -23,8 +23,9 @@ pub(super) struct RecordBatch {
 }
 
 impl RecordBatch {
-    /// Notes that the bytes appended since the last record are the record `sequence`.
-    pub(super) fn push(&mut self, sequence: u64) {
+    /// Appends the record `sequence`.
+    pub(super) fn push(&mut self, sequence: u64, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
         self.records.push_back((sequence, self.bytes.len()));
     }
 

@@ -1,15 +1,15 @@
-//! The results of tests, read from the guest's second serial port.
+//! The results of commands, read from the guest's second serial port.
 
 use crate::report::Counts;
 
-/// One test.
+/// One command, mostly a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Test {
-    /// The program and the test: `it: engine::a_test`.
+    /// Its name in the plan: `it: engine::a_test`.
     pub name: String,
     /// The exit code, or `timeout` where the time limit passed; `None` where the guest ended first.
     pub end: Option<String>,
-    /// The test's output.
+    /// The command's output.
     pub said: String,
 }
 
@@ -40,14 +40,14 @@ impl Test {
 pub struct Results {
     /// The kernel's release; `None` until the guest is ready.
     pub booted: Option<String>,
-    /// The tests, in the order of their beginnings.
+    /// The commands, in the order of their beginnings.
     pub tests: Vec<Test>,
-    /// Whether every test ran.
+    /// Whether every command ran.
     pub done: bool,
 }
 
 impl Results {
-    /// Reads the lines that `lab/nvme/init.sh` describes, except an unfinished last line.
+    /// Reads the lines that `lab/guest/init.sh` describes, except an unfinished last line.
     pub fn read(text: &str) -> Results {
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let mut results = Results::default();
@@ -58,16 +58,14 @@ impl Results {
     }
 
     fn line(&mut self, line: &str) {
-        let words: Vec<&str> = line.split(' ').collect();
-        match (words.as_slice(), self.tests.last_mut()) {
-            (["BOOTED", release], _) => self.booted = Some((*release).to_owned()),
-            (["BEGIN", program, name], _) => self.tests.push(Test {
-                name: format!("{program}: {name}"),
-                end: None,
-                said: String::new(),
-            }),
-            (["END", _, _, end], Some(test)) => test.end = Some((*end).to_owned()),
-            (["DONE"], _) => self.done = true,
+        let (marker, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match (marker, self.tests.last_mut()) {
+            ("BOOTED", _) => self.booted = Some(rest.to_owned()),
+            ("BEGIN", _) => {
+                self.tests.push(Test { name: rest.to_owned(), end: None, said: String::new() });
+            }
+            ("END", Some(test)) => test.end = Some(rest.to_owned()),
+            ("DONE", _) => self.done = true,
             (_, Some(test)) => {
                 if let Some(said) = line.strip_prefix("  ") {
                     test.said += said;
@@ -78,13 +76,13 @@ impl Results {
         }
     }
 
-    /// Returns the tests that have ended.
+    /// Returns the commands that have ended.
     pub fn ended(&self) -> &[Test] {
         let unknown = self.tests.iter().position(|test| test.end.is_none());
         &self.tests[..unknown.unwrap_or(self.tests.len())]
     }
 
-    /// Counts the results of `planned` tests.
+    /// Counts the results of `planned` commands.
     pub fn counts(&self, planned: usize) -> Counts {
         let mut counts = Counts::default();
         for test in &self.tests {
@@ -113,19 +111,19 @@ mod tests {
     use super::*;
 
     const SAID: &str = "BOOTED 6.1.0-56-amd64
-BEGIN engine a_test
+BEGIN engine: a_test
   running 1 test
   SKIPPED: a_test: no disk
-  END engine a_test 1
+  END 1
 
-END engine a_test 0
-BEGIN polled b
+END 0
+BEGIN polled: b
   FACT: ext4: 3 interrupts
-END polled b timeout
-BEGIN polled c
+END timeout
+BEGIN polled: c
   thread panicked
-END polled c 101
-BEGIN polled d
+END 101
+BEGIN polled: d
   begun";
 
     #[test]

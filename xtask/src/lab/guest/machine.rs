@@ -1,9 +1,9 @@
-//! The guest's machine: qemu with two NVMe disks.
+//! The guest's machine: qemu with its NVMe disks.
 
 use super::results::Results;
+use super::{Disk, Guest};
 use crate::failure::{Failure, Tried};
-use crate::packages;
-use crate::run::{Group, HANG, check_interrupted, start};
+use crate::run::{Group, check_interrupted, start};
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,53 +12,50 @@ use std::time::{Duration, Instant};
 
 const POLL: Duration = Duration::from_millis(100);
 
-/// The file systems, each on its own controller, and their sizes: XFS needs 300 MiB.
-const DISKS: &[(&str, u64, &[&str])] = &[
-    // The kernel initialises nothing later: a test would count its transfers.
-    ("ext4", 320 << 20, &["-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"]),
-    ("xfs", 320 << 20, &["-f"]),
-];
-
 /// The CPU is emulated: KVM may be missing, and Debian's kernel may not boot on this machine's CPU.
 const MACHINE: &str = "-nodefaults -no-reboot -display none -monitor none \
     -accel tcg,thread=multi -cpu max -smp 2 -m 1G";
 /// A panic ends the machine, which does not reboot (`-no-reboot`).
-const COMMAND_LINE: &str = "console=ttyS0 panic=-1 nvme.poll_queues=2 null_blk.poll_queues=2";
+const PARAMETERS: &str = "console=ttyS0 panic=-1";
 
 /// Boots `kernel` with its initial file system, and passes the results to `said` again and again
-/// until the guest ends. Its disks are made in `folder`, and `console.log` and `results.log` in
-/// `logs`.
+/// until the guest ends. It runs in `folder`; `console.log` and `results.log` are made in `logs`.
 ///
-/// Fails if the guest does not boot, and not because of a test.
+/// Fails if the guest does not boot, and not because of a command.
 pub fn run(
+    guest: &Guest,
     kernel: &Path,
     initramfs: &Path,
-    folder: &Path,
-    logs: &Path,
+    (folder, logs): (&Path, &Path),
     mut said: impl FnMut(&Results),
 ) -> Result<Results, Failure> {
     let mut command = Command::new("qemu-system-x86_64");
     command.arg("-kernel").arg(kernel).arg("-initrd").arg(initramfs);
-    let mut group = start_machine(command, folder, logs)?;
+    let mut group = start_machine(guest, command, folder, logs)?;
     let begin = Instant::now();
     loop {
         let ended = group.has_ended();
         let results = Results::read(&text(&logs.join("results.log"))?);
         said(&results);
-        let late = begin.elapsed() > HANG;
+        let late = begin.elapsed() > guest.limit;
         if ended || late {
             group.end();
-            return judge(logs, results, late);
+            return judge(logs, results, late.then_some(guest.limit));
         }
         check_interrupted()?;
         thread::sleep(POLL);
     }
 }
 
-fn start_machine(mut command: Command, folder: &Path, logs: &Path) -> Result<Group, Failure> {
+fn start_machine(
+    guest: &Guest,
+    mut command: Command,
+    folder: &Path,
+    logs: &Path,
+) -> Result<Group, Failure> {
     // Relative names: a comma ends a name for qemu.
     command.current_dir(folder).args(MACHINE.split_whitespace());
-    command.args(["-append", COMMAND_LINE]);
+    command.args(["-append", &format!("{PARAMETERS} {}", guest.parameters)]);
     for log in ["console.log", "results.log"] {
         let path = logs.join(log);
         File::create(&path).tried(path.display())?;
@@ -66,24 +63,26 @@ fn start_machine(mut command: Command, folder: &Path, logs: &Path) -> Result<Gro
         std::os::unix::fs::symlink(&path, &link).tried(link.display())?;
         command.args(["-serial", &format!("file:{log}")]);
     }
-    for (fs, size_bytes, options) in DISKS {
-        packages::image(&folder.join(format!("{fs}.image")), *size_bytes, fs, options)?;
-        command.args(["-drive", &format!("if=none,id={fs},format=raw,file={fs}.image")]);
-        command.args(["-device", &format!("nvme,serial={fs},drive={fs}")]);
+    for Disk { serial, image } in guest.disks {
+        let link = folder.join(format!("{serial}.disk"));
+        std::os::unix::fs::symlink(image, &link).tried(link.display())?;
+        // The guest's flushes end in this machine's page cache: the image outlives the guest.
+        let drive = format!("if=none,id={serial},format=raw,cache=unsafe,file={serial}.disk");
+        command.args(["-drive", &drive]);
+        command.args(["-device", &format!("nvme,serial={serial},drive={serial}")]);
     }
     let errors = logs.join("qemu.log");
     let errors = File::create(&errors).tried(errors.display())?;
     start(command.stdout(Stdio::null()).stderr(errors))
 }
 
-fn judge(logs: &Path, results: Results, late: bool) -> Result<Results, Failure> {
+fn judge(logs: &Path, results: Results, late: Option<Duration>) -> Result<Results, Failure> {
     if results.booted.is_some() {
         return Ok(results);
     }
-    let how = if late {
-        format!("did not boot within {} s", HANG.as_secs())
-    } else {
-        "ended before it had booted".to_owned()
+    let how = match late {
+        Some(limit) => format!("did not boot within {} s", limit.as_secs()),
+        None => "ended before it had booted".to_owned(),
     };
     let errors = text(&logs.join("qemu.log"))?;
     let console = text(&logs.join("console.log"))?;
@@ -128,7 +127,7 @@ mod tests {
         {
             std::fs::write(logs.path().join(log), text).expect("written");
         }
-        let failure = judge(logs.path(), Results::default(), false).expect_err("not booted");
+        let failure = judge(logs.path(), Results::default(), None).expect_err("not booted");
         let message = failure.to_string();
         assert!(message.starts_with("the guest ended before it had booted"), "{message}");
         assert!(message.ends_with("last:\nBIOS\nmount: no such device\nqemu: bye"), "{message}");

@@ -1,7 +1,7 @@
 //! The guest's kernel, unpacked from its Debian package, and its initial file system: an archive of
-//! a shell, modules, test programs and their plan.
+//! a shell, modules, programs and their plan.
 
-use super::GuestProgram;
+use super::Guest;
 use super::cache::{Cached, entries};
 use crate::failure::{Failure, Tried};
 use crate::packages::program;
@@ -13,7 +13,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const INIT: &str = include_str!("../../../../lab/nvme/init.sh");
+const INIT: &str = include_str!("../../../../lab/guest/init.sh");
 
 /// The unpacked part of the package, a sixth of it: the kernel and the modules that may be needed.
 const PARTS: &[&str] = &[
@@ -24,6 +24,7 @@ const PARTS: &[&str] = &[
     "*/kernel/block/*",
     "*/kernel/crypto/*",
     "*/kernel/drivers/block/*",
+    "*/kernel/drivers/md/*",
     "*/kernel/drivers/nvme/*",
     "*/kernel/fs/*",
     "*/kernel/lib/*",
@@ -31,7 +32,7 @@ const PARTS: &[&str] = &[
 
 /// A module that the guest needs.
 #[derive(Debug)]
-struct Module {
+pub struct Module {
     /// The name by `modinfo`, with `_` for `-`.
     name: &'static str,
     /// Parameters of `insmod`.
@@ -41,39 +42,29 @@ struct Module {
     optional: bool,
 }
 
-const fn module(name: &'static str, parameters: &'static str) -> Module {
+/// Describes a module that the guest needs, with parameters of `insmod`.
+pub const fn module(name: &'static str, parameters: &'static str) -> Module {
     Module { name, parameters, optional: false }
 }
 
-const fn checksum(name: &'static str) -> Module {
+/// Describes a module of a checksum.
+pub const fn checksum(name: &'static str) -> Module {
     Module { name, parameters: "", optional: true }
 }
-
-/// The guest's modules, in loading order.
-const MODULES: &[Module] = &[
-    checksum("crc32c_generic"),
-    checksum("crct10dif_generic"),
-    checksum("crc64_rocksoft_generic"),
-    module("ext4", ""),
-    module("xfs", ""),
-    module("nvme", "poll_queues=2"),
-    // Its blocks are in memory, so that written blocks can be read.
-    module("null_blk", "poll_queues=2 nr_devices=1 gb=1 memory_backed=1"),
-];
 
 /// An unpacked kernel.
 #[derive(Debug)]
 pub struct Kernel {
     /// The file to boot.
     pub image: PathBuf,
-    /// The files of [`MODULES`] and of their dependencies, each after its dependencies, with the
+    /// The wanted modules' files and those of their dependencies, each after its dependencies, with
     /// parameters of `insmod`. Files may be compressed.
     modules: Vec<(PathBuf, &'static str)>,
 }
 
 impl Kernel {
-    /// Unpacks the Debian `package` into `folder`.
-    pub fn unpack(package: &Path, folder: &Path) -> Result<Kernel, Failure> {
+    /// Unpacks the Debian `package` into `folder`, and finds the modules `wanted`.
+    pub fn unpack(package: &Path, wanted: &[Module], folder: &Path) -> Result<Kernel, Failure> {
         unpack(package, folder, PARTS)?;
         let image = only(&folder.join("boot"), "vmlinuz-")?;
         // Newer releases have everything below /usr.
@@ -87,7 +78,7 @@ impl Kernel {
         // What a module would like to have is not needed, and may not run on the emulated CPU.
         let wishes = modules.join("modules.softdep");
         std::fs::remove_file(&wishes).tried(wishes.display())?;
-        Ok(Kernel { image, modules: load_order(MODULES, base, release)? })
+        Ok(Kernel { image, modules: load_order(wanted, base, release)? })
     }
 }
 
@@ -143,14 +134,19 @@ pub fn make(
     folder: &Path,
     cached: &Cached,
     kernel: &Kernel,
-    programs: &[GuestProgram],
+    guest: &Guest,
 ) -> Result<PathBuf, Failure> {
     let tree = folder.join("tree");
     put(&tree.join("init"), INIT)?;
     set_permissions(tree.join("init"), PermissionsExt::from_mode(0o755)).tried("init")?;
     busybox(cached, folder, &tree)?;
     modules(kernel, &tree)?;
-    tests(programs, &tree)?;
+    for (name, file) in guest.programs {
+        copy(file, &tree.join("lab").join(name))?;
+    }
+    guest.tools.iter().try_for_each(|tool| bundle(tool, &tree))?;
+    put(&tree.join("guest"), &guest.script)?;
+    put(&tree.join("plan"), &plan(guest))?;
     archive(&tree, folder)
 }
 
@@ -180,15 +176,30 @@ fn modules(kernel: &Kernel, tree: &Path) -> Result<(), Failure> {
     put(&tree.join("modules/load"), &load)
 }
 
-fn tests(programs: &[GuestProgram], tree: &Path) -> Result<(), Failure> {
-    let mut plan = String::new();
-    for (program, tests) in programs {
-        copy(&program.file, &tree.join("tests").join(&program.target))?;
-        for test in tests {
-            let _ = writeln!(plan, "{} {test}", program.target);
-        }
+/// Adds a program of this machine, and its libraries at their own places.
+fn bundle(tool: &Path, tree: &Path) -> Result<(), Failure> {
+    copy(tool, &tree.join("lab").join(tool.file_name().unwrap_or_default()))?;
+    let said = output(Command::new("ldd").arg(tool), "ldd")?;
+    for library in libraries(&said) {
+        let relative = library.strip_prefix("/").unwrap_or(library);
+        copy(library, &tree.join(relative))?;
     }
-    put(&tree.join("tests/plan"), &plan)
+    Ok(())
+}
+
+/// Returns the files in the output of ldd: `libm.so.6 => /lib/libm.so.6 (0x7f)`.
+fn libraries(said: &str) -> impl Iterator<Item = &Path> {
+    said.lines()
+        .filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')))
+        .map(Path::new)
+}
+
+fn plan(guest: &Guest) -> String {
+    let mut plan = String::new();
+    for planned in guest.plan {
+        let _ = writeln!(plan, "{}\t{}", planned.name, planned.command);
+    }
+    plan
 }
 
 /// Archives the tree in the kernel's format (the kernel's
@@ -214,4 +225,18 @@ fn put(path: &Path, text: &str) -> Result<(), Failure> {
 fn copy(source: &Path, target: &Path) -> Result<(), Failure> {
     parent(target)?;
     std::fs::copy(source, target).map(|_| ()).tried(source.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_libraries_of_a_program_are_its_loader_and_what_it_names() {
+        let said = "\tlinux-vdso.so.1 (0x7ffd)\n\tlibm.so.6 => /lib/libm.so.6 (0x7f00)\n\
+                    \t/lib64/ld-linux-x86-64.so.2 (0x7f01)\n";
+        let libraries: Vec<_> = libraries(said).collect();
+        assert_eq!(libraries, ["/lib/libm.so.6", "/lib64/ld-linux-x86-64.so.2"].map(Path::new));
+        assert_eq!(super::libraries("\tstatically linked\n").count(), 0);
+    }
 }

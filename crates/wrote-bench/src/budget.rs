@@ -1,0 +1,193 @@
+//! The runs that fit into the time of a measurement.
+
+use crate::rounds::{Turn, in_turn};
+use crate::scenario::Plan;
+use std::collections::VecDeque;
+use std::fmt::Debug;
+use std::time::{Duration, Instant};
+use wrote_jobs::findings::Shortened;
+use wrote_result::units;
+
+/// The fewest runs of a row with an interval. Student's t has two degrees of freedom then; with one
+/// its interval reaches a dozen standard errors, and tells nothing apart (M8).
+pub const RUNS_MIN: u32 = 3;
+/// The part of the time that is kept for its end: files are removed, and the result is made and
+/// printed. It is three seconds of sixty.
+const AFTER_PART: u32 = 20;
+/// Runs are made smaller by at least this factor: less would be due again after the next run.
+const SHRINK_MIN: f64 = 1.25;
+
+/// The time since the program's start. Tests have clocks of their own.
+pub trait Clock: Debug {
+    /// Returns the time since the program's start.
+    fn elapsed(&self) -> Duration;
+}
+
+/// The clock of the machine, given the program's start.
+#[derive(Clone, Copy, Debug)]
+pub struct SinceStart(pub Instant);
+
+impl Clock for SinceStart {
+    fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// The order of a plan's runs, bounded by the plan's time.
+///
+/// Where the time is short, rounds are given up first, down to [`RUNS_MIN`]. Then runs are made
+/// smaller, and at last rows are left out, the least important ones first.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    rounds: u32,
+    within: Option<Duration>,
+    rows: Vec<RowTime>,
+    /// The run that is made now or next, and those behind it.
+    order: VecDeque<Turn>,
+    /// The last round that has begun.
+    begun: Option<u32>,
+    /// The factor by which runs were made smaller.
+    shrunk: f64,
+}
+
+/// The runs of a row, and the time that they take.
+#[derive(Debug)]
+struct RowTime {
+    rank: usize,
+    runs: u32,
+    /// The whole time of its last run, and of the one before.
+    took: [Duration; 2],
+    is_left_out: bool,
+}
+
+impl RowTime {
+    /// Returns the expected time of a run: a single fast run promises nothing.
+    fn next(&self) -> Duration {
+        self.took[0].max(self.took[1])
+    }
+}
+
+impl Schedule {
+    /// Plans `rounds` rounds of the plan's rows.
+    pub fn new(plan: &dyn Plan, rounds: u32) -> Schedule {
+        let row = |row| {
+            let took = [plan.foreseen(row); 2];
+            RowTime { rank: plan.rank(row), runs: 0, took, is_left_out: false }
+        };
+        let rows: Vec<RowTime> = (0..plan.rows().len()).map(row).collect();
+        let order = in_turn(rows.len(), rounds).into();
+        Schedule { rounds, within: plan.within(), rows, order, begun: None, shrunk: 1.0 }
+    }
+
+    /// Returns the run to make at the time `now`, or `None` where all that fit are made.
+    pub fn next(&mut self, plan: &mut dyn Plan, now: Duration) -> Option<Turn> {
+        if let Some(until) = self.within.map(|within| within - within / AFTER_PART) {
+            self.fit(plan, until.saturating_sub(now));
+            let turn = *self.order.front()?;
+            if now + self.takes(turn) > until {
+                self.order.clear();
+            }
+        }
+        let turn = *self.order.front()?;
+        self.begun = Some(turn.round);
+        Some(turn)
+    }
+
+    /// Records that the run took `took`, its files made, flushed and removed.
+    pub fn is_over(&mut self, took: Duration) {
+        let Some(turn) = self.order.pop_front() else { return };
+        let row = &mut self.rows[turn.row];
+        row.took = [took, if row.runs == 0 { took } else { row.took[0] }];
+        row.runs += 1;
+    }
+
+    /// Returns the run that is made now, and those behind it.
+    pub fn ahead(&mut self) -> &[Turn] {
+        self.order.make_contiguous()
+    }
+
+    /// Returns the time of all runs ahead, where the plan's time is limited.
+    pub fn time_left(&self) -> Option<Duration> {
+        let time = || self.order.iter().map(|turn| self.rows[turn.row].next()).sum();
+        self.within.map(|_| time())
+    }
+
+    /// Whether the row was given up: it has no run that counts.
+    pub fn is_left_out(&self, row: usize) -> bool {
+        self.rows[row].is_left_out
+    }
+
+    /// Returns the rows that were given up, each with the reason.
+    pub fn left_out(&self) -> impl Iterator<Item = (usize, String)> {
+        let within = self.within.unwrap_or_default().as_secs_f64();
+        let reason = move |row: &RowTime| {
+            let takes = units::seconds(row.next().as_secs_f64());
+            format!("no time for {RUNS_MIN} runs of {takes} within {within} s")
+        };
+        let rows = self.rows.iter().enumerate().filter(|(_, row)| row.is_left_out);
+        rows.map(move |(number, row)| (number, reason(row)))
+    }
+
+    /// Returns the parts that the time was too short for, at the end. Rows that were left out are
+    /// not among them.
+    pub fn shortened(&self) -> Option<Shortened> {
+        let runs = self.rows.iter().filter(|row| !row.is_left_out).map(|row| row.runs);
+        let runs_min = runs.min().unwrap_or(self.rounds);
+        let is_short = runs_min < self.rounds || self.shrunk > 1.0;
+        let (runs_asked, shrunk) = (self.rounds, self.shrunk);
+        let of = |within| Shortened { runs_asked, runs_min, shrunk, within };
+        self.within.filter(|_| is_short).map(of)
+    }
+
+    /// Returns the time that must be left before this run. The least number of runs is made
+    /// wherever it is planned, since [`Schedule::fit`] has found the time for it.
+    fn takes(&self, turn: Turn) -> Duration {
+        if turn.round < self.least() {
+            return Duration::ZERO;
+        }
+        let is_first = self.begun != Some(turn.round);
+        let of_round = self.order.iter().filter(|other| is_first && other.round == turn.round);
+        let whole: Duration = of_round.map(|other| self.rows[other.row].next()).sum();
+        whole.max(self.rows[turn.row].next())
+    }
+
+    fn least(&self) -> u32 {
+        RUNS_MIN.min(self.rounds)
+    }
+
+    /// Makes runs smaller or leaves rows out until the least number of rounds fits into `left`.
+    fn fit(&mut self, plan: &mut dyn Plan, left: Duration) {
+        while self.needs() > left {
+            let wanted = self.needs().as_secs_f64() / left.as_secs_f64().max(0.1);
+            let factor = wanted.max(SHRINK_MIN);
+            if !plan.shrink(factor) {
+                return self.leave_out(left);
+            }
+            self.shrunk *= factor;
+            for (number, row) in self.rows.iter_mut().enumerate() {
+                let smaller = row.next().div_f64(factor);
+                row.took = [if row.runs == 0 { plan.foreseen(number) } else { smaller }; 2];
+            }
+        }
+    }
+
+    /// Returns the time of the least number of rounds.
+    fn needs(&self) -> Duration {
+        let rows = self.rows.iter().filter(|row| !row.is_left_out);
+        rows.map(|row| row.next() * self.least().saturating_sub(row.runs)).sum()
+    }
+
+    /// Keeps the most important rows that fit into `left`, and leaves the others out.
+    fn leave_out(&mut self, mut left: Duration) {
+        let least = self.least();
+        let mut rows: Vec<&mut RowTime> =
+            self.rows.iter_mut().filter(|row| !row.is_left_out && row.runs < least).collect();
+        rows.sort_by_key(|row| row.rank);
+        for row in rows {
+            let needs = row.next() * (least - row.runs);
+            row.is_left_out = needs > left;
+            left = if row.is_left_out { left } else { left - needs };
+        }
+        self.order.retain(|turn| !self.rows[turn.row].is_left_out);
+    }
+}

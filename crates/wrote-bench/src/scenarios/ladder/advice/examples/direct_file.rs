@@ -1,0 +1,15 @@
+//! Records of one size over blocks that were written before, each durable before the next.
+
+use wrote::{Disk, Error, FileOptions, Ioengine, Options};
+
+pub fn save<const SIZE: usize>(path: &str, records: &[[u8; SIZE]]) -> Result<(), Error> {
+    let disk = Disk::open(&Options::new(Ioengine::Psync, 1, SIZE))?;
+    let options = FileOptions { write: true, direct: true, ..Default::default() };
+    let file = disk.open_file(path.as_ref(), &options)?; // its blocks were written before
+    for (number, record) in records.iter().enumerate() {
+        let mut buffer = disk.lease()?; // aligned in memory
+        buffer.copy_from_slice(record);
+        file.write_durable(buffer, (number * SIZE) as u64)?; // survives a power loss
+    }
+    file.close()
+}

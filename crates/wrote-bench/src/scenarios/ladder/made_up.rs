@@ -1,0 +1,311 @@
+//! The ladder on disks with made-up times: the sizes, the order and the clock are real, the bytes
+//! are not.
+
+use super::plan::{CALIBRATION_TIME, Plan};
+use super::{Blocks, Flush, Ioengine, NAME, WAYS, Way, Workload};
+use crate::budget::{Clock, RUNS_MIN};
+use crate::progress::Ticker;
+use crate::rounds::{Alone, Turn};
+use crate::sample::{Asked, place};
+use crate::scenario::{self, Measured, Plan as _, Site};
+use crate::scratch::Scratch;
+use proptest::prelude::*;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::OnceLock;
+use std::time::Duration;
+use wrote_jobs::report::Repeated;
+use wrote_result::sample::row;
+use wrote_result::{Error, Stop};
+
+const MEMORY_BYTES_PER_S: f64 = 2e9;
+const WITHIN: Duration = Duration::from_secs(60);
+
+/// A disk by its times. After `fast_bytes` it is `slower` times as slow.
+#[derive(Clone, Copy, Debug)]
+struct Disk {
+    bytes_per_s: f64,
+    flush_s: f64,
+    /// The time to make a file, and the time to remove it with its folder flushed.
+    file_s: f64,
+    fast_bytes: f64,
+    slower: f64,
+}
+
+impl Disk {
+    fn steady(bytes_per_s: f64, flush_s: f64) -> Disk {
+        Disk { bytes_per_s, flush_s, file_s: flush_s, fast_bytes: f64::INFINITY, slower: 1.0 }
+    }
+}
+
+#[derive(Debug, Default)]
+struct MadeUpClock(Cell<f64>);
+
+impl MadeUpClock {
+    fn pass(&self, seconds: f64) {
+        self.0.set(self.0.get() + seconds);
+    }
+}
+
+impl Clock for MadeUpClock {
+    fn elapsed(&self) -> Duration {
+        Duration::from_secs_f64(self.0.get())
+    }
+}
+
+/// The ladder's plan on a made-up disk.
+struct OnDisk {
+    plan: Plan,
+    disk: Disk,
+    clock: Rc<MadeUpClock>,
+    written_bytes: f64,
+    longest_run_s: f64,
+}
+
+impl OnDisk {
+    /// Writes bytes to the device, in time.
+    fn write(&mut self, bytes: f64) {
+        let fast = (self.disk.fast_bytes - self.written_bytes).clamp(0.0, bytes);
+        let slow = (bytes - fast) * self.disk.slower;
+        self.written_bytes += bytes;
+        self.clock.pass((fast + slow) / self.disk.bytes_per_s);
+    }
+
+    /// Writes blocks until the file is full or the time is over, as a worker does.
+    fn write_blocks(&mut self, way: &Way, bs: f64, in_flight: f64, size: f64, limit_s: f64) {
+        let (began, mut done) = (self.clock.0.get(), 0.0);
+        while done < size && (done == 0.0 || self.clock.0.get() - began < limit_s) {
+            let bytes = (bs * in_flight).min(size - done);
+            match (way.direct, way.flush) {
+                (false, Flush::None | Flush::FdatasyncAtEnd) => self.clock.pass(bytes / MEMORY_BYTES_PER_S),
+                (_, Flush::None | Flush::FdatasyncAtEnd) => self.write(bytes),
+                _ => {
+                    self.write(bytes);
+                    self.clock.pass(self.disk.flush_s);
+                }
+            }
+            done += bytes;
+        }
+        if way.flush == Flush::FdatasyncAtEnd {
+            self.clock.pass(self.disk.flush_s);
+            if !way.direct {
+                self.write(done);
+            }
+        }
+    }
+}
+
+impl scenario::Plan for OnDisk {
+    fn scope(&self) -> scenario::Scope {
+        self.plan.scope()
+    }
+
+    fn rows(&self) -> Vec<String> {
+        self.plan.rows()
+    }
+
+    fn space_bytes_max(&self) -> u64 {
+        self.plan.space_bytes_max()
+    }
+
+    fn written_bytes_max(&self) -> u64 {
+        self.plan.written_bytes_max()
+    }
+
+    fn estimate(&self) -> Duration {
+        self.plan.estimate()
+    }
+
+    fn prepare(&mut self, _: &Site, _: &mut Ticker) -> Result<u64, Error> {
+        let sizes = self.plan.calibration();
+        let way = WAYS.iter().find(|way| way.name == "stream/direct-io_uring-fdatasync-at-end").unwrap();
+        let limit_s = CALIBRATION_TIME.as_secs_f64();
+        let speed = |plan: &mut Self, in_flight: f64, size: f64| {
+            let (began, written) = (plan.clock.0.get(), plan.written_bytes);
+            plan.write_blocks(way, sizes.bs_bytes as f64, in_flight, size, limit_s);
+            let elapsed_s = plan.clock.0.get() - began;
+            plan.clock.pass(2.0 * plan.disk.file_s);
+            (elapsed_s, (plan.written_bytes - written) / elapsed_s)
+        };
+        let (elapsed_s, mut bytes_per_s) = speed(self, 1.0, sizes.bs_bytes as f64);
+        if elapsed_s < limit_s {
+            (_, bytes_per_s) = speed(self, f64::from(sizes.iodepth), sizes.size_bytes as f64);
+        }
+        self.plan.choose_sizes(bytes_per_s);
+        Ok(0)
+    }
+
+    fn within(&self) -> Option<Duration> {
+        self.plan.within()
+    }
+
+    fn foreseen(&self, row: usize) -> Duration {
+        self.plan.foreseen(row)
+    }
+
+    fn rank(&self, row: usize) -> usize {
+        self.plan.rank(row)
+    }
+
+    fn shrink(&mut self, factor: f64) -> bool {
+        self.plan.shrink(factor)
+    }
+
+    fn run(&mut self, turn: Turn, _: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
+        let way = self.plan.ways[turn.row];
+        let sizes = self.plan.sizes[way.workload as usize];
+        let (began, size) = (self.clock.0.get(), sizes.size_bytes as f64);
+        let is_first = !std::mem::replace(&mut self.plan.filled[way.workload as usize], true);
+        if way.blocks == Blocks::Written && is_first {
+            self.write(size);
+        }
+        self.clock.pass(2.0 * self.disk.file_s);
+        let in_flight = if way.ioengine == Ioengine::Psync { 1 } else { sizes.iodepth };
+        let limit_s = self.plan.time(way.workload).as_secs_f64();
+        self.write_blocks(way, sizes.bs_bytes as f64, f64::from(in_flight), size, limit_s);
+        self.longest_run_s = self.longest_run_s.max(self.clock.0.get() - began);
+        Ok(Repeated::one(row(way.name, "power-loss", &[1e9]), wrote_jobs::histogram()))
+    }
+
+    fn clear(&mut self, _: usize, _: &Site) -> Result<(), Error> {
+        self.clock.pass(self.disk.file_s);
+        Ok(())
+    }
+}
+
+/// The outcome of the default ladder on a disk.
+struct Outcome {
+    measured: Result<Measured, Error>,
+    elapsed: Duration,
+    longest_run_s: f64,
+}
+
+fn ladder_on(disk: Disk, asked: &Asked) -> Outcome {
+    let folder = fixtures::folder();
+    let target = place(1 << 40, 1 << 39);
+    let plan = asked.plan(&target, |scenarios, call| Plan::new(call, scenarios.ladder.within)).unwrap();
+    let (scratch, clock) = (Scratch::make(folder.path()).unwrap(), Rc::new(MadeUpClock::default()));
+    let mut plan = OnDisk { plan, disk, clock: clock.clone(), written_bytes: 0.0, longest_run_s: 0.0 };
+    let site = Site {
+        scenario: NAME,
+        target: &target,
+        scratch: &scratch,
+        stop: &Stop::new(),
+        clock: &*clock,
+        keep: false,
+        speed: &OnceLock::new(),
+        peers: &Alone,
+    };
+    let mut observer = ();
+    let mut ticker = Ticker::new(&mut observer, plan.runs_total(), Duration::ZERO);
+    let measured = (&mut plan as &mut dyn scenario::Plan).measure(&site, &mut ticker);
+    Outcome { measured, elapsed: clock.elapsed(), longest_run_s: plan.longest_run_s }
+}
+
+fn usual(disk: Disk) -> Outcome {
+    ladder_on(disk, &Asked::new("/data".into()))
+}
+
+/// The rows, each with the number of its runs.
+fn runs(measured: &Measured) -> Vec<(&str, usize)> {
+    let rows = measured.scenario.rows.iter();
+    rows.map(|row| (row.name.as_str(), row.runs.len())).collect()
+}
+
+/// Whether every row has an interval or was left out by its name, and fewer rounds are reported.
+fn is_honest(measured: &Measured) -> bool {
+    let runs = runs(measured);
+    let least = runs.iter().map(|(_, runs)| *runs as u32).min().unwrap_or(0);
+    let told = measured.shortened.as_ref().map_or(5, |shortened| shortened.runs_min);
+    let is_named = |way: &Way| {
+        let is_row = runs.iter().any(|(name, _)| *name == way.name);
+        is_row != measured.left_out.iter().any(|(name, _)| name == way.name)
+    };
+    least >= RUNS_MIN && least == told && WAYS.iter().all(is_named)
+}
+
+#[test]
+fn a_fast_disk_has_every_run_of_every_row() {
+    for disk in [Disk::steady(3e9, 1e-4), Disk::steady(500e6, 1e-3)] {
+        let Outcome { measured, elapsed, .. } = usual(disk);
+        let measured = measured.unwrap();
+        assert!(runs(&measured).iter().all(|(_, runs)| *runs == 5), "{disk:?}: {:?}", runs(&measured));
+        assert!(elapsed < WITHIN && measured.shortened.is_none() && measured.left_out.is_empty());
+    }
+}
+
+#[test]
+fn a_disk_of_2_mb_a_second_has_every_row() {
+    let Outcome { measured, elapsed, .. } = usual(Disk::steady(2e6, 5e-3));
+    let measured = measured.unwrap();
+    assert_eq!(measured.scenario.rows.len(), WAYS.len(), "{:?}", measured.left_out);
+    assert!(is_honest(&measured) && elapsed < WITHIN, "{elapsed:?}");
+}
+
+#[test]
+fn a_disk_too_slow_for_every_row_has_those_that_the_advice_is_made_of() {
+    let Outcome { measured, elapsed, .. } = usual(Disk::steady(300e3, 50e-3));
+    let measured = measured.unwrap();
+    let names: Vec<&str> = measured.scenario.rows.iter().map(|row| row.name.as_str()).collect();
+    for name in ["small/fdatasync-each", "stream/direct-io_uring-fdatasync-at-end"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    let (_, because) = &measured.left_out[0];
+    assert!(because.contains("3 runs of ") && because.ends_with("within 60 s"), "{because}");
+    assert!(is_honest(&measured) && elapsed < WITHIN, "{elapsed:?}");
+}
+
+#[test]
+fn a_disk_on_which_nothing_fits_is_an_error_of_one_line() {
+    let error = usual(Disk::steady(1e3, 30.0)).measured.unwrap_err().to_string();
+    assert!(error.contains("within 60 s") && error.lines().count() == 1, "{error}");
+}
+
+#[test]
+fn a_disk_that_becomes_slow_is_measured_by_smaller_runs() {
+    for fast_bytes in [400e6, 2e9, 10e9] {
+        let disk = Disk { fast_bytes, slower: 100.0, ..Disk::steady(1e9, 1e-3) };
+        let Outcome { measured, elapsed, longest_run_s } = usual(disk);
+        let measured = measured.unwrap();
+        assert!(is_honest(&measured), "{disk:?}: {:?}", measured.shortened);
+        // The run in which it became slow could not be foreseen.
+        assert!(elapsed.as_secs_f64() < WITHIN.as_secs_f64() + longest_run_s, "{disk:?}: {elapsed:?}");
+        if fast_bytes < 5e9 {
+            assert!(measured.shortened.unwrap().shrunk > 1.0);
+            assert!(elapsed < WITHIN, "{disk:?}: {elapsed:?}");
+        }
+    }
+}
+
+#[test]
+fn amounts_that_are_asked_for_are_measured_in_any_time() {
+    let slow = Disk::steady(2e6, 5e-3);
+    let asked = Asked { runs: Some(7), ..Asked::new("/data".into()) };
+    let Outcome { measured, elapsed, .. } = ladder_on(slow, &asked);
+    let measured = measured.unwrap();
+    assert!(runs(&measured).iter().all(|(_, runs)| *runs == 7) && elapsed > WITHIN);
+    assert_eq!(measured.shortened, None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn a_steady_disk_of_any_speed_is_measured_in_time_or_refused(
+        bytes_per_s_log10 in 4.0..10.5,
+        flush_s in 0.0..0.3,
+    ) {
+        let Outcome { measured, elapsed, .. } = usual(Disk::steady(10_f64.powf(bytes_per_s_log10), flush_s));
+        prop_assert!(elapsed < WITHIN, "{:?}", elapsed);
+        if let Ok(measured) = measured {
+            prop_assert!(is_honest(&measured), "{:?} {:?}", runs(&measured), measured.shortened);
+        }
+    }
+}
+
+#[test]
+fn every_row_has_a_place_among_the_important_ones() {
+    let places: std::collections::HashSet<usize> = WAYS.iter().map(super::plan::importance).collect();
+    assert_eq!(places, (0..WAYS.len()).collect());
+    let stream = |way: &&Way| way.workload == Workload::Stream;
+    assert!(WAYS.iter().filter(stream).any(|way| super::plan::importance(way) < 4));
+}

@@ -1,0 +1,85 @@
+//! Documents as one HTML page, which needs no network and no script to be read.
+//!
+//! Text reaches the page through templates that escape it; charts are drawn by plotters.
+
+mod answers;
+mod article;
+mod chapters;
+mod chart;
+mod comparison;
+mod examination;
+mod groups;
+mod langs;
+mod latencies;
+mod page;
+mod result;
+mod several;
+mod table;
+
+use page::{Article, Block, Page};
+use std::collections::HashMap;
+use std::io::{self, Write};
+use wrote_result::compare::Comparison;
+use wrote_result::doctor::Examination;
+use wrote_result::document::Document;
+
+/// A document that a page shows.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// A result of benchmarks or jobs, `wrote.result/1`.
+    Result(Box<Document>),
+    /// A comparison of two results, `wrote.compare/1`.
+    Comparison(Box<Comparison>),
+    /// A comparison of languages, `wrote.langs/1`.
+    Langs(Box<wrote_result::langs::Document>),
+    /// An examination of the doctor, `wrote.doctor/1`.
+    Examination(Box<Examination>),
+}
+
+/// A document with a name by which it is told apart from others.
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// The name of its file, for example.
+    pub name: String,
+    /// The document.
+    pub content: Content,
+}
+
+/// Writes documents as one page. Several results begin with their rows side by side.
+///
+/// # Errors
+///
+/// The errors of `out`.
+pub fn write_html(documents: &[Named], out: &mut dyn Write) -> io::Result<()> {
+    let mut articles: Vec<Article> = several::article(documents).into_iter().collect();
+    articles.extend(documents.iter().map(article));
+    chapters::add(&mut articles, documents);
+    label(&mut articles);
+    let title = articles.first().map(|article| article.title.clone()).unwrap_or_default();
+    Page { title, articles, version: env!("CARGO_PKG_VERSION") }.write(out)
+}
+
+/// Gives each table a name of its own, by which readers that do not see it tell it apart.
+fn label(articles: &mut [Article]) {
+    let mut known: HashMap<String, usize> = HashMap::new();
+    let sections = articles.iter_mut().flat_map(|article| &mut article.sections);
+    for block in sections.flat_map(|section| &mut section.blocks) {
+        if let Block::Table(table) = block {
+            let count = known.entry(table.label.clone()).or_default();
+            *count += 1;
+            if *count > 1 {
+                table.label += &format!(" ({count})");
+            }
+        }
+    }
+}
+
+fn article(document: &Named) -> Article {
+    let name = &document.name;
+    match &document.content {
+        Content::Result(result) => result::article(result, name),
+        Content::Comparison(comparison) => comparison::article(comparison, name),
+        Content::Langs(langs) => langs::article(langs, name),
+        Content::Examination(examination) => examination::article(examination, name),
+    }
+}

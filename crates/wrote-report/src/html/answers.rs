@@ -1,0 +1,68 @@
+//! The answers: a card for each piece of advice, with the figures of its row.
+
+use super::page::Card;
+use crate::figures::{latency, operations_per_s, plus_minus, throughput};
+use crate::group::COUNTED_BYTES_MAX;
+use wrote_result::document::{Advice, Document, Row, View};
+use wrote_result::units;
+
+/// Returns a card for each piece of advice.
+pub fn cards(document: &Document) -> Vec<Card> {
+    document.advice.iter().map(|advice| card(advice, row_of(advice, document))).collect()
+}
+
+/// Returns the row that the reason of an advice begins with.
+fn row_of<'a>(advice: &Advice, document: &'a Document) -> Option<&'a Row> {
+    let name = advice.because.split_once(": ")?.0;
+    let mut rows = document.scenarios.iter().flat_map(|scenario| &scenario.rows);
+    rows.find(|row| row.name == name)
+}
+
+fn card(advice: &Advice, row: Option<&Row>) -> Card {
+    let mut purpose = advice.purpose.clone();
+    if let Some(first) = purpose.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    let card = Card {
+        purpose,
+        action: advice.action.clone(),
+        because: advice.because.clone(),
+        code: advice.code.clone(),
+        ..Card::default()
+    };
+    let Some(row) = row else { return card };
+    let (figure, more) = figures(row);
+    Card {
+        way: row.way.clone(),
+        figure,
+        spread: if View::of(row) == View::Saves { String::new() } else { plus_minus(row) },
+        more,
+        survives: row.survives.map(|survives| survives.to_string()).unwrap_or_default(),
+        ..card
+    }
+}
+
+/// Returns the figure that answers, and the further ones: operations where they are small, and the
+/// time of a save.
+fn figures(row: &Row) -> (String, String) {
+    let p99 = latency(row.latency_ns.as_ref(), |of| of.p99);
+    let p99 = if p99.is_empty() { p99 } else { format!("P99 {p99}") };
+    if View::of(row) == View::Saves {
+        let p50 = latency(row.latency_ns.as_ref(), |of| of.p50);
+        return (p50, format!("P50 of a save; {p99}"));
+    }
+    let of = &row.throughput_bytes_per_s;
+    let is_counted = View::of(row) != View::Files
+        && (1..=COUNTED_BYTES_MAX).contains(&row.settings.effective.bs_bytes);
+    let figure = if is_counted { operations_per_s(row) } else { throughput(row) };
+    let median = if is_counted { throughput(row) } else { String::new() };
+    let interval = match row.runs.len() {
+        0 | 1 => "one run, so no interval".into(),
+        _ => {
+            let [low, high] = [of.ci95_low, of.ci95_high].map(|end| units::rate(end.max(0.0)));
+            format!("95 %: {low} to {high}")
+        }
+    };
+    let more = [median, interval, p99].into_iter().filter(|text| !text.is_empty());
+    (figure, more.collect::<Vec<_>>().join("; "))
+}

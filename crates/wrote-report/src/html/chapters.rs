@@ -1,0 +1,88 @@
+//! The meanings of findings: the chapters of `docs/findings.md` that a page needs.
+
+use super::page::{Article, Block, Remark, Section};
+use super::{Content, Named};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
+use wrote_result::document::{Finding, Severity};
+use wrote_result::finding::IDS;
+
+/// `docs/findings.md`, by a link that a package resolves.
+const FINDINGS: &str = include_str!("../../findings.md");
+
+/// Returns the id of the chapter that explains a finding; empty where there is none.
+pub fn id_of(finding: &str) -> String {
+    if IDS.contains(&finding) { format!("meaning-{finding}") } else { String::new() }
+}
+
+/// Returns findings for the page, each with its evidence and its chapter.
+pub fn remarks<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Vec<Remark> {
+    let remark = |finding: &Finding| Remark {
+        weight: match finding.severity {
+            Severity::Warning => "warning".into(),
+            Severity::Info => "info".into(),
+        },
+        id: finding.id.clone(),
+        chapter: id_of(&finding.id),
+        text: finding.text.clone(),
+        facts: finding
+            .evidence
+            .iter()
+            .map(|(key, value)| (key.clone(), wrote_result::compare::shown(Some(value))))
+            .collect(),
+        commands: Vec::new(),
+    };
+    findings.into_iter().map(remark).collect()
+}
+
+/// Adds a section to the last article that explains every finding of the documents once.
+pub fn add(articles: &mut [Article], documents: &[Named]) {
+    let made: Vec<&Finding> = documents.iter().flat_map(|named| findings(&named.content)).collect();
+    let blocks = IDS.iter().filter(|id| made.iter().any(|finding| finding.id == **id));
+    let blocks: Vec<Block> = blocks
+        .filter_map(|id| Some(Block::Chapter((*id).into(), id_of(id), chapter(id)?)))
+        .collect();
+    if let (Some(last), false) = (articles.last_mut(), blocks.is_empty()) {
+        last.sections.push(Section {
+            title: "What the findings mean".into(),
+            blocks,
+            ..Section::default()
+        });
+    }
+}
+
+fn findings(content: &Content) -> Vec<&Finding> {
+    match content {
+        Content::Result(result) => result.findings.iter().collect(),
+        Content::Comparison(comparison) => {
+            comparison.old.warnings.iter().chain(&comparison.new.warnings).collect()
+        }
+        Content::Langs(_) | Content::Examination(_) => Vec::new(),
+    }
+}
+
+/// Returns a chapter as HTML, without its heading and its links: the page has nothing to link to.
+fn chapter(id: &str) -> Option<String> {
+    let heading = format!("\n## `{id}`\n");
+    let begin = FINDINGS.find(&heading)? + heading.len();
+    let rest = &FINDINGS[begin..];
+    let text = &rest[..rest.find("\n## ").unwrap_or(rest.len())];
+    let is_kept =
+        |event: &Event| !matches!(event, Event::Start(Tag::Link { .. }) | Event::End(TagEnd::Link));
+    let mut chapter = String::new();
+    html::push_html(&mut chapter, Parser::new_ext(text, Options::ENABLE_TABLES).filter(is_kept));
+    Some(chapter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_finding_has_a_chapter_without_links() {
+        for id in IDS {
+            let chapter = chapter(id).unwrap_or_else(|| panic!("no chapter {id}"));
+            assert!(chapter.contains("<p>") && !chapter.contains("<a"), "{id}: {chapter}");
+        }
+        assert_eq!((chapter("none"), id_of("none")), (None, String::new()));
+    }
+}

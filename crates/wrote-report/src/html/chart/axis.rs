@@ -1,0 +1,175 @@
+//! Axes: where their ticks stand, and the words at the ticks.
+
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use std::ops::Range;
+use wrote_result::units;
+
+/// An axis, in the coordinates of its chart: logarithms to base 10 where it is logarithmic.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// The lower end.
+    pub min: f64,
+    /// The upper end.
+    pub max: f64,
+    /// The ticks: their places and words.
+    pub ticks: Vec<(f64, String)>,
+    /// The quantity and its direction: `throughput, more is better`.
+    pub title: String,
+}
+
+/// A logarithmic axis has at least this part of a decade.
+const DECADES_MIN: f64 = 0.4;
+
+impl Axis {
+    /// A linear axis from 0, with at most `ticks` ticks.
+    pub fn from_zero(most: f64, ticks: usize, word: fn(f64) -> String, title: &str) -> Axis {
+        let most = if most.is_finite() && most > 0.0 { most } else { 1.0 };
+        let step = round_step(most / ticks.max(1) as f64);
+        let count = (most / step).floor() as usize;
+        let ticks = (0..=count).map(|number| (number as f64 * step, word(number as f64 * step)));
+        Axis { min: 0.0, max: most, ticks: ticks.collect(), title: title.into() }
+    }
+
+    /// A logarithmic axis around positive values, with ticks at powers of ten, or within them where
+    /// there are few.
+    pub fn log(
+        values: impl IntoIterator<Item = f64>,
+        word: fn(f64) -> String,
+        title: &str,
+    ) -> Axis {
+        let logarithms = values.into_iter().filter(|value| *value > 0.0 && value.is_finite());
+        let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
+        for logarithm in logarithms.map(f64::log10) {
+            (min, max) = (min.min(logarithm), max.max(logarithm));
+        }
+        if min > max {
+            (min, max) = (0.0, 1.0);
+        }
+        let missing = (DECADES_MIN - (max - min)).max(0.0);
+        let reach = missing / 2.0 + 0.06 * (max - min).max(DECADES_MIN);
+        let (min, max) = (min - reach, max + reach);
+        let within: &[f64] = match max - min {
+            few if few < 1.2 => &[1.0, 2.0, 3.0, 5.0, 7.0],
+            few if few < 2.2 => &[1.0, 2.0, 5.0],
+            few if few < 3.2 => &[1.0, 3.0],
+            _ => &[1.0],
+        };
+        let decades = (min.floor() as i32)..=(max.ceil() as i32);
+        let every = if max - min > 8.0 { 2 } else { 1 };
+        let ticks = decades.filter(|decade| decade.rem_euclid(every) == 0).flat_map(|decade| {
+            let tick = move |factor: &f64| {
+                (f64::from(decade) + factor.log10(), factor * 10f64.powi(decade))
+            };
+            within.iter().map(tick)
+        });
+        let ticks = ticks.filter(|(place, _)| (min..=max).contains(place));
+        let ticks = ticks.map(|(place, value)| (place, word(value))).collect();
+        Axis { min, max, ticks, title: title.into() }
+    }
+}
+
+impl Ranged for Axis {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, (from, to): (i32, i32)) -> i32 {
+        let part = (value - self.min) / (self.max - self.min);
+        from + (part.clamp(-1.0, 2.0) * f64::from(to - from)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        match hint.weight().allow_light_points() {
+            true => Vec::new(),
+            false => self.ticks.iter().map(|(place, _)| *place).collect(),
+        }
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.min..self.max
+    }
+}
+
+impl ValueFormatter<f64> for Axis {
+    fn format_ext(&self, at: &f64) -> String {
+        let tick = self.ticks.iter().find(|(place, _)| place == at);
+        tick.map(|(_, word)| word.clone()).unwrap_or_default()
+    }
+}
+
+/// Returns the next of 1, 2, 5, 10, .. at or above a value.
+fn round_step(value: f64) -> f64 {
+    let power = 10f64.powf(value.log10().floor());
+    let factors = [1.0, 2.0, 2.5, 5.0, 10.0];
+    let factor = factors.into_iter().find(|factor| factor * power >= value * (1.0 - 1e-9));
+    factor.unwrap_or(10.0) * power
+}
+
+/// The words of a rate at a tick: `500 MB/s`, `2 GB/s`.
+pub fn rate(bytes_per_s: f64) -> String {
+    if bytes_per_s == 0.0 { "0".into() } else { short(&units::rate(bytes_per_s)) }
+}
+
+/// The words of bytes at a tick: `2 GB`.
+pub fn bytes(size_bytes: f64) -> String {
+    if size_bytes == 0.0 { "0".into() } else { short(&units::bytes(size_bytes.round() as u64)) }
+}
+
+/// The words of a time at a tick, from nanoseconds: `20 us`, `1 ms`.
+pub fn nanoseconds(elapsed_ns: f64) -> String {
+    short(&units::nanoseconds(elapsed_ns.round() as u64))
+}
+
+/// The words of operations per second at a tick: `20 k/s`.
+pub fn per_second(iops: f64) -> String {
+    if iops == 0.0 { "0".into() } else { short(&crate::figures::per_second(iops)) }
+}
+
+/// The words of a ratio at a tick: `0.5`, `2`.
+pub fn ratio(ratio: f64) -> String {
+    let text = format!("{ratio:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').into()
+}
+
+/// Returns a figure and its unit without zeros behind the point.
+fn short(text: &str) -> String {
+    let (figure, unit) = text.split_once(' ').unwrap_or((text, ""));
+    let figure = match figure.contains('.') {
+        true => figure.trim_end_matches('0').trim_end_matches('.'),
+        false => figure,
+    };
+    format!("{figure} {unit}").trim_end().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(axis: &Axis) -> Vec<&str> {
+        axis.ticks.iter().map(|(_, word)| word.as_str()).collect()
+    }
+
+    #[test]
+    fn a_linear_axis_has_round_ticks_from_zero() {
+        let axis = Axis::from_zero(3.77e9, 5, rate, "throughput");
+        assert_eq!(words(&axis), ["0", "1 GB/s", "2 GB/s", "3 GB/s"]);
+        assert_eq!(axis.max, 3.77e9);
+        assert_eq!(words(&Axis::from_zero(0.0, 2, ratio, "")), ["0", "0.5", "1"]);
+    }
+
+    #[test]
+    fn a_logarithmic_axis_has_ticks_at_powers_of_ten_and_within_a_short_one() {
+        let axis = Axis::log([20e3, 30e6], nanoseconds, "latency");
+        assert_eq!(words(&axis), ["100 us", "1 ms", "10 ms"]);
+        let axis = Axis::log([90e3, 300e3], nanoseconds, "latency");
+        assert_eq!(words(&axis), ["100 us", "200 us", "300 us"]);
+    }
+
+    #[test]
+    fn values_that_no_axis_has_leave_one_that_can_be_drawn() {
+        for values in [vec![], vec![0.0], vec![f64::NAN, -1.0], vec![5.0]] {
+            let axis = Axis::log(values, ratio, "");
+            assert!(axis.max > axis.min && axis.min.is_finite(), "{axis:?}");
+        }
+        assert_eq!(Axis::from_zero(f64::INFINITY, 3, ratio, "").max, 1.0);
+    }
+}

@@ -1,0 +1,318 @@
+//! The charts and the table of a group of rows, by its view.
+
+use super::chart::{Bar, Cell, Dot, Rate, Strip, bars, course, heat, load, rate, scatter, strips};
+use super::latencies;
+use super::page::{Block, Figure};
+use super::table::Table;
+use crate::columns::columns;
+use crate::figures::{latency, operations_per_s, plus_minus, text, throughput, within};
+use crate::group::{Group, OPEN_LOOP_LEGEND};
+use crate::table::sustained::{change, levels, verdict};
+use itertools::Itertools;
+use wrote_result::document::{
+    Cell as Place, CrashLeaves, Direction, Reached, Row, Survives, View, fastest,
+};
+use wrote_result::units;
+
+/// A chart shows at most this many rows; the table beneath has all.
+const ROWS_MAX: usize = 40;
+/// A page has charts for at most this many groups of one document.
+const GROUPS_MAX: usize = 60;
+
+/// The charts that a document may still have.
+#[derive(Debug)]
+pub struct Charts {
+    left: usize,
+}
+
+impl Charts {
+    /// The charts of a whole document.
+    pub fn new() -> Charts {
+        Charts { left: GROUPS_MAX }
+    }
+
+    fn take(&mut self) -> bool {
+        let has = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        has
+    }
+}
+
+/// Returns the class of a line by its number, from 0.
+pub fn series(number: usize) -> String {
+    format!("s{}", number % latencies::LINES_MAX + 1)
+}
+
+/// Returns the class of a row: the level that it survives.
+fn class(row: &Row) -> String {
+    row.survives.map_or("read".into(), |survives| survives.to_string())
+}
+
+/// Returns the name of a row in charts.
+pub fn name(group: &Group, row: &Row) -> String {
+    let name = if group.has_names() { &row.name } else { &row.way };
+    format!("{}{name}", group.loop_mark(row))
+}
+
+/// Returns the heading, charts, table and notes of a group.
+pub fn blocks(group: &Group, charts: &mut Charts) -> Vec<Block> {
+    let mut blocks = vec![Block::Heading(group.workload.into(), group.summary())];
+    if charts.take() {
+        blocks.extend(figures(group).into_iter().map(Block::Figure));
+    }
+    let best = group.best();
+    let label = format!("Figures of {}", group.workload);
+    blocks.push(Block::Table(Table::of(&label, columns(group), &group.rows, best)));
+    let notes = notes(group);
+    if !notes.is_empty() {
+        blocks.push(Block::Notes(notes));
+    }
+    blocks
+}
+
+fn notes(group: &Group) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(best) = group.best() {
+        notes.push(format!("The fastest that survives a power loss: {}", best.way));
+    }
+    match group.view() {
+        View::Curve => notes.push(group.knee_line()),
+        View::Saves => notes.extend(group.sync_costs()),
+        _ => {}
+    }
+    if group.mixes_loops() {
+        notes.push(OPEN_LOOP_LEGEND.into());
+    }
+    for sustained in group.rows.iter().filter_map(|row| row.sustained.as_ref()) {
+        notes.extend(levels(sustained).into_iter().map(|(name, interval, words)| {
+            format!("{name}: {} {}, {words}", units::rate(interval.median), within(&interval))
+        }));
+        notes.extend(sustained.changes.iter().map(|of| format!("changed {}", change(of))));
+        notes.extend(sustained.steady_state.iter().map(verdict));
+    }
+    notes
+}
+
+/// Returns the charts of a group.
+fn figures(group: &Group) -> Vec<Figure> {
+    if let Some(grid) = grid(group) {
+        return vec![grid];
+    }
+    match group.view() {
+        View::Curve => vec![curve(group)],
+        View::Saves => vec![saves(group)],
+        View::Long => long(group),
+        View::Files => vec![ladder(group)],
+        View::Messages => with_latencies(group, vec![against(group)]),
+        View::Operations => {
+            let is_of_depths = group.rows.len() > 1 && group.rows.iter().all(|row| row.is_random());
+            let main = if is_of_depths { against(group) } else { ladder(group) };
+            with_latencies(group, vec![main])
+        }
+    }
+}
+
+fn with_latencies(group: &Group, mut figures: Vec<Figure>) -> Vec<Figure> {
+    figures.extend(latencies::figures(group.workload, &group.rows, |row| name(group, row)));
+    figures
+}
+
+/// Returns the rows that a chart shows, and a note about the rest.
+fn shown<'a>(group: &Group<'a>) -> (Vec<&'a Row>, String) {
+    let rows: Vec<&Row> = group.rows.iter().copied().take(ROWS_MAX).collect();
+    let note = match group.rows.len() - rows.len() {
+        0 => String::new(),
+        more => format!("The first {ROWS_MAX} rows; the table has the other {more}."),
+    };
+    (rows, note)
+}
+
+/// The sentence that a pointer over a row's mark shows.
+fn title(group: &Group, row: &Row) -> String {
+    let rate = match group.is_counted() {
+        true => format!("{}, {}", operations_per_s(row), throughput(row)),
+        false => throughput(row),
+    };
+    let p99 = latency(row.latency_ns.as_ref(), |of| of.p99);
+    let facts = [
+        format!("{rate} {}", plus_minus(row)).trim_end().to_owned(),
+        if p99.is_empty() { p99 } else { format!("P99 {p99}") },
+        text(row.survives.map(|survives| format!("survives {survives}"))),
+    ];
+    format!("{}: {}", name(group, row), facts.iter().filter(|fact| !fact.is_empty()).join(", "))
+}
+
+/// Returns the interval of a row's throughput, if several runs tell it.
+pub fn interval(row: &Row) -> Option<(f64, f64)> {
+    let of = &row.throughput_bytes_per_s;
+    (row.runs.len() > 1).then_some((of.ci95_low, of.ci95_high))
+}
+
+/// The levels that the rows survive, as a legend.
+fn survived(rows: &[&Row]) -> Vec<(String, String)> {
+    let words = |row: &&Row| match row.survives {
+        None => ("read".to_owned(), "reads".to_owned()),
+        Some(survives) => (survives.to_string(), format!("survives {survives}")),
+    };
+    let order = |row: &&&Row| row.survives.map_or(-1, |survives| survives as i32);
+    rows.iter().sorted_by_key(order).map(words).unique().collect()
+}
+
+fn ladder(group: &Group) -> Figure {
+    let (rows, note) = shown(group);
+    let bar = |row: &&Row| Bar {
+        name: name(group, row),
+        class: class(row),
+        value: row.throughput(),
+        interval: interval(row),
+        figure: throughput(row),
+        title: title(group, row),
+    };
+    let drawn: Vec<Bar> = rows.iter().map(bar).collect();
+    let is_read = rows.iter().all(|row| row.direction == Direction::Read);
+    let question = match (group.view(), is_read) {
+        (View::Files, _) => "How fast is each way, and what does it survive?",
+        (_, true) => "How fast is each way?",
+        (_, false) => "How fast is each way, and what does an acknowledged write survive?",
+    };
+    let label = format!("Throughput of {}", group.workload);
+    let axis = "throughput, more is better";
+    Figure {
+        question: question.into(),
+        picture: bars(&label, &drawn, rate, axis, None),
+        legend: survived(&rows),
+        note,
+    }
+}
+
+fn against(group: &Group) -> Figure {
+    let (rows, note) = shown(group);
+    let dot = |(number, row): (usize, &&Row)| {
+        let scale = row.iops() / row.throughput().max(f64::MIN_POSITIVE);
+        Dot {
+            number: number + 1,
+            class: if row.direction == Direction::Read { "read".into() } else { class(row) },
+            iops: row.iops(),
+            interval: interval(row).map(|(low, high)| (low * scale, high * scale)),
+            p99_ns: row.latency_ns.map_or(1, |of| of.p99),
+            title: format!("{}. {}", number + 1, title(group, row)),
+        }
+    };
+    let dots: Vec<Dot> = rows.iter().enumerate().map(dot).collect();
+    let numbered = dots.iter().zip(&rows);
+    let numbered = numbered
+        .map(|(dot, row)| (dot.class.clone(), format!("{}. {}", dot.number, name(group, row))));
+    Figure {
+        question: "How many operations, and how long does the slowest hundredth wait?".into(),
+        picture: scatter(&format!("Throughput and P99 of {}", group.workload), &dots),
+        legend: numbered.chain(survived(&rows)).collect(),
+        note,
+    }
+}
+
+fn curve(group: &Group) -> Figure {
+    let lines = [("P50", "s1"), ("P99", "s2"), ("P99.9", "s3")];
+    let rates = group.rows.iter().filter_map(|row| {
+        let of = row.latency_ns?;
+        Some(Rate {
+            iops: Reached::of(row).map_or(row.iops(), |rate| rate.asked_per_s),
+            latencies_ns: vec![of.p50, of.p99, of.p99_9],
+            title: format!("{}, {} reached", row.way, operations_per_s(row)),
+        })
+    });
+    let rates: Vec<Rate> = rates.collect();
+    let knee = group.knee.and_then(|knee| group.rows.iter().find(|row| row.name == knee.row));
+    let knee = knee.and_then(|row| Reached::of(row)).map(|rate| rate.asked_per_s);
+    Figure {
+        question: "How does the latency rise with the load, and where does it bend?".into(),
+        picture: load(&format!("Latency and load of {}", group.workload), &lines, &rates, knee),
+        legend: lines.map(|(name, class)| (class.into(), name.into())).to_vec(),
+        note: String::new(),
+    }
+}
+
+fn saves(group: &Group) -> Figure {
+    let (rows, note) = shown(group);
+    let is_synced = |row: &Row| row.survives == Some(Survives::PowerLoss);
+    let strip = |row: &&Row| {
+        let of = row.latency_ns?;
+        let [p50, p99, max] = [of.p50, of.p99, of.max].map(units::nanoseconds);
+        let leaves = text(row.crash_leaves.map(|of: CrashLeaves| format!(", a crash leaves {of}")));
+        Some(Strip {
+            name: row.way.clone(),
+            class: if is_synced(row) { "power-loss".into() } else { "process-crash".into() },
+            latency: of,
+            title: format!("{}: P50 {p50}, P99 {p99}, max {max}{leaves}", row.way),
+        })
+    };
+    let drawn: Vec<Strip> = rows.iter().filter_map(strip).collect();
+    let label = format!("Time of a save of {}", group.workload);
+    let legend = [("power-loss", "with sync"), ("process-crash", "without sync")];
+    let reading = "From the fastest save to the slowest; thick from P50 (the dot and the figure) to \
+        P99; strokes at P90, P99 and P99.9.";
+    Figure {
+        question: "How long does a save take, with and without sync?".into(),
+        picture: strips(&label, &drawn),
+        legend: legend.map(|(class, words)| (class.into(), words.into())).to_vec(),
+        note: format!("{reading} {note}").trim_end().into(),
+    }
+}
+
+fn long(group: &Group) -> Vec<Figure> {
+    let figure = |row: &&Row| {
+        let of = row.sustained.as_ref()?;
+        let changes = of.changes.iter().map(|of| (*of, format!("changed {}", change(of))));
+        let changes: Vec<_> = changes.collect();
+        let label = format!("Throughput of {} against the bytes written", row.name);
+        Some(Figure {
+            question: "How does the speed hold as more is written?".into(),
+            picture: course(&label, &of.samples, &changes),
+            legend: Vec::new(),
+            note: match changes.is_empty() {
+                true => String::new(),
+                false => "Dashed lines stand where the throughput changed for good.".into(),
+            },
+        })
+    };
+    group.rows.iter().filter_map(figure).collect()
+}
+
+/// Returns the heat map of a group whose rows are cells of a grid.
+fn grid(group: &Group) -> Option<Figure> {
+    if group.rows.iter().any(|row| row.is_open_loop()) {
+        return None;
+    }
+    let places = group.rows.iter().map(|row| Some((Place::of(row)?, *row)));
+    let places: Vec<(Place, &Row)> = places.collect::<Option<_>>()?;
+    let sides: Vec<String> =
+        places.iter().map(|(place, _)| place.side.to_owned()).unique().collect();
+    let heads: Vec<String> =
+        places.iter().map(|(place, _)| place.head.to_owned()).unique().collect();
+    let best = fastest(group.rows.iter().copied())?;
+    let cell = |(place, row): &(Place, &Row)| {
+        let side = sides.iter().position(|side| side == place.side)?;
+        let head = heads.iter().position(|head| head == place.head)?;
+        Some(Cell {
+            side,
+            head,
+            value: row.throughput(),
+            figure: throughput(row),
+            short: units::significant(row.throughput() / 1e9),
+            title: title(group, row),
+            is_best: std::ptr::eq(*row, best),
+        })
+    };
+    let cells: Vec<Cell> = places.iter().filter_map(cell).collect();
+    let title = places.first().map_or("", |(place, _)| place.title);
+    let label = format!("Throughput of each cell of {}", group.workload);
+    Some(Figure {
+        question: "Which size and which way are fastest?".into(),
+        picture: heat(&label, title, &sides, &heads, &cells),
+        legend: Vec::new(),
+        note: format!(
+            "The border marks the fastest: {}, {}. Figures without a unit are GB/s.",
+            best.way,
+            throughput(best)
+        ),
+    })
+}

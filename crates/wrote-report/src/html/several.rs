@@ -1,0 +1,303 @@
+//! Several results: the same rows side by side, and over time where one machine and path have them.
+
+use super::article::moment;
+use super::chart::{Mark, Moment, beside, over_time, per_second, rate};
+use super::comparison::class;
+use super::groups::{interval, series};
+use super::page::{Article, Block, Figure, Section};
+use super::result::last;
+use super::table::{Line, Table};
+use super::{Content, Named};
+use crate::figures::{operations_per_s, plus_minus, throughput};
+use crate::group::COUNTED_BYTES_MAX;
+use crate::text::gathered;
+use itertools::Itertools;
+use std::collections::HashMap;
+use wrote_result::compare::{Verdict, compare};
+use wrote_result::document::{Direction, Document, Row};
+
+/// A page has lines over time for at most this many rows; the table has all.
+const LINES_MAX: usize = 40;
+/// A chart shows at most this many rows.
+const ROWS_MAX: usize = 40;
+
+/// A result among others.
+struct One<'a> {
+    name: String,
+    document: &'a Document,
+}
+
+/// A row by its name: its workload, and itself in each result that has it.
+struct Across<'a> {
+    name: &'a str,
+    workload: &'a str,
+    rows: Vec<Option<&'a Row>>,
+}
+
+/// Returns the article about all results; `None` where there is only one.
+pub fn article(documents: &[Named]) -> Option<Article> {
+    let results = documents.iter().filter_map(|named| match &named.content {
+        Content::Result(document) => Some((named, document.as_ref())),
+        _ => None,
+    });
+    let mut results: Vec<(&Named, &Document)> = results.collect();
+    if results.len() < 2 {
+        return None;
+    }
+    let is_over_time = results.iter().map(|(_, document)| place(document)).all_equal();
+    if is_over_time {
+        results.sort_by(|(_, one), (_, other)| one.started_at.cmp(&other.started_at));
+    }
+    let results: Vec<One> = named(&results);
+    let across = across(&results);
+    let mut sections = vec![about(&results)];
+    if is_over_time {
+        sections.extend(over(&results, &across));
+    }
+    sections.extend(side_by_side(&results, &across));
+    Some(Article {
+        kicker: "wrote report".into(),
+        title: match is_over_time {
+            true => {
+                format!("{} results of {} over time", results.len(), place(results[0].document).1)
+            }
+            false => format!("{} results side by side", results.len()),
+        },
+        ledes: vec![
+            "The rows that two or more of them have. Each result stands below whole.".into(),
+        ],
+        sections,
+        ..Article::default()
+    })
+}
+
+/// The machine and the path.
+fn place(document: &Document) -> (&str, &str) {
+    (&document.host.hostname, &document.target.path)
+}
+
+/// Gives each result a name that none of the others has: its file, with a number where needed.
+fn named<'a>(results: &[(&Named, &'a Document)]) -> Vec<One<'a>> {
+    let names: Vec<String> = results.iter().map(|(named, _)| last(&named.name).into()).collect();
+    let name =
+        |(number, name): (usize, &String)| match names.iter().filter(|of| *of == name).count() {
+            1 => name.clone(),
+            _ => format!("{name} ({})", number + 1),
+        };
+    let names = names.iter().enumerate().map(name).collect::<Vec<_>>();
+    let one = |(name, (_, document)): (String, &(&Named, &'a Document))| One { name, document };
+    names.into_iter().zip(results).map(one).collect()
+}
+
+fn across<'a>(results: &[One<'a>]) -> Vec<Across<'a>> {
+    let mut all: Vec<Across> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for (number, result) in results.iter().enumerate() {
+        for row in result.document.scenarios.iter().flat_map(|scenario| &scenario.rows) {
+            let index = *places.entry(&row.name).or_insert_with(|| {
+                let rows = vec![None; results.len()];
+                all.push(Across { name: &row.name, workload: &row.workload, rows });
+                all.len() - 1
+            });
+            all[index].rows[number] = Some(row);
+        }
+    }
+    all.retain(|across| across.rows.iter().flatten().count() > 1);
+    all
+}
+
+fn about(results: &[One]) -> Section {
+    let heads = ["result", "machine", "path", "device", "started", "program"];
+    let line = |result: &One| {
+        let document = result.document;
+        let device = document.target.device.as_ref();
+        let device = device.map(|of| {
+            of.model.as_ref().map_or(of.name.clone(), |model| format!("{} ({model})", of.name))
+        });
+        let cells = vec![
+            result.name.clone(),
+            document.host.hostname.clone(),
+            document.target.path.clone(),
+            device.unwrap_or_default(),
+            moment(&document.started_at),
+            super::article::program(&document.wrote),
+        ];
+        Line { class: "", cells }
+    };
+    let table = Table {
+        label: "The results".into(),
+        heads: heads.iter().map(|head| ((*head).to_owned(), false)).collect(),
+        rows: results.iter().map(line).collect(),
+    };
+    Section { title: "The results".into(), blocks: vec![Block::Table(table)], ..Section::default() }
+}
+
+/// Whether the number of operations says more than their bytes.
+fn is_counted(row: &Row) -> bool {
+    (1..=COUNTED_BYTES_MAX).contains(&row.settings.effective.bs_bytes) && row.iops() > 0.0
+}
+
+/// The figure of a row as a number, its interval and its words.
+fn figure(row: &Row, is_counted: bool) -> (f64, Option<(f64, f64)>, String) {
+    if !is_counted {
+        return (row.throughput(), interval(row), throughput(row));
+    }
+    let scale = row.iops() / row.throughput().max(f64::MIN_POSITIVE);
+    let interval = interval(row).map(|(low, high)| (low * scale, high * scale));
+    (row.iops(), interval, operations_per_s(row))
+}
+
+fn side_by_side(results: &[One], across: &[Across]) -> Option<Section> {
+    let mut blocks = Vec::new();
+    for (workload, rows) in gathered(across.iter().map(|across| (across.workload, across))) {
+        let is_counted =
+            rows.iter().flat_map(|of| of.rows.iter().flatten()).all(|row| is_counted(row));
+        blocks.push(Block::Heading(workload.into(), String::new()));
+        if results.len() <= super::latencies::LINES_MAX {
+            blocks.push(Block::Figure(picture(results, workload, &rows, is_counted)));
+        }
+        blocks.push(Block::Table(table(results, workload, &rows, is_counted)));
+    }
+    (!blocks.is_empty()).then(|| Section {
+        title: "Side by side".into(),
+        lede: "Each dot is a median over runs, with its 95 % interval.".into(),
+        blocks,
+    })
+}
+
+/// Returns the name of a row within its workload.
+fn short<'a>(across: &Across<'a>) -> &'a str {
+    let rest = across.name.strip_prefix(across.workload);
+    rest.and_then(|rest| rest.strip_prefix('/')).unwrap_or(across.name)
+}
+
+fn picture(results: &[One], workload: &str, rows: &[&Across], is_counted: bool) -> Figure {
+    let shown = &rows[..rows.len().min(ROWS_MAX)];
+    let names: Vec<String> = shown.iter().map(|across| short(across).to_owned()).collect();
+    let mut marks = Vec::new();
+    for (lane, across) in shown.iter().enumerate() {
+        for (number, row) in across.rows.iter().enumerate() {
+            let Some(row) = row else { continue };
+            let (value, interval, words) = figure(row, is_counted);
+            let name = &results[number].name;
+            let title = format!("{name}: {}: {words} {}", short(across), plus_minus(row));
+            let class = series(number);
+            marks.push(Mark { row: lane, result: number, class, value, interval, title });
+        }
+    }
+    let word = if is_counted { per_second } else { rate };
+    let axis = match (
+        is_counted,
+        rows[0].rows.iter().flatten().all(|row| row.direction == Direction::Read),
+    ) {
+        (true, true) => "reads per second, more is better",
+        (true, false) => "operations per second, more is better",
+        (false, _) => "throughput, more is better",
+    };
+    let label = format!("{workload} in each result");
+    let note = match rows.len() - shown.len() {
+        0 => String::new(),
+        more => format!("The first {ROWS_MAX} rows; the table has the other {more}."),
+    };
+    Figure {
+        question: "Which result is faster in which row?".into(),
+        picture: beside(&label, &names, results.len(), &marks, word, axis),
+        legend: results
+            .iter()
+            .enumerate()
+            .map(|(number, result)| (series(number), result.name.clone()))
+            .collect(),
+        note,
+    }
+}
+
+fn table(results: &[One], workload: &str, rows: &[&Across], is_counted: bool) -> Table {
+    let names = results.iter().map(|result| (result.name.clone(), true));
+    let line = |across: &&Across| {
+        let cell = |row: &Option<&Row>| {
+            let words = row.map(|row| format!("{} {}", figure(row, is_counted).2, plus_minus(row)));
+            words.map(|words| words.trim_end().to_owned()).unwrap_or_default()
+        };
+        let cells = across.rows.iter().map(cell);
+        Line { class: "", cells: [short(across).to_owned()].into_iter().chain(cells).collect() }
+    };
+    Table {
+        label: format!("Figures of {workload} in each result"),
+        heads: [("row".to_owned(), false)].into_iter().chain(names).collect(),
+        rows: rows.iter().map(line).collect(),
+    }
+}
+
+/// Returns the lines over time, and the changes by the rule of `wrote compare`.
+fn over(results: &[One], across: &[Across]) -> Option<Section> {
+    let verdicts: Vec<HashMap<String, Verdict>> = results
+        .windows(2)
+        .map(|pair| {
+            let rows = compare(pair[0].document, pair[1].document).map(|of| of.rows);
+            rows.unwrap_or_default().into_iter().map(|row| (row.name, row.verdict)).collect()
+        })
+        .collect();
+    let verdict = |number: usize, name: &str| {
+        let before = number.checked_sub(1).and_then(|before| verdicts[before].get(name));
+        before.copied().unwrap_or(Verdict::NoDetectableDifference)
+    };
+    let mut blocks = Vec::new();
+    for across in across.iter().take(LINES_MAX) {
+        let is_counted = across.rows.iter().flatten().all(|row| is_counted(row));
+        let moments = across.rows.iter().enumerate().filter_map(|(number, row)| {
+            let row = (*row)?;
+            let (value, interval, words) = figure(row, is_counted);
+            let verdict = verdict(number, across.name);
+            let started_at = &results[number].document.started_at;
+            let changed = match verdict {
+                Verdict::Faster => ", faster than the result before",
+                Verdict::Slower => ", slower than the result before",
+                _ => "",
+            };
+            Some(Moment {
+                at_s: seconds(started_at).unwrap_or(number as f64),
+                word: started_at.get(5..16).unwrap_or(started_at).replace('T', " "),
+                value,
+                interval,
+                class: class(verdict),
+                title: format!("{}: {words} {}{changed}", moment(started_at), plus_minus(row)),
+            })
+        });
+        let moments: Vec<Moment> = moments.collect();
+        let changes = moments.iter().filter(|moment| moment.class != "undecided").count();
+        let (word, axis): (fn(f64) -> String, _) = match is_counted {
+            true => (per_second, "operations per second, more is better"),
+            false => (rate, "throughput, more is better"),
+        };
+        blocks.push(Block::Figure(Figure {
+            question: across.name.into(),
+            picture: over_time(&format!("{} over time", across.name), &moments, word, axis),
+            legend: Vec::new(),
+            note: match changes {
+                0 => "No detectable change from one result to the next.".into(),
+                1 => "1 detectable change from one result to the next.".into(),
+                more => format!("{more} detectable changes from one result to the next."),
+            },
+        }));
+    }
+    if blocks.is_empty() {
+        return None;
+    }
+    if let Some(more) = across.len().checked_sub(LINES_MAX + 1) {
+        let more = more + 1;
+        blocks.push(Block::Notes(vec![format!("{more} more rows stand in the tables below.")]));
+    }
+    Some(Section {
+        title: "Over time".into(),
+        lede: "A line for each row with its 95 % intervals. ▲ and ▼ mark a detectable change from \
+               the result before, by the rule of wrote compare."
+            .into(),
+        blocks,
+    })
+}
+
+/// Returns the seconds since 1970 of a time of RFC 3339.
+fn seconds(started_at: &str) -> Option<f64> {
+    let at: jiff::Timestamp = started_at.parse().ok()?;
+    Some(at.as_second() as f64)
+}

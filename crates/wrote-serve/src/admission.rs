@@ -1,0 +1,43 @@
+//! Admission: whether one more connection is accepted, and its count while it is open.
+
+use crate::addresses::Place;
+use crate::limits::Reason;
+use crate::metrics::{Metrics, add, sub};
+use crate::port::Port;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// An accepted connection. It is counted until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    metrics: Arc<Metrics>,
+    /// `None` for a connection without an address.
+    _place: Option<Place>,
+}
+
+impl Admission {
+    /// Admits a connection from `address`, or counts why the limits refuse it.
+    pub(crate) fn of(port: &Port, address: Option<IpAddr>) -> Option<Admission> {
+        let Port { metrics, limits, addresses, .. } = port;
+        if metrics.connections.load(Ordering::Relaxed) >= limits.connections as u64 {
+            metrics.refuse(Reason::Connections);
+            return None;
+        }
+        let limit = limits.connections_per_address;
+        let place = address.map(|address| addresses.admit(address, limit));
+        if let Some(None) = place {
+            metrics.refuse(Reason::Address);
+            return None;
+        }
+        add(&metrics.connections, 1);
+        add(&metrics.connections_total, 1);
+        Some(Admission { metrics: metrics.clone(), _place: place.flatten() })
+    }
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        sub(&self.metrics.connections, 1);
+    }
+}

@@ -1,0 +1,152 @@
+//! `cargo xtask book`: the documents as a book of HTML pages, made by mdBook.
+
+mod links;
+
+use crate::failure::{Failure, Tried};
+use crate::report::Report;
+use crate::repository::{root, target};
+use crate::run::{HANG, Show, run};
+use crate::test::links::{links, relative_path};
+use crate::tools::{self, MDBOOK};
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+use std::process::Command;
+
+/// The pages in their order, from the repository's root, with links as they hold there.
+const SUMMARY: &str = "docs/SUMMARY.md";
+const CONFIG: &str = "docs/book.toml";
+
+/// Make a book of the documents, in `target/book/html`, and check every link in it.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Install no mdBook; fail where it is missing
+    #[arg(long)]
+    no_install: bool,
+}
+
+/// Makes the book, and prints its first page.
+pub fn book(arguments: &Arguments) -> Result<(), Failure> {
+    let html = make(!arguments.no_install)?;
+    println!("{}", html.join("index.html").display());
+    Ok(())
+}
+
+/// Runs the campaign: the book is made, and every link in it leads somewhere.
+pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
+    report.step("book", || make(install).map(drop))
+}
+
+fn make(install: bool) -> Result<PathBuf, Failure> {
+    let mdbook = tools::provide(&MDBOOK, install)?;
+    let folder = target().join("book");
+    let folder = std::path::absolute(&folder).tried(folder.display())?;
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).tried(folder.display())?;
+    }
+    lay_out(&folder)?;
+    let html = folder.join("html");
+    let mut command = Command::new(mdbook);
+    command.arg("build").arg(&folder).arg("--dest-dir").arg(&html);
+    let made = run(&mut command, HANG, Show::Errors)?.success("mdbook build")?;
+    // It makes a book in spite of them.
+    if let Some(line) =
+        made.stderr.lines().find(|line| ["WARN", "ERROR"].iter().any(|word| line.contains(word)))
+    {
+        return Err(Failure::Failed(format!("mdbook build: {}", line.trim())));
+    }
+    match links::broken(&html)?.as_slice() {
+        [] => Ok(html),
+        broken => Err(Failure::Failed(format!("broken links: {}", broken.join(", ")))),
+    }
+}
+
+/// Lays out the pages in `folder/src` as in the repository, so that their links hold there too,
+/// with every file to which they lead.
+fn lay_out(folder: &Path) -> Result<(), Failure> {
+    let source = folder.join("src");
+    let pages = pages()?;
+    let mut files: BTreeSet<String> = pages.iter().cloned().collect();
+    for page in &pages {
+        let text = read(page)?;
+        let paths = links(&text);
+        for path in paths.iter().filter_map(|link| relative_path(link)) {
+            let linked = from_root(page, path);
+            if root().join(&linked).is_dir()
+                || (linked.ends_with(".md") && !pages.contains(&linked))
+            {
+                return Err(Failure::Failed(format!("{page}: {path} is no page of {SUMMARY}")));
+            }
+            files.insert(linked);
+        }
+    }
+    for file in files {
+        copy(&file, &source.join(&file))?;
+    }
+    copy(CONFIG, &folder.join("book.toml"))?;
+    std::fs::write(source.join("SUMMARY.md"), moved(&read(SUMMARY)?)).tried(SUMMARY)
+}
+
+/// Returns the pages that the summary lists, from the repository's root.
+fn pages() -> Result<Vec<String>, Failure> {
+    let text = read(SUMMARY)?;
+    let paths = links(&text);
+    Ok(paths.iter().map(|link| from_root(SUMMARY, link)).collect())
+}
+
+/// Returns the `summary` of `docs` as it must be at the root. Each line has one link at the most.
+fn moved(summary: &str) -> String {
+    let line = |line: &str| match line.split_once("](") {
+        None => format!("{line}\n"),
+        Some((title, link)) => format!("{title}]({}\n", from_root(SUMMARY, link)),
+    };
+    summary.lines().map(line).collect()
+}
+
+/// Returns the path from the root to which `link` in `file` leads.
+fn from_root(file: &str, link: &str) -> String {
+    let mut path = PathBuf::from(file);
+    path.pop();
+    for part in Path::new(link).components() {
+        match part {
+            Component::ParentDir => drop(path.pop()),
+            Component::Normal(name) => path.push(name),
+            _ => {}
+        }
+    }
+    path.to_string_lossy().into_owned()
+}
+
+fn read(file: &str) -> Result<String, Failure> {
+    std::fs::read_to_string(root().join(file)).tried(file)
+}
+
+fn copy(file: &str, to: &Path) -> Result<(), Failure> {
+    let parent = to.parent().unwrap_or(to);
+    std::fs::create_dir_all(parent).tried(parent.display())?;
+    std::fs::copy(root().join(file), to).tried(file).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repository::files;
+
+    #[test]
+    fn every_document_is_a_page_of_the_book() {
+        let pages = pages().expect("a summary");
+        for file in files(&["docs/*.md"]).expect("documents") {
+            assert!(file == SUMMARY || pages.contains(&file), "{SUMMARY} has no line of {file}");
+        }
+    }
+
+    #[test]
+    fn a_link_leads_to_the_same_file_from_the_root() {
+        assert_eq!(from_root("docs/a.md", "b.md"), "docs/b.md");
+        assert_eq!(from_root("docs/a.md", "../langs/./README.md"), "langs/README.md");
+        assert_eq!(from_root("README.md", "docs/b.md"), "docs/b.md");
+        assert_eq!(
+            moved("# A\n\n- [b](b.md)\n  - [c](../c.md)\n"),
+            "# A\n\n- [b](docs/b.md)\n  - [c](c.md)\n"
+        );
+    }
+}

@@ -1,0 +1,108 @@
+//! `cargo xtask dist`: the program `wrote` packed for machines without a compiler.
+
+mod archive;
+mod crates;
+mod debian;
+mod files;
+mod program;
+mod roots;
+
+use crate::failure::{Failure, Tried};
+use crate::report::Report;
+use crate::repository::{root, target};
+use crate::run::output;
+use crate::tools::{self, CARGO_DEB};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The list of checksums, beside the files that it lists.
+const SUMS: &str = "SHA256SUMS";
+/// The version of every crate of this workspace.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Pack the program as an archive and as a Debian package, with checksums, into `target/packed`.
+///
+/// The program is linked statically. The files hold no path, user or time of this machine.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Install no tool; fail where one is missing
+    #[arg(long)]
+    no_install: bool,
+}
+
+/// The packed files.
+struct Packed {
+    /// The program alone.
+    program: PathBuf,
+    archive: PathBuf,
+    debian: PathBuf,
+}
+
+/// Makes the packed files, and prints the size of each.
+pub fn dist(arguments: &Arguments) -> Result<(), Failure> {
+    let packed = pack(!arguments.no_install)?;
+    for path in [&packed.program, &packed.archive, &packed.debian] {
+        let bytes = path.metadata().tried(path.display())?.len();
+        eprintln!("{:>8.1} MB  {}", bytes as f64 / 1e6, path.display());
+    }
+    print!("{}", std::fs::read_to_string(folder()?.join(SUMS)).tried(SUMS)?);
+    Ok(())
+}
+
+/// Runs the campaign: every packed file is installed and run in a root that has nothing else.
+pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
+    let Some(packed) = report.make("dist: archive and Debian package", || pack(install))? else {
+        // The report has the reason.
+        return Ok(());
+    };
+    report.step("dist: checksums", checksums)?;
+    roots::check(report, &packed, install)
+}
+
+/// Runs the campaign of the crates: each is packaged and built from its package, and the command is
+/// installed by cargo.
+pub fn check_crates(report: &mut Report) -> Result<(), Failure> {
+    report.step("crates: packages", crates::package)?;
+    report.step("crates: cargo install", crates::install)
+}
+
+fn pack(install: bool) -> Result<Packed, Failure> {
+    let cargo_deb = tools::provide(&CARGO_DEB, install)?;
+    let folder = folder()?;
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).tried(folder.display())?;
+    }
+    std::fs::create_dir_all(&folder).tried(folder.display())?;
+    let program = program::build()?;
+    files::make(&program)?;
+    let date = date_s()?;
+    let archive = archive::make(&program, &folder, &date)?;
+    let debian = debian::make(&cargo_deb, &folder, &date)?;
+    let mut sums = Command::new("sha256sum");
+    sums.current_dir(&folder).args([&archive, &debian].map(|path| name(path)));
+    std::fs::write(folder.join(SUMS), output(&mut sums, "sha256sum")?).tried(SUMS)?;
+    Ok(Packed { program, archive, debian })
+}
+
+fn checksums() -> Result<(), Failure> {
+    let mut check = Command::new("sha256sum");
+    check.current_dir(folder()?).args(["--check", "--strict", SUMS]);
+    output(&mut check, "sha256sum --check").map(drop)
+}
+
+fn folder() -> Result<PathBuf, Failure> {
+    let folder = target().join("packed");
+    std::path::absolute(&folder).tried(folder.display())
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Returns the time of the commit in seconds since 1970. It is the time of every packed file, so
+/// that a commit always gives the same bytes.
+fn date_s() -> Result<String, Failure> {
+    let mut git = Command::new("git");
+    git.current_dir(root()).args(["log", "-1", "--format=%ct"]);
+    Ok(output(&mut git, "git log")?.trim().to_owned())
+}

@@ -1,0 +1,103 @@
+//! The crates that the command needs, each as the package that crates.io would get.
+
+use crate::failure::{Failure, Tried};
+use crate::repository::{cargo, root, target};
+use crate::run::{HANG, Show, output, run};
+use std::path::Path;
+use std::process::Command;
+
+use super::VERSION;
+
+/// Files that every package holds beside its sources.
+const BESIDE: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
+
+/// Packages every crate, looks for its licences, and builds the command from the packages alone, as
+/// a user of crates.io would. Nothing is published.
+pub fn package() -> Result<(), Failure> {
+    let names = names()?;
+    // To build each package with its own dependencies again would take several times as long.
+    let mut command = cargo(&["package", "--locked", "--allow-dirty", "--no-verify"]);
+    command.args(names.iter().flat_map(|name| ["-p", name]));
+    run(&mut command, HANG, Show::Live)?.success("cargo package")?;
+    let folder = tempfile::tempdir_in(target()).tried("a temporary folder")?;
+    let folder = std::path::absolute(folder.path()).tried("the temporary folder")?;
+    for name in &names {
+        let stem = format!("{name}-{VERSION}");
+        let package = target().join("package").join(format!("{stem}.crate"));
+        let mut tar = Command::new("tar");
+        tar.arg("-xzf").arg(&package).arg("-C").arg(&folder);
+        output(&mut tar, "tar")?;
+        let is_there = |file: &&str| folder.join(&stem).join(file).is_file();
+        if let Some(file) = BESIDE.iter().find(|file| !is_there(file)) {
+            return Err(Failure::Failed(format!("{} has no {file}", package.display())));
+        }
+    }
+    std::fs::write(folder.join("Cargo.toml"), workspace(&names)).tried("the workspace")?;
+    std::fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).tried("Cargo.lock")?;
+    let mut command = cargo(&["build", "-p", "wrote-cli"]);
+    // Most dependencies are built there.
+    command.env("CARGO_TARGET_DIR", std::path::absolute(target()).tried("the target folder")?);
+    command.current_dir(&folder);
+    run(&mut command, HANG, Show::Live)?.success("the build from the packages").map(drop)
+}
+
+/// Returns the manifest of a workspace of unpacked packages, which takes each from here in place of
+/// crates.io.
+fn workspace(names: &[String]) -> String {
+    let folders = names.iter().map(|name| format!("\"{name}-{VERSION}\""));
+    let members = folders.collect::<Vec<_>>().join(", ");
+    let patch = |name: &String| format!("{name} = {{ path = \"{name}-{VERSION}\" }}\n");
+    let patches = names.iter().map(patch).collect::<String>();
+    let resolver = "[workspace]\nresolver = \"3\"\n";
+    format!("{resolver}members = [{members}]\n\n[patch.crates-io]\n{patches}")
+}
+
+/// Installs the command into a temporary root as the README says, and runs it.
+pub fn install() -> Result<(), Failure> {
+    let folder = tempfile::tempdir_in(target()).tried("a temporary folder")?;
+    let folder = std::path::absolute(folder.path()).tried("the temporary folder")?;
+    let mut command = cargo(&["install", "--locked", "--path", "crates/wrote-cli", "--no-track"]);
+    run(command.arg("--root").arg(&folder), HANG, Show::Live)?.success("cargo install")?;
+    let version = output(Command::new(folder.join("bin/wrote")).arg("--version"), "wrote")?;
+    if version.starts_with(&format!("wrote {VERSION}")) {
+        return Ok(());
+    }
+    Err(Failure::Failed(format!("the installed program says: {}", version.trim())))
+}
+
+/// Returns the names of the crates in `crates`, which are those of their folders.
+fn names() -> Result<Vec<String>, Failure> {
+    let folder = root().join("crates");
+    let entries = std::fs::read_dir(&folder).tried(folder.display())?;
+    let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+    let mut names = names.collect::<std::io::Result<Vec<_>>>().tried(folder.display())?;
+    names.retain(|name| is_crate(&folder.join(name)));
+    names.sort();
+    Ok(names)
+}
+
+fn is_crate(folder: &Path) -> bool {
+    folder.join("Cargo.toml").is_file()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_crate_of_the_command_has_its_readme_and_its_licences() {
+        let names = names().expect("crates");
+        assert!(names.contains(&"wrote-cli".to_owned()));
+        for name in names {
+            let folder = root().join("crates").join(&name);
+            for file in BESIDE {
+                assert!(folder.join(file).is_file(), "{name} has no {file}");
+            }
+            let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");
+            for key in ["description", "license", "keywords", "categories", "rust-version"] {
+                let is_there = manifest.lines().any(|line| line.starts_with(key));
+                assert!(is_there, "{name} has no {key}");
+            }
+        }
+    }
+}

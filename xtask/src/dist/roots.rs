@@ -1,0 +1,255 @@
+//! Clean roots: the packed files are installed and run where nothing else is.
+
+use super::files::FILES;
+use super::{Packed, VERSION, name};
+use crate::failure::{Failure, Tried};
+use crate::lab::rows;
+use crate::packages;
+use crate::report::Report;
+use crate::repository::target;
+use crate::run::{HANG, Show, output, run};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Programs that make a root and run commands in it.
+const PROGRAMS: &[&str] = &["mmdebstrap", "unshare", "systemd-nspawn"];
+/// The release of Debian in the root. Its systemd judges the unit.
+const SUITE: &str = "bookworm";
+const INCLUDED: &str = "systemd";
+/// The exposure that `systemd-analyze security` gives to the unit, in tenths, at the most: 0 is a
+/// service that may do nothing, 100 one that may do all.
+const EXPOSURE_MAX: &str = "20";
+
+/// Installs and runs each of `packed` in a clean root.
+pub fn check(report: &mut Report, packed: &Packed, install: bool) -> Result<(), Failure> {
+    let name = "dist: clean root of Debian";
+    if !rustix::process::geteuid().is_root() {
+        return report.skip(name, "a root is made and entered by root alone".to_owned());
+    }
+    report.step("dist: program in an empty root", || alone(&packed.program))?;
+    let debian = report.make(name, || debian(install))?;
+    let Some(debian) = debian else { return Ok(()) };
+    report.step("dist: archive in a clean root", || archive(&packed.archive, &debian))?;
+    report.step("dist: Debian package in a clean root", || package(&packed.debian, &debian))?;
+    report.step("dist: service under systemd", || service(&packed.debian, &debian))
+}
+
+/// A temporary root, removed when it is dropped. On its file system writes can be measured.
+struct Root(TempDir);
+
+impl Root {
+    fn new() -> Result<Root, Failure> {
+        let folder = std::path::absolute(target()).tried("the target folder")?;
+        tempfile::tempdir_in(folder).map(Root).tried("a temporary root")
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Runs `words` in the root, which sees no process but its own, and returns its output.
+    fn run(&self, words: &[&str]) -> Result<String, Failure> {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc=/proc"]);
+        command.arg("--root").arg(self.path()).args(["--wd", "/"]).args(words);
+        command.env_clear().env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin");
+        output(&mut command, &words.join(" "))
+    }
+
+    fn shell(&self, script: &str) -> Result<String, Failure> {
+        self.run(&["/bin/sh", "-e", "-u", "-c", script])
+    }
+
+    /// Measures a disk, a server and a log with `program`.
+    fn try_out(&self, program: &str) -> Result<(), Failure> {
+        let version = self.run(&[program, "--version"])?;
+        if !version.starts_with(&format!("wrote {VERSION}")) {
+            return Err(Failure::Failed(format!("the version is {}", version.trim())));
+        }
+        let only = "ladder,append/log-always,serve/lines";
+        let words = ["--only", only, "--size", "16M", "--runs", "1", "--format", "json"];
+        let result = self.run(&[&[program, "bench", "/data"][..], &words].concat())?;
+        let rows = rows(&result)?;
+        eprintln!("{} rows were measured", rows.len());
+        let is_there = |start: &&str| {
+            let mut names = rows.iter().filter_map(|row| row["name"].as_str());
+            names.any(|name| name.starts_with(start))
+        };
+        match ["stream/", "small/", "append/", "serve/"].iter().find(|start| !is_there(start)) {
+            None => Ok(()),
+            Some(start) => Err(Failure::Failed(format!("no row of {start} was measured"))),
+        }
+    }
+}
+
+/// Runs the program in a root that holds nothing else but `/dev/null`, so it needs no library.
+fn alone(program: &Path) -> Result<(), Failure> {
+    let root = Root::new()?;
+    for folder in ["data", "dev", "proc"] {
+        std::fs::create_dir(root.path().join(folder)).tried(folder)?;
+    }
+    let mut null = Command::new("mknod");
+    output(null.arg(root.path().join("dev/null")).args(["c", "1", "3"]), "mknod")?;
+    std::fs::copy(program, root.path().join("wrote")).tried(program.display())?;
+    root.try_out("/wrote")
+}
+
+/// Makes a root of Debian with its essential packages, once, and returns the archive that holds it.
+fn debian(install: bool) -> Result<PathBuf, Failure> {
+    packages::provide(PROGRAMS, install)?;
+    let folder = target().join("roots");
+    std::fs::create_dir_all(&folder).tried(folder.display())?;
+    let whole = folder.join(format!("{SUITE}-{INCLUDED}.tar"));
+    if whole.is_file() {
+        return Ok(whole);
+    }
+    if !install {
+        return Err(Failure::Skipped(format!("{} is missing", whole.display())));
+    }
+    let unfinished = folder.join("unfinished.tar");
+    let mut command = Command::new("mmdebstrap");
+    command.args(["--quiet", "--variant=essential"]).arg(format!("--include={INCLUDED}"));
+    command.arg(SUITE).arg(&unfinished);
+    run(&mut command, HANG, Show::Live)?.success("mmdebstrap")?;
+    std::fs::rename(&unfinished, &whole).tried(whole.display())?;
+    Ok(whole)
+}
+
+/// Unpacks the root of Debian, with an empty folder for data.
+fn unpacked(debian: &Path) -> Result<Root, Failure> {
+    let root = Root::new()?;
+    output(Command::new("tar").arg("-xf").arg(debian).arg("-C").arg(root.path()), "tar")?;
+    let data = root.path().join("data");
+    std::fs::create_dir(&data).tried(data.display())?;
+    Ok(root)
+}
+
+fn archive(archive: &Path, debian: &Path) -> Result<(), Failure> {
+    let root = unpacked(debian)?;
+    let mut tar = Command::new("tar");
+    tar.arg("-xzf").arg(archive).arg("-C").arg(root.path().join("usr/local"));
+    output(tar.arg("--strip-components=1"), "tar")?;
+    root.shell("test $(command -v wrote) = /usr/local/bin/wrote")?;
+    root.try_out("wrote")?;
+    for (_, path) in FILES {
+        root.shell(&format!("test -s /usr/local/{path}"))?;
+    }
+    // A program that is linked statically finds names by the root's own settings.
+    root.shell(NAMED)?;
+    root.shell(&judged("/usr/local/lib/systemd/system/wrote.service")).map(drop)
+}
+
+/// Serves a log at a name, ends the server, and reads the log. The exit code is 143 where the
+/// signal came before the server listened for it.
+const NAMED: &str = "
+    echo 127.0.0.1 here.example >/etc/hosts
+    wrote serve /data/log --listen tcp://here.example:0 2>/tmp/said &
+    until grep -q takes /tmp/said; do kill -0 $!; sleep 0.1; done
+    kill $!
+    wait $! || test $? = 143
+    wrote log stat /data/log
+    rm -r /data/log";
+
+/// Returns a script in which systemd finds no fault in `unit`, and few freedoms of the service.
+fn judged(unit: &str) -> String {
+    format!(
+        "systemd-analyze --man=no --recursive-errors=no verify {unit} 2>/tmp/faults || cat /tmp/faults >&2
+         if grep wrote.service /tmp/faults >&2; then exit 1; fi
+         systemd-analyze --offline=true --threshold={EXPOSURE_MAX} security {unit} >/tmp/exposure
+         tail -n 1 /tmp/exposure >&2"
+    )
+}
+
+/// Returns a root of Debian with the package.
+fn installed(package: &Path, debian: &Path) -> Result<Root, Failure> {
+    let root = unpacked(debian)?;
+    let inside = format!("/{}", name(package));
+    std::fs::copy(package, root.path().join(&inside[1..])).tried(package.display())?;
+    root.shell(&format!("dpkg --install {inside} && rm {inside}"))?;
+    Ok(root)
+}
+
+fn package(package: &Path, debian: &Path) -> Result<(), Failure> {
+    let root = installed(package, debian)?;
+    root.shell("test $(command -v wrote) = /usr/bin/wrote && dpkg --verify wrote")?;
+    root.try_out("wrote")?;
+    root.shell(NAMED)?;
+    root.shell(&judged("/lib/systemd/system/wrote.service"))?;
+    // Its administrator starts it.
+    root.shell("test ! -e /etc/systemd/system/multi-user.target.wants/wrote.service")?;
+    root.shell(
+        "dpkg --listfiles wrote | while read -r path; do test -d \"$path\" || echo \"$path\"; done \
+         >/tmp/files
+         grep -q ^/usr/share/man/man1/wrote.1.gz /tmp/files
+         dpkg --purge wrote
+         while read -r path; do test ! -e \"$path\" || exit 1; done </tmp/files",
+    )?;
+    Ok(())
+}
+
+/// How long the root may run: it takes seconds.
+const LIMIT: Duration = Duration::from_secs(5 * 60);
+
+/// A log for the service.
+const CONFIG: &str = "
+[logs.events]
+folder = \"/var/lib/wrote/events\"
+listen = [\"relp://127.0.0.1:2514\"]
+";
+
+/// The service is started, sent messages, reloaded and stopped, and its log is read. Every
+/// protection of the unit is in force, and io_uring is used in spite of them.
+const PROBE: &str = "
+    wrote serve --config /etc/wrote.toml --check
+    systemctl start wrote.service
+    process=$(systemctl show -P MainPID wrote.service)
+    wrote bench /data --only serve/relp --connections 1 --window 128 --runs 1 \
+        --server-url relp://127.0.0.1:2514 --server-log /var/lib/wrote/events \
+        --server-pid $process --format csv
+    grep -q '^Seccomp:.2$' /proc/$process/status
+    ls -l /proc/$process/fd | grep -q io_uring
+    systemctl reload wrote.service
+    systemctl is-active wrote.service
+    systemctl stop wrote.service
+    test $(systemctl show -P Result wrote.service) = success
+    wrote log verify /var/lib/wrote/events
+    echo the service is fine";
+
+/// The unit that runs the script and then ends the root.
+const PROBE_UNIT: &str = "
+[Service]
+Type=oneshot
+ExecStart=/bin/sh -e -u -x /probe.sh
+StandardOutput=file:/probe.out
+StandardError=file:/probe.err
+ExecStopPost=/bin/systemctl --no-block exit
+";
+
+/// Boots a root with the package by systemd, and tries its service there.
+fn service(package: &Path, debian: &Path) -> Result<(), Failure> {
+    let root = installed(package, debian)?;
+    for (file, text) in [
+        ("etc/wrote.toml", CONFIG),
+        ("probe.sh", PROBE),
+        ("etc/systemd/system/probe.service", PROBE_UNIT),
+    ] {
+        std::fs::write(root.path().join(file), text).tried(file)?;
+    }
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c"]);
+    // systemd-nspawn wants a /run in memory, which not every machine has.
+    command.args(["mount -t tmpfs tmpfs /run && exec systemd-nspawn \"$@\"", "sh"]);
+    command.args(["--quiet", "--register=no", "--keep-unit", "--machine=wrote"]);
+    // It sees no network but its own loopback.
+    command.args(["--private-network", "--console=read-only", "--directory"]).arg(root.path());
+    command.args(["/lib/systemd/systemd", "--unit=probe.service"]);
+    let booted = run(&mut command, LIMIT, Show::Quiet)?;
+    let said = |file: &str| std::fs::read_to_string(root.path().join(file)).unwrap_or_default();
+    if said("probe.out").ends_with("the service is fine\n") {
+        return Ok(());
+    }
+    eprintln!("{}{}{}{}", booted.stdout, booted.stderr, said("probe.out"), said("probe.err"));
+    Err(Failure::Failed("the service failed: see above".into()))
+}

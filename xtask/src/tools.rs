@@ -1,0 +1,52 @@
+//! Tools that cargo installs into `target/tools`, each in a fixed version.
+
+use crate::failure::{Failure, Tried};
+use crate::repository::{cargo, target};
+use crate::run::{HANG, Show, run, twice};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A program of crates.io.
+pub struct Tool {
+    /// The crate, and its program.
+    name: &'static str,
+    version: &'static str,
+    /// Its features beside none.
+    features: &'static str,
+}
+
+/// Makes a book of Markdown pages. Its server and its watch for changes are left out.
+pub const MDBOOK: Tool = Tool { name: "mdbook", version: "0.5.4", features: "search" };
+
+/// Makes Debian packages. It compresses by the program `xz`, without the library.
+pub const CARGO_DEB: Tool = Tool { name: "cargo-deb", version: "3.8.0", features: "" };
+
+/// Returns the path of `tool`, which is built where it is missing. That takes some minutes, once.
+/// Without `install` the step is skipped then.
+pub fn provide(tool: &Tool, install: bool) -> Result<PathBuf, Failure> {
+    let folder = target().join("tools");
+    let folder = std::path::absolute(&folder).tried(folder.display())?;
+    let program = folder.join("bin").join(tool.name);
+    if is_there(&program, tool.version) {
+        return Ok(program);
+    }
+    if !install {
+        let (name, version) = (tool.name, tool.version);
+        return Err(Failure::Skipped(format!("missing: {name} {version} in {}", folder.display())));
+    }
+    let build = folder.join("build");
+    let fetched = twice(|| {
+        let mut command = cargo(&["install", tool.name, "--version", tool.version, "--locked"]);
+        command.args(["--no-default-features", "--features", tool.features, "--root"]).arg(&folder);
+        command.env("CARGO_TARGET_DIR", &build);
+        run(&mut command, HANG, Show::Live)?.success("cargo install")
+    });
+    // Its size is many times that of the program.
+    let _ = std::fs::remove_dir_all(&build);
+    fetched.map(|_| program)
+}
+
+fn is_there(program: &PathBuf, version: &str) -> bool {
+    let said = Command::new(program).arg("--version").output();
+    said.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).trim().ends_with(version))
+}

@@ -1,0 +1,213 @@
+//! Logs that are opened, read, and searched for one record.
+
+use crate::Result;
+use crate::clock::Clock;
+use crate::outcome::{Outcome, Percentiles};
+use hdrhistogram::Histogram;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use wrote::{Log, LogReader, Sync};
+
+const SEED: u64 = 0x006c_6f67;
+/// Bytes of one read of a file by hand.
+const PIECE_BYTES: usize = 128 << 10;
+
+/// A log to make.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Shape {
+    /// Records of the log.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub records: u64,
+    /// Bytes of each record.
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub record_bytes: u32,
+    /// Bytes of a segment.
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 40)]
+    pub segment_bytes: u64,
+    /// Bytes of a buffer of the log.
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
+    pub buffer_bytes: usize,
+    /// Leave the log as a kill does: durable, and not closed.
+    #[arg(long)]
+    pub killed: bool,
+    /// Have the page cache hold the log's files.
+    #[arg(long)]
+    pub cached: bool,
+}
+
+/// The ways to read a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum By {
+    /// `LogReader::next_lent`: no copy.
+    Lent,
+    /// The iterator of `LogReader`: a vector a record.
+    Owned,
+    /// The files by `read(2)` in pieces of 128 KiB, and CRC-32C of each piece: the floor.
+    Pieces,
+}
+
+/// The ways to find a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum FindBy {
+    /// A new `LogReader` for each.
+    Reader,
+    /// `LogReader::read` of one reader that has read the same records before.
+    Range,
+}
+
+/// Makes a log at `place`, which stays.
+pub fn make(shape: &Shape, place: &Path) -> Result<Outcome> {
+    let clock = Clock::start()?;
+    let options = Log::options().sync(Sync::No).segment_bytes(shape.segment_bytes);
+    let log = options.buffer_bytes(shape.buffer_bytes).open(place)?;
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
+    let mut record = vec![0; shape.record_bytes as usize];
+    for _ in 0..shape.records {
+        random.fill_bytes(&mut record);
+        drop(log.append(&record)?);
+    }
+    log.sync()?;
+    if shape.killed {
+        // Its destructor would write the rest; a killed process runs none.
+        std::mem::forget(log);
+    } else {
+        log.close()?;
+    }
+    if shape.cached {
+        files(place)?.iter().try_for_each(|path| pieces(path, |_| ()))?;
+    }
+    clock.stop(shape.records * u64::from(shape.record_bytes), shape.records)
+}
+
+/// Reads the log at `place`, every record once.
+pub fn read(by: By, place: &Path) -> Result<Outcome> {
+    let (mut records, mut bytes) = (0_u64, 0_u64);
+    let clock = Clock::start()?;
+    match by {
+        By::Lent => {
+            let mut reader = LogReader::open(place, 0)?;
+            while let Some(record) = reader.next_lent()? {
+                records += 1;
+                bytes += record.bytes.len() as u64;
+            }
+        }
+        By::Owned => {
+            for record in LogReader::open(place, 0)? {
+                records += 1;
+                bytes += record?.bytes.len() as u64;
+            }
+        }
+        By::Pieces => {
+            for path in files(place)? {
+                pieces(&path, |piece| {
+                    std::hint::black_box(crc32c::crc32c(piece));
+                    records += 1;
+                    bytes += piece.len() as u64;
+                })?;
+            }
+        }
+    }
+    clock.stop(bytes, records)
+}
+
+/// Opens the log at `place` `times` times, and times the openings alone.
+pub fn open(times: u32, place: &Path) -> Result<Outcome> {
+    let mut opened = Histogram::<u64>::new(3)?;
+    let clock = Clock::start()?;
+    let mut elapsed_s = 0.0;
+    for _ in 0..times {
+        let begin = Instant::now();
+        let log = Log::options().sync(Sync::No).open(place)?;
+        let took = begin.elapsed();
+        elapsed_s += took.as_secs_f64();
+        opened.record(took.as_nanos() as u64)?;
+        log.close()?;
+    }
+    let outcome = clock.stop(0, u64::from(times))?;
+    Ok(Outcome { elapsed_s, latency_ns: Percentiles::of(&opened), ..outcome })
+}
+
+/// Finds `reads` records of the log at `place`, by chance one after the other.
+pub fn find(by: FindBy, reads: u32, place: &Path) -> Result<Outcome> {
+    let records = LogReader::open(place, 0)?.count() as u64;
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
+    let wanted: Vec<u64> = (0..reads).map(|_| random.next_u64() % records).collect();
+    let mut reader = LogReader::open(place, 0)?;
+    if by == FindBy::Range {
+        wanted.iter().try_for_each(|&sequence| reader.read(sequence..sequence + 1).map(drop))?;
+    }
+    let (mut found, mut bytes) = (Histogram::<u64>::new(3)?, 0);
+    let clock = Clock::start()?;
+    for &sequence in &wanted {
+        let begin = Instant::now();
+        let record = match by {
+            FindBy::Reader => LogReader::open(place, sequence)?.next().transpose()?,
+            FindBy::Range => reader.read(sequence..sequence + 1)?.pop(),
+        };
+        found.record(begin.elapsed().as_nanos() as u64)?;
+        let record = record.filter(|record| record.sequence == sequence);
+        bytes += record.ok_or("a record is missing")?.bytes.len() as u64;
+    }
+    let outcome = clock.stop(bytes, u64::from(reads))?;
+    Ok(Outcome { latency_ns: Percentiles::of(&found), ..outcome })
+}
+
+/// Returns the segments of a log in order.
+fn files(place: &Path) -> Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(place)?.map(|entry| entry.map(|entry| entry.path()));
+    let mut paths: Vec<PathBuf> = entries.collect::<std::io::Result<_>>()?;
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "segment"));
+    paths.sort_unstable();
+    Ok(paths)
+}
+
+/// Calls `each` with the pieces of a file.
+fn pieces(path: &Path, mut each: impl FnMut(&[u8])) -> Result<()> {
+    let mut file = File::open(path)?;
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(()),
+            len => each(&piece[..len]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(killed: bool) -> Shape {
+        let (segment_bytes, buffer_bytes) = (1 << 20, 16 << 10);
+        Shape {
+            records: 3000,
+            record_bytes: 500,
+            segment_bytes,
+            buffer_bytes,
+            killed,
+            cached: true,
+        }
+    }
+
+    #[test]
+    fn every_way_reads_and_finds_all_records() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let place = folder.path().join("log");
+        let made = make(&shape(false), &place).expect("room");
+        for by in [By::Lent, By::Owned] {
+            let read = read(by, &place).expect("a log");
+            assert_eq!((read.operations, read.bytes), (made.operations, made.bytes), "{by:?}");
+        }
+        assert!(read(By::Pieces, &place).expect("files").bytes > made.bytes);
+        for by in [FindBy::Reader, FindBy::Range] {
+            let found = find(by, 50, &place).expect("records");
+            assert_eq!((found.operations, found.bytes), (50, 50 * 500), "{by:?}");
+        }
+        assert_eq!(open(3, &place).expect("a log").operations, 3);
+        assert_eq!(read(By::Lent, &place).expect("a log").operations, made.operations);
+    }
+}
