@@ -14,6 +14,9 @@ pub enum Failure {
     /// The report has printed every failure.
     #[error("see above")]
     Reported,
+    /// The time of the whole run is over. Started processes have ended.
+    #[error("no time was left")]
+    OutOfTime,
     /// SIGINT or SIGTERM came. Started processes have ended; temporary files are removed.
     #[error("interrupted")]
     Interrupted,

@@ -32,7 +32,8 @@ impl From<()> for Outcome {
 }
 
 impl Report {
-    /// Runs one step and counts it. Fails only after a signal.
+    /// Runs one step and counts it; a step whose time is over is left out. Fails only after a
+    /// signal.
     pub fn step<T: Into<Outcome>>(
         &mut self,
         name: &str,
@@ -44,6 +45,10 @@ impl Report {
         let elapsed = begin.elapsed();
         let word = match result {
             Err(Failure::Interrupted) => return Err(Failure::Interrupted),
+            Err(Failure::OutOfTime) => {
+                self.leave(name, "it did not end in the time that was left");
+                "left unfinished".to_owned()
+            }
             Err(Failure::Skipped(because)) => {
                 self.sum.skipped.push(format!("{name}: {because}"));
                 format!("SKIPPED: {because}")

@@ -1,5 +1,7 @@
 //! Runs a command within a time limit and keeps its output. After the limit or a signal the command
-//! ends with all its children.
+//! ends with all its children, and after the limit says first what each of its threads did.
+
+mod threads;
 
 use crate::failure::{Failure, Tried};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -8,7 +10,7 @@ use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -19,6 +21,8 @@ const GRACE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
 
 static STOPPED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+/// The end of the time that all commands have together.
+static END: OnceLock<Instant> = OnceLock::new();
 
 /// The output that appears while the command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,9 +70,22 @@ pub fn heed_signals() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Fails after a signal.
+/// Ends the command that still runs at `end`, and starts none from then on.
+pub fn end_at(end: Instant) {
+    let _ = END.set(end);
+}
+
+/// Fails after a signal, and when no time is left.
 pub fn check_interrupted() -> Result<(), Failure> {
-    if STOPPED.load(Ordering::Relaxed) { Err(Failure::Interrupted) } else { Ok(()) }
+    match () {
+        () if STOPPED.load(Ordering::Relaxed) => Err(Failure::Interrupted),
+        () if is_out_of_time() => Err(Failure::OutOfTime),
+        () => Ok(()),
+    }
+}
+
+fn is_out_of_time() -> bool {
+    END.get().is_some_and(|end| *end <= Instant::now())
 }
 
 /// Runs `command` for at most `limit`, in a process group of its own and without input.
@@ -136,15 +153,18 @@ pub struct Group {
 }
 
 impl Group {
-    /// Waits for the command's end. Ends it after `limit`, or at a signal if it `heeds` signals,
-    /// and returns `None` then.
+    /// Waits for the command's end. Ends it after `limit`, or at a signal or when no time is left
+    /// if it `heeds` those, and returns `None` then.
     fn wait(&mut self, limit: Duration, heeds: bool) -> Option<ExitStatus> {
         let begin = Instant::now();
-        while begin.elapsed() < limit && !(heeds && STOPPED.load(Ordering::Relaxed)) {
+        while begin.elapsed() < limit && !(heeds && check_interrupted().is_err()) {
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Some(status);
             }
             thread::sleep(POLL);
+        }
+        if !STOPPED.load(Ordering::Relaxed) {
+            threads::print(self.child.id());
         }
         self.end();
         None

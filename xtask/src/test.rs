@@ -12,7 +12,7 @@ use crate::packages::{self, LABS, TESTS};
 use crate::programs::{self, Program, cargo_tests, run_all};
 use crate::report::{Outcome, Report};
 use crate::repository::{cargo, release_lab, target};
-use crate::run::{HANG, Show, output, run};
+use crate::run::{HANG, Show, end_at, output, run};
 use crate::{clients, fuzz, repository};
 use campaigns::{CAMPAIGNS, Campaign, RIVALS};
 use languages::Missing;
@@ -24,6 +24,9 @@ const STRICT: [&str; 3] = ["--", "-D", "warnings"];
 /// Every run draws its own, so that short runs add up.
 const SEEDS: u64 = 5_000;
 const MOMENTS: u32 = 25;
+
+/// The time that a campaign may run on when that of `--within` is over.
+const OVERTIME: Duration = Duration::from_secs(10 * 60);
 
 /// Check and test wrote, with missing Debian packages installed first.
 ///
@@ -37,8 +40,8 @@ pub struct Arguments {
     /// Run the campaigns too, first those that protect data
     #[arg(long)]
     all: bool,
-    /// Start no campaign when this time is over, such as 40m, and list the rest. A default run that
-    /// passed on this commit is not repeated
+    /// Start no campaign when this time is over, such as 40m, end one that still runs ten minutes
+    /// later, and list the rest. A default run that passed on this commit is not repeated
     #[arg(long, value_name = "TIME", requires = "all", value_parser = duration)]
     within: Option<Duration>,
 }
@@ -58,6 +61,9 @@ pub fn test(arguments: &Arguments) -> Result<(), Failure> {
         if let Some(commit) = commit.filter(|_| report.is_green()) {
             std::fs::write(&passed, commit).tried(passed.display())?;
         }
+    }
+    if let Some(within) = arguments.within {
+        end_at(begin + within + OVERTIME);
     }
     for Campaign { what, round, .. } in CAMPAIGNS {
         if !arguments.all {

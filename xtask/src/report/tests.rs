@@ -99,3 +99,11 @@ fn a_signal_ends_the_report() {
     let mut report = Report::default();
     assert!(report.step("tests", || Err::<(), _>(Failure::Interrupted)).is_err());
 }
+
+#[test]
+fn a_step_whose_time_is_over_is_left_out_and_named() {
+    let mut report = Report::default();
+    assert!(report.step("lab sim", || Err::<(), _>(Failure::OutOfTime)).is_ok());
+    assert!(report.is_green());
+    assert!(report.summary().contains("lab sim: it did not end in the time that was left"));
+}
