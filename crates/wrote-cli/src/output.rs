@@ -145,9 +145,8 @@ impl ResultFile {
         path.map(|path| ResultFile::new(argument, path, replace)).transpose()
     }
 
-    /// Checks, before any measurement, that the file can be written. `argument` names it in
-    /// errors: `--output`. It must not exist, or with
-    /// `replace` must be an ordinary file.
+    /// Checks, before any measurement, that the file can be written. `argument` names it in errors:
+    /// `--output`. It must not exist, or with `replace` must be an ordinary file.
     ///
     /// # Errors
     ///

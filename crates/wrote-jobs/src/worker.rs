@@ -368,12 +368,12 @@ impl<'a> Worker<'a> {
 
     /// Waits for at least `min` operations; [`Worker::acknowledge`] counts them.
     fn collect(&mut self, min: usize) -> Result<(), Error> {
-        let (arrivals, mut failed) = (&mut self.arrivals, Ok(()));
+        let (arrivals, mut first) = (&mut self.arrivals, None);
         self.engine.reap_each(min, |Completion { user_data, result, buffer }| match result {
             Ok(bytes) => arrivals.push(Arrival { place: user_data as u32, bytes, buffer }),
-            Err(error) => failed = Err(error),
+            Err(error) => _ = first.get_or_insert(error),
         })?;
-        Ok(failed?)
+        first.map_or(Ok(()), |error| Err(error.into()))
     }
 
     /// Counts the arrivals, with one read of the clock, and frees their places.

@@ -1,4 +1,4 @@
-//! What the threads of a command do that does not end: the first look at a hang.
+//! The first look at a hang: each thread of a command, its state, and its place in the kernel.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use wrote_jobs::import;
 use wrote_report::{Content, Named, write_html};
-use wrote_result::document::{Document, SCHEMA};
+use wrote_result::document::{Document, Row, SCHEMA};
 use wrote_result::histogram;
 
 /// Results of every command and scenario, as this program wrote them before it kept histograms.
@@ -90,18 +90,21 @@ fn an_empty_result_becomes_a_page_that_says_so() {
     assert!(page_of(&empty).contains("This document holds no measured row."));
 }
 
+/// Makes a document of ten thousand rows, each changed by its number.
+fn ten_thousand_rows(change: fn(&mut Row, usize)) -> Document {
+    let mut document = samples::document();
+    let rows = &mut document.scenarios[0].rows;
+    *rows = vec![rows[0].clone(); 10_000];
+    rows.iter_mut().enumerate().for_each(|(number, row)| change(row, number));
+    document
+}
+
 #[test]
 fn ten_thousand_rows_become_a_page_with_all_of_them() {
-    let mut document = samples::document();
-    let template = document.scenarios[0].rows[0].clone();
-    document.scenarios[0].rows = (0..10_000)
-        .map(|number| {
-            let mut row = template.clone();
-            row.name = format!("{}/{number}", row.workload);
-            row.way = format!("way {number}");
-            row
-        })
-        .collect();
+    let document = ten_thousand_rows(|row, number| {
+        row.name = format!("{}/{number}", row.workload);
+        row.way = format!("way {number}");
+    });
     let page = page_of(&document);
     assert_eq!(page.matches("<th scope=\"row\">way ").count(), 10_000);
     assert!(page.contains("the table has the other 9960."));
@@ -109,16 +112,10 @@ fn ten_thousand_rows_become_a_page_with_all_of_them() {
 
 #[test]
 fn ten_thousand_workloads_become_a_page_with_charts_of_the_first() {
-    let mut document = samples::document();
-    let template = document.scenarios[0].rows[0].clone();
-    document.scenarios[0].rows = (0..10_000)
-        .map(|number| {
-            let mut row = template.clone();
-            row.workload = format!("group {number}");
-            row.name = format!("job {number}");
-            row
-        })
-        .collect();
+    let document = ten_thousand_rows(|row, number| {
+        row.workload = format!("group {number}");
+        row.name = format!("job {number}");
+    });
     let page = page_of(&document);
     assert_eq!(page.matches("<th scope=\"row\">job ").count(), 10_000);
     assert!(page.matches("<figure>").count() < 200);

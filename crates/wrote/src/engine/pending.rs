@@ -42,10 +42,15 @@ impl Work {
     /// Whether it must not be tried.
     #[inline]
     pub(super) fn is_refused(&self, file: &OpenFile) -> bool {
-        // The kernel's offsets are signed.
-        let is_beyond = self.offset.saturating_add(self.len) > i64::MAX as u64;
         let is_poisoned = file.poison.is_some() && self.kind != OpKind::Read;
-        is_poisoned || is_beyond || self.kind.transfers() && file.misses(self.offset | self.len)
+        let is_misaligned = || self.kind.transfers() && file.misses(self.offset | self.len);
+        is_poisoned || self.is_beyond() || is_misaligned()
+    }
+
+    /// Whether it ends behind the last byte of the longest file: the kernel's offsets are signed.
+    #[inline]
+    fn is_beyond(&self) -> bool {
+        self.offset.saturating_add(self.len) > i64::MAX as u64
     }
 
     /// Completes it with the error of its refusal.
@@ -54,7 +59,7 @@ impl Work {
         let (path, action, offset) = (file.path.clone(), self.kind.action(), self.offset);
         let error = if let Some(poisoned) = file.poisoned().filter(|_| self.kind != OpKind::Read) {
             poisoned
-        } else if offset.saturating_add(self.len) > i64::MAX as u64 {
+        } else if self.is_beyond() {
             Error::File { path, action, offset: Some(offset), errno: libc::EFBIG }
         } else {
             Error::Alignment { path, action, offset, align_bytes: file.align_bytes }

@@ -148,7 +148,7 @@ impl LogDriver {
     fn seal(&self, frame: &mut [u8], seed: u32, sequence: u64) {
         match self.state.format() {
             Format::Framed => record::seal(frame, seed, sequence),
-            Format::Lines => end_line(frame),
+            Format::Lines => *frame.last_mut().expect("a line has its end") = b'\n',
         }
     }
 
@@ -207,8 +207,4 @@ impl Drop for PlaceGuard<'_> {
         }
         driver.publish(self.place.take().expect("not published yet"));
     }
-}
-
-fn end_line(frame: &mut [u8]) {
-    *frame.last_mut().expect("a line has its end") = b'\n';
 }

@@ -209,6 +209,10 @@ impl Flusher {
         }
     }
 
+    fn is_brief(&self) -> bool {
+        self.brief_until.is_some()
+    }
+
     /// Works until `is_enough` holds, or no work is left. An error fails the log.
     pub(super) fn run(&mut self, state: &LogState, is_enough: &dyn Fn() -> bool) {
         let mut unpublished = 0;
@@ -216,7 +220,7 @@ impl Flusher {
             match self.step(state) {
                 Ok(true) if self.is_late => break,
                 Ok(true) => unpublished = 0,
-                Ok(false) if state.lacks_room() || self.brief_until.is_some() => break,
+                Ok(false) if state.lacks_room() || self.is_brief() => break,
                 Ok(false) if state.claims.has_closed() => {
                     unpublished += 1;
                     give_way(unpublished);
@@ -260,7 +264,7 @@ impl Flusher {
         // One buffer is left for the open batch.
         while self.batches.len() < self.buffers.len() - 1 {
             let Some(ready) = state.claims.next_ready() else { break };
-            if self.brief_until.is_some() && !self.has_room(state, &ready) {
+            if self.is_brief() && !self.has_room(state, &ready) {
                 break;
             }
             if let Err(error) = self.make_room(state, &ready)? {
@@ -385,7 +389,7 @@ impl Flusher {
             self.engine.sync_folder(&state.terms.folder)?;
         }
         self.reach_durable(state, covers);
-        if self.brief_until.is_some() { Ok(()) } else { self.seal(state, covers) }
+        if self.is_brief() { Ok(()) } else { self.seal(state, covers) }
     }
 
     /// Waits for an operation at least, and settles every one that is complete.

@@ -179,10 +179,10 @@ impl Log {
     /// `records`, as many as one claim takes. Returns their sequences; none while every buffer is
     /// in flight. Call it again with the rest; [`Log::ticket`] has the ticket of each.
     ///
-    /// Producers that append at once contend for one word of memory. A call does so once for all
-    /// its records, which may be four times as fast. After a crash some of them may be there and
-    /// the rest not, as after several calls of [`Log::append`]. Fails as that does, if the first of
-    /// the records cannot be appended.
+    /// Producers that append at once contend for one word of memory; a call does so once for all
+    /// its records. After a crash some of them may be there and the rest not, as after several
+    /// calls of [`Log::append`]. Fails as that does, if the first of the records cannot be
+    /// appended.
     pub fn try_append_run(&self, records: &[&[u8]]) -> Result<Range<u64>, Error> {
         self.0.driver.append_run(records)
     }

@@ -155,9 +155,7 @@ impl Walk {
 
     /// Continues with the batch at `place` whose first record has this sequence.
     pub(super) fn jump_to(&mut self, place: u64, sequence: u64) {
-        self.open = None;
-        self.place = place;
-        self.sequence = sequence;
+        self.jump_back(place, sequence, None);
     }
 
     /// Continues at a place where a walk of this segment was before.

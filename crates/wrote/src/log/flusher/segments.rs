@@ -201,7 +201,7 @@ impl Flusher {
             let segment_bytes = state.terms.layout.segment_bytes;
             let Some(segment) = &self.segment else { return Ok(()) };
             let is_whole = segment.prepared >= segment_bytes;
-            if is_whole && self.brief_until.is_some() {
+            if is_whole && self.is_brief() {
                 return Ok(());
             }
             let ahead_bytes = self.ahead_bytes().min(segment_bytes);

@@ -88,13 +88,16 @@ mod tests {
     use super::super::super::testing::{disk, files_of, folder, two_segments};
     use super::*;
 
-    #[test]
-    fn places_are_bounded_and_those_that_stay_are_near_each_other() {
+    /// Returns a walk whose place and records the tests choose.
+    fn walk() -> Walk {
         let sim = disk(1, &two_segments().files(folder()));
         let path = segment::path(folder(), Format::Framed, 1);
-        let input = Input::open(&files_of(&sim), &path, true, false).unwrap();
-        let mut walk = Walk::of(input, 0, 512, 0);
-        let mut index = LogIndex::new();
+        Walk::of(Input::open(&files_of(&sim), &path, true, false).unwrap(), 0, 512, 0)
+    }
+
+    #[test]
+    fn places_are_bounded_and_those_that_stay_are_near_each_other() {
+        let (mut walk, mut index) = (walk(), LogIndex::new());
         for number in 0..3 * PLACES_MAX as u64 {
             (walk.place, walk.sequence) = (number * SPACING_BYTES, number);
             index.note(1, &walk);
@@ -111,11 +114,7 @@ mod tests {
 
     #[test]
     fn a_place_is_near_a_record_of_its_batch_and_far_from_one_behind_bytes_that_were_not_read() {
-        let sim = disk(1, &two_segments().files(folder()));
-        let path = segment::path(folder(), Format::Framed, 1);
-        let input = Input::open(&files_of(&sim), &path, true, false).unwrap();
-        let mut walk = Walk::of(input, 0, 512, 0);
-        let mut index = LogIndex::new();
+        let (mut walk, mut index) = (walk(), LogIndex::new());
         (walk.place, walk.sequence) = (0, 10);
         walk.open = Some(OpenBatch { end: 1 << 30, left: 5 });
         index.note(1, &walk);
