@@ -39,6 +39,7 @@ pub const EXT4: FileSystem = FileSystem {
     mounted: c"",
     options: &["-F"],
     examine: &["e2fsck", "-f", "-n"],
+    superblock: Some((1 << 10, 2 << 10)),
 };
 
 /// File systems that must recover whole. ext4 with `fast_commit` does not: `docs/durability.md`.
@@ -50,6 +51,7 @@ pub const FILE_SYSTEMS: [FileSystem; 3] = [
         mounted: c"",
         options: &["-f"],
         examine: &["xfs_repair", "-f", "-n"],
+        superblock: None,
     },
     FileSystem {
         name: "Btrfs",
@@ -57,6 +59,7 @@ pub const FILE_SYSTEMS: [FileSystem; 3] = [
         mounted: c"",
         options: &["-f"],
         examine: &["btrfs", "check"],
+        superblock: Some((64 << 10, 68 << 10)),
     },
 ];
 

@@ -127,7 +127,8 @@ impl<'a> Replay<'a> {
         check_interrupted()?;
         let mut disk = Disk::copied(self.folder.path(), self.file_system, &self.image, |copy| {
             let Some((step, seed)) = cached else { return Ok(()) };
-            step.apply_some(copy, &mut Xoshiro256PlusPlus::seed_from_u64(seed))
+            let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+            step.apply_some(copy, self.file_system.superblock, &mut random)
         })?;
         let said = fresh(self.folder.path().join("said"))?;
         let subjects: Vec<&str> =

@@ -39,8 +39,13 @@ impl Step {
     }
 
     /// Applies changes of the volatile cache that the device happened to write: some whole, some
-    /// in part, some not at all.
-    pub fn apply_some(&self, image: &File, random: &mut impl Rng) -> Result<(), Failure> {
+    /// in part, some not at all. The sectors of the `superblock` are written together.
+    pub fn apply_some(
+        &self,
+        image: &File,
+        superblock: Option<(u64, u64)>,
+        random: &mut impl Rng,
+    ) -> Result<(), Failure> {
         for change in &self.volatile {
             match random.random_range(0..3) {
                 0 => {}
@@ -48,7 +53,7 @@ impl Step {
                 _ => {
                     let is_kept = |_: &_| random.random_bool(0.5);
                     change
-                        .sectors()
+                        .units(superblock)
                         .filter(is_kept)
                         .try_for_each(|part| change.apply_part(image, part))?;
                 }
@@ -66,10 +71,16 @@ impl Change {
         }
     }
 
-    /// Returns its sectors, as ranges of the device.
-    fn sectors(&self) -> impl Iterator<Item = Range<u64>> {
-        let Range { start, end } = self.range();
-        (start..end).step_by(SECTOR_BYTES as usize).map(move |at| at..end.min(at + SECTOR_BYTES))
+    /// Returns its sectors, as ranges of the device; those of the superblock are one.
+    fn units(&self, superblock: Option<(u64, u64)>) -> impl Iterator<Item = Range<u64>> {
+        let Range { mut start, end } = self.range();
+        let whole = superblock.map_or(0..0, |(start, end)| start..end);
+        std::iter::from_fn(move || {
+            let next = if whole.contains(&start) { whole.end } else { start + SECTOR_BYTES };
+            let unit = start..next.min(end);
+            start = unit.end;
+            (!unit.is_empty()).then_some(unit)
+        })
     }
 
     fn apply(&self, image: &File) -> Result<(), Failure> {
@@ -139,6 +150,7 @@ mod tests {
     use super::*;
     use rand::SeedableRng;
     use rand_xoshiro::Xoshiro256PlusPlus;
+    use std::collections::BTreeSet;
 
     fn steps(bytes: &[u8]) -> Result<Vec<Step>, Failure> {
         let mut steps = Vec::new();
@@ -197,22 +209,37 @@ mod tests {
         assert_eq!([0, 512, 1024, 1536].map(|at| bytes[at]), [0, 2, 3, 1]);
     }
 
-    #[test]
-    fn a_cut_leaves_any_sectors_of_the_cache_and_no_others() {
+    /// Returns the sectors that many cuts left of a write of one and one of two. Those two are a
+    /// superblock if it is `whole`.
+    fn left(whole: bool) -> BTreeSet<[u8; 5]> {
         let step = Step { volatile: vec![write(1, 1, 1), write(2, 2, 2)], ..Step::default() };
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
         for _ in 0..500 {
             let image = tempfile::tempfile().expect("a file");
             image.set_len(5 * 512).expect("a length");
-            step.apply_some(&image, &mut random).expect("applied");
+            let superblock = whole.then_some((2 * 512, 4 * 512));
+            step.apply_some(&image, superblock, &mut random).expect("applied");
             let mut bytes = [9; 5 * 512];
             image.read_exact_at(&mut bytes, 0).expect("read");
             seen.insert([0, 1, 2, 3, 4].map(|sector| bytes[sector * 512]));
         }
+        seen
+    }
+
+    #[test]
+    fn a_cut_leaves_any_sectors_of_the_cache_and_no_others() {
+        let seen = left(false);
         // Each of three sectors, or not.
         assert_eq!(seen.len(), 8);
         assert!(seen.iter().all(|sectors| sectors[0] == 0 && sectors[4] == 0));
+    }
+
+    #[test]
+    fn a_cut_leaves_all_of_a_superblock_or_nothing() {
+        let seen = left(true);
+        assert_eq!(seen.len(), 4);
+        assert!(seen.iter().all(|sectors| sectors[2] == sectors[3]));
     }
 
     #[test]

@@ -36,6 +36,9 @@ pub struct FileSystem {
     pub options: &'static [&'static str],
     /// The program that finds damage and repairs none, and its arguments.
     pub examine: &'static [&'static str],
+    /// The begin and the end of a superblock of several sectors with one checksum. It is written in
+    /// place, so a mount fails where the disk has written a part of it.
+    pub superblock: Option<(u64, u64)>,
 }
 
 impl FileSystem {
