@@ -6,6 +6,7 @@ mod clients;
 mod dist;
 mod failure;
 mod fuzz;
+mod growth;
 mod lab;
 mod miri;
 mod model;
@@ -16,6 +17,7 @@ mod programs;
 mod report;
 mod repository;
 mod run;
+mod sections;
 mod steady;
 mod test;
 mod toolchains;
@@ -51,6 +53,7 @@ enum Verb {
     Lab(lab::Arguments),
     /// Measure wrote and its peers in turn, on one folder.
     Peers(peers::Arguments),
+    Growth(growth::Arguments),
     /// Measure, and draw the pictures of the documents.
     Picture {
         /// Make these alone
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Verb::Miri => miri::miri(),
         Verb::Lab(arguments) => lab::lab(&arguments),
         Verb::Peers(arguments) => peers::peers(&arguments),
+        Verb::Growth(arguments) => growth::growth(&arguments),
         Verb::Picture { only } => picture::picture(&only),
         Verb::Dist(arguments) => dist::dist(&arguments),
         Verb::Book(arguments) => book::book(&arguments),

@@ -7,16 +7,16 @@ mod copy;
 mod figures;
 mod job;
 mod job_rows;
-mod outcome;
-mod page;
+pub mod outcome;
+pub mod page;
 mod read;
 mod rows;
 mod serve;
 mod served;
-mod site;
+pub mod site;
 mod t_io_uring;
 mod ways;
-mod wrote;
+pub mod wrote;
 
 pub use figures::Figures;
 pub use wrote::rows as result_rows;
@@ -60,7 +60,7 @@ pub struct Arguments {
 pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
     let document = root().join("docs/performance.md");
     if arguments.write {
-        page::check(&document)?;
+        page::sections().check(&document)?;
     }
     packages::install(PEERS)?;
     let is_wanted = |row: &Row| arguments.only.is_empty() || arguments.only.contains(row);
@@ -83,7 +83,7 @@ pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
                 let section = page::section(row, &circumstances, &site, &measured?);
                 println!("{section}\n");
                 if arguments.write {
-                    page::write(&document, &section)?;
+                    page::sections().write(&document, &section)?;
                 }
             }
         }

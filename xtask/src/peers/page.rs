@@ -4,15 +4,15 @@ use super::contest::ContestResult;
 use super::rows::Row;
 use super::site::Site;
 use super::wrote;
-use crate::failure::{Failure, Tried};
+use crate::failure::Failure;
+use crate::sections::{HEADING, Sections};
 use clap::ValueEnum;
-use std::collections::BTreeMap;
-use std::path::Path;
 
-const BEGIN: &str = "<!-- peers:begin -->";
-const END: &str = "<!-- peers:end -->";
-/// The start of a section, before the row's name.
-const HEADING: &str = "### `";
+/// Returns the part of the page that the rows' sections are in.
+pub fn sections() -> Sections {
+    let names = Row::value_variants().iter().map(|row| row.words()[0].to_owned()).collect();
+    Sections { mark: "peers", names }
+}
 
 /// Reads the machine with its file system from a small run of wrote, and the version of fio.
 pub fn circumstances(site: &Site) -> Result<[String; 2], Failure> {
@@ -63,76 +63,11 @@ fn each_once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     once
 }
 
-/// Fails unless the page has a place for the sections.
-pub fn check(page: &Path) -> Result<(), Failure> {
-    let text = std::fs::read_to_string(page).tried(page.display())?;
-    parts(&text).map(|_| ()).ok_or_else(|| no_place(page))
-}
-
-/// Replaces the section of one row, or adds it; the sections of other rows stay.
-pub fn write(page: &Path, section: &str) -> Result<(), Failure> {
-    let text = std::fs::read_to_string(page).tried(page.display())?;
-    let text = replaced(&text, section).ok_or_else(|| no_place(page))?;
-    std::fs::write(page, text).tried(page.display())
-}
-
-fn no_place(page: &Path) -> Failure {
-    Failure::Failed(format!("{}: no lines {BEGIN} and {END}", page.display()))
-}
-
-/// Splits the text into what is before the sections, the sections, and what is after them.
-fn parts(text: &str) -> Option<[&str; 3]> {
-    let (before, rest) = text.split_once(BEGIN)?;
-    let (sections, after) = rest.split_once(END)?;
-    Some([before, sections, after])
-}
-
-fn replaced(text: &str, section: &str) -> Option<String> {
-    let [before, old, after] = parts(text)?;
-    let place = |section: &str| {
-        let name = section.split('`').next().unwrap_or_default().to_owned();
-        let order = Row::value_variants().iter().position(|row| row.words()[0] == name);
-        // The section of an unknown row stays, behind the others.
-        (order.unwrap_or(usize::MAX), name)
-    };
-    let (sections, heading) = ([old, "\n", section].concat(), format!("\n{HEADING}"));
-    let sections = sections.split(&heading).skip(1).map(|one| (place(one), one.trim_end()));
-    let sections: BTreeMap<_, _> = sections.collect();
-    let sections = sections.into_values().map(|one| format!("{HEADING}{one}\n\n"));
-    Some(format!("{before}{BEGIN}\n\n{}{END}{after}", sections.collect::<String>()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::job::random_read;
     use super::super::site::fake;
     use super::*;
-
-    #[test]
-    fn only_what_is_between_the_markers_is_replaced() {
-        let text = format!("# Title\n{BEGIN}\n\n### `save`\n\nold\n\n{END}\nrest\n");
-        let expected = format!("# Title\n{BEGIN}\n\n### `save`\n\nnew\n\n{END}\nrest\n");
-        assert_eq!(replaced(&text, "### `save`\n\nnew"), Some(expected));
-    }
-
-    #[test]
-    fn a_row_that_was_not_measured_stays_as_it_is() {
-        let page = |sections: &str| format!("{BEGIN}\n\n{sections}{END}\n");
-        let save = "### `save`\n\n| 1 |\n\n";
-        let other = "### `once-there`\n\n| 2 |\n\n";
-        let two = page(&format!("{save}{other}"));
-        let dsync = replaced(&two, "### `dsync`\n\n| 3 |").expect("markers");
-        assert_eq!(dsync, page(&format!("### `dsync`\n\n| 3 |\n\n{save}{other}")));
-        let again = replaced(&dsync, "### `dsync`\n\n| 4 |").expect("markers");
-        assert_eq!(again, page(&format!("### `dsync`\n\n| 4 |\n\n{save}{other}")));
-        assert_eq!(replaced(&page(""), save), Some(page(save)));
-    }
-
-    #[test]
-    fn a_page_without_both_markers_is_left_alone() {
-        assert_eq!(replaced(&format!("# Title\n{BEGIN}\n"), "### `save`"), None);
-        assert_eq!(replaced(&format!("{END}\n{BEGIN}\n"), "### `save`"), None);
-    }
 
     fn circumstances() -> [String; 2] {
         ["Linux 6.18.0, 2 x Some CPU, ext4 on vda1", "fio-3.33"].map(str::to_owned)

@@ -1,7 +1,8 @@
 //! Readers of the results of `wrote bench` and `wrote run`, `wrote.result/1`.
 
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Percentiles};
 use crate::failure::{Failure, Tried};
+use serde::Deserialize;
 use serde_json::Value;
 
 /// Reads the first run of the row `name`, and the state of its blocks when the clock started. Fails
@@ -25,6 +26,22 @@ pub fn outcome(row: &Value, name: &str) -> Result<Outcome, Failure> {
         elapsed_s: number("elapsed_s")?,
         cpu_s: number("cpu_user_s")? + number("cpu_system_s")?,
         ..Outcome::default()
+    })
+}
+
+/// Reads the only row of a result, with its latency and the memory of the whole process; `name`
+/// stands in the failure.
+pub fn only_row(stdout: &str, name: &str) -> Result<Outcome, Failure> {
+    let document = parse(stdout)?;
+    let row = rows(&document).next().ok_or_else(|| lacks(name, "row"))?;
+    check_effective(row, name)?;
+    let outcome = outcome(row, name)?;
+    let run = &row["runs"][0];
+    Ok(Outcome {
+        operations: (run["iops"].as_f64().unwrap_or(0.0) * outcome.elapsed_s).round() as u64,
+        memory_bytes: run["max_rss_bytes"].as_u64(),
+        latency_ns: Percentiles::deserialize(&run["latency_ns"]).ok(),
+        ..outcome
     })
 }
 
