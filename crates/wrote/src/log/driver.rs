@@ -6,7 +6,7 @@
 use super::claim::Ready;
 use super::flusher::Flusher;
 use super::state::{Goal, LogState};
-use super::wait::{Frontier, Gate, Waiter, wake};
+use super::wait::{Frontier, Gate, Waiter, wake, wake_one};
 use crate::{Effective, Error};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -149,8 +149,10 @@ impl LogDriver {
         }
         let frontier = self.state.frontier(goal);
         let is_over = || self.state.outcome(goal, end).is_some();
-        // Of several that wait, each would write its own record alone: the log's thread gathers.
-        if goal != Goal::Room && !frontier.has_waiters() && self.brevity.is_due() {
+        let is_brief =
+            goal != Goal::Room && self.background.get().is_some() && self.brevity.is_due();
+        let gives_way = is_brief && known.is_none();
+        if is_brief && !gives_way {
             self.drive_briefly(is_over);
             if let Some(outcome) = outcome() {
                 return Some(outcome);
@@ -159,6 +161,9 @@ impl LogDriver {
         let waiter = frontier.wake_at(end, known.map(|known| known.waiter), waker);
         *known = Some(Waiting { waiter, lacks });
         match self.background.get() {
+            // Tasks that are ready append first, and share the flush. Else each would flush its own
+            // record, one after the other.
+            Some(_) if gives_way => wake_one(waker.clone()),
             Some(_) => self.notify(),
             None => _ = self.drive(is_over),
         }
@@ -188,7 +193,7 @@ impl LogDriver {
     }
 
     /// Drives the log as [`LogDriver::drive`] does, for [`BRIEF`] at most. So a future that waits
-    /// alone needs no other thread to be woken for it, and to wake it.
+    /// needs no other thread to be woken for it, and to wake it.
     fn drive_briefly(&self, is_enough: impl Fn() -> bool) {
         if self.is_driven.load(Ordering::SeqCst) {
             return;

@@ -62,11 +62,6 @@ impl Frontier {
         waiting
     }
 
-    /// Tells whether a future waits.
-    pub(super) fn has_waiters(&self) -> bool {
-        !self.waiters().is_empty()
-    }
-
     pub(super) fn forget(&self, waiting: Waiter) {
         self.waiters().remove(&waiting);
     }
@@ -149,9 +144,8 @@ mod tests {
         frontier.want(15);
         assert!(frontier.is_wanted());
         assert_eq!(frontier.reach(12).len(), 2);
-        assert!(frontier.is_wanted() && frontier.has_waiters());
+        assert!(frontier.is_wanted());
         frontier.forget(waiting[2]);
-        assert!(!frontier.has_waiters());
         assert!(frontier.reach(15).is_empty() && !frontier.is_wanted());
     }
 

@@ -44,6 +44,22 @@ fn one_thread_appends_for_many_tasks_more_than_the_buffers_hold() {
 }
 
 #[test]
+fn tasks_of_one_thread_that_are_ready_share_a_flush() {
+    let (_folder, folder) = folder();
+    let log = Log::options().sync(Sync::Always).open(&folder).unwrap();
+    // It begins the segment.
+    log.append(b"first").unwrap().wait().unwrap();
+    let before = log.stats().flushes;
+    let tasks = (0..64).map(|number| {
+        let log = &log;
+        async move { log.append_async(&record(number)).await.unwrap().await.unwrap() }
+    });
+    block_on(join_all(tasks));
+    let flushes = log.stats().flushes - before;
+    assert!((1..=16).contains(&flushes), "{flushes} flushes of 64 records");
+}
+
+#[test]
 fn an_append_that_is_dropped_while_it_waits_for_room_appends_nothing() {
     let (_folder, folder) = folder();
     let log = small(Format::Framed).open(&folder).unwrap();
