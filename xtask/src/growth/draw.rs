@@ -22,7 +22,7 @@ pub fn draw(path: &Path, axis: &GrowthAxis, lines: &[Vec<Point>]) -> Result<(), 
             points.iter().filter_map(|point| Some((point.at as f64, figure(point)?))).collect()
         };
         let all = axis.lines.iter().zip(lines).map(|(line, points)| (line.name, places(points)));
-        all.filter(|(_, places): &Curve| !places.is_empty()).collect()
+        all.collect()
     };
     let rate = axis.unit.heads()[0].to_owned();
     let panels = [
@@ -30,7 +30,8 @@ pub fn draw(path: &Path, axis: &GrowthAxis, lines: &[Vec<Point>]) -> Result<(), 
         ("P99 ms".to_owned(), curves(|point| point.p99_ms)),
         ("memory MiB".to_owned(), curves(|point| point.memory_mib)),
     ];
-    let panels: Vec<_> = panels.into_iter().filter(|(_, curves)| !curves.is_empty()).collect();
+    let has_places = |(_, curves): &(String, Vec<Curve>)| curves.iter().any(|of| !of.1.is_empty());
+    let panels: Vec<_> = panels.into_iter().filter(has_places).collect();
     let areas = area.split_evenly((panels.len(), 1));
     for (number, ((words, curves), area)) in panels.iter().zip(&areas).enumerate() {
         let at = if number + 1 == panels.len() { axis.at } else { "" };
@@ -83,7 +84,7 @@ fn panel(
     if has_legend {
         chart
             .configure_series_labels()
-            .position(SeriesLabelPosition::UpperLeft)
+            .position(SeriesLabelPosition::LowerRight)
             .background_style(WHITE.mix(0.8))
             .draw()?;
     }

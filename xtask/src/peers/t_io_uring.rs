@@ -38,7 +38,7 @@ pub fn build() -> Result<(), Failure> {
         Failure::Failed(because) => Failure::Skipped(format!("the source of fio: {because}")),
         other => other,
     })?;
-    let built = "tar --strip-components 1 -xf fio_*.orig.tar.* && ./configure --disable-native \
+    let built = "tar --strip-components 1 -xf fio_*.orig.tar.[gx]z && ./configure --disable-native \
                  >/dev/null && make t/io_uring >/dev/null";
     let mut command = Command::new("sh");
     command.args(["-c", built]).current_dir(&place);

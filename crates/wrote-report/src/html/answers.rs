@@ -27,7 +27,7 @@ fn card(advice: &Advice, row: Option<&Row>) -> Card {
         purpose,
         action: advice.action.clone(),
         because: advice.because.clone(),
-        code: advice.code.clone(),
+        codes: codes(advice),
         ..Card::default()
     };
     let Some(row) = row else { return card };
@@ -40,6 +40,15 @@ fn card(advice: &Advice, row: Option<&Row>) -> Card {
         survives: row.survives.map(|survives| survives.to_string()).unwrap_or_default(),
         ..card
     }
+}
+
+/// Returns the code with its heading: by this library first, where it has a way.
+fn codes(advice: &Advice) -> Vec<(String, String)> {
+    let with_wrote = advice.with_wrote.as_ref().map(|code| ("With this library", code));
+    let words = if with_wrote.is_some() { "With the standard library" } else { "Code" };
+    let codes = with_wrote.into_iter().chain([(words, &advice.code)]);
+    let codes = codes.filter(|(_, code)| !code.is_empty());
+    codes.map(|(words, code)| (words.to_owned(), code.clone())).collect()
 }
 
 /// Returns the figure that answers, and the further ones: operations where they are small, and the

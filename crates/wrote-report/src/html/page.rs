@@ -103,8 +103,8 @@ pub struct Card {
     pub action: String,
     /// The measured reason.
     pub because: String,
-    /// The code.
-    pub code: String,
+    /// Headings, each with its code.
+    pub codes: Vec<(String, String)>,
 }
 
 /// A finding, or a check.
