@@ -16,9 +16,9 @@ use std::task::{Context, Poll};
 /// It waits for what the log's [`crate::Sync`] promises, or for what [`Ticket::until_written`] and
 /// [`Ticket::until_durable`] say. Dropping a ticket changes nothing for the record.
 ///
-/// The first poll wakes its own task at once, so that tasks that are ready append before it goes on.
-/// The next poll writes and flushes the records of all, where the disk needs no more than half a
-/// millisecond: no thread has to be woken for them. Any other poll returns at once.
+/// The first poll wakes its own task at once, so that tasks that are ready append before it goes
+/// on. The next poll writes and flushes the records of all, where the disk needs no more than half
+/// a millisecond: no thread has to be woken for them. Any other poll returns at once.
 ///
 /// [`Ticket::into_owned`] makes a ticket that can be stored, and sent to another thread:
 ///
