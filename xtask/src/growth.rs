@@ -7,7 +7,7 @@ mod draw;
 use crate::failure::{Failure, Tried};
 use crate::peers::outcome::{MIB, Outcome};
 use crate::peers::site::{Site, build};
-use crate::peers::{page, wrote};
+use crate::peers::{page, three_digits, wrote};
 use crate::repository::root;
 use crate::run::check_interrupted;
 use crate::sections::{HEADING, Sections};
@@ -166,14 +166,9 @@ fn section(
     )
 }
 
-/// Writes a figure with three significant digits.
+/// Writes a figure with three significant digits, and three after the point below 1.
 fn figure(value: f64) -> String {
-    match value.abs() {
-        size if size >= 100.0 => format!("{value:.0}"),
-        size if size >= 10.0 => format!("{value:.1}"),
-        size if size >= 1.0 => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
-    }
+    if value < 1.0 { format!("{value:.3}") } else { three_digits(value) }
 }
 
 #[cfg(test)]

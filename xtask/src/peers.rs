@@ -18,7 +18,7 @@ mod t_io_uring;
 mod ways;
 pub mod wrote;
 
-pub use figures::Figures;
+pub use figures::{Figures, three_digits};
 pub use wrote::rows as result_rows;
 
 use crate::clients;

@@ -1,6 +1,6 @@
 //! One piece of work by several contenders in turn, and the table that compares them.
 
-use super::figures::{Condition, Figures};
+use super::figures::{Condition, Figures, three_digits};
 use super::job::Job;
 use super::outcome::{MIB, Outcome, Unit};
 use super::site::Site;
@@ -251,15 +251,6 @@ impl Contest {
         };
         let verdicts = self.requirements.iter().filter(of_contender).map(verdict);
         verdicts.collect::<Vec<_>>().join("; ")
-    }
-}
-
-/// Writes three significant digits.
-fn three_digits(figure: f64) -> String {
-    match figure {
-        figure if figure < 10.0 => format!("{figure:.2}"),
-        figure if figure < 100.0 => format!("{figure:.1}"),
-        figure => format!("{figure:.0}"),
     }
 }
 

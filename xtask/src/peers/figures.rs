@@ -42,6 +42,15 @@ impl Display for Figures {
     }
 }
 
+/// Writes three significant digits of a figure from 1 on, and two digits after the point of others.
+pub fn three_digits(figure: f64) -> String {
+    match figure {
+        figure if figure < 10.0 => format!("{figure:.2}"),
+        figure if figure < 100.0 => format!("{figure:.1}"),
+        figure => format!("{figure:.0}"),
+    }
+}
+
 /// A condition on the figures of a contest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Condition {
