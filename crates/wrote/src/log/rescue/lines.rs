@@ -174,14 +174,8 @@ fn rebuild(files: &LogFiles, path: &Path, expected: u64) -> Result<PathBuf, Erro
 }
 
 fn rewrite(files: &LogFiles, old: &mut Input, file: FileId, missing: u64) -> Result<(), Error> {
-    let mut new = LineWriter {
-        file,
-        base: 0,
-        bytes: Vec::new(),
-        line_start: 0,
-        is_bad: false,
-        missing,
-    };
+    let mut new =
+        LineWriter { file, base: 0, bytes: Vec::new(), line_start: 0, is_bad: false, missing };
     let piece_bytes = files.engine().pool().buffer_bytes();
     let mut place = 0;
     while place < old.len_bytes {
