@@ -76,8 +76,8 @@ fn one(program: &Path, world: &mut World, call: &Call) -> Result<Result<(), Stri
     Ok(judge::judge(world, call, &ended))
 }
 
-/// Leaves out words, limits, hidden folders and the damage, as long as a rule is still broken; returns the line
-/// for a shell.
+/// Leaves out words, limits, hidden folders and the damage, as long as a rule is still broken;
+/// returns the line for a shell.
 fn shortest(program: &Path, world: &mut World, mut call: Call) -> Result<String, Trouble> {
     loop {
         let mut shorter = None;

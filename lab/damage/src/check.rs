@@ -120,8 +120,8 @@ fn is_true(log: &Written, records: &[(u64, Vec<u8>)], when: &str) -> Result<(), 
     }
 }
 
-/// A reader that begins in the middle, as one of the last records does, finds true records. Of a log
-/// that is read to its end it finds those from there on.
+/// A reader that begins in the middle, as one of the last records does, finds true records. Of a
+/// log that is read to its end it finds those from there on.
 fn from_the_middle(folder: &Path, log: &Written, whole: &Read) -> Result<(), String> {
     let middle = whole.records.len() / 2;
     let from = whole.records.get(middle).map_or(0, |(sequence, _)| *sequence);
