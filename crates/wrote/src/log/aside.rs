@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// full disk, there is no copy.
 pub(super) fn copy(input: &mut Input, from: u64, to: u64, kind: &str) -> Result<PathBuf, Error> {
     let files = input.files.clone();
-    let options = FileOptions { create_new: true, write: true, ..FileOptions::default() };
+    let options = FileOptions::new().create_new(true).write(true);
     let open = |path: &Path| files.engine().open_file(path, &options);
     let (path, file) = under_free_name(&input.path, kind, open)?;
     let copied = copy_into(file, input, from, to);
@@ -42,7 +42,7 @@ fn copy_into(file: FileId, input: &mut Input, from: u64, to: u64) -> Result<(), 
 /// Gives a whole segment the name `.torn-N`, under which it is no segment. Its bytes are on stable
 /// storage then; its name is once the folder was synced.
 pub(super) fn rename(engine: &mut Engine, segment: &Path) -> Result<PathBuf, Error> {
-    let options = FileOptions { write: true, ..FileOptions::default() };
+    let options = FileOptions::new().write(true);
     let file = engine.open_file(segment, &options)?;
     engine.flush(file)?;
     engine.close_file(file)?;
