@@ -24,7 +24,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use wrote::buffer::Buffer;
-use wrote::{Completion, Engine, FileId, Op};
+use wrote::engine::Op;
+use wrote::{Completion, Engine, FileId};
 use wrote_machine::usage::Usage;
 use wrote_result::{Error, Stop};
 

@@ -6,7 +6,8 @@ use std::collections::VecDeque;
 use std::error::Error;
 use std::io::Write;
 use std::path::PathBuf;
-use wrote::{Disk, FileOptions, Ioengine, Options};
+use wrote::engine::Options;
+use wrote::{Disk, FileOptions, Ioengine};
 
 const PIECE_BYTES: u64 = 256 << 10;
 /// A piece, and room for its alignment.

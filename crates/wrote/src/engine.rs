@@ -69,7 +69,8 @@ use std::time::Duration;
 /// Carries out operations on files, up to `iodepth` at once.
 ///
 /// ```
-/// use wrote::{Engine, FileOptions, Ioengine, Op, Options};
+/// use wrote::engine::{Op, Options};
+/// use wrote::{Engine, FileOptions, Ioengine};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("data");

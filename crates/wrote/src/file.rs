@@ -25,7 +25,8 @@
 //! one handle (W3). A flush covers every change that was started before it (W1).
 //!
 //! ```
-//! use wrote::{Disk, FileOptions, Ioengine, Options};
+//! use wrote::engine::Options;
+//! use wrote::{Disk, FileOptions, Ioengine};
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("data");

@@ -65,16 +65,14 @@ pub mod writer;
 
 pub use cached::cached_bytes;
 pub use copy::{
-    Copied, CopyOptions, CopyProgress, Method, Reflink, TreeCopied, copy, copy_in, copy_out,
-    copy_tree,
+    Copied, CopyOptions, CopyProgress, Reflink, TreeCopied, copy, copy_in, copy_out, copy_tree,
 };
 pub use engine::{
-    Completion, Effective, Engine, Fallback, Fault, FileId, FileOptions, Found, Ioengine, Located,
-    Op, Options, Sim, Sqpoll,
+    Completion, Effective, Engine, Fallback, FileId, FileOptions, Ioengine, Sim, Sqpoll,
 };
 pub use error::{Action, Error};
 pub use file::{Calibration, DirectFile, Disk, Durable, Operation, ReadBytes};
 pub use log::{Format, Log, LogOptions, LogReader, LogStream, Record, Ticket};
 pub use save::{read, write, write_new, write_new_through, write_through, write_with};
-pub use sync::{Acknowledged, Survives, Sync};
+pub use sync::{Acknowledged, Survives, SyncPolicy};
 pub use writer::{Writer, WriterOptions, Written};

@@ -40,7 +40,7 @@ impl fmt::Display for Survives {
 
 /// When writes are made durable without a call for each, in Redis's words (`appendfsync`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum Sync {
+pub enum SyncPolicy {
     /// With every write, which survives a power loss once its call returned.
     Always,
     /// About once a second.

@@ -3,7 +3,8 @@
 
 use fixtures::skip_here;
 use std::path::Path;
-use wrote::{Engine, FileOptions, Ioengine, Op, Options, Sqpoll};
+use wrote::engine::{Op, Options};
+use wrote::{Engine, FileOptions, Ioengine, Sqpoll};
 
 const BUFFER_BYTES: usize = 4096;
 

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use world::World;
 
 /// The reason why this program failed, for a person.
-type Trouble = Box<dyn std::error::Error + Send + std::marker::Sync>;
+type Trouble = Box<dyn std::error::Error + Send + Sync>;
 
 /// Tries random command lines.
 #[derive(Parser)]

@@ -6,7 +6,7 @@ use log_reader::{End, ReadLog};
 use std::fs;
 use std::path::Path;
 use wrote::log::{repair, verify};
-use wrote::{Error, Format, Log, LogReader, Sync};
+use wrote::{Error, Format, Log, LogReader, SyncPolicy};
 
 /// More records than any damaged log has.
 const RECORDS_MAX: usize = 100_000;
@@ -149,7 +149,7 @@ fn as_the_second_reader(log: &Written, damaged: &Files, first: &Read) -> Result<
 }
 
 fn append_one(folder: &Path, format: Format) -> Result<u64, Error> {
-    let options = Log::options().format(format).sync(Sync::No).buffers(2).buffer_bytes(4096);
+    let options = Log::options().format(format).sync(SyncPolicy::No).buffers(2).buffer_bytes(4096);
     let log = options.segment_bytes(12 << 10).open(folder)?;
     let sequence = log.append(b"new")?.sequence();
     log.close()?;

@@ -8,7 +8,8 @@ use crate::trouble::{Trouble, holds};
 use std::cell::{Cell, RefCell};
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use wrote::{Error, Fault, Format, Log, LogReader, Sim};
+use wrote::engine::Fault;
+use wrote::{Error, Format, Log, LogReader, Sim};
 
 /// The log's folder on the simulated disk.
 pub const FOLDER: &str = "/sim/events";

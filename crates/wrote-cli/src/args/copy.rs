@@ -3,7 +3,8 @@
 use super::values::words;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
-use wrote::{CopyOptions, Options, Reflink};
+use wrote::engine::Options;
+use wrote::{CopyOptions, Reflink};
 use wrote_result::units;
 
 pub(super) const LONG_ABOUT: &str = "Copy files and folders: whole or not at all, durable, in constant memory.\n\n\

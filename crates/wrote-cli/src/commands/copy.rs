@@ -13,7 +13,8 @@ use std::os::fd::AsFd;
 use std::time::Instant;
 use told::Done;
 use wrote::copy::{TreeCopied, copy_in, copy_out, copy_through, copy_tree, copy_tree_through};
-use wrote::{Action, CopyOptions, CopyProgress, Engine, Ioengine, Options};
+use wrote::engine::Options;
+use wrote::{Action, CopyOptions, CopyProgress, Engine, Ioengine};
 use wrote_result::{Error, Stop};
 
 pub(super) fn run(arguments: &CopyArgs, stop: &Stop) -> Result<(), Error> {

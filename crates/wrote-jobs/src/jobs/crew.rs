@@ -13,7 +13,8 @@ use crate::worker::{Progress, Shared, Worker};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use wrote::{Engine, FileOptions, Options, Sqpoll};
+use wrote::engine::Options;
+use wrote::{Engine, FileOptions, Sqpoll};
 use wrote_result::document::Fallback;
 use wrote_result::{Error, Stop};
 

@@ -8,7 +8,8 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
-use wrote::{Engine, FileOptions, Ioengine, Op, Options};
+use wrote::engine::{Op, Options};
+use wrote::{Engine, FileOptions, Ioengine};
 use wrote_result::{Error, Stop};
 
 const PIECE_BYTES: usize = 1 << 20;

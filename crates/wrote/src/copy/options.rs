@@ -1,6 +1,7 @@
 //! Options of a copy, its method, and the engine that suits it.
 
-use crate::{Engine, Error, FileId, Ioengine, Options};
+use crate::engine::Options;
+use crate::{Engine, Error, FileId, Ioengine};
 use rustix::param::page_size;
 use std::path::Path;
 

@@ -2,9 +2,10 @@
 
 use super::stream::source_shrank;
 use crate::cached::cached_bytes;
+use crate::engine::{Found, Located, Op};
 use crate::error::Tried;
 use crate::metadata::Metadata;
-use crate::{Action, Engine, Error, FileId, FileOptions, Found, Located, Op};
+use crate::{Action, Engine, Error, FileId, FileOptions};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;

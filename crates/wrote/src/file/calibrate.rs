@@ -102,7 +102,8 @@ fn median(samples: &mut [u64]) -> u64 {
 /// longer than a buffer of the disk.
 ///
 /// ```
-/// use wrote::{Disk, FileOptions, Ioengine, Options, file::calibrate};
+/// use wrote::engine::Options;
+/// use wrote::{Disk, FileOptions, Ioengine, file::calibrate};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// let disk = Disk::open(&Options::new(Ioengine::IoUring, 8, 64 << 10))?;

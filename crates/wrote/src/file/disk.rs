@@ -22,7 +22,8 @@ use std::thread::Thread;
 /// Dropping the last handle, file and [`Operation`] carries out every operation first (W5).
 ///
 /// ```
-/// use wrote::{Disk, Error, FileOptions, Ioengine, Options};
+/// use wrote::engine::Options;
+/// use wrote::{Disk, Error, FileOptions, Ioengine};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// let disk = Disk::open(&Options::new(Ioengine::IoUring, 8, 64 << 10))?;

@@ -1,7 +1,8 @@
 //! Files beside the segments that keep what recovery cuts off and repair replaces.
 
 use super::input::Input;
-use crate::{Engine, Error, FileId, FileOptions, Op};
+use crate::engine::Op;
+use crate::{Engine, Error, FileId, FileOptions};
 use std::path::{Path, PathBuf};
 
 /// Copies a range of a segment into a new file beside it, named `.KIND-N`. The copy is on stable

@@ -2,13 +2,13 @@
 
 use super::driver::LogDriver;
 use super::state::LogState;
-use crate::Sync;
+use crate::SyncPolicy;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// About the longest time that a record without a waiting caller stays in memory.
 const LINGER: Duration = Duration::from_millis(10);
-/// The shortest time between two ticks, however short the interval of [`Sync::Interval`] is.
+/// The shortest time between two ticks, however short the interval of [`SyncPolicy::Interval`] is.
 const TICK_MIN: Duration = Duration::from_millis(1);
 /// Time without a new record after which the thread sleeps until one comes, or for [`SLEEP`].
 const QUIET: Duration = Duration::from_secs(1);
@@ -45,9 +45,9 @@ struct Clock {
 impl Clock {
     fn interval(state: &LogState) -> Option<Duration> {
         match state.terms.sync {
-            Sync::EverySec => Some(Duration::from_secs(1)),
-            Sync::Interval(interval) => Some(interval),
-            Sync::Always | Sync::No => None,
+            SyncPolicy::EverySec => Some(Duration::from_secs(1)),
+            SyncPolicy::Interval(interval) => Some(interval),
+            SyncPolicy::Always | SyncPolicy::No => None,
         }
     }
 

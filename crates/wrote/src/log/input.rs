@@ -3,7 +3,8 @@
 use super::interrupt::Interrupt;
 use crate::buffer::Buffer;
 use crate::cached::cached_bytes;
-use crate::{Action, Completion, Engine, Error, FileId, FileOptions, Found, Ioengine, Op, Options};
+use crate::engine::{Found, Op, Options};
+use crate::{Action, Completion, Engine, Error, FileId, FileOptions, Ioengine};
 use rustix::fs::{SeekFrom, fstat, seek};
 use rustix::io::Errno;
 use std::cell::{RefCell, RefMut};

@@ -1,7 +1,8 @@
 //! The preparation of a segment before its first record: its file, its space, and zeros in it.
 
 use super::options::Prepare;
-use crate::{Completion, Engine, Error, FileId, FileOptions, Op};
+use crate::engine::Op;
+use crate::{Completion, Engine, Error, FileId, FileOptions};
 use std::path::{Path, PathBuf};
 
 /// The user data of a preparation's operations; one is in flight at a time.

@@ -7,10 +7,10 @@ use std::fs::{self, File};
 use std::ops::ControlFlow;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use wrote::copy::Method;
 use wrote::copy::copy_through;
-use wrote::{
-    Copied, CopyOptions, CopyProgress, Engine, Error, Ioengine, Method, Options, Reflink, copy,
-};
+use wrote::engine::Options;
+use wrote::{Copied, CopyOptions, CopyProgress, Engine, Error, Ioengine, Reflink, copy};
 
 const BLOCK: u64 = 64 << 10;
 /// Small pieces: a small file has many.

@@ -2,10 +2,10 @@
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use wrote::copy::Method;
 use wrote::copy::copy_through;
-use wrote::{
-    Copied, CopyOptions, Engine, Error, Fault, FileOptions, Ioengine, Method, Op, Options, Sim,
-};
+use wrote::engine::{Fault, Op, Options};
+use wrote::{Copied, CopyOptions, Engine, Error, FileOptions, Ioengine, Sim};
 
 const EINTR: i32 = 4;
 const EIO: i32 = 5;

@@ -10,7 +10,8 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use wrote::copy::{FOLDERS_DEEP_MAX, TreeCopied, copy_in, copy_in_through, copy_tree};
-use wrote::{CopyOptions, CopyProgress, Engine, Error, Fault, Ioengine, Options, Sim};
+use wrote::engine::{Fault, Options};
+use wrote::{CopyOptions, CopyProgress, Engine, Error, Ioengine, Sim};
 
 const QUICK: CopyOptions = CopyOptions {
     reflink: wrote::Reflink::Auto,

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::path::Path;
-use wrote::{Disk, Durable, Error, FileOptions, Ioengine, Options, Sim};
+use wrote::engine::Options;
+use wrote::{Disk, Durable, Error, FileOptions, Ioengine, Sim};
 
 const MIB: u64 = 1 << 20;
 const SEED: u64 = 20_250_904;

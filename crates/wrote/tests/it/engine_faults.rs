@@ -1,7 +1,8 @@
 //! The engine on a simulated disk, with a fault at every operation.
 
 use std::path::Path;
-use wrote::{Completion, Engine, Error, Fault, FileId, FileOptions, Ioengine, Op, Options, Sim};
+use wrote::engine::{Fault, Op, Options};
+use wrote::{Completion, Engine, Error, FileId, FileOptions, Ioengine, Sim};
 
 const EINTR: i32 = 4;
 const EIO: i32 = 5;

@@ -5,7 +5,8 @@ use fixtures::skip_here;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
-use wrote::{Engine, FileId, FileOptions, Ioengine, Op, Options};
+use wrote::engine::{Op, Options};
+use wrote::{Engine, FileId, FileOptions, Ioengine};
 
 const BUFFER_BYTES: usize = 4096;
 const LONG: Duration = Duration::from_secs(3600);

@@ -10,7 +10,8 @@ use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use wrote::buffer::Buffer;
-use wrote::{DirectFile, Disk, FileOptions, Ioengine, Operation, Options, ReadBytes, Sim};
+use wrote::engine::Options;
+use wrote::{DirectFile, Disk, FileOptions, Ioengine, Operation, ReadBytes, Sim};
 
 const BLOCK_BYTES: usize = 4096;
 const BLOCKS: u64 = 64;

@@ -2,10 +2,8 @@
 
 use std::ops::Range;
 use std::path::Path;
-use wrote::{
-    DirectFile, Disk, Durable, Error, Fault, FileOptions, Ioengine, Operation, Options, ReadBytes,
-    Sim,
-};
+use wrote::engine::{Fault, Options};
+use wrote::{DirectFile, Disk, Durable, Error, FileOptions, Ioengine, Operation, ReadBytes, Sim};
 
 const EINTR: i32 = 4;
 const EIO: i32 = 5;

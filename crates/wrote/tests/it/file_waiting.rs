@@ -11,7 +11,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
-use wrote::{DirectFile, Disk, Error, FileOptions, Ioengine, Options, Sim};
+use wrote::engine::Options;
+use wrote::{DirectFile, Disk, Error, FileOptions, Ioengine, Sim};
 
 const RUNGS: [Ioengine; 3] = [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring];
 const BLOCK_BYTES: usize = 4096;

@@ -4,9 +4,10 @@
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::thread;
+use wrote::engine::Options;
 use wrote::log::Prepare;
 use wrote::{
-    Disk, FileOptions, Format, Ioengine, Log, LogReader, Options, Sim, Survives, Sync, Writer,
+    Disk, FileOptions, Format, Ioengine, Log, LogReader, Sim, Survives, SyncPolicy, Writer,
 };
 
 const BLOCK_BYTES: usize = 4096;
@@ -17,7 +18,7 @@ fn path() -> &'static Path {
 
 #[test]
 fn a_writer_takes_bytes_pieces_readers_seeks_and_syncs() {
-    for sync in [Sync::No, Sync::Always] {
+    for sync in [SyncPolicy::No, SyncPolicy::Always] {
         let sim = Sim::new(1);
         let options = Writer::options().bs(BLOCK_BYTES).iodepth(2).sync(sync);
         let mut writer = options.open_simulated(&sim, path()).unwrap();

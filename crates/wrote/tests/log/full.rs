@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use wrote::log::Prepare;
-use wrote::{Error, Format, Log, LogOptions, LogReader, Record, Sync};
+use wrote::{Error, Format, Log, LogOptions, LogReader, Record, SyncPolicy};
 
 const PRODUCERS: u64 = 4;
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -26,7 +26,7 @@ fn ways() -> [(LogOptions, Format); 4] {
         (small.clone().prepare(Prepare::Write), Format::Framed),
         (small.prepare(Prepare::Allocate), Format::Framed),
         (lines.clone(), Format::Lines),
-        (lines.sync(Sync::No), Format::Lines),
+        (lines.sync(SyncPolicy::No), Format::Lines),
     ]
 }
 

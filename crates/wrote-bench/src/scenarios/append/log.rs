@@ -11,7 +11,7 @@ use std::sync::Barrier;
 use std::time::Instant;
 use tokio::runtime::Runtime;
 use wrote::device::BlockDevice;
-use wrote::{Log, Sync};
+use wrote::{Log, SyncPolicy};
 use wrote_jobs::clock::clocked;
 use wrote_jobs::histogram;
 use wrote_jobs::rate::Rate;
@@ -142,7 +142,7 @@ fn finish(task: &Task, ended: Vec<Result<Histogram<u64>, Error>>) -> Result<Hist
     for of_one in ended {
         latencies.add(&of_one?).expect("all histograms have the same bounds");
     }
-    if !(task.promise.sync == Sync::Always && task.promise.waits) {
+    if !(task.promise.sync == SyncPolicy::Always && task.promise.waits) {
         task.log.sync()?;
     }
     Ok(latencies)

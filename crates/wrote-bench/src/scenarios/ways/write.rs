@@ -6,7 +6,8 @@ use std::io::{BufWriter, Read, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 use super::Kind;
-use wrote::{CopyOptions, Effective, Ioengine, Method, Reflink, Writer};
+use wrote::copy::Method;
+use wrote::{CopyOptions, Effective, Ioengine, Reflink, Writer};
 use wrote_result::{Error, Stop};
 use wrote_result::document::Settings;
 

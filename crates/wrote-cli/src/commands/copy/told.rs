@@ -4,7 +4,8 @@ use super::TreeCopied;
 use crate::commands::promised;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wrote::{Acknowledged, Copied, CopyOptions, Fallback, Method, Survives, device};
+use wrote::copy::Method;
+use wrote::{Acknowledged, Copied, CopyOptions, Fallback, Survives, device};
 use wrote_result::units::{self, counted};
 
 /// Of less the rate tells of everything but the bytes.

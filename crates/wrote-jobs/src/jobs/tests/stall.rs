@@ -9,7 +9,8 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use wrote::{Engine, FileOptions, Ioengine, Options};
+use wrote::engine::Options;
+use wrote::{Engine, FileOptions, Ioengine};
 use wrote_result::Stop;
 use wrote_result::document::Process;
 

@@ -9,7 +9,8 @@ use super::super::retention::RetainedSegment;
 use super::super::segment::{self, unix_ns};
 use super::super::state::{Goal, LogState, Terms};
 use super::{Flush, Flusher, OpenSegment, Preparing};
-use crate::{Completion, Error, FileOptions, Op};
+use crate::engine::Op;
+use crate::{Completion, Error, FileOptions};
 
 /// The least space that is prepared at once. An opened log has no more before its first record.
 pub(in crate::log) const AHEAD_BYTES_MIN: u64 = 64 << 10;

@@ -7,7 +7,8 @@ use super::super::testing::{
     two_segments,
 };
 use super::*;
-use crate::{Fault, Sim};
+use crate::Sim;
+use crate::engine::Fault;
 
 fn recovered(sim: &Sim) -> Result<Recovery, Error> {
     recover(&files_of(sim), folder(), Format::Framed)

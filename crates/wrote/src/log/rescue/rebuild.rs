@@ -7,9 +7,10 @@ use super::super::record::{self, Frame};
 use super::super::segment::{self, SegmentHeader, new_log_id};
 use super::report::Repaired;
 use super::salvage::{Event, salvage};
+use crate::engine::Found;
 use crate::engine::folder_of;
 use crate::staged::StagedFile;
-use crate::{Engine, Error, FileOptions, Found};
+use crate::{Engine, Error, FileOptions};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 

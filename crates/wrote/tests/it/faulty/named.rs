@@ -7,8 +7,9 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wrote::copy::copy_through;
+use wrote::engine::{Op, Options};
 use wrote::{
-    Action, CopyOptions, Engine, Error, FileId, FileOptions, Ioengine, Op, Options, Reflink, Sync,
+    Action, CopyOptions, Engine, Error, FileId, FileOptions, Ioengine, Reflink, SyncPolicy,
 };
 
 const RUNGS: [Ioengine; 3] = [Ioengine::IoUring, Ioengine::Threads, Ioengine::Psync];
@@ -131,7 +132,8 @@ fn save(disk: &mut FaultyDisk, fault: Fault) {
         .map(|case| {
             let mut engine = engine(case.0, 1 << 20);
             let new = content(2, case.1);
-            let saved = wrote::write_through(&mut engine, Sync::Always, &path(disk, case), &new);
+            let saved =
+                wrote::write_through(&mut engine, SyncPolicy::Always, &path(disk, case), &new);
             let case = format!("{case:?}, {fault:?}");
             let error = saved.expect_err(&case);
             assert_of_the_device(&error, disk, &case);

@@ -1,6 +1,7 @@
 //! Records of one size over blocks that were written before, each durable before the next.
 
-use wrote::{Disk, Error, FileOptions, Ioengine, Options};
+use wrote::engine::Options;
+use wrote::{Disk, Error, FileOptions, Ioengine};
 
 pub fn save<const SIZE: usize>(path: &str, records: &[[u8; SIZE]]) -> Result<(), Error> {
     let disk = Disk::open(&Options::new(Ioengine::Psync, 1, SIZE))?;
