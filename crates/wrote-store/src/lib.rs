@@ -22,10 +22,9 @@ mod store;
 mod summary;
 mod verify;
 
-pub use blocking::until;
+pub use blocking::{runtime, until};
 pub use error::StoreError;
 pub use fetch::Fetched;
-pub use place::is_url;
 pub use put::Put;
 pub use reader::{StoreOptions, StoreReader};
 pub use ship::{Progress, Shipped, Shipper};

@@ -25,13 +25,6 @@ pub(crate) struct Place {
     pub keeps_attributes: bool,
 }
 
-/// Tells whether the text has the form of a URL, `scheme://...`, and so names no folder.
-pub fn is_url(text: &str) -> bool {
-    text.split_once("://").is_some_and(|(scheme, _)| {
-        !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
-    })
-}
-
 /// Opens the store that a URL names. Asks no server. With `make` it makes the folder of a file://
 /// URL.
 pub(crate) fn open(text: &str, make: bool) -> Result<Place, StoreError> {
@@ -122,11 +115,5 @@ mod tests {
             assert!(error.starts_with(url) && error.contains(part), "{error}");
             assert_eq!(error.lines().count(), 1, "{error}");
         }
-    }
-
-    #[test]
-    fn a_folder_is_no_url() {
-        assert!(is_url("s3://bucket/x") && is_url("file:///x"));
-        assert!(!is_url("events") && !is_url("/a/b") && !is_url("./a:b//c") && !is_url("://x"));
     }
 }

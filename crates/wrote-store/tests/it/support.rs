@@ -4,7 +4,7 @@ use object_store::memory::InMemory;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
-use wrote::{Log, LogOptions, Sync};
+use wrote::{Log, LogOptions, SyncPolicy};
 use wrote_store::{SegmentStore, Shipper, StoreError, StoreOptions, StoreReader};
 
 pub fn runtime() -> Runtime {
@@ -13,7 +13,7 @@ pub fn runtime() -> Runtime {
 
 /// Returns options of a log whose segments hold some ten records.
 pub fn options() -> LogOptions {
-    Log::options().sync(Sync::Always).buffers(2).buffer_bytes(4096).segment_bytes(16 << 10)
+    Log::options().sync(SyncPolicy::Always).buffers(2).buffer_bytes(4096).segment_bytes(16 << 10)
 }
 
 pub fn record(number: u64) -> Vec<u8> {

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 use wrote::log::{SealedSegments, segment_number};
-use wrote::{Log, LogOptions, Sync};
+use wrote::{Log, LogOptions, SyncPolicy};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn options() -> LogOptions {
-    Log::options().sync(Sync::Always).buffers(2).buffer_bytes(4096).segment_bytes(16 << 10)
+    Log::options().sync(SyncPolicy::Always).buffers(2).buffer_bytes(4096).segment_bytes(16 << 10)
 }
 
 fn append(log: &Log, records: u64) {
