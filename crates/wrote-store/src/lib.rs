@@ -27,7 +27,7 @@ pub use error::StoreError;
 pub use fetch::Fetched;
 pub use put::Put;
 pub use reader::{StoreOptions, StoreReader};
-pub use ship::{Progress, Shipped, Shipper};
+pub use ship::{ShipProgress, Shipped, Shipper};
 pub use store::{SegmentStore, StoredSegment};
 pub use summary::{StoreSummary, StoredSummary, summary};
 pub use verify::{StoreDamage, StoreVerified, verify};

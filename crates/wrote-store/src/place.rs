@@ -28,6 +28,18 @@ pub(crate) struct Place {
 /// Opens the store that a URL names. Asks no server. With `make` it makes the folder of a file://
 /// URL.
 pub(crate) fn open(text: &str, make: bool) -> Result<Place, StoreError> {
+    open_as(text, |path| folder(path, make))
+}
+
+/// Checks a URL as [`open`] does, but for the folder itself.
+pub(crate) fn check(text: &str) -> Result<(), StoreError> {
+    open_as(text, |_| Ok(())).map(drop)
+}
+
+fn open_as<T: From<Place>>(
+    text: &str,
+    folder: impl FnOnce(&std::path::Path) -> Result<T, String>,
+) -> Result<T, StoreError> {
     let wrong = |because: String| StoreError::Url { url: text.to_owned(), because };
     let url = Url::parse(text).map_err(|error| {
         wrong(format!("{error}; a store is s3://bucket/prefix or file:///path/of/a/folder"))
@@ -36,8 +48,13 @@ pub(crate) fn open(text: &str, make: bool) -> Result<Place, StoreError> {
         return Err(wrong("a store takes no ? and no # in its URL".into()));
     }
     match url.scheme() {
-        "s3" | "s3a" => s3(&url, &wrong),
-        "file" => folder(&url, make, &wrong),
+        "s3" | "s3a" => s3(&url).map(T::from).map_err(wrong),
+        "file" => {
+            let path = url.to_file_path().map_err(|()| {
+                wrong("names no folder of this machine: file:///path has three slashes".into())
+            })?;
+            folder(&path).map_err(wrong)
+        }
         scheme => Err(wrong(format!(
             "{scheme}:// is no store of this program; a store is s3://bucket/prefix or \
              file:///path/of/a/folder"
@@ -45,7 +62,10 @@ pub(crate) fn open(text: &str, make: bool) -> Result<Place, StoreError> {
     }
 }
 
-fn s3(url: &Url, wrong: &dyn Fn(String) -> StoreError) -> Result<Place, StoreError> {
+fn s3(url: &Url) -> Result<Place, String> {
+    let Some(bucket) = url.host_str() else {
+        return Err("names no bucket: a store is s3://bucket/prefix".into());
+    };
     let mut builder = AmazonS3Builder::new()
         .with_config(AmazonS3ConfigKey::Client(ClientConfigKey::Timeout), TIMEOUT)
         .with_copy_if_not_exists(S3CopyIfNotExists::Multipart)
@@ -58,9 +78,8 @@ fn s3(url: &Url, wrong: &dyn Fn(String) -> StoreError) -> Result<Place, StoreErr
         let (Some(key), Some(value)) = (key.to_str(), value.to_str()) else { continue };
         let config = key.starts_with("AWS_").then(|| key.to_ascii_lowercase().parse().ok());
         if let Some(config) = config.flatten() {
-            let is_endpoint = config == AmazonS3ConfigKey::Endpoint;
             // A user who names an endpoint without TLS wants it.
-            if is_endpoint && value.starts_with("http://") {
+            if config == AmazonS3ConfigKey::Endpoint && value.starts_with("http://") {
                 let allow = AmazonS3ConfigKey::Client(ClientConfigKey::AllowHttp);
                 builder = builder.with_config(allow, "true");
             }
@@ -68,31 +87,24 @@ fn s3(url: &Url, wrong: &dyn Fn(String) -> StoreError) -> Result<Place, StoreErr
         }
     }
     // A bucket name in the environment is another program's.
-    let builder = builder.with_bucket_name(url.host_str().unwrap_or_default());
-    let store = builder.build().map_err(|error| wrong(error.to_string()))?;
-    let prefix = Path::from_url_path(url.path()).map_err(|error| wrong(error.to_string()))?;
-    if url.host_str().is_none() {
-        return Err(wrong("names no bucket: a store is s3://bucket/prefix".into()));
-    }
+    let store = builder.with_bucket_name(bucket).build().map_err(|error| error.to_string())?;
+    let prefix = Path::from_url_path(url.path()).map_err(|error| error.to_string())?;
     Ok(Place { store: Arc::new(store), prefix, keeps_attributes: true })
 }
 
-fn folder(
-    url: &Url,
-    make: bool,
-    wrong: &dyn Fn(String) -> StoreError,
-) -> Result<Place, StoreError> {
-    let path = url.to_file_path().map_err(|()| {
-        wrong("names no folder of this machine: file:///path has three slashes".into())
-    })?;
+fn folder(path: &std::path::Path, make: bool) -> Result<Place, String> {
     if make {
-        std::fs::create_dir_all(&path).map_err(|error| wrong(error.to_string()))?;
+        std::fs::create_dir_all(path).map_err(|error| error.to_string())?;
     }
-    let store = LocalFileSystem::new_with_prefix(&path)
-        .map_err(|error| wrong(error.to_string()))?
+    let store = LocalFileSystem::new_with_prefix(path)
+        .map_err(|error| error.to_string())?
         // An object that is there survives a power loss.
         .with_fsync(true);
     Ok(Place { store: Arc::new(store), prefix: Path::default(), keeps_attributes: false })
+}
+
+impl From<Place> for () {
+    fn from(_: Place) {}
 }
 
 #[cfg(test)]

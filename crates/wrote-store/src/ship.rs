@@ -24,8 +24,17 @@ pub struct Shipped {
     pub waiting: u64,
 }
 
-/// The progress of a pass: bytes shipped, and bytes to ship.
-pub type Progress<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
+/// The progress of a pass, told after each segment.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ShipProgress {
+    /// What was done so far.
+    pub shipped: Shipped,
+    /// Bytes that this pass has shipped.
+    pub bytes_done: u64,
+    /// Bytes that it has found to ship.
+    pub bytes_total: u64,
+}
 
 /// Ships the sealed segments of one folder into one store.
 ///
@@ -66,7 +75,7 @@ impl Shipper {
     pub async fn pass(
         &mut self,
         durable_sequence: u64,
-        progress: Progress<'_>,
+        progress: &mut (dyn FnMut(ShipProgress) + Send),
     ) -> Result<(), StoreError> {
         let from = self.next.unwrap_or(1);
         let local = self.list(from, durable_sequence).await?;
@@ -83,7 +92,7 @@ impl Shipper {
             |segment: &SealedSegment| stored.segments.contains_key(&segment.start.number);
         let bytes_total = local.iter().filter(|segment| !is_there(segment)).map(|own| own.bytes);
         let (mut bytes_done, bytes_total) = (0, bytes_total.sum());
-        progress(bytes_done, bytes_total);
+        progress(ShipProgress { shipped: self.shipped, bytes_done, bytes_total });
         for segment in &local {
             if is_there(segment) {
                 self.shipped.were_there += 1;
@@ -96,11 +105,11 @@ impl Shipper {
                     Put::WasThere => self.shipped.were_there += 1,
                 }
                 bytes_done += segment.bytes;
-                progress(bytes_done, bytes_total);
             }
             self.next = Some(segment.start.number + 1);
             self.shipped.end_sequence = segment.end_sequence;
             self.shipped.waiting -= 1;
+            progress(ShipProgress { shipped: self.shipped, bytes_done, bytes_total });
         }
         Ok(())
     }

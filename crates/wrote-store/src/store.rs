@@ -73,6 +73,12 @@ impl SegmentStore {
         place::open(url, false).map(|place| SegmentStore::at(url, place))
     }
 
+    /// Checks a URL and the settings of the environment, as [`SegmentStore::open_or_make`] does.
+    /// Makes nothing, and asks no server.
+    pub fn check(url: &str) -> Result<(), StoreError> {
+        place::check(url)
+    }
+
     /// Opens the store as [`SegmentStore::open`] does, and makes the folder of a `file://` URL.
     pub fn open_or_make(url: &str) -> Result<SegmentStore, StoreError> {
         place::open(url, true).map(|place| SegmentStore::at(url, place))

@@ -40,7 +40,7 @@ fn one_fault_of_each_kind_at_each_request_delays_and_loses_nothing() {
                 }
                 let mut shipper = Shipper::new(store, folder.path()).unwrap();
                 let mut passes = 0;
-                while let Err(error) = runtime.block_on(shipper.pass(0, &mut |_, _| {})) {
+                while let Err(error) = runtime.block_on(shipper.pass(0, &mut |_| {})) {
                     assert!(error.is_passing(), "{fault:?} at {at}: {error}");
                     assert_eq!(error.to_string().lines().count(), 1);
                     passes += 1;
@@ -83,7 +83,7 @@ fn faults_at_random_with_kills_between_leave_each_segment_once() {
         for _ in 0..40 {
             append(&log, log.stats().next_sequence + random.random_range(0..12));
             let durable = if random.random() { log.durable_sequence() } else { 0 };
-            let none = &mut |_, _| {};
+            let none = &mut |_| {};
             let pass = shipper.pass(durable, none);
             // What has no answer is dropped, as the end of a process drops it.
             let limit = Duration::from_millis(random.random_range(1..60));
@@ -101,7 +101,7 @@ fn faults_at_random_with_kills_between_leave_each_segment_once() {
         let found = read(&runtime, &whole, 0, Some(folder.path())).unwrap();
         let all: Vec<u64> = (0..log.stats().next_sequence).collect();
         assert!(found == all, "seed {seed}: {} of {}", found.len(), all.len());
-        let verified = runtime.block_on(verify(&whole, &mut |_, _| {})).unwrap();
+        let verified = runtime.block_on(verify(&whole, &mut |_| {})).unwrap();
         assert!(verified.damage.is_empty() && verified.end_sequence == end, "seed {seed}");
     }
 }
@@ -118,7 +118,7 @@ fn a_store_that_never_answers_stops_no_append_and_the_end_is_not_held_up() {
         let (stop, folder) = (stop.clone(), folder.path().to_owned());
         async move {
             let mut shipper = Shipper::new(store, folder).unwrap();
-            until(&stop, shipper.pass(0, &mut |_, _| {})).await
+            until(&stop, shipper.pass(0, &mut |_| {})).await
         }
     });
     append(&log, 160);

@@ -56,7 +56,7 @@ fn a_shipper_beside_the_writer_takes_no_lock_and_follows_it() {
     for step in 1..20 {
         append(&log, step * 10);
         let before = shipper.shipped();
-        runtime.block_on(shipper.pass(log.durable_sequence(), &mut |_, _| {})).unwrap();
+        runtime.block_on(shipper.pass(log.durable_sequence(), &mut |_| {})).unwrap();
         assert!(shipper.shipped().end_sequence >= before.end_sequence);
         assert!(shipper.shipped().end_sequence <= log.durable_sequence(), "W1");
     }
@@ -77,7 +77,7 @@ fn two_shippers_at_once_own_no_segment_twice_and_both_end_well() {
                 let (store, folder) = (store.clone(), folder.path().to_owned());
                 runtime.spawn(async move {
                     let mut shipper = Shipper::new(store, folder).unwrap();
-                    shipper.pass(0, &mut |_, _| {}).await.unwrap();
+                    shipper.pass(0, &mut |_| {}).await.unwrap();
                     shipper.shipped()
                 })
             })

@@ -44,7 +44,7 @@ pub fn memory() -> (Arc<InMemory>, SegmentStore) {
 /// Ships all that is sealed in the folder, as a process would that has just begun.
 pub fn ship(runtime: &Runtime, store: &SegmentStore, folder: &Path) -> Result<Shipper, StoreError> {
     let mut shipper = Shipper::new(store.clone(), folder)?;
-    runtime.block_on(shipper.pass(0, &mut |_, _| {}))?;
+    runtime.block_on(shipper.pass(0, &mut |_| {}))?;
     Ok(shipper)
 }
 

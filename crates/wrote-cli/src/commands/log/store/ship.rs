@@ -9,7 +9,7 @@ use wrote::CopyProgress;
 use wrote_report::plain;
 use wrote_result::units::counted;
 use wrote_result::{Error, Stop, units};
-use wrote_store::{SegmentStore, Shipped, Shipper, StoreError, runtime, until};
+use wrote_store::{SegmentStore, ShipProgress, Shipped, Shipper, StoreError, runtime, until};
 
 /// The pause between two looks at the folder.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
@@ -43,7 +43,8 @@ pub(in super::super) fn ship(arguments: &LogShipArgs, stop: &Stop) -> Result<(),
 /// Ships what is sealed now, with a bar that is gone when this returns.
 async fn pass(shipper: &mut Shipper, quiet: bool, stop: &Stop) -> Result<(), StoreError> {
     let mut reporter = CopyReporter::new(quiet);
-    let mut show = |bytes_done, bytes_total| {
+    let mut show = |progress: ShipProgress| {
+        let ShipProgress { bytes_done, bytes_total, .. } = progress;
         reporter.progress(CopyProgress { bytes_done, bytes_total: Some(bytes_total) });
     };
     until(stop.flag(), shipper.pass(0, &mut show)).await
