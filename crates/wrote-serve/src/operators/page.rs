@@ -158,6 +158,10 @@ impl Page {
             ),
         ];
         for (name, kind, help, value) in families {
+            // No log is shipped.
+            if logs.iter().all(|log| log.shipping.is_none()) && name.contains("ship") {
+                continue;
+            }
             self.begin(name, kind, help);
             for log in logs {
                 if let Some(value) = value(log) {
