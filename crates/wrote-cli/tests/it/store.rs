@@ -26,7 +26,8 @@ fn append_to(folder: &Path, numbers: std::ops::Range<u64>, segment_bytes: u64) {
     let options = Log::options().sync(SyncPolicy::No).buffers(2).buffer_bytes(16 << 10);
     let log = options.segment_bytes(segment_bytes).open(folder.join("events")).expect("a log");
     for number in numbers {
-        log.append(line(number).as_bytes()).expect("room");
+        // The close below waits for all of them.
+        let _ = log.append(line(number).as_bytes()).expect("room");
     }
     log.close().expect("a disk");
 }
