@@ -246,6 +246,13 @@ impl Log {
         self.0.driver.state.durable.done()
     }
 
+    /// Lets retention remove the records before `sequence` from a log that holds its segments
+    /// ([`LogOptions::hold`](super::LogOptions::hold)). A lower sequence than before changes
+    /// nothing. The log's thread applies retention within a second.
+    pub fn release(&self, sequence: u64) {
+        self.0.driver.release(sequence);
+    }
+
     /// Reads the records from `from` on that were handed to the kernel. Fails as
     /// [`LogReader::open`] does.
     pub fn reader(&self, from: u64) -> Result<LogReader, Error> {
