@@ -8,6 +8,7 @@
 //! | replace a file, so that a crash leaves the old or the new content | [`write`](fn@write) |
 //! | make a new file, whole and durable, and never replace one | [`write_new`] |
 //! | read a whole file | [`read`](fn@read) |
+//! | read a file from start to end, by bytes or lines: a faster `BufReader<File>` | [`Reader`] |
 //! | copy files, folders, streams | [`copy`](fn@copy), [`copy_tree`], [`copy_in`], [`copy_out`] |
 //! | read any bytes of a file and write its blocks directly, blocking or awaited | [`DirectFile`] |
 //! | make writes durable in the way that is fastest here | [`file::calibrate`] |
@@ -58,6 +59,7 @@ pub mod file;
 pub mod log;
 mod metadata;
 mod read_ahead;
+pub mod reader;
 pub mod save;
 mod staged;
 pub mod sync;
@@ -73,6 +75,7 @@ pub use engine::{
 pub use error::{Action, Error};
 pub use file::{Calibration, DirectFile, Disk, Durable, Operation, ReadBytes};
 pub use log::{Format, Log, LogOptions, LogReader, LogStream, Record, Ticket};
+pub use reader::{Reader, ReaderOptions};
 pub use save::{read, write, write_new, write_new_through, write_through, write_with};
 pub use sync::{Acknowledged, Survives, SyncPolicy};
 pub use writer::{Writer, WriterOptions, Written};

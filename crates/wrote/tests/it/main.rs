@@ -14,6 +14,8 @@ mod file_faults;
 mod file_waiting;
 mod interpreted;
 mod polled;
+mod reader;
+mod reader_faults;
 mod save;
 mod save_faults;
 mod save_read;
