@@ -12,6 +12,9 @@ use std::io::SeekFrom;
 const FIRST_READ_BYTES: usize = 8 << 10;
 /// Bytes of the longest read through the page cache: they stay in the processor's cache.
 const READ_BYTES_MAX: usize = 128 << 10;
+/// Where the buffer begins in memory: at the start of a line of the processor's cache. The kernel
+/// took three times as long to copy to 16 bytes behind that, where `malloc(3)` puts memory.
+const BUFFER_ALIGN_BYTES: usize = 64;
 /// Bytes read in order from which the file may be read directly.
 const IN_ORDER_BYTES_MIN: u64 = 128 << 10;
 
@@ -106,11 +109,13 @@ impl Source {
         if self.next_piece() {
             return Ok(());
         }
-        if self.bytes.len() < self.read_bytes {
-            self.bytes = vec![0; self.read_bytes];
+        if self.bytes.len() < self.read_bytes + BUFFER_ALIGN_BYTES {
+            self.bytes = vec![0; self.read_bytes + BUFFER_ALIGN_BYTES];
         }
-        let len = self.plain.read(&mut self.bytes[..self.read_bytes], self.end)?;
-        self.part = (0, len);
+        let start = self.bytes.as_ptr().align_offset(BUFFER_ALIGN_BYTES).min(BUFFER_ALIGN_BYTES);
+        let room = &mut self.bytes[start..start + self.read_bytes];
+        let len = self.plain.read(room, self.end)?;
+        self.part = (start, len);
         self.went_on(len);
         Ok(())
     }

@@ -20,6 +20,7 @@ enum Step {
     Fill(usize),
     Line,
     Bytes(usize),
+    OwnBytes(usize),
     Start(usize),
     Current(i64),
     End(i64),
@@ -36,6 +37,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (0usize..2 * BS_BYTES).prop_map(Step::Fill),
         3 => Just(Step::Line),
         3 => (1usize..500).prop_map(Step::Bytes),
+        3 => (1usize..2 * BS_BYTES).prop_map(Step::OwnBytes),
         2 => (0usize..LEN_MAX + 99).prop_map(Step::Start),
         2 => far.clone().prop_map(Step::Current),
         2 => (-200i64..200).prop_map(Step::Current),
@@ -46,6 +48,10 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn content(len: usize) -> Vec<u8> {
     (0..len).map(|place| (place / 251 + place * 7 + 1) as u8).collect()
+}
+
+fn null() -> File {
+    File::open("/dev/null").unwrap()
 }
 
 /// Does the steps, and compares each result with `content`.
@@ -100,6 +106,13 @@ fn run(reader: &mut Reader, steps: &[Step], content: &[u8]) {
             Step::Bytes(count) => {
                 let found: Vec<u8> =
                     reader.by_ref().bytes().take(count).map(Result::unwrap).collect();
+                assert_eq!(found, rest[..count.min(rest.len())]);
+                found.len()
+            }
+            Step::OwnBytes(count) => {
+                let mut bytes = std::mem::replace(reader, Reader::from(null())).bytes();
+                let found: Vec<u8> = bytes.by_ref().take(count).map(Result::unwrap).collect();
+                *reader = bytes.into_inner();
                 assert_eq!(found, rest[..count.min(rest.len())]);
                 found.len()
             }
