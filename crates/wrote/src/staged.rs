@@ -60,13 +60,19 @@ impl StagedFile {
         match fill(engine, staged.file) {
             Ok(filled) => staged.put(engine, durable).map(|()| filled).map_err(about),
             Err(error) => {
-                // The first error is the one to report.
-                let _ = engine.drain();
-                let _ = engine.close_file(staged.file);
-                let _ = engine.remove(&staged.temporary);
-                Err(error.renamed(&staged.temporary, named))
+                let temporary = staged.temporary.clone();
+                staged.discard(engine);
+                Err(error.renamed(&temporary, named))
             }
         }
+    }
+
+    /// Closes the file and removes it.
+    pub(crate) fn discard(self, engine: &mut Engine) {
+        // The caller has an error to report, or gave the file up.
+        let _ = engine.drain();
+        let _ = engine.close_file(self.file);
+        let _ = engine.remove(&self.temporary);
     }
 
     /// Closes the file and gives it its place, in one step; with `durable`, so that the name
