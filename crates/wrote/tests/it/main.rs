@@ -22,6 +22,7 @@ mod save_read;
 mod script;
 mod writer;
 mod writer_faults;
+mod writer_replace;
 
 use std::path::PathBuf;
 
