@@ -30,20 +30,17 @@ impl Ahead {
     /// Opens the file again, directly if its file system can.
     pub(super) fn open(plain: &Plain, options: &ReaderOptions) -> Result<Ahead, Error> {
         let ReaderOptions { bs_bytes, iodepth, ioengine, .. } = *options;
-        let engine_options = Options {
-            registered_buffers: false,
-            // The caller holds one.
-            iodepth: iodepth - 1,
-            buffers: iodepth,
-            ..Options::new(ioengine, iodepth, bs_bytes)
-        };
+        // The caller holds one buffer more.
+        let engine_options = Options::new(ioengine, iodepth - 1, bs_bytes)
+            .buffers(iodepth)
+            .registered_buffers(false);
         let mut engine = match plain.sim() {
             Some(sim) => Engine::simulated(sim, &engine_options)?,
             None => Engine::open_for(&engine_options, Callers::Any)?,
         };
-        let direct = FileOptions { direct: true, ..FileOptions::default() };
+        let direct = FileOptions::new().direct(true);
         let file = engine
-            .open_file(&plain.path_of_descriptor(), &direct)
+            .open_file(plain.path_of_descriptor(), &direct)
             .map_err(|error| error.about(plain.path()))?;
         let pieces = ReadAhead::new(file, bs_bytes);
         let (len, cold_up_to) = (0, 0);

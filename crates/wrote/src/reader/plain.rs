@@ -49,7 +49,7 @@ impl Plain {
     }
 
     pub(super) fn simulated(mut engine: Engine, sim: &Sim, path: &Path) -> Result<Plain, Error> {
-        let file = engine.open_file(path, &FileOptions::default())?;
+        let file = engine.open_file(path, &FileOptions::new())?;
         let way = Way::Simulated(Box::new(engine), file, sim.clone());
         Ok(Plain { way, path: path.to_owned() })
     }

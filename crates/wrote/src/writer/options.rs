@@ -163,7 +163,7 @@ impl WriterOptions {
         let append =
             self.append || fcntl_getfl(&file).is_ok_and(|flags| flags.contains(OFlags::APPEND));
         let mut engine = Engine::open_for(&self.engine_options(), Callers::Any)?;
-        let options = FileOptions { write: true, direct: !self.cached, ..FileOptions::default() };
+        let options = FileOptions::new().write(true).direct(!self.cached);
         let target = Target::give(&mut engine, file, append, &options)?;
         WriterOptions { append, ..self }.begin(engine, target, opened_at)
     }
@@ -188,15 +188,13 @@ impl WriterOptions {
 
     fn open_on(self, mut engine: Engine, path: &Path) -> Result<Writer, Error> {
         let opened_at = Instant::now();
-        let file = FileOptions {
-            create_new: self.create_new,
-            create: true,
-            truncate: !self.append,
-            write: true,
-            direct: !self.cached,
-            mode: self.mode,
-            ..FileOptions::default()
-        };
+        let file = FileOptions::new()
+            .create_new(self.create_new)
+            .create(true)
+            .truncate(!self.append)
+            .write(true)
+            .direct(!self.cached)
+            .mode(self.mode);
         let target = if self.replace {
             if self.append {
                 let because = "a new file that replaces this one has nothing to append to";

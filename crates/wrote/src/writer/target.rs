@@ -57,7 +57,7 @@ impl Target {
         // The old permissions are given when the content is whole and has the old owner.
         let mode = options.mode.or(old.as_ref().map(Metadata::mode_at_first));
         let place = std::path::absolute(&place).tried(path, Action::Examine)?;
-        let staged = StagedFile::new(engine, &place, replace, &FileOptions { mode, ..*options })
+        let staged = StagedFile::new(engine, &place, replace, &options.mode(mode))
             .map_err(|error| error.renamed(&place, path))?;
         let file = staged.file;
         engine.set_path(file, path);
