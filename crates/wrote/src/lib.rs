@@ -72,6 +72,8 @@ compile_error!(
      processor turn the default features off: threads then take its place"
 );
 
+#[cfg(any(feature = "tokio", feature = "futures-io"))]
+pub mod asynchronous;
 pub mod buffer;
 mod cached;
 pub mod copy;
@@ -88,6 +90,8 @@ mod staged;
 pub mod sync;
 pub mod writer;
 
+#[cfg(any(feature = "tokio", feature = "futures-io"))]
+pub use asynchronous::{AsyncReader, AsyncWriter};
 pub use cached::cached_bytes;
 pub use copy::{
     Copied, CopyOptions, CopyProgress, Reflink, TreeCopied, copy, copy_in, copy_out, copy_tree,
