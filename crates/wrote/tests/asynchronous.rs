@@ -201,20 +201,6 @@ fn an_error_in_the_background_comes_back_for_ever() {
 }
 
 #[test]
-fn memory_between_a_task_and_its_thread_is_bounded() {
-    // W8: a thread that does not come forward stops the task.
-    let folder = fixtures::folder();
-    let path = folder.path().join("file");
-    runtime().block_on(async {
-        let mut writer = Writer::create(&path).unwrap().into_async().unwrap();
-        let bytes = content(40_000_000);
-        writer.write_all(&bytes).await.unwrap();
-        writer.finish().await.unwrap();
-        assert!(fs::read(&path).unwrap() == bytes);
-    });
-}
-
-#[test]
 fn what_is_dropped_is_finished_by_its_thread_and_a_replacement_removed() {
     let folder = fixtures::folder();
     let (path, kept) = (folder.path().join("file"), folder.path().join("kept"));
