@@ -60,16 +60,15 @@ impl StagedFile {
         match fill(engine, staged.file) {
             Ok(filled) => staged.put(engine, durable).map(|()| filled).map_err(about),
             Err(error) => {
-                let temporary = staged.temporary.clone();
-                staged.discard(engine);
-                Err(error.renamed(&temporary, named))
+                let error = error.renamed(&staged.temporary, named);
+                staged.abandon(engine);
+                Err(error)
             }
         }
     }
 
-    /// Closes the file and removes it.
-    pub(crate) fn discard(self, engine: &mut Engine) {
-        // The caller has an error to report, or gave the file up.
+    /// Closes the file and removes it: the caller reports an error, or gave it up.
+    pub(crate) fn abandon(self, engine: &mut Engine) {
         let _ = engine.drain();
         let _ = engine.close_file(self.file);
         let _ = engine.remove(&self.temporary);

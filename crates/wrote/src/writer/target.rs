@@ -146,6 +146,6 @@ impl Replacement {
 
     /// Closes the file and removes it.
     pub(super) fn discard(self, engine: &mut Engine) {
-        self.staged.discard(engine);
+        self.staged.abandon(engine);
     }
 }

@@ -219,7 +219,7 @@ fn a_closed_file_frees_its_place_and_its_blocks_for_another() {
 fn too_many_open_files_are_an_error() {
     let (_folder, path) = folder();
     let mut engine = engine(IoUring);
-    let mut open = |number: u32| engine.open_file(&path.with_extension(number.to_string()), &NEW);
+    let mut open = |number: u32| engine.open_file(path.with_extension(number.to_string()), &NEW);
     for number in 0..Options::FILES_MAX {
         open(number).unwrap();
     }
@@ -313,7 +313,7 @@ fn the_depth_that_was_reached_is_told() {
     write_blocks(&mut deep, file, 3, false);
     assert!((1..=3).contains(&deep.effective().iodepth_reached));
     let mut one_at_a_time = engine(Psync);
-    let file = one_at_a_time.open_file(&path.with_extension("2"), &NEW).unwrap();
+    let file = one_at_a_time.open_file(path.with_extension("2"), &NEW).unwrap();
     write_blocks(&mut one_at_a_time, file, 20, false);
     assert_eq!(one_at_a_time.effective().iodepth_reached, 1);
 }
@@ -403,7 +403,7 @@ fn a_file_that_was_closed_never_means_the_one_opened_in_its_place() {
     let mut engine = engine(Psync);
     let closed = engine.open_file(&path, &NEW).unwrap();
     engine.close_file(closed).unwrap();
-    engine.open_file(&path.with_extension("2"), &NEW).unwrap();
+    engine.open_file(path.with_extension("2"), &NEW).unwrap();
     engine.queue(0, Op::Fdatasync { file: closed });
 }
 
