@@ -35,12 +35,16 @@ pub enum Row {
     ReadLimit,
     /// Instructions in user space that each read of read-limit takes, also by an engine alone.
     ReadInstructions,
-    /// Writer against BufWriter and File: 64 KiB pieces, then durable.
+    /// Writer against direct writes by hand, BufWriter and File: 64 KiB pieces, then durable.
     WriterDurable,
     /// Writer against wrote run: a durable stream by direct transfers.
     WriterPeak,
     /// Writer against BufWriter and C's putc_unlocked: one byte at a time.
     WriterBytes,
+    /// Reader against BufReader: a long file that is not in the page cache.
+    ReaderCold,
+    /// Reader against BufReader: bytes and lines of a file in the page cache.
+    ReaderWarm,
     /// wrote copy against cp, dd and rsync, durable: from the page cache, and from the device.
     CopyDurable,
     /// Peak memory of wrote copy of a file and of one that is 16 times as long.
@@ -103,6 +107,8 @@ impl Row {
             Row::WriterDurable => vec![ways::durable(site)],
             Row::WriterPeak => vec![ways::peak(site)?],
             Row::WriterBytes => vec![ways::bytes()],
+            Row::ReaderCold => vec![ways::cold(site)?],
+            Row::ReaderWarm => ways::warm(site)?,
             Row::CopyDurable => copy::durable(site)?,
             Row::CopyMemory => vec![copy::memory(site)?],
             Row::Save => vec![ways::save()],

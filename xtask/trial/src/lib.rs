@@ -4,11 +4,13 @@
 
 pub mod append;
 pub mod bytes;
+pub mod caches;
 pub mod clock;
 pub mod data;
 pub mod log;
 pub mod outcome;
 pub mod place;
+pub mod reader;
 pub mod reads;
 pub mod save;
 pub mod stream;

@@ -14,12 +14,15 @@ mod file_faults;
 mod file_waiting;
 mod interpreted;
 mod polled;
+mod reader;
+mod reader_faults;
 mod save;
 mod save_faults;
 mod save_read;
 mod script;
 mod writer;
 mod writer_faults;
+mod writer_replace;
 
 use std::path::PathBuf;
 
