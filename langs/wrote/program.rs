@@ -2,8 +2,9 @@
 //!
 //! A `Writer` has its own buffers: four of 2 MiB, of which three are in flight past the page cache
 //! while the fourth is filled; through the page cache nine of 192 KiB
-//! (crates/wrote/src/writer/options.rs). A `Reader` reads 128 KiB at a time of a cached file, and has
-//! up to seven reads of 1 MiB in flight of one that is not (crates/wrote/src/reader/options.rs).
+//! (crates/wrote/src/writer/options.rs). A `Reader` reads 128 KiB at a time of a cached file, and
+//! has up to seven reads of 1 MiB in flight of one that is not
+//! (crates/wrote/src/reader/options.rs).
 
 use std::error::Error;
 use std::ffi::OsString;

@@ -1,5 +1,5 @@
-//! Writes a table of comma-separated values through a `Writer`, and measures it beside the ways that
-//! a program would use otherwise.
+//! Writes a table of comma-separated values through a `Writer`, and measures it beside the ways
+//! that a program would use otherwise.
 //!
 //! `cargo run --release -p wrote --example table -- NEW_FILE [ROWS]`
 

@@ -28,8 +28,8 @@ impl ReadAhead {
         ReadAhead { file, piece_bytes, pieces, next: 0, next_offset: 0, completions }
     }
 
-    /// Forgets what was read ahead, and continues at `offset`, a multiple of the alignment. Reads in
-    /// flight keep their buffers until they are complete (W5).
+    /// Forgets what was read ahead, and continues at `offset`, a multiple of the alignment. Reads
+    /// in flight keep their buffers until they are complete (W5).
     pub(crate) fn begin_at(&mut self, offset: u64) {
         self.pieces.clear();
         self.next_offset = offset;

@@ -61,7 +61,8 @@ use std::path::Path;
 /// # Seeks
 ///
 /// A seek within the buffer, or to what was read ahead, costs nothing more. Each other seek begins
-/// with a short read again. For reads in random order, several at a time, use [`crate::DirectFile`].
+/// with a short read again. For reads in random order, several at a time, use
+/// [`crate::DirectFile`].
 pub struct Reader {
     /// The next byte, and the end of the buffer. They are equal where every read takes the slow
     /// path.
@@ -122,8 +123,8 @@ impl Reader {
     /// The bytes in the buffer, which the next reads return. Reads nothing.
     #[inline]
     pub fn buffer(&self) -> &[u8] {
-        // SAFETY: from `next` to `end` there are bytes of the buffer that `source` holds. It changes
-        // nothing of it until `refill` or `seek`, which take the reader for themselves.
+        // SAFETY: from `next` to `end` there are bytes of the buffer that `source` holds. It
+        // changes nothing of it until `refill` or `seek`, which take the reader for themselves.
         unsafe { std::slice::from_raw_parts(self.next, self.left()) }
     }
 

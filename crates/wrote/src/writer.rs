@@ -106,10 +106,10 @@ impl Writer {
     /// Makes a file beside `path`, which takes that place when [`Writer::commit`] is called: a
     /// [`crate::write`](fn@crate::write) in a stream, for content of any size.
     ///
-    /// After a crash of the process or the kernel or a power loss, at any moment, the file at `path`
-    /// has all of its old content or all of the new. Readers, too, find the one or the other. The
-    /// new file gets the old one's permissions, owner and attributes, or [`WriterOptions::mode`],
-    /// and links are followed, as [`crate::write`](fn@crate::write) says.
+    /// After a crash of the process or the kernel or a power loss, at any moment, the file at
+    /// `path` has all of its old content or all of the new. Readers, too, find the one or the
+    /// other. The new file gets the old one's permissions, owner and attributes, or
+    /// [`WriterOptions::mode`], and links are followed, as [`crate::write`](fn@crate::write) says.
     ///
     /// Dropped without `commit`, the new file is removed, and the old one stays. A process that is
     /// killed before `commit` leaves a file `.NAME.wrote-PROCESS-NUMBER` in the folder, which
@@ -188,8 +188,9 @@ impl Writer {
 
     /// Writes the rest and puts the file of [`Writer::replace`] in its place, where it survives a
     /// power loss when this returns. Returns any error since the opening; the old file is then
-    /// unchanged, and the new one removed. One error comes later, [`crate::Action::SyncFolder`]: the
-    /// new file is in its place, and a power loss leaves it or the old one, whole in both cases.
+    /// unchanged, and the new one removed. One error comes later, [`crate::Action::SyncFolder`]:
+    /// the new file is in its place, and a power loss leaves it or the old one, whole in both
+    /// cases.
     ///
     /// Of any other `Writer` it is [`Writer::finish`], and `finish` of a replacement is `commit`.
     pub fn commit(self) -> Result<Written, Error> {

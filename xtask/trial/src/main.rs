@@ -103,7 +103,7 @@ enum Work {
         /// The way.
         #[arg(long)]
         by: reader::By,
-        /// What the caller takes.
+        /// The parts that the caller takes.
         #[arg(long)]
         takes: reader::Takes,
         /// The file.

@@ -26,8 +26,8 @@ pub enum By {
     BufWriterMib,
     /// `File`, `sync_all`, and a sync of the folder.
     File,
-    /// A writer by hand: blocks allocated, then direct writes of 2 MiB by three threads, `sync_all`,
-    /// and a sync of the folder.
+    /// A writer by hand: blocks allocated, then direct writes of 2 MiB by three threads,
+    /// `sync_all`, and a sync of the folder.
     Direct,
 }
 

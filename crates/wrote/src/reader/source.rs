@@ -180,8 +180,8 @@ impl Source {
         self.options.bs_bytes as u64 * u64::from(self.options.iodepth)
     }
 
-    /// Whether direct reads serve `from..len` better. If the kernel does not say how much is cached,
-    /// a read through the cache is never much slower; a read past it may be.
+    /// Whether direct reads serve `from..len` better. If the kernel does not say how much is
+    /// cached, a read through the cache is never much slower; a read past it may be.
     fn is_cold(&self, from: u64, len: u64) -> bool {
         let span = self.span_bytes().min(len.saturating_sub(from));
         match self.plain.descriptor() {

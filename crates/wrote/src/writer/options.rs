@@ -86,7 +86,8 @@ impl WriterOptions {
     /// Sets the permissions of a new file (`open(2)`), less the umask; 0o666 by default. The file
     /// has them from its first byte, so 0o600 suits a secret.
     ///
-    /// An existing file keeps its own, unless [`WriterOptions::replace`] puts a new one in its place.
+    /// An existing file keeps its own, unless [`WriterOptions::replace`] puts a new one in its
+    /// place.
     ///
     /// ```
     /// use std::io::Write;
@@ -106,8 +107,8 @@ impl WriterOptions {
     }
 
     /// Sets whether the file is written beside its place, and takes it at the end, as
-    /// [`Writer::replace`] says. With [`WriterOptions::create_new`] it takes no place that is taken,
-    /// as [`crate::write_new`] says.
+    /// [`Writer::replace`] says. With [`WriterOptions::create_new`] it takes no place that is
+    /// taken, as [`crate::write_new`] says.
     pub fn replace(self, replace: bool) -> WriterOptions {
         WriterOptions { replace, ..self }
     }
@@ -152,8 +153,8 @@ impl WriterOptions {
     ///
     /// [`Error::Refused`] for a file that is open for reading only, for one that is no ordinary
     /// file, and with [`WriterOptions::create_new`], [`WriterOptions::replace`] or
-    /// [`WriterOptions::mode`], which are for a file that is to be made. `EACCES` where the file may
-    /// not be read.
+    /// [`WriterOptions::mode`], which are for a file that is to be made. `EACCES` where the file
+    /// may not be read.
     pub fn from_file(self, file: File) -> Result<Writer, Error> {
         let opened_at = Instant::now();
         if self.create_new || self.replace || self.mode.is_some() {
