@@ -3,6 +3,7 @@
 use super::names::{Located, NameChange};
 use super::request::Reply;
 use super::slots::Requests;
+use super::wait::Wait;
 use super::{Effective, Fallback, FileOptions};
 use crate::buffer::Pool;
 use rustix::fs::{Advice, fadvise};
@@ -65,6 +66,15 @@ pub(super) trait Backend {
     fn submit(&mut self) -> io::Result<()>;
     /// Hands the queue on, waits until `min` requests are done, and collects all that are done.
     fn wait(&mut self, min: usize, done: &mut Vec<Reply>) -> io::Result<()>;
+    /// Hands the queue on, and returns a wait for a reply that leaves the backend to other threads.
+    /// The default needs none: its replies come inside [`Backend::wait`].
+    fn prepare_wait(&mut self) -> io::Result<Wait> {
+        Ok(Wait::None)
+    }
+    /// Ends such a wait on another thread.
+    fn interrupt(&mut self) -> io::Result<()> {
+        Ok(())
+    }
     /// Hands the queue on, waits up to `time` for a request to be done, and collects all that are
     /// done. The default does not wait.
     fn wait_within(&mut self, _time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {
@@ -90,6 +100,12 @@ pub(super) trait Transfer {
     fn wait(&mut self, min: usize, done: &mut Vec<Reply>) -> io::Result<()>;
     fn wait_within(&mut self, _time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {
         self.wait(0, done)
+    }
+    fn prepare_wait(&mut self) -> io::Result<Wait> {
+        Ok(Wait::None)
+    }
+    fn interrupt(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -204,6 +220,14 @@ impl<T: Transfer> Backend for Kernel<T> {
 
     fn wait(&mut self, min: usize, done: &mut Vec<Reply>) -> io::Result<()> {
         self.transfer.wait(min, done)
+    }
+
+    fn prepare_wait(&mut self) -> io::Result<Wait> {
+        self.transfer.prepare_wait()
+    }
+
+    fn interrupt(&mut self) -> io::Result<()> {
+        self.transfer.interrupt()
     }
 
     fn wait_within(&mut self, time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {

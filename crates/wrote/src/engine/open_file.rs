@@ -5,6 +5,7 @@ use super::judge::uninterrupted;
 use super::op::OpKind;
 use super::{Engine, FileId, FileOptions, Ioengine, Options};
 use crate::error::{Action, Error, Tried};
+use std::cmp::Reverse;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
@@ -72,7 +73,7 @@ impl Engine {
     /// Opens a file. A block device is opened for reading only (W7). [`Error::Refused`] where
     /// [`Options::FILES_MAX`] files are open. A refused `O_DIRECT` is a fallback, not an error.
     pub fn open_file(&mut self, path: &Path, options: &FileOptions) -> Result<FileId, Error> {
-        let slot = self.files.iter().position(Option::is_none).unwrap_or(self.files.len()) as u32;
+        let slot = self.free_files.peek().map_or(self.files.len() as u32, |&Reverse(slot)| slot);
         if slot >= Options::FILES_MAX {
             let max = Options::FILES_MAX;
             let because = format!("the engine has {max} files open, the most: close one before");
@@ -94,6 +95,8 @@ impl Engine {
         }
         if slot as usize == self.files.len() {
             self.files.push(None);
+        } else {
+            self.free_files.pop();
         }
         let generation = self.opened;
         self.files[slot as usize] = Some(OpenFile::new(path, &options, &access, generation));
@@ -109,6 +112,7 @@ impl Engine {
     pub fn close_file(&mut self, file: FileId) -> Result<(), Error> {
         self.wait_for_file(file)?;
         self.files[file.slot as usize] = None;
+        self.free_files.push(Reverse(file.slot));
         self.backend.close(file.slot);
         Ok(())
     }

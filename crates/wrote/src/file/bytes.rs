@@ -1,6 +1,6 @@
 //! The bytes of a read, in the leased buffers that received them.
 
-use crate::buffer::Buffer;
+use super::buffer::DiskBuffer;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -32,7 +32,7 @@ pub struct ReadBytes {
 
 #[derive(Debug)]
 pub(super) struct BufferPart {
-    pub(super) buffer: Buffer,
+    pub(super) buffer: DiskBuffer,
     pub(super) range: Range<usize>,
 }
 
@@ -106,6 +106,7 @@ mod tests {
         let piece = |bytes: &&[u8]| {
             let mut buffer = pool.lease().unwrap();
             buffer[1..=bytes.len()].copy_from_slice(bytes);
+            let buffer = DiskBuffer::alone(buffer);
             BufferPart { buffer, range: 1..bytes.len() + 1 }
         };
         ReadBytes { pieces: pieces.iter().map(piece).collect() }
@@ -113,7 +114,7 @@ mod tests {
 
     #[test]
     fn bytes_of_one_buffer_are_borrowed_and_of_several_copied() {
-        let pool = Pool::new(4, 512).unwrap();
+        let pool = Pool::shared(4, 512).unwrap();
         let one = in_pieces(&pool, &[b"abc"]);
         assert!(matches!(one.as_bytes(), Cow::Borrowed(b"abc")));
         let two = in_pieces(&pool, &[b"abc", b"de"]);
@@ -123,7 +124,7 @@ mod tests {
 
     #[test]
     fn pieces_are_one_sequence_of_bytes() {
-        let pool = Pool::new(4, 512).unwrap();
+        let pool = Pool::shared(4, 512).unwrap();
         let bytes = in_pieces(&pool, &[b"ab", b"c", b"def"]);
         assert_eq!(bytes.len(), 6);
         assert_eq!(bytes.iter().collect::<Vec<_>>(), [&b"ab"[..], b"c", b"def"]);
@@ -138,7 +139,7 @@ mod tests {
 
     #[test]
     fn dropping_the_bytes_gives_their_buffers_back() {
-        let pool = Pool::new(2, 512).unwrap();
+        let pool = Pool::shared(2, 512).unwrap();
         let bytes = in_pieces(&pool, &[b"a", b"b"]);
         assert_eq!(pool.free(), 0);
         drop(bytes);
