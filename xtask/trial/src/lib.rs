@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod append;
+pub mod awaited;
 pub mod bytes;
 pub mod clock;
 pub mod data;

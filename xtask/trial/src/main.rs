@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use trial::append::{self, Messages, Work as Append};
 use trial::outcome::{self, Outcome};
-use trial::{Result, bytes, clock, data, log, reads, save, stream};
+use trial::{Result, awaited, bytes, clock, data, log, reads, save, stream};
 
 /// Does one piece of writing work one way, and prints its figures as a line of JSON.
 #[derive(Parser)]
@@ -106,6 +106,16 @@ enum Work {
         /// The file or device.
         file: PathBuf,
     },
+    /// Read random pieces of a file by tasks of tokio.
+    AwaitedReads {
+        /// The way.
+        #[arg(long)]
+        by: awaited::By,
+        #[command(flatten)]
+        work: awaited::Work,
+        /// The file.
+        file: PathBuf,
+    },
     /// Make a file of random data that does not repeat, and sync it.
     Make {
         /// Bytes of the file.
@@ -138,6 +148,7 @@ fn work(work: Work) -> Result<Outcome> {
         Work::LogOpen { times, place } => log::open(times, &place),
         Work::LogFind { by, reads, place } => log::find(by, reads, &place),
         Work::Reads { reads, file } => reads::reads(reads, &file),
+        Work::AwaitedReads { by, work, file } => awaited::awaited(by, work, &file),
         Work::Make { bytes, file } => data::make(bytes, &file),
         Work::Run { command } => clock::run(&command),
     }

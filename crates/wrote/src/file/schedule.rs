@@ -7,7 +7,7 @@
 use super::buffer::{DiskBuffer, Home};
 use super::entry::{Entry, Outcome, Owner, Work};
 use super::order::Touch;
-use crate::buffer::Buffer;
+use crate::buffer::Pool;
 use crate::engine::{Completion, Engine, FileId, Op, Wait};
 use crate::error::Error;
 use slab::Slab;
@@ -182,6 +182,15 @@ impl Schedule {
         if self.leasing.is_empty() && self.home.lacks_buffers.load(Ordering::Relaxed) {
             self.home.lacks_buffers.store(false, Ordering::SeqCst);
         }
+        let mut handed = self.hand_on();
+        if !handed && self.waiting > 0 && self.engine.outstanding() == 0 {
+            self.unblock();
+            handed = self.hand_on();
+        }
+        handed
+    }
+
+    fn hand_on(&mut self) -> bool {
         let mut handed = false;
         while !self.engine.is_full()
             && let Some((user_data, op)) = self.ready.pop_front()
@@ -192,16 +201,46 @@ impl Schedule {
         handed
     }
 
-    fn lease(&self) -> Buffer {
-        let mut buffer = self.engine.pool().lease().expect("as many are free as are needed");
-        buffer.set_len(buffer.capacity());
-        buffer
+    /// Begins a read that waits for a buffer, with memory of its own, if a write waits for the read:
+    /// nothing is in flight, so writes like that may hold every buffer. One such read at a time
+    /// bounds the memory (W8).
+    fn unblock(&mut self) {
+        let is_blocking = |key: &usize| {
+            let Entry { number, touch, file: Some(file), .. } = &self.entries[*key] else {
+                return false;
+            };
+            self.files[*file].unfinished.iter().any(|&later| {
+                let later = &self.entries[later];
+                later.number > *number && later.touch.must_follow(touch)
+            })
+        };
+        let Some(place) = self.leasing.iter().position(is_blocking) else { return };
+        let key = self.leasing.remove(place).expect("it was found there");
+        self.progress += 1;
+        let pieces = self.entries[key].buffers_needed() as u32;
+        match Pool::shared(pieces, self.engine.pool().buffer_bytes()) {
+            Ok(own) => self.begin_on(key, &own),
+            Err(error) => {
+                self.entries[key].error = Some(error);
+                self.finish(key);
+            }
+        }
     }
 
     fn begin_with_buffers(&mut self, key: usize) {
+        let pool = self.engine.pool().clone();
+        self.begin_on(key, &pool);
+    }
+
+    fn begin_on(&mut self, key: usize, pool: &Pool) {
+        let lease = || {
+            let mut buffer = pool.lease().expect("as many are free as are needed");
+            buffer.set_len(buffer.capacity());
+            buffer
+        };
         let entry = &self.entries[key];
         let Work::Read { span, .. } = entry.work else {
-            let buffer = self.lease();
+            let buffer = lease();
             self.entries[key].work = Work::Lease(Some(buffer));
             return self.finish(key);
         };
@@ -209,7 +248,7 @@ impl Schedule {
         let pieces = entry.buffers_needed();
         for number in 0..pieces {
             let (offset, len) = span.piece(number as u64);
-            let mut buffer = self.lease();
+            let mut buffer = lease();
             buffer.set_len(len);
             self.ready.push_back((user_data(key, number), Op::Read { file, offset, buffer }));
         }

@@ -49,7 +49,7 @@ pub(super) struct State {
     has_thread: bool,
     thread_sleeps: bool,
     /// Threads that sleep until their operation is over, or until they are to drive.
-    sleepers: Vec<Thread>,
+    sleepers: Vec<Arc<Alarm>>,
     /// Threads that wait for `turned`.
     watchers: usize,
 }
@@ -192,7 +192,7 @@ impl Shared {
         }
         if state.schedule().has_work() {
             if let Some(sleeper) = state.sleepers.first() {
-                sleeper.unpark();
+                sleeper.call();
             } else if state.schedule().awaited > 0 {
                 self.need_thread(&mut state);
             } else if state.schedule().engine.wants_turn() {
@@ -213,6 +213,7 @@ impl Shared {
     /// Drives until the operation is over, or sleeps while another thread does. Even if it is over
     /// already, everything that was started before goes to the kernel.
     pub fn wait(self: &Arc<Shared>, key: usize) -> Result<Outcome, Error> {
+        let mut alarm: Option<Arc<Alarm>> = None;
         let mut state = self.lock();
         let result = loop {
             let over = state.schedule().is_over(key);
@@ -234,20 +235,28 @@ impl Shared {
             if state.schedule().engine.wants_turn() {
                 state.recall();
             }
-            let this = std::thread::current();
-            let id = this.id();
-            let waker = Waker::from(Arc::new(Alarm::of(this.clone())));
+            let alarm = alarm.get_or_insert_with(|| Arc::new(Alarm::of(std::thread::current())));
+            let waker = Waker::from(Arc::clone(alarm));
             let before = state.schedule().register(key, &waker, false);
-            state.sleepers.push(this);
-            self.release(state);
+            state = self.sleep(state, alarm);
+            alarm.rung.store(false, Ordering::SeqCst);
             drop(before);
-            std::thread::park();
-            state = self.lock();
-            state.sleepers.retain(|sleeper| sleeper.id() != id);
         };
         let state = self.hand_over(state);
         self.release(state);
         result
+    }
+
+    /// Sleeps until the alarm rings, or this thread is called to drive.
+    fn sleep<'a>(&'a self, mut state: Guard<'a>, alarm: &Arc<Alarm>) -> Guard<'a> {
+        state.sleepers.push(Arc::clone(alarm));
+        self.release(state);
+        while !alarm.is_called.swap(false, Ordering::SeqCst) && !alarm.rung.load(Ordering::SeqCst) {
+            std::thread::park();
+        }
+        let mut state = self.lock();
+        state.sleepers.retain(|sleeper| !Arc::ptr_eq(sleeper, alarm));
+        state
     }
 
     /// Returns the result of the operation, or has `waker` woken when it is over.
@@ -363,7 +372,7 @@ impl Shared {
         let alarm = Arc::new(DiskAlarm { alarm, disk: Arc::downgrade(self) });
         alarm.alarm.rung.store(true, Ordering::SeqCst);
         let waker = Waker::from(Arc::clone(&alarm));
-        let alarm = &*alarm.alarm;
+        let alarm = &alarm.alarm;
         loop {
             if alarm.rung.swap(false, Ordering::SeqCst) {
                 let _marked = BlockingOn::mark(self);
@@ -385,13 +394,7 @@ impl Shared {
                 if state.schedule().engine.wants_turn() {
                     state.recall();
                 }
-                state.sleepers.push(alarm.thread.clone());
-                self.release(state);
-                if !alarm.rung.load(Ordering::SeqCst) {
-                    std::thread::park();
-                }
-                let id = alarm.thread.id();
-                self.lock().sleepers.retain(|sleeper| sleeper.id() != id);
+                drop(self.sleep(state, alarm));
             }
         }
     }
@@ -514,13 +517,16 @@ impl Drop for BlockingOn {
 pub(super) struct Alarm {
     thread: Thread,
     rung: AtomicBool,
+    /// Whether the thread is to drive.
+    is_called: AtomicBool,
     /// Whether the thread drives a disk, and may wait in the kernel.
     is_away: AtomicBool,
 }
 
 impl Alarm {
     fn of(thread: Thread) -> Alarm {
-        Alarm { thread, rung: AtomicBool::new(false), is_away: AtomicBool::new(false) }
+        let [rung, is_called, is_away] = [(); 3].map(|()| AtomicBool::new(false));
+        Alarm { thread, rung, is_called, is_away }
     }
 
     /// Announces a wait in the kernel. Returns whether it may begin: nothing rang before.
@@ -531,6 +537,11 @@ impl Alarm {
 
     fn is_back(&self) {
         self.is_away.store(false, Ordering::SeqCst);
+    }
+
+    fn call(&self) {
+        self.is_called.store(true, Ordering::SeqCst);
+        self.thread.unpark();
     }
 
     fn ring(&self) {
