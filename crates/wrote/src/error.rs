@@ -177,8 +177,45 @@ pub enum Error {
 
 impl Error {
     /// Returns the kernel's error as one about `path`.
-    pub fn file(path: &Path, action: Action, offset: Option<u64>, error: &io::Error) -> Error {
-        Error::File { path: path.to_owned(), action, offset, errno: errno_of(error) }
+    pub fn file(
+        path: impl AsRef<Path>,
+        action: Action,
+        offset: Option<u64>,
+        error: &io::Error,
+    ) -> Error {
+        Error::File { path: path.as_ref().to_owned(), action, offset, errno: errno_of(error) }
+    }
+
+    /// The kind of the error, in the words of the standard library: [`io::ErrorKind::NotFound`],
+    /// [`io::ErrorKind::StorageFull`] and so on.
+    pub fn kind(&self) -> io::ErrorKind {
+        words(self.errno()).kind()
+    }
+
+    /// The file or folder that the error is about; `None` where it is about none.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Error::File { path, .. }
+            | Error::Poisoned { path, .. }
+            | Error::Alignment { path, .. }
+            | Error::TooLong { path, .. }
+            | Error::Refused { path, .. }
+            | Error::Damaged { path, .. }
+            | Error::Interfered { path, .. }
+            | Error::Foreign { path, .. }
+            | Error::Differs { path, .. } => Some(path),
+            Error::Engine { .. } | Error::Interrupted => None,
+        }
+    }
+
+    /// The error number that the kernel returned; `None` where the library refused by itself.
+    pub fn raw_os_error(&self) -> Option<i32> {
+        match self {
+            Error::File { errno, .. }
+            | Error::Poisoned { errno, .. }
+            | Error::Engine { errno, .. } => Some(*errno),
+            _ => None,
+        }
     }
 
     /// Returns the kernel's error number behind an [`io::Error`]: its own, or that of the [`Error`]

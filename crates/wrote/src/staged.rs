@@ -37,7 +37,7 @@ impl StagedFile {
         replace: bool,
         options: &FileOptions,
     ) -> Result<StagedFile, Error> {
-        let options = FileOptions { create_new: true, write: true, ..*options };
+        let options = options.create_new(true).write(true);
         let (temporary, file) = beside(place, |path| engine.open_file(path, &options))?;
         if let Some(open) = engine.descriptor(file) {
             hold(open);

@@ -99,7 +99,7 @@ where
 async fn direct(ioengine: Ioengine, plan: Arc<Plan>, path: &Path) -> Result<Outcome> {
     let Work { tasks, read_bytes, .. } = plan.work;
     let disk = Disk::open(&Options::new(ioengine, tasks, read_bytes))?;
-    let file = disk.open_file(path, &FileOptions { direct: true, ..FileOptions::default() })?;
+    let file = disk.open_file(path, &FileOptions::new().direct(true))?;
     if let Some(step) = disk.effective().fallbacks.first() {
         return Err(format!("{} instead of {}: {}", step.got, step.wanted, step.because).into());
     }

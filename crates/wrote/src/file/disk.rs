@@ -28,7 +28,7 @@ use std::sync::{Arc, Weak};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// let disk = Disk::open(&Options::new(Ioengine::IoUring, 8, 64 << 10))?;
-/// let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
+/// let options = FileOptions::new().create_new(true).write(true).direct(true);
 /// let (left, right) = (folder.path().join("left"), folder.path().join("right"));
 /// let (left, right) = (disk.open_file(&left, &options)?, disk.open_file(&right, &options)?);
 ///

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// storage afterwards; its name is once the folder was synced.
 pub(super) fn copy(input: &mut Input, from: u64, to: u64, kind: &str) -> Result<PathBuf, Error> {
     let files = input.files.clone();
-    let options = FileOptions { create_new: true, write: true, ..FileOptions::default() };
+    let options = FileOptions::new().create_new(true).write(true);
     let open = |path: &Path| files.engine().open_file(path, &options);
     let (path, file) = under_free_name(&input.path, kind, open)?;
     let mut place = input.data_from(from)?;
@@ -31,7 +31,7 @@ pub(super) fn copy(input: &mut Input, from: u64, to: u64, kind: &str) -> Result<
 /// Gives a whole segment the name `.torn-N`, under which it is no segment. Its bytes are on stable
 /// storage then; its name is once the folder was synced.
 pub(super) fn rename(engine: &mut Engine, segment: &Path) -> Result<PathBuf, Error> {
-    let options = FileOptions { write: true, ..FileOptions::default() };
+    let options = FileOptions::new().write(true);
     let file = engine.open_file(segment, &options)?;
     engine.flush(file)?;
     engine.close_file(file)?;

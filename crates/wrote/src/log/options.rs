@@ -6,6 +6,7 @@ use std::time::Duration;
 
 /// How a log prepares the space of a segment before its first record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Prepare {
     /// Allocates it (`fallocate(2)`). The first flush after each write must then record in the file
     /// system's journal that the blocks are written.

@@ -73,7 +73,7 @@ pub(super) struct Promise {
 
 impl Promise {
     pub(super) fn new(acknowledged: Acknowledged) -> Promise {
-        let with = |flushed| Acknowledged { flushed, ..acknowledged }.survives();
+        let with = |flushed| acknowledged.flushed(flushed).survives();
         Promise { written: with(false), durable: with(true) }
     }
 }

@@ -20,11 +20,11 @@ const DEPTH: u32 = 8;
 const SCRIBBLE: u8 = 0xEE;
 
 fn options(ioengine: Ioengine) -> Options {
-    Options { buffers: BUFFERS as u32, ..Options::new(ioengine, DEPTH, BLOCK_BYTES) }
+    Options::new(ioengine, DEPTH, BLOCK_BYTES).buffers(BUFFERS as u32)
 }
 
 fn new(direct: bool) -> FileOptions {
-    FileOptions { create_new: true, write: true, direct, ..FileOptions::default() }
+    FileOptions::new().create_new(true).write(true).direct(direct)
 }
 
 /// Returns the contents of a block after `version` writes; never the scribble.

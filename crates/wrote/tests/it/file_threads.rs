@@ -19,11 +19,11 @@ const BLOCK_BYTES: usize = 4096;
 const HANG: Duration = Duration::from_secs(60);
 
 fn options(ioengine: Ioengine, buffers: u32) -> Options {
-    Options { buffers, ..Options::new(ioengine, 8, BLOCK_BYTES) }
+    Options::new(ioengine, 8, BLOCK_BYTES).buffers(buffers)
 }
 
 fn new() -> FileOptions {
-    FileOptions { create_new: true, write: true, direct: true, ..FileOptions::default() }
+    FileOptions::new().create_new(true).write(true).direct(true)
 }
 
 fn offset(block: u64) -> u64 {
@@ -385,7 +385,7 @@ fn ten_thousand_files_are_open_on_one_disk() {
     let files: Vec<DirectFile> = (0..FILES)
         .map(|number| {
             let path = folder.path().join(number.to_string());
-            disk.open_file(path, &FileOptions { direct: false, ..new() }).unwrap()
+            disk.open_file(path, &new().direct(false)).unwrap()
         })
         .collect();
     let write = async |number: usize| {

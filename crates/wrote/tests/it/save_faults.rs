@@ -351,7 +351,7 @@ fn buffers_of_any_size_do() {
 fn a_save_on_an_engine_with_operations_of_the_callers_is_a_mistake() {
     let sim = Sim::new(0);
     let mut engine = engine(&sim, PIECES);
-    let options = FileOptions { create_new: true, write: true, ..FileOptions::default() };
+    let options = FileOptions::new().create_new(true).write(true);
     let file = engine.open_file(Path::new("/sim/other"), &options).unwrap();
     let buffer = engine.lease().unwrap();
     engine.queue(0, Op::Write { file, offset: 0, buffer, durable: false });

@@ -101,7 +101,7 @@ impl Flusher {
 
     fn make_lines(&mut self, state: &LogState, number: u64) -> Room<OpenSegment> {
         let path = segment::path(&state.terms.folder, Format::Lines, number);
-        let options = FileOptions { create_new: true, write: true, ..Default::default() };
+        let options = FileOptions::new().create_new(true).write(true);
         self.is_folder_dirty = true;
         match self.engine.open_file(&path, &options) {
             Ok(file) => Ok(Ok(OpenSegment::new(file, path, number, unix_ns()))),
