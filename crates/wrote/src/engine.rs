@@ -21,6 +21,7 @@
 //! One thread uses an engine; there are no locks inside.
 
 mod backend;
+mod carried;
 mod effective;
 mod files;
 mod judge;
@@ -45,6 +46,7 @@ mod threads;
 mod uring;
 mod wait;
 
+pub(crate) use carried::{CarriedReply, CarriedRequest, Carrier};
 pub use effective::{Effective, Fallback};
 pub(crate) use names::folder_of;
 pub use names::{Found, Located};
@@ -143,6 +145,34 @@ impl Engine {
             },
         };
         Ok(Engine::with(backend, pool, effective))
+    }
+
+    /// Makes an engine whose requests another engine carries out. It has `pool`, and the settings in
+    /// `effective` but for the depth.
+    pub(crate) fn carried(
+        carrier: Box<dyn Carrier>,
+        pool: Pool,
+        iodepth: u32,
+        effective: Effective,
+    ) -> Engine {
+        let backend = Box::new(Kernel::new(carried::Carried::new(carrier)));
+        let (registered_files, registered_buffers, iodepth_reached) = (false, false, 0);
+        let own = Effective { iodepth, iodepth_reached, registered_files, ..effective };
+        let effective = Effective { registered_buffers, ..own };
+        Engine::with(backend, pool, effective)
+    }
+
+    /// Takes more memory, where the engine shares a disk that has room for it. Buffers of before
+    /// stay as they are.
+    pub(crate) fn grow(&mut self) {
+        if let Some(pool) = self.backend.grow() {
+            self.pool = pool;
+        }
+    }
+
+    /// Queues a request of another engine, which judges its result; there is room for it.
+    pub(crate) fn queue_carried(&mut self, user_data: u64, request: CarriedRequest) {
+        self.slots.take().begin_carried(user_data, request);
     }
 
     /// Makes an engine on a simulated disk. Fails when there is no memory for the buffers.

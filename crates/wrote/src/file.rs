@@ -52,6 +52,7 @@
 mod buffer;
 mod bytes;
 mod calibrate;
+mod carrier;
 mod disk;
 mod entry;
 mod operation;

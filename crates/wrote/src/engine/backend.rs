@@ -60,6 +60,14 @@ pub(super) trait Backend {
     fn change_name(&mut self, change: NameChange) -> io::Result<Option<Fallback>>;
     /// Pins the pool's pages once instead of for each operation, where the kernel can.
     fn register_buffers(&mut self, _pool: &Pool, _effective: &mut Effective) {}
+    /// Lets requests use a file that its owner keeps open until it is closed here.
+    fn adopt(&mut self, _file: &OpenedFile, _effective: &mut Effective) {
+        unreachable!("a simulated disk has no descriptors");
+    }
+    /// Returns more memory than the engine began with, where it shares a disk that has room.
+    fn grow(&mut self) -> Option<Pool> {
+        None
+    }
     /// Queues requests. At most `iodepth` are queued or in flight at once.
     fn push(&mut self, requests: Requests);
     /// Hands the queue on, without waiting.
@@ -92,6 +100,9 @@ pub(super) trait Transfer {
     fn truncated(&mut self, _slot: u32) {}
     fn closing(&mut self, _slot: u32) {}
     fn register_buffers(&mut self, _pool: &Pool, _effective: &mut Effective) {}
+    fn grow(&mut self) -> Option<Pool> {
+        None
+    }
     fn push(&mut self, requests: Requests, files: &Files);
     /// As [`Backend::submit`]; a no-op where [`Transfer::push`] submits.
     fn submit(&mut self) -> io::Result<()> {
@@ -111,16 +122,34 @@ pub(super) trait Transfer {
 
 /// Open files, by their slots.
 #[derive(Default)]
-pub(super) struct Files(Vec<Option<File>>);
+pub(super) struct Files(Vec<Option<HeldFile>>);
+
+struct HeldFile {
+    raw: RawFd,
+    /// `None` where its owner holds it, who lets requests use it.
+    own: Option<File>,
+}
 
 impl Files {
-    fn file(&self, slot: u32) -> &File {
+    fn held(&self, slot: u32) -> &HeldFile {
         self.0[slot as usize].as_ref().expect("the engine closes a file once")
+    }
+
+    fn file(&self, slot: u32) -> &File {
+        self.held(slot).own.as_ref().expect("only requests use a file of another engine")
     }
 
     #[inline]
     pub(super) fn raw(&self, slot: u32) -> RawFd {
-        self.file(slot).as_raw_fd()
+        self.held(slot).raw
+    }
+
+    fn put(&mut self, slot: u32, file: HeldFile) {
+        let slot = slot as usize;
+        if self.0.len() <= slot {
+            self.0.resize_with(slot + 1, || None);
+        }
+        self.0[slot] = Some(file);
     }
 }
 
@@ -151,13 +180,17 @@ impl<T: Transfer> Backend for Kernel<T> {
         let (file, access) = super::files::open(path, options)?;
         let opened = OpenedFile { slot, file: file.as_raw_fd(), path, access };
         self.transfer.opened(&opened, effective);
-        let slot = slot as usize;
-        let Files(files) = &mut self.files;
-        if files.len() <= slot {
-            files.resize_with(slot + 1, || None);
-        }
-        files[slot] = Some(file);
+        self.files.put(slot, HeldFile { raw: file.as_raw_fd(), own: Some(file) });
         Ok(access)
+    }
+
+    fn adopt(&mut self, file: &OpenedFile, effective: &mut Effective) {
+        self.transfer.opened(file, effective);
+        self.files.put(file.slot, HeldFile { raw: file.file, own: None });
+    }
+
+    fn grow(&mut self) -> Option<Pool> {
+        self.transfer.grow()
     }
 
     fn clear_direct(&mut self, slot: u32) -> io::Result<()> {

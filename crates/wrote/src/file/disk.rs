@@ -1,16 +1,18 @@
 //! One engine that any number of files share, on any threads.
 
 use super::buffer::{DiskBuffer, Home};
+use super::carrier::DiskCarrier;
 use super::entry::Work;
 use super::order::Touch;
 use super::schedule::Schedule;
 use super::shared::{Arrival, Shared};
 use super::{DirectFile, Operation};
+use crate::buffer::Pool;
 use crate::engine::{Callers, Effective, Engine, FileOptions, Ioengine, Options, Sim};
 use crate::error::Error;
 use std::fmt;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 /// An [`Engine`] that any number of [`DirectFile`]s share, on any threads. Clones are handles to
@@ -52,29 +54,43 @@ use std::sync::{Arc, Weak};
 pub struct Disk(Arc<Handle>);
 
 /// The last one of a disk ends it.
-struct Handle(Arc<Shared>);
+struct Handle {
+    shared: Arc<Shared>,
+    /// The simulated disk, for engines that share this one.
+    sim: Option<Sim>,
+    /// The most bytes of buffers that `Writer`s have, and those that they have.
+    memory_max_bytes: AtomicUsize,
+    memory_bytes: AtomicUsize,
+}
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.0.close();
+        self.shared.close();
     }
 }
+
+/// The memory of all `Writer`s on a disk, until it is set.
+const MEMORY_MAX_BYTES: usize = 64 << 20;
+/// Number and bytes of the buffers that a `Writer` begins with: one is filled while the other is
+/// written.
+const FIRST_BUFFERS: (u32, usize) = (2, 16 << 10);
 
 impl Disk {
     /// Opens an engine, on the best rung that works.
     pub fn open(options: &Options) -> Result<Disk, Error> {
-        Ok(Disk::new(Engine::open_for(options, Callers::Shared)?, false))
+        Ok(Disk::new(Engine::open_for(options, Callers::Shared)?, None))
     }
 
     /// Opens an engine on a simulated disk. One thread should use it: its order is repeatable
     /// because no thread drives it, but each wait and poll.
     pub fn simulated(sim: &Sim, options: &Options) -> Result<Disk, Error> {
-        Ok(Disk::new(Engine::simulated_for(sim, options, Callers::Shared)?, true))
+        let engine = Engine::simulated_for(sim, options, Callers::Shared)?;
+        Ok(Disk::new(engine, Some(sim.clone())))
     }
 
-    fn new(engine: Engine, is_simulated: bool) -> Disk {
+    fn new(engine: Engine, sim: Option<Sim>) -> Disk {
         let arrival = match engine.effective().ioengine {
-            _ if is_simulated => Arrival::Simulated,
+            _ if sim.is_some() => Arrival::Simulated,
             Ioengine::IoUring | Ioengine::Threads => Arrival::Kernel,
             Ioengine::Psync | Ioengine::Mmap | Ioengine::Null => Arrival::AtOnce,
         };
@@ -82,7 +98,62 @@ impl Disk {
             let lacks_buffers = AtomicBool::new(false);
             Schedule::new(engine, Arc::new(Home { disk: Weak::clone(disk), lacks_buffers }))
         };
-        Disk(Arc::new(Handle(Shared::new(schedule, arrival))))
+        let shared = Shared::new(schedule, arrival);
+        let memory_max_bytes = AtomicUsize::new(MEMORY_MAX_BYTES);
+        let memory_bytes = AtomicUsize::new(0);
+        Disk(Arc::new(Handle { shared, sim, memory_max_bytes, memory_bytes }))
+    }
+
+    /// Sets the most bytes of buffers that all [`Writer`](crate::Writer)s on this disk have at once
+    /// (W8); 64 MiB by default. Buffers that they have already stay.
+    ///
+    /// A `Writer` begins with 32 KiB, and fails to open where these do not fit. With its first full
+    /// buffers it takes those of its options, 8 MiB by default, if they fit then.
+    pub fn set_memory(&self, max_bytes: usize) {
+        self.0.memory_max_bytes.store(max_bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of buffers that the [`Writer`](crate::Writer)s on this disk have.
+    pub fn memory(&self) -> usize {
+        self.0.memory_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Takes bytes of the memory, if they fit.
+    pub(super) fn reserve(&self, bytes: usize) -> bool {
+        let Handle { memory_max_bytes, memory_bytes, .. } = &*self.0;
+        let max_bytes = memory_max_bytes.load(Ordering::Relaxed);
+        let fits = |taken: usize| taken.checked_add(bytes).filter(|&taken| taken <= max_bytes);
+        memory_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
+    }
+
+    pub(super) fn unreserve(&self, bytes: usize) {
+        self.0.memory_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Makes an engine whose requests this disk's carries out. It has files of its own, and takes
+    /// buffers as in `options` when there is room. `path` is that of its first file, for errors.
+    pub(crate) fn engine_for(&self, options: &Options, path: &Path) -> Result<Engine, Error> {
+        if let Some(sim) = &self.0.sim {
+            return Engine::simulated(sim, options);
+        }
+        let (count, bytes) = FIRST_BUFFERS;
+        let (larger, first_bytes) =
+            ((options.buffers, options.buffer_bytes), options.buffer_bytes.min(bytes));
+        let reserved_bytes = count as usize * first_bytes;
+        if !self.reserve(reserved_bytes) {
+            let because = format!(
+                "the Writers on the disk have {} bytes of buffers, and may have {}",
+                self.memory(),
+                self.0.memory_max_bytes.load(Ordering::Relaxed)
+            );
+            return Err(Error::refused(path, because));
+        }
+        let carrier = Box::new(DiskCarrier::new(self.clone(), reserved_bytes, larger));
+        // If it fails, the carrier gives the memory back.
+        let pool = Pool::new(count, first_bytes)?;
+        let effective = self.effective();
+        let iodepth = options.iodepth.min(effective.iodepth);
+        Ok(Engine::carried(carrier, pool, iodepth, effective))
     }
 
     /// Opens a file. A block device is opened for reading only (W7). [`Error::Refused`] where
@@ -155,7 +226,7 @@ impl Disk {
     /// Hands operations to the kernel, without waiting. Otherwise the next wait or poll does it,
     /// for all at once.
     pub fn submit(&self) -> Result<(), Error> {
-        self.with(Schedule::submit)
+        self.shared().submit()
     }
 
     /// Waits for every operation. Each handle returns its own operation's error.
@@ -183,7 +254,7 @@ impl Disk {
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
-        &self.0.0
+        &self.0.shared
     }
 
     /// Calls `look` with the schedule, and wakes the owners of operations that are over then.

@@ -8,7 +8,7 @@ use super::buffer::{DiskBuffer, Home};
 use super::entry::{Entry, Outcome, Owner, Work};
 use super::order::Touch;
 use crate::buffer::Pool;
-use crate::engine::{Completion, Engine, FileId, Op, Wait};
+use crate::engine::{CarriedReply, CarriedRequest, Completion, Engine, FileId, Op, Wait};
 use crate::error::Error;
 use slab::Slab;
 use std::collections::VecDeque;
@@ -34,12 +34,20 @@ pub(super) struct FileState {
     pub untold: Option<Error>,
 }
 
+/// Work for a free place among the engine's `iodepth`.
+enum Ready {
+    Op(u64, Op),
+    Carried(u64, CarriedRequest),
+}
+
 pub(super) struct Schedule {
     pub engine: Engine,
     pub files: Slab<FileState>,
     entries: Slab<Entry>,
     pub leasing: VecDeque<usize>,
-    ready: VecDeque<(u64, Op)>,
+    ready: VecDeque<Ready>,
+    /// Replies to requests of other engines, which they have not collected yet.
+    pub inboxes: Slab<Vec<CarriedReply>>,
     unfinished: usize,
     /// Operations that wait for others on the same bytes.
     waiting: usize,
@@ -72,6 +80,7 @@ impl Schedule {
             entries: Slab::new(),
             leasing: VecDeque::new(),
             ready: VecDeque::new(),
+            inboxes: Slab::new(),
             unfinished: 0,
             waiting: 0,
             forgotten: 0,
@@ -152,6 +161,13 @@ impl Schedule {
         unfinished.iter().filter(precedes).count() as u32
     }
 
+    /// Queues a request of another engine, whose replies go to the inbox.
+    pub fn carry(&mut self, inbox: usize, request: CarriedRequest) {
+        let user_data = (inbox as u64 | CARRIED) << 32 | u64::from(request.token());
+        self.ready.push_back(Ready::Carried(user_data, request));
+        self.pump();
+    }
+
     /// Queues an operation that waits for no other.
     fn enqueue(&mut self, key: usize) {
         let entry = &mut self.entries[key];
@@ -159,7 +175,7 @@ impl Schedule {
             Work::Steps { first, .. } => {
                 entry.missing = 1;
                 let op = first.take().expect("begun once");
-                self.ready.push_back((user_data(key, 0), op));
+                self.ready.push_back(Ready::Op(user_data(key, 0), op));
             }
             Work::Lease(_) | Work::Read { .. } => self.leasing.push_back(key),
         }
@@ -193,9 +209,12 @@ impl Schedule {
     fn hand_on(&mut self) -> bool {
         let mut handed = false;
         while !self.engine.is_full()
-            && let Some((user_data, op)) = self.ready.pop_front()
+            && let Some(ready) = self.ready.pop_front()
         {
-            self.engine.queue(user_data, op);
+            match ready {
+                Ready::Op(user_data, op) => self.engine.queue(user_data, op),
+                Ready::Carried(user_data, request) => self.engine.queue_carried(user_data, request),
+            }
             handed = true;
         }
         handed
@@ -250,7 +269,8 @@ impl Schedule {
             let (offset, len) = span.piece(number as u64);
             let mut buffer = lease();
             buffer.set_len(len);
-            self.ready.push_back((user_data(key, number), Op::Read { file, offset, buffer }));
+            let read = Op::Read { file, offset, buffer };
+            self.ready.push_back(Ready::Op(user_data(key, number), read));
         }
         self.entries[key].missing = pieces as u32;
     }
@@ -318,6 +338,14 @@ impl Schedule {
     fn route(&mut self, completion: Completion) {
         self.progress += 1;
         let (key, number) = (completion.user_data >> 32, completion.user_data as u32);
+        if key & CARRIED != 0 {
+            let result = match completion.result {
+                Ok(bytes) => bytes as i64,
+                Err(error) => -i64::from(error.errno()),
+            };
+            let inbox = &mut self.inboxes[(key & !CARRIED) as usize];
+            return inbox.push(CarriedReply { token: number, result });
+        }
         let (key, number) = (key as usize, number as usize);
         let entry = &mut self.entries[key];
         entry.missing -= 1;
@@ -329,7 +357,7 @@ impl Schedule {
             (Ok(_), Work::Steps { then, .. }) => {
                 if let Some(op) = then.take() {
                     entry.missing = 1;
-                    self.ready.push_back((user_data(key, 0), op));
+                    self.ready.push_back(Ready::Op(user_data(key, 0), op));
                 }
             }
             (Ok(_), Work::Lease(_)) => unreachable!("a lease is nothing that the engine does"),
@@ -510,6 +538,9 @@ impl Drop for Schedule {
         while self.drive(1).is_ok_and(|went| went) {}
     }
 }
+
+/// Marks the number of a carried request, in the bits of the key.
+const CARRIED: u64 = 1 << 31;
 
 /// Returns the number by which the engine's completion finds its operation.
 fn user_data(key: usize, number: usize) -> u64 {

@@ -452,6 +452,36 @@ impl Shared {
         found
     }
 
+    /// Hands operations to the kernel, without waiting.
+    pub fn submit(self: &Arc<Shared>) -> Result<(), Error> {
+        let mut state = self.lock();
+        let submitted = if state.is_driven {
+            state.schedule().pump();
+            if state.schedule().engine.wants_turn() {
+                state.recall();
+            }
+            Ok(())
+        } else {
+            state.schedule().submit()
+        };
+        self.release(state);
+        submitted
+    }
+
+    /// Does the same, and routes what is complete if no thread drives, which does that.
+    pub fn look(self: &Arc<Shared>) -> Result<(), Error> {
+        self.submit()?;
+        let mut state = self.lock();
+        if !state.is_driven && state.schedule().has_work() {
+            state.schedule().collect();
+            if state.watchers > 0 {
+                self.turned.notify_all();
+            }
+        }
+        self.release(state);
+        Ok(())
+    }
+
     /// Learns that a buffer came back from outside, and gives it to the first that waits for one.
     pub fn buffer_returned(self: &Arc<Shared>) {
         let mut state = self.lock();

@@ -21,6 +21,7 @@ mod save_read;
 mod script;
 mod writer;
 mod writer_faults;
+mod writer_shared;
 
 use std::path::PathBuf;
 
