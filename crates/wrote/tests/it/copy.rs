@@ -200,7 +200,7 @@ fn a_file_that_is_there_is_replaced_when_that_was_asked_and_a_link_to_it_stays()
     fs::write(place("old"), b"old and longer").unwrap();
     std::os::unix::fs::symlink("old", place("link")).unwrap();
     let options = PIECES.replace(true).durable(true);
-    options.copy(&place("from"), &place("link")).unwrap();
+    options.copy(place("from"), place("link")).unwrap();
     assert_eq!(fs::read(place("old")).unwrap(), b"new");
     assert!(fs::symlink_metadata(place("link")).unwrap().is_symlink());
 }
@@ -335,7 +335,7 @@ fn blocks_are_shared_where_the_file_system_can() {
         ] {
             for verify in [false, true] {
                 let options = PIECES.reflink(reflink).verify(verify).replace(true);
-                let copied = options.copy(&place("from"), &place("to")).unwrap();
+                let copied = options.copy(place("from"), place("to")).unwrap();
                 assert_eq!(copied.method, method, "{fs_name}");
                 assert_eq!(copied.checksum.is_some(), verify);
                 assert!(fs::read(place("to")).unwrap() == bytes, "{fs_name} {reflink:?}");

@@ -165,7 +165,7 @@ fn a_file_that_vanishes_meanwhile_is_an_error_that_names_it_and_leaves_nothing()
             }
             ControlFlow::Continue(())
         })
-        .copy_tree(&tree, &folder.path().join("to"));
+        .copy_tree(&tree, folder.path().join("to"));
     let error = result.unwrap_err().to_string();
     assert!(error.ends_with("tree/one: open: No such file or directory (os error 2)"), "{error}");
     assert_eq!(names(folder.path()), ["tree"]);
@@ -235,9 +235,9 @@ fn a_tree_that_is_too_deep_is_refused_before_anything_is_made() {
     let folder = folder();
     let tree = folder.path().join("tree");
     fs::create_dir_all(tree.join("d/".repeat(FOLDERS_DEEP_MAX - 1))).unwrap();
-    QUICK.copy_tree(&tree, &folder.path().join("copy")).unwrap();
+    QUICK.copy_tree(&tree, folder.path().join("copy")).unwrap();
     fs::create_dir_all(tree.join("d/".repeat(FOLDERS_DEEP_MAX))).unwrap();
-    let error = QUICK.copy_tree(&tree, &folder.path().join("to")).unwrap_err();
+    let error = QUICK.copy_tree(&tree, folder.path().join("to")).unwrap_err();
     assert!(error.to_string().ends_with("lies in more than 512 folders"), "{error}");
     assert_eq!(names(folder.path()), ["copy", "tree"]);
 }
@@ -248,7 +248,7 @@ fn a_folder_is_not_copied_into_itself_by_whatever_name() {
     let tree = some_tree(folder.path());
     symlink("tree/closed", folder.path().join("inside")).unwrap();
     for to in ["tree/new", "inside/new", "tree/closed/../new"] {
-        let error = QUICK.copy_tree(&tree, &folder.path().join(to)).unwrap_err();
+        let error = QUICK.copy_tree(&tree, folder.path().join(to)).unwrap_err();
         assert!(
             error.to_string().ends_with("is inside the folder that is to be copied"),
             "{error}"
@@ -256,7 +256,7 @@ fn a_folder_is_not_copied_into_itself_by_whatever_name() {
     }
     symlink("tree", folder.path().join("same")).unwrap();
     let replace = QUICK.replace(true);
-    let error = replace.copy_tree(&tree, &folder.path().join("same")).unwrap_err();
+    let error = replace.copy_tree(&tree, folder.path().join("same")).unwrap_err();
     assert!(error.to_string().ends_with("is the folder that is to be copied"), "{error}");
 }
 
@@ -277,13 +277,13 @@ fn a_file_with_two_names_becomes_two_files() {
 fn a_durable_tree_and_one_in_memory_are_copied_too() {
     let folder = folder();
     let tree = some_tree(folder.path());
-    QUICK.durable(true).copy_tree(&tree, &folder.path().join("to")).unwrap();
+    QUICK.durable(true).copy_tree(&tree, folder.path().join("to")).unwrap();
     assert_eq!(listed(&folder.path().join("to")), listed(&tree));
     let Ok(memory) = TempDir::with_prefix_in("wrote-test-", "/dev/shm") else {
         return skip_here!("there is no /dev/shm");
     };
     // If `syncfs` may not flush the device, each file is flushed by itself.
-    let copied = QUICK.durable(true).copy_tree(&tree, &memory.path().join("to")).unwrap();
+    let copied = QUICK.durable(true).copy_tree(&tree, memory.path().join("to")).unwrap();
     assert_eq!(copied.files, 4);
     assert_eq!(listed(&memory.path().join("to")), listed(&tree));
 }

@@ -331,7 +331,7 @@ fn the_depth_that_was_reached_is_told() {
     write_blocks(&mut deep, file, 3, false);
     assert!((1..=3).contains(&deep.effective().iodepth_reached));
     let mut one_at_a_time = engine(Psync);
-    let file = one_at_a_time.open_file(&path.with_extension("2"), &NEW).unwrap();
+    let file = one_at_a_time.open_file(path.with_extension("2"), &NEW).unwrap();
     write_blocks(&mut one_at_a_time, file, 20, false);
     assert_eq!(one_at_a_time.effective().iodepth_reached, 1);
 }
@@ -421,7 +421,7 @@ fn a_file_that_was_closed_never_means_the_one_opened_in_its_place() {
     let mut engine = engine(Psync);
     let closed = engine.open_file(&path, &NEW).unwrap();
     engine.close_file(closed).unwrap();
-    engine.open_file(&path.with_extension("2"), &NEW).unwrap();
+    engine.open_file(path.with_extension("2"), &NEW).unwrap();
     engine.queue(0, Op::Fdatasync { file: closed });
 }
 

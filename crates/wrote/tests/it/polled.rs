@@ -345,7 +345,7 @@ fn flushes_and_allocation_go_on_beside_polled_transfers_in_flight() {
     for place in places() {
         let (mut engine, path) = (engine(), place.path());
         let file = written(&mut engine, &path);
-        let other = engine.open_file(&path.with_extension("other"), &NEW).unwrap();
+        let other = engine.open_file(path.with_extension("other"), &NEW).unwrap();
         let (mut in_flight, mut completions) = (0, Vec::new());
         for block in jumping(BLOCKS) {
             queue_write(&mut engine, file, block, 2, block % 5 == 0);

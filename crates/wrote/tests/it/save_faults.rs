@@ -324,7 +324,7 @@ fn only_large_durable_content_goes_past_the_cache_and_falls_back_where_it_cannot
                 sim.refuse_direct_at_transfer()
             }
             let mut engine = engine(&sim, case);
-            write_through(&mut engine, case.sync, path(), &content(case.new)).unwrap();
+            write_through(&mut engine, case.sync, path(), content(case.new)).unwrap();
             assert_eq!(sim.contents(path()), new(case));
             assert_eq!(engine.effective().fallbacks.len(), steps, "{case:?}");
         }

@@ -35,7 +35,7 @@ impl Case {
     fn open(self, disk: &FaultyDisk) -> (Engine, FileId) {
         let mut engine = engine(self.rung, BLOCK_BYTES);
         let file = FileOptions::new().create(true).write(true).direct(self.direct);
-        let file = engine.open_file(&self.path(disk), &file).unwrap();
+        let file = engine.open_file(self.path(disk), &file).unwrap();
         (engine, file)
     }
 }
@@ -126,7 +126,7 @@ fn save(disk: &mut FaultyDisk, fault: Fault) {
             let mut engine = engine(case.0, 1 << 20);
             let new = content(2, case.1);
             let saved =
-                wrote::write_through(&mut engine, SyncPolicy::Always, &path(disk, case), &new);
+                wrote::write_through(&mut engine, SyncPolicy::Always, path(disk, case), &new);
             let case = format!("{case:?}, {fault:?}");
             let error = saved.expect_err(&case);
             assert_of_the_device(&error, disk, &case);
@@ -166,7 +166,7 @@ fn copy(disk: &mut FaultyDisk, fault: Fault) {
     for rung in RUNGS {
         let case = format!("{rung:?}, {fault:?}");
         let mut engine = engine(rung, bs_bytes);
-        let copied = options().copy_through(&mut engine, &source, &target(disk, rung));
+        let copied = options().copy_through(&mut engine, &source, target(disk, rung));
         assert_of_the_device(&copied.expect_err(&case), disk, &case);
     }
     disk.cut_and_mount();
