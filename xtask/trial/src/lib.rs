@@ -8,6 +8,7 @@ pub mod bytes;
 pub mod clock;
 pub mod data;
 pub mod log;
+pub mod many;
 pub mod outcome;
 pub mod place;
 pub mod reads;

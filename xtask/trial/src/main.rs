@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use trial::append::{self, Messages, Work as Append};
 use trial::outcome::{self, Outcome};
-use trial::{Result, awaited, bytes, clock, data, log, reads, save, stream};
+use trial::{Result, awaited, bytes, clock, data, log, many, reads, save, stream};
 
 /// Does one piece of writing work one way, and prints its figures as a line of JSON.
 #[derive(Parser)]
@@ -106,6 +106,20 @@ enum Work {
         /// The file or device.
         file: PathBuf,
     },
+    /// Write many files at once, in pieces of 64 KiB in turn, durable; then remove them.
+    ManyFiles {
+        /// The way.
+        #[arg(long)]
+        by: many::By,
+        /// The number of files.
+        #[arg(long, value_name = "N")]
+        files: u64,
+        /// Bytes of each file.
+        #[arg(long, value_name = "N")]
+        bytes: u64,
+        /// The folder, which must not be there.
+        place: PathBuf,
+    },
     /// Read random pieces of a file by tasks of tokio.
     AwaitedReads {
         /// The way.
@@ -148,6 +162,7 @@ fn work(work: Work) -> Result<Outcome> {
         Work::LogOpen { times, place } => log::open(times, &place),
         Work::LogFind { by, reads, place } => log::find(by, reads, &place),
         Work::Reads { reads, file } => reads::reads(reads, &file),
+        Work::ManyFiles { by, files, bytes, place } => many::many(by, files, bytes, &place),
         Work::AwaitedReads { by, work, file } => awaited::awaited(by, work, &file),
         Work::Make { bytes, file } => data::make(bytes, &file),
         Work::Run { command } => clock::run(&command),

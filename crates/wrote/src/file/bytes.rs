@@ -27,18 +27,25 @@ use std::ops::Range;
 /// ```
 #[derive(Debug, Default)]
 pub struct ReadBytes {
-    pub(super) pieces: Vec<BufferPart>,
+    pub(super) pieces: Vec<ReadPiece>,
 }
 
+/// The part of [`ReadBytes`] that lies in one buffer; never empty.
 #[derive(Debug)]
-pub(super) struct BufferPart {
+pub struct ReadPiece {
     pub(super) buffer: DiskBuffer,
     pub(super) range: Range<usize>,
 }
 
-impl BufferPart {
+impl ReadPiece {
     fn bytes(&self) -> &[u8] {
         &self.buffer[self.range.clone()]
+    }
+}
+
+impl AsRef<[u8]> for ReadPiece {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes()
     }
 }
 
@@ -55,7 +62,13 @@ impl ReadBytes {
 
     /// The bytes in order, one slice for each buffer. None is empty.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        self.pieces.iter().map(BufferPart::bytes)
+        self.pieces.iter().map(ReadPiece::bytes)
+    }
+
+    /// Splits the bytes by their buffers, in order. A piece is an owner for `Bytes::from_owner` of
+    /// the crate `bytes`, and for others like it.
+    pub fn into_pieces(self) -> impl Iterator<Item = ReadPiece> {
+        self.pieces.into_iter()
     }
 
     /// The bytes as one slice: borrowed from one buffer, copied from several.
@@ -85,6 +98,19 @@ impl ReadBytes {
     }
 }
 
+/// Without a copy where the bytes lie in one buffer, which returns to the disk with the last clone;
+/// bytes in several buffers are copied.
+#[cfg(feature = "bytes")]
+impl From<ReadBytes> for bytes::Bytes {
+    fn from(mut read: ReadBytes) -> bytes::Bytes {
+        match read.pieces.len() {
+            0 => bytes::Bytes::new(),
+            1 => bytes::Bytes::from_owner(read.pieces.remove(0)),
+            _ => read.to_vec().into(),
+        }
+    }
+}
+
 impl PartialEq<[u8]> for ReadBytes {
     fn eq(&self, other: &[u8]) -> bool {
         self.len() == other.len() && self.iter().flatten().eq(other)
@@ -107,7 +133,7 @@ mod tests {
             let mut buffer = pool.lease().unwrap();
             buffer[1..=bytes.len()].copy_from_slice(bytes);
             let buffer = DiskBuffer::alone(buffer);
-            BufferPart { buffer, range: 1..bytes.len() + 1 }
+            ReadPiece { buffer, range: 1..bytes.len() + 1 }
         };
         ReadBytes { pieces: pieces.iter().map(piece).collect() }
     }
@@ -135,6 +161,35 @@ mod tests {
         for other in [&b"abcde"[..], b"abcdefg", b"abXdef", b""] {
             assert!(bytes != other);
         }
+    }
+
+    #[test]
+    fn a_piece_owns_its_buffer_and_gives_it_back() {
+        let pool = Pool::shared(4, 512).unwrap();
+        let mut pieces = in_pieces(&pool, &[b"ab", b"c"]).into_pieces();
+        let first = pieces.next().unwrap();
+        assert_eq!((first.as_ref(), pool.free()), (&b"ab"[..], 2));
+        assert_eq!(pieces.next().unwrap().as_ref(), b"c");
+        assert_eq!(pool.free(), 3);
+        drop(first);
+        assert_eq!(pool.free(), 4);
+    }
+
+    #[cfg(feature = "bytes")]
+    #[test]
+    fn bytes_of_one_buffer_become_shared_ones_without_a_copy() {
+        let pool = Pool::shared(4, 512).unwrap();
+        let one = in_pieces(&pool, &[b"abc"]);
+        let address = one.as_bytes().as_ptr();
+        let shared = bytes::Bytes::from(one);
+        let clone = shared.clone();
+        assert_eq!((clone.as_ptr(), &clone[..]), (address, &b"abc"[..]));
+        drop(shared);
+        assert_eq!(pool.free(), 3);
+        drop(clone);
+        assert_eq!(pool.free(), 4);
+        assert_eq!(bytes::Bytes::from(in_pieces(&pool, &[b"ab", b"c"])), &b"abc"[..]);
+        assert!(bytes::Bytes::from(ReadBytes::default()).is_empty());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::ReadBytes;
 use super::buffer::DiskBuffer;
-use super::bytes::BufferPart;
+use super::bytes::ReadPiece;
 
 /// The aligned range around the requested bytes, cut into pieces that fit into buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Span {
             let end = found_bytes.min(skip.saturating_add(left));
             if end > skip {
                 left -= end - skip;
-                pieces.push(BufferPart { buffer, range: skip..end });
+                pieces.push(ReadPiece { buffer, range: skip..end });
             }
             skip = 0;
             if !whole {
