@@ -102,7 +102,7 @@ pub use engine::{
     Completion, Effective, Engine, Fallback, FileId, FileOptions, Ioengine, Sim, Sqpoll,
 };
 pub use error::{Action, Error};
-pub use file::{Calibration, DirectFile, Disk, Durable, Operation, ReadBytes};
+pub use file::{Calibration, DirectFile, Disk, DiskBuffer, Durable, Operation, ReadBytes};
 pub use log::{Format, Log, LogOptions, LogReader, LogStream, Record, Ticket};
 pub use reader::{Reader, ReaderOptions};
 pub use save::{read, write, write_new, write_new_through, write_through, write_with};

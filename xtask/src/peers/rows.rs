@@ -2,7 +2,7 @@
 
 use super::contest::Contest;
 use super::site::Site;
-use super::{append, bench, copy, job_rows, read, serve, ways};
+use super::{append, awaited, bench, copy, job_rows, read, serve, ways};
 use crate::failure::Failure;
 use clap::ValueEnum;
 
@@ -69,6 +69,10 @@ pub enum Row {
     /// Log against write and fdatasync: one producer, each message durable.
     #[value(name = "append-durable-1")]
     AppendDurable1,
+    /// DirectFile awaited by tasks of tokio against spawn_blocking and wrote run: random reads.
+    AwaitedRead,
+    /// Writers on one disk against Writers with a ring each: 8 files at once.
+    ManyFiles,
     /// LogReader alone: a log in the page cache, against a copy and a checksum of its bytes.
     LogReadCached,
     /// LogReader against wrote run: a log that is not in memory.
@@ -119,6 +123,8 @@ impl Row {
             Row::AppendDurable64 => vec![append::one_flush_at_a_time()],
             Row::AppendDurablePeers => vec![append::logs()],
             Row::AppendDurable1 => vec![append::one_producer()],
+            Row::AwaitedRead => awaited::reads(site)?,
+            Row::ManyFiles => vec![awaited::many_files(site)],
             Row::LogReadCached => read::cached(),
             Row::LogRead => vec![read::uncached(site)?],
             Row::LogOpen => read::openings(),

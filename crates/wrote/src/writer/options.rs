@@ -4,7 +4,7 @@ use super::Writer;
 use super::stream::Stream;
 use super::target::Target;
 use crate::engine::{Callers, Options};
-use crate::{Engine, Error, FileOptions, Ioengine, Sim, SyncPolicy};
+use crate::{Disk, Engine, Error, FileOptions, Ioengine, Sim, SyncPolicy};
 use rustix::fs::{OFlags, fcntl_getfl};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -46,6 +46,8 @@ pub struct WriterOptions {
     append: bool,
     replace: bool,
     mode: Option<u32>,
+    /// The disk whose engine and memory it shares.
+    disk: Option<Disk>,
 }
 
 impl WriterOptions {
@@ -113,6 +115,38 @@ impl WriterOptions {
         WriterOptions { replace, ..self }
     }
 
+    /// Shares the engine and the memory of a disk with its files and other `Writer`s, in place of a
+    /// ring and buffers of its own.
+    ///
+    /// It suits many `Writer`s at once. Each begins with two buffers of 16 KiB. With its first full
+    /// one it takes the buffers of [`WriterOptions::bs`] and [`WriterOptions::iodepth`], if
+    /// [`Disk::set_memory`] leaves room for them; else it goes on with the small ones, and slower.
+    /// [`WriterOptions::open`] fails with [`Error::Refused`] where the small ones do not fit.
+    ///
+    /// ```
+    /// use std::io::Write;
+    /// use wrote::engine::Options;
+    /// use wrote::{Disk, Ioengine, Writer};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let folder = folder.path();
+    /// let disk = Disk::open(&Options::new(Ioengine::IoUring, 32, 64 << 10))?;
+    /// let open = |number: u32| {
+    ///     Writer::options().on(&disk).open(folder.join(number.to_string()))
+    /// };
+    /// let mut writers = (0..100).map(open).collect::<Result<Vec<Writer>, _>>()?;
+    /// for number in 0..10_000 {
+    ///     writeln!(writers[number % 100], "{number}")?;
+    /// }
+    /// for writer in writers {
+    ///     writer.finish()?;
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn on(self, disk: &Disk) -> WriterOptions {
+        WriterOptions { disk: Some(disk.clone()), ..self }
+    }
+
     /// Sets whether an existing file is an error (`EEXIST`); by default its contents are replaced.
     pub fn create_new(self, create_new: bool) -> WriterOptions {
         WriterOptions { create_new, ..self }
@@ -138,8 +172,9 @@ impl WriterOptions {
     /// [`Error::Refused`] for any other thing that is no ordinary file. A refused io_uring or
     /// `O_DIRECT` is a fallback, not an error.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Writer, Error> {
-        let engine = Engine::open_for(&self.engine_options(), Callers::Any)?;
-        self.open_on(engine, path.as_ref())
+        let path = path.as_ref();
+        let engine = self.engine(path)?;
+        self.open_on(engine, path)
     }
 
     /// Writes to a file that the caller opened, from the place where it stands; with
@@ -163,10 +198,17 @@ impl WriterOptions {
         }
         let append =
             self.append || fcntl_getfl(&file).is_ok_and(|flags| flags.contains(OFlags::APPEND));
-        let mut engine = Engine::open_for(&self.engine_options(), Callers::Any)?;
+        let mut engine = self.engine(Path::new("the given file"))?;
         let options = FileOptions::new().write(true).direct(!self.cached);
         let target = Target::give(&mut engine, file, append, &options)?;
         WriterOptions { append, ..self }.begin(engine, target, opened_at)
+    }
+
+    fn engine(&self, path: &Path) -> Result<Engine, Error> {
+        match &self.disk {
+            Some(disk) => disk.engine_for(&self.engine_options(), path),
+            None => Engine::open_for(&self.engine_options(), Callers::Any),
+        }
     }
 
     /// Opens the file on a simulated disk, to test code that uses a `Writer`.

@@ -198,7 +198,7 @@ impl Stream {
 
     /// The buffer's bytes that are used: whole blocks.
     fn capacity(&self) -> usize {
-        let bytes = self.engine.pool().buffer_bytes();
+        let bytes = self.buffer.as_ref().map_or(0, Buffer::capacity);
         bytes - bytes % self.align_bytes as usize
     }
 
@@ -395,6 +395,7 @@ impl Stream {
     fn hand_over(&mut self) -> Result<(), Error> {
         self.extend_ahead()?;
         self.check_others()?;
+        self.engine.grow();
         let whole = self.whole();
         let mut full = self.buffer.take().expect("there is a buffer while nothing failed");
         let leased = self.engine.lease();

@@ -11,6 +11,7 @@ mod engine_within;
 mod faulty;
 mod file_drops;
 mod file_faults;
+mod file_threads;
 mod file_waiting;
 mod interpreted;
 mod polled;
@@ -23,6 +24,7 @@ mod script;
 mod writer;
 mod writer_faults;
 mod writer_replace;
+mod writer_shared;
 
 use std::path::PathBuf;
 
