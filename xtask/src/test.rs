@@ -88,7 +88,7 @@ fn default(report: &mut Report, install: bool) -> Result<(), Failure> {
         let words = ["fmt", "--check", "--manifest-path", manifest];
         step(report, &format!("fmt of {name}"), &words)?;
     }
-    let clippy = ["clippy", "--workspace", "--all-targets"];
+    let clippy = ["clippy", "--workspace", "--all-targets", programs::FEATURES];
     step(report, "clippy", &[&clippy[..], &STRICT].concat())?;
     let mut doc = cargo(&["doc", "--workspace", "--no-deps"]);
     doc.env("RUSTDOCFLAGS", "-D warnings");
