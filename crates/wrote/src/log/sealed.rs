@@ -292,7 +292,7 @@ mod tests {
     use super::*;
     use crate::log::batch::BatchHeader;
 
-    /// Returns the numbers of the sealed segments of a log, with a durable sequence of the caller's.
+    /// Returns the numbers of the sealed segments of a log, given a durable sequence.
     fn sealed_of(built: &SampleLog, durable_sequence: u64) -> Vec<u64> {
         let sim = disk(1, &built.files(folder()));
         let files = files_of(&sim);
