@@ -4,6 +4,7 @@ pub mod campaigns;
 mod languages;
 pub mod links;
 pub mod prose;
+mod stores;
 
 use crate::failure::{Failure, Tried};
 use crate::lab::confine::Share;
@@ -107,7 +108,8 @@ fn default(report: &mut Report, install: bool) -> Result<(), Failure> {
     strange_fs::lab(report)?;
     logs::sim(report, logs::Sim { seeds: SEEDS, from_seed: None })?;
     power_cut::lab(report, power_cut::Arguments { seed: None, moments: MOMENTS })?;
-    report.step("languages", || languages::check(Missing::Left))
+    report.step("languages", || languages::check(Missing::Left))?;
+    stores::check(report)
 }
 
 fn step(report: &mut Report, name: &str, words: &[&str]) -> Result<(), Failure> {

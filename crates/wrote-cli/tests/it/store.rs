@@ -27,7 +27,7 @@ fn append_to(folder: &Path, numbers: std::ops::Range<u64>, segment_bytes: u64) {
     let log = options.segment_bytes(segment_bytes).open(folder.join("events")).expect("a log");
     for number in numbers {
         // The close below waits for all of them.
-        let _ = log.append(line(number).as_bytes()).expect("room");
+        assert_eq!(log.append(line(number).as_bytes()).expect("room").sequence(), number);
     }
     log.close().expect("a disk");
 }
