@@ -12,15 +12,17 @@ mod rounds;
 mod sample;
 mod scenario;
 mod scenarios;
+mod sharing;
 pub mod scratch;
 pub mod versus;
 
-pub use bench::{bench, bench_of, report_leftovers};
+pub use bench::{bench, bench_by, bench_of, report_leftovers};
 pub use budget::{Clock, RUNS_MIN, SinceStart};
 pub use measured::{OneRun, RowLabel, clear};
 pub use progress::{Announcement, Observer, Progress, Ticker};
-pub use request::{Common, Request, positive};
-pub use rounds::{Alone, Peers, Turn, in_turn};
+pub use request::{Common, RankSettings, Request, positive};
+pub use rounds::{Turn, in_turn};
+pub use wrote_jobs::peers::{Alone, Peers};
 pub use scenario::{Call, Listed, Measured, Plan, Scenario, Scope, Site, boxed};
 pub use scenarios::{
     Append, AppendAs, Ladder, Latency, Load, Long, MessageSizes, Peak, Rand, Scenarios, Serve,

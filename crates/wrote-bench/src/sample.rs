@@ -6,7 +6,7 @@ pub(crate) use wrote_machine::sample::place;
 use crate::budget::SinceStart;
 use crate::progress::{Observer, Ticker};
 use crate::request::{Common, Request};
-use crate::rounds::Alone;
+use wrote_jobs::peers::Alone;
 use crate::scenario::{Call, Measured, Plan, Site};
 use crate::scenarios::{Append, AppendAs, Latency, Load, Long, MessageSizes, Scenarios, Serve};
 use crate::scratch::Scratch;
@@ -122,7 +122,10 @@ impl Asked {
         let (scenario, speed) = (planned.scope().name, &OnceLock::new());
         let clock = &SinceStart(Instant::now());
         let (target, peers) = (&target, &Alone);
-        let site = Site { scenario, target, scratch, stop, clock, keep, speed, peers };
+        let together = None;
+        let ranks = self.request().ranks;
+        let site =
+            Site { scenario, target, scratch, stop, clock, keep, speed, peers, together, ranks };
         planned.measure(&site, &mut ticker)
     }
 }

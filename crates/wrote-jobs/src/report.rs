@@ -75,6 +75,7 @@ pub fn document(files: &[JobFile], before: &Before, about: &About) -> Document {
         command: about.command.clone(),
         host,
         target,
+        ranks: None,
         scenarios,
         findings,
         advice: Vec::new(),

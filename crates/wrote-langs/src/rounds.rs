@@ -220,6 +220,8 @@ impl Crew<'_> {
             keep: false,
             speed: &OnceLock::new(),
             peers: &Alone,
+            together: None,
+            ranks: Default::default(),
         };
         let drive = match planned.drive.take() {
             // Without a program the drive's rate is not requested.

@@ -9,11 +9,17 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use wrote_langs as langs;
 use wrote_langs::catalogue;
+use wrote_jobs::peers::Peers;
 use wrote_report::{Content, write_langs, write_languages};
 use wrote_result::langs::{Document, Language, schema};
 use wrote_result::{Error, Stop};
 
-pub(super) fn run(arguments: &LangsArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
+pub(super) fn run(
+    arguments: &LangsArgs,
+    _peers: &dyn Peers,
+    stop: &Stop,
+    command: Vec<String>,
+) -> Result<(), Error> {
     if arguments.schema {
         let schema = schema();
         return output::to_stdout(|out| writeln!(out, "{schema:#}"));

@@ -12,13 +12,19 @@ use std::time::Instant;
 use wrote_jobs::fio_json;
 use wrote_jobs::jobs;
 use wrote_jobs::jobs::GroupReport;
+use wrote_jobs::peers::Peers;
 use wrote_jobs::report;
 use wrote_jobs::report::{About, Before};
 use wrote_jobs::spec::JobSpec;
 use wrote_report::Content;
 use wrote_result::{Error, Stop};
 
-pub(super) fn run(arguments: &RunArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
+pub(super) fn run(
+    arguments: &RunArgs,
+    _peers: &dyn Peers,
+    stop: &Stop,
+    command: Vec<String>,
+) -> Result<(), Error> {
     // Before anything is measured: a minute's work must not end in "exists already".
     let to = &arguments.to;
     let output = ResultFiles::of(to)?;

@@ -9,6 +9,7 @@ use crate::gates::Gate;
 use crate::spec::JobSpec;
 use crate::worker::Progress;
 use crate::{clock, gates};
+use std::cell::RefCell;
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -48,15 +49,17 @@ pub fn run_group(
     let (progress, failed, ended) = (&progress[..], &failed, &ended[..]);
     let crew = Jobs { specs, ready, sqpolls, progress, stop, failed, ended };
     let begin = Instant::now();
+    let watcher = RefCell::new(watcher);
     let mut watch = || {
         let moved: Vec<[u64; 2]> = progress.iter().map(Progress::moved_bytes).collect();
         let far = specs.iter().zip(&totals).zip(&moved);
         let far = far.map(|((spec, total), moved)| fraction(spec, *total, *moved, begin.elapsed()));
         let sum = |direction: usize| moved.iter().map(|moved| moved[direction]).sum();
-        watcher.progress(sum(0), sum(1), far.fold(1.0, f64::min));
+        watcher.borrow_mut().progress(sum(0), sum(1), far.fold(1.0, f64::min));
     };
     let run = |number, gate: &Gate| crew.run(number, gate);
     let timed = gates::together(specs.len(), failed, run, &mut watch, |go| {
+        watcher.borrow_mut().ready()?;
         let cpu = CpuWatch::begin();
         let before = clock::counters(device.as_ref());
         let usage_before = Usage::now();
@@ -65,7 +68,7 @@ pub fn run_group(
         let counted = clock::counters(device.as_ref()).zip(before);
         let cpu = cpu.end();
         held_after(&mut held);
-        (process, counted.map(|(after, before)| after.since(&before)), cpu)
+        Ok((process, counted.map(|(after, before)| after.since(&before)), cpu))
     });
     let (jobs, (process, counted, cpu)) = timed?;
     stop.check()?;

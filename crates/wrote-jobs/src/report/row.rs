@@ -5,6 +5,7 @@ use super::{row, settings};
 use crate::jobs::{GroupReport, Held, JobReport, merged, span};
 use crate::spec::{JobSpec, SyncEach};
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use wrote_machine::usage::Usage;
@@ -202,14 +203,37 @@ fn way(jobs: &[JobReport], direction: Direction, effective: &Settings) -> String
 
 /// The rows of one job and its clones, or of a way of writing, with the runs so far. It keeps no
 /// report, so that its memory does not grow with the runs' histograms.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Repeated {
     /// The rows. Their figures over all runs are those of the first until [`Repeated::rows()`].
     pub rows: Vec<Row>,
     /// The file bytes that all runs wrote.
     pub written_bytes: u64,
     /// The latencies of all runs, of each row.
+    #[serde(with = "as_text")]
     latencies_ns: Vec<Histogram<u64>>,
+}
+
+/// Histograms on their way to another rank.
+mod as_text {
+    use hdrhistogram::Histogram;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use wrote_result::histogram;
+
+    pub(super) fn serialize<S: Serializer>(
+        all: &[Histogram<u64>],
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        all.iter().map(histogram::encode).collect::<Vec<_>>().serialize(to)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(
+        from: D,
+    ) -> Result<Vec<Histogram<u64>>, D::Error> {
+        let all = Vec::<Option<String>>::deserialize(from)?;
+        let one = |text: Option<String>| text.and_then(|text| histogram::decode(&text));
+        Ok(all.into_iter().map(|text| one(text).unwrap_or_else(crate::histogram)).collect())
+    }
 }
 
 impl Repeated {
@@ -238,6 +262,31 @@ impl Repeated {
         }
         for (row, later) in self.rows.iter_mut().zip(later.rows) {
             join(row, later);
+        }
+    }
+
+    /// Returns it without the texts of histograms, which follow from the latencies.
+    pub fn without_texts(mut self) -> Repeated {
+        self.rows.iter_mut().for_each(|row| row.latency_histogram_ns = None);
+        self
+    }
+
+    /// Adds the bytes and latencies of another rank's same run.
+    pub(crate) fn add_latencies(&mut self, other: Repeated) {
+        self.written_bytes += other.written_bytes;
+        self.latencies_ns.resize_with(other.latencies_ns.len(), crate::histogram);
+        for (all_ns, rank_ns) in self.latencies_ns.iter_mut().zip(other.latencies_ns) {
+            all_ns.add(rank_ns).expect("histograms grow, or have the same bounds");
+        }
+    }
+
+    /// Gives the only run of each row the latencies of all its operations.
+    pub(crate) fn summed(&mut self) {
+        for (row, all_ns) in self.rows.iter_mut().zip(&self.latencies_ns) {
+            let of_run = row.runs[0].latency_ns.filter(|_| !all_ns.is_empty());
+            row.runs[0].latency_ns = of_run.map(|_| stats::latency(all_ns));
+            row.latency_ns = row.latency_ns.and(row.runs[0].latency_ns);
+            row.latency_histogram_ns = row.latency_ns.and_then(|_| histogram::encode(all_ns));
         }
     }
 

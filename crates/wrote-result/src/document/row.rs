@@ -1,6 +1,6 @@
 //! A row: one way of reading or writing, its runs and figures, and the view that shows it.
 
-use super::{CrashLeaves, SettingsPair, Survives, Sustained};
+use super::{CrashLeaves, SettingsPair, Spread, Survives, Sustained};
 use crate::stats::{distinguishable, interval, median};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -107,6 +107,11 @@ pub struct Run {
     pub page_cache_bytes: Option<u64>,
     /// Bytes that the run is to read and that were never written.
     pub unwritten_bytes: Option<u64>,
+    /// Bytes of the files to read that this node's page cache held when the clock started, of runs
+    /// by several ranks that read through it.
+    pub cached_before_bytes: Option<u64>,
+    /// How far the ranks were apart, of runs by several.
+    pub ranks: Option<Spread>,
 }
 
 /// The load of a CPU.

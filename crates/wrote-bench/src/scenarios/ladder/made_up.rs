@@ -195,6 +195,8 @@ fn ladder_on(disk: Disk, asked: &Asked) -> Outcome {
         keep: false,
         speed: &OnceLock::new(),
         peers: &Alone,
+        together: None,
+        ranks: Default::default(),
     };
     let mut observer = ();
     let mut ticker = Ticker::new(&mut observer, plan.runs_total(), Duration::ZERO);

@@ -112,6 +112,7 @@ impl Plan {
             Some(bytes_per_s) => (*bytes_per_s, 0),
             None => {
                 let (measured, written_bytes) = self.measure_speed(site)?;
+                let measured = site.least(measured)?;
                 (*site.speed.get_or_init(|| measured), written_bytes)
             }
         };
@@ -129,6 +130,7 @@ impl Plan {
         // In large writes: small ones might take minutes.
         let stream = self.sizes_of(Workload::Stream);
         let job = self.sizes_of(workload).fill(stream.bs_bytes, stream.iodepth);
+        let site = site.apart();
         Ok(site.run_jobs(&job.on_each(&files, None), permissions(false))?.written_bytes())
     }
 

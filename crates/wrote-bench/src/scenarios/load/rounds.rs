@@ -68,7 +68,7 @@ impl scenario::Plan for Plan {
             iops.push(operations as f64 / group.elapsed.as_secs_f64().max(1e-9));
             written_bytes += group.written_bytes();
         }
-        self.closed_iops = stats::median(&iops);
+        self.closed_iops = site.least(stats::median(&iops))?;
         Ok(written_bytes)
     }
 
