@@ -18,7 +18,7 @@ use wrote_jobs::peers::{Alone, Peers};
 use wrote_machine::host;
 use wrote_machine::target::{device_of, shown_target};
 use wrote_machine::watch::{self, Watch};
-use wrote_result::document::{Document, Program, Row, SCHEMA};
+use wrote_result::document::{Document, Program, RankFiles, Row, SCHEMA};
 use wrote_result::{Error, Stop, units};
 
 /// The block size of the generator's own measurement, unless the stream's is smaller.
@@ -86,6 +86,15 @@ pub(crate) fn bench_at(
     scratch::check_folder(&request.path)?;
     let target = device::examine(&request.path)?;
     let planned = plan(scenarios, request, &sharing::share(&target, peers)?)?;
+    if request.ranks.files != RankFiles::PerRank
+        && let Some(whole) = planned.iter().find(|plan| !plan.shares_files())
+    {
+        let name = whole.scope().name;
+        return Err(Error::Usage(format!(
+            "--shared-file: {name} makes files of its own kind; ladder, peak, rand and sustained can \
+             share one"
+        )));
+    }
     let leftovers = match peers.is_first() {
         true => report_leftovers(&request.path, observer),
         false => Vec::new(),

@@ -1,7 +1,6 @@
 //! The loop that runs rows in turn (M8). Every scenario is measured by it.
 
 use crate::budget::Schedule;
-use crate::measured::clear;
 use crate::progress::Ticker;
 use crate::scenario::{Measured, Plan, Scope, Site};
 use std::time::Duration;
@@ -53,7 +52,7 @@ impl dyn Plan {
         if measured.is_err() {
             // The first error is the one to report; what stays goes with the folder.
             let files = self.shared_files(site);
-            let _ = self.finish().and_then(|()| clear(&files, site.scratch.path()));
+            let _ = self.finish().and_then(|()| site.clear(&files));
         }
         measured
     }
@@ -105,7 +104,7 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
     ticker.leave_out(told);
     plan.finish()?;
     if !site.keep {
-        clear(&plan.shared_files(site), site.scratch.path())?;
+        site.clear(&plan.shared_files(site))?;
     }
     written_bytes += runs.iter().map(|runs| runs.written_bytes).sum::<u64>();
     let given_up: Vec<(usize, String)> = schedule.left_out().collect();

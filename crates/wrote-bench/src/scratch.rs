@@ -160,6 +160,22 @@ impl Scratch {
         self.path.join(format!("{scenario}-{part}-rank{rank}-{number}.data"))
     }
 
+    /// Whether a path of [`Scratch::file`] is that of one rank.
+    pub fn is_of_rank(&self, path: &Path) -> bool {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| self.rank.is_some_and(|rank| name.contains(&mark(rank))))
+    }
+
+    /// The path of another rank's file, given that of this rank.
+    pub fn of_rank(&self, path: &Path, other: u32) -> PathBuf {
+        match (self.rank, path.file_name().and_then(|name| name.to_str())) {
+            (Some(rank), Some(name)) => {
+                path.with_file_name(name.replacen(&mark(rank), &mark(other), 1))
+            }
+            _ => path.to_owned(),
+        }
+    }
+
     /// The path of a file that all ranks use.
     pub fn shared_file(&self, scenario: &str, part: &str, number: u32) -> PathBuf {
         self.path.join(format!("{scenario}-{part}-{number}.data"))
@@ -227,6 +243,11 @@ pub fn check_folder(parent: &Path) -> Result<(), Error> {
         "is not a folder; give the folder to write in"
     };
     Err(Error::Usage(format!("{shown}: {because}")))
+}
+
+/// The part of a file's name that says whose it is.
+fn mark(rank: u32) -> String {
+    format!("-rank{rank}-")
 }
 
 fn not_made(parent: &Path, error: &io::Error) -> Error {

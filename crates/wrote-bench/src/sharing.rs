@@ -54,14 +54,8 @@ pub(crate) fn of(
     let user = User { path: request.path.display().to_string(), device };
     let users = peers.gather("the devices", user)?;
     let places = peers.places();
-    let shift = request.ranks.reorder.then(|| shift(peers));
+    let shift = request.ranks.reorder.then(|| peers.shift());
     let ranks = places.shown(request.ranks.files, shift);
     let own_paths = request.ranks.own_paths;
     Ok(peers.is_first().then_some(Sharing { ranks, users, own_paths }))
-}
-
-/// By how many ranks reads are shifted: to the next node's, and on a single node to the next rank's.
-pub(crate) fn shift(peers: &dyn Peers) -> u32 {
-    let places = peers.places();
-    if places.nodes.len() == 1 { 1 } else { places.ranks_per_node() }
 }

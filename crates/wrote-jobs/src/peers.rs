@@ -4,12 +4,14 @@ mod merge;
 mod places;
 mod post;
 mod protocol;
+mod regions;
 pub mod threads;
 
 pub use merge::{Facts, Part, merged, span_of};
 pub use places::Places;
 pub use post::Post;
 pub use protocol::Ranks;
+pub use regions::{Regions, file_of_rank};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -125,6 +127,13 @@ impl dyn Peers + '_ {
             Ok(())
         })?;
         Ok(gathered)
+    }
+
+    /// By how many ranks reads are shifted: to the next node's, and on a single node to the next
+    /// rank's.
+    pub fn shift(&self) -> u32 {
+        let places = self.places();
+        if places.nodes.len() == 1 { 1 } else { places.ranks_per_node() }
     }
 
     /// Returns rank 0's value on each rank.

@@ -4,7 +4,7 @@ use super::Evidence;
 use crate::peers::Peers;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use wrote_result::document::{Direction, Finding, Ranks, Row, Run, Spread};
+use wrote_result::document::{Direction, Finding, Ranks, Row, Run, Spread, Target};
 use wrote_result::finding::{self, NAMES_MAX, names};
 use wrote_result::units::some_of;
 use wrote_result::{Error, stats};
@@ -69,11 +69,36 @@ pub fn of_all_ranks(
         return Ok(found);
     }
     let all = peers.gather("the findings", found.clone())?;
-    Ok(if peers.is_first() { together(all, evidence) } else { found })
+    let Some(sharing) = evidence.sharing.as_ref().filter(|_| peers.is_first()) else {
+        return Ok(found);
+    };
+    let Evidence { target, rows, in_memory, .. } = *evidence;
+    Ok(together(all, &Whole { target, rows, in_memory, sharing }))
 }
 
-/// Adds the findings of other ranks to those of rank 0, which rest on the rows of all.
-fn together(all: Vec<Vec<Finding>>, evidence: &Evidence) -> Vec<Finding> {
+/// What all ranks measured together.
+#[derive(Clone, Copy, Debug)]
+pub struct Whole<'a> {
+    /// The file system and device under the path of rank 0.
+    pub target: &'a Target,
+    /// The rows of all ranks.
+    pub rows: &'a [Row],
+    /// Whether the file system is in memory.
+    pub in_memory: bool,
+    /// What the ranks share.
+    pub sharing: &'a Sharing,
+}
+
+impl<'a> Whole<'a> {
+    fn rows_where(&self, is_selected: impl Fn(&Row) -> bool) -> Option<Vec<&'a Row>> {
+        let rows: Vec<&Row> = self.rows.iter().filter(|row| is_selected(row)).collect();
+        (!rows.is_empty()).then_some(rows)
+    }
+}
+
+/// Returns each finding of the ranks once. Those of rank 0 rest on the rows of all; those of other
+/// ranks name them. Adds what only all of them together show.
+pub fn together(all: Vec<Vec<Finding>>, whole: &Whole) -> Vec<Finding> {
     let mut all = all.into_iter();
     let mut found = all.next().unwrap_or_default();
     let mut ranks: Vec<Vec<u32>> = found.iter().map(|_| Vec::new()).collect();
@@ -105,7 +130,8 @@ fn together(all: Vec<Vec<Finding>>, evidence: &Evidence) -> Vec<Finding> {
             *finding = finding.clone().with("ranks", ranks);
         }
     }
-    found.extend(of_ranks(evidence));
+    let of_all = [stragglers(whole), shared_device(whole.sharing), cache_not_server(whole)];
+    found.extend(of_all.into_iter().flatten());
     finding::sort(&mut found);
     found
 }
@@ -114,13 +140,6 @@ fn together(all: Vec<Vec<Finding>>, evidence: &Evidence) -> Vec<Finding> {
 fn is_same(one: &Finding, other: &Finding) -> bool {
     let is_equal = |key: &str| one.evidence.get(key) == other.evidence.get(key);
     one.id == other.id && ["wanted", "got", "because"].into_iter().all(is_equal)
-}
-
-/// The findings that follow from all ranks together.
-fn of_ranks(evidence: &Evidence) -> Vec<Finding> {
-    let Some(sharing) = &evidence.sharing else { return Vec::new() };
-    let found = [stragglers(evidence), shared_device(sharing), cache_not_server(evidence, sharing)];
-    found.into_iter().flatten().collect()
 }
 
 /// Returns the factor by which the median rank of each run was faster than the slowest: its median
@@ -132,8 +151,8 @@ fn straggles(row: &Row) -> f64 {
 }
 
 /// Finds a rank that others wait for.
-pub(super) fn stragglers(evidence: &Evidence) -> Option<Finding> {
-    let rows = evidence.rows_where(|row| straggles(row) > STRAGGLES_MIN)?;
+fn stragglers(whole: &Whole) -> Option<Finding> {
+    let rows = whole.rows_where(|row| straggles(row) > STRAGGLES_MIN)?;
     let mut slowest: BTreeMap<(u32, &str), u32> = BTreeMap::new();
     let runs = || rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.ranks.as_ref());
     for spread in runs() {
@@ -189,8 +208,8 @@ fn shared_device(sharing: &Sharing) -> Option<Finding> {
 }
 
 /// Finds reads of shared storage that a node's own page cache could answer.
-pub(super) fn cache_not_server(evidence: &Evidence, sharing: &Sharing) -> Option<Finding> {
-    if evidence.target.device.is_some() || evidence.in_memory {
+fn cache_not_server(whole: &Whole) -> Option<Finding> {
+    if whole.target.device.is_some() || whole.in_memory {
         return None;
     }
     let share = |run: &Run| {
@@ -198,9 +217,9 @@ pub(super) fn cache_not_server(evidence: &Evidence, sharing: &Sharing) -> Option
     };
     let most = |row: &Row| row.runs.iter().map(share).fold(0.0, f64::max);
     let is_cached = |row: &Row| row.direction == Direction::Read && most(row) > CACHED_SHARE_MIN;
-    let rows = evidence.rows_where(is_cached)?;
+    let rows = whole.rows_where(is_cached)?;
     let cached_share = rows.iter().map(|row| most(row)).fold(0.0, f64::max).min(1.0);
-    let way_out = match (sharing.ranks.reorder, sharing.ranks.nodes.len()) {
+    let way_out = match (whole.sharing.ranks.reorder, whole.sharing.ranks.nodes.len()) {
         (None, 2..) => "--reorder has each node read what another wrote",
         _ => "read directly, or more than the memory of a node",
     };

@@ -28,6 +28,7 @@ pub fn run_group(
     watcher: &mut dyn Watcher,
 ) -> Result<GroupReport, Error> {
     stop.check()?;
+    watcher.before()?;
     let files = Files::examine(specs, |path| made.find(path), permissions)?;
     let jobs: Vec<JobSpec> = specs.iter().map(|spec| (*spec).clone()).collect();
     watcher.group(specs[0].group, &jobs, files.laid_out_bytes()?);

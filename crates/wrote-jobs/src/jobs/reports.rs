@@ -132,6 +132,10 @@ impl GroupReport {
 
 /// Receives the progress of a run of jobs. Every method defaults to a no-op.
 pub trait Watcher {
+    /// Called before the run looks at a group's files. Where it fails, the group does not run.
+    fn before(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
     /// Called before the run makes a group's files ready, which writes `laid_out_bytes`.
     fn group(&mut self, _group: u32, _jobs: &[JobSpec], _laid_out_bytes: u64) {}
     /// Called a few times a second while a group runs, with the bytes that its jobs read and wrote

@@ -5,7 +5,7 @@ use crate::jobs::{GroupReport, span_s};
 use crate::report::{Repeated, join, sum_up};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use wrote_result::document::{Latency, RankRun, Row, Run, Spread};
+use wrote_result::document::{Interval, Latency, RankRun, Row, Run, Sample, Spread, Sustained};
 use wrote_result::{Error, stats};
 
 /// A timed part of a run: its start and its end in seconds since 1970, by the clock of rank 0.
@@ -83,6 +83,7 @@ fn row(all: &[Facts], number: usize, elapsed_s: f64, places: &Places) -> Row {
             ours.messages = ours.messages.zip(theirs.messages).map(|(a, b)| a + b);
         }
     }
+    together.sustained = sustained(&rows);
     let runs: Vec<&Run> = rows.iter().filter_map(|row| row.runs.first()).collect();
     together.runs = vec![run(all, &runs, elapsed_s, places)];
     sum_up(&mut together);
@@ -131,6 +132,35 @@ fn run(all: &[Facts], runs: &[&Run], elapsed_s: f64, places: &Places) -> Run {
         latency_ns: latencies(runs.iter().map(|run| run.latency_ns)),
         ranks: spread(all, runs, places),
     }
+}
+
+/// The course of all ranks: their bytes at the times of rank 0's samples, and at the last end.
+fn sustained(rows: &[&Row]) -> Option<Sustained> {
+    let all: Vec<&Sustained> = rows.iter().filter_map(|row| row.sustained.as_ref()).collect();
+    let first = *all.first()?;
+    let end_s = |of: &&Sustained| of.samples.last().map_or(0.0, |sample| sample.end_s);
+    let last_s = all.iter().map(end_s).fold(0.0, f64::max);
+    let times = first.samples.iter().map(|sample| sample.end_s);
+    let times = times.chain([last_s].into_iter().filter(|last_s| *last_s > end_s(&first)));
+    let (mut samples, mut before) = (Vec::new(), (0.0, 0.0));
+    for end_s in times {
+        let bytes: f64 = all.iter().map(|of| Sample::bytes_at(&of.samples, end_s)).sum();
+        let throughput_bytes_per_s = (bytes - before.0) / (end_s - before.1).max(1e-9);
+        samples.push(Sample { end_bytes: bytes as u64, end_s, throughput_bytes_per_s });
+        before = (bytes, end_s);
+    }
+    let recovered = all.iter().map(|of| of.recovered_bytes_per_s);
+    let recovered = recovered.reduce(|sum, one| {
+        let (sum, one) = (sum?, one?);
+        Some(Interval {
+            median: sum.median + one.median,
+            ci95_low: sum.ci95_low + one.ci95_low,
+            ci95_high: sum.ci95_high + one.ci95_high,
+        })
+    });
+    let file_bytes = all.iter().map(|of| of.file_bytes).sum();
+    let recovered_bytes_per_s = recovered.flatten();
+    Some(Sustained { file_bytes, samples, recovered_bytes_per_s, ..first.clone() })
 }
 
 fn records(runs: &[&Run]) -> Option<wrote_result::document::Records> {

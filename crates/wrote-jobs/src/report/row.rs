@@ -64,22 +64,33 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Returns the group's rows, in the order of its jobs. Groups come in the order of their runs.
-pub(super) fn rows(group: &GroupReport, known: &mut Known) -> Vec<Row> {
-    let mut rows = Vec::new();
+/// Returns the jobs and the direction of each row of the group, in the order of the rows.
+pub(super) fn jobs_of_rows(group: &GroupReport) -> Vec<(&[JobReport], Direction)> {
     let is_next_clone = |last: &JobReport, job: &JobReport| {
         last.spec.name == job.spec.name && job.spec.clone > last.spec.clone
     };
+    let of_jobs = |jobs: &'_ [JobReport]| {
+        let rw = jobs[0].spec.rw;
+        let directions = [(rw.read, Direction::Read), (rw.write, Direction::Write)];
+        directions.into_iter().filter(|(is_there, _)| *is_there).map(|(_, direction)| direction)
+    };
+    let mut all = Vec::new();
     for jobs in group.jobs.chunk_by(is_next_clone) {
+        all.extend(of_jobs(jobs).map(|direction| (jobs, direction)));
+    }
+    all
+}
+
+/// Returns the group's rows, in the order of its jobs. Groups come in the order of their runs.
+pub(super) fn rows(group: &GroupReport, known: &mut Known) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (jobs, direction) in jobs_of_rows(group) {
         let rw = jobs[0].spec.rw;
         let name = &jobs[0].spec.name;
-        let directions = [(rw.read, Direction::Read), (rw.write, Direction::Write)];
-        for (_, direction) in directions.into_iter().filter(|(is_there, _)| *is_there) {
-            let both = rw.read && rw.write;
-            let wanted = if both { format!("{name}/{direction}") } else { name.clone() };
-            let name = known.names.take(&wanted);
-            rows.push(row(name, group, jobs, direction, known));
-        }
+        let both = rw.read && rw.write;
+        let wanted = if both { format!("{name}/{direction}") } else { name.clone() };
+        let name = known.names.take(&wanted);
+        rows.push(row(name, group, jobs, direction, known));
     }
     known.is_over(group);
     rows
@@ -242,6 +253,16 @@ impl Repeated {
         let rows = row::rows(group, &mut Known::new(before, false));
         let latencies_ns = rows.iter().map(|row| latencies_ns(group, row.direction)).collect();
         Repeated { rows, written_bytes: group.written_bytes(), latencies_ns }
+    }
+
+    /// Returns a row that was made of these jobs.
+    pub(super) fn of_row(row: Row, jobs: &[JobReport]) -> Repeated {
+        let latencies_ns = merged(jobs.iter().map(|job| &job.direction(row.direction).latency_ns));
+        let written_bytes = match row.direction {
+            Direction::Write => row.bytes_per_run,
+            Direction::Read => 0,
+        };
+        Repeated { rows: vec![row], written_bytes, latencies_ns: vec![latencies_ns] }
     }
 
     /// Returns a row of one run that wrote, with the latencies of its operations.

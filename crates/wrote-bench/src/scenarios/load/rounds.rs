@@ -87,7 +87,11 @@ impl scenario::Plan for Plan {
     }
 
     fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
-        site.files("data", self.subject.numjobs)
+        site.job_files("data", self.subject.numjobs)
+    }
+
+    fn shares_files(&self) -> bool {
+        true
     }
 
     fn knee(&self, rows: &[Row]) -> Option<Knee> {
