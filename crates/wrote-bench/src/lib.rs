@@ -25,6 +25,6 @@ pub use rounds::{Turn, in_turn};
 pub use wrote_jobs::peers::{Alone, Peers};
 pub use scenario::{Call, Listed, Measured, Plan, Scenario, Scope, Site, boxed};
 pub use scenarios::{
-    Append, AppendAs, Ladder, Latency, Load, Long, MessageSizes, Peak, Rand, Scenarios, Serve,
-    ServerUrl, Ways, catalogue,
+    Append, AppendAs, Ladder, Latency, Load, Long, MessageSizes, Meta, Peak, Rand, Scenarios,
+    Serve, ServerUrl, Ways, catalogue,
 };

@@ -8,7 +8,9 @@ use crate::progress::{Observer, Ticker};
 use crate::request::{Common, Request};
 use wrote_jobs::peers::Alone;
 use crate::scenario::{Call, Measured, Plan, Site};
-use crate::scenarios::{Append, AppendAs, Latency, Load, Long, MessageSizes, Scenarios, Serve};
+use crate::scenarios::{
+    Append, AppendAs, Latency, Load, Long, MessageSizes, Meta, Scenarios, Serve,
+};
 use crate::scratch::Scratch;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -40,6 +42,7 @@ pub(crate) struct Asked {
     pub load_curve: bool,
     pub load_process: Option<Process>,
     pub idle: Option<Duration>,
+    pub meta_files: Option<u32>,
     pub serve: Serve,
 }
 
@@ -74,6 +77,7 @@ impl Asked {
                 latency: Latency { iterations: asked.iterations, save_size: asked.save_size },
                 load: Load { load_curve: asked.load_curve, process: asked.load_process },
                 sustained: Long { idle: asked.idle },
+                meta: Meta { meta_files: asked.meta_files },
                 serve: asked.serve,
                 ..Scenarios::default()
             },

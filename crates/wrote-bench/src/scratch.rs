@@ -129,7 +129,8 @@ impl Scratch {
                 Ok(done)
             }
             Err(Error::Interrupted) => Err(Error::Interrupted),
-            Err(error) if peers.is_first() => {
+            // Rank 0, and whichever misses it.
+            Err(error) if peers.tells() => {
                 peers.part();
                 Err(error)
             }

@@ -1,6 +1,7 @@
 //! What ranks share: the room on a disk, and its device.
 
 use crate::request::Request;
+use std::path::PathBuf;
 use wrote::device::Target;
 use wrote_jobs::findings::{Sharing, User};
 use wrote_jobs::peers::Peers;
@@ -17,28 +18,29 @@ pub(crate) fn share(target: &Target, peers: &dyn Peers) -> Result<Target, Error>
         return Ok(target.clone());
     }
     let device = device_of(target).map(|device| device.name.clone());
-    let mine = (device, target.capacity_bytes, target.free_bytes);
+    let mine = (device, target.capacity_bytes, target.free_bytes, target.path.clone());
     let places = peers.places();
-    let (capacity_bytes, free_bytes) = peers.agree("the room", mine, |all| {
+    let (path, capacity_bytes, free_bytes) = peers.agree("the room", mine, |all| {
         let users = |rank: usize| {
-            let shares = |(other, theirs): (usize, &(Option<String>, u64, u64))| {
+            let shares = |(other, theirs): (usize, &(Option<String>, u64, u64, PathBuf))| {
                 let is_beside = places.of_rank[other] == places.of_rank[rank];
                 theirs.0 == all[rank].0 && (is_beside || theirs.0.is_none())
             };
             all.iter().enumerate().filter(|one| shares(*one)).count() as u64
         };
-        let rooms = all.iter().enumerate().map(|(rank, (_, capacity_bytes, free_bytes))| {
+        let rooms = all.iter().enumerate().map(|(rank, (_, capacity_bytes, free_bytes, path))| {
             let room_bytes = space::budget(*capacity_bytes, *free_bytes);
             let kept_bytes = free_bytes - room_bytes;
-            (room_bytes / users(rank), *capacity_bytes, kept_bytes)
+            (room_bytes / users(rank), *capacity_bytes, kept_bytes, path.clone())
         });
-        let known = rooms.filter(|(_, capacity_bytes, _)| *capacity_bytes > 0);
-        let least = known.min().map(|(room_bytes, capacity_bytes, kept_bytes)| {
-            (capacity_bytes, room_bytes + kept_bytes)
+        let known = rooms.filter(|(_, capacity_bytes, ..)| *capacity_bytes > 0);
+        let least = known.min().map(|(room_bytes, capacity_bytes, kept_bytes, path)| {
+            (path, capacity_bytes, room_bytes + kept_bytes)
         });
-        Ok(least.unwrap_or((0, 0)))
+        Ok(least.unwrap_or((all[0].3.clone(), 0, 0)))
     })?;
-    Ok(Target { capacity_bytes, free_bytes, ..target.clone() })
+    // The path is that of the least room: a refusal names it.
+    Ok(Target { path, capacity_bytes, free_bytes, ..target.clone() })
 }
 
 /// Returns what the findings need to know of several ranks; on rank 0 alone.

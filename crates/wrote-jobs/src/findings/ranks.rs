@@ -11,6 +11,8 @@ use wrote_result::{Error, stats};
 
 /// The median rank may be faster than a straggler by this factor.
 const STRAGGLES_MIN: f64 = 1.25;
+/// In a shorter run the way of the threads to their CPUs is too large a part.
+const RUN_MIN_S: f64 = 0.1;
 /// Of the bytes to read, the part in a node's page cache that changes the figure.
 const CACHED_SHARE_MIN: f64 = 0.1;
 
@@ -146,7 +148,8 @@ fn is_same(one: &Finding, other: &Finding) -> bool {
 /// over the runs.
 fn straggles(row: &Row) -> f64 {
     let factor = |spread: &Spread| spread.median_iops / spread.slowest.iops.max(1e-9);
-    let factors: Vec<f64> = row.runs.iter().filter_map(|run| run.ranks.as_ref()).map(factor).collect();
+    let runs = row.runs.iter().filter(|run| run.elapsed_s > RUN_MIN_S);
+    let factors: Vec<f64> = runs.filter_map(|run| run.ranks.as_ref()).map(factor).collect();
     stats::median(&factors)
 }
 

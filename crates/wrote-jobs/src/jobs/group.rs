@@ -36,6 +36,7 @@ pub fn run_group(
     let ready = files.make_ready(made, stop)?;
     let regions: Vec<Vec<Range<u64>>> = ready.iter().map(|ready| ready.regions.clone()).collect();
     let mut held = held_before(specs, &regions);
+    let cached_before_bytes = read_from_cache(specs, &regions);
     let device = specs[0].files.first().and_then(|path| wrote::device::device_at(path));
     // The bytes that each job transfers, for its progress.
     let totals = specs
@@ -84,6 +85,7 @@ pub fn run_group(
         cpu_waited_s: cpu.waited_s,
         held: held.into_iter().map(|(held, _)| held).collect(),
         overlaps,
+        cached_before_bytes,
     })
 }
 
@@ -117,6 +119,15 @@ fn held_before(specs: &[&JobSpec], regions: &[Vec<Range<u64>>]) -> Vec<(Held, Ra
         }
     }
     all
+}
+
+/// Returns the bytes that jobs are to read through the page cache and that are in it.
+fn read_from_cache(specs: &[&JobSpec], regions: &[Vec<Range<u64>>]) -> Option<u64> {
+    let is_read = |spec: &JobSpec| spec.rw.read && !spec.rw.write && !spec.direct && spec.does_io();
+    let reads = specs.iter().zip(regions).filter(|(spec, _)| is_read(spec));
+    let mut files = reads.flat_map(|(spec, regions)| spec.files.iter().zip(regions)).peekable();
+    files.peek()?;
+    files.map(|(file, region)| cached_bytes(file, region)).sum()
 }
 
 fn held_after(all: &mut [(Held, Range<u64>)]) {

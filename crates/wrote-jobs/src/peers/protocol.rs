@@ -418,7 +418,7 @@ impl<P: Post> Peers for Ranks<P> {
     fn part(&self) -> bool {
         if self.post.rank() != 0 {
             self.say(0, &Message::Farewell);
-            return true;
+            return !self.state.borrow().first_is_gone;
         }
         let began = Instant::now();
         self.state.borrow_mut().parted[0] = true;

@@ -29,7 +29,6 @@ struct Extent {
     /// The first group that uses it reads it, or writes over blocks that were written.
     is_laid_out: bool,
     group: Option<u32>,
-    jobs: u32,
     fallocate: Fallocate,
 }
 
@@ -48,11 +47,15 @@ impl Regions<'_> {
         let place = |job: &JobSpec| {
             let mut placed = job.clone();
             let whose = self.whose(job);
+            let uses = |other: &&JobSpec| {
+                other.group == job.group && other.files.iter().any(|file| job.files.contains(file))
+            };
+            let beside = jobs.iter().filter(uses).count();
             match self.files {
                 RankFiles::PerRank => {
                     placed.files = job.files.iter().map(|file| name(file, whose)).collect();
                 }
-                _ => self.divide(&mut placed, whose, &extents)?,
+                _ => self.divide(&mut placed, whose, &extents, beside)?,
             }
             Ok(placed)
         };
@@ -120,7 +123,6 @@ impl Regions<'_> {
                 let bytes = bytes / job.bs_bytes_max().max(1) * job.bs_bytes_max();
                 let extent = extents.entry(file.clone()).or_default();
                 extent.end_bytes = extent.end_bytes.max(job.offset_bytes + bytes);
-                extent.jobs += 1;
                 if extent.group.is_none_or(|group| group == job.group) {
                     extent.group = Some(job.group);
                     extent.is_laid_out |= job.rw.read || job.overwrite;
@@ -136,6 +138,7 @@ impl Regions<'_> {
         job: &mut JobSpec,
         whose: u32,
         extents: &BTreeMap<PathBuf, Extent>,
+        beside: usize,
     ) -> Result<(), Error> {
         let refuse = |what: &str| {
             let how = self.files.as_str();
@@ -159,7 +162,7 @@ impl Regions<'_> {
         let Some(bs_bytes) = job.one_size().filter(|_| !job.rw.random && job.step_bytes == 0) else {
             return refuse("blocks take turns only in a sequential job of one block size");
         };
-        if job.offset_bytes > 0 || extent.jobs > 1 {
+        if job.offset_bytes > 0 || beside > 1 {
             return refuse("blocks take turns only where one job has the whole file");
         }
         job.io_bytes = Some(job.io_bytes.unwrap_or(extent.end_bytes));
