@@ -22,6 +22,7 @@ pub use measured::{OneRun, RowLabel, clear};
 pub use progress::{Announcement, Observer, Progress, Ticker};
 pub use request::{Common, RankSettings, Request, positive};
 pub use rounds::{Turn, in_turn};
+pub use sharing::share;
 pub use wrote_jobs::peers::{Alone, Peers};
 pub use scenario::{Call, Listed, Measured, Plan, Scenario, Scope, Site, boxed};
 pub use scenarios::{

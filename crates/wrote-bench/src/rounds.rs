@@ -177,6 +177,9 @@ fn agreed(site: &Site, took: Duration) -> Result<(Duration, Duration), Error> {
 }
 
 #[cfg(test)]
+mod ranks_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -13,7 +13,11 @@ use wrote_result::Error;
 ///
 /// The room of a disk is divided between the ranks that use it. Where no block device tells disks
 /// apart, as on network storage, all ranks are taken to use one.
-pub(crate) fn share(target: &Target, peers: &dyn Peers) -> Result<Target, Error> {
+///
+/// # Errors
+///
+/// As [`Peers::meet`].
+pub fn share(target: &Target, peers: &dyn Peers) -> Result<Target, Error> {
     if !peers.are_many() {
         return Ok(target.clone());
     }

@@ -90,7 +90,7 @@ pub fn clocked<T>(
     let done = work()?;
     let elapsed_s = began.elapsed().as_secs_f64().max(1e-9);
     if let Some(together) = timer.together {
-        let now_s = jiff::Timestamp::now().as_nanosecond() as f64 / 1e9;
+        let now_s = now_s();
         let since_end_s = began.elapsed().as_secs_f64() - elapsed_s;
         together.is_over((now_s - since_end_s - elapsed_s, now_s - since_end_s));
     }
@@ -110,6 +110,11 @@ pub fn clocked<T>(
         ..Run::default()
     };
     Ok((done, run))
+}
+
+/// Returns the time by this machine's clock, in seconds since 1970.
+pub fn now_s() -> f64 {
+    jiff::Timestamp::now().as_nanosecond() as f64 / 1e9
 }
 
 /// Returns the block layer's counters of the device, where it has any.

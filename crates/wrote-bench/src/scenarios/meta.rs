@@ -9,7 +9,7 @@ use crate::scenario::{self, Call, Listed, Scenario};
 use plan::Plan;
 use wrote::Survives;
 use wrote_result::document::{Blocks, Direction, Flush, Ioengine, Settings, SourceCache};
-use wrote_result::{Error, units};
+use wrote_result::Error;
 
 pub(crate) const NAME: &str = "meta";
 /// The bytes of a file, as IO500's mdtest has them.
@@ -21,11 +21,12 @@ pub(crate) const FILE_BYTES: u64 = 3901;
 pub struct Meta {
     /// Files of one run of meta, from 1 to 1000000 [default: as many as take a third of a second, up
     /// to 10000]
-    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = units::parse_count::<FILES_MAX>, allow_hyphen_values = true))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = wrote_result::units::parse_count::<FILES_MAX>, allow_hyphen_values = true))]
     pub meta_files: Option<u32>,
 }
 
 /// The most files of a run.
+#[cfg(feature = "cli")]
 const FILES_MAX: u32 = 1_000_000;
 
 /// An operation on one file.
