@@ -65,7 +65,7 @@ fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
 
 /// Help and the version are answers, on standard output; everything else is bad usage.
 fn not_parsed(error: &clap::Error) -> ExitCode {
-    if ranks::is_quiet() {
+    if error.use_stderr() && ranks::is_quiet() {
         // Rank 0 has the same arguments, and tells.
     } else if error.use_stderr() {
         commands::complain(&args::one_line(error));

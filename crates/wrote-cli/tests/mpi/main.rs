@@ -123,7 +123,7 @@ fn all_ranks_give_one_result() {
         "--only",
         "small/fdatasync-each,stream/direct-psync",
         "--size",
-        "4M",
+        "4MiB",
         "--runs",
         "2",
         "--format",
