@@ -4,7 +4,7 @@ use crate::folder::Files;
 use crate::layout::Log as WrittenLog;
 use std::path::Path;
 use wrote::log::{Verified, repair, verify};
-use wrote::{Log, LogReader, Record, Sync};
+use wrote::{Log, LogReader, Record, SyncPolicy};
 
 /// More records than any input can have, forged counts included, since a record takes some bytes.
 const RECORDS_MAX: usize = 100_000;
@@ -138,7 +138,8 @@ pub fn read(folder: &Path, truth: &Truth) {
 /// Opens the log for writing. If it could be read to its end it continues there.
 pub fn open(folder: &Path, truth: &Truth) {
     let before = read_all(folder);
-    let options = Log::options().sync(Sync::No).buffers(2).buffer_bytes(4096).segment_bytes(16384);
+    let options =
+        Log::options().sync(SyncPolicy::No).buffers(2).buffer_bytes(4096).segment_bytes(16384);
     let log = match options.open(folder) {
         Ok(log) => log,
         Err(error) => {

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
-use wrote::{Sync, Writer};
+use wrote::{SyncPolicy, Writer};
 
 type Failure = Box<dyn Error>;
 
@@ -37,7 +37,7 @@ fn read_bytes(path: &Path) -> Result<(u64, u64), Failure> {
 
 /// Makes a new file and gives it the name of the old one, where the others write over the old one.
 fn save(path: &Path, text: &[u8]) -> Result<(), Failure> {
-    Ok(wrote::write_with(Sync::No, path, text)?)
+    Ok(wrote::write_with(SyncPolicy::No, path, text)?)
 }
 
 /// The same with two flushes: of the content, and of the folder for the name.

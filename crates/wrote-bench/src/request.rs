@@ -76,7 +76,7 @@ impl Common {
     /// The most runs of each row.
     pub const RUNS_MAX: u32 = 1000;
     /// The most writes in flight at once.
-    pub const IODEPTH_MAX: u32 = wrote::Options::IODEPTH_MAX;
+    pub const IODEPTH_MAX: u32 = wrote::engine::Options::IODEPTH_MAX;
     /// The most threads.
     pub const NUMJOBS_MAX: u32 = 256;
 

@@ -44,7 +44,9 @@ pub fn share(target: &Target, peers: &dyn Peers) -> Result<Target, Error> {
         Ok(least.unwrap_or((all[0].3.clone(), 0, 0)))
     })?;
     // The path is that of the least room: a refusal names it.
-    Ok(Target { path, capacity_bytes, free_bytes, ..target.clone() })
+    let mut shared = target.clone();
+    (shared.path, shared.capacity_bytes, shared.free_bytes) = (path, capacity_bytes, free_bytes);
+    Ok(shared)
 }
 
 /// Returns what the findings need to know of several ranks; on rank 0 alone.

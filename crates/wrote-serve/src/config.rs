@@ -13,7 +13,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
-use wrote::{Log, LogOptions, Sync};
+use wrote::{Log, LogOptions, SyncPolicy};
 
 /// How long the end may take before connections are cut off.
 const GRACE: Duration = Duration::from_secs(10);
@@ -67,9 +67,9 @@ impl Config {
 }
 
 /// Returns when the records of these listeners become durable, unless it is said.
-fn default_sync(listeners: &[Listen]) -> Sync {
+fn default_sync(listeners: &[Listen]) -> SyncPolicy {
     let answers_durable = |listen: &Listen| listen.answers() == Some(Level::Durable);
-    if listeners.iter().any(answers_durable) { Sync::Always } else { Sync::EverySec }
+    if listeners.iter().any(answers_durable) { SyncPolicy::Always } else { SyncPolicy::EverySec }
 }
 
 /// A log, and where its messages come from.

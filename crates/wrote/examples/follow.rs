@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant, SystemTime};
-use wrote::{Log, LogReader, Record, Sync};
+use wrote::{Log, LogReader, Record, SyncPolicy};
 
 const RECORDS: usize = 1000;
 const DISTANCE: Duration = Duration::from_millis(1);
@@ -41,7 +41,7 @@ fn main() -> Outcome<()> {
 }
 
 fn measure(folder: &Path) -> Outcome<()> {
-    for sync in [Sync::No, Sync::Always] {
+    for sync in [SyncPolicy::No, SyncPolicy::Always] {
         let log = Log::options().sync(sync).open(folder.join(format!("stream {sync:?}")))?;
         let stream = log.stream(0)?;
         let arrivals = thread::spawn(|| arrivals(blocking(stream)));
@@ -64,7 +64,7 @@ fn measure(folder: &Path) -> Outcome<()> {
     idle("a closed log", LogReader::follow(&apart, RECORDS as u64)?)?;
 
     let many = folder.join("many");
-    let log = Log::options().sync(Sync::Always).open(&many)?;
+    let log = Log::options().sync(SyncPolicy::Always).open(&many)?;
     for _ in 0..MANY {
         drop(log.append(&[b'x'; 128])?);
     }
@@ -101,7 +101,7 @@ fn write(log: &Log) -> Outcome<Vec<u128>> {
 
 /// Writes in a process of its own, and prints the times.
 fn write_apart(folder: &Path) -> Outcome<()> {
-    let log = Log::options().sync(Sync::No).open(folder)?;
+    let log = Log::options().sync(SyncPolicy::No).open(folder)?;
     write(&log)?.iter().for_each(|time| println!("{time}"));
     Ok(log.close()?)
 }

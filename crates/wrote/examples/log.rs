@@ -5,14 +5,14 @@
 use std::error::Error;
 use std::thread;
 use std::time::Instant;
-use wrote::{Log, Sync};
+use wrote::{Log, SyncPolicy};
 
 const THREADS: u64 = 64;
 const RECORDS_PER_THREAD: u64 = 1000;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args_os().nth(1).ok_or("usage: log FOLDER")?;
-    let log = Log::options().sync(Sync::Always).open(&folder)?;
+    let log = Log::options().sync(SyncPolicy::Always).open(&folder)?;
     let began = Instant::now();
 
     thread::scope(|scope| {

@@ -6,7 +6,8 @@ use std::collections::VecDeque;
 use std::error::Error;
 use std::io::Write;
 use std::path::PathBuf;
-use wrote::{Disk, FileOptions, Ioengine, Options};
+use wrote::engine::Options;
+use wrote::{Disk, FileOptions, Ioengine};
 
 const PIECE_BYTES: u64 = 256 << 10;
 /// A piece, and room for its alignment.
@@ -21,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (offset, length) = number().zip(number()).ok_or(usage)?;
 
     let disk = Disk::open(&Options::new(Ioengine::IoUring, DEPTH, BUFFER_BYTES))?;
-    let file = disk.open_file(&path, &FileOptions { direct: true, ..Default::default() })?;
+    let file = disk.open_file(&path, &FileOptions::new().direct(true))?;
     let end = offset.saturating_add(length).min(file.len()?);
 
     let mut stdout = std::io::stdout().lock();

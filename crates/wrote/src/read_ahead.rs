@@ -1,7 +1,8 @@
 //! A file read in order, with reads in flight ahead of the piece that is returned.
 
 use crate::buffer::Buffer;
-use crate::{Completion, Engine, Error, FileId, Op};
+use crate::engine::Op;
+use crate::{Completion, Engine, Error, FileId};
 use std::collections::VecDeque;
 
 /// Reads a file from its start, in pieces of one buffer. It needs the engine's queue for itself.

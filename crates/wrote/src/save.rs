@@ -9,10 +9,11 @@ mod read;
 pub use read::read;
 
 use crate::engine::{Found, Located};
+use crate::engine::{Op, Options};
 use crate::error::Tried;
 use crate::metadata::{Metadata, MetadataParts};
 use crate::staged::StagedFile;
-use crate::{Action, Engine, Error, FileId, FileOptions, Ioengine, Op, Options, Sync};
+use crate::{Action, Engine, Error, FileId, FileOptions, Ioengine, SyncPolicy};
 use read::{DIRECT_BYTES_MIN, direct_engine};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
@@ -79,16 +80,16 @@ thread_local! {
 ///   the flush of its name failed. A power loss leaves the new content or the old, whole in both
 ///   cases. Another save makes a new file and flushes anew.
 pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
-    write_with(Sync::Always, path, bytes)
+    write_with(SyncPolicy::Always, path, bytes)
 }
 
-/// As [`write()`]; with [`Sync::No`] it flushes nothing.
+/// As [`write()`]; with [`SyncPolicy::No`] it flushes nothing.
 ///
-/// [`Sync::EverySec`] and [`Sync::Interval`] mean [`Sync::Always`] here, since no later call could
-/// flush.
+/// [`SyncPolicy::EverySec`] and [`SyncPolicy::Interval`] mean [`SyncPolicy::Always`] here, since no
+/// later call could flush.
 ///
-/// With [`Sync::No`] other processes, and a crash of this one, find all of the old content or all
-/// of the new. The save survives no more than a crash of the process
+/// With [`SyncPolicy::No`] other processes, and a crash of this one, find all of the old content or
+/// all of the new. The save survives no more than a crash of the process
 /// ([`crate::Survives::ProcessCrash`]). A crash of the kernel or a power loss within the next
 /// seconds may bring the old content back. If the file system brings the name to the device before
 /// the bytes, it may leave an *empty or mixed* file. ext4 does not when a name is replaced, unless
@@ -100,11 +101,11 @@ pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), Erro
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("cache.json");
 /// // No flush, since it can be made again; but readers never see a part of it.
-/// wrote::write_with(wrote::Sync::No, &path, "{}")?;
+/// wrote::write_with(wrote::SyncPolicy::No, &path, "{}")?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn write_with(
-    sync: Sync,
+    sync: SyncPolicy,
     path: impl AsRef<Path>,
     bytes: impl AsRef<[u8]>,
 ) -> Result<(), Error> {
@@ -135,11 +136,11 @@ pub fn write_with(
 /// [`Error::File`] with `EEXIST` ([`std::io::ErrorKind::AlreadyExists`]) where the name exists;
 /// nothing is written if it exists at the call. Otherwise those of [`write()`].
 pub fn write_new(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
-    save_by_thread(Sync::Always, path.as_ref(), bytes.as_ref(), false)
+    save_by_thread(SyncPolicy::Always, path.as_ref(), bytes.as_ref(), false)
 }
 
 /// Saves through the engine that this thread keeps; large content gets an engine of its own.
-fn save_by_thread(sync: Sync, path: &Path, bytes: &[u8], replace: bool) -> Result<(), Error> {
+fn save_by_thread(sync: SyncPolicy, path: &Path, bytes: &[u8], replace: bool) -> Result<(), Error> {
     if goes_direct(sync, bytes) {
         return save(&mut direct_engine()?, sync, path, bytes, replace);
     }
@@ -163,13 +164,14 @@ fn save_by_thread(sync: Sync, path: &Path, bytes: &[u8], replace: bool) -> Resul
 /// more.
 ///
 /// ```
-/// use wrote::{Engine, Ioengine, Options, Sync};
+/// use wrote::engine::Options;
+/// use wrote::{Engine, Ioengine, SyncPolicy};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// let mut engine = Engine::open(&Options::new(Ioengine::IoUring, 8, 1 << 20))?;
 /// for number in 0..3 {
 ///     let path = folder.path().join(format!("picture-{number}"));
-///     wrote::write_through(&mut engine, Sync::Always, &path, &vec![number; 5_000_000])?;
+///     wrote::write_through(&mut engine, SyncPolicy::Always, &path, &vec![number; 5_000_000])?;
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -185,33 +187,33 @@ fn save_by_thread(sync: Sync, path: &Path, bytes: &[u8], replace: bool) -> Resul
 /// its own.
 pub fn write_through(
     engine: &mut Engine,
-    sync: Sync,
-    path: &Path,
-    bytes: &[u8],
+    sync: SyncPolicy,
+    path: impl AsRef<Path>,
+    bytes: impl AsRef<[u8]>,
 ) -> Result<(), Error> {
-    save(engine, sync, path, bytes, true)
+    save(engine, sync, path.as_ref(), bytes.as_ref(), true)
 }
 
-/// As [`write_new`], through an engine of the caller's; with [`Sync::No`] it flushes nothing.
+/// As [`write_new`], through an engine of the caller's; with [`SyncPolicy::No`] it flushes nothing.
 pub fn write_new_through(
     engine: &mut Engine,
-    sync: Sync,
-    path: &Path,
-    bytes: &[u8],
+    sync: SyncPolicy,
+    path: impl AsRef<Path>,
+    bytes: impl AsRef<[u8]>,
 ) -> Result<(), Error> {
-    save(engine, sync, path, bytes, false)
+    save(engine, sync, path.as_ref(), bytes.as_ref(), false)
 }
 
 /// Saves `bytes` at `path`. An existing file is replaced with `replace`, and an error without.
 fn save(
     engine: &mut Engine,
-    sync: Sync,
+    sync: SyncPolicy,
     path: &Path,
     bytes: &[u8],
     replace: bool,
 ) -> Result<(), Error> {
     assert_eq!(engine.outstanding(), 0, "a save takes an engine with nothing outstanding");
-    let durable = sync != Sync::No;
+    let durable = sync != SyncPolicy::No;
     let (place, old) = find(engine, path, replace).map_err(|error| error.about(path))?;
     let options = FileOptions {
         // The old permissions are given when the content is whole and has the old owner.
@@ -226,9 +228,9 @@ fn save(
     })
 }
 
-fn goes_direct(sync: Sync, bytes: &[u8]) -> bool {
+fn goes_direct(sync: SyncPolicy, bytes: &[u8]) -> bool {
     // The page cache takes content fastest that need not reach the device soon.
-    sync != Sync::No && bytes.len() >= DIRECT_BYTES_MIN
+    sync != SyncPolicy::No && bytes.len() >= DIRECT_BYTES_MIN
 }
 
 /// Finds the place of the new file, and the metadata of the old one, if there is one.
@@ -332,10 +334,10 @@ mod tests {
     #[test]
     fn only_large_content_that_is_to_be_durable_bypasses_the_page_cache() {
         let large = vec![0; DIRECT_BYTES_MIN];
-        assert!(goes_direct(Sync::Always, &large));
-        assert!(goes_direct(Sync::EverySec, &large));
-        assert!(!goes_direct(Sync::No, &large));
-        assert!(!goes_direct(Sync::Always, &large[1..]));
+        assert!(goes_direct(SyncPolicy::Always, &large));
+        assert!(goes_direct(SyncPolicy::EverySec, &large));
+        assert!(!goes_direct(SyncPolicy::No, &large));
+        assert!(!goes_direct(SyncPolicy::Always, &large[1..]));
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl StagedFile {
         replace: bool,
         options: &FileOptions,
     ) -> Result<StagedFile, Error> {
-        let options = FileOptions { create_new: true, write: true, ..*options };
+        let options = options.create_new(true).write(true);
         let (temporary, file) = beside(place, |path| engine.open_file(path, &options))?;
         if let Some(open) = engine.descriptor(file) {
             hold(open);
@@ -60,13 +60,18 @@ impl StagedFile {
         match fill(engine, staged.file) {
             Ok(filled) => staged.put(engine, durable).map(|()| filled).map_err(about),
             Err(error) => {
-                // The first error is the one to report.
-                let _ = engine.drain();
-                let _ = engine.close_file(staged.file);
-                let _ = engine.remove(&staged.temporary);
-                Err(error.renamed(&staged.temporary, named))
+                let error = error.renamed(&staged.temporary, named);
+                staged.abandon(engine);
+                Err(error)
             }
         }
+    }
+
+    /// Removes the file, after an error that the caller reports.
+    pub(crate) fn abandon(self, engine: &mut Engine) {
+        let _ = engine.drain();
+        let _ = engine.close_file(self.file);
+        let _ = engine.remove(&self.temporary);
     }
 
     /// Closes the file and gives it its place, in one step; with `durable`, so that the name

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
-use wrote::{Format, Log, LogOptions, Sync};
+use wrote::{Format, Log, LogOptions, SyncPolicy};
 
 const KILLS: u32 = 20;
 /// Processes that append to one log before a new one is begun.
@@ -32,7 +32,11 @@ const CHILD: [&str; 4] =
 /// Small, so that many segments are begun.
 fn ways() -> [LogOptions; 3] {
     let small = Log::options().segment_bytes(512 << 10).buffer_bytes(32 << 10);
-    [small.clone(), small.clone().sync(Sync::No), small.format(Format::Lines).sync(Sync::No)]
+    [
+        small.clone(),
+        small.clone().sync(SyncPolicy::No),
+        small.format(Format::Lines).sync(SyncPolicy::No),
+    ]
 }
 
 fn record(producer: u32, number: u64) -> Vec<u8> {

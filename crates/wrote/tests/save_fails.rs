@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use wrote::{Sync, write, write_with};
+use wrote::{SyncPolicy, write, write_with};
 
 const MIB: usize = 1 << 20;
 
@@ -37,7 +37,7 @@ fn is_untouched(path: &Path, names: usize) {
 fn too_long_is_refused(folder: &Path, errno: i32) {
     let (path, names) = old_file(folder);
     for len in TOO_LONG {
-        for sync in [Sync::Always, Sync::No] {
+        for sync in [SyncPolicy::Always, SyncPolicy::No] {
             let error = write_with(sync, &path, vec![7; len]).unwrap_err();
             assert_eq!(error.errno(), errno, "{error}");
             assert!(error.to_string().starts_with(&format!("{}: ", path.display())), "{error}");
@@ -138,7 +138,7 @@ fn a_folder_that_vanishes_meanwhile_is_an_error_or_in_time() {
             // Fails where a name is made during the removal.
             scope.spawn(|| while fs::remove_dir_all(&place).is_err() && place.exists() {});
             for _ in 0..20 {
-                match write_with(Sync::No, place.join("file"), b"x") {
+                match write_with(SyncPolicy::No, place.join("file"), b"x") {
                     Ok(()) => {}
                     Err(error) => assert_eq!(error.errno(), libc::ENOENT, "{error}"),
                 }

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use written::Written;
 
 /// The reason why this program failed, for a person.
-type Trouble = Box<dyn std::error::Error + Send + std::marker::Sync>;
+type Trouble = Box<dyn std::error::Error + Send + Sync>;
 /// The files of a log: names and bytes.
 type Files = BTreeMap<String, Vec<u8>>;
 

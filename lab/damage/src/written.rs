@@ -3,7 +3,7 @@
 use crate::{Files, Trouble};
 use std::fs;
 use std::path::Path;
-use wrote::{Format, Log, Sync};
+use wrote::{Format, Log, SyncPolicy};
 
 /// A log as it was written.
 pub struct Written {
@@ -49,7 +49,8 @@ fn write(
     is_closed: bool,
 ) -> Result<Written, Trouble> {
     let made = tempfile::tempdir_in(folder)?;
-    let options = Log::options().format(format).sync(Sync::Always).buffers(3).buffer_bytes(4096);
+    let options =
+        Log::options().format(format).sync(SyncPolicy::Always).buffers(3).buffer_bytes(4096);
     let log = options.segment_bytes(12 << 10).open(made.path())?;
     let append = |numbers: std::ops::Range<u64>| {
         numbers.into_iter().try_for_each(|number| log.append(&record(id, number))?.wait())

@@ -9,7 +9,7 @@ use crate::trouble::{Trouble, holds};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
-use wrote::{Error, Format, Log, Survives, Sync};
+use wrote::{Error, Format, Log, Survives, SyncPolicy};
 
 /// How often a future is polled before it counts as lost.
 const POLLS: usize = 10_000;
@@ -209,7 +209,7 @@ impl OpenLog<'_> {
 
     /// Checks the safety of a record after its ticket was waited for with success.
     fn is_as_safe_as_waited_for(&mut self, sequence: u64) -> Result<(), Trouble> {
-        let always = self.opening.sync == Sync::Always;
+        let always = self.opening.sync == SyncPolicy::Always;
         let least = if always { Survives::PowerLoss } else { Survives::ProcessCrash };
         let survives = self.log.survives(sequence);
         holds(survives >= least, || {

@@ -3,8 +3,9 @@
 use crate::content::LEN_MAX;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use wrote::engine::Fault;
 use wrote::log::Prepare;
-use wrote::{Durable, Fault, Format, Log, LogOptions, Sync};
+use wrote::{Durable, Format, Log, LogOptions, SyncPolicy};
 
 const EINTR: i32 = 4;
 const EIO: i32 = 5;
@@ -48,7 +49,7 @@ pub struct PlannedFault {
 #[derive(Clone, Copy, Debug)]
 pub struct Opening {
     /// When records are made durable.
-    pub sync: Sync,
+    pub sync: SyncPolicy,
     /// How records are made durable.
     pub durable: Durable,
     /// How segments are made ready.
@@ -211,9 +212,9 @@ fn one_in(random: &mut Random, count: u32) -> bool {
 
 fn opening(random: &mut Random) -> Opening {
     let sync = match random.random_range(0..8) {
-        0..5 => Sync::Always,
-        5..7 => Sync::No,
-        _ => Sync::EverySec,
+        0..5 => SyncPolicy::Always,
+        5..7 => SyncPolicy::No,
+        _ => SyncPolicy::EverySec,
     };
     let buffer_bytes = [4096, 4096, 8192, 16384][random.random_range(0..4)];
     let retain_bytes = random.random_range(0..8) * buffer_bytes as u64;

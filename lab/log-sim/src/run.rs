@@ -8,7 +8,8 @@ use crate::trouble::{Trouble, holds};
 use std::cell::{Cell, RefCell};
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use wrote::{Error, Fault, Format, Log, LogReader, Sim};
+use wrote::engine::Fault;
+use wrote::{Error, Format, Log, LogReader, Sim};
 
 /// The log's folder on the simulated disk.
 pub const FOLDER: &str = "/sim/events";
@@ -117,7 +118,8 @@ impl Disk {
             Fault::Once(errno) if AGAIN.contains(&errno) => None,
             Fault::Once(errno) | Fault::Forever(errno) => Some(errno),
             Fault::PowerLoss => Some(EIO),
-            Fault::Short(_) | Fault::Lie | Fault::Rot | Fault::Misdirected => None,
+            // Short transfers, lies, rot, misdirected reads: none is an error of a call.
+            _ => None,
         });
         let full = self.limited.get() && error.errno() == ENOSPC;
         let of_disk = matches!(error, Error::File { .. } | Error::Poisoned { .. });

@@ -1,15 +1,16 @@
 //! Each fault at every operation of a log that begins several segments.
 
 use log_sim::{End, Flavour, How, Life, Opening, PlannedFault, Program, Step, Tally, carry_out};
+use wrote::engine::Fault;
 use wrote::log::Prepare;
-use wrote::{Durable, Fault, Format, Sync};
+use wrote::{Durable, Format, SyncPolicy};
 
 const EINTR: i32 = 4;
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 
 const OPENING: Opening = Opening {
-    sync: Sync::Always,
+    sync: SyncPolicy::Always,
     durable: Durable::Dsync,
     prepare: Some(Prepare::Write),
     buffers: 3,
@@ -23,8 +24,8 @@ fn openings() -> [Opening; 5] {
     [
         OPENING,
         Opening { durable: Durable::Fdatasync, prepare: Some(Prepare::Allocate), ..OPENING },
-        Opening { sync: Sync::No, prepare: None, ..OPENING },
-        Opening { sync: Sync::No, durable: Durable::Fdatasync, ..OPENING },
+        Opening { sync: SyncPolicy::No, prepare: None, ..OPENING },
+        Opening { sync: SyncPolicy::No, durable: Durable::Fdatasync, ..OPENING },
         Opening { retain_bytes: Some(2 * 4096), segment_buffers: 2, ..OPENING },
     ]
 }
@@ -120,7 +121,7 @@ fn in_the_opening(format: Format, fault: Fault) -> Tally {
 
 /// The power goes while the kernel holds many bytes that were never flushed.
 fn torn(opening: Opening) -> Life {
-    let opening = Opening { sync: Sync::No, ..opening };
+    let opening = Opening { sync: SyncPolicy::No, ..opening };
     let is_flushed = |step: &Step| matches!(step, Step::Sync);
     let steps = SCRIPT.iter().copied().take_while(|step| !is_flushed(step)).collect();
     Life { opening, planned: Vec::new(), steps, end: End::Cut }

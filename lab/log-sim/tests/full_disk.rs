@@ -2,7 +2,7 @@
 
 use log_sim::{End, Flavour, How, Life, Opening, Program, Step, Tally, carry_out};
 use wrote::log::Prepare;
-use wrote::{Durable, Format, Sync};
+use wrote::{Durable, Format, SyncPolicy};
 
 /// Returns steps that append the records of some batches and wait for them together: a group commit
 /// each.
@@ -22,7 +22,7 @@ fn steps(room_bytes: u64) -> Vec<Step> {
     steps
 }
 
-fn opening(sync: Sync, prepare: Prepare) -> Opening {
+fn opening(sync: SyncPolicy, prepare: Prepare) -> Opening {
     Opening {
         sync,
         durable: Durable::Dsync,
@@ -49,9 +49,9 @@ fn with_room_for(format: Format, opening: Opening, room_bytes: u64) -> Tally {
 fn a_full_disk_fails_the_right_tickets_and_the_log_goes_on_when_there_is_room() {
     for format in [Format::Framed, Format::Lines] {
         for (sync, prepare) in [
-            (Sync::Always, Prepare::Write),
-            (Sync::Always, Prepare::Allocate),
-            (Sync::No, Prepare::Allocate),
+            (SyncPolicy::Always, Prepare::Write),
+            (SyncPolicy::Always, Prepare::Allocate),
+            (SyncPolicy::No, Prepare::Allocate),
         ] {
             let opening = opening(sync, prepare);
             let mut all = Tally::default();
@@ -66,7 +66,7 @@ fn a_full_disk_fails_the_right_tickets_and_the_log_goes_on_when_there_is_room() 
 #[test]
 fn a_framed_log_goes_on_in_the_life_in_which_the_disk_was_full() {
     for prepare in [Prepare::Write, Prepare::Allocate] {
-        let opening = opening(Sync::Always, prepare);
+        let opening = opening(SyncPolicy::Always, prepare);
         let with_room_for = |room_bytes| {
             let steps = [steps(room_bytes), steps(1 << 30)].concat();
             let life = Life { opening, planned: Vec::new(), steps, end: End::Close };

@@ -2,8 +2,9 @@
 //! program can keep its promises then, but the log returns no altered record.
 
 use std::path::Path;
+use wrote::engine::Fault;
 use wrote::log::Prepare;
-use wrote::{Error, Fault, Format, Log, LogOptions, LogReader, Sim};
+use wrote::{Error, Format, Log, LogOptions, LogReader, Sim};
 
 const RECORDS: u64 = 60;
 

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 use wrote::log::Prepare;
-use wrote::{Durable, Error, Format, Log, LogOptions, Sync};
+use wrote::{Durable, Error, Format, Log, LogOptions, SyncPolicy};
 
 const PRODUCERS: u32 = 4;
 /// The number of records that a producer appends before it waits for them.
@@ -84,11 +84,12 @@ impl Logs {
     fn options(&self) -> LogOptions {
         let options = Log::options().segment_bytes(SEGMENT_BYTES).buffer_bytes(BUFFER_BYTES);
         match self.safe {
-            Safety::Record | Safety::Served => options.sync(Sync::Always),
-            Safety::Sync => {
-                options.sync(Sync::No).segment_bytes(4 * SEGMENT_BYTES).retain_bytes(RETAIN_BYTES)
-            }
-            Safety::Line => options.sync(Sync::Always).format(Format::Lines),
+            Safety::Record | Safety::Served => options.sync(SyncPolicy::Always),
+            Safety::Sync => options
+                .sync(SyncPolicy::No)
+                .segment_bytes(4 * SEGMENT_BYTES)
+                .retain_bytes(RETAIN_BYTES),
+            Safety::Line => options.sync(SyncPolicy::Always).format(Format::Lines),
         }
     }
 
@@ -175,7 +176,7 @@ impl Logs {
     fn read(&self, log: &Log) -> Result<Vec<Place>, String> {
         let reader = log.reader(0).map_err(|error| format!("reading: {error}"))?;
         let place = |record: Result<wrote::Record, Error>| {
-            let wrote::Record { sequence, bytes } =
+            let wrote::Record { sequence, bytes, .. } =
                 record.map_err(|error| format!("reading: {error}"))?;
             let (producer, number) = of_producer(self.is_text(), &bytes)
                 .map_err(|because| format!("record {sequence}: {because}"))?;

@@ -28,7 +28,7 @@ struct Arguments {
 }
 
 /// The reason why it ended, for a person.
-type Trouble = Box<dyn std::error::Error + Send + std::marker::Sync>;
+type Trouble = Box<dyn std::error::Error + Send + Sync>;
 
 const SEGMENT_BYTES: u64 = 8 << 20;
 const RETAIN_BYTES: u64 = 64 << 20;

@@ -15,7 +15,7 @@ const STREAM: &str = "1096m";
 /// run. Rates are compared: a slow way has the number that takes a second or two.
 type Way = (&'static str, &'static str, &'static str, u64);
 
-const LOG: Way = ("trial append", "log", "`Log`, `Sync::No`", MESSAGES);
+const LOG: Way = ("trial append", "log", "`Log`, `SyncPolicy::No`", MESSAGES);
 /// Ways that sync once in the end.
 const STRATEGIES: [Way; 7] = [
     LOG,
@@ -28,7 +28,7 @@ const STRATEGIES: [Way; 7] = [
 ];
 
 const DURABLE_PRODUCERS: u32 = 64;
-const LOG_DURABLE: Way = ("trial append", "log-durable", "`Log`, `Sync::Always`", 50_000);
+const LOG_DURABLE: Way = ("trial append", "log-durable", "`Log`, `SyncPolicy::Always`", 50_000);
 /// Logs in which each message is durable.
 const LOGS: [Way; 8] = [
     LOG_DURABLE,

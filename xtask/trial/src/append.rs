@@ -11,7 +11,7 @@ use crate::Result;
 use crate::outcome::Outcome;
 use crate::place::Place;
 use std::path::Path;
-use wrote::{Log, LogReader, Sync};
+use wrote::{Log, LogReader, SyncPolicy};
 
 /// The messages of a piece of work, and their producers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::Args)]
@@ -33,9 +33,9 @@ pub struct Work {
 /// The ways to append messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum By {
-    /// `wrote::Log` with `Sync::No`, and one `sync` in the end.
+    /// `wrote::Log` with `SyncPolicy::No`, and one `sync` in the end.
     Log,
-    /// `wrote::Log` with `Sync::Always`: each producer waits until its message is durable.
+    /// `wrote::Log` with `SyncPolicy::Always`: each producer waits until its message is durable.
     LogDurable,
     /// A file that grows: each message written and `fdatasync`ed, one after the other.
     File,
@@ -56,7 +56,7 @@ pub fn append(by: By, messages: &Messages, place: &Path) -> Result<Outcome> {
 /// Appends without waiting, with one `sync` in the end.
 fn log_synced_at_end(messages: &Messages, path: &Path) -> Result<Outcome> {
     let folder = Place::folder(path)?;
-    let log = Log::options().sync(Sync::No).open(path)?;
+    let log = Log::options().sync(SyncPolicy::No).open(path)?;
     let step = |message: &[u8]| {
         drop(log.append(message)?);
         Ok(())
@@ -69,7 +69,7 @@ fn log_synced_at_end(messages: &Messages, path: &Path) -> Result<Outcome> {
 /// Waits after each append until the message is durable.
 fn log_durable_each(messages: &Messages, path: &Path) -> Result<Outcome> {
     let folder = Place::folder(path)?;
-    let log = Log::options().sync(Sync::Always).open(path)?;
+    let log = Log::options().sync(SyncPolicy::Always).open(path)?;
     let step = |message: &[u8]| Ok(log.append(message)?.wait()?);
     finish_log(&log, messages.append_each(step)?, &folder)
 }

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use wrote::{Log, LogReader, Sync};
+use wrote::{Log, LogReader, SyncPolicy};
 
 const SEED: u64 = 0x006c_6f67;
 /// Bytes of one read of a file by hand.
@@ -62,7 +62,7 @@ pub enum FindBy {
 /// Makes a log at `place`, which stays.
 pub fn make(shape: &Shape, place: &Path) -> Result<Outcome> {
     let clock = Clock::start()?;
-    let options = Log::options().sync(Sync::No).segment_bytes(shape.segment_bytes);
+    let options = Log::options().sync(SyncPolicy::No).segment_bytes(shape.segment_bytes);
     let log = options.buffer_bytes(shape.buffer_bytes).open(place)?;
     let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
     let mut record = vec![0; shape.record_bytes as usize];
@@ -121,7 +121,7 @@ pub fn open(times: u32, place: &Path) -> Result<Outcome> {
     let mut elapsed_s = 0.0;
     for _ in 0..times {
         let begin = Instant::now();
-        let log = Log::options().sync(Sync::No).open(place)?;
+        let log = Log::options().sync(SyncPolicy::No).open(place)?;
         let took = begin.elapsed();
         elapsed_s += took.as_secs_f64();
         opened.record(took.as_nanos() as u64)?;

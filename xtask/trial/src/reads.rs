@@ -6,7 +6,8 @@ use crate::outcome::Outcome;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::path::Path;
-use wrote::{Completion, Engine, FileId, FileOptions, Ioengine, Op, Options};
+use wrote::engine::{Op, Options};
+use wrote::{Completion, Engine, FileId, FileOptions, Ioengine};
 
 const READ_BYTES: usize = 4096;
 const IODEPTH: u32 = 128;
@@ -16,7 +17,7 @@ const TOGETHER: usize = 32;
 /// Reads `reads` random blocks of the file or device at `path`, directly, 128 at once.
 pub fn reads(reads: u64, path: &Path) -> Result<Outcome> {
     let mut engine = Engine::open(&Options::new(Ioengine::IoUring, IODEPTH, READ_BYTES))?;
-    let file = engine.open_file(path, &FileOptions { direct: true, ..FileOptions::default() })?;
+    let file = engine.open_file(path, &FileOptions::new().direct(true))?;
     let blocks = length_bytes(path)? / READ_BYTES as u64;
     if blocks == 0 {
         return Err(format!("{}: less than {READ_BYTES} bytes", path.display()).into());

@@ -14,7 +14,7 @@ pub use message::{Append, AppendAs};
 
 use crate::scenario::{self, Call, Listed, Scenario};
 use plan::Plan;
-use wrote::{Acknowledged, Format, Survives, Sync};
+use wrote::{Acknowledged, Format, Survives, SyncPolicy};
 use wrote_jobs::findings::Evidence;
 use wrote_result::Error;
 use wrote_result::document::{Advice, Blocks, Finding, Flush, Ioengine, Settings};
@@ -50,7 +50,7 @@ pub(crate) enum Opened {
 /// The event that a producer waits for, and the format of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Promise {
-    pub sync: Sync,
+    pub sync: SyncPolicy,
     pub format: Format,
     /// Whether each message's ticket is waited for before the next.
     pub waits: bool,
@@ -68,7 +68,7 @@ pub(crate) struct Strategy {
 
 use Kind::{FlumeBufWriter, FlumeWriters, Log, Loop, Mpsc, Mutex, Rendezvous};
 
-const fn promise(sync: Sync, format: Format, waits: bool) -> Kind {
+const fn promise(sync: SyncPolicy, format: Format, waits: bool) -> Kind {
     Log(Promise { sync, format, waits })
 }
 
@@ -82,11 +82,11 @@ pub(crate) const STRATEGIES: &[Strategy] = &[
     Strategy { name: "append/flume-10-writers", words: "tasks, flume, 10 writers",  kind: FlumeWriters { opened: Opened::Once } },
     Strategy { name: "append/flume-10-files",   words: "10 writers, 10 handles",    kind: FlumeWriters { opened: Opened::Each } },
     Strategy { name: "append/rendezvous",       words: "tasks, flume, answered",    kind: Rendezvous },
-    Strategy { name: "append/log-no",           words: "Log, synced at end",        kind: promise(Sync::No, Format::Framed, false) },
-    Strategy { name: "append/log-everysec",     words: "Log, synced each second",   kind: promise(Sync::EverySec, Format::Framed, false) },
-    Strategy { name: "append/log-lines",        words: "Log of lines",              kind: promise(Sync::No, Format::Lines, false) },
-    Strategy { name: "append/log-written",      words: "Log, wait until written",   kind: promise(Sync::No, Format::Framed, true) },
-    Strategy { name: "append/log-always",       words: "Log, wait until durable",   kind: promise(Sync::Always, Format::Framed, true) },
+    Strategy { name: "append/log-no",           words: "Log, synced at end",        kind: promise(SyncPolicy::No, Format::Framed, false) },
+    Strategy { name: "append/log-everysec",     words: "Log, synced each second",   kind: promise(SyncPolicy::EverySec, Format::Framed, false) },
+    Strategy { name: "append/log-lines",        words: "Log of lines",              kind: promise(SyncPolicy::No, Format::Lines, false) },
+    Strategy { name: "append/log-written",      words: "Log, wait until written",   kind: promise(SyncPolicy::No, Format::Framed, true) },
+    Strategy { name: "append/log-always",       words: "Log, wait until durable",   kind: promise(SyncPolicy::Always, Format::Framed, true) },
 ];
 
 /// One row: a strategy, and of ours how many producers it has.
@@ -133,10 +133,10 @@ impl Strategy {
             Loop | Mutex | Mpsc | FlumeBufWriter => return Survives::Nothing,
             Log(Promise { waits: false, .. }) => return Survives::Nothing,
             FlumeWriters { .. } | Rendezvous => false,
-            Log(Promise { sync, .. }) => sync == Sync::Always,
+            Log(Promise { sync, .. }) => sync == SyncPolicy::Always,
         };
         let settled_blocks = false;
-        Acknowledged { flushed, flush_reaches_device, direct: false, settled_blocks, in_memory }
+        Acknowledged::new().flushed(flushed).flush_reaches_device(flush_reaches_device).direct(false).settled_blocks(settled_blocks).in_memory(in_memory)
             .survives()
     }
 }
@@ -149,8 +149,8 @@ impl Kind {
 
     fn sync(self) -> Flush {
         match self {
-            Log(Promise { sync: Sync::Always, .. }) => Flush::Always,
-            Log(Promise { sync: Sync::EverySec, .. }) => Flush::Everysec,
+            Log(Promise { sync: SyncPolicy::Always, .. }) => Flush::Always,
+            Log(Promise { sync: SyncPolicy::EverySec, .. }) => Flush::Everysec,
             Log(_) => Flush::FdatasyncAtEnd,
             _ => Flush::None,
         }

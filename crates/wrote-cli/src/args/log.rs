@@ -3,7 +3,7 @@
 use super::values::{number, words};
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
-use wrote::{Format, Sync};
+use wrote::{Format, SyncPolicy};
 use wrote_result::units;
 
 pub(super) const LONG_ABOUT: &str = "Read, check and repair logs.\n\nA log is a folder that the library's Log writes: \
@@ -232,11 +232,11 @@ pub struct LogAppendArgs {
 
     /// When records are made durable on the way; at the end they all are
     #[arg(long, value_name = "WHEN", default_value = "always", value_parser = words([
-        ("always", "As they come", Sync::Always),
-        ("everysec", "About once a second", Sync::EverySec),
-        ("no", "At the end", Sync::No)
+        ("always", "As they come", SyncPolicy::Always),
+        ("everysec", "About once a second", SyncPolicy::EverySec),
+        ("no", "At the end", SyncPolicy::No)
     ]))]
-    pub sync: Sync,
+    pub sync: SyncPolicy,
 
     /// How a new log stores its records (framed); one that is there keeps its own way
     #[arg(long, value_name = "FORMAT", value_parser = words([

@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use wrote::{Format, Log, Sync};
+use wrote::{Format, Log, SyncPolicy};
 
 /// Returns the command `wrote log` in the folder, with a word for each argument.
 fn log(folder: &Path, arguments: &str) -> Command {
@@ -33,7 +33,8 @@ fn json(text: &str) -> Value {
 
 /// Opens a fast log: small buffers and segments, and no flushes until it is told to flush.
 fn open(folder: &Path, format: Format) -> Log {
-    let options = Log::options().sync(Sync::No).format(format).buffers(2).buffer_bytes(16 << 10);
+    let options =
+        Log::options().sync(SyncPolicy::No).format(format).buffers(2).buffer_bytes(16 << 10);
     options.segment_bytes(32 << 10).open(folder.join("events")).expect("a log")
 }
 

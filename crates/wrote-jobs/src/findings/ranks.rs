@@ -237,3 +237,141 @@ fn cache_not_server(whole: &Whole) -> Option<Finding> {
         .with("cached_share_max", cached_share)
         .into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{row, target};
+    use wrote_result::document::{Node, RankFiles, RankRun};
+
+    fn sharing(nodes: &[&[u32]], devices: &[Option<&str>], own_paths: bool) -> Sharing {
+        let node = |(number, ranks): (usize, &&[u32])| Node {
+            name: format!("node{number}"),
+            ranks: ranks.to_vec(),
+            ..Node::default()
+        };
+        let user = |device: &Option<&str>| User {
+            path: "/mnt/shared".into(),
+            device: device.map(str::to_owned),
+        };
+        let ranks = Ranks {
+            ranks: devices.len() as u32,
+            ranks_per_node: 1,
+            files: RankFiles::PerRank,
+            reorder: None,
+            nodes: nodes.iter().enumerate().map(node).collect(),
+        };
+        Sharing { ranks, users: devices.iter().map(user).collect(), own_paths }
+    }
+
+    /// A row of two runs, in which rank 3 does so many operations a second and the median one 1000.
+    fn spread_row(slowest_iops: f64, elapsed_s: f64) -> Row {
+        let rank = |rank, iops| RankRun { rank, node: "node1".into(), bytes: 1, elapsed_s, iops };
+        let mut row = row("stream/direct-psync", "os-crash", &[1e9, 1e9]);
+        for run in &mut row.runs {
+            run.elapsed_s = elapsed_s;
+            run.ranks = Some(Spread {
+                slowest: rank(3, slowest_iops),
+                fastest: rank(0, 1100.0),
+                median_iops: 1000.0,
+                started_within_s: 0.0,
+                stonewalled_bytes_per_s: 1e9,
+            });
+        }
+        row
+    }
+
+    fn found(rows: &[Row], sharing: &Sharing, target: &Target) -> Vec<Finding> {
+        together(vec![Vec::new()], &Whole { target, rows, in_memory: false, sharing })
+    }
+
+    fn ids(findings: &[Finding]) -> Vec<&str> {
+        findings.iter().map(|finding| finding.id.as_str()).collect()
+    }
+
+    #[test]
+    fn a_rank_that_others_wait_for_is_named_with_its_node() {
+        let apart = sharing(&[&[0, 1], &[2, 3]], &[None; 4], false);
+        let straggling = found(&[spread_row(700.0, 1.0)], &apart, &target());
+        assert_eq!(ids(&straggling), ["stragglers"]);
+        assert!(straggling[0].text.contains("rank 3 on node1, 2 of 2 times"), "{}", straggling[0].text);
+        assert_eq!(straggling[0].evidence["rank"], 3);
+    }
+
+    #[test]
+    fn ranks_that_are_nearly_alike_and_runs_that_are_short_have_no_stragglers() {
+        let apart = sharing(&[&[0, 1], &[2, 3]], &[None; 4], false);
+        assert!(found(&[spread_row(850.0, 1.0)], &apart, &target()).is_empty());
+        assert!(found(&[spread_row(100.0, 0.05)], &apart, &target()).is_empty());
+    }
+
+    #[test]
+    fn ranks_on_one_device_share_it_and_with_paths_of_their_own_that_is_a_warning() {
+        use wrote_result::document::Severity::{Info, Warning};
+        let sda = Some("sda");
+        for (own_paths, severity) in [(false, Info), (true, Warning)] {
+            let found = found(&[], &sharing(&[&[0, 1]], &[sda, sda], own_paths), &target());
+            assert_eq!((ids(&found), found[0].severity), (vec!["shared-device"], severity));
+            assert_eq!(found[0].evidence["ranks"], serde_json::json!([0, 1]));
+        }
+    }
+
+    #[test]
+    fn ranks_with_a_device_each_share_none() {
+        let own = sharing(&[&[0, 1]], &[Some("sda"), Some("sdb")], true);
+        let of_a_name = sharing(&[&[0], &[1]], &[Some("sda"), Some("sda")], false);
+        let network = sharing(&[&[0, 1]], &[None, None], false);
+        for sharing in [own, of_a_name, network] {
+            assert!(found(&[], &sharing, &target()).is_empty(), "{sharing:?}");
+        }
+    }
+
+    fn cached(share: f64) -> Row {
+        let mut row = row("rand/read", "power-loss", &[1e9]);
+        (row.direction, row.survives) = (Direction::Read, None);
+        let run = &mut row.runs[0];
+        run.cached_before_bytes = Some((run.bytes as f64 * share) as u64);
+        row
+    }
+
+    #[test]
+    fn reads_that_a_cache_could_answer_in_place_of_servers_are_found() {
+        let network = Target { device: None, ..target() };
+        let nodes = sharing(&[&[0], &[1]], &[None, None], false);
+        let found = found(&[cached(0.5)], &nodes, &network);
+        assert_eq!(ids(&found), ["cache-not-server"]);
+        assert!(found[0].text.contains("50 %") && found[0].text.contains("--reorder"));
+    }
+
+    #[test]
+    fn reads_of_a_local_disk_or_past_the_cache_are_not() {
+        let network = Target { device: None, ..target() };
+        let nodes = sharing(&[&[0], &[1]], &[None, None], false);
+        assert!(found(&[cached(0.05)], &nodes, &network).is_empty());
+        assert!(found(&[cached(0.9)], &nodes, &target()).is_empty(), "its counters tell");
+        let mut direct = cached(0.9);
+        direct.runs[0].cached_before_bytes = None;
+        assert!(found(&[direct], &nodes, &network).is_empty());
+    }
+
+    #[test]
+    fn what_several_ranks_find_stands_there_once_with_the_ranks() {
+        let fallback = |got: &str| {
+            Finding::warning("fallback", format!("O_DIRECT was wanted, {got} was used"))
+                .with("wanted", "O_DIRECT")
+                .with("got", got)
+        };
+        let all = vec![
+            vec![fallback("cached")],
+            vec![fallback("cached"), Finding::warning("noisy", "of one rank")],
+            vec![fallback("threads"), Finding::info("too-hot", "hot")],
+        ];
+        let nodes = sharing(&[&[0], &[1], &[2]], &[None; 3], false);
+        let (rows, target) = ([], target());
+        let whole = Whole { target: &target, rows: &rows, in_memory: false, sharing: &nodes };
+        let found = together(all, &whole);
+        assert_eq!(ids(&found), ["fallback", "fallback", "too-hot"], "noise is of the whole");
+        assert_eq!(found[0].evidence["ranks"], serde_json::json!([0, 1]));
+        assert!(found[1].text.starts_with("rank 2: O_DIRECT"), "{}", found[1].text);
+    }
+}

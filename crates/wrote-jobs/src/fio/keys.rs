@@ -128,7 +128,7 @@ static KEYS: &[Key] = &[
     key("invalidate", &[], set!(d, v => job.invalidate = v.flag()?)),
     // The way.
     key("ioengine", &[], set!(d, v => engine = draft::engine(v)?)),
-    key("iodepth", &[], set!(d, v => job.iodepth = v.within(1..=wrote::Options::IODEPTH_MAX)?)),
+    key("iodepth", &[], set!(d, v => job.iodepth = v.within(1..=wrote::engine::Options::IODEPTH_MAX)?)),
     key("iodepth_batch", &["iodepth_batch_submit"], set!(d, v => job.iodepth_batch = v.within(0..=u32::MAX)?)),
     key("iodepth_batch_complete_min", &["iodepth_batch_complete"],
         set!(d, v => job.iodepth_batch_complete_min = v.within(0..=u32::MAX)?)),

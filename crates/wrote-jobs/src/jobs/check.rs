@@ -11,7 +11,8 @@ use crate::worker::header::HEADER_BYTES;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
-use wrote::{Ioengine, Options};
+use wrote::Ioengine;
+use wrote::engine::Options;
 use wrote_machine::host;
 use wrote_result::Error;
 

@@ -8,7 +8,8 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
-use wrote::{Engine, FileOptions, Ioengine, Op, Options};
+use wrote::engine::{Op, Options};
+use wrote::{Engine, FileOptions, Ioengine};
 use wrote_result::{Error, Stop};
 
 const PIECE_BYTES: usize = 1 << 20;
@@ -23,7 +24,7 @@ pub fn lay_out(path: &Path, file: &File, range: Range<u64>, stop: &Stop) -> Resu
     };
     let mut engine = Engine::open(&Options::new(Ioengine::IoUring, IODEPTH, PIECE_BYTES))?;
     let open = |engine: &mut Engine, direct| {
-        engine.open_file(path, &FileOptions { write: true, direct, ..FileOptions::default() })
+        engine.open_file(path, &FileOptions::new().write(true).direct(direct))
     };
     let mut id = open(&mut engine, true)?;
     let align = u64::from(engine.align_bytes(id));

@@ -3,7 +3,8 @@
 use crate::worker::header::Header;
 use crate::worker::sequence::{Next, Sequence};
 use std::path::{Path, PathBuf};
-use wrote::{Engine, FileId, Op};
+use wrote::engine::Op;
+use wrote::{Engine, FileId};
 use wrote_result::{Error, Stop};
 
 /// Units of a file whose last writer is remembered at once: 8 MiB of memory (W8).

@@ -3,7 +3,7 @@
 use super::Worker;
 use crate::spec::JobSpec;
 use std::time::Instant;
-use wrote::Op;
+use wrote::engine::Op;
 use wrote_result::Error;
 
 /// The number of a flush among completions; operations are numbered by their places.

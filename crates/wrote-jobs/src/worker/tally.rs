@@ -199,7 +199,7 @@ impl Tally {
 
 /// Returns a histogram with equal bounds for all jobs, so that they add up.
 fn counts(counts: &[u64]) -> Histogram<u64> {
-    let most = wrote::Options::IODEPTH_MAX.into();
+    let most = wrote::engine::Options::IODEPTH_MAX.into();
     let mut histogram = Histogram::new_with_bounds(1, most, 3).expect("the bounds are sound");
     for (value, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
         histogram.saturating_record_n(value as u64, *count);

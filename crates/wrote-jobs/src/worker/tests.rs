@@ -4,7 +4,8 @@ use super::{Done, room};
 use crate::jobs::tests::{BLOCKS, BS_BYTES, path, run, spec, writes};
 use crate::spec::{JobSpec, Rw, SyncEach};
 use std::collections::HashSet;
-use wrote::{Fault, Ioengine, Sim};
+use wrote::engine::Fault;
+use wrote::{Ioengine, Sim};
 use wrote_result::{Error, Stop};
 
 fn job(iodepth: u32, direct: bool) -> JobSpec {

@@ -11,7 +11,7 @@ use crate::tls::TlsFiles;
 use std::path::{Path, PathBuf};
 use table::{Faults, Table, boolean, bytes, count, duration, string};
 use toml::de::{DeTable, DeValue};
-use wrote::{Format, Log, LogOptions, Sync};
+use wrote::{Format, Log, LogOptions, SyncPolicy};
 
 /// Bytes that a log's buffer needs beside a message.
 const HEADER_BYTES_MAX: usize = 200;
@@ -188,13 +188,13 @@ fn read_options(
     options
 }
 
-fn sync(value: DeValue<'_>) -> Result<Sync, String> {
+fn sync(value: DeValue<'_>) -> Result<SyncPolicy, String> {
     match string(value)?.as_str() {
-        "always" => Ok(Sync::Always),
-        "everysec" => Ok(Sync::EverySec),
-        "no" => Ok(Sync::No),
+        "always" => Ok(SyncPolicy::Always),
+        "everysec" => Ok(SyncPolicy::EverySec),
+        "no" => Ok(SyncPolicy::No),
         text => wrote_result::units::parse_duration(text)
-            .map(Sync::Interval)
+            .map(SyncPolicy::Interval)
             .map_err(|_| "is none of always, everysec, no, nor a time such as 100ms".into()),
     }
 }

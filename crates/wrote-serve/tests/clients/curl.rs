@@ -5,7 +5,7 @@ use crate::serving::Serving;
 use crate::{COUNT, assert_same, lines};
 use fixtures::Running;
 use std::process::{Command, Stdio};
-use wrote::{Format, Log, Sync};
+use wrote::{Format, Log, SyncPolicy};
 
 fn curl(serving: &Serving, path: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new("curl");
@@ -95,7 +95,7 @@ fn curl_follows_what_comes() {
     fixtures::or_skip!(fixtures::is_installed("curl"));
     let lines = lines();
     let serving = Serving::start("http://127.0.0.1:0", |config| {
-        config.logs[0].options = Log::options().sync(Sync::No).format(Format::Lines);
+        config.logs[0].options = Log::options().sync(SyncPolicy::No).format(Format::Lines);
     });
     let follower =
         Running::start(&mut curl(&serving, "/records?from=0&follow=1", &["--no-buffer"]));

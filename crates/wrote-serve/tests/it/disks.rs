@@ -8,7 +8,7 @@ use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use wrote::{Format, Log, Sync};
+use wrote::{Format, Log, SyncPolicy};
 
 /// Takes every block of a file system but for `bytes` bytes.
 pub fn leave_room_for(folder: &Path, bytes: u64) -> PathBuf {
@@ -50,7 +50,7 @@ fn a_full_disk_ends_connections_and_with_room_again_messages_are_taken_without_a
             config.limits.free_bytes = 0;
             config.logs[0].folder = folder.clone();
             config.logs[0].options = Log::options()
-                .sync(Sync::No)
+                .sync(SyncPolicy::No)
                 .format(format)
                 .buffer_bytes(32 << 10)
                 .segment_bytes(512 << 10);

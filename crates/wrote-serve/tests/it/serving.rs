@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use wrote::{Log, LogReader, Sync};
+use wrote::{Log, LogReader, SyncPolicy};
 use wrote_serve::{Config, Error, Figures, Handle, Listen, LogConfig, Server, Socket};
 
 /// The time after which something that is waited for does not come.
@@ -36,7 +36,7 @@ impl Serving {
     pub fn start_with(
         url: &str,
         change: impl FnOnce(&mut Config),
-        open: impl Fn(&LogConfig) -> Result<Log, wrote::Error> + Send + std::marker::Sync + 'static,
+        open: impl Fn(&LogConfig) -> Result<Log, wrote::Error> + Send + Sync + 'static,
     ) -> Serving {
         let (config, parent) = Serving::configure(url, change);
         let server = Server::start_with(config.clone(), open).unwrap();
@@ -57,8 +57,11 @@ impl Serving {
         let parent = Arc::new(fixtures::folder());
         let folder = parent.path().join("log");
         let mut config = Config::of_log(&folder, vec![url.parse().unwrap()]);
-        config.logs[0].options =
-            Log::options().sync(Sync::No).buffers(3).buffer_bytes(16 << 10).segment_bytes(1 << 20);
+        config.logs[0].options = Log::options()
+            .sync(SyncPolicy::No)
+            .buffers(3)
+            .buffer_bytes(16 << 10)
+            .segment_bytes(1 << 20);
         config.limits.message_bytes = 8 << 10;
         change(&mut config);
         (config, parent)

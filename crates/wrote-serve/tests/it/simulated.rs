@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use wrote::engine::{Fault, Sim};
-use wrote::{Log, LogReader, Sync};
+use wrote::{Log, LogReader, SyncPolicy};
 
 const FOLDER: &str = "/log";
 /// `EIO`, as a failed flush reports it.
@@ -47,7 +47,7 @@ impl Disk {
     fn serve(&self, url: &str) -> Serving {
         let (sim, slot) = (self.sim.clone(), self.log.clone());
         let options = Log::options()
-            .sync(Sync::Always)
+            .sync(SyncPolicy::Always)
             .buffers(3)
             .buffer_bytes(16 << 10)
             .segment_bytes(64 << 10);

@@ -2,9 +2,10 @@
 
 use super::stream::source_shrank;
 use crate::cached::cached_bytes;
+use crate::engine::{Found, Located, Op};
 use crate::error::Tried;
 use crate::metadata::Metadata;
-use crate::{Action, Engine, Error, FileId, FileOptions, Found, Located, Op};
+use crate::{Action, Engine, Error, FileId, FileOptions};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
@@ -76,7 +77,7 @@ impl<'a> Source<'a> {
         if cached.is_some_and(|cached| cached > self.len / 2) {
             return Ok(self);
         }
-        let options = FileOptions { direct: true, ..FileOptions::default() };
+        let options = FileOptions::new().direct(true);
         let direct = engine.open_file(self.named, &options)?;
         // If the name was given to another file meanwhile, the first one is read as it is.
         let same = engine.descriptor(direct).and_then(identity) == self.identity;

@@ -325,6 +325,6 @@ impl LogDriver {
 }
 
 /// Makes the error of a panic that interrupted the flusher.
-fn half_done() -> Error {
+pub(super) fn half_done() -> Error {
     Error::Engine { what: "an earlier panic while the log was written", errno: libc::EIO }
 }

@@ -26,12 +26,12 @@ use std::time::Duration;
 /// records each flush makes durable.
 ///
 /// ```
-/// use wrote::{Log, Sync};
+/// use wrote::{Log, SyncPolicy};
 ///
 /// # fn main() -> Result<(), wrote::Error> {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let folder = folder.path().join("events");
-/// let log = Log::options().sync(Sync::Always).open(&folder)?;
+/// let log = Log::options().sync(SyncPolicy::Always).open(&folder)?;
 /// std::thread::scope(|scope| {
 ///     for producer in 0..4 {
 ///         let log = log.clone();
@@ -51,7 +51,7 @@ use std::time::Duration;
 ///
 /// # What survives
 ///
-/// | [`crate::Sync`] | a waited-for record survives | every record survives a power loss |
+/// | [`crate::SyncPolicy`] | a waited-for record survives | every record survives a power loss |
 /// |---|---|---|
 /// | `Always` | a power loss, and so does every record before it (W9) | |
 /// | `EverySec`, `Interval` | a crash of the process | after that interval, or [`Log::sync`] |
@@ -80,9 +80,9 @@ use std::time::Duration;
 /// Memory: [`LogOptions::buffers`](super::LogOptions::buffers) of
 /// [`LogOptions::buffer_bytes`](super::LogOptions::buffer_bytes), however much is appended (W8).
 /// Disk: about as much again as the records appended since the opening, until the log is closed: 64
-/// KiB at least, two segments at most. The default of [`crate::Sync::Always`] writes zeros there
-/// ([`Prepare::Write`](super::Prepare::Write)). Each batch begins a block of 4 KiB: a record that
-/// is made durable alone takes that much. One thread, which sleeps while no producer appends.
+/// KiB at least, two segments at most. The default of [`crate::SyncPolicy::Always`] writes zeros
+/// there ([`Prepare::Write`](super::Prepare::Write)). Each batch begins a block of 4 KiB: a record
+/// that is made durable alone takes that much. One thread, which sleeps while no producer appends.
 #[derive(Clone)]
 pub struct Log(Arc<Handle>);
 
@@ -227,7 +227,7 @@ impl Log {
         self.0.driver.state.survives(sequence)
     }
 
-    /// Makes every record appended so far survive a power loss, whatever the [`crate::Sync`].
+    /// Makes every record appended so far survive a power loss, whatever the [`crate::SyncPolicy`].
     pub fn sync(&self) -> Result<(), Error> {
         let state = &self.0.driver.state;
         state.check()?;

@@ -13,11 +13,12 @@ use super::recovery::{ActiveSegment, Recovery, recover};
 use super::retention::Retention;
 use super::segment;
 use super::state::{LogState, Promise, Terms};
+use crate::engine::Options;
 use crate::engine::{Callers, folder_of};
 use crate::error::Tried;
 use crate::file::calibrate;
 use crate::{
-    Acknowledged, Action, Disk, Durable, Engine, Error, FileOptions, Ioengine, Options, Sim, Sync,
+    Acknowledged, Action, Disk, Durable, Engine, Error, FileOptions, Ioengine, Sim, SyncPolicy,
     device,
 };
 use std::path::Path;
@@ -63,13 +64,14 @@ impl LogOptions {
         let options = within_bounds(self);
         let engine = Engine::simulated(sim, &engine_options(&options))?;
         let driver = assemble(engine, &options, folder.as_ref(), |_, direct| {
-            let promise = Promise::new(Acknowledged {
-                flushed: false,
-                flush_reaches_device: true,
-                direct,
-                settled_blocks: false,
-                in_memory: false,
-            });
+            let promise = Promise::new(
+                Acknowledged::new()
+                    .flushed(false)
+                    .flush_reaches_device(true)
+                    .direct(direct)
+                    .settled_blocks(false)
+                    .in_memory(false),
+            );
             Ok((promise, options.durable.unwrap_or_default()))
         })?;
         Ok(Log::without_thread(driver, sim))
@@ -92,16 +94,17 @@ fn on_disk(options: &LogOptions, folder: &Path) -> Result<LogDriver, Error> {
     let folder = std::path::absolute(folder).tried(folder, Action::Examine)?;
     assemble(engine, options, &folder, |prepare, direct| {
         let target = device::examine(&folder)?;
-        let promise = Promise::new(Acknowledged {
-            flushed: false,
-            flush_reaches_device: target.flushes_reach_device(),
-            direct,
-            settled_blocks: prepare == Prepare::Write && target.writes_in_place(),
-            in_memory: target.in_memory,
-        });
+        let promise = Promise::new(
+            Acknowledged::new()
+                .flushed(false)
+                .flush_reaches_device(target.flushes_reach_device())
+                .direct(direct)
+                .settled_blocks(prepare == Prepare::Write && target.writes_in_place())
+                .in_memory(target.in_memory),
+        );
         let durable = match options.durable {
             Some(durable) => durable,
-            None if options.sync == Sync::Always && options.format == Format::Framed => {
+            None if options.sync == SyncPolicy::Always && options.format == Format::Framed => {
                 let disk = Disk::open(&Options::new(Ioengine::IoUring, 1, BLOCK_BYTES as usize))?;
                 calibrate(&disk, &folder, BLOCK_BYTES as usize, CALIBRATION_ROUNDS)?.choice
             }
@@ -142,7 +145,8 @@ fn assemble(
     let files = LogFiles::new(engine);
     let found = recover(&files, folder, options.format)?;
     let mut engine = files.into_engine();
-    let by_sync = if options.sync == Sync::Always { Prepare::Write } else { Prepare::Allocate };
+    let by_sync =
+        if options.sync == SyncPolicy::Always { Prepare::Write } else { Prepare::Allocate };
     let prepare = options.prepare.unwrap_or(by_sync);
     let block_bytes = match (&found.active, options.format) {
         (_, Format::Lines) => 1,
@@ -215,7 +219,7 @@ fn continue_segment(
     start: &Start,
 ) -> Result<OpenSegment, Error> {
     let is_framed = layout.format == Format::Framed;
-    let options = FileOptions { write: true, direct: is_framed, ..Default::default() };
+    let options = FileOptions::new().write(true).direct(is_framed);
     let file = prepare::open(engine, &active.path, &options)?;
     let mut segment =
         OpenSegment::new(file, active.path.clone(), active.number, active.created_at_ns);
@@ -260,7 +264,7 @@ mod tests {
     #[test]
     fn a_batch_longer_than_a_segment_says_it_has_begins_the_next_segment() {
         let sim = Sim::new(1);
-        let options = Log::options().sync(Sync::No).buffers(2).segment_bytes(1 << 20);
+        let options = Log::options().sync(SyncPolicy::No).buffers(2).segment_bytes(1 << 20);
         for (buffer_bytes, segments) in [(8192, 1), (4096, 1), (8192, 1), (16384, 2), (8192, 2)] {
             let log = options.clone().buffer_bytes(buffer_bytes).open_simulated(&sim, folder());
             let log = log.unwrap();
@@ -277,7 +281,7 @@ mod tests {
             [(512, 4096), (16384, 32768), (16384, 4096), (1 << 31, 8192)]
         {
             let sim = log_of_blocks(block_bytes);
-            let options = Log::options().sync(Sync::No).buffers(2).buffer_bytes(buffer_bytes);
+            let options = Log::options().sync(SyncPolicy::No).buffers(2).buffer_bytes(buffer_bytes);
             let opened = options.segment_bytes(1 << 20).open_simulated(&sim, folder());
             if buffer_bytes < block_bytes as usize {
                 let error = opened.unwrap_err().to_string();

@@ -1,11 +1,12 @@
 //! The options of a log.
 
 use super::format::Format;
-use crate::{Durable, Sync};
+use crate::{Durable, SyncPolicy};
 use std::time::Duration;
 
 /// How a log prepares the space of a segment before its first record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Prepare {
     /// Allocates it (`fallocate(2)`). The first flush after each write must then record in the file
     /// system's journal that the blocks are written.
@@ -18,7 +19,7 @@ pub enum Prepare {
 /// Options of a [`Log`](super::Log); [`LogOptions::open`] opens it.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
-    pub(super) sync: Sync,
+    pub(super) sync: SyncPolicy,
     pub(super) format: Format,
     pub(super) segment_bytes: u64,
     pub(super) segment_age: Option<Duration>,
@@ -31,10 +32,10 @@ pub struct LogOptions {
 }
 
 impl LogOptions {
-    /// Returns the defaults: [`Sync::Always`], framed, segments of 64 MiB, no retention.
+    /// Returns the defaults: [`SyncPolicy::Always`], framed, segments of 64 MiB, no retention.
     pub(super) fn new() -> LogOptions {
         LogOptions {
-            sync: Sync::Always,
+            sync: SyncPolicy::Always,
             format: Format::Framed,
             segment_bytes: 64 << 20,
             segment_age: None,
@@ -48,8 +49,8 @@ impl LogOptions {
     }
 
     /// Sets when records become durable, and so what a [`Ticket`](super::Ticket) waits for;
-    /// [`Sync::Always`] by default.
-    pub fn sync(self, sync: Sync) -> LogOptions {
+    /// [`SyncPolicy::Always`] by default.
+    pub fn sync(self, sync: SyncPolicy) -> LogOptions {
         LogOptions { sync, ..self }
     }
 
@@ -92,14 +93,14 @@ impl LogOptions {
         LogOptions { buffer_bytes: bytes, ..self }
     }
 
-    /// Sets how the space of segments is prepared: by default written with [`Sync::Always`], else
-    /// allocated. Files of lines are not prepared.
+    /// Sets how the space of segments is prepared: by default written with [`SyncPolicy::Always`],
+    /// else allocated. Files of lines are not prepared.
     pub fn prepare(self, prepare: Prepare) -> LogOptions {
         LogOptions { prepare: Some(prepare), ..self }
     }
 
-    /// Sets how writes are made durable. By default, opening a log with [`Sync::Always`] measures
-    /// for a few milliseconds which way is faster here.
+    /// Sets how writes are made durable. By default, opening a log with [`SyncPolicy::Always`]
+    /// measures for a few milliseconds which way is faster here.
     pub fn durable(self, durable: Durable) -> LogOptions {
         LogOptions { durable: Some(durable), ..self }
     }

@@ -24,6 +24,7 @@ use std::time::Duration;
 
 /// One record of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Record {
     /// Its place in the log: 0 for the first record ever, and one more for each later one.
     pub sequence: u64,
@@ -33,6 +34,7 @@ pub struct Record {
 
 /// One record of a log, in the reader's own memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LentRecord<'a> {
     /// Its place in the log, as [`Record::sequence`].
     pub sequence: u64,

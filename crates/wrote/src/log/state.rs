@@ -6,7 +6,7 @@ use super::options::Prepare;
 use super::recovery::Recovered;
 use super::stats::LogStats;
 use super::wait::{Frontier, Gate, wake};
-use crate::{Acknowledged, Durable, Error, Survives, Sync};
+use crate::{Acknowledged, Durable, Error, Survives, SyncPolicy};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -57,7 +57,7 @@ struct Lack {
 pub(super) struct Terms {
     pub folder: PathBuf,
     pub layout: Layout,
-    pub sync: Sync,
+    pub sync: SyncPolicy,
     pub durable: Durable,
     pub prepare: Prepare,
     pub promise: Promise,
@@ -73,7 +73,7 @@ pub(super) struct Promise {
 
 impl Promise {
     pub(super) fn new(acknowledged: Acknowledged) -> Promise {
-        let with = |flushed| Acknowledged { flushed, ..acknowledged }.survives();
+        let with = |flushed| acknowledged.flushed(flushed).survives();
         Promise { written: with(false), durable: with(true) }
     }
 }
@@ -181,7 +181,7 @@ impl LogState {
 
     /// Returns the goal that makes a record as safe as the log promises.
     pub(super) fn promised(&self) -> Goal {
-        if self.terms.sync == Sync::Always { Goal::Durable } else { Goal::Written }
+        if self.terms.sync == SyncPolicy::Always { Goal::Durable } else { Goal::Written }
     }
 
     pub(super) fn frontier(&self, goal: Goal) -> &Frontier {

@@ -155,7 +155,7 @@ impl fmt::Debug for LogStream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Log, Sync};
+    use crate::{Log, SyncPolicy};
     use std::sync::Weak;
     use std::task::Waker;
 
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn a_stream_that_is_dropped_ends_its_thread_and_is_waited_for_no_more() {
         let folder = fixtures::folder();
-        let log = Log::options().sync(Sync::No).open(folder.path().join("log")).unwrap();
+        let log = Log::options().sync(SyncPolicy::No).open(folder.path().join("log")).unwrap();
         log.append(b"hello").unwrap().wait().unwrap();
         let driver = log.driver();
         // None waits; one waits for a record, one for room.

@@ -6,7 +6,8 @@ use super::input::LogFiles;
 use super::reader::{LogReader, Record};
 use super::segment::{self, SegmentHeader};
 use super::{aside, record};
-use crate::{Engine, Error, FileOptions, Ioengine, Options, Sim};
+use crate::engine::Options;
+use crate::{Engine, Error, FileOptions, Ioengine, Sim};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -205,7 +206,7 @@ pub(super) fn disk(seed: u64, files: &[(PathBuf, Vec<u8>)]) -> Sim {
     let sim = Sim::new(seed);
     let mut engine = engine(&sim);
     for (path, bytes) in files {
-        let options = FileOptions { create_new: true, write: true, ..FileOptions::default() };
+        let options = FileOptions::new().create_new(true).write(true);
         let file = engine.open_file(path, &options).unwrap();
         aside::write(&mut engine, file, 0, bytes).unwrap();
         engine.close_file(file).unwrap();

@@ -13,8 +13,9 @@ use std::task::{Context, Poll};
 /// The promise for one record: wait for it by blocking ([`Ticket::wait`]), or await it on any
 /// runtime.
 ///
-/// It waits for what the log's [`crate::Sync`] promises, or for what [`Ticket::until_written`] and
-/// [`Ticket::until_durable`] say. Dropping a ticket changes nothing for the record.
+/// It waits for what the log's [`crate::SyncPolicy`] promises, or for what
+/// [`Ticket::until_written`] and [`Ticket::until_durable`] say. Dropping a ticket changes nothing
+/// for the record.
 ///
 /// The first poll wakes its own task at once, so that tasks that are ready append before it goes
 /// on. The next poll writes and flushes the records of all, where the disk needs no more than half
@@ -23,12 +24,12 @@ use std::task::{Context, Poll};
 /// [`Ticket::into_owned`] makes a ticket that can be stored, and sent to another thread:
 ///
 /// ```
-/// use wrote::{Log, Sync, Ticket};
+/// use wrote::{Log, SyncPolicy, Ticket};
 ///
 /// # fn main() -> Result<(), wrote::Error> {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let folder = folder.path().join("events");
-/// let log = Log::options().sync(Sync::No).open(&folder)?;
+/// let log = Log::options().sync(SyncPolicy::No).open(&folder)?;
 /// let ticket: Ticket<'static> = log.append(b"hello")?.until_durable().into_owned();
 /// std::thread::spawn(move || ticket.wait()).join().unwrap()?; // survives a power loss now
 /// # log.close()
@@ -51,8 +52,8 @@ impl<'log> Ticket<'log> {
         self.awaited.end - 1
     }
 
-    /// Waits until the record is as safe as the log's [`crate::Sync`] promises. With `Always` it
-    /// survives a power loss, else a crash of the process. After a failed write or flush, the
+    /// Waits until the record is as safe as the log's [`crate::SyncPolicy`] promises. With `Always`
+    /// it survives a power loss, else a crash of the process. After a failed write or flush, the
     /// record, and every later one, is not safe (W2).
     pub fn wait(self) -> Result<(), Error> {
         self.check()?;
@@ -61,13 +62,13 @@ impl<'log> Ticket<'log> {
     }
 
     /// Waits until the record is written: it survives a crash of the process, whatever the log's
-    /// [`crate::Sync`].
+    /// [`crate::SyncPolicy`].
     pub fn until_written(self) -> Ticket<'log> {
         Ticket { awaited: self.awaited.until(Goal::Written), ..self }
     }
 
-    /// Waits until the record survives a power loss, whatever the log's [`crate::Sync`]. The wait
-    /// flushes; records of others that wait meanwhile share the flush.
+    /// Waits until the record survives a power loss, whatever the log's [`crate::SyncPolicy`]. The
+    /// wait flushes; records of others that wait meanwhile share the flush.
     pub fn until_durable(self) -> Ticket<'log> {
         Ticket { awaited: self.awaited.until(Goal::Durable), ..self }
     }

@@ -181,7 +181,7 @@ const OVERLAY: u32 = 0x794c_7630;
 mod tests {
     use super::super::{Format, Log};
     use super::*;
-    use crate::Sync;
+    use crate::SyncPolicy;
     use fixtures::{Mounted, or_skip};
     use std::fs::{self, File};
     use std::thread;
@@ -198,9 +198,11 @@ mod tests {
 
     /// Asserts that each record of a log in the folder wakes a watch.
     fn assert_records_wake(folder: &Path, name: &str) {
-        for (format, sync) in
-            [(Format::Framed, Sync::Always), (Format::Framed, Sync::No), (Format::Lines, Sync::No)]
-        {
+        for (format, sync) in [
+            (Format::Framed, SyncPolicy::Always),
+            (Format::Framed, SyncPolicy::No),
+            (Format::Lines, SyncPolicy::No),
+        ] {
             let path = folder.join(format!("{format} {sync:?}"));
             let log = Log::options().format(format).sync(sync).open(&path).unwrap();
             // Space is prepared with the first records.

@@ -1,9 +1,10 @@
 //! Whole files read: from the page cache where that holds them, else past it.
 
 use crate::cached::cached_bytes;
+use crate::engine::Options;
 use crate::error::Tried;
 use crate::read_ahead::ReadAhead;
-use crate::{Action, Engine, Error, FileId, FileOptions, Ioengine, Options};
+use crate::{Action, Engine, Error, FileId, FileOptions, Ioengine};
 use rustix::fd::AsFd;
 use rustix::io::Errno;
 use rustix::mm::{Advice, madvise};
@@ -71,7 +72,7 @@ fn is_better_direct(file: &File, len: u64) -> bool {
 /// Returns `None` where a direct read is not possible.
 fn read_direct(path: &Path) -> Option<Vec<u8>> {
     let mut engine = direct_engine().ok()?;
-    let direct = FileOptions { direct: true, ..FileOptions::default() };
+    let direct = FileOptions::new().direct(true);
     let file = engine.open_file(path, &direct).ok()?;
     if !engine.is_direct(file) {
         return None;
@@ -132,7 +133,8 @@ fn in_huge_pages(bytes: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Fault, Ioengine, Options, Sim};
+    use crate::engine::{Fault, Options};
+    use crate::{Ioengine, Sim};
 
     const PIECE_BYTES: usize = 4096;
 
@@ -142,8 +144,8 @@ mod tests {
         let mut engine = Engine::simulated(sim, &options).unwrap();
         let path = Path::new("/sim/file");
         let content: Vec<u8> = (0..len).map(|place| (place / 3 + place / 4096) as u8).collect();
-        crate::write_through(&mut engine, crate::Sync::No, path, &content).unwrap();
-        let direct = FileOptions { direct: true, ..FileOptions::default() };
+        crate::write_through(&mut engine, crate::SyncPolicy::No, path, &content).unwrap();
+        let direct = FileOptions::new().direct(true);
         let file = engine.open_file(path, &direct).unwrap();
         (engine, file, content)
     }

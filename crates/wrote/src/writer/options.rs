@@ -3,7 +3,8 @@
 use super::Writer;
 use super::stream::Stream;
 use crate::engine::Callers;
-use crate::{Engine, Error, FileOptions, Ioengine, Options, Sim, Sync};
+use crate::engine::Options;
+use crate::{Engine, Error, FileOptions, Ioengine, Sim, SyncPolicy};
 use std::path::Path;
 
 /// Buffers are whole pages: every file takes direct transfers of these.
@@ -19,20 +20,20 @@ const CACHED: (usize, u32) = (192 << 10, 8);
 /// Options of a [`Writer`], which [`WriterOptions::open`] opens.
 ///
 /// ```
-/// use wrote::{Sync, Writer};
+/// use wrote::{SyncPolicy, Writer};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("dump");
 /// let writer = Writer::options()
 ///     .create_new(true)
-///     .sync(Sync::EverySec)
+///     .sync(SyncPolicy::EverySec)
 ///     .size_hint(10_000_000)
 ///     .open(&path)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct WriterOptions {
-    sync: Sync,
+    sync: SyncPolicy,
     size_hint_bytes: u64,
     /// The caller's choice; `None` for the default by `cached`.
     iodepth: Option<u32>,
@@ -43,13 +44,13 @@ pub struct WriterOptions {
 }
 
 impl WriterOptions {
-    /// Sets when writes are made durable automatically; [`Sync::No`] by default.
+    /// Sets when writes are made durable automatically; [`SyncPolicy::No`] by default.
     ///
-    /// With [`Sync::Always`] every write returns when it survives a power loss. With
-    /// [`Sync::EverySec`] and [`Sync::Interval`] a write syncs if that time has passed since the
-    /// last sync. A `Writer` has no clock of its own, so bytes without a later write wait for
-    /// [`Writer::sync_data`] or [`Writer::finish`].
-    pub fn sync(self, sync: Sync) -> WriterOptions {
+    /// With [`SyncPolicy::Always`] every write returns when it survives a power loss. With
+    /// [`SyncPolicy::EverySec`] and [`SyncPolicy::Interval`] a write syncs if that time has passed
+    /// since the last sync. A `Writer` has no clock of its own, so bytes without a later write wait
+    /// for [`Writer::sync_data`] or [`Writer::finish`].
+    pub fn sync(self, sync: SyncPolicy) -> WriterOptions {
         WriterOptions { sync, ..self }
     }
 
@@ -125,14 +126,12 @@ impl WriterOptions {
     }
 
     fn open_on(self, engine: Engine, path: &Path) -> Result<Writer, Error> {
-        let file = FileOptions {
-            create_new: self.create_new,
-            create: true,
-            truncate: !self.append,
-            write: true,
-            direct: !self.cached,
-            ..FileOptions::default()
-        };
+        let file = FileOptions::new()
+            .create_new(self.create_new)
+            .create(true)
+            .truncate(!self.append)
+            .write(true)
+            .direct(!self.cached);
         let mut stream = Stream::open(engine, path, &file, self.sync, self.append)?;
         stream.allocate(self.size_hint_bytes)?;
         Ok(Writer::new(stream))

@@ -3,10 +3,9 @@
 use super::Written;
 use crate::buffer::Buffer;
 use crate::engine::folder_of;
+use crate::engine::{Found, Located, Op};
 use crate::error::Tried;
-use crate::{
-    Action, Completion, Effective, Engine, Error, FileId, FileOptions, Found, Located, Op, Sync,
-};
+use crate::{Action, Completion, Effective, Engine, Error, FileId, FileOptions, SyncPolicy};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -51,7 +50,7 @@ pub(super) struct Stream {
     is_dirty: bool,
     /// Whether the file's name is known to be on stable storage.
     is_name_durable: bool,
-    sync: Sync,
+    sync: SyncPolicy,
     /// Whether other programs may append to the file, too: then its length is examined before each
     /// change, and the file is locked.
     appends: bool,
@@ -77,7 +76,7 @@ impl Stream {
         mut engine: Engine,
         path: &Path,
         options: &FileOptions,
-        sync: Sync,
+        sync: SyncPolicy,
         appends: bool,
     ) -> Result<Stream, Error> {
         let opened_at = Instant::now();
@@ -163,7 +162,7 @@ impl Stream {
     /// Returns the places of the buffer's next byte and of its last one, for the fast path. They
     /// are equal where every write must come by here.
     pub(super) fn free_room(&mut self) -> (*mut u8, *mut u8) {
-        let watched = self.sync != Sync::No || self.failed.is_some();
+        let watched = self.sync != SyncPolicy::No || self.failed.is_some();
         let capacity = self.capacity();
         let Some(buffer) = &mut self.buffer else {
             return (std::ptr::null_mut(), std::ptr::null_mut());
@@ -209,10 +208,10 @@ impl Stream {
 
     fn sync_by_itself(&mut self) -> Result<(), Error> {
         match self.sync {
-            Sync::No => Ok(()),
-            Sync::Always => self.sync_data(),
-            Sync::EverySec => self.sync_after(Duration::from_secs(1)),
-            Sync::Interval(interval) => self.sync_after(interval),
+            SyncPolicy::No => Ok(()),
+            SyncPolicy::Always => self.sync_data(),
+            SyncPolicy::EverySec => self.sync_after(Duration::from_secs(1)),
+            SyncPolicy::Interval(interval) => self.sync_after(interval),
         }
     }
 

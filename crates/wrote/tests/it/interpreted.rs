@@ -4,9 +4,10 @@
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::thread;
+use wrote::engine::Options;
 use wrote::log::Prepare;
 use wrote::{
-    Disk, FileOptions, Format, Ioengine, Log, LogReader, Options, Sim, Survives, Sync, Writer,
+    Disk, FileOptions, Format, Ioengine, Log, LogReader, Sim, Survives, SyncPolicy, Writer,
 };
 
 const BLOCK_BYTES: usize = 4096;
@@ -17,7 +18,7 @@ fn path() -> &'static Path {
 
 #[test]
 fn a_writer_takes_bytes_pieces_readers_seeks_and_syncs() {
-    for sync in [Sync::No, Sync::Always] {
+    for sync in [SyncPolicy::No, SyncPolicy::Always] {
         let sim = Sim::new(1);
         let options = Writer::options().bs(BLOCK_BYTES).iodepth(2).sync(sync);
         let mut writer = options.open_simulated(&sim, path()).unwrap();
@@ -80,7 +81,7 @@ fn a_log_takes_records_of_several_threads_and_returns_them() {
 fn a_direct_file_is_written_and_read_in_pieces_and_whole_files_are_replaced() {
     let sim = Sim::new(3);
     let disk = Disk::simulated(&sim, &Options::new(Ioengine::IoUring, 4, BLOCK_BYTES)).unwrap();
-    let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
+    let options = FileOptions::new().create_new(true).write(true).direct(true);
     let file = disk.open_file(path(), &options).unwrap();
     disk.block_on(async {
         let mut writes = Vec::new();

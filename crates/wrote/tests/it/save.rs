@@ -8,8 +8,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use wrote::engine::Options;
 use wrote::{
-    Engine, Error, Ioengine, Options, Sync, write, write_new, write_new_through, write_through,
+    Engine, Error, Ioengine, SyncPolicy, write, write_new, write_new_through, write_through,
     write_with,
 };
 
@@ -28,7 +29,7 @@ fn mode(path: &Path) -> u32 {
 fn any_length_is_saved_whole_by_any_engine_and_nothing_is_left_beside_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
-    for sync in [Sync::Always, Sync::No] {
+    for sync in [SyncPolicy::Always, SyncPolicy::No] {
         for len in LENS {
             write_with(sync, &path, content(len)).unwrap();
             assert!(fs::read(&path).unwrap() == content(len), "{len} bytes");
@@ -37,7 +38,7 @@ fn any_length_is_saved_whole_by_any_engine_and_nothing_is_left_beside_it() {
     for ioengine in [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring, Ioengine::Mmap] {
         let mut engine = Engine::open(&Options::new(ioengine, 4, 100_000)).unwrap();
         for len in LENS {
-            write_through(&mut engine, Sync::Always, &path, &content(len)).unwrap();
+            write_through(&mut engine, SyncPolicy::Always, &path, content(len)).unwrap();
             assert!(fs::read(&path).unwrap() == content(len), "{ioengine:?}, {len} bytes");
         }
     }
@@ -159,7 +160,7 @@ fn readers_find_the_old_or_the_new_whole_while_a_writer_replaces_the_file() {
     let path = folder.path().join("file");
     let contents: Vec<Vec<u8>> =
         (1..=6).map(|number| vec![number; number as usize * 3000]).collect();
-    write_with(Sync::No, &path, &contents[0]).unwrap();
+    write_with(SyncPolicy::No, &path, &contents[0]).unwrap();
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..3 {
@@ -171,7 +172,7 @@ fn readers_find_the_old_or_the_new_whole_while_a_writer_replaces_the_file() {
             });
         }
         let written = (0..600).try_for_each(|round| {
-            let sync = if round % 20 == 0 { Sync::Always } else { Sync::No };
+            let sync = if round % 20 == 0 { SyncPolicy::Always } else { SyncPolicy::No };
             write_with(sync, &path, &contents[round % contents.len()])
         });
         // Before any failure: the readers wait for it.
@@ -215,8 +216,8 @@ fn a_new_file_is_saved_whole_by_any_engine_with_the_permissions_of_any_new_file(
     }
     for ioengine in [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring, Ioengine::Mmap] {
         let mut engine = Engine::open(&Options::new(ioengine, 4, 100_000)).unwrap();
-        for sync in [Sync::Always, Sync::No] {
-            write_new_through(&mut engine, sync, &path, &content(131_073)).unwrap();
+        for sync in [SyncPolicy::Always, SyncPolicy::No] {
+            write_new_through(&mut engine, sync, &path, content(131_073)).unwrap();
             assert!(fs::read(&path).unwrap() == content(131_073), "{ioengine:?}");
             fs::remove_file(&path).unwrap();
         }

@@ -2,9 +2,9 @@
 //! the new is there, on the running system and after a power loss.
 
 use std::path::Path;
+use wrote::engine::{Fault, Op, Options};
 use wrote::{
-    Action, Engine, Error, Fault, FileOptions, Ioengine, Op, Options, Sim, Sync, write_new_through,
-    write_through,
+    Action, Engine, Error, FileOptions, Ioengine, Sim, SyncPolicy, write_new_through, write_through,
 };
 
 const EINTR: i32 = 4;
@@ -17,7 +17,7 @@ const EDQUOT: i32 = 122;
 /// The content and the options of a save.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Case {
-    sync: Sync,
+    sync: SyncPolicy,
     /// Bytes of the old content; `None` where there is no file yet.
     old: Option<usize>,
     new: usize,
@@ -28,7 +28,7 @@ struct Case {
 }
 
 const SMALL: Case = Case {
-    sync: Sync::Always,
+    sync: SyncPolicy::Always,
     old: Some(3000),
     new: 1000,
     buffer_bytes: 4096,
@@ -47,7 +47,7 @@ const CASES: [Case; 6] = [SMALL, PIECES, FIRST, EMPTY, LARGE, NEW];
 
 /// Returns the case without a flush.
 fn unsynced(case: Case) -> Case {
-    Case { sync: Sync::No, ..case }
+    Case { sync: SyncPolicy::No, ..case }
 }
 
 fn path() -> &'static Path {
@@ -81,7 +81,7 @@ fn engine(sim: &Sim, case: Case) -> Engine {
 fn disk(seed: u64, case: Case) -> Sim {
     let sim = Sim::new(seed);
     if let Some(old) = old(case) {
-        write_through(&mut engine(&sim, case), Sync::No, path(), &old).unwrap();
+        write_through(&mut engine(&sim, case), SyncPolicy::No, path(), &old).unwrap();
     }
     sim.sync();
     sim
@@ -214,7 +214,7 @@ fn a_save_that_returned_survives_a_power_loss() {
     // W1
     for case in CASES {
         for seed in 0..if case.new > 1 << 20 { 5 } else { 200 } {
-            for sync in [Sync::Always, Sync::EverySec] {
+            for sync in [SyncPolicy::Always, SyncPolicy::EverySec] {
                 let case = Case { sync, ..case };
                 let sim = disk(seed, case);
                 save(&sim, case).unwrap();
@@ -294,8 +294,8 @@ fn an_engine_saves_again_after_an_error() {
         let mut engine = engine(&sim, LARGE);
         sim.fault(sim.operations() + operation, Fault::Once(EIO));
         let bytes = content(LARGE.new);
-        let first = write_through(&mut engine, Sync::Always, path(), &bytes);
-        let again = write_through(&mut engine, Sync::Always, path(), &bytes);
+        let first = write_through(&mut engine, SyncPolicy::Always, path(), &bytes);
+        let again = write_through(&mut engine, SyncPolicy::Always, path(), &bytes);
         if is_in_place(&first) {
             assert!(matches!(again, Err(Error::Poisoned { errno: EIO, .. })))
         } else {
@@ -324,7 +324,7 @@ fn only_large_durable_content_goes_past_the_cache_and_falls_back_where_it_cannot
                 sim.refuse_direct_at_transfer()
             }
             let mut engine = engine(&sim, case);
-            write_through(&mut engine, case.sync, path(), &content(case.new)).unwrap();
+            write_through(&mut engine, case.sync, path(), content(case.new)).unwrap();
             assert_eq!(sim.contents(path()), new(case));
             assert_eq!(engine.effective().fallbacks.len(), steps, "{case:?}");
         }
@@ -351,11 +351,11 @@ fn buffers_of_any_size_do() {
 fn a_save_on_an_engine_with_operations_of_the_callers_is_a_mistake() {
     let sim = Sim::new(0);
     let mut engine = engine(&sim, PIECES);
-    let options = FileOptions { create_new: true, write: true, ..FileOptions::default() };
+    let options = FileOptions::new().create_new(true).write(true);
     let file = engine.open_file(Path::new("/sim/other"), &options).unwrap();
     let buffer = engine.lease().unwrap();
     engine.queue(0, Op::Write { file, offset: 0, buffer, durable: false });
-    let _ = write_through(&mut engine, Sync::No, path(), b"x");
+    let _ = write_through(&mut engine, SyncPolicy::No, path(), b"x");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::Command;
-use wrote::{Effective, Error, Sync, Writer, WriterOptions};
+use wrote::{Effective, Error, SyncPolicy, Writer, WriterOptions};
 
 /// Returns bytes that do not repeat within a page or a buffer.
 fn content(len: usize) -> Vec<u8> {
@@ -89,7 +89,7 @@ fn what_was_synced_can_be_read_by_others_and_more_can_follow() {
 #[test]
 fn each_policy_syncs_by_itself() {
     let (_folder, path) = folder();
-    for sync in [Sync::Always, Sync::Interval(std::time::Duration::ZERO)] {
+    for sync in [SyncPolicy::Always, SyncPolicy::Interval(std::time::Duration::ZERO)] {
         let mut writer = small().sync(sync).open(&path).unwrap();
         for number in 0..20u8 {
             writer.write_all(&[number; 100]).unwrap();

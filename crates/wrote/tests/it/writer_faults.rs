@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
-use wrote::{Error, Fault, Sim, Sync, Writer, WriterOptions};
+use wrote::engine::Fault;
+use wrote::{Error, Sim, SyncPolicy, Writer, WriterOptions};
 
 const EINTR: i32 = 4;
 const EIO: i32 = 5;
@@ -137,7 +138,7 @@ struct Outcome {
     failure: Option<std::io::Error>,
 }
 
-fn script(sim: &Sim, direct: bool, sync: Sync) -> Outcome {
+fn script(sim: &Sim, direct: bool, sync: SyncPolicy) -> Outcome {
     let mut outcome = Outcome { synced_bytes: 0, written_bytes: 0, failure: None };
     let mut writer = options(direct).sync(sync).open_simulated(sim, path()).unwrap();
     for step in SCRIPT {
@@ -159,7 +160,7 @@ fn script(sim: &Sim, direct: bool, sync: Sync) -> Outcome {
             }
             (Ok(()), None) => {
                 outcome.written_bytes += bytes.len();
-                if matches!(step, Step::SyncData) || sync == Sync::Always {
+                if matches!(step, Step::SyncData) || sync == SyncPolicy::Always {
                     outcome.synced_bytes = outcome.written_bytes;
                 }
             }
@@ -180,7 +181,7 @@ fn script(sim: &Sim, direct: bool, sync: Sync) -> Outcome {
 /// Runs the script with the fault at every operation, in every mode.
 fn at_every_operation(fault: Fault, seeds: u64, check: impl Fn(&Sim, Outcome)) {
     for direct in [false, true] {
-        for sync in [Sync::No, Sync::Always] {
+        for sync in [SyncPolicy::No, SyncPolicy::Always] {
             let undisturbed = Sim::new(0);
             assert!(script(&undisturbed, direct, sync).failure.is_none());
             for operation in 0..undisturbed.operations() {
@@ -264,7 +265,7 @@ fn of_a_full_disk_what_was_written_stays_and_no_zeros_behind_it() {
         for capacity_bytes in (0..whole().len() as u64).step_by(3000) {
             let sim = Sim::new(capacity_bytes);
             sim.set_capacity(capacity_bytes);
-            let outcome = script(&sim, direct, Sync::No);
+            let outcome = script(&sim, direct, SyncPolicy::No);
             assert_eq!(outcome.failure.unwrap().kind(), std::io::ErrorKind::StorageFull);
             let left = sim.contents(path()).unwrap();
             assert!(left == whole()[..left.len()], "{} of {capacity_bytes} bytes", left.len());
@@ -335,7 +336,7 @@ fn a_writer_that_appends_writes_no_old_byte_but_those_of_the_block_that_it_read(
     for fault in [Fault::Rot, Fault::Misdirected] {
         for operation in 0..6 {
             let sim = Sim::new(operation);
-            assert!(script(&sim, true, Sync::No).failure.is_none());
+            assert!(script(&sim, true, SyncPolicy::No).failure.is_none());
             let before = sim.contents(path()).unwrap();
             sim.fault(sim.operations() + operation, fault);
             let mut writer = options(true).append(true).open_simulated(&sim, path()).unwrap();

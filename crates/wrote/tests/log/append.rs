@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
-use wrote::{Error, Format, Survives, Sync};
+use wrote::{Error, Format, Survives, SyncPolicy};
 
 #[test]
 fn records_come_back_as_they_were_in_the_order_in_which_they_were_appended() {
@@ -77,7 +77,7 @@ fn what_is_no_line_is_refused_and_harms_nothing() {
 #[test]
 fn lines_are_plain_files_that_hold_the_lines_and_nothing_else() {
     let (_folder, folder) = folder();
-    let log = small(Format::Lines).sync(Sync::Always).open(&folder).unwrap();
+    let log = small(Format::Lines).sync(SyncPolicy::Always).open(&folder).unwrap();
     let mut expected = Vec::new();
     for number in 0..300 {
         log.append(&record(number)).unwrap().wait().unwrap();
@@ -106,7 +106,7 @@ fn lines_are_plain_files_that_hold_the_lines_and_nothing_else() {
 fn a_fill_that_panics_is_passed_over_and_the_log_goes_on() {
     for format in FORMATS {
         let (_folder, folder) = folder();
-        let log = small(format).sync(Sync::Always).open(&folder).unwrap();
+        let log = small(format).sync(SyncPolicy::Always).open(&folder).unwrap();
         log.append(b"before").unwrap().wait().unwrap();
         let panics = catch_unwind(AssertUnwindSafe(|| {
             let _ = log.append_with(100, |bytes| {
@@ -172,7 +172,8 @@ fn tickets_can_be_awaited_together_on_an_executor_that_knows_nothing_of_logs() {
         let tickets: Vec<_> = (0..200).map(|number| log.append(&record(number)).unwrap()).collect();
         let done = block_on(join_all(tickets));
         assert!(done.into_iter().all(|done| done.is_ok()), "{sync:?}");
-        let least = if sync == Sync::Always { log.survives(0) } else { Survives::ProcessCrash };
+        let least =
+            if sync == SyncPolicy::Always { log.survives(0) } else { Survives::ProcessCrash };
         assert!(least >= Survives::ProcessCrash);
         assert!((0..200).all(|sequence| log.survives(sequence) >= least));
         assert_eq!(read(&folder).len(), 200, "what was awaited is there for a reader");
@@ -182,7 +183,7 @@ fn tickets_can_be_awaited_together_on_an_executor_that_knows_nothing_of_logs() {
 #[test]
 fn tickets_that_are_dropped_or_waited_for_in_any_order_harm_nothing() {
     let (_folder, folder) = folder();
-    let log = small(Format::Framed).sync(Sync::Always).open(&folder).unwrap();
+    let log = small(Format::Framed).sync(SyncPolicy::Always).open(&folder).unwrap();
     let mut kept = Vec::new();
     for number in 0..300 {
         let mut ticket = Box::pin(log.append(&record(number)).unwrap());
@@ -206,7 +207,7 @@ fn tickets_that_are_dropped_or_waited_for_in_any_order_harm_nothing() {
 #[test]
 fn a_log_that_syncs_by_itself_does_so_without_being_asked() {
     for format in FORMATS {
-        for sync in [Sync::EverySec, Sync::Interval(Duration::from_millis(20))] {
+        for sync in [SyncPolicy::EverySec, SyncPolicy::Interval(Duration::from_millis(20))] {
             let (_folder, folder) = folder();
             let log = small(format).sync(sync).open(&folder).unwrap();
             // The file system's best promise for a sync: a power loss, where there is power to

@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
-use wrote::{Error, Format, Log, Survives, Sync, Ticket};
+use wrote::{Error, Format, Log, Survives, SyncPolicy, Ticket};
 
 /// Records until every buffer is full, and the disk had no time to take them.
 fn fill(log: &Log) -> u64 {
@@ -46,7 +46,7 @@ fn one_thread_appends_for_many_tasks_more_than_the_buffers_hold() {
 #[test]
 fn tasks_of_one_thread_that_are_ready_share_a_flush() {
     let (_folder, folder) = folder();
-    let log = Log::options().sync(Sync::Always).open(&folder).unwrap();
+    let log = Log::options().sync(SyncPolicy::Always).open(&folder).unwrap();
     // It begins the segment.
     log.append(b"first").unwrap().wait().unwrap();
     let before = log.stats().flushes;
@@ -101,7 +101,7 @@ fn an_append_that_waits_for_room_ends_with_its_log() {
 fn a_ticket_waits_for_what_it_is_told_whatever_the_log_promises() {
     for format in FORMATS {
         let (_folder, path) = folder();
-        let log = small(format).sync(Sync::No).open(&path).unwrap();
+        let log = small(format).sync(SyncPolicy::No).open(&path).unwrap();
         for ticket in [log.append(b"blocking").unwrap(), block_on(log.append_async(b"x")).unwrap()]
         {
             let sequence = ticket.sequence();
@@ -116,7 +116,7 @@ fn a_ticket_waits_for_what_it_is_told_whatever_the_log_promises() {
         log.close().unwrap();
 
         let (_folder, path) = folder();
-        let log = small(format).sync(Sync::Always).open(&path).unwrap();
+        let log = small(format).sync(SyncPolicy::Always).open(&path).unwrap();
         let ticket = log.append(b"written").unwrap().until_written();
         block_on(ticket).unwrap();
         assert!(log.written_sequence() == 1 && log.survives(0) >= Survives::ProcessCrash);
@@ -142,7 +142,7 @@ fn an_owned_ticket_is_sent_and_stored_and_outlives_its_log() {
 #[test]
 fn a_ticket_that_is_told_another_level_after_it_was_polled_waits_for_that_level() {
     let (_folder, folder) = folder();
-    let log = small(Format::Framed).sync(Sync::No).open(&folder).unwrap();
+    let log = small(Format::Framed).sync(SyncPolicy::No).open(&folder).unwrap();
     let mut ticket = log.append(b"x").unwrap();
     let context = &mut Context::from_waker(Waker::noop());
     if pin!(&mut ticket).poll(context).is_ready() {

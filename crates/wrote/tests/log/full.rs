@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use wrote::log::Prepare;
-use wrote::{Error, Format, Log, LogOptions, LogReader, Record, Sync};
+use wrote::log::{Prepare, repair, verify};
+use wrote::{Error, Format, Log, LogOptions, LogReader, Record, SyncPolicy};
 
 const PRODUCERS: u64 = 4;
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -26,7 +26,7 @@ fn ways() -> [(LogOptions, Format); 4] {
         (small.clone().prepare(Prepare::Write), Format::Framed),
         (small.prepare(Prepare::Allocate), Format::Framed),
         (lines.clone(), Format::Lines),
-        (lines.sync(Sync::No), Format::Lines),
+        (lines.sync(SyncPolicy::No), Format::Lines),
     ]
 }
 
@@ -281,6 +281,33 @@ fn written_bytes() -> u64 {
     let text = fs::read_to_string("/proc/thread-self/io").unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix("write_bytes: ")).unwrap();
     line.parse().unwrap()
+}
+
+#[test]
+fn a_repair_that_finds_the_disk_full_leaves_nothing_and_can_be_made_later() {
+    let mounted = or_skip!(Mounted::image("ext4", 32 << 20));
+    for format in [Format::Framed, Format::Lines] {
+        let path = mounted.path().join(format.to_string());
+        let options = Log::options().format(format).sync(SyncPolicy::No).buffer_bytes(32 << 10);
+        let log = options.segment_bytes(512 << 10).open(&path).unwrap();
+        for number in 0..2000 {
+            drop(log.append(&record(0, number)).unwrap());
+        }
+        log.close().unwrap();
+        let first = fixtures::names(&path).into_iter().find(|name| name != "lock").unwrap();
+        let mut bytes = fs::read(path.join(&first)).unwrap();
+        bytes[100_000..100_100].fill(0);
+        fs::write(path.join(&first), &bytes).unwrap();
+        let names = fixtures::names(&path);
+
+        let ballast = fill_up(mounted.path());
+        assert_eq!(repair(&path).unwrap_err().errno(), libc::ENOSPC, "{format}");
+        assert_eq!(fixtures::names(&path), names, "{format}");
+        assert!(fs::read(path.join(&first)).unwrap() == bytes, "{format}");
+        fs::remove_file(ballast).unwrap();
+        assert_eq!(repair(&path).unwrap().kept_aside.len(), 1, "{format}");
+        assert!(verify(&path, |_, _| true).unwrap().damage.is_empty(), "{format}");
+    }
 }
 
 #[test]

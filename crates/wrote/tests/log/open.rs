@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
-use wrote::{Error, Format, LogReader, Survives, Sync};
+use wrote::{Error, Format, LogReader, Survives, SyncPolicy};
 
 /// The environment variable with the log's folder, for a test that is run again in another process.
 const FOLDER: &str = "WROTE_TEST_FOLDER";
@@ -202,7 +202,7 @@ fn a_log_is_whole_on_every_file_system_and_says_what_its_records_survive_there()
         let mounted = or_skip!(mounted.map_err(|reason| format!("{fs}: {reason}")));
         for format in FORMATS {
             let folder = mounted.path().join(format.to_string());
-            let log = small(format).sync(Sync::Always).open(&folder).unwrap();
+            let log = small(format).sync(SyncPolicy::Always).open(&folder).unwrap();
             for number in 0..300 {
                 let ticket = log.append(&record(number)).unwrap();
                 if number % 3 == 2 {

@@ -5,10 +5,14 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use wrote::log::{repair, summary, verify};
-use wrote::{Error, Format, Log, LogOptions, LogReader, Sync};
+use wrote::{Error, Format, Log, LogOptions, LogReader, SyncPolicy};
 
 fn options(format: Format) -> LogOptions {
-    Log::options().sync(Sync::No).format(format).buffer_bytes(16 << 10).segment_bytes(64 << 10)
+    Log::options()
+        .sync(SyncPolicy::No)
+        .format(format)
+        .buffer_bytes(16 << 10)
+        .segment_bytes(64 << 10)
 }
 
 fn record(number: u64) -> Vec<u8> {
@@ -52,10 +56,10 @@ fn a_reader_follows_a_writer_through_its_segments() {
 #[test]
 fn a_log_that_is_written_meanwhile_is_not_called_damaged() {
     for (format, sync, retain_bytes) in [
-        (Format::Framed, Sync::Always, 4 << 20),
-        (Format::Framed, Sync::Always, 512 << 10),
-        (Format::Framed, Sync::No, 512 << 10),
-        (Format::Lines, Sync::No, 512 << 10),
+        (Format::Framed, SyncPolicy::Always, 4 << 20),
+        (Format::Framed, SyncPolicy::Always, 512 << 10),
+        (Format::Framed, SyncPolicy::No, 512 << 10),
+        (Format::Lines, SyncPolicy::No, 512 << 10),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let options = options(format).sync(sync).retain_bytes(retain_bytes);
@@ -143,7 +147,7 @@ fn a_log_is_looked_at_while_retention_removes_its_segments() {
 #[test]
 fn what_is_written_meanwhile_is_no_damage_and_damage_is_found_meanwhile() {
     let folder = tempfile::tempdir().unwrap();
-    let log = options(Format::Framed).sync(Sync::Always).open(folder.path()).unwrap();
+    let log = options(Format::Framed).sync(SyncPolicy::Always).open(folder.path()).unwrap();
     let is_over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -175,7 +179,7 @@ fn a_log_whose_first_records_come_meanwhile_is_not_called_damaged() {
     const READERS: usize = 12;
     for _ in 0..40 {
         let folder = tempfile::tempdir().unwrap();
-        let log = Log::options().sync(Sync::Always).open(folder.path()).unwrap();
+        let log = Log::options().sync(SyncPolicy::Always).open(folder.path()).unwrap();
         let ready = Barrier::new(READERS + 1);
         std::thread::scope(|scope| {
             for _ in 0..READERS {

@@ -6,12 +6,12 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::fs;
 use std::path::{Path, PathBuf};
 use wrote::log::{repair, verify};
-use wrote::{Format, LogReader, Sync};
+use wrote::{Format, LogReader, SyncPolicy};
 
 const RECORDS: u64 = 700;
 
 /// Makes a log of several segments; one that is not closed is as after a kill.
-fn make(path: &Path, sync: Sync, is_closed: bool) {
+fn make(path: &Path, sync: SyncPolicy, is_closed: bool) {
     let log = small(Format::Framed).sync(sync).open(path).unwrap();
     (0..RECORDS).for_each(|number| drop(log.append(&record(number)).unwrap()));
     log.ticket(RECORDS - 1).wait().unwrap();

@@ -7,13 +7,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
-use wrote::{Format, Log, LogOptions, LogReader, Record, Sync};
+use wrote::{Format, Log, LogOptions, LogReader, Record, SyncPolicy};
 
 /// Both formats.
 pub const FORMATS: [Format; 2] = [Format::Framed, Format::Lines];
 /// Each kind of sync.
-pub const SYNCS: [Sync; 4] =
-    [Sync::Always, Sync::EverySec, Sync::Interval(Duration::from_millis(1)), Sync::No];
+pub const SYNCS: [SyncPolicy; 4] = [
+    SyncPolicy::Always,
+    SyncPolicy::EverySec,
+    SyncPolicy::Interval(Duration::from_millis(1)),
+    SyncPolicy::No,
+];
 pub const SEGMENT_BYTES: u64 = 256 << 10;
 pub const BUFFER_BYTES: usize = 16 << 10;
 /// The longest wait for an event of the background.
@@ -30,7 +34,7 @@ pub fn folder() -> (tempfile::TempDir, PathBuf) {
 pub fn small(format: Format) -> LogOptions {
     Log::options()
         .format(format)
-        .sync(Sync::No)
+        .sync(SyncPolicy::No)
         .segment_bytes(SEGMENT_BYTES)
         .buffers(4)
         .buffer_bytes(BUFFER_BYTES)
@@ -47,7 +51,7 @@ pub fn read(folder: &Path) -> Vec<(u64, Vec<u8>)> {
     let reader = LogReader::open(folder, 0).unwrap();
     reader
         .map(|record| record.unwrap())
-        .map(|Record { sequence, bytes }| (sequence, bytes))
+        .map(|Record { sequence, bytes, .. }| (sequence, bytes))
         .collect()
 }
 

@@ -5,19 +5,20 @@ use futures_util::{Stream, StreamExt, TryStreamExt, future};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::thread;
-use wrote::{Error, Fault, Format, Log, LogReader, Record, Sim, Sync};
+use wrote::engine::Fault;
+use wrote::{Error, Format, Log, LogReader, Record, Sim, SyncPolicy};
 
 const RECORDS: u64 = 2000;
 
 /// Collects a stream to its end.
 fn all(stream: impl Stream<Item = Result<Record, Error>>) -> Vec<(u64, Vec<u8>)> {
-    let stream = stream.map_ok(|Record { sequence, bytes }| (sequence, bytes));
+    let stream = stream.map_ok(|Record { sequence, bytes, .. }| (sequence, bytes));
     block_on(stream.try_collect()).unwrap()
 }
 
 /// Waits for the next record.
 fn next(stream: &mut (impl Stream<Item = Result<Record, Error>> + Unpin)) -> (u64, Vec<u8>) {
-    let Record { sequence, bytes } = block_on(stream.next()).unwrap().unwrap();
+    let Record { sequence, bytes, .. } = block_on(stream.next()).unwrap().unwrap();
     (sequence, bytes)
 }
 
@@ -107,7 +108,7 @@ fn a_stream_that_is_not_polled_holds_up_no_producer_and_yields_all_later() {
 #[test]
 fn records_longer_than_a_batch_of_a_stream_come_whole() {
     let (_folder, folder) = folder();
-    let log = Log::options().sync(Sync::No).buffer_bytes(2 << 20).open(&folder).unwrap();
+    let log = Log::options().sync(SyncPolicy::No).buffer_bytes(2 << 20).open(&folder).unwrap();
     let long: Vec<u8> = (0..1_500_000u32).map(|place| (place % 251) as u8).collect();
     let mut stream = log.stream(0).unwrap();
     for number in 0..6 {
@@ -184,7 +185,7 @@ fn a_stream_of_a_log_that_fails_yields_what_was_written_and_then_the_error_once(
 #[test]
 fn a_record_that_the_disk_has_lost_ends_a_stream_with_damage() {
     let (_folder, folder) = folder();
-    let log = small(Format::Framed).sync(Sync::Always).open(&folder).unwrap();
+    let log = small(Format::Framed).sync(SyncPolicy::Always).open(&folder).unwrap();
     let text = |number| format!("record {number}").into_bytes();
     for number in 0..10 {
         log.append(&text(number)).unwrap().wait().unwrap();

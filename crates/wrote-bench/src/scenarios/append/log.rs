@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Barrier;
 use std::time::Instant;
 use tokio::runtime::Runtime;
-use wrote::{Log, Sync};
+use wrote::{Log, SyncPolicy};
 use wrote_jobs::clock::{Timer, clocked};
 use wrote_jobs::histogram;
 use wrote_jobs::rate::Rate;
@@ -146,7 +146,7 @@ fn finish(task: &Task, ended: Vec<Result<Histogram<u64>, Error>>) -> Result<Hist
     for of_one in ended {
         latencies.add(&of_one?).expect("all histograms have the same bounds");
     }
-    if !(task.promise.sync == Sync::Always && task.promise.waits) {
+    if !(task.promise.sync == SyncPolicy::Always && task.promise.waits) {
         task.log.sync()?;
     }
     Ok(latencies)

@@ -10,7 +10,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
-use wrote::{Log, Sync};
+use wrote::{Log, SyncPolicy};
 use wrote_jobs::rate::{Amount, Rate};
 use wrote_result::Stop;
 use wrote_result::document::{Process, Row, View};
@@ -23,7 +23,7 @@ type Change = fn(u64, &mut Vec<u8>);
 fn serve(protocol: Protocol, log: &Path, change: Change) -> ServerUrl {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let host = listener.local_addr().unwrap().to_string();
-    let log = Log::options().sync(Sync::EverySec).open(log).unwrap();
+    let log = Log::options().sync(SyncPolicy::EverySec).open(log).unwrap();
     thread::spawn(move || {
         for stream in listener.incoming() {
             let (log, stream) = (log.clone(), stream.unwrap());

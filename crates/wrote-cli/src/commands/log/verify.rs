@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &LogVerifyArgs, stop: &Stop) -> Result<(), Error> {
 fn read(folder: &Path, quiet: bool, stop: &Stop) -> Result<Verified, Error> {
     let mut reporter = CopyReporter::new(quiet);
     let watch = |bytes_done, bytes_total| {
-        reporter.progress(CopyProgress { bytes_done, bytes_total: Some(bytes_total) });
+        reporter.progress(CopyProgress::new(bytes_done, Some(bytes_total)));
         !stop.is_requested()
     };
     verify(folder, watch).map_err(|error| super::super::of_library(&error))

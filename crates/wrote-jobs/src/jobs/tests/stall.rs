@@ -9,7 +9,8 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use wrote::{Engine, FileOptions, Ioengine, Options};
+use wrote::engine::Options;
+use wrote::{Engine, FileOptions, Ioengine};
 use wrote_result::Stop;
 use wrote_result::document::Process;
 
@@ -28,7 +29,7 @@ fn read_from_stalling_pipe(rate_iops: Option<u32>) -> Option<Done> {
     if engine.effective().ioengine != Ioengine::IoUring {
         return None;
     }
-    let options = FileOptions { write: true, ..FileOptions::default() };
+    let options = FileOptions::new().write(true);
     let file = engine.open_file(&path, &options).unwrap();
     let job = JobSpec {
         iodepth: 1,

@@ -3,7 +3,7 @@
 use super::client::Client;
 use crate::serving::Serving;
 use std::io::Write;
-use wrote::{Format, Log, Sync};
+use wrote::{Format, Log, SyncPolicy};
 
 fn start() -> Serving {
     Serving::start("http://127.0.0.1:0", |_| ())
@@ -54,7 +54,9 @@ fn a_body_in_chunks_of_any_length_makes_its_lines() {
 
 #[test]
 fn an_answer_comes_once_its_records_are_as_safe_as_it_says() {
-    for (ack, sync) in [("durable", Sync::Always), ("durable", Sync::No), ("written", Sync::No)] {
+    for (ack, sync) in
+        [("durable", SyncPolicy::Always), ("durable", SyncPolicy::No), ("written", SyncPolicy::No)]
+    {
         let serving = Serving::start(&format!("http://127.0.0.1:0?ack={ack}"), |config| {
             config.logs[0].options = Log::options().sync(sync);
         });
@@ -113,7 +115,7 @@ fn requests_that_make_no_sense_are_answered_by_their_codes_and_the_connection_go
 #[test]
 fn a_record_that_the_log_cannot_hold_is_refused_for_good() {
     let serving = Serving::start("http://127.0.0.1:0", |config| {
-        config.logs[0].options = Log::options().sync(Sync::No).format(Format::Lines);
+        config.logs[0].options = Log::options().sync(SyncPolicy::No).format(Format::Lines);
     });
     let mut client = Client::connect(serving.address());
     let answer = client.post("/append", "", b"two\nlines");

@@ -6,7 +6,7 @@ use crate::serving::{Serving, address};
 use fixtures::{Mounted, or_skip};
 use std::path::Path;
 use wrote::engine::{Fault, Sim};
-use wrote::{Log, LogReader, Sync};
+use wrote::{Log, LogReader, SyncPolicy};
 use wrote_serve::{Config, Server};
 
 /// Operations of the simulated disk that fail, one in each run.
@@ -22,7 +22,7 @@ fn after_a_failed_write_or_flush_each_record_that_was_acknowledged_is_there() {
         config.limits.free_bytes = 0;
         let disk = sim.clone();
         let server = Server::start_with(config, move |log| {
-            Log::options().sync(Sync::Always).open_simulated(&disk, &log.folder)
+            Log::options().sync(SyncPolicy::Always).open_simulated(&disk, &log.folder)
         });
         let server = server.unwrap();
         let (listen, handle) = (server.listeners().remove(0), server.handle());
@@ -60,7 +60,7 @@ fn a_full_disk_is_answered_by_503_and_with_room_again_appends_go_on() {
         config.limits.free_bytes = 0;
         config.logs[0].folder = mounted.path().join("log");
         config.logs[0].options =
-            Log::options().sync(Sync::Always).buffer_bytes(32 << 10).segment_bytes(512 << 10);
+            Log::options().sync(SyncPolicy::Always).buffer_bytes(32 << 10).segment_bytes(512 << 10);
     });
     let ballast = leave_room_for(mounted.path(), 4 << 20);
     let (mut acknowledged, mut number) = (Vec::new(), 0);

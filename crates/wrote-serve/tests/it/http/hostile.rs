@@ -149,7 +149,7 @@ fn a_client_that_never_reads_is_let_go() {
     let serving = Serving::start("http://127.0.0.1:0", |config| {
         config.limits.unread_time = Duration::from_millis(100);
         config.limits.message_bytes = 64 << 10;
-        config.logs[0].options = wrote::Log::options().sync(wrote::Sync::No);
+        config.logs[0].options = wrote::Log::options().sync(wrote::SyncPolicy::No);
     });
     let mut writer = Client::connect(serving.address());
     let line = format!("{}\n", "x".repeat(50_000));

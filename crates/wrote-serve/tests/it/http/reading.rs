@@ -2,12 +2,12 @@
 
 use super::client::Client;
 use crate::serving::Serving;
-use wrote::{Format, Log, Sync};
+use wrote::{Format, Log, SyncPolicy};
 
 fn lines(format: Format) -> Serving {
     Serving::start("http://127.0.0.1:0", |config| {
         config.logs[0].options =
-            Log::options().sync(Sync::No).format(format).buffer_bytes(16 << 10);
+            Log::options().sync(SyncPolicy::No).format(format).buffer_bytes(16 << 10);
     })
 }
 
@@ -122,7 +122,7 @@ fn a_follower_that_goes_is_noticed() {
 fn what_retention_has_removed_is_gone_and_the_first_that_is_there_is_named() {
     let serving = Serving::start("http://127.0.0.1:0", |config| {
         config.logs[0].options =
-            Log::options().sync(Sync::No).segment_bytes(64 << 10).retain_bytes(128 << 10);
+            Log::options().sync(SyncPolicy::No).segment_bytes(64 << 10).retain_bytes(128 << 10);
     });
     let mut client = Client::connect(serving.address());
     let line = "x".repeat(1000) + "\n";
@@ -147,7 +147,7 @@ fn what_retention_has_removed_is_gone_and_the_first_that_is_there_is_named() {
 fn an_answer_whose_records_are_removed_meanwhile_breaks_off_and_the_next_one_says_so() {
     let serving = Serving::start("http://127.0.0.1:0", |config| {
         config.logs[0].options =
-            Log::options().sync(Sync::No).segment_bytes(256 << 10).retain_bytes(40 << 20);
+            Log::options().sync(SyncPolicy::No).segment_bytes(256 << 10).retain_bytes(40 << 20);
     });
     let mut writer = Client::connect(serving.address());
     let mut append = |mebibytes: u32| {
@@ -170,7 +170,7 @@ fn an_answer_whose_records_are_removed_meanwhile_breaks_off_and_the_next_one_say
 #[test]
 fn a_reader_goes_on_by_its_sequence_across_restarts_and_rotation() {
     let mut serving = Serving::start("http://127.0.0.1:0", |config| {
-        config.logs[0].options = Log::options().sync(Sync::No).segment_bytes(64 << 10);
+        config.logs[0].options = Log::options().sync(SyncPolicy::No).segment_bytes(64 << 10);
     });
     let (mut from, mut read, mut written) = (0, Vec::new(), Vec::new());
     for round in 0..6 {

@@ -9,7 +9,8 @@ use super::super::retention::SealedSegment;
 use super::super::segment::{self, unix_ns};
 use super::super::state::{Goal, LogState, Terms};
 use super::{Flush, Flusher, OpenSegment, Preparing};
-use crate::{Completion, Error, FileOptions, Op};
+use crate::engine::Op;
+use crate::{Completion, Error, FileOptions};
 
 /// The least space that is prepared at once. An opened log has no more before its first record.
 pub(in crate::log) const AHEAD_BYTES_MIN: u64 = 64 << 10;
@@ -100,7 +101,7 @@ impl Flusher {
 
     fn make_lines(&mut self, state: &LogState, number: u64) -> Room<OpenSegment> {
         let path = segment::path(&state.terms.folder, Format::Lines, number);
-        let options = FileOptions { create_new: true, write: true, ..Default::default() };
+        let options = FileOptions::new().create_new(true).write(true);
         self.is_folder_dirty = true;
         match self.engine.open_file(&path, &options) {
             Ok(file) => Ok(Ok(OpenSegment::new(file, path, number, unix_ns()))),

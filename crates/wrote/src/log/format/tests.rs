@@ -452,7 +452,7 @@ fn a_reader_made_from_the_document_reads_lines() {
 #[test]
 fn a_reader_made_from_the_document_reads_what_was_repaired() {
     let folder = tempfile::tempdir().unwrap();
-    let options = crate::Log::options().sync(crate::Sync::No).buffers(2).buffer_bytes(4096);
+    let options = crate::Log::options().sync(crate::SyncPolicy::No).buffers(2).buffer_bytes(4096);
     let options = options.segment_bytes(16 << 10);
     let log = options.open(folder.path()).unwrap();
     for number in 0..60u8 {

@@ -6,7 +6,7 @@ use std::path::Path;
 type Result = std::result::Result<(), Box<dyn Error>>;
 
 pub fn log_no(folder: &Path, message: &[u8]) -> Result {
-    let log = wrote::Log::options().sync(wrote::Sync::No).open(folder)?;
+    let log = wrote::Log::options().sync(wrote::SyncPolicy::No).open(folder)?;
     // from any thread or task, by a clone or a reference
     let _sequence = log.append(message)?.sequence();
     log.sync()?; // now and then, and at the end: all that was appended before is durable
@@ -14,7 +14,7 @@ pub fn log_no(folder: &Path, message: &[u8]) -> Result {
 }
 
 pub fn log_everysec(folder: &Path, message: &[u8]) -> Result {
-    let log = wrote::Log::options().sync(wrote::Sync::EverySec).open(folder)?;
+    let log = wrote::Log::options().sync(wrote::SyncPolicy::EverySec).open(folder)?;
     // from any thread or task, by a clone or a reference: durable within about a second
     let _sequence = log.append(message)?.sequence();
     log.close()?; // at the end: durable
@@ -22,7 +22,7 @@ pub fn log_everysec(folder: &Path, message: &[u8]) -> Result {
 }
 
 pub fn log_lines(folder: &Path, line: &[u8]) -> Result {
-    let options = wrote::Log::options().sync(wrote::Sync::No).format(wrote::Format::Lines);
+    let options = wrote::Log::options().sync(wrote::SyncPolicy::No).format(wrote::Format::Lines);
     let log = options.open(folder)?;
     // from any thread or task, by a clone or a reference
     let _sequence = log.append(line)?.sequence();
@@ -31,7 +31,7 @@ pub fn log_lines(folder: &Path, line: &[u8]) -> Result {
 }
 
 pub fn log_always(folder: &Path, message: &[u8]) -> Result {
-    let log = wrote::Log::options().sync(wrote::Sync::Always).open(folder)?;
+    let log = wrote::Log::options().sync(wrote::SyncPolicy::Always).open(folder)?;
     // from any thread, by a clone or a reference; in a task: log.append(message)?.await?
     log.append(message)?.wait()?; // durable
     Ok(())
