@@ -10,6 +10,7 @@ use std::process::Command;
 /// Debian packages of the programs whose package has another name. A package of `cc` alone would
 /// lack the C library's headers.
 const PACKAGES: &[(&str, &str)] = &[
+    ("autoreconf", "autoconf"),
     ("c++", "build-essential"),
     ("cc", "build-essential"),
     ("depmod", "kmod"),
@@ -19,6 +20,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("java", "default-jdk-headless"),
     ("javac", "default-jdk-headless"),
     ("jsonschema", "python3-jsonschema"),
+    ("libtoolize", "libtool"),
     ("losetup", "mount"),
     ("mkfs.btrfs", "btrfs-progs"),
     ("mkfs.ext4", "e2fsprogs"),

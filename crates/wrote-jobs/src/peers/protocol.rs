@@ -439,3 +439,118 @@ impl<P: Post> Peers for Ranks<P> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peers::threads::ThreadPost;
+
+    /// Runs each rank as a thread, and returns what each of them comes to.
+    fn ranks<T: Send>(
+        count: u32,
+        hung_after: Duration,
+        ahead_s: fn(u32) -> f64,
+        rank: impl Fn(&Ranks<ThreadPost>) -> T + Sync,
+    ) -> Vec<T> {
+        let place = |rank: u32| (format!("node{}", rank / 2), ahead_s(rank / 2));
+        std::thread::scope(|scope| {
+            let rank = &rank;
+            let thread = |post| {
+                scope.spawn(move || {
+                    let joined = Ranks::join(post, Stop::new(), hung_after).expect("all are there");
+                    rank(&joined)
+                })
+            };
+            let posts = ThreadPost::many(count, place);
+            let threads: Vec<_> = posts.into_iter().map(thread).collect();
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+        })
+    }
+
+    const LONG: Duration = Duration::from_secs(300);
+
+    #[test]
+    fn all_have_the_answer_that_rank_0_made_of_what_all_said() {
+        for count in [1, 2, 3, 7, 64, 100] {
+            let said = ranks(count, LONG, |_| 0.0, |peers| {
+                let peers = peers as &dyn Peers;
+                peers.barrier("a").unwrap();
+                peers.agree("b", peers.rank(), |all| Ok(all)).unwrap()
+            });
+            let all: Vec<u32> = (0..count).collect();
+            assert!(said.iter().all(|one| *one == all), "{count}: {said:?}");
+        }
+    }
+
+    #[test]
+    fn clocks_that_differ_are_known_to_half_of_a_round_trip() {
+        let places = ranks(6, LONG, |node| f64::from(node) * 1000.0, |peers| peers.places().clone());
+        for one in &places {
+            assert_eq!(*one, places[0], "all know the same");
+            for (number, node) in one.nodes.iter().enumerate() {
+                let wrong_s = (node.clock_offset_s - number as f64 * 1000.0).abs();
+                // A double of seconds since 1970 is a quarter of a microsecond wrong.
+                assert!(wrong_s <= node.round_trip_s.unwrap() / 2.0 + 1e-6, "{node:?}");
+            }
+            assert_eq!(one.of_rank, [0, 0, 1, 1, 2, 2]);
+        }
+    }
+
+    #[test]
+    fn the_first_error_is_that_of_all_and_rank_0_names_its_rank() {
+        let errors = ranks(5, LONG, |_| 0.0, |peers| {
+            let peers = peers as &dyn Peers;
+            let met = match peers.rank() {
+                3 => Err(peers.fail(Error::Failed("full".into()))),
+                _ => peers.barrier("a"),
+            };
+            let again = peers.barrier("b").unwrap_err().to_string();
+            peers.part();
+            (met.unwrap_err().to_string(), again)
+        });
+        assert_eq!(errors[0].0, "rank 3 on node1: full");
+        for (rank, (met, again)) in errors.iter().enumerate() {
+            assert!(met.contains("full"), "{rank}: {met}");
+            assert_eq!(met, again, "{rank}: once broken, it stays broken");
+        }
+    }
+
+    #[test]
+    fn a_rank_that_does_not_come_is_named_and_keeps_no_rank_waiting() {
+        for hung in [0, 2] {
+            let errors = ranks(4, Duration::from_millis(50), |_| 0.0, |peers| {
+                let peers = peers as &dyn Peers;
+                (peers.rank() != hung).then(|| {
+                    let error = peers.barrier("a").unwrap_err().to_string();
+                    (error, peers.tells())
+                })
+            });
+            assert!(errors[hung as usize].is_none());
+            for (error, tells) in errors.into_iter().flatten() {
+                assert!(error.starts_with(&format!("rank {hung} on node")), "{error}");
+                assert!(tells || hung != 0, "where rank 0 is gone, the others tell");
+            }
+        }
+    }
+
+    #[test]
+    fn a_rank_that_is_at_another_step_is_an_error_and_no_deadlock() {
+        let errors = ranks(3, LONG, |_| 0.0, |peers| {
+            let peers = peers as &dyn Peers;
+            let step = if peers.rank() == 1 { "other" } else { "one" };
+            peers.barrier(step).unwrap_err().to_string()
+        });
+        assert!(errors[0].starts_with("rank 1 on node0: is at other"), "{}", errors[0]);
+    }
+
+    #[test]
+    fn a_stop_of_one_rank_ends_all() {
+        let errors = ranks(3, LONG, |_| 0.0, |peers| {
+            if peers.rank() == 2 {
+                peers.stop.request();
+            }
+            (peers as &dyn Peers).barrier("a").unwrap_err()
+        });
+        assert!(errors.iter().all(|error| matches!(error, Error::Interrupted)), "{errors:?}");
+    }
+}
