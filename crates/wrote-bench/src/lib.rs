@@ -12,8 +12,8 @@ mod rounds;
 mod sample;
 mod scenario;
 mod scenarios;
-mod sharing;
 pub mod scratch;
+mod sharing;
 pub mod versus;
 
 pub use bench::{bench, bench_by, bench_of, report_leftovers};
@@ -22,10 +22,10 @@ pub use measured::{OneRun, RowLabel, clear};
 pub use progress::{Announcement, Observer, Progress, Ticker};
 pub use request::{Common, RankSettings, Request, positive};
 pub use rounds::{Turn, in_turn};
-pub use sharing::share;
-pub use wrote_jobs::peers::{Alone, Peers};
 pub use scenario::{Call, Listed, Measured, Plan, Scenario, Scope, Site, boxed};
 pub use scenarios::{
     Append, AppendAs, Ladder, Latency, Load, Long, MessageSizes, Meta, Peak, Rand, Scenarios,
     Serve, ServerUrl, Ways, catalogue,
 };
+pub use sharing::share;
+pub use wrote_jobs::peers::{Alone, Peers};

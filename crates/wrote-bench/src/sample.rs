@@ -6,7 +6,6 @@ pub(crate) use wrote_machine::sample::place;
 use crate::budget::SinceStart;
 use crate::progress::{Observer, Ticker};
 use crate::request::{Common, Request};
-use wrote_jobs::peers::Alone;
 use crate::scenario::{Call, Measured, Plan, Site};
 use crate::scenarios::{
     Append, AppendAs, Latency, Load, Long, MessageSizes, Meta, Scenarios, Serve,
@@ -16,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use wrote::device::{self, Target};
+use wrote_jobs::peers::Alone;
 use wrote_jobs::rate::Rate;
 use wrote_result::document::{self, Process, Row};
 use wrote_result::{Error, Stop};

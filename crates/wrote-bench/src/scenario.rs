@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 use wrote::device::{BlockDevice, Target};
-use wrote_jobs::findings::{Evidence, Shortened};
 use wrote_jobs::clock::{Timer, Together};
+use wrote_jobs::findings::{Evidence, Shortened};
 use wrote_jobs::jobs::{self, GroupReport, Permissions, Watcher};
 use wrote_jobs::peers::{Peers, Regions, span_of};
 use wrote_jobs::report::{Before, Repeated};
@@ -174,7 +174,8 @@ impl<'a> Site<'a> {
     ) -> Result<(Vec<JobSpec>, Permissions), Error> {
         let shares = self.shares_files()
             && jobs.iter().flat_map(|job| &job.files).all(|path| !self.scratch.is_of_rank(path));
-        let shift = if self.ranks.reorder && self.together.is_some() { self.peers.shift() } else { 0 };
+        let shift =
+            if self.ranks.reorder && self.together.is_some() { self.peers.shift() } else { 0 };
         if !self.peers.are_many() || !shares && shift == 0 {
             return Ok((jobs.to_vec(), permissions));
         }

@@ -125,7 +125,11 @@ impl Scratch {
         match result.map_err(|error| peers.fail(error)) {
             Ok(done) => {
                 peers.barrier("the end")?;
-                if self.is_maker { self.remove()? } else { self.leave() }
+                if self.is_maker {
+                    self.remove()?
+                } else {
+                    self.leave()
+                }
                 Ok(done)
             }
             Err(Error::Interrupted) => Err(Error::Interrupted),

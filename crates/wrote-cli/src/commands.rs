@@ -34,12 +34,7 @@ use wrote_result::{Error, Stop};
 /// # Errors
 ///
 /// Why there is no result, in one line.
-pub fn run(
-    cli: Cli,
-    peers: &dyn Peers,
-    stop: &Stop,
-    command: Vec<String>,
-) -> Result<(), Error> {
+pub fn run(cli: Cli, peers: &dyn Peers, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     match cli.command {
         Command::Bench(arguments) => bench::run(&arguments, peers, stop, command),
         Command::Run(arguments) => run::run(&arguments, peers, stop, command),

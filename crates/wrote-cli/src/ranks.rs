@@ -112,9 +112,7 @@ mod tests {
 
     #[test]
     fn the_number_of_ranks_is_that_of_whichever_starter_says_it() {
-        let say = |known: &'static str| {
-            move |name: &str| (name == known).then(|| "4".to_owned())
-        };
+        let say = |known: &'static str| move |name: &str| (name == known).then(|| "4".to_owned());
         for known in SIZES {
             assert_eq!(numbers(&SIZES, say(known)), Some(4), "{known}");
         }

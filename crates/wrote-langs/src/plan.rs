@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::device::{self, Target};
-use wrote_bench::{Announcement, Common, Peers, Plan as DrivePlan, in_turn, positive, scratch, share};
+use wrote_bench::{
+    Announcement, Common, Peers, Plan as DrivePlan, in_turn, positive, scratch, share,
+};
 use wrote_machine::{held_memory, space};
 use wrote_result::{Error, units};
 

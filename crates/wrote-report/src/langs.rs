@@ -12,8 +12,8 @@ pub use figures::{figures, names, paths};
 
 use crate::figures::spread;
 use crate::page::Page;
-use crate::ranks;
 use crate::paint::Tone;
+use crate::ranks;
 use crate::table::{GAP, padded};
 use crate::target;
 use crate::text::{gathered, plain};

@@ -2,7 +2,7 @@
 //!
 //! Keys carry their units, and a key that does not apply is left out, never null.
 
-use crate::document::{Host, Interval, Latency, Program, Survives, Target, Ranks, Spread};
+use crate::document::{Host, Interval, Latency, Program, Ranks, Spread, Survives, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;

@@ -128,7 +128,15 @@ fn measured(
                 let (scenario, keep, together) = ("made-up", false, None);
                 let settings = Default::default();
                 let site = Site {
-                    scenario, target, scratch, stop, clock, keep, speed, peers, together,
+                    scenario,
+                    target,
+                    scratch,
+                    stop,
+                    clock,
+                    keep,
+                    speed,
+                    peers,
+                    together,
                     ranks: settings,
                 };
                 let done = (&mut plan as &mut dyn Plan).measure(&site, &mut ticker);
@@ -165,7 +173,11 @@ fn the_totals_of_a_thousand_ranks_are_those_that_were_put_in() {
             let ended_s = spans().map(|span| span.1).fold(f64::MIN, f64::max);
             assert_eq!(run.bytes, bytes);
             // A round trip between threads is the most that a clock can be wrong.
-            assert!((run.elapsed_s - (ended_s - began_s)).abs() < 0.05, "{round}: {}", run.elapsed_s);
+            assert!(
+                (run.elapsed_s - (ended_s - began_s)).abs() < 0.05,
+                "{round}: {}",
+                run.elapsed_s
+            );
             let spread = run.ranks.as_ref().unwrap();
             assert!((spread.started_within_s - 0.09).abs() < 0.05, "{}", spread.started_within_s);
             let rate = |rank: &u32| {

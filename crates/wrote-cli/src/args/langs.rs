@@ -1,7 +1,7 @@
 //! The arguments of `wrote langs`, as a request.
 
-use super::{OutputArgs, RankTimeout};
 use super::values::{many, words};
+use super::{OutputArgs, RankTimeout};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

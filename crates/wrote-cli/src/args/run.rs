@@ -1,7 +1,7 @@
 //! The arguments of `wrote run`.
 
-use super::{OutputArgs, RankArgs};
 use super::values::words;
+use super::{OutputArgs, RankArgs};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use wrote_jobs::jobs::Permissions;

@@ -142,7 +142,8 @@ fn all_ranks_give_one_result() {
         assert_eq!(row["settings"]["asked"]["numjobs"], 4);
         for run in row["runs"].as_array().unwrap() {
             let spread = &run["ranks"];
-            let [slow, fast] = ["slowest", "fastest"].map(|of| spread[of]["iops"].as_f64().unwrap());
+            let [slow, fast] =
+                ["slowest", "fastest"].map(|of| spread[of]["iops"].as_f64().unwrap());
             assert!(slow <= fast, "{spread}");
             assert!(spread["stonewalled_bytes_per_s"].as_f64().unwrap() > 0.0);
             // The whole takes at least as long as any rank.
@@ -211,8 +212,17 @@ fn metadata_is_measured_by_all_in_one_folder() {
     let folder = folder();
     let path = folder.path().to_str().unwrap();
     let arguments = [
-        "bench", path, "--only", "meta", "--meta-files", "50", "--runs", "2", "--reorder",
-        "--format", "json",
+        "bench",
+        path,
+        "--only",
+        "meta",
+        "--meta-files",
+        "50",
+        "--runs",
+        "2",
+        "--reorder",
+        "--format",
+        "json",
     ];
     let Some(command) = mpirun(test, 3, &arguments) else { return };
     let document = json(&run(command));
@@ -231,8 +241,10 @@ fn languages_are_measured_by_all_ranks() {
     let folder = folder();
     let path = folder.path().to_str().unwrap();
     let arguments = [
-        "langs", path, "--only", "wrote", "--size", "1M", "--saves", "5", "--lines", "1k", "--runs",
-        "2", "--format", "json",
+        "langs",
+        "--workloads",
+        "bytes", path, "--only", "wrote", "--size", "1M", "--saves", "5", "--lines", "1k",
+        "--runs", "2", "--format", "json",
     ];
     let Some(command) = mpirun(test, 2, &arguments) else { return };
     let document = json(&run(command));
@@ -268,7 +280,10 @@ fn a_disk_that_is_too_small_for_one_rank_ends_all_and_is_named() {
     assert_eq!(output.status.code(), Some(1));
     let complaints = complaints(&output);
     assert_eq!(complaints.len(), 1, "{complaints:?}");
-    assert!(complaints[0].contains("rank 1 on ") && complaints[0].contains("No space left"), "{complaints:?}");
+    assert!(
+        complaints[0].contains("rank 1 on ") && complaints[0].contains("No space left"),
+        "{complaints:?}"
+    );
     assert_eq!(left, [[""; 0], [""; 0]], "both have cleaned up");
 }
 

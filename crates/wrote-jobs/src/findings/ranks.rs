@@ -187,8 +187,10 @@ fn shared_device(sharing: &Sharing) -> Option<Finding> {
             }
         }
     }
-    let ((node, device), ranks) =
-        users.into_iter().filter(|(_, ranks)| ranks.len() > 1).max_by_key(|(_, ranks)| ranks.len())?;
+    let ((node, device), ranks) = users
+        .into_iter()
+        .filter(|(_, ranks)| ranks.len() > 1)
+        .max_by_key(|(_, ranks)| ranks.len())?;
     let list: Vec<String> = ranks.iter().map(u32::to_string).collect();
     let list = some_of(&list, NAMES_MAX);
     let finding = match sharing.own_paths {
@@ -294,7 +296,11 @@ mod tests {
         let apart = sharing(&[&[0, 1], &[2, 3]], &[None; 4], false);
         let straggling = found(&[spread_row(700.0, 1.0)], &apart, &target());
         assert_eq!(ids(&straggling), ["stragglers"]);
-        assert!(straggling[0].text.contains("rank 3 on node1, 2 of 2 times"), "{}", straggling[0].text);
+        assert!(
+            straggling[0].text.contains("rank 3 on node1, 2 of 2 times"),
+            "{}",
+            straggling[0].text
+        );
         assert_eq!(straggling[0].evidence["rank"], 3);
     }
 

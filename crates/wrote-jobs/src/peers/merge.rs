@@ -95,9 +95,8 @@ fn run(all: &[Facts], runs: &[&Run], elapsed_s: f64, places: &Places) -> Run {
     let bytes = runs.iter().map(|run| run.bytes).sum::<u64>();
     let operations: f64 = runs.iter().map(|run| run.iops * run.elapsed_s).sum();
     let sum = |figure: fn(&Run) -> f64| runs.iter().map(|run| figure(run)).sum::<f64>();
-    let some = |figure: fn(&Run) -> Option<u64>| {
-        runs.iter().map(|run| figure(run)).sum::<Option<u64>>()
-    };
+    let some =
+        |figure: fn(&Run) -> Option<u64>| runs.iter().map(|run| figure(run)).sum::<Option<u64>>();
     // Each rank reads the counters of its device, which count for all ranks that use it.
     let device = |figure: fn(&Run) -> Option<u64>| {
         let mut devices: BTreeMap<(usize, &str), u64> = BTreeMap::new();
@@ -209,9 +208,8 @@ fn spread(all: &[Facts], runs: &[&Run], places: &Places) -> Option<Spread> {
     let by_rate = |a: &&RankRun, b: &&RankRun| a.iops.total_cmp(&b.iops);
     let rates: Vec<f64> = ranks.iter().map(|rank| rank.iops).collect();
     let starts = || all.iter().filter_map(|facts| facts.parts.first()).map(|part| part.0);
-    let (first_s, last_s) = starts().fold((f64::MAX, f64::MIN), |(first, last), start| {
-        (first.min(start), last.max(start))
-    });
+    let (first_s, last_s) = starts()
+        .fold((f64::MAX, f64::MIN), |(first, last), start| (first.min(start), last.max(start)));
     Some(Spread {
         slowest: ranks.iter().min_by(by_rate)?.clone(),
         fastest: ranks.iter().max_by(by_rate)?.clone(),

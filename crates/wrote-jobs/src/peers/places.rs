@@ -33,7 +33,8 @@ impl Places {
             let known = places.nodes.iter().position(|node| node.name == name);
             let number = known.unwrap_or(places.nodes.len());
             if known.is_none() {
-                let node = Node { name, ranks: Vec::new(), clock_offset_s: 0.0, round_trip_s: None };
+                let node =
+                    Node { name, ranks: Vec::new(), clock_offset_s: 0.0, round_trip_s: None };
                 places.nodes.push(node);
             }
             let node = &mut places.nodes[number];

@@ -29,9 +29,14 @@ const PARTING: Duration = Duration::from_secs(5);
 #[derive(Debug, Serialize, Deserialize)]
 enum Message {
     /// To rank 0: a rank is at its meeting of this number. What it says follows the message.
-    Here { number: u32, step: String },
+    Here {
+        number: u32,
+        step: String,
+    },
     /// From rank 0, by way of others: all were there. The answer follows the message.
-    Go { number: u32 },
+    Go {
+        number: u32,
+    },
     /// From rank 0 to those that wait: it is there, and waits for others.
     Waiting,
     /// To rank 0, and from it to all: the group is broken.
@@ -206,7 +211,8 @@ impl<P: Post> Ranks<P> {
         let began = Instant::now();
         loop {
             self.read_post()?;
-            if let Some(message) = self.take(|letter| letter.from == from && is_wanted(&letter.message))
+            if let Some(message) =
+                self.take(|letter| letter.from == from && is_wanted(&letter.message))
             {
                 return Ok(message);
             }
@@ -287,7 +293,13 @@ impl<P: Post> Ranks<P> {
     }
 
     /// Rank 0 waits for all others, makes the answer, and lets them go.
-    fn lead(&self, number: u32, step: &'static str, mine: Vec<u8>, answer: Answer) -> Result<Vec<u8>, Error> {
+    fn lead(
+        &self,
+        number: u32,
+        step: &'static str,
+        mine: Vec<u8>,
+        answer: Answer,
+    ) -> Result<Vec<u8>, Error> {
         let count = self.post.ranks() as usize;
         let mut said: Vec<Option<Vec<u8>>> = vec![None; count];
         said[0] = Some(mine);
@@ -312,7 +324,8 @@ impl<P: Post> Ranks<P> {
             if left == 0 {
                 break;
             }
-            let missing = || (0..).zip(&said).filter(|(_, said)| said.is_none()).map(|(rank, _)| rank);
+            let missing =
+                || (0..).zip(&said).filter(|(_, said)| said.is_none()).map(|(rank, _)| rank);
             if began.elapsed() > limit {
                 let missing: Vec<u32> = missing().collect();
                 return Err(self.breaks(self.missing(&missing, step, began.elapsed())));
@@ -472,11 +485,16 @@ mod tests {
     #[test]
     fn all_have_the_answer_that_rank_0_made_of_what_all_said() {
         for count in [1, 2, 3, 7, 64, 100] {
-            let said = ranks(count, LONG, |_| 0.0, |peers| {
-                let peers = peers as &dyn Peers;
-                peers.barrier("a").unwrap();
-                peers.agree("b", peers.rank(), |all| Ok(all)).unwrap()
-            });
+            let said = ranks(
+                count,
+                LONG,
+                |_| 0.0,
+                |peers| {
+                    let peers = peers as &dyn Peers;
+                    peers.barrier("a").unwrap();
+                    peers.agree("b", peers.rank(), |all| Ok(all)).unwrap()
+                },
+            );
             let all: Vec<u32> = (0..count).collect();
             assert!(said.iter().all(|one| *one == all), "{count}: {said:?}");
         }
@@ -484,7 +502,8 @@ mod tests {
 
     #[test]
     fn clocks_that_differ_are_known_to_half_of_a_round_trip() {
-        let places = ranks(6, LONG, |node| f64::from(node) * 1000.0, |peers| peers.places().clone());
+        let places =
+            ranks(6, LONG, |node| f64::from(node) * 1000.0, |peers| peers.places().clone());
         for one in &places {
             assert_eq!(*one, places[0], "all know the same");
             for (number, node) in one.nodes.iter().enumerate() {
@@ -498,16 +517,21 @@ mod tests {
 
     #[test]
     fn the_first_error_is_that_of_all_and_rank_0_names_its_rank() {
-        let errors = ranks(5, LONG, |_| 0.0, |peers| {
-            let peers = peers as &dyn Peers;
-            let met = match peers.rank() {
-                3 => Err(peers.fail(Error::Failed("full".into()))),
-                _ => peers.barrier("a"),
-            };
-            let again = peers.barrier("b").unwrap_err().to_string();
-            peers.part();
-            (met.unwrap_err().to_string(), again)
-        });
+        let errors = ranks(
+            5,
+            LONG,
+            |_| 0.0,
+            |peers| {
+                let peers = peers as &dyn Peers;
+                let met = match peers.rank() {
+                    3 => Err(peers.fail(Error::Failed("full".into()))),
+                    _ => peers.barrier("a"),
+                };
+                let again = peers.barrier("b").unwrap_err().to_string();
+                peers.part();
+                (met.unwrap_err().to_string(), again)
+            },
+        );
         assert_eq!(errors[0].0, "rank 3 on node1: full");
         for (rank, (met, again)) in errors.iter().enumerate() {
             assert!(met.contains("full"), "{rank}: {met}");
@@ -518,13 +542,18 @@ mod tests {
     #[test]
     fn a_rank_that_does_not_come_is_named_and_keeps_no_rank_waiting() {
         for hung in [0, 2] {
-            let errors = ranks(4, Duration::from_millis(50), |_| 0.0, |peers| {
-                let peers = peers as &dyn Peers;
-                (peers.rank() != hung).then(|| {
-                    let error = peers.barrier("a").unwrap_err().to_string();
-                    (error, peers.tells())
-                })
-            });
+            let errors = ranks(
+                4,
+                Duration::from_millis(50),
+                |_| 0.0,
+                |peers| {
+                    let peers = peers as &dyn Peers;
+                    (peers.rank() != hung).then(|| {
+                        let error = peers.barrier("a").unwrap_err().to_string();
+                        (error, peers.tells())
+                    })
+                },
+            );
             assert!(errors[hung as usize].is_none());
             for (error, tells) in errors.into_iter().flatten() {
                 assert!(error.starts_with(&format!("rank {hung} on node")), "{error}");
@@ -535,22 +564,32 @@ mod tests {
 
     #[test]
     fn a_rank_that_is_at_another_step_is_an_error_and_no_deadlock() {
-        let errors = ranks(3, LONG, |_| 0.0, |peers| {
-            let peers = peers as &dyn Peers;
-            let step = if peers.rank() == 1 { "other" } else { "one" };
-            peers.barrier(step).unwrap_err().to_string()
-        });
+        let errors = ranks(
+            3,
+            LONG,
+            |_| 0.0,
+            |peers| {
+                let peers = peers as &dyn Peers;
+                let step = if peers.rank() == 1 { "other" } else { "one" };
+                peers.barrier(step).unwrap_err().to_string()
+            },
+        );
         assert!(errors[0].starts_with("rank 1 on node0: is at other"), "{}", errors[0]);
     }
 
     #[test]
     fn a_stop_of_one_rank_ends_all() {
-        let errors = ranks(3, LONG, |_| 0.0, |peers| {
-            if peers.rank() == 2 {
-                peers.stop.request();
-            }
-            (peers as &dyn Peers).barrier("a").unwrap_err()
-        });
+        let errors = ranks(
+            3,
+            LONG,
+            |_| 0.0,
+            |peers| {
+                if peers.rank() == 2 {
+                    peers.stop.request();
+                }
+                (peers as &dyn Peers).barrier("a").unwrap_err()
+            },
+        );
         assert!(errors.iter().all(|error| matches!(error, Error::Interrupted)), "{errors:?}");
     }
 }

@@ -159,7 +159,8 @@ impl Regions<'_> {
             job.offset_bytes += whose * extent.end_bytes;
             return Ok(());
         }
-        let Some(bs_bytes) = job.one_size().filter(|_| !job.rw.random && job.step_bytes == 0) else {
+        let Some(bs_bytes) = job.one_size().filter(|_| !job.rw.random && job.step_bytes == 0)
+        else {
             return refuse("blocks take turns only in a sequential job of one block size");
         };
         if job.offset_bytes > 0 || beside > 1 {

@@ -67,7 +67,8 @@ pub fn document_of_ranks(
     found[0] = evidence.findings(target, before, before.watched(), host);
     let in_memory = before.target.in_memory;
     let sharing = &Sharing { ranks: shown, users, own_paths: ranks.own_paths };
-    together.findings = findings::together(found, &Whole { target, rows: &rows, in_memory, sharing });
+    together.findings =
+        findings::together(found, &Whole { target, rows: &rows, in_memory, sharing });
     Ok(together)
 }
 

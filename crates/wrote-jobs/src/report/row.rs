@@ -158,9 +158,9 @@ fn run(group: &GroupReport, jobs: &[JobReport], direction: Direction) -> Run {
             Direction::Write => None,
         },
         issue_delay_ns: issue_delay(jobs),
-        cached_before_bytes: group.cached_before_bytes.filter(|_| {
-            direction == Direction::Read && jobs.len() == group.jobs.len()
-        }),
+        cached_before_bytes: group
+            .cached_before_bytes
+            .filter(|_| direction == Direction::Read && jobs.len() == group.jobs.len()),
         ..Run::default()
     }
 }

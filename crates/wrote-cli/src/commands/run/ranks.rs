@@ -118,4 +118,3 @@ impl Watcher for InStep<'_> {
         }
     }
 }
-
