@@ -2,7 +2,7 @@
 
 use super::contest::Contest;
 use super::site::Site;
-use super::{append, awaited, bench, copy, job_rows, read, serve, ways};
+use super::{append, awaited, bench, copy, job_rows, ranks, read, serve, ways};
 use crate::failure::Failure;
 use clap::ValueEnum;
 
@@ -91,6 +91,10 @@ pub enum Row {
     ServeHttp,
     /// wrote serve against redis-server: XADD by redis-benchmark, each message durable.
     ServeResp,
+    /// wrote run of 1, 2 and 4 ranks against IOR: a file for each, then durable.
+    RanksWrite,
+    /// wrote bench of 1, 2 and 4 ranks against mdtest: files created in one folder.
+    RanksMeta,
 }
 
 impl Row {
@@ -134,6 +138,8 @@ impl Row {
             Row::ServeRelp => serve::relp(),
             Row::ServeHttp => serve::http(),
             Row::ServeResp => serve::resp(),
+            Row::RanksWrite => ranks::write()?,
+            Row::RanksMeta => ranks::meta()?,
         })
     }
 
