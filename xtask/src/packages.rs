@@ -45,7 +45,7 @@ pub const PEERS: &[&str] = &["fio", "valgrind", "taskset", "rsync", "cc", "redis
 /// the first; the others make disks that lose their power.
 pub const LABS: &[&str] = &["fusermount3", "losetup", "mkfs.btrfs", "mkfs.ext4", "mkfs.xfs"];
 
-/// Programs by which the ranks are built and started. The bindings need clang's library and headers.
+/// Programs by which ranks are built and started. The bindings need clang's library and headers.
 pub const MPI: &[&str] = &["mpirun", "mpicc", "clang"];
 
 /// Programs that make and run the guest of `cargo xtask lab nvme`.

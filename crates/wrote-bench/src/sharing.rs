@@ -1,4 +1,4 @@
-//! What ranks share: the room on a disk, and its device.
+//! The room on a disk that ranks share, and its device.
 
 use crate::request::Request;
 use std::path::PathBuf;

@@ -28,8 +28,8 @@ use wrote_jobs::peers::Peers;
 use wrote_report::plain;
 use wrote_result::{Error, Stop};
 
-/// Runs the subcommand, with these ranks where it measures. `stop` ends a measurement early; `command` is the command line as it was
-/// given, for the result.
+/// Runs the subcommand, with these ranks where it measures. `stop` ends a measurement early;
+/// `command` is the command line as it was given, for the result.
 ///
 /// # Errors
 ///

@@ -50,7 +50,7 @@ pub struct Evidence<'a> {
     pub left_out: Vec<(String, String)>,
     /// The parts of the measurement that its time was too short for.
     pub shortened: Option<Shortened>,
-    /// What several ranks share.
+    /// The device and the paths of several ranks.
     pub sharing: Option<Sharing>,
 }
 

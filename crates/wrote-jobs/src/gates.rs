@@ -16,7 +16,8 @@ const WATCH_EVERY: Duration = Duration::from_millis(250);
 /// # Errors
 ///
 /// The error of `clocked`, or of the first thread that failed, after all threads have ended. The
-/// clock starts only if all threads are ready. Where `clocked` fails before `go()`, no thread works.
+/// clock starts only if all threads are ready. Where `clocked` fails before `go()`, no thread
+/// works.
 pub fn together<P: Send, T>(
     count: usize,
     failed: &AtomicBool,

@@ -1,4 +1,4 @@
-//! Several ranks: `mpirun wrote` against IOR and mdtest, which are built where their source is given.
+//! Several ranks: `mpirun wrote` against IOR and mdtest, built where their source is given.
 
 use super::contest::{Contender, Contest};
 use super::outcome::{Outcome, Unit};

@@ -35,7 +35,7 @@ const OF_THE_WHOLE: [&str; 14] = [
     "flush-outside-clock",
 ];
 
-/// What the ranks of a measurement share.
+/// The ranks of a measurement, with the disk of each.
 #[derive(Clone, Debug)]
 pub struct Sharing {
     /// The ranks and their nodes.
@@ -78,7 +78,7 @@ pub fn of_all_ranks(
     Ok(together(all, &Whole { target, rows, in_memory, sharing }))
 }
 
-/// What all ranks measured together.
+/// The rows of all ranks together.
 #[derive(Clone, Copy, Debug)]
 pub struct Whole<'a> {
     /// The file system and device under the path of rank 0.
@@ -87,7 +87,7 @@ pub struct Whole<'a> {
     pub rows: &'a [Row],
     /// Whether the file system is in memory.
     pub in_memory: bool,
-    /// What the ranks share.
+    /// The ranks, with the disk of each.
     pub sharing: &'a Sharing,
 }
 

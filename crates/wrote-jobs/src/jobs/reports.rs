@@ -121,8 +121,8 @@ pub struct GroupReport {
     pub held: Vec<Held>,
     /// Jobs that used the same bytes at once.
     pub overlaps: Vec<Overlap>,
-    /// Bytes to read through the page cache that it held when the clock started. `None` where no job
-    /// does so, and where the kernel does not tell.
+    /// Bytes to read through the page cache that it held when the clock started. `None` where no
+    /// job does so, and where the kernel does not tell.
     pub cached_before_bytes: Option<u64>,
 }
 

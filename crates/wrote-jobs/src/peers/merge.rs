@@ -11,7 +11,7 @@ use wrote_result::{Error, stats};
 /// A timed part of a run: its start and its end in seconds since 1970, by the clock of rank 0.
 pub type Part = (f64, f64);
 
-/// What a rank knows of a run.
+/// A run as one rank knows it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Facts {
     /// The rows of the run, of this rank alone.

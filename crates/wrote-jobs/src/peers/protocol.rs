@@ -25,7 +25,7 @@ const CLOCKS_MAX: u32 = 64;
 /// How long the ranks of a group that broke wait for each other's farewell.
 const PARTING: Duration = Duration::from_secs(5);
 
-/// What ranks say to each other.
+/// The messages of ranks.
 #[derive(Debug, Serialize, Deserialize)]
 enum Message {
     /// To rank 0: a rank is at its meeting of this number. What it says follows the message.
@@ -41,7 +41,7 @@ enum Message {
     Waiting,
     /// To rank 0, and from it to all: the group is broken.
     Broken(Ending),
-    /// What time is it?
+    /// Asks for the time.
     Ask,
     Time(f64),
     /// To rank 0: a rank ends.

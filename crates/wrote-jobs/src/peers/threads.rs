@@ -24,7 +24,8 @@ pub struct ThreadPost {
 }
 
 impl ThreadPost {
-    /// The posts of `ranks` ranks. `place` returns the node of each, and how far its clock is ahead.
+    /// The posts of `ranks` ranks. `place` returns the node of each, and how far its clock is
+    /// ahead.
     pub fn many(ranks: u32, place: impl Fn(u32) -> (String, f64)) -> Vec<ThreadPost> {
         let one = |_| Box { letters: Mutex::default(), came: Condvar::new() };
         let boxes = Arc::new((0..ranks).map(one).collect::<Vec<Box>>());

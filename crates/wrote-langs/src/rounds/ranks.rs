@@ -11,7 +11,7 @@ use wrote_result::document::{RankRun, Spread};
 use wrote_result::langs::Run;
 use wrote_result::{Error, stats};
 
-/// What a rank knows of a run.
+/// A run as one rank knows it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Facts {
     ran: Result<(Run, Answer), String>,

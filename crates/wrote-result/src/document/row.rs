@@ -107,8 +107,8 @@ pub struct Run {
     pub page_cache_bytes: Option<u64>,
     /// Bytes that the run is to read and that were never written.
     pub unwritten_bytes: Option<u64>,
-    /// Bytes of the files to read that the page cache held when the clock started, of jobs that read
-    /// through it.
+    /// Bytes of the files to read that the page cache held when the clock started, of jobs that
+    /// read through it.
     pub cached_before_bytes: Option<u64>,
     /// How far the ranks were apart, of runs by several.
     pub ranks: Option<Spread>,

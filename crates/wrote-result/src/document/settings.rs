@@ -23,7 +23,7 @@ pub struct SettingsPair {
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// `read`, `write` or `rw` (both) in the order of the file; `randread`, `randwrite` or `randrw`
-    /// in none. Of files as wholes: `create`, `stat`, `open`, `read`, `rename` or `unlink`. A number
+    /// in none. Of files as wholes: `create`, `stat`, `open`, `read`, `rename`, `unlink`. A number
     /// behind a colon is fio's: bytes of a step, or operations from each random
     /// offset on.
     pub rw: String,
