@@ -64,7 +64,7 @@ impl Carrier for DiskCarrier {
         let (count, mut buffer_bytes) = self.larger?;
         let taken = |buffer_bytes| count as usize * buffer_bytes;
         let most = self.disk.memory_left() / 4;
-        while taken(buffer_bytes) > most && taken(buffer_bytes) > self.reserved_bytes {
+        while taken(buffer_bytes) > most && buffer_bytes > page_size() {
             buffer_bytes = (buffer_bytes / 2).next_multiple_of(page_size());
         }
         let bytes = taken(buffer_bytes);
