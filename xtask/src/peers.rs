@@ -10,6 +10,7 @@ mod job;
 mod job_rows;
 pub mod outcome;
 pub mod page;
+mod ranks;
 mod read;
 mod rows;
 mod serve;

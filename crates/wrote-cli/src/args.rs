@@ -6,6 +6,7 @@ mod copy;
 mod doctor;
 mod langs;
 mod log;
+mod ranks;
 mod report;
 mod run;
 mod serve;
@@ -17,9 +18,10 @@ pub use copy::CopyArgs;
 pub use doctor::DoctorArgs;
 pub use langs::LangsArgs;
 pub use log::{
-    LogAppendArgs, LogArgs, LogCatArgs, LogRepairArgs, LogShape, LogStatArgs, LogTailArgs, LogVerb,
-    LogVerifyArgs, RECORD_BYTES_MAX,
+    BehindStore, LogAppendArgs, LogArgs, LogCatArgs, LogRepairArgs, LogShape, LogShipArgs,
+    LogStatArgs, LogTailArgs, LogVerb, LogVerifyArgs, RECORD_BYTES_MAX,
 };
+pub use ranks::{RankArgs, RankTimeout, of_rank};
 pub use report::ReportArgs;
 pub use run::RunArgs;
 pub use serve::ServeArgs;

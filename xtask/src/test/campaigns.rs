@@ -2,7 +2,7 @@
 //! first.
 
 use super::languages::{self, Missing};
-use super::{STRICT, step, tests};
+use super::{STRICT, step, stores, tests};
 use crate::failure::Failure;
 use crate::fuzz::{self, Subject};
 use crate::lab::confine::Share;
@@ -28,7 +28,7 @@ pub struct Campaign {
 }
 
 /// Every campaign, in order.
-pub const CAMPAIGNS: [Campaign; 21] = [
+pub const CAMPAIGNS: [Campaign; 22] = [
     Campaign {
         name: "seeds",
         what: "lab sim: 100,000 seeds",
@@ -95,6 +95,7 @@ pub const CAMPAIGNS: [Campaign; 21] = [
         what: "other features of the library",
         round: |report, _| features(report),
     },
+    Campaign { name: "s3", what: "logs in an S3 server", round: stores::s3 },
     Campaign {
         name: "nvme",
         what: "lab nvme",

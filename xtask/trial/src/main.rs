@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use trial::append::{self, Messages, Work as Append};
 use trial::outcome::{self, Outcome};
-use trial::{Result, awaited, bytes, clock, data, log, many, reads, save, stream};
+use trial::{Result, awaited, bytes, caches, clock, data, log, many, reader, reads, save, stream};
 
 /// Does one piece of writing work one way, and prints its figures as a line of JSON.
 #[derive(Parser)]
@@ -98,6 +98,17 @@ enum Work {
         /// The folder of the log.
         place: PathBuf,
     },
+    /// Read a file from start to end.
+    Read {
+        /// The way.
+        #[arg(long)]
+        by: reader::By,
+        /// The parts that the caller takes.
+        #[arg(long)]
+        takes: reader::Takes,
+        /// The file.
+        file: PathBuf,
+    },
     /// Read random blocks of 4 KiB directly, 128 at once, by an engine alone.
     Reads {
         /// The number of reads.
@@ -138,6 +149,8 @@ enum Work {
         /// The file, which must not be there.
         file: PathBuf,
     },
+    /// Flush every file, and drop the page cache; needs root.
+    DropCaches,
     /// Run a command, and print its output and then its figures with those of its children. The
     /// memory is that of the largest process.
     Run {
@@ -161,7 +174,9 @@ fn work(work: Work) -> Result<Outcome> {
         Work::LogRead { by, place } => log::read(by, &place),
         Work::LogOpen { times, place } => log::open(times, &place),
         Work::LogFind { by, reads, place } => log::find(by, reads, &place),
+        Work::Read { by, takes, file } => reader::read(by, takes, &file),
         Work::Reads { reads, file } => reads::reads(reads, &file),
+        Work::DropCaches => caches::drop_all(),
         Work::ManyFiles { by, files, bytes, place } => many::many(by, files, bytes, &place),
         Work::AwaitedReads { by, work, file } => awaited::awaited(by, work, &file),
         Work::Make { bytes, file } => data::make(bytes, &file),

@@ -72,6 +72,7 @@ fn row(id: &str, mb_per_s: f64, bytes: u64) -> Row {
         device_written_bytes: Some(4096),
         device_read_bytes: Some(0),
         dropped: number == 0,
+        ..Run::default()
     };
     let factors = [0.5, 1.0, 1.02, 0.97, 1.01, 0.99];
     let runs: Vec<Run> = factors.into_iter().enumerate().map(run).collect();
@@ -200,6 +201,7 @@ fn document() -> Document {
         elapsed_s: 2312.0,
         command: ["wrote", "langs", "/mnt/data"].map(String::from).to_vec(),
         host: sample.host,
+        ranks: None,
         languages: languages(),
         places: vec![place],
     }

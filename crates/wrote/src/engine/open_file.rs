@@ -161,6 +161,12 @@ impl Engine {
         if file.direct { file.align_bytes } else { 1 }
     }
 
+    /// Gives the file the name by which its user knows it, for errors.
+    pub(crate) fn set_path(&mut self, file: FileId, path: &Path) {
+        self.known(file);
+        path.clone_into(&mut self.file_mut(file.slot).path);
+    }
+
     pub(crate) fn path(&self, file: FileId) -> &Path {
         &self.known(file).path
     }
