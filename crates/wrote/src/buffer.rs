@@ -33,7 +33,27 @@ struct Region {
 }
 
 impl Region {
-    #[inline]
+    /// Does what [`Free::pop`] does, with the lock.
+    #[cold]
+    fn pop(&self) -> Option<u32> {
+        let _guard = self.guard();
+        self.free.pop()
+    }
+
+    /// Does what [`Free::push`] does, with the lock.
+    #[cold]
+    fn push(&self, index: u32) {
+        let _guard = self.guard();
+        self.free.push(index);
+    }
+
+    /// Does what `Free::count` does, with the lock.
+    #[cold]
+    fn count_free(&self) -> u32 {
+        let _guard = self.guard();
+        self.free.count.get()
+    }
+
     fn guard(&self) -> Option<MutexGuard<'_, ()>> {
         self.lock.as_ref().map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -147,9 +167,8 @@ impl Pool {
     /// lease.
     #[inline]
     pub fn lease(&self) -> Option<Buffer> {
-        let guard = self.0.guard();
-        let index = self.0.free.pop()?;
-        drop(guard);
+        let region = &*self.0;
+        let index = if region.lock.is_none() { region.free.pop() } else { region.pop() }?;
         Some(Buffer { region: self.0.clone(), index, len: self.0.buffer_bytes })
     }
 
@@ -166,8 +185,10 @@ impl Pool {
     /// Buffers that are free.
     #[inline]
     pub fn free(&self) -> usize {
-        let _guard = self.0.guard();
-        self.0.free.count.get() as usize
+        let region = &*self.0;
+        let count =
+            if region.lock.is_none() { region.free.count.get() } else { region.count_free() };
+        count as usize
     }
 
     /// Whether the region lies in huge pages that were set aside (`MAP_HUGETLB`, `mmap(2)`).
@@ -263,8 +284,8 @@ impl DerefMut for Buffer {
 impl Drop for Buffer {
     #[inline]
     fn drop(&mut self) {
-        let _guard = self.region.guard();
-        self.region.free.push(self.index);
+        let region = &*self.region;
+        if region.lock.is_none() { region.free.push(self.index) } else { region.push(self.index) }
     }
 }
 

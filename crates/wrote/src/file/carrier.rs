@@ -4,6 +4,7 @@ use super::Disk;
 use crate::buffer::Pool;
 use crate::engine::{CarriedReply, CarriedRequest, Carrier, FileId};
 use crate::error::Error;
+use rustix::param::page_size;
 use std::io;
 use std::os::fd::RawFd;
 use std::path::Path;
@@ -57,10 +58,17 @@ impl Carrier for DiskCarrier {
         waited.map_err(as_io)
     }
 
+    /// Takes at most a quarter of what is left of the disk's memory, so that later engines find
+    /// some: the buffers of the options, or halves of them.
     fn grow(&mut self) -> Option<Pool> {
-        let (count, buffer_bytes) = self.larger?;
-        let bytes = count as usize * buffer_bytes;
-        if !self.disk.reserve(bytes) {
+        let (count, mut buffer_bytes) = self.larger?;
+        let taken = |buffer_bytes| count as usize * buffer_bytes;
+        let most = self.disk.memory_left() / 4;
+        while taken(buffer_bytes) > most && buffer_bytes > page_size() {
+            buffer_bytes = (buffer_bytes / 2).next_multiple_of(page_size());
+        }
+        let bytes = taken(buffer_bytes);
+        if bytes > most || bytes <= self.reserved_bytes || !self.disk.reserve(bytes) {
             return None;
         }
         self.reserved_bytes += bytes;

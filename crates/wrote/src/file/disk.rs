@@ -108,7 +108,8 @@ impl Disk {
     /// (W8); 64 MiB by default. Buffers that they have already stay.
     ///
     /// A `Writer` begins with 32 KiB, and fails to open where these do not fit. With its first full
-    /// buffers it takes those of its options, 8 MiB by default, if they fit then.
+    /// buffer it takes those of its options, 8 MiB by default, or halves of them: at most a quarter
+    /// of the memory that is left then.
     pub fn set_memory(&self, max_bytes: usize) {
         self.0.memory_max_bytes.store(max_bytes, Ordering::Relaxed);
     }
@@ -124,6 +125,11 @@ impl Disk {
         let max_bytes = memory_max_bytes.load(Ordering::Relaxed);
         let fits = |taken: usize| taken.checked_add(bytes).filter(|&taken| taken <= max_bytes);
         memory_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
+    }
+
+    /// Bytes of the memory that are not taken.
+    pub(super) fn memory_left(&self) -> usize {
+        self.0.memory_max_bytes.load(Ordering::Relaxed).saturating_sub(self.memory())
     }
 
     pub(super) fn unreserve(&self, bytes: usize) {

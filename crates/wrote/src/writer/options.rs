@@ -119,8 +119,9 @@ impl WriterOptions {
     /// ring and buffers of its own.
     ///
     /// It suits many `Writer`s at once. Each begins with two buffers of 16 KiB. With its first full
-    /// one it takes the buffers of [`WriterOptions::bs`] and [`WriterOptions::iodepth`], if
-    /// [`Disk::set_memory`] leaves room for them; else it goes on with the small ones, and slower.
+    /// one it takes the buffers of [`WriterOptions::bs`] and [`WriterOptions::iodepth`], or smaller
+    /// ones: at most a quarter of what [`Disk::set_memory`] leaves. Where little is left it goes on
+    /// with the first ones, and slower.
     /// [`WriterOptions::open`] fails with [`Error::Refused`] where the small ones do not fit.
     ///
     /// ```

@@ -223,7 +223,7 @@ fn more_files_than_a_ring_registers_are_written_and_it_says_so() {
         let mut engine = engine(rung);
         let path = |number: u32| path.with_extension(number.to_string());
         let files: Vec<_> = (0..3 * Options::REGISTERED_FILES_MAX)
-            .map(|number| engine.open_file(&path(number), &NEW).unwrap())
+            .map(|number| engine.open_file(path(number), &NEW).unwrap())
             .collect();
         let is_registered = engine.effective().registered_files;
         let fallbacks = &engine.effective().fallbacks;
@@ -233,7 +233,7 @@ fn more_files_than_a_ring_registers_are_written_and_it_says_so() {
         for number in [3, 100] {
             engine.close_file(files[number as usize]).unwrap();
             std::fs::remove_file(path(number)).unwrap();
-            let file = engine.open_file(&path(number), &NEW).unwrap();
+            let file = engine.open_file(path(number), &NEW).unwrap();
             write_blocks(&mut engine, file, 1, false);
         }
         for (number, file) in (0..).zip(files).filter(|(number, _)| ![3, 100].contains(number)) {

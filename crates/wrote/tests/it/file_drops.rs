@@ -310,7 +310,7 @@ fn a_dropped_file_is_closed_when_its_last_operation_is_complete() {
     let disk = Disk::open(&options(Ioengine::IoUring)).unwrap();
     // Far more files than a ring registers at once.
     for number in 0..4 * Options::REGISTERED_FILES_MAX {
-        let file = disk.open_file(&path.with_extension(number.to_string()), &new(true)).unwrap();
+        let file = disk.open_file(path.with_extension(number.to_string()), &new(true)).unwrap();
         let mut buffer = disk.lease().unwrap();
         buffer.fill(number as u8);
         let write = file.write_at(buffer, 0);

@@ -233,7 +233,7 @@ fn blocking_forms_wait_for_buffers_in_flight_and_for_those_that_another_thread_h
             }
         });
         for read in waiting {
-            assert!(read.wait().unwrap().len() > 0);
+            assert!(!read.wait().unwrap().is_empty());
         }
         writer.join().unwrap();
         assert_eq!(file.read(0, 3 * BLOCK_BYTES).unwrap().len(), 3 * BLOCK_BYTES);
