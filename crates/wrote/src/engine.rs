@@ -32,19 +32,22 @@ mod op;
 mod open_file;
 mod options;
 mod pending;
-#[cfg(feature = "io_uring")]
+#[cfg(feature = "io-uring")]
 mod polled;
 mod psync;
 mod request;
-#[cfg(feature = "io_uring")]
+#[cfg(feature = "io-uring")]
 mod ring;
+#[cfg(any(feature = "sim", test))]
 mod sim;
 mod slots;
 mod sqpoll;
 mod threads;
-#[cfg(feature = "io_uring")]
+#[cfg(feature = "io-uring")]
 mod uring;
 mod wait;
+#[cfg(not(any(feature = "sim", test)))]
+mod without_sim;
 
 pub(crate) use carried::{CarriedReply, CarriedRequest, Carrier};
 pub use effective::{Effective, Fallback};
@@ -53,9 +56,12 @@ pub use names::{Found, Located};
 pub use op::{Completion, FileId, Op};
 pub(crate) use options::Callers;
 pub use options::{FileOptions, Ioengine, Options};
+#[cfg(any(feature = "sim", test))]
 pub use sim::{Fault, Sim};
 pub use sqpoll::Sqpoll;
 pub(crate) use wait::Wait;
+#[cfg(not(any(feature = "sim", test)))]
+pub(crate) use without_sim::Sim;
 
 use crate::Error;
 use crate::buffer::{Buffer, Pool};
@@ -466,7 +472,7 @@ fn iodepth(ioengine: Ioengine, asked: u32) -> u32 {
     asked.clamp(1, most)
 }
 
-#[cfg(feature = "io_uring")]
+#[cfg(feature = "io-uring")]
 fn ring(
     options: &Options,
     callers: Callers,
@@ -476,9 +482,9 @@ fn ring(
     Ok(Box::new(Kernel::new(uring::Uring::start(options, callers, pool, effective)?)))
 }
 
-#[cfg(not(feature = "io_uring"))]
+#[cfg(not(feature = "io-uring"))]
 fn ring(_: &Options, _: Callers, _: &Pool, _: &mut Effective) -> Result<Box<dyn Backend>, String> {
-    Err("the library was built without its feature io_uring".to_owned())
+    Err("the library was built without its feature io-uring".to_owned())
 }
 
 fn pool_for(options: &Options, callers: Callers) -> Result<Pool, Error> {

@@ -54,13 +54,16 @@
 //! | W9 | One producer's records stay in order, and a durable record means that all records before
 //! it are durable |
 
-#![cfg_attr(not(feature = "io_uring"), allow(dead_code, reason = "the rings alone use it"))]
+#![cfg_attr(
+    not(all(feature = "copy", feature = "io-uring", feature = "log")),
+    allow(dead_code, reason = "the modules of these features alone use it")
+)]
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("wrote runs on Linux: it writes by system calls that other systems lack");
 
 #[cfg(all(
-    feature = "io_uring",
+    feature = "io-uring",
     not(any(
         target_arch = "x86_64",
         target_arch = "aarch64",
@@ -78,11 +81,13 @@ compile_error!(
 pub mod asynchronous;
 pub mod buffer;
 mod cached;
+#[cfg(feature = "copy")]
 pub mod copy;
 pub mod device;
 pub mod engine;
 pub mod error;
 pub mod file;
+#[cfg(feature = "log")]
 pub mod log;
 mod metadata;
 mod read_ahead;
@@ -95,14 +100,18 @@ pub mod writer;
 #[cfg(any(feature = "tokio", feature = "futures-io"))]
 pub use asynchronous::{AsyncReader, AsyncWriter};
 pub use cached::cached_bytes;
+#[cfg(feature = "copy")]
 pub use copy::{
     Copied, CopyOptions, CopyProgress, Reflink, TreeCopied, copy, copy_in, copy_out, copy_tree,
 };
-pub use engine::{
-    Completion, Effective, Engine, Fallback, FileId, FileOptions, Ioengine, Sim, Sqpoll,
-};
+#[cfg(any(feature = "sim", test))]
+pub use engine::Sim;
+#[cfg(not(any(feature = "sim", test)))]
+pub(crate) use engine::Sim;
+pub use engine::{Completion, Effective, Engine, Fallback, FileId, FileOptions, Ioengine, Sqpoll};
 pub use error::{Action, Error};
 pub use file::{Calibration, DirectFile, Disk, DiskBuffer, Durable, Operation, ReadBytes};
+#[cfg(feature = "log")]
 pub use log::{Format, Log, LogOptions, LogReader, LogStream, Record, Ticket};
 pub use reader::{Reader, ReaderOptions};
 pub use save::{read, write, write_new, write_new_through, write_through, write_with};

@@ -1,12 +1,14 @@
 //! Waits for the kernel without the engine, so that other threads can use the engine meanwhile.
 
+#[cfg(feature = "io-uring")]
 use crate::error::errno_of;
 use std::io;
+#[cfg(feature = "io-uring")]
 use std::os::fd::RawFd;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// `IORING_ENTER_GETEVENTS` (`io_uring_enter(2)`).
-#[cfg(feature = "io_uring")]
+#[cfg(feature = "io-uring")]
 const GETEVENTS: u32 = 1;
 
 /// A wait until a reply may be there. It ends early after a signal, and when the engine is
@@ -17,7 +19,7 @@ pub(crate) enum Wait {
     /// Replies are found only by asking again and again: a ring that polls its device.
     Poll,
     /// Submits the entries in the ring, and waits in the kernel.
-    #[cfg(feature = "io_uring")]
+    #[cfg(feature = "io-uring")]
     Ring { ring: RawFd, to_submit: u32 },
     /// Waits until the bell has rung more than `seen` times.
     Bell { bell: Arc<Bell>, seen: u64 },
@@ -32,7 +34,7 @@ impl Wait {
                 std::thread::yield_now();
                 Ok(())
             }
-            #[cfg(feature = "io_uring")]
+            #[cfg(feature = "io-uring")]
             Wait::Ring { ring, to_submit } => enter(ring, to_submit),
             Wait::Bell { bell, seen } => {
                 bell.wait(seen);
@@ -46,7 +48,7 @@ impl Wait {
 ///
 /// Another thread may submit some of the entries first. Then the kernel submits fewer, and returns
 /// without waiting; the next call waits.
-#[cfg(feature = "io_uring")]
+#[cfg(feature = "io-uring")]
 fn enter(ring: RawFd, to_submit: u32) -> io::Result<()> {
     // SAFETY: the call reads no memory of ours but the ring's own, which is mapped while the engine
     // lives.
