@@ -10,8 +10,7 @@
 //! | make a new file, whole and durable, and never replace one | [`write_new`] |
 //! | read a whole file | [`read`](fn@read) |
 //! | read a file from start to end, by bytes or lines: a faster `BufReader<File>` | [`Reader`] |
-//! | read and write files in tasks (features `tokio`, `futures-io`) | `AsyncReader`, `AsyncWriter`
-//! |
+//! | read and write files in tasks (with a feature) | `AsyncReader`, `AsyncWriter` |
 //! | copy files, folders, streams | [`copy`](fn@copy), [`copy_tree`], [`copy_in`], [`copy_out`] |
 //! | read any bytes of a file and write its blocks directly, blocking or awaited | [`DirectFile`] |
 //! | make writes durable in the way that is fastest here | [`file::calibrate`] |
