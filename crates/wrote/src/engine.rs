@@ -147,8 +147,8 @@ impl Engine {
         Ok(Engine::with(backend, pool, effective))
     }
 
-    /// Makes an engine whose requests another engine carries out. It has `pool`, and the settings in
-    /// `effective` but for the depth.
+    /// Makes an engine whose requests another engine carries out. It has `pool`, and the settings
+    /// in `effective` but for the depth.
     pub(crate) fn carried(
         carrier: Box<dyn Carrier>,
         pool: Pool,

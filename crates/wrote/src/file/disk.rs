@@ -184,8 +184,8 @@ impl Disk {
         Ok(DirectFile::new(self.clone(), place, options.sync_metadata))
     }
 
-    /// Leases a buffer of [`Options::buffer_bytes`] to write from. Waits while all are in flight, or
-    /// held on any thread: in a [`DiskBuffer`] or a [`ReadBytes`](super::ReadBytes). The bytes are
+    /// Leases a buffer of [`Options::buffer_bytes`] to write from. Waits while all are in flight,
+    /// or held on any thread: in a [`DiskBuffer`] or a [`ReadBytes`](super::ReadBytes). The bytes are
     /// those of the last lease.
     ///
     /// A thread that holds every buffer itself waits for ever; [`Disk::try_lease`] does not wait.
