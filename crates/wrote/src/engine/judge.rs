@@ -73,8 +73,8 @@ impl Engine {
             return match errno {
                 libc::EINTR | libc::EAGAIN => again(op, errno),
                 // A thread that ends takes its operations back from the kernel's workers, and the
-                // engine may have moved on to another thread. A flush among them was not begun, so
-                // it lost nothing: this is no second try of one that failed (W2).
+                // engine may have moved on to another thread. A flush among them was not begun: it
+                // lost nothing, and this is no second try of one that failed (W2).
                 libc::ECANCELED => again(op, errno),
                 // O_DIRECT was taken at open and refused at this transfer, or at others beside it.
                 // An atomic write may be refused for its size or place, which says nothing of

@@ -58,8 +58,7 @@ impl DiskBuffer {
         self.buffer.set_len(len);
     }
 
-    /// The most that [`DiskBuffer::set_len`] takes:
-    /// [`Options::buffer_bytes`](crate::engine::Options).
+    /// The most that [`DiskBuffer::set_len`] takes.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.buffer.capacity()

@@ -220,9 +220,9 @@ impl Schedule {
         handed
     }
 
-    /// Begins a read that waits for a buffer, with memory of its own, if a write waits for the
-    /// read: nothing is in flight, so writes like that may hold every buffer. One such read at a
-    /// time bounds the memory (W8).
+    /// Begins a read that waits for a buffer with memory of its own, if a write waits for the read.
+    /// Nothing is in flight, so writes like that may hold every buffer. One such read at a time
+    /// bounds the memory (W8).
     fn unblock(&mut self) {
         let is_blocking = |key: &usize| {
             let Entry { number, touch, file: Some(file), .. } = &self.entries[*key] else {
