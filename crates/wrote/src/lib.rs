@@ -6,8 +6,11 @@
 //! |---|---|
 //! | write a file from start to end: a faster `BufWriter<File>` | [`Writer`] |
 //! | replace a file, so that a crash leaves the old or the new content | [`write`](fn@write) |
+//! | the same for content that comes in a stream | [`Writer::replace`], [`Writer::commit`] |
 //! | make a new file, whole and durable, and never replace one | [`write_new`] |
 //! | read a whole file | [`read`](fn@read) |
+//! | read a file from start to end, by bytes or lines: a faster `BufReader<File>` | [`Reader`] |
+//! | read and write files in tasks (features `tokio`, `futures-io`) | `AsyncReader`, `AsyncWriter` |
 //! | copy files, folders, streams | [`copy`](fn@copy), [`copy_tree`], [`copy_in`], [`copy_out`] |
 //! | read any bytes of a file and write its blocks directly, blocking or awaited | [`DirectFile`] |
 //! | make writes durable in the way that is fastest here | [`file::calibrate`] |
@@ -71,6 +74,8 @@ compile_error!(
      processor turn the default features off: threads then take its place"
 );
 
+#[cfg(any(feature = "tokio", feature = "futures-io"))]
+pub mod asynchronous;
 pub mod buffer;
 mod cached;
 pub mod copy;
@@ -81,11 +86,14 @@ pub mod file;
 pub mod log;
 mod metadata;
 mod read_ahead;
+pub mod reader;
 pub mod save;
 mod staged;
 pub mod sync;
 pub mod writer;
 
+#[cfg(any(feature = "tokio", feature = "futures-io"))]
+pub use asynchronous::{AsyncReader, AsyncWriter};
 pub use cached::cached_bytes;
 pub use copy::{
     Copied, CopyOptions, CopyProgress, Reflink, TreeCopied, copy, copy_in, copy_out, copy_tree,
@@ -94,8 +102,9 @@ pub use engine::{
     Completion, Effective, Engine, Fallback, FileId, FileOptions, Ioengine, Sim, Sqpoll,
 };
 pub use error::{Action, Error};
-pub use file::{Calibration, DirectFile, Disk, Durable, Operation, ReadBytes};
+pub use file::{Calibration, DirectFile, Disk, DiskBuffer, Durable, Operation, ReadBytes};
 pub use log::{Format, Log, LogOptions, LogReader, LogStream, Record, Ticket};
+pub use reader::{Reader, ReaderOptions};
 pub use save::{read, write, write_new, write_new_through, write_through, write_with};
 pub use sync::{Acknowledged, Survives, SyncPolicy};
 pub use writer::{Writer, WriterOptions, Written};
