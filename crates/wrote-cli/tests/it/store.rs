@@ -174,7 +174,9 @@ fn following_it_ships_what_is_sealed_and_ctrl_c_ends_it() {
     assert_eq!(finished.code(), Some(130), "{finished:?}");
     let told: Vec<&str> = finished.stderr.lines().collect();
     assert!(told[0].starts_with("wrote: ") && told[0].ends_with("; trying again"), "{told:?}");
-    assert!(told.contains(&"wrote: ships again"), "{told:?}");
+    // The signal may come before the pass that succeeds is over, and so before it says so.
+    let complaints = told.iter().filter(|line| line.ends_with("; trying again")).count();
+    assert_eq!(complaints, 1, "{told:?}");
     assert!(told.last().is_some_and(|line| line.starts_with("shipped ")), "{told:?}");
 }
 
