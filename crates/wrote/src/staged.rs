@@ -62,11 +62,18 @@ impl StagedFile {
             Err(error) => {
                 // The first error is the one to report.
                 let _ = engine.drain();
-                let _ = engine.close_file(staged.file);
-                let _ = engine.remove(&staged.temporary);
-                Err(error.renamed(&staged.temporary, named))
+                let temporary = staged.temporary.clone();
+                staged.give_up(engine);
+                Err(error.renamed(&temporary, named))
             }
         }
+    }
+
+    /// Closes and removes the file.
+    pub(crate) fn give_up(self, engine: &mut Engine) {
+        // The caller reports the first error.
+        let _ = engine.close_file(self.file);
+        let _ = engine.remove(&self.temporary);
     }
 
     /// Closes the file and gives it its place, in one step; with `durable`, so that the name

@@ -176,7 +176,7 @@ impl Logs {
     fn read(&self, log: &Log) -> Result<Vec<Place>, String> {
         let reader = log.reader(0).map_err(|error| format!("reading: {error}"))?;
         let place = |record: Result<wrote::Record, Error>| {
-            let wrote::Record { sequence, bytes } =
+            let wrote::Record { sequence, bytes, .. } =
                 record.map_err(|error| format!("reading: {error}"))?;
             let (producer, number) = of_producer(self.is_text(), &bytes)
                 .map_err(|because| format!("record {sequence}: {because}"))?;

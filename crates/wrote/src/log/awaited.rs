@@ -73,7 +73,7 @@ impl Future for Awaited<'_> {
         if *wants {
             driver.state.frontier(*goal).want(*end);
         }
-        let outcome = driver.poll(*goal, *end, waiting, context.waker());
+        let outcome = driver.poll(*goal, (*end, *wants), waiting, context.waker());
         outcome.map_or(Poll::Pending, Poll::Ready)
     }
 }

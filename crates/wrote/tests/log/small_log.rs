@@ -51,7 +51,7 @@ pub fn read(folder: &Path) -> Vec<(u64, Vec<u8>)> {
     let reader = LogReader::open(folder, 0).unwrap();
     reader
         .map(|record| record.unwrap())
-        .map(|Record { sequence, bytes }| (sequence, bytes))
+        .map(|Record { sequence, bytes, .. }| (sequence, bytes))
         .collect()
 }
 

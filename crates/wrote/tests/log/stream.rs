@@ -12,13 +12,13 @@ const RECORDS: u64 = 2000;
 
 /// Collects a stream to its end.
 fn all(stream: impl Stream<Item = Result<Record, Error>>) -> Vec<(u64, Vec<u8>)> {
-    let stream = stream.map_ok(|Record { sequence, bytes }| (sequence, bytes));
+    let stream = stream.map_ok(|Record { sequence, bytes, .. }| (sequence, bytes));
     block_on(stream.try_collect()).unwrap()
 }
 
 /// Waits for the next record.
 fn next(stream: &mut (impl Stream<Item = Result<Record, Error>> + Unpin)) -> (u64, Vec<u8>) {
-    let Record { sequence, bytes } = block_on(stream.next()).unwrap().unwrap();
+    let Record { sequence, bytes, .. } = block_on(stream.next()).unwrap().unwrap();
     (sequence, bytes)
 }
 

@@ -79,7 +79,7 @@ impl Flusher {
 
     /// Makes every segment before the one that is written durable. The first of three framed
     /// segments is durable before the third begins: recovery reads only two.
-    fn flush_earlier(&mut self, state: &LogState) -> Result<(), Error> {
+    pub(super) fn flush_earlier(&mut self, state: &LogState) -> Result<(), Error> {
         self.seal(state, state.durable.done())?;
         while !self.unflushed.is_empty() {
             if matches!(self.flush, Flush::Idle) {
@@ -241,7 +241,7 @@ impl Flusher {
         Ok(())
     }
 
-    fn abandon_preparing(&mut self, state: &LogState) -> Result<(), Error> {
+    pub(super) fn abandon_preparing(&mut self, state: &LogState) -> Result<(), Error> {
         while matches!(self.preparing, Preparing::InFlight(_)) {
             self.reap(state)?;
         }
@@ -273,10 +273,8 @@ impl Flusher {
                 log::warn!("retention could not remove a segment: {error}");
                 return;
             }
-            let mut counted = state.counted();
-            counted.first_sequence = oldest.end_sequence;
-            counted.removed += 1;
-            self.retention.forget_oldest();
+            let end_sequence = oldest.end_sequence;
+            self.note_removed(state, end_sequence);
         }
     }
 
@@ -324,6 +322,7 @@ impl Flusher {
             written_at_ns: unix_ns(),
             after_cut: std::mem::take(&mut self.after_cut),
             closed: true,
+            whole: false,
             longest_bytes: layout.capacity as u32,
         };
         header.encode(&mut buffer, seed);
