@@ -193,12 +193,19 @@ impl OpenLog<'_> {
             let refused = matches!(cut, Err(Error::Refused { .. })) || self.poison.is_some();
             return holds(refused, || "a log of lines is cut".to_owned());
         }
+        if self.poison.is_some() {
+            let cut = self.log.truncate_from(next);
+            return self.allowed(cut).map(drop);
+        }
         if next.is_multiple_of(2) {
             // A reader that has read all there is.
             self.sync()?;
             self.follow()?;
         } else {
             self.follower = None;
+        }
+        if self.poison.is_some() {
+            return Ok(());
         }
         self.model.begin_cut(next);
         let cut = self.log.truncate_from(next);
@@ -385,7 +392,7 @@ impl OpenLog<'_> {
     fn read(&mut self, from: u8) -> Result<(), Trouble> {
         self.stats()?;
         let from = self.model.end() * u64::from(from) / 256;
-        let (removed, least) = (self.model.first(), self.log.stats().written_sequence);
+        let (removed, least) = (self.model.first(), self.written());
         let read = self.log.reader(from).map_err(reading_trouble).and_then(|reader| {
             let mut reading = CheckedReader::new(reader, from);
             if from.is_multiple_of(2) {
@@ -398,6 +405,11 @@ impl OpenLog<'_> {
         self.disk.unless_excused(read).map(drop)
     }
 
+    /// Returns the sequence before which a reader finds everything.
+    fn written(&self) -> u64 {
+        self.model.unless_cut(self.log.stats().written_sequence)
+    }
+
     fn follow(&mut self) -> Result<(), Trouble> {
         self.stats()?;
         let first = self.model.first();
@@ -407,7 +419,7 @@ impl OpenLog<'_> {
             self.follower = self.disk.unless_excused(follower)?;
         }
         let Some(mut follower) = self.follower.take() else { return Ok(()) };
-        let least = self.log.stats().written_sequence;
+        let least = self.written();
         let read = follower.go_on(self.model, first, least);
         if self.disk.unless_excused(read)?.is_some() {
             self.follower = Some(follower);

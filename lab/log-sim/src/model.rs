@@ -170,7 +170,13 @@ impl Model {
     /// Returns the least that must be there: everything before this sequence.
     pub fn least(&self) -> u64 {
         let least = if self.lost_power || self.lost_pages { self.durable } else { self.written };
-        self.cut.map_or(least, |cut| cut.min(least))
+        self.unless_cut(least)
+    }
+
+    /// Returns the sequence, or that of a cut before it of which it is not known whether it was
+    /// made.
+    pub fn unless_cut(&self, sequence: u64) -> u64 {
+        self.cut.map_or(sequence, |cut| cut.min(sequence))
     }
 
     /// Checks an opening that reports records from `first` to before `next`.

@@ -241,7 +241,7 @@ impl Flusher {
         Ok(())
     }
 
-    pub(super) fn abandon_preparing(&mut self, state: &LogState) -> Result<(), Error> {
+    fn abandon_preparing(&mut self, state: &LogState) -> Result<(), Error> {
         while matches!(self.preparing, Preparing::InFlight(_)) {
             self.reap(state)?;
         }
@@ -249,6 +249,21 @@ impl Flusher {
             next.abandon(&mut self.engine);
         }
         Ok(())
+    }
+
+    /// Returns the number of the segment that is prepared before its first record.
+    pub(super) fn prepared_number(&self) -> Option<u64> {
+        self.preparing.preparation().map(|next| next.number)
+    }
+
+    /// Takes back what was prepared, while no step of it is in flight. Fails if the file of a next
+    /// segment cannot be removed.
+    pub(super) fn discard_preparing(&mut self) -> Result<(), Error> {
+        match self.preparing.take() {
+            Preparing::InFlight(_) => unreachable!("no operation is in flight"),
+            Preparing::Waiting(next) => next.discard(&mut self.engine),
+            Preparing::Idle | Preparing::Failed(_) => Ok(()),
+        }
     }
 
     /// Closes the full segments that are durable, and applies retention.

@@ -97,6 +97,8 @@ impl Flusher {
             self.make_durable(state, state.next_sequence())?;
             std::thread::yield_now();
         }
+        // Retention may remove some now.
+        self.flush_earlier(state)?;
         self.reap_all(state)?;
         let (first, end) = (state.counted().first_sequence, state.next_sequence());
         if next >= end {
@@ -106,18 +108,16 @@ impl Flusher {
             let because = format!("the records before {first} were removed: nothing is cut off");
             return Err(Error::refused(&state.terms.folder, because));
         }
-        self.flush_earlier(state)?;
-        self.reap_all(state)?;
         let Some(OpenSegment { number: last, .. }) = self.segment else {
             unreachable!("a log with records has a segment")
         };
-        let number = last + 1;
+        // The file of a segment that is prepared already is removed as those that are cut off are.
+        let number = self.prepared_number().unwrap_or(last).max(last) + 1;
         let place = self.cut_place(state, files, next)?;
         if !SegmentHeader::can_continue(number, place.previous) {
             let because = "more segments than a cut can take off; open the log anew in between";
             return Err(Error::refused(&state.terms.folder, because));
         }
-        self.abandon_preparing(state)?;
         self.cut_at(state, files, place, number, next).map(Some)
     }
 
@@ -188,6 +188,7 @@ impl Flusher {
         header: &SegmentHeader,
         previous: u64,
     ) -> Result<(), Error> {
+        self.discard_preparing()?;
         let mut dead: Vec<PathBuf> = Vec::new();
         let active = self.segment.take().expect("a segment was begun");
         let is_live = |path: &PathBuf| segment::number(path, Format::Framed) <= Some(previous);
