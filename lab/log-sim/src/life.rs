@@ -166,6 +166,7 @@ impl OpenLog<'_> {
 
     fn trim(&mut self, back: u64) -> Result<(), Trouble> {
         let sequence = self.model.end().saturating_sub(back);
+        self.model.trimmed = true;
         let trimmed = self.log.trim_before(sequence);
         let was_there = self.log.stats().first_sequence;
         match self.allowed_if_it_lives(trimmed)? {

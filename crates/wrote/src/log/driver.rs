@@ -21,8 +21,6 @@ pub(super) struct Waiting {
     waiter: Waiter,
     /// [`LogState::lacks`] at its first poll.
     lacks: u64,
-    /// [`LogState::cuts`] at its first poll.
-    cuts: u64,
 }
 
 impl Waiting {
@@ -113,13 +111,14 @@ impl LogDriver {
 
     /// Waits until every record before `end` has reached `goal`, and drives if no other thread
     /// does.
-    pub(super) fn wait(&self, goal: Goal, end: u64, gate: &Gate) -> Result<(), Error> {
+    /// `cuts` are the [`LogState::cuts`] when the last of them was known to be in the log.
+    pub(super) fn wait(&self, goal: Goal, end: u64, cuts: u64, gate: &Gate) -> Result<(), Error> {
         let frontier = self.state.frontier(goal);
-        let (lacks, cuts) = (self.state.lacks(), self.state.cuts());
+        let lacks = self.state.lacks();
         frontier.want(end);
         loop {
             let seen = gate.look();
-            // The records were durable, and were cut off.
+            // A cut makes every record durable before it takes some off.
             if self.state.cuts() != cuts {
                 return Ok(());
             }
@@ -140,19 +139,18 @@ impl LogDriver {
         }
     }
 
-    /// Does what [`LogDriver::wait`] does, for a future, which has said whether it `wants` the goal.
-    /// A future that does not waits for the record of that sequence, also beyond a cut.
+    /// Does what [`LogDriver::wait`] does, for a future, which has said whether it wants the goal.
+    /// Without `cuts` it waits for the record of that sequence, also beyond a cut.
     pub(super) fn poll(
         &self,
         goal: Goal,
-        (end, wants): (u64, bool),
+        (end, cuts): (u64, Option<u64>),
         known: &mut Option<Waiting>,
         waker: &Waker,
     ) -> Option<Result<(), Error>> {
         let lacks = known.map_or_else(|| self.state.lacks(), |known| known.lacks);
-        let cuts = known.map_or_else(|| self.state.cuts(), |known| known.cuts);
         let outcome = || {
-            if wants && self.state.cuts() != cuts {
+            if cuts.is_some_and(|cuts| self.state.cuts() != cuts) {
                 return Some(Ok(()));
             }
             let lacked = || self.state.lacked_since(lacks, goal, end).map(Err);
@@ -173,7 +171,7 @@ impl LogDriver {
             }
         }
         let waiter = frontier.wake_at(end, known.map(|known| known.waiter), waker);
-        *known = Some(Waiting { waiter, lacks, cuts });
+        *known = Some(Waiting { waiter, lacks });
         match self.background.get() {
             // Tasks that are ready append first, and share the flush. Else each would flush its own
             // record, one after the other.

@@ -350,7 +350,8 @@ impl Log {
         let state = &self.0.driver.state;
         state.check()?;
         let gate = &state.gates[state.common_gate()];
-        self.0.driver.wait(Goal::Durable, state.next_sequence(), gate)
+        let cuts = state.cuts();
+        self.0.driver.wait(Goal::Durable, state.next_sequence(), cuts, gate)
     }
 
     /// Returns the sequence before which every record was handed to the kernel. It costs one load.

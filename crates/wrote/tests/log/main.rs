@@ -10,3 +10,4 @@ mod read;
 mod rescue;
 mod small_log;
 mod stream;
+mod wal;
