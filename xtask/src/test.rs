@@ -25,6 +25,9 @@ const STRICT: [&str; 3] = ["--", "-D", "warnings"];
 const SEEDS: u64 = 5_000;
 const MOMENTS: u32 = 25;
 
+/// Crates that a program takes on with the library and its default features.
+const DEPENDENCIES_MAX: usize = 15;
+
 /// The time that a campaign may run on when that of `--within` is over.
 const OVERTIME: Duration = Duration::from_secs(10 * 60);
 
@@ -91,6 +94,7 @@ fn default(report: &mut Report, install: bool) -> Result<(), Failure> {
     doc.env("RUSTDOCFLAGS", "-D warnings");
     report.step("doc", || run(&mut doc, HANG, Show::Live)?.success("cargo doc").map(drop))?;
     report.step("no dependency twice", no_duplicates)?;
+    report.step("few dependencies of the library", few_dependencies)?;
     report.step("links between documents", links::check)?;
     report.step("prose", || prose::check(&[]))?;
     report.step("build of the release", || release_lab("wrote").map(drop))?;
@@ -135,6 +139,27 @@ fn no_duplicates() -> Result<(), Failure> {
     }
 }
 
+/// Fails where the library, with its default features, depends on more crates than it may.
+fn few_dependencies() -> Result<(), Failure> {
+    let words = ["tree", "-e", "normal", "-p", "wrote", "--prefix", "none"];
+    let finished = run(&mut cargo(&words), HANG, Show::Live)?.success("cargo tree")?;
+    let crates = dependencies(&finished.stdout);
+    if crates.len() <= DEPENDENCIES_MAX {
+        return Ok(());
+    }
+    let (count, names) = (crates.len(), crates.join(", "));
+    Err(Failure::Failed(format!("{count} dependencies, at most {DEPENDENCIES_MAX}: {names}")))
+}
+
+/// Returns the crates below the first in the output of `cargo tree --prefix none`, each once.
+fn dependencies(tree: &str) -> Vec<&str> {
+    let mut names: Vec<&str> =
+        tree.lines().skip(1).filter_map(|line| line.split(' ').next()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
 /// Returns the crates with two versions in the output of `cargo tree -d`. A crate that a macro and
 /// the program use with other features is listed twice with one version.
 fn two_versions(tree: &str) -> Vec<&str> {
@@ -175,6 +200,12 @@ mod tests {
         assert!(two_versions(twice).is_empty());
         let two = "syn v2.0.1\n└── a v1.0.0\n\nsyn v3.0.9\n└── b v1.0.0 (*)\n";
         assert_eq!(two_versions(two), ["syn"]);
+    }
+
+    #[test]
+    fn a_dependency_counts_once_and_the_library_itself_not() {
+        let tree = "wrote v0.1.0 (/here)\nlog v0.4.1\nrustix v1.1.6\nlog v0.4.1 (*)\n";
+        assert_eq!(dependencies(tree), ["log", "rustix"]);
     }
 
     #[test]

@@ -370,10 +370,13 @@ impl<'a> Worker<'a> {
     /// Waits for at least `min` operations; [`Worker::acknowledge`] counts them.
     fn collect(&mut self, min: usize) -> Result<(), Error> {
         let (arrivals, mut first) = (&mut self.arrivals, None);
-        self.engine.reap_each(min, |Completion { user_data, result, buffer }| match result {
-            Ok(bytes) => arrivals.push(Arrival { place: user_data as u32, bytes, buffer }),
-            Err(error) => _ = first.get_or_insert(error),
-        })?;
+        self.engine.reap_each(
+            min,
+            |Completion { user_data, result, buffer, .. }| match result {
+                Ok(bytes) => arrivals.push(Arrival { place: user_data as u32, bytes, buffer }),
+                Err(error) => _ = first.get_or_insert(error),
+            },
+        )?;
         first.map_or(Ok(()), |error| Err(error.into()))
     }
 

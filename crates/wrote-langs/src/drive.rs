@@ -115,7 +115,8 @@ mod tests {
 
     #[test]
     fn memory_and_a_disk_without_room_have_no_rate() {
-        let memory = Target { in_memory: true, ..place(1 << 40, 1 << 39) };
+        let mut memory = place(1 << 40, 1 << 39);
+        memory.in_memory = true;
         assert!(cells(&memory, 1 << 28).unwrap().is_none());
         assert!(cells(&place(10 << 30, 1 << 30), 1 << 28).unwrap().is_none());
     }

@@ -266,13 +266,12 @@ impl Table {
     /// Returns what the bytes survive then (M3); `None` for reads. A save replaces a text whose
     /// name is durable already, so the file's own sync is enough.
     pub(super) fn survives(&self, target: &Target) -> Option<Survives> {
-        let written = Acknowledged {
-            flushed: self.task == Task::SaveSync,
-            flush_reaches_device: target.flushes_reach_device(),
-            direct: false,
-            settled_blocks: false,
-            in_memory: target.in_memory,
-        };
+        let written = Acknowledged::new()
+            .flushed(self.task == Task::SaveSync)
+            .flush_reaches_device(target.flushes_reach_device())
+            .direct(false)
+            .settled_blocks(false)
+            .in_memory(target.in_memory);
         (self.task != Task::BytesRead).then(|| written.survives())
     }
 }
@@ -353,7 +352,8 @@ mod tests {
     fn only_a_save_that_syncs_survives_more_than_a_crash_of_its_process() {
         // M3
         let disk = place(1 << 40, 1 << 39);
-        let memory = Target { in_memory: true, ..place(1 << 30, 1 << 29) };
+        let mut memory = place(1 << 30, 1 << 29);
+        memory.in_memory = true;
         for task in [Task::BytesWrite, Task::Save, Task::Lines] {
             assert_eq!(table(task, 64, 1).survives(&disk), Some(Survives::ProcessCrash));
         }

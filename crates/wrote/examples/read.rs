@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (offset, length) = number().zip(number()).ok_or(usage)?;
 
     let disk = Disk::open(&Options::new(Ioengine::IoUring, DEPTH, BUFFER_BYTES))?;
-    let file = disk.open_file(&path, &FileOptions { direct: true, ..Default::default() })?;
+    let file = disk.open_file(&path, &FileOptions::new().direct(true))?;
     let end = offset.saturating_add(length).min(file.len()?);
 
     let mut stdout = std::io::stdout().lock();

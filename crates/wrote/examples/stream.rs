@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // 64 writes in flight through io_uring, or through a pool of threads where it is refused.
     let mut engine = Engine::open(&Options::new(Ioengine::IoUring, 64, WRITE_BYTES as usize))?;
-    let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
+    let options = FileOptions::new().create_new(true).write(true).direct(true);
     let file = engine.open_file(&path, &options)?;
     engine.queue(0, Op::Fallocate { file, offset: 0, len: WRITES * WRITE_BYTES });
     engine.drain()?;

@@ -14,8 +14,8 @@ mod stdio;
 mod stream;
 mod tree;
 
-pub use file::{Copied, copy, copy_through};
+pub use file::{Copied, copy};
 pub use options::{CopyOptions, Method, Reflink};
 pub use progress::{CopyProgress, Watch};
-pub use stdio::{copy_in, copy_in_through, copy_out};
-pub use tree::{FOLDERS_DEEP_MAX, TreeCopied, copy_tree, copy_tree_through};
+pub use stdio::{copy_in, copy_out};
+pub use tree::{FOLDERS_DEEP_MAX, TreeCopied, copy_tree};

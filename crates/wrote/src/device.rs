@@ -30,7 +30,8 @@ use std::path::{Path, PathBuf};
 ///
 /// Fails with the kernel's words where the path cannot be resolved, or `/proc/self/mountinfo`
 /// cannot be read.
-pub fn examine(path: &Path) -> Result<Target, Error> {
+pub fn examine(path: impl AsRef<Path>) -> Result<Target, Error> {
+    let path = path.as_ref();
     let named = path;
     let path = std::fs::canonicalize(named).tried(named, Action::Examine)?;
     let metadata = path.metadata().tried(named, Action::Examine)?;
@@ -58,7 +59,8 @@ pub fn examine(path: &Path) -> Result<Target, Error> {
 
 /// Returns the block device that `path` itself is, or that holds it; `None` where there is none, or
 /// more than one.
-pub fn device_at(path: &Path) -> Option<BlockDevice> {
+pub fn device_at(path: impl AsRef<Path>) -> Option<BlockDevice> {
+    let path = path.as_ref();
     match examine(path).ok()?.backing {
         Backing::Block(device) => Some(device),
         Backing::None { .. } => None,

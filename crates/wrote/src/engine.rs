@@ -75,7 +75,7 @@ use std::time::Duration;
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("data");
 /// let mut engine = Engine::open(&Options::new(Ioengine::IoUring, 8, 64 * 1024))?;
-/// let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
+/// let options = FileOptions::new().create_new(true).write(true).direct(true);
 /// let file = engine.open_file(&path, &options)?;
 ///
 /// for number in 0..32 {

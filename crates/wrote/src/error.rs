@@ -1,5 +1,6 @@
 //! The error type of everything that touches a disk: the action, the path, and the kernel's words.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -62,11 +63,10 @@ impl Action {
 ///
 /// Every function that returns it may fail with [`Error::File`] and the kernel's words, or with
 /// [`Error::Engine`]. Its documentation names other errors.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The kernel (or the simulated disk) refused an operation on a file.
-    #[error("{}: {}{}: {}", path.display(), action.as_str(), place(*offset), words(*errno))]
     File {
         /// The file.
         path: PathBuf,
@@ -79,7 +79,6 @@ pub enum Error {
     },
     /// An earlier flush of this file failed. Writes since the flush before are in doubt, and no
     /// later flush can be trusted (W2).
-    #[error("{}: an earlier flush failed, nothing more is written: {}", path.display(), words(*errno))]
     Poisoned {
         /// The file.
         path: PathBuf,
@@ -87,7 +86,6 @@ pub enum Error {
         errno: i32,
     },
     /// The file takes no direct operation at this offset, or of this length.
-    #[error("{}: {}{}: offset and length must be multiples of {align_bytes} bytes", path.display(), action.as_str(), place(Some(*offset)))]
     Alignment {
         /// The file.
         path: PathBuf,
@@ -99,7 +97,6 @@ pub enum Error {
         align_bytes: u32,
     },
     /// The request needs more than all buffers of the engine.
-    #[error("{}: {}{}: {len} bytes are more than the engine's buffers hold there at once: {len_max}", path.display(), action.as_str(), place(Some(*offset)))]
     TooLong {
         /// The file.
         path: PathBuf,
@@ -113,7 +110,6 @@ pub enum Error {
         len_max: u64,
     },
     /// The request makes no sense for this path. Nothing was changed.
-    #[error("{}: {because}", path.display())]
     Refused {
         /// The path.
         path: PathBuf,
@@ -122,10 +118,6 @@ pub enum Error {
     },
     /// Another program changed the length of a file that this one appends to. Neither the other's
     /// bytes nor later ones of this program were written over.
-    #[error(
-        "{}: another program made it {len} bytes long, {} by this one: nothing more is written",
-        path.display(), known(*len_known)
-    )]
     Interfered {
         /// The file.
         path: PathBuf,
@@ -136,7 +128,6 @@ pub enum Error {
     },
     /// The log was cut before a record that this reader has read already. A seek to the record that
     /// it names, or to an earlier one, lets the reader go on.
-    #[error("{}: the log was cut at record {sequence}, before records that were read here", path.display())]
     Truncated {
         /// The log's folder.
         path: PathBuf,
@@ -144,7 +135,6 @@ pub enum Error {
         sequence: u64,
     },
     /// A copy differs from its source.
-    #[error("{}: {because}", path.display())]
     Differs {
         /// The file with other content than expected.
         path: PathBuf,
@@ -153,7 +143,6 @@ pub enum Error {
     },
     /// Bytes that were written can't be read any more: the disk lost them, or another program wrote
     /// there.
-    #[error("{}: damaged at byte {offset}: {because}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -164,7 +153,6 @@ pub enum Error {
     },
     /// A segment of another log, or of another place, stands among the segments of a log. No crash
     /// does that: a file was copied or renamed. Nothing was changed.
-    #[error("{}: {because}", path.display())]
     Foreign {
         /// The segment.
         path: PathBuf,
@@ -172,10 +160,8 @@ pub enum Error {
         because: String,
     },
     /// The caller asked to stop. The unfinished work is undone.
-    #[error("interrupted")]
     Interrupted,
     /// The engine itself could not be made or run.
-    #[error("{what}: {}", words(*errno))]
     Engine {
         /// The step that failed.
         what: &'static str,
@@ -184,10 +170,97 @@ pub enum Error {
     },
 }
 
+/// Writes the file, the action, the place, and the kernel's words.
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(path) = self.path() {
+            write!(f, "{}: ", path.display())?;
+        }
+        match self {
+            Error::File { action, offset, errno, .. } => {
+                write!(f, "{}{}: {}", action.as_str(), place(*offset), words(*errno))
+            }
+            Error::Poisoned { errno, .. } => {
+                write!(f, "an earlier flush failed, nothing more is written: {}", words(*errno))
+            }
+            Error::Alignment { action, offset, align_bytes, .. } => {
+                let (action, place) = (action.as_str(), place(Some(*offset)));
+                write!(
+                    f,
+                    "{action}{place}: offset and length must be multiples of {align_bytes} bytes"
+                )
+            }
+            Error::TooLong { action, offset, len, len_max, .. } => {
+                let (action, place) = (action.as_str(), place(Some(*offset)));
+                let more = "bytes are more than the engine's buffers hold there at once";
+                write!(f, "{action}{place}: {len} {more}: {len_max}")
+            }
+            Error::Refused { because, .. }
+            | Error::Differs { because, .. }
+            | Error::Foreign { because, .. } => f.write_str(because),
+            Error::Interfered { len, len_known, .. } => {
+                let known = known(*len_known);
+                let more = "nothing more is written";
+                write!(f, "another program made it {len} bytes long, {known} by this one: {more}")
+            }
+            Error::Damaged { offset, because, .. } => {
+                write!(f, "damaged at byte {offset}: {because}")
+            }
+            Error::Truncated { sequence, .. } => {
+                write!(f, "the log was cut at record {sequence}, before records that were read")
+            }
+            Error::Interrupted => f.write_str("interrupted"),
+            Error::Engine { what, errno } => write!(f, "{what}: {}", words(*errno)),
+        }
+    }
+}
+
+/// The text has the kernel's words already, so there is no [`std::error::Error::source`] that would
+/// repeat them. Programs ask [`Error::kind`], [`Error::path`] and [`Error::raw_os_error`].
+impl std::error::Error for Error {}
+
 impl Error {
     /// Returns the kernel's error as one about `path`.
-    pub fn file(path: &Path, action: Action, offset: Option<u64>, error: &io::Error) -> Error {
-        Error::File { path: path.to_owned(), action, offset, errno: errno_of(error) }
+    pub fn file(
+        path: impl AsRef<Path>,
+        action: Action,
+        offset: Option<u64>,
+        error: &io::Error,
+    ) -> Error {
+        Error::File { path: path.as_ref().to_owned(), action, offset, errno: errno_of(error) }
+    }
+
+    /// The kind of the error, in the words of the standard library: [`io::ErrorKind::NotFound`],
+    /// [`io::ErrorKind::StorageFull`] and so on.
+    pub fn kind(&self) -> io::ErrorKind {
+        words(self.errno()).kind()
+    }
+
+    /// The file or folder that the error is about; `None` where it is about none.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Error::File { path, .. }
+            | Error::Poisoned { path, .. }
+            | Error::Alignment { path, .. }
+            | Error::TooLong { path, .. }
+            | Error::Refused { path, .. }
+            | Error::Damaged { path, .. }
+            | Error::Truncated { path, .. }
+            | Error::Interfered { path, .. }
+            | Error::Foreign { path, .. }
+            | Error::Differs { path, .. } => Some(path),
+            Error::Engine { .. } | Error::Interrupted => None,
+        }
+    }
+
+    /// The error number that the kernel returned; `None` where the library refused by itself.
+    pub fn raw_os_error(&self) -> Option<i32> {
+        match self {
+            Error::File { errno, .. }
+            | Error::Poisoned { errno, .. }
+            | Error::Engine { errno, .. } => Some(*errno),
+            _ => None,
+        }
     }
 
     /// Returns the kernel's error number behind an [`io::Error`]: its own, or that of the [`Error`]

@@ -31,7 +31,7 @@
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("data");
 //! let disk = Disk::open(&Options::new(Ioengine::IoUring, 16, 64 << 10))?;
-//! let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
+//! let options = FileOptions::new().create_new(true).write(true).direct(true);
 //! let file = disk.open_file(&path, &options)?;
 //!
 //! let mut buffer = disk.lease()?; // 64 KiB, aligned in memory

@@ -27,6 +27,29 @@
 //! - a direct write over blocks that were written and flushed before survives a crash of the
 //!   kernel. Into new blocks it survives no more than a cached write;
 //! - a write that [`Engine::flush`] covered, or that was queued as durable, survives a power loss.
+//!
+//! # The rules
+//!
+//! The documentation cites the rules that the code keeps by their numbers:
+//!
+//! | rule | promise |
+//! |---|---|
+//! | W1 | No write is called durable before the flush that covers it returned success |
+//! | W2 | A failed flush poisons its file or log for good: every later call returns that error. The
+//! kernel may have marked the lost pages clean, so a second flush proves nothing |
+//! | W3 | Two writes are never in flight on one block, and no block that holds acknowledged records
+//! is written again |
+//! | W4 | Short transfers, `EINTR` and `EAGAIN` end inside the engine: an operation is whole or an
+//! error |
+//! | W5 | A buffer in flight belongs to the engine until its completion; dropping a future or a
+//! handle frees nothing that the kernel uses |
+//! | W6 | Requested and effective settings are both kept ([`Effective`]); no fallback is silent,
+//! and none is fatal where a slower way works |
+//! | W7 | Nothing that exists is overwritten unless the caller said so; block devices are never
+//! written |
+//! | W8 | Memory is bounded by settings, never by file size, records, producers or operations |
+//! | W9 | One producer's records stay in order, and a durable record means that all records before
+//! it are durable |
 
 #![cfg_attr(not(feature = "io_uring"), allow(dead_code, reason = "the rings alone use it"))]
 

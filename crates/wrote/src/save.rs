@@ -188,20 +188,20 @@ fn save_by_thread(sync: SyncPolicy, path: &Path, bytes: &[u8], replace: bool) ->
 pub fn write_through(
     engine: &mut Engine,
     sync: SyncPolicy,
-    path: &Path,
-    bytes: &[u8],
+    path: impl AsRef<Path>,
+    bytes: impl AsRef<[u8]>,
 ) -> Result<(), Error> {
-    save(engine, sync, path, bytes, true)
+    save(engine, sync, path.as_ref(), bytes.as_ref(), true)
 }
 
 /// As [`write_new`], through an engine of the caller's; with [`SyncPolicy::No`] it flushes nothing.
 pub fn write_new_through(
     engine: &mut Engine,
     sync: SyncPolicy,
-    path: &Path,
-    bytes: &[u8],
+    path: impl AsRef<Path>,
+    bytes: impl AsRef<[u8]>,
 ) -> Result<(), Error> {
-    save(engine, sync, path, bytes, false)
+    save(engine, sync, path.as_ref(), bytes.as_ref(), false)
 }
 
 /// Saves `bytes` at `path`. An existing file is replaced with `replace`, and an error without.

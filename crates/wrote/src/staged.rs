@@ -37,7 +37,7 @@ impl StagedFile {
         replace: bool,
         options: &FileOptions,
     ) -> Result<StagedFile, Error> {
-        let options = FileOptions { create_new: true, write: true, ..*options };
+        let options = options.create_new(true).write(true);
         let (temporary, file) = beside(place, |path| engine.open_file(path, &options))?;
         if let Some(open) = engine.descriptor(file) {
             hold(open);
@@ -60,18 +60,16 @@ impl StagedFile {
         match fill(engine, staged.file) {
             Ok(filled) => staged.put(engine, durable).map(|()| filled).map_err(about),
             Err(error) => {
-                // The first error is the one to report.
-                let _ = engine.drain();
-                let temporary = staged.temporary.clone();
-                staged.give_up(engine);
-                Err(error.renamed(&temporary, named))
+                let error = error.renamed(&staged.temporary, named);
+                staged.abandon(engine);
+                Err(error)
             }
         }
     }
 
-    /// Closes and removes the file.
-    pub(crate) fn give_up(self, engine: &mut Engine) {
-        // The caller reports the first error.
+    /// Removes the file, after an error that the caller reports.
+    pub(crate) fn abandon(self, engine: &mut Engine) {
+        let _ = engine.drain();
         let _ = engine.close_file(self.file);
         let _ = engine.remove(&self.temporary);
     }

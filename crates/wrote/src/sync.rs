@@ -52,8 +52,9 @@ pub enum SyncPolicy {
     No,
 }
 
-/// The facts about an acknowledgement from which [`Acknowledged::survives`] follows.
+/// The facts about an acknowledgement from which [`Acknowledged::survives`] follows, as a builder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Acknowledged {
     /// Whether a flush that covers the write returned success: `fdatasync(2)`, `fsync(2)`, or
     /// `O_DSYNC`/`RWF_DSYNC` of the write itself.
@@ -72,7 +73,53 @@ pub struct Acknowledged {
     pub in_memory: bool,
 }
 
+impl Default for Acknowledged {
+    /// As [`Acknowledged::new`].
+    fn default() -> Acknowledged {
+        Acknowledged::new()
+    }
+}
+
 impl Acknowledged {
+    /// Returns the facts of a write through the page cache, to a device that flushes reach.
+    pub const fn new() -> Acknowledged {
+        Acknowledged {
+            flushed: false,
+            flush_reaches_device: true,
+            direct: false,
+            settled_blocks: false,
+            in_memory: false,
+        }
+    }
+
+    /// Sets whether a flush that covers the write returned success
+    /// ([details](#structfield.flushed)).
+    pub const fn flushed(self, flushed: bool) -> Acknowledged {
+        Acknowledged { flushed, ..self }
+    }
+
+    /// Sets whether the file system passes a flush on to the device's cache
+    /// ([details](#structfield.flush_reaches_device)).
+    pub const fn flush_reaches_device(self, flush_reaches_device: bool) -> Acknowledged {
+        Acknowledged { flush_reaches_device, ..self }
+    }
+
+    /// Sets whether the write really bypassed the page cache ([details](#structfield.direct)).
+    pub const fn direct(self, direct: bool) -> Acknowledged {
+        Acknowledged { direct, ..self }
+    }
+
+    /// Sets whether the write replaced blocks that were written and flushed before
+    /// ([details](#structfield.settled_blocks)).
+    pub const fn settled_blocks(self, settled_blocks: bool) -> Acknowledged {
+        Acknowledged { settled_blocks, ..self }
+    }
+
+    /// Sets whether the file lies in memory ([details](#structfield.in_memory)).
+    pub const fn in_memory(self, in_memory: bool) -> Acknowledged {
+        Acknowledged { in_memory, ..self }
+    }
+
     /// Returns the worst event that the write survives.
     ///
     /// A direct write into new or only allocated blocks is `process-crash`. The bytes reach the
@@ -96,13 +143,7 @@ impl Acknowledged {
 mod tests {
     use super::*;
 
-    const PLAIN: Acknowledged = Acknowledged {
-        flushed: false,
-        flush_reaches_device: true,
-        direct: false,
-        settled_blocks: false,
-        in_memory: false,
-    };
+    const PLAIN: Acknowledged = Acknowledged::new();
 
     #[test]
     fn the_levels_are_ordered_from_weak_to_strong() {
@@ -116,9 +157,9 @@ mod tests {
         // W1
         for direct in [false, true] {
             for settled_blocks in [false, true] {
-                let unflushed = Acknowledged { direct, settled_blocks, ..PLAIN };
+                let unflushed = PLAIN.direct(direct).settled_blocks(settled_blocks);
                 assert!(unflushed.survives() < Survives::PowerLoss);
-                let flushed = Acknowledged { flushed: true, ..unflushed };
+                let flushed = unflushed.flushed(true);
                 assert_eq!(flushed.survives(), Survives::PowerLoss);
             }
         }
@@ -126,20 +167,20 @@ mod tests {
 
     #[test]
     fn a_flush_that_the_device_never_sees_survives_no_power_loss() {
-        let flushed = Acknowledged { flushed: true, flush_reaches_device: false, ..PLAIN };
+        let flushed = PLAIN.flushed(true).flush_reaches_device(false);
         assert_eq!(flushed.survives(), Survives::OsCrash);
     }
 
     #[test]
     fn a_direct_write_into_new_blocks_survives_no_more_than_a_cached_one() {
-        assert_eq!(Acknowledged { direct: true, ..PLAIN }.survives(), PLAIN.survives());
-        let settled = Acknowledged { direct: true, settled_blocks: true, ..PLAIN };
+        assert_eq!(PLAIN.direct(true).survives(), PLAIN.survives());
+        let settled = PLAIN.direct(true).settled_blocks(true);
         assert_eq!(settled.survives(), Survives::OsCrash);
     }
 
     #[test]
     fn no_flush_makes_memory_more_than_memory() {
-        let flushed = Acknowledged { flushed: true, in_memory: true, ..PLAIN };
+        let flushed = PLAIN.flushed(true).in_memory(true);
         assert_eq!(flushed.survives(), Survives::ProcessCrash);
     }
 }

@@ -16,7 +16,7 @@ fn kernel_threads() -> usize {
 }
 
 fn write_and_check(engine: &mut Engine, path: &Path) {
-    let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
+    let options = FileOptions::new().create_new(true).write(true).direct(true);
     let file = engine.open_file(path, &options).unwrap();
     for block in 0..200_u8 {
         let mut buffer = engine.lease().unwrap();

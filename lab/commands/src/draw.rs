@@ -1,4 +1,4 @@
-//! Draws a call: its words, the damage of its input, closed descriptors and limits.
+//! Draws a call: its words, the damage of its input, closed descriptors, limits and hidden folders.
 
 use crate::help::Verb;
 use rand::seq::IndexedRandom;
@@ -84,6 +84,9 @@ const PATHS: [&str; 15] = [
 /// Every second of these is a mutation of the first (`world.rs`).
 pub const INPUTS: [&str; 4] = ["job.fio", "old.json", "log", "lines"];
 
+/// Folders of the kernel's own, which a container may lack.
+const HIDDEN: [&[&str]; 3] = [&["/sys"], &["/proc"], &["/sys", "/proc"]];
+
 /// One run of the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
@@ -94,6 +97,8 @@ pub struct Call {
     pub closed: Vec<u8>,
     /// A limit of the shell's `ulimit`.
     pub limit: Option<&'static str>,
+    /// The folders that are empty for it.
+    pub hidden: &'static [&'static str],
     /// Whether standard input is the seed's bytes; otherwise it is empty.
     pub input: Option<u64>,
 }
@@ -110,6 +115,7 @@ impl Call {
         smaller.push(Call { damage: None, ..self.clone() });
         smaller.push(Call { closed: Vec::new(), ..self.clone() });
         smaller.push(Call { limit: None, ..self.clone() });
+        smaller.push(Call { hidden: &[], ..self.clone() });
         smaller.push(Call { input: None, ..self.clone() });
         smaller.retain(|call| call != self);
         smaller
@@ -127,6 +133,9 @@ impl fmt::Display for Call {
         if let Some(limit) = self.limit {
             write!(f, "ulimit {limit}; ")?;
         }
+        if !self.hidden.is_empty() {
+            write!(f, "# without {}: ", self.hidden.join(" and "))?;
+        }
         write!(f, "wrote")?;
         self.words.iter().try_for_each(|word| write!(f, " {word:?}"))?;
         self.closed.iter().try_for_each(|number| write!(f, " {number}>&-"))?;
@@ -140,11 +149,13 @@ impl fmt::Display for Call {
 /// Draws calls of the command's verbs.
 pub struct Drawer {
     verbs: Vec<Verb>,
+    /// Whether folders can be hidden from a call.
+    can_hide: bool,
 }
 
 impl Drawer {
-    pub fn new(verbs: Vec<Verb>) -> Drawer {
-        Drawer { verbs }
+    pub fn new(verbs: Vec<Verb>, can_hide: bool) -> Drawer {
+        Drawer { verbs, can_hide }
     }
 
     /// Draws the call of a seed.
@@ -181,7 +192,9 @@ impl Drawer {
         let limit =
             (random.random_range(0..8) == 0).then(|| *limits.choose(random).expect("not empty"));
         let input = (random.random_range(0..3) == 0).then(|| random.random());
-        Call { words, damage, closed, limit, input }
+        let is_hidden = random.random_range(0..4) == 0 && self.can_hide;
+        let hidden = HIDDEN.choose(random).filter(|_| is_hidden).copied().unwrap_or_default();
+        Call { words, damage, closed, limit, hidden, input }
     }
 
     /// Draws a verb; seldom one that measures, since those take seconds.

@@ -55,7 +55,7 @@ fn main() -> ExitCode {
 fn all(arguments: &Arguments) -> Result<usize, Trouble> {
     let &Arguments { calls: count, from_seed: from, failures, .. } = arguments;
     let program = std::path::absolute(&arguments.program)?;
-    let drawer = Drawer::new(help::verbs(&program)?);
+    let drawer = Drawer::new(help::verbs(&program)?, run::can_hide());
     let place = || World::new(&program, &arguments.folder);
     Seeds { from, count, failures }.try_all("command lines", place, |world, seed| {
         let call = drawer.draw(seed);
@@ -76,8 +76,8 @@ fn one(program: &Path, world: &mut World, call: &Call) -> Result<Result<(), Stri
     Ok(judge::judge(world, call, &ended))
 }
 
-/// Leaves out words, the limits and the damage, as long as a rule is still broken; returns the line
-/// for a shell.
+/// Leaves out words, limits, hidden folders and the damage, as long as a rule is still broken;
+/// returns the line for a shell.
 fn shortest(program: &Path, world: &mut World, mut call: Call) -> Result<String, Trouble> {
     loop {
         let mut shorter = None;

@@ -18,6 +18,17 @@ const LONG: Duration = Duration::from_millis(1500);
 /// A limit that only a hang reaches.
 const HANG: Duration = Duration::from_secs(60);
 
+/// Runs the rest of the words with the folders of `$HIDDEN` empty, in mounts of its own.
+const HIDE: &str = "for hidden in $HIDDEN; do mount -n -t tmpfs tmpfs $hidden; done; unset HIDDEN; \
+                    exec \"$0\" \"$@\"";
+
+/// Tells whether a call can be run with folders hidden: root may.
+pub fn can_hide() -> bool {
+    let words = ["--mount", "sh", "-c", HIDE, "true"];
+    let ended = Command::new("unshare").args(words).env("HIDDEN", "/sys").output();
+    ended.is_ok_and(|ended| ended.status.success() && ended.stderr.is_empty())
+}
+
 /// The end of a call.
 pub struct Ended {
     /// The exit code; a signal is 1000 more than its number.
@@ -28,7 +39,7 @@ pub struct Ended {
     pub stderr: Vec<u8>,
 }
 
-/// Runs a call, by a shell that closes descriptors and sets limits.
+/// Runs a call, by a shell that hides folders, closes descriptors and sets limits.
 pub fn run(program: &Path, world: &World, call: &Call) -> Result<Ended, Trouble> {
     let outside = tempfile::tempdir()?;
     let (stdout, stderr) = (outside.path().join("stdout"), outside.path().join("stderr"));
@@ -37,7 +48,10 @@ pub fn run(program: &Path, world: &World, call: &Call) -> Result<Ended, Trouble>
     let limit = call.limit.map_or_else(String::new, |limit| format!("ulimit {limit}; "));
     let closed = call.closed.iter().map(|number| format!(" {number}>&-"));
     let script = format!("{limit}exec \"$0\" \"$@\"{}", closed.collect::<String>());
-    let mut command = Command::new("sh");
+    let mut command = Command::new(if call.hidden.is_empty() { "sh" } else { "unshare" });
+    if !call.hidden.is_empty() {
+        command.args(["--mount", "sh", "-c", HIDE, "sh"]).env("HIDDEN", call.hidden.join(" "));
+    }
     command.arg("-c").arg(script).arg(program).args(&call.words).current_dir(world.folder());
     command.stdin(File::open(&stdin)?).process_group(0);
     command.stdout(File::create(&stdout)?).stderr(File::create(&stderr)?);

@@ -5,7 +5,7 @@ use crate::written::{Written, files, id_of, record};
 use log_reader::{End, ReadLog};
 use std::fs;
 use std::path::Path;
-use wrote::log::{repair, verify};
+use wrote::log::{repair, summary, verify};
 use wrote::{Error, Format, Log, LogReader, SyncPolicy};
 
 /// More records than any damaged log has.
@@ -23,12 +23,19 @@ pub fn check(folder: &Path, log: &Written, damaged: &Files) -> Result<(), String
     let before = read(folder)?;
     is_true(log, &before.records, "read")?;
     as_the_second_reader(log, damaged, &before)?;
+    from_the_middle(folder, log, &before)?;
     let verified = verify(folder, |_, _| true);
+    let summed = summary(folder).map(|summed| summed.next_sequence);
     if let Ok(verified) = &verified {
         let is_whole = verified.damage.is_empty() && verified.garbage.is_empty();
         let reads = before.error.is_none();
         holds(reads || !is_whole, || {
             format!("verified whole, and reading fails: {}", words(&before))
+        })?;
+        let next = verified.summary.next_sequence;
+        let is_summed = summed.as_ref().is_ok_and(|summed| *summed == next);
+        holds(is_summed || !is_whole, || {
+            format!("verified whole up to {next}, and its summary is {summed:?}")
         })?;
     }
     holds(unchanged(folder, damaged)?, || "reading or verifying changed a file".to_owned())?;
@@ -75,8 +82,12 @@ fn unchanged(folder: &Path, before: &Files) -> Result<bool, String> {
 }
 
 fn read(folder: &Path) -> Result<Read, String> {
+    read_from(folder, 0)
+}
+
+fn read_from(folder: &Path, from: u64) -> Result<Read, String> {
     let mut read = Read { records: Vec::new(), error: None };
-    let reader = match LogReader::open(folder, 0) {
+    let reader = match LogReader::open(folder, from) {
         Ok(reader) => reader,
         Err(error) => return Ok(Read { error: Some(error), ..read }),
     };
@@ -107,6 +118,19 @@ fn is_true(log: &Written, records: &[(u64, Vec<u8>)], when: &str) -> Result<(), 
         Some((sequence, _)) => Err(format!("{when}: record {sequence} was altered")),
         None => Ok(()),
     }
+}
+
+/// A reader that begins in the middle, as one of the last records does, finds true records. Of a
+/// log that is read to its end it finds those from there on.
+fn from_the_middle(folder: &Path, log: &Written, whole: &Read) -> Result<(), String> {
+    let middle = whole.records.len() / 2;
+    let from = whole.records.get(middle).map_or(0, |(sequence, _)| *sequence);
+    let half = read_from(folder, from)?;
+    is_true(log, &half.records, "read from the middle")?;
+    let is_same = half.error.is_none() && half.records == whole.records[middle..];
+    holds(is_same || whole.error.is_some(), || {
+        format!("read whole: {}; from record {from} on: {}", words(whole), words(&half))
+    })
 }
 
 /// Both readers find the same records. The first may refuse what the second, which knows no other

@@ -352,7 +352,8 @@ pub fn read(files: &[File]) -> ReadLog {
             }
         }
         place = Place { at: 64, sequence: own.first_sequence, ..Place::default() };
-        let limit = limits.iter().find(|(of, _)| *of == number).map_or(u64::MAX, |(_, limit)| *limit);
+        let limit =
+            limits.iter().find(|(of, _)| *of == number).map_or(u64::MAX, |(_, limit)| *limit);
         let segment = Segment { limit, ..of_header(bytes, &own, number) };
         read_segment(&segment, &mut place, &mut records);
         (last, later) = (Some(segment), behind);

@@ -97,7 +97,9 @@ impl Model {
         let behind = self.groups.partition_point(|group| group.end <= next);
         let split = self.groups.get(behind).filter(|group| group.start < next);
         split.map_or(Ok(()), |group| {
-            Err(Trouble::Broken(format!("of the group {group:?} only those before {next} are there")))
+            Err(Trouble::Broken(format!(
+                "of the group {group:?} only those before {next} are there"
+            )))
         })
     }
 

@@ -127,7 +127,8 @@ impl Disk {
             Fault::Once(errno) if AGAIN.contains(&errno) => None,
             Fault::Once(errno) | Fault::Forever(errno) => Some(errno),
             Fault::PowerLoss => Some(EIO),
-            Fault::Short(_) | Fault::Lie | Fault::Rot | Fault::Misdirected => None,
+            // Short transfers, lies, rot, misdirected reads: none is an error of a call.
+            _ => None,
         });
         let full = self.limited.get() && error.errno() == ENOSPC;
         let of_disk = matches!(error, Error::File { .. } | Error::Poisoned { .. });

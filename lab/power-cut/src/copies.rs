@@ -7,7 +7,7 @@ use crate::subject::{Reporter, Subject, make_folder, remove, sync_folder, unsaid
 use std::convert::Infallible;
 use std::fs::File;
 use std::io;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use wrote::{CopyOptions, Error, Reflink};
@@ -66,12 +66,16 @@ fn hole(length: usize) -> Range<usize> {
     if length < HOLE.end { 0..0 } else { HOLE }
 }
 
+fn reflink(number: u64) -> Reflink {
+    let round = number / SOURCES.len() as u64;
+    if round.is_multiple_of(2) { Reflink::Never } else { Reflink::Auto }
+}
+
 /// Returns the options of copy `number`: each source in each way in turn.
-fn options(number: u64) -> CopyOptions {
+fn options(number: u64) -> CopyOptions<'static> {
     let sources = SOURCES.len() as u64;
-    let reflink = if (number / sources).is_multiple_of(2) { Reflink::Never } else { Reflink::Auto };
     let verify = number % (sources + 1) == sources;
-    CopyOptions { reflink, verify, bs_bytes: 64 << 10, iodepth: 4, ..CopyOptions::default() }
+    CopyOptions::new().reflink(reflink(number)).verify(verify).bs_bytes(64 << 10).iodepth(4)
 }
 
 impl Subject for Copies {
@@ -95,8 +99,7 @@ impl Subject for Copies {
                 remove(&self.copy(old))?;
             }
             let (source, copy) = (self.source(source_of(number)), self.copy(number));
-            let watch = &mut |_| ControlFlow::Continue(());
-            wrote::copy(&source, &copy, &options(number), watch)?;
+            options(number).copy(&source, &copy)?;
             say(&Line::Copied(number)).map_err(|trouble| unsaid(&trouble))?;
             number += 1;
         }
@@ -201,7 +204,7 @@ mod tests {
 
     #[test]
     fn every_source_is_copied_in_every_way() {
-        let ways: Vec<_> = (0..8).map(|n| (source_of(n), options(n).reflink)).collect();
+        let ways: Vec<_> = (0..8).map(|n| (source_of(n), reflink(n))).collect();
         for source in 0..SOURCES.len() {
             assert!(ways.contains(&(source, Reflink::Never)));
             assert!(ways.contains(&(source, Reflink::Auto)));

@@ -81,7 +81,7 @@ impl Streams {
     fn write(&self, writer: &mut Writer, number: u64, piece: &[u8]) -> Result<(), Error> {
         writer.write_all(piece).map_err(|error| match error.downcast::<Error>() {
             Ok(error) => error,
-            Err(error) => Error::file(&self.file(number), Action::Write, None, &error),
+            Err(error) => Error::file(self.file(number), Action::Write, None, &error),
         })
     }
 

@@ -8,7 +8,6 @@ use crate::subject::{Reporter, Subject, make_folder, sync_folder, unsaid};
 use std::convert::Infallible;
 use std::fs;
 use std::io;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use wrote::{Action, CopyOptions, Error};
 
@@ -85,7 +84,7 @@ impl Subject for Trees {
     }
 
     fn write(&mut self, _seed: u64, say: Reporter) -> Result<Infallible, Error> {
-        let options = CopyOptions { bs_bytes: 64 << 10, iodepth: 4, ..CopyOptions::default() };
+        let options = || CopyOptions::new().bs_bytes(64 << 10).iodepth(4);
         let mut number = 0_u64;
         loop {
             if let Some(old) = number.checked_sub(KEPT) {
@@ -96,8 +95,7 @@ impl Subject for Trees {
                     .and_then(|()| fs::remove_dir_all(&gone))
                     .map_err(refused)?;
             }
-            let watch = &mut |_| ControlFlow::Continue(());
-            wrote::copy_tree(&self.source(), &self.copy(number), &options, watch)?;
+            options().copy_tree(self.source(), self.copy(number))?;
             say(&Line::Copied(number)).map_err(|trouble| unsaid(&trouble))?;
             number += 1;
         }
@@ -123,9 +121,7 @@ mod tests {
         assert_eq!((check("").in_flight, check("").faults), ("absent", vec![]));
         assert_eq!(check("copied 0").faults, ["copy-0 was promised and is missing"]);
 
-        let watch = &mut |_| ControlFlow::Continue(());
-        let options = CopyOptions::default();
-        wrote::copy_tree(&trees.source(), &trees.copy(0), &options, watch).expect("copied");
+        wrote::copy_tree(trees.source(), trees.copy(0)).expect("copied");
         assert_eq!((check("").in_flight, check("copied 0").faults), ("whole", vec![]));
 
         fs::remove_file(trees.copy(0).join("short")).expect("removed");

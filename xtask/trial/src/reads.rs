@@ -17,7 +17,7 @@ const TOGETHER: usize = 32;
 /// Reads `reads` random blocks of the file or device at `path`, directly, 128 at once.
 pub fn reads(reads: u64, path: &Path) -> Result<Outcome> {
     let mut engine = Engine::open(&Options::new(Ioengine::IoUring, IODEPTH, READ_BYTES))?;
-    let file = engine.open_file(path, &FileOptions { direct: true, ..FileOptions::default() })?;
+    let file = engine.open_file(path, &FileOptions::new().direct(true))?;
     let blocks = length_bytes(path)? / READ_BYTES as u64;
     if blocks == 0 {
         return Err(format!("{}: less than {READ_BYTES} bytes", path.display()).into());

@@ -136,7 +136,7 @@ impl Strategy {
             Log(Promise { sync, .. }) => sync == SyncPolicy::Always,
         };
         let settled_blocks = false;
-        Acknowledged { flushed, flush_reaches_device, direct: false, settled_blocks, in_memory }
+        Acknowledged::new().flushed(flushed).flush_reaches_device(flush_reaches_device).direct(false).settled_blocks(settled_blocks).in_memory(in_memory)
             .survives()
     }
 }

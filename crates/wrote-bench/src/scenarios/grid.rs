@@ -288,37 +288,18 @@ mod tests {
     use std::collections::HashSet;
     use wrote::device::BlockDevice;
     use wrote_jobs::rate::Amount;
+    use wrote_machine::sample::place;
     use wrote_result::document::Process;
 
     fn target(io_poll: bool) -> Target {
-        let device = BlockDevice {
-            name: "nvme0n1".into(),
-            major: 259,
-            minor: 0,
-            disks: Vec::new(),
-            model: None,
-            capacity_bytes: 1 << 40,
-            rotational: false,
-            scheduler: "none".into(),
-            logical_block_bytes: 512,
-            physical_block_bytes: 4096,
-            write_cache: "write back".into(),
-            fua: true,
-            io_poll,
-            nr_requests: 1023,
-            transfer_bytes_max: 1 << 20,
-        };
-        Target {
-            path: "/data".into(),
-            mount_point: "/".into(),
-            filesystem: "ext4".into(),
-            mount_options: Vec::new(),
-            capacity_bytes: 1 << 40,
-            free_bytes: 1 << 39,
-            read_only: false,
-            in_memory: false,
-            backing: Backing::Block(device),
-        }
+        let mut device = BlockDevice::default();
+        (device.name, device.capacity_bytes) = ("nvme0n1".into(), 1 << 40);
+        (device.logical_block_bytes, device.physical_block_bytes) = (512, 4096);
+        (device.io_poll, device.nr_requests) = (io_poll, 1023);
+        device.transfer_bytes_max = 1 << 20;
+        let mut target = place(1 << 40, 1 << 39);
+        target.backing = Backing::Block(device);
+        target
     }
 
     /// The grids that the request names.
@@ -434,7 +415,8 @@ mod tests {
 
     #[test]
     fn a_disk_without_room_is_refused_and_a_file_that_is_too_small_too() {
-        let full = Target { capacity_bytes: 10 << 30, free_bytes: 1 << 30, ..target(false) };
+        let mut full = target(false);
+        (full.capacity_bytes, full.free_bytes) = (10 << 30, 1 << 30);
         assert!(grids(&asked(&["rand"]), &full).is_err());
         let tiny = Asked { size_bytes: Some(1000), ..asked(&["rand"]) };
         assert!(matches!(grids(&tiny, &target(false)), Err(Error::Usage(_))));

@@ -239,13 +239,7 @@ impl Way {
 
     /// Returns what a write survives on a disk without a fallback.
     pub(crate) fn survives_at_best(&self) -> Survives {
-        Acknowledged {
-            flushed: self.flush != Flush::None,
-            flush_reaches_device: true,
-            direct: self.direct,
-            settled_blocks: self.blocks == Written,
-            in_memory: false,
-        }
+        Acknowledged::new().flushed(self.flush != Flush::None).flush_reaches_device(true).direct(self.direct).settled_blocks(self.blocks == Written).in_memory(false)
         .survives()
     }
 }

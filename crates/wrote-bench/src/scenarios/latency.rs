@@ -203,13 +203,7 @@ impl Kind {
     /// not flushed, its content may survive and its name need not (fsync(2)).
     fn acknowledged(self, state: State, flush_reaches_device: bool, in_memory: bool) -> Survives {
         let name_is_there = state == State::Existing || self.syncs_folder(state);
-        Acknowledged {
-            flushed: self.sync() != Flush::None && name_is_there,
-            flush_reaches_device,
-            direct: false,
-            settled_blocks: false,
-            in_memory,
-        }
+        Acknowledged::new().flushed(self.sync() != Flush::None && name_is_there).flush_reaches_device(flush_reaches_device).direct(false).settled_blocks(false).in_memory(in_memory)
         .survives()
     }
 

@@ -152,7 +152,7 @@ impl Kind {
             BufWriter(bytes) | Chunks(bytes) | Constant(bytes) | Writer(bytes) => bytes,
             Stream(bytes, _) => bytes,
             Dd { .. } => DD_BS_BYTES,
-            CopyFile(_) => CopyOptions::default().bs_bytes as u64,
+            CopyFile(_) => CopyOptions::BS_BYTES as u64,
         };
         bs_bytes.min(size_bytes)
     }
@@ -197,14 +197,12 @@ impl Way {
 
     /// The level that the file survives once its way returns (M3).
     pub(crate) fn acknowledged(&self, flush_reaches_device: bool, in_memory: bool) -> Survives {
-        Acknowledged {
-            flushed: self.kind.sync() != Flush::None,
-            flush_reaches_device,
-            direct: self.kind == Dd { direct: true },
-            // Every way makes a new file.
-            settled_blocks: false,
-            in_memory,
-        }
-        .survives()
+        // Every way makes a new file: its blocks are not settled.
+        Acknowledged::new()
+            .flushed(self.kind.sync() != Flush::None)
+            .flush_reaches_device(flush_reaches_device)
+            .direct(self.kind == Dd { direct: true })
+            .in_memory(in_memory)
+            .survives()
     }
 }

@@ -4,7 +4,7 @@ use super::values::words;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use wrote::engine::Options;
-use wrote::{CopyOptions, Reflink};
+use wrote::{CopyOptions, Ioengine, Reflink};
 use wrote_result::units;
 
 pub(super) const LONG_ABOUT: &str = "Copy files and folders: whole or not at all, durable, in constant memory.\n\n\
@@ -91,28 +91,39 @@ fn bs(text: &str) -> Result<usize, String> {
 }
 
 impl CopyArgs {
-    /// The options of each copy.
-    ///
-    /// # Errors
-    ///
-    /// What of it makes no sense together, in one line.
-    pub fn options(&self) -> Result<CopyOptions, String> {
-        let default = CopyOptions::default();
-        let options = CopyOptions {
-            reflink: self.reflink,
-            replace: self.force,
-            durable: !self.no_sync,
-            verify: self.verify,
-            bs_bytes: self.bs.unwrap_or(default.bs_bytes),
-            iodepth: self.iodepth.unwrap_or(default.iodepth),
-        };
-        let memory_bytes = options.bs_bytes as u64 * u64::from(options.iodepth);
+    /// Fails, with one line, where the buffers take too much memory.
+    pub fn check_memory(&self) -> Result<(), String> {
+        let memory_bytes = self.bs_bytes() as u64 * u64::from(self.iodepth());
         if memory_bytes > MEMORY_BYTES_MAX {
-            let (bs, most) = (units::block_size(options.bs_bytes as u64), "4 GiB");
-            let depth = options.iodepth;
+            let (bs, most) = (units::block_size(self.bs_bytes() as u64), "4 GiB");
+            let depth = self.iodepth();
             return Err(format!("--iodepth {depth}: times --bs of {bs} is more than {most}"));
         }
-        Ok(options)
+        Ok(())
+    }
+
+    /// The options of each copy.
+    pub fn options<'w>(&self) -> CopyOptions<'w> {
+        CopyOptions::new()
+            .reflink(self.reflink)
+            .replace(self.force)
+            .durable(!self.no_sync)
+            .verify(self.verify)
+            .bs_bytes(self.bs_bytes())
+            .iodepth(self.iodepth())
+    }
+
+    /// The options of an engine that makes several copies.
+    pub fn engine_options(&self) -> Options {
+        Options::new(Ioengine::IoUring, self.iodepth(), self.bs_bytes())
+    }
+
+    fn bs_bytes(&self) -> usize {
+        self.bs.unwrap_or(CopyOptions::BS_BYTES)
+    }
+
+    fn iodepth(&self) -> u32 {
+        self.iodepth.unwrap_or(CopyOptions::IODEPTH)
     }
 }
 
@@ -135,17 +146,21 @@ mod tests {
         assert_eq!(arguments.to, PathBuf::from("c"));
     }
 
+    fn told(line: &str) -> String {
+        format!("{:?}", arguments(line).options())
+    }
+
     #[test]
     fn by_default_a_copy_is_durable_and_replaces_nothing() {
         // W7
-        let options = arguments("wrote copy a b").options().expect("good options");
-        assert!(options.durable && !options.replace && !options.verify);
-        assert_eq!(options.reflink, Reflink::Auto);
+        let options = CopyOptions::new().durable(true).replace(false).verify(false);
+        let options = options.reflink(Reflink::Auto);
+        assert_eq!(told("wrote copy a b"), format!("{options:?}"));
     }
 
     #[test]
     fn of_sync_and_no_sync_the_last_counts() {
-        let durable = |line: &str| arguments(line).options().expect("good options").durable;
+        let durable = |line: &str| told(line).contains("durable: true");
         assert!(!durable("wrote copy --no-sync a b"));
         assert!(durable("wrote copy --no-sync --sync a b"));
         assert!(!durable("wrote copy --sync --no-sync a b"));
@@ -154,18 +169,16 @@ mod tests {
     #[test]
     fn what_is_said_reaches_the_copy() {
         let line = "wrote copy -f --verify --reflink never --bs 64k --iodepth 3 a b";
-        let options = arguments(line).options().expect("good options");
-        assert!(options.replace && options.verify);
-        assert_eq!(options.reflink, Reflink::Never);
-        assert_eq!((options.bs_bytes, options.iodepth), (64 << 10, 3));
+        let options = CopyOptions::new().replace(true).verify(true).reflink(Reflink::Never);
+        assert_eq!(told(line), format!("{:?}", options.bs_bytes(64 << 10).iodepth(3)));
     }
 
     #[test]
     fn memory_has_a_limit() {
         // W8
-        let refused = arguments("wrote copy --bs 1G --iodepth 5 a b").options().unwrap_err();
+        let refused = arguments("wrote copy --bs 1G --iodepth 5 a b").check_memory().unwrap_err();
         assert_eq!(refused, "--iodepth 5: times --bs of 1 GiB is more than 4 GiB");
-        assert!(arguments("wrote copy --bs 1G --iodepth 4 a b").options().is_ok());
+        assert!(arguments("wrote copy --bs 1G --iodepth 4 a b").check_memory().is_ok());
         assert!(bs("6k").is_err() && bs("2G").is_err() && bs("4k").is_ok());
     }
 }

@@ -9,16 +9,14 @@ use crate::progress::CopyReporter;
 use plan::{Item, Kind};
 use rustix::io::Errno;
 use std::ops::ControlFlow;
-use std::os::fd::AsFd;
 use std::time::Instant;
 use told::Done;
-use wrote::copy::{TreeCopied, copy_in, copy_out, copy_through, copy_tree, copy_tree_through};
-use wrote::engine::Options;
-use wrote::{Action, CopyOptions, CopyProgress, Engine, Ioengine};
+use wrote::copy::{TreeCopied, Watch};
+use wrote::{Action, CopyProgress, Engine};
 use wrote_result::{Error, Stop};
 
 pub(super) fn run(arguments: &CopyArgs, stop: &Stop) -> Result<(), Error> {
-    let options = arguments.options().map_err(Error::Usage)?;
+    arguments.check_memory().map_err(Error::Usage)?;
     let items = plan::items(arguments)?;
     let began = Instant::now();
     let mut reporter = CopyReporter::new(arguments.quiet);
@@ -27,7 +25,7 @@ pub(super) fn run(arguments: &CopyArgs, stop: &Stop) -> Result<(), Error> {
         if stop.is_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let mut done = Done::default();
-    let copied = copy_all(&items, &options, &mut watch, &mut done);
+    let copied = copy_all(&items, arguments, &mut watch, &mut done);
     // The bar is gone from the screen before anything else is said.
     drop(reporter);
     copied.map_err(|error| complaint(error, arguments))?;
@@ -37,7 +35,7 @@ pub(super) fn run(arguments: &CopyArgs, stop: &Stop) -> Result<(), Error> {
         say(&format!("wrote: note: {}: {why}", path.display()));
     }
     if !arguments.quiet {
-        say(&done.line(elapsed, told::survives(&arguments.to, &options, &done)));
+        say(&done.line(elapsed, told::survives(&arguments.to, !arguments.no_sync, &done)));
     }
     check_all_copied(&done)
 }
@@ -45,30 +43,31 @@ pub(super) fn run(arguments: &CopyArgs, stop: &Stop) -> Result<(), Error> {
 /// Copies one after the other, until one fails: those before it are done.
 fn copy_all(
     items: &[Item],
-    options: &CopyOptions,
-    watch: &mut dyn FnMut(CopyProgress) -> ControlFlow<()>,
+    arguments: &CopyArgs,
+    watch: Watch,
     done: &mut Done,
 ) -> Result<(), wrote::Error> {
     if let [Item { from, to, kind }] = items {
+        let options = arguments.options().watch(watch);
         match kind {
-            Kind::File => done.add(&wrote::copy(from, to, options, watch)?),
-            Kind::Folder => done.add_tree(copy_tree(from, to, options, watch)?),
-            Kind::In => done.add(&copy_in(std::io::stdin().as_fd(), to, options, watch)?),
+            Kind::File => done.add(&options.copy(from, to)?),
+            Kind::Folder => done.add_tree(options.copy_tree(from, to)?),
+            Kind::In => done.add(&options.copy_in(std::io::stdin(), to)?),
             Kind::Out => {
-                done.add(&copy_out(from, std::io::stdout().as_fd(), options, watch)?);
+                done.add(&options.copy_out(from, std::io::stdout())?);
                 done.to_stdout = true;
             }
         }
         return Ok(());
     }
     // What it costs to make an engine is paid once.
-    let engine_options = Options::new(Ioengine::IoUring, options.iodepth, options.bs_bytes);
-    let mut engine = Engine::open(&engine_options)?;
+    let mut engine = Engine::open(&arguments.engine_options())?;
     for Item { from, to, kind } in items {
+        let options = arguments.options().watch(watch);
         if *kind == Kind::Folder {
-            done.add_tree(copy_tree_through(&mut engine, from, to, options, watch)?);
+            done.add_tree(options.copy_tree_through(&mut engine, from, to)?);
         } else {
-            done.add(&copy_through(&mut engine, from, to, options, watch)?);
+            done.add(&options.copy_through(&mut engine, from, to)?);
         }
     }
     Ok(())

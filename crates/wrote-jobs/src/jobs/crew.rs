@@ -99,12 +99,10 @@ impl<'a> Jobs<'a> {
         options.iopoll = spec.hipri;
         options.sqpoll = self.sqpolls[number].clone();
         let mut engine = Engine::open(&options)?;
-        let options = FileOptions {
-            write: spec.rw.write,
-            direct: spec.direct,
-            sync_metadata: spec.sync == SyncEach::Sync,
-            ..FileOptions::default()
-        };
+        let options = FileOptions::new()
+            .write(spec.rw.write)
+            .direct(spec.direct)
+            .sync_metadata(spec.sync == SyncEach::Sync);
         let open =
             |path: &std::path::PathBuf| Ok((path.clone(), engine.open_file(path, &options)?));
         let files = spec.files.iter().map(open).collect::<Result<Vec<_>, Error>>()?;

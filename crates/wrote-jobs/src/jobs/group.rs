@@ -34,7 +34,7 @@ pub fn run_group(
     let ready = files.make_ready(made, stop)?;
     let regions: Vec<Vec<Range<u64>>> = ready.iter().map(|ready| ready.regions.clone()).collect();
     let mut held = held_before(specs, &regions);
-    let device = specs[0].files.first().and_then(|path| wrote::device::device_at(path));
+    let device = specs[0].files.first().and_then(wrote::device::device_at);
     // The bytes that each job transfers, for its progress.
     let totals = specs
         .iter()

@@ -24,7 +24,7 @@ pub fn lay_out(path: &Path, file: &File, range: Range<u64>, stop: &Stop) -> Resu
     };
     let mut engine = Engine::open(&Options::new(Ioengine::IoUring, IODEPTH, PIECE_BYTES))?;
     let open = |engine: &mut Engine, direct| {
-        engine.open_file(path, &FileOptions { write: true, direct, ..FileOptions::default() })
+        engine.open_file(path, &FileOptions::new().write(true).direct(direct))
     };
     let mut id = open(&mut engine, true)?;
     let align = u64::from(engine.align_bytes(id));

@@ -52,12 +52,10 @@ fn jobs() -> Vec<JobSpec> {
 pub fn run(sim: &Sim, spec: &JobSpec, stop: &Stop) -> Result<Done, Error> {
     let options = Options::new(spec.ioengine, spec.iodepth, BS_BYTES as usize);
     let mut engine = Engine::simulated(sim, &options)?;
-    let options = FileOptions {
-        create_new: sim.contents(path()).is_none(),
-        write: true,
-        direct: spec.direct,
-        ..FileOptions::default()
-    };
+    let options = FileOptions::new()
+        .create_new(sim.contents(path()).is_none())
+        .write(true)
+        .direct(spec.direct);
     let file = engine.open_file(path(), &options)?;
     sim.sync();
     let region = spec.offset_bytes..spec.offset_bytes + spec.file_bytes.unwrap();
@@ -75,7 +73,7 @@ fn filled(seed: u64) -> Sim {
     let sim = Sim::new(seed);
     let options = Options::new(Ioengine::Psync, 1, (BLOCKS * BS_BYTES) as usize);
     let mut engine = Engine::simulated(&sim, &options).unwrap();
-    let options = FileOptions { create_new: true, write: true, ..FileOptions::default() };
+    let options = FileOptions::new().create_new(true).write(true);
     let file = engine.open_file(path(), &options).unwrap();
     let buffer = engine.lease().unwrap();
     engine.queue(0, Op::Write { file, offset: 0, buffer, durable: true });

@@ -142,14 +142,13 @@ pub(super) fn survives(jobs: &[JobReport], known: &Known) -> Survives {
             let target = known.before.target(file);
             // A block device has no file system that could put a block elsewhere.
             let in_place = target.writes_in_place() || target.filesystem == "none";
-            Acknowledged {
-                flushed,
-                flush_reaches_device: target.flushes_reach_device(),
-                direct: job.direct,
-                settled_blocks: known.is_settled(file, spec) && in_place,
-                in_memory: target.in_memory,
-            }
-            .survives()
+            Acknowledged::new()
+                .flushed(flushed)
+                .flush_reaches_device(target.flushes_reach_device())
+                .direct(job.direct)
+                .settled_blocks(known.is_settled(file, spec) && in_place)
+                .in_memory(target.in_memory)
+                .survives()
         };
         spec.files.iter().map(of_file).min().unwrap_or(Survives::Nothing)
     };

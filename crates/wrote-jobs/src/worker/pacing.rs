@@ -79,7 +79,7 @@ impl Worker<'_> {
     /// Waits up to `time` for an operation.
     fn collect_within(&mut self, time: Duration) -> Result<(), Error> {
         self.engine.reap_within(time, &mut self.completions)?;
-        for Completion { user_data, result, buffer } in self.completions.drain(..) {
+        for Completion { user_data, result, buffer, .. } in self.completions.drain(..) {
             self.arrivals.push(Arrival { place: user_data as u32, bytes: result?, buffer });
         }
         Ok(())

@@ -4,7 +4,6 @@ use fixtures::samples::reports as sample;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use wrote::Ioengine;
-use wrote::device::Target;
 use wrote_jobs::jobs::{GroupReport, Held, Permissions};
 use wrote_jobs::report::{Before, JobFile, Repeated, document};
 use wrote_jobs::spec::{BlockShare, BlockSizes, SyncEach};
@@ -114,7 +113,8 @@ fn a_row_survives_less_where_direct_io_fell_back_or_blocks_are_copied() {
     // M3, M6: one of the runs fell back.
     let file = PathBuf::from("/mnt/data/seq-write.0");
     let row_of = |filesystem: &str, direct: [bool; 2]| {
-        let target = Target { filesystem: filesystem.into(), ..sample::target() };
+        let mut target = sample::target();
+        target.filesystem = filesystem.into();
         let before = Before::new(file.clone(), target, HashSet::from([file.clone()]), true);
         let mut runs = Repeated::default();
         for direct in direct {

@@ -5,7 +5,7 @@ use super::stack::Stack;
 use super::world::Root;
 use super::world::World;
 use fixtures::Tree;
-use wrote::device::{Backing, BlockDevice, Target};
+use wrote::device::{Backing, BlockDevice};
 use wrote_result::doctor::{Check, State};
 
 /// The imitated root.
@@ -56,19 +56,13 @@ impl Fake {
     }
 
     fn world_on(&self, backing: Backing) -> World {
+        let mut target = crate::sample::place(100_000_000_000, 50_000_000_000);
+        (target.path, target.mount_point) = ("/mnt/data".into(), "/mnt/data".into());
+        target.mount_options = vec!["rw".into(), "relatime".into()];
+        target.backing = backing;
         World {
             root: Root::new(self.0.path()),
-            target: Target {
-                path: "/mnt/data".into(),
-                mount_point: "/mnt/data".into(),
-                filesystem: "ext4".into(),
-                mount_options: vec!["rw".into(), "relatime".into()],
-                capacity_bytes: 100_000_000_000,
-                free_bytes: 50_000_000_000,
-                read_only: false,
-                in_memory: false,
-                backing,
-            },
+            target,
             stack: Stack::default(),
             io_uring: Ok(()),
             inodes: (1000, 900),
@@ -111,23 +105,13 @@ pub(super) fn command(check: &Check) -> &str {
 }
 
 fn block_device(name: &str) -> BlockDevice {
-    BlockDevice {
-        name: name.into(),
-        major: 8,
-        minor: 0,
-        disks: Vec::new(),
-        model: None,
-        capacity_bytes: 512_000_000,
-        rotational: false,
-        scheduler: "none".into(),
-        logical_block_bytes: 512,
-        physical_block_bytes: 512,
-        write_cache: "write back".into(),
-        fua: false,
-        io_poll: false,
-        nr_requests: 64,
-        transfer_bytes_max: 0,
-    }
+    let mut device = BlockDevice::default();
+    (device.name, device.major) = (name.into(), 8);
+    device.capacity_bytes = 512_000_000;
+    (device.scheduler, device.nr_requests) = ("none".into(), 64);
+    (device.logical_block_bytes, device.physical_block_bytes) = (512, 512);
+    device.write_cache = "write back".into();
+    device
 }
 
 /// Returns the checks of these names alone.

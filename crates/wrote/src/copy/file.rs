@@ -1,7 +1,7 @@
 //! Copies of single files: bytes, length, checksum and metadata.
 
 use super::checksum::Checksum;
-use super::options::{CopyOptions, Method, Reflink, engine_for, len_hint};
+use super::options::{CopyOptions, CopySettings, Method, Reflink, engine_for, len_hint};
 use super::progress::{Watch, Watcher};
 use super::server::RangeError;
 use super::source::{self, Source};
@@ -40,18 +40,13 @@ pub struct Copied {
 /// attributes of the source; holes stay holes. Bytes that are appended to the source meanwhile are
 /// not copied.
 ///
-/// ```
-/// use std::ops::ControlFlow;
-/// use wrote::CopyOptions;
+/// [`CopyOptions`] has further settings, and progress.
 ///
+/// ```
 /// # let folder = tempfile::tempdir()?;
 /// # let (from, to) = (folder.path().join("from"), folder.path().join("to"));
 /// # std::fs::write(&from, b"precious")?;
-/// let options = CopyOptions { verify: true, ..CopyOptions::default() };
-/// let copied = wrote::copy(&from, &to, &options, &mut |progress| {
-///     println!("{} bytes", progress.bytes_done);
-///     ControlFlow::Continue(()) // or Break, and nothing is left of the copy
-/// })?;
+/// let copied = wrote::copy(&from, &to)?;
 /// assert_eq!(copied.bytes, 8); // and the copy survives a power loss
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -66,35 +61,56 @@ pub struct Copied {
 ///   without `replace`;
 /// - [`Error::Differs`]: the source became shorter, or the copy was read back otherwise;
 /// - [`Error::Interrupted`]: `watch` asked to stop.
-pub fn copy(from: &Path, to: &Path, options: &CopyOptions, watch: Watch) -> Result<Copied, Error> {
-    copy_through(&mut engine_for(len_hint(from), options)?, from, to, options, watch)
+pub fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Copied, Error> {
+    CopyOptions::new().copy(from, to)
 }
 
-/// As [`copy`], through an engine of the caller's with nothing outstanding. One engine serves
-/// copies of many files, and can be that of a [`crate::Sim`].
-///
-/// Memory and depth are the engine's, not those of `options`. A transfer is no longer than the
-/// engine's buffers, which hold a page at least.
-pub fn copy_through(
+impl CopyOptions<'_> {
+    /// Copies an ordinary file, as the function [`copy`] does.
+    pub fn copy(self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Copied, Error> {
+        let (from, to) = (from.as_ref(), to.as_ref());
+        self.run(|settings, watch| {
+            copy_through(&mut engine_for(len_hint(from), settings)?, from, to, settings, watch)
+        })
+    }
+
+    /// As [`CopyOptions::copy`], through an engine of the caller's with nothing outstanding. One
+    /// engine serves copies of many files, and can be that of a [`crate::Sim`].
+    ///
+    /// Memory and depth are the engine's, not those of the options. A transfer is no longer than
+    /// the engine's buffers, which hold a page at least.
+    pub fn copy_through(
+        self,
+        engine: &mut Engine,
+        from: impl AsRef<Path>,
+        to: impl AsRef<Path>,
+    ) -> Result<Copied, Error> {
+        let (from, to) = (from.as_ref(), to.as_ref());
+        self.run(|settings, watch| copy_through(engine, from, to, settings, watch))
+    }
+}
+
+/// Copies a file through an engine with nothing outstanding.
+pub(super) fn copy_through(
     engine: &mut Engine,
     from: &Path,
     to: &Path,
-    options: &CopyOptions,
+    settings: &CopySettings,
     watch: Watch,
 ) -> Result<Copied, Error> {
     let started = Instant::now();
-    let source = Source::open(engine, from, options.bs_bytes)?;
-    let place = source::find_place(engine, Some(&source), to, options.replace);
+    let source = Source::open(engine, from, settings.bs_bytes)?;
+    let place = source::find_place(engine, Some(&source), to, settings.replace);
     let made = place.and_then(|place| {
         // Only the owner may read the copy until it is whole and has the permissions of the source.
         let mode = Some(MODE_PRIVATE);
-        let private = FileOptions { direct: !source.small, mode, ..FileOptions::default() };
-        let passes = if options.verify { 2 } else { 1 };
+        let private = FileOptions::new().direct(!source.small).mode(mode);
+        let passes = if settings.verify { 2 } else { 1 };
         let progress = Watcher::new(watch, Some(source.len.saturating_mul(passes)));
-        let last_step = (options.replace, options.durable);
+        let last_step = (settings.replace, settings.durable);
         StagedFile::save(engine, (&place.path, to), last_step, &private, |engine, target| {
             let (source, fallbacks) = (&source, Vec::new());
-            Copier { engine, source, target, options, progress, fallbacks }.fill()
+            Copier { engine, source, target, settings, progress, fallbacks }.fill()
         })
     });
     let closed = engine.close_file(source.file);
@@ -110,7 +126,7 @@ struct Copier<'a, 'w> {
     engine: &'a mut Engine,
     source: &'a Source<'a>,
     target: FileId,
-    options: &'a CopyOptions,
+    settings: &'a CopySettings,
     progress: Watcher<'w>,
     fallbacks: Vec<Fallback>,
 }
@@ -120,8 +136,8 @@ impl Copier<'_, '_> {
     /// compared, and fallbacks.
     fn fill(mut self) -> Result<(Method, Option<u128>, Vec<Fallback>), Error> {
         let files = [self.source.file, self.target];
-        let sizes = PieceSizes::new(self.engine, &files, self.source.len, self.options.bs_bytes)?;
-        let mut checksum = self.options.verify.then(Checksum::default);
+        let sizes = PieceSizes::new(self.engine, &files, self.source.len, self.settings.bs_bytes)?;
+        let mut checksum = self.settings.verify.then(Checksum::default);
         let method = self.move_bytes(sizes, checksum.as_mut())?;
         self.source.check_len(self.engine)?;
         self.give_len()?;
@@ -131,7 +147,7 @@ impl Copier<'_, '_> {
             let parts = MetadataParts { owner: false, times: true };
             metadata.give(target, self.engine.path(self.target), parts)?;
         }
-        if self.options.durable {
+        if self.settings.durable {
             self.engine.queue(0, Op::Fsync { file: self.target });
             self.engine.drain()?;
         }
@@ -165,7 +181,7 @@ impl Copier<'_, '_> {
 
     /// Shares the blocks, where the options and the file system allow that.
     fn reflink(&mut self) -> Result<bool, Error> {
-        if self.options.reflink == Reflink::Never {
+        if self.settings.reflink == Reflink::Never {
             return Ok(false);
         }
         let files = descriptors(self.engine, self.source.file, self.target);
@@ -174,12 +190,12 @@ impl Copier<'_, '_> {
                 if self.engine.file_len(self.target)? < self.source.len {
                     return Err(source_shrank(self.engine, self.source.file));
                 }
-                return self.progress.add(unread(self.options, self.source.len)).and(Ok(true));
+                return self.progress.add(unread(self.settings, self.source.len)).and(Ok(true));
             }
             Some(Err(errno)) => format!("FICLONE: {}", io::Error::from(errno)),
             None => "a simulated disk shares no blocks".to_owned(),
         };
-        if self.options.reflink == Reflink::Always {
+        if self.settings.reflink == Reflink::Always {
             return Err(self.no_reflink(&because));
         }
         self.fell_back("reflink", "copy", because);
@@ -207,7 +223,7 @@ impl Copier<'_, '_> {
             return Ok(false);
         }
         let Some((from, to)) = descriptors(self.engine, source, target) else { return Ok(false) };
-        let counted = |bytes| self.progress.add(unread(self.options, bytes));
+        let counted = |bytes| self.progress.add(unread(self.settings, bytes));
         let errno = match server::copy_ranges(from, to, self.source.len, counted) {
             Ok(()) => return Ok(true),
             Err(RangeError::Interrupted(error)) => return Err(error),
@@ -266,6 +282,6 @@ fn descriptors(
 
 /// Returns the progress of bytes that were moved without being read. With `verify` they count when
 /// they are read.
-fn unread(options: &CopyOptions, bytes: u64) -> u64 {
-    if options.verify { 0 } else { bytes }
+fn unread(settings: &CopySettings, bytes: u64) -> u64 {
+    if settings.verify { 0 } else { bytes }
 }

@@ -1,8 +1,11 @@
 //! Options of a copy, its method, and the engine that suits it.
 
+use super::progress::Watch;
 use crate::engine::Options;
 use crate::{Engine, Error, FileId, Ioengine};
 use rustix::param::page_size;
+use std::fmt;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 /// Whether the copy may share the source's blocks until one of the two is written to (FICLONE,
@@ -18,38 +21,141 @@ pub enum Reflink {
     Never,
 }
 
-/// Options of a copy.
+/// Options of a copy, as a builder that ends with the copy itself.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use wrote::CopyOptions;
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+/// # std::fs::write(&from, b"precious")?;
+/// let mut report = |progress: wrote::CopyProgress| {
+///     println!("{} bytes", progress.bytes_done);
+///     ControlFlow::Continue(()) // or Break, and nothing is left of the copy
+/// };
+/// let copied = CopyOptions::new().verify(true).watch(&mut report).copy(&from, &to)?;
+/// assert_eq!(copied.bytes, 8); // and the copy survives a power loss
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Default)]
+pub struct CopyOptions<'w> {
+    settings: CopySettings,
+    watch: Option<Watch<'w>>,
+}
+
+/// The settings of a copy, without its watcher.
 #[derive(Clone, Debug)]
-pub struct CopyOptions {
-    /// Whether blocks may be shared.
+pub(super) struct CopySettings {
     pub reflink: Reflink,
-    /// Whether an existing file is replaced (W7).
     pub replace: bool,
-    /// Whether the copy, with its name, survives a power loss when the call returns.
     pub durable: bool,
-    /// Whether the copy is read back past the cache and its checksum compared with the source's.
     pub verify: bool,
-    /// Bytes of one transfer: whole pages, at most 1 GiB.
     pub bs_bytes: usize,
-    /// Transfers in flight at once. Memory is `iodepth * bs_bytes`, for a file of any size (W8).
     pub iodepth: u32,
 }
 
-impl Default for CopyOptions {
-    fn default() -> CopyOptions {
-        CopyOptions {
-            reflink: Reflink::Auto,
-            replace: false,
-            durable: true,
-            verify: false,
-            bs_bytes: 1 << 20,
-            iodepth: 16,
+impl CopySettings {
+    const DEFAULT: CopySettings = CopySettings {
+        reflink: Reflink::Auto,
+        replace: false,
+        durable: true,
+        verify: false,
+        bs_bytes: CopyOptions::BS_BYTES,
+        iodepth: CopyOptions::IODEPTH,
+    };
+}
+
+impl Default for CopySettings {
+    fn default() -> CopySettings {
+        CopySettings::DEFAULT
+    }
+}
+
+impl CopyOptions<'_> {
+    /// The bytes of one transfer by default.
+    pub const BS_BYTES: usize = 1 << 20;
+    /// The transfers in flight at once by default.
+    pub const IODEPTH: u32 = 16;
+}
+
+impl<'w> CopyOptions<'w> {
+    /// Returns the options of a durable copy that replaces nothing.
+    pub const fn new() -> CopyOptions<'w> {
+        CopyOptions { settings: CopySettings::DEFAULT, watch: None }
+    }
+
+    /// Sets whether blocks may be shared: [`Reflink::Auto`] by default.
+    pub const fn reflink(mut self, reflink: Reflink) -> CopyOptions<'w> {
+        self.settings.reflink = reflink;
+        self
+    }
+
+    /// Sets whether an existing file is replaced (W7); by default it is an error.
+    pub const fn replace(mut self, replace: bool) -> CopyOptions<'w> {
+        self.settings.replace = replace;
+        self
+    }
+
+    /// Sets whether the copy, with its name, survives a power loss when the call returns. True by
+    /// default.
+    pub const fn durable(mut self, durable: bool) -> CopyOptions<'w> {
+        self.settings.durable = durable;
+        self
+    }
+
+    /// Sets whether the copy is read back past the cache and its checksum compared with the
+    /// source's.
+    pub const fn verify(mut self, verify: bool) -> CopyOptions<'w> {
+        self.settings.verify = verify;
+        self
+    }
+
+    /// Sets the bytes of one transfer: whole pages, at most 1 GiB,
+    /// [`CopyOptions::BS_BYTES`] by default.
+    pub const fn bs_bytes(mut self, bs_bytes: usize) -> CopyOptions<'w> {
+        self.settings.bs_bytes = bs_bytes;
+        self
+    }
+
+    /// Sets the transfers in flight at once, [`CopyOptions::IODEPTH`] by default. Memory is
+    /// `iodepth * bs_bytes`, for a file of any size (W8).
+    pub const fn iodepth(mut self, iodepth: u32) -> CopyOptions<'w> {
+        self.settings.iodepth = iodepth;
+        self
+    }
+
+    /// Has `watch` receive the progress. It may stop the copy, which is then undone.
+    pub fn watch<'a>(self, watch: Watch<'a>) -> CopyOptions<'a> {
+        CopyOptions { settings: self.settings, watch: Some(watch) }
+    }
+
+    /// Calls `copy` with the settings and a watcher.
+    pub(super) fn run<T>(self, copy: impl FnOnce(&CopySettings, Watch) -> T) -> T {
+        match self.watch {
+            Some(watch) => copy(&self.settings, watch),
+            None => copy(&self.settings, &mut |_| ControlFlow::Continue(())),
         }
+    }
+}
+
+impl fmt::Debug for CopyOptions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CopySettings { reflink, replace, durable, verify, bs_bytes, iodepth } = self.settings;
+        f.debug_struct("CopyOptions")
+            .field("reflink", &reflink)
+            .field("replace", &replace)
+            .field("durable", &durable)
+            .field("verify", &verify)
+            .field("bs_bytes", &bs_bytes)
+            .field("iodepth", &iodepth)
+            .finish_non_exhaustive()
     }
 }
 
 /// The way by which the bytes were copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Method {
     /// Blocks are shared: no bytes were moved.
     Reflink,
@@ -74,11 +180,11 @@ const BS_BYTES_MAX: usize = 1 << 30;
 
 /// Opens an engine for a copy of `len` bytes. Its buffers hold no more than these bytes, since
 /// preparing them takes time.
-pub(super) fn engine_for(len: u64, options: &CopyOptions) -> Result<Engine, Error> {
+pub(super) fn engine_for(len: u64, settings: &CopySettings) -> Result<Engine, Error> {
     let needed = len.clamp(1, BS_BYTES_MAX as u64) as usize;
-    let bs_bytes = options.bs_bytes.clamp(1, needed).next_multiple_of(page_size());
+    let bs_bytes = settings.bs_bytes.clamp(1, needed).next_multiple_of(page_size());
     let pieces = len.div_ceil(bs_bytes as u64).max(1);
-    let iodepth = u64::from(options.iodepth.max(1)).min(pieces) as u32;
+    let iodepth = u64::from(settings.iodepth.max(1)).min(pieces) as u32;
     Engine::open(&Options::new(Ioengine::IoUring, iodepth, bs_bytes))
 }
 

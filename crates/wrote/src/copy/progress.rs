@@ -5,11 +5,19 @@ use std::ops::ControlFlow;
 
 /// The progress of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CopyProgress {
     /// File bytes that are done, holes included. With `verify` each byte is done twice.
     pub bytes_done: u64,
     /// File bytes to do; `None` where the length is unknown before the end.
     pub bytes_total: Option<u64>,
+}
+
+impl CopyProgress {
+    /// Returns the progress of `bytes_done` of `bytes_total`.
+    pub const fn new(bytes_done: u64, bytes_total: Option<u64>) -> CopyProgress {
+        CopyProgress { bytes_done, bytes_total }
+    }
 }
 
 /// A callback that receives the progress of a copy, and may stop it.

@@ -77,7 +77,7 @@ impl<'a> Source<'a> {
         if cached.is_some_and(|cached| cached > self.len / 2) {
             return Ok(self);
         }
-        let options = FileOptions { direct: true, ..FileOptions::default() };
+        let options = FileOptions::new().direct(true);
         let direct = engine.open_file(self.named, &options)?;
         // If the name was given to another file meanwhile, the first one is read as it is.
         let same = engine.descriptor(direct).and_then(identity) == self.identity;

@@ -3,7 +3,7 @@
 mod pipe;
 
 use super::checksum::Checksum;
-use super::options::{CopyOptions, Method, engine_for, len_hint};
+use super::options::{CopyOptions, CopySettings, Method, engine_for, len_hint};
 use super::progress::{Watch, Watcher};
 use super::source::{Source, find_place, identity};
 use super::stream::{PieceSizes, read_back, source_shrank};
@@ -13,7 +13,7 @@ use crate::read_ahead::ReadAhead;
 use crate::staged::{MODE_PRIVATE, StagedFile};
 use crate::{Copied, Engine, Error, FileId, FileOptions};
 use pipe::Pipe;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::Instant;
 
@@ -30,37 +30,58 @@ use std::time::Instant;
 /// With the kernel's words; `EEXIST` for an existing file without `replace`; [`Error::Refused`]
 /// where `to` is a folder or a device; [`Error::Interrupted`] when `watch` asks to stop. A file at
 /// `to` is then unchanged, unless only the last step failed, the flush of its folder.
-pub fn copy_in(
-    from: BorrowedFd,
-    to: &Path,
-    options: &CopyOptions,
-    watch: Watch,
-) -> Result<Copied, Error> {
-    // The length is unknown: the engine gets all buffers.
-    copy_in_through(&mut engine_for(u64::MAX, options)?, from, to, options, watch)
+pub fn copy_in(from: impl AsFd, to: impl AsRef<Path>) -> Result<Copied, Error> {
+    CopyOptions::new().copy_in(from, to)
 }
 
-/// As [`copy_in`], through an engine of the caller's with nothing outstanding.
-pub fn copy_in_through(
+impl CopyOptions<'_> {
+    /// Copies an open file or a stream to a file, as the function [`copy_in`] does.
+    pub fn copy_in(self, from: impl AsFd, to: impl AsRef<Path>) -> Result<Copied, Error> {
+        let (from, to) = (from.as_fd(), to.as_ref());
+        self.run(|settings, watch| {
+            // The length is unknown: the engine gets all buffers.
+            copy_in_through(&mut engine_for(u64::MAX, settings)?, from, to, settings, watch)
+        })
+    }
+
+    /// As [`CopyOptions::copy_in`], through an engine of the caller's with nothing outstanding.
+    pub fn copy_in_through(
+        self,
+        engine: &mut Engine,
+        from: impl AsFd,
+        to: impl AsRef<Path>,
+    ) -> Result<Copied, Error> {
+        let (from, to) = (from.as_fd(), to.as_ref());
+        self.run(|settings, watch| copy_in_through(engine, from, to, settings, watch))
+    }
+
+    /// Copies an ordinary file to a stream, as the function [`copy_out`] does.
+    pub fn copy_out(self, from: impl AsRef<Path>, to: impl AsFd) -> Result<Copied, Error> {
+        let (from, to) = (from.as_ref(), to.as_fd());
+        self.run(|settings, watch| copy_out_watched(from, to, settings, watch))
+    }
+}
+
+fn copy_in_through(
     engine: &mut Engine,
     from: BorrowedFd,
     to: &Path,
-    options: &CopyOptions,
+    settings: &CopySettings,
     watch: Watch,
 ) -> Result<Copied, Error> {
     let began = Instant::now();
-    let located = find_place(engine, None, to, options.replace)?;
+    let located = find_place(engine, None, to, settings.replace)?;
     let replaced = match located.found {
         Found::File => metadata_of(engine, &located.path).map_err(|error| error.about(to))?,
         _ => None,
     };
     let mode = replaced.is_some().then_some(MODE_PRIVATE);
-    let file_options = FileOptions { direct: true, mode, ..FileOptions::default() };
-    let last_step = (options.replace, options.durable);
+    let file_options = FileOptions::new().direct(true).mode(mode);
+    let last_step = (settings.replace, settings.durable);
     let save = |engine: &mut Engine, file| {
-        let checksum = options.verify.then(Checksum::default);
+        let checksum = settings.verify.then(Checksum::default);
         let filler = Filler { engine, file, bytes: 0, checksum };
-        filler.fill(Pipe::new(from), options, replaced.as_ref(), watch)
+        filler.fill(Pipe::new(from), settings, replaced.as_ref(), watch)
     };
     let (bytes, method, checksum) =
         StagedFile::save(engine, (&located.path, to), last_step, &file_options, save)?;
@@ -81,24 +102,28 @@ pub fn copy_in_through(
 /// is no ordinary file or is `to` itself, or with [`CopyOptions::verify`], since a stream can't be
 /// read back. [`Error::Differs`] when `from` becomes shorter meanwhile; [`Error::Interrupted`] when
 /// `watch` asks to stop.
-pub fn copy_out(
+pub fn copy_out(from: impl AsRef<Path>, to: impl AsFd) -> Result<Copied, Error> {
+    CopyOptions::new().copy_out(from, to)
+}
+
+fn copy_out_watched(
     from: &Path,
     to: BorrowedFd,
-    options: &CopyOptions,
+    settings: &CopySettings,
     watch: Watch,
 ) -> Result<Copied, Error> {
     let began = Instant::now();
     let mut pipe = Pipe::new(to);
-    if options.verify {
+    if settings.verify {
         return Err(Error::refused(pipe.name(), "a stream can't be read back to verify it"));
     }
-    let mut engine = engine_for(len_hint(from), options)?;
-    let source = Source::open(&mut engine, from, options.bs_bytes)?;
+    let mut engine = engine_for(len_hint(from), settings)?;
+    let source = Source::open(&mut engine, from, settings.bs_bytes)?;
     let own = engine.descriptor(source.file).and_then(identity);
     if own.is_some() && own == identity(to) {
         return Err(Error::refused(from, "is the file that the output goes to"));
     }
-    let sizes = PieceSizes::new(&engine, &[source.file], source.len, options.bs_bytes)?;
+    let sizes = PieceSizes::new(&engine, &[source.file], source.len, settings.bs_bytes)?;
     let mut progress = Watcher::new(watch, Some(source.len));
     let mut pieces = ReadAhead::new(source.file, sizes.piece_bytes as usize);
     let mut left = source.len;
@@ -135,18 +160,18 @@ impl Filler<'_> {
     fn fill(
         mut self,
         mut from: Pipe,
-        options: &CopyOptions,
+        settings: &CopySettings,
         replaced: Option<&Metadata>,
         watch: Watch,
     ) -> Result<(u64, Method, Option<u128>), Error> {
-        self.write_all(&mut from, options, &mut Watcher::new(watch, None))?;
+        self.write_all(&mut from, settings, &mut Watcher::new(watch, None))?;
         self.engine.truncate(self.file, self.bytes)?;
-        let checksum = self.verify(options, watch)?;
+        let checksum = self.verify(settings, watch)?;
         if let (Some(metadata), Some(file)) = (replaced, self.engine.descriptor(self.file)) {
             let parts = MetadataParts { owner: true, times: false };
             metadata.give(file, self.engine.path(self.file), parts)?;
         }
-        if options.durable {
+        if settings.durable {
             self.engine.queue(0, Op::Fsync { file: self.file });
             self.engine.drain()?;
         }
@@ -157,11 +182,11 @@ impl Filler<'_> {
     fn write_all(
         &mut self,
         from: &mut Pipe,
-        options: &CopyOptions,
+        settings: &CopySettings,
         progress: &mut Watcher,
     ) -> Result<(), Error> {
         let file = self.file;
-        let sizes = PieceSizes::new(self.engine, &[file], u64::MAX, options.bs_bytes)?;
+        let sizes = PieceSizes::new(self.engine, &[file], u64::MAX, settings.bs_bytes)?;
         loop {
             let mut buffer = self.engine.lease()?;
             buffer.set_len(sizes.piece_bytes as usize);
@@ -185,10 +210,10 @@ impl Filler<'_> {
     }
 
     /// Reads the file back, and returns the checksum if it is that of the stream.
-    fn verify(&mut self, options: &CopyOptions, watch: Watch) -> Result<Option<u128>, Error> {
+    fn verify(&mut self, settings: &CopySettings, watch: Watch) -> Result<Option<u128>, Error> {
         let Some(checksum) = self.checksum.take() else { return Ok(None) };
         let wanted = checksum.digest128();
-        let sizes = PieceSizes::new(self.engine, &[self.file], self.bytes, options.bs_bytes)?;
+        let sizes = PieceSizes::new(self.engine, &[self.file], self.bytes, settings.bs_bytes)?;
         let mut progress = Watcher::new(watch, Some(self.bytes.saturating_mul(2)));
         progress.add(self.bytes)?;
         read_back(self.engine, self.file, sizes, wanted, &mut progress)?;

@@ -3,8 +3,8 @@
 mod folder;
 mod walk;
 
-use super::file::copy_through;
-use super::options::{CopyOptions, Method, engine_for};
+use super::file;
+use super::options::{CopyOptions, CopySettings, Method, engine_for};
 use super::progress::{CopyProgress, Watch, report};
 use crate::engine::Found;
 use crate::engine::folder_of;
@@ -83,31 +83,50 @@ pub struct TreeCopied {
 /// folder without `replace`. [`Error::Refused`], before anything is made, where `to` exists and is
 /// no folder, or is in `from`, or where a file of the one is a folder of the other.
 /// [`Error::Interrupted`] when `watch` asks to stop.
-pub fn copy_tree(
-    from: &Path,
-    to: &Path,
-    options: &CopyOptions,
-    watch: Watch,
-) -> Result<TreeCopied, Error> {
-    // The engine gets all buffers, as for long files.
-    copy_tree_through(&mut engine_for(u64::MAX, options)?, from, to, options, watch)
+pub fn copy_tree(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<TreeCopied, Error> {
+    CopyOptions::new().copy_tree(from, to)
+}
+
+impl CopyOptions<'_> {
+    /// Copies a folder with its contents, as the function [`copy_tree`] does.
+    pub fn copy_tree(
+        self,
+        from: impl AsRef<Path>,
+        to: impl AsRef<Path>,
+    ) -> Result<TreeCopied, Error> {
+        let (from, to) = (from.as_ref(), to.as_ref());
+        self.run(|settings, watch| {
+            // The engine gets all buffers, as for long files.
+            copy_through(&mut engine_for(u64::MAX, settings)?, from, to, settings, watch)
+        })
+    }
+
+    /// As [`CopyOptions::copy_tree`], through an engine of the caller's on real files.
+    pub fn copy_tree_through(
+        self,
+        engine: &mut Engine,
+        from: impl AsRef<Path>,
+        to: impl AsRef<Path>,
+    ) -> Result<TreeCopied, Error> {
+        let (from, to) = (from.as_ref(), to.as_ref());
+        self.run(|settings, watch| copy_through(engine, from, to, settings, watch))
+    }
 }
 
 pub use walk::FOLDERS_DEEP_MAX;
 
-/// As [`copy_tree`], through an engine of the caller's on real files.
-pub fn copy_tree_through(
+fn copy_through(
     engine: &mut Engine,
     from: &Path,
     to: &Path,
-    options: &CopyOptions,
+    settings: &CopySettings,
     watch: Watch,
 ) -> Result<TreeCopied, Error> {
     let began = Instant::now();
     let place = engine.locate(to)?;
     match place.found {
         Found::Nothing => {}
-        Found::Folder if options.replace => {}
+        Found::Folder if settings.replace => {}
         Found::Folder => return Err(Errno::EXIST).tried(to, Action::Open),
         Found::File | Found::Other => return Err(Error::refused(to, "is there and is no folder")),
     }
@@ -115,10 +134,10 @@ pub fn copy_tree_through(
     let merges = place.found == Found::Folder;
     let bytes = measure(from, merges.then_some(&place.path), watch)?;
     let effective = engine.effective().clone();
-    let copied = TreeCopied { verified: options.verify, effective, ..TreeCopied::default() };
-    let total = if options.verify { bytes.saturating_mul(2) } else { bytes };
+    let copied = TreeCopied { verified: settings.verify, effective, ..TreeCopied::default() };
+    let total = if settings.verify { bytes.saturating_mul(2) } else { bytes };
     let (from, to) = (from.to_owned(), place.path);
-    let mut tree = Tree { engine, options, watch, from, to, total, done: 0, copied, staged: None };
+    let mut tree = Tree { engine, settings, watch, from, to, total, done: 0, copied, staged: None };
     let result = tree.run().map_err(|error| tree.told(error));
     let Tree { mut copied, staged, .. } = tree;
     result.inspect_err(|_| {
@@ -190,7 +209,7 @@ fn refuse_conflict(there: &Path, kind: EntryKind) -> Result<(), Error> {
 
 struct Tree<'a, 'w> {
     engine: &'a mut Engine,
-    options: &'a CopyOptions,
+    settings: &'a CopySettings,
     watch: Watch<'w>,
     from: PathBuf,
     to: PathBuf,
@@ -235,7 +254,7 @@ impl Tree<'_, '_> {
         } else if fs::symlink_metadata(&target).is_ok_and(|there| there.is_dir()) {
             return Ok(());
         } else {
-            self.staged = Some(StagedFolder::new(path, target, self.options.durable)?);
+            self.staged = Some(StagedFolder::new(path, target, self.settings.durable)?);
         }
         self.copied.folders += 1;
         Ok(())
@@ -255,7 +274,7 @@ impl Tree<'_, '_> {
             self.engine.sync_folder(&target)?;
         }
         if is_whole {
-            staged.put(self.engine, &metadata, self.options.durable)?;
+            staged.put(self.engine, &metadata, self.settings.durable)?;
             self.staged = None;
         }
         Ok(())
@@ -265,12 +284,12 @@ impl Tree<'_, '_> {
         let target = self.target(path);
         let durable = match &self.staged {
             Some(staged) => staged.syncs_each,
-            None => self.options.durable,
+            None => self.settings.durable,
         };
-        let options = CopyOptions { durable, ..self.options.clone() };
+        let settings = CopySettings { durable, ..self.settings.clone() };
         let (done, total) = (self.done, self.total);
         let watch = &mut *self.watch;
-        let copied = copy_through(self.engine, path, &target, &options, &mut |progress| {
+        let copied = file::copy_through(self.engine, path, &target, &settings, &mut |progress| {
             let bytes_done = done.saturating_add(progress.bytes_done).min(total);
             watch(CopyProgress { bytes_done, bytes_total: Some(total) })
         })?;
@@ -284,7 +303,7 @@ impl Tree<'_, '_> {
         }
         self.copied.files += 1;
         self.copied.bytes += copied.bytes;
-        let times = if self.options.verify { 2 } else { 1 };
+        let times = if self.settings.verify { 2 } else { 1 };
         self.done = done.saturating_add(copied.bytes.saturating_mul(times)).min(total);
         Ok(())
     }
@@ -307,7 +326,7 @@ impl Tree<'_, '_> {
                 let _ = fs::remove_file(&temporary);
             })?;
         }
-        if self.staged.is_none() && self.options.durable {
+        if self.staged.is_none() && self.settings.durable {
             self.engine.sync_folder(folder_of(&target))?;
         }
         self.copied.links += 1;

@@ -6,6 +6,7 @@ use std::fs::File;
 
 /// The alignment of direct I/O on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Alignment {
     /// Offset in the file and length must be multiples of this.
     pub offset_bytes: u32,

@@ -11,6 +11,7 @@ use std::path::Path;
 /// From `/sys/dev/block/MAJOR:MINOR/stat`, whose fields are described in the kernel's
 /// `Documentation/block/stat.rst`. A request is counted when it is completed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Counters {
     /// Bytes read.
     pub read_bytes: u64,

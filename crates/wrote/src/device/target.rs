@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 /// The storage below a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Target {
     /// The path, absolute and without symbolic links.
     pub path: PathBuf,
@@ -66,8 +67,16 @@ pub enum Backing {
     },
 }
 
+impl Default for Backing {
+    /// No device is known.
+    fn default() -> Backing {
+        Backing::None { because: String::new() }
+    }
+}
+
 /// A block device and its queue, as the kernel describes them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BlockDevice {
     /// The kernel's name of the file system's device: `sda1`, `nvme0n1p2`, `dm-0`; `MAJOR:MINOR`
     /// where `/sys` does not know it.

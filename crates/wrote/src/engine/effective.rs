@@ -4,6 +4,7 @@ use super::Ioengine;
 
 /// A step down from a requested setting, with the kernel's own reason.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Fallback {
     /// The requested setting: `io_uring`, `registered buffers`, `O_DIRECT`.
     pub wanted: &'static str,
@@ -13,8 +14,16 @@ pub struct Fallback {
     pub because: String,
 }
 
+impl Fallback {
+    /// Returns the step from `wanted` down to `got`.
+    pub fn new(wanted: &'static str, got: &'static str, because: impl Into<String>) -> Fallback {
+        Fallback { wanted, got, because: because.into() }
+    }
+}
+
 /// The settings in effect of an engine.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Effective {
     /// The way by which operations reach the kernel.
     pub ioengine: Ioengine,

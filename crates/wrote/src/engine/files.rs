@@ -87,8 +87,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, b"precious").unwrap();
-        let options =
-            FileOptions { create_new: true, write: true, direct: true, ..FileOptions::default() };
+        let options = FileOptions::new().create_new(true).write(true).direct(true);
         assert_eq!(open(&path, &options).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(std::fs::read(&path).unwrap(), b"precious");
     }
@@ -106,7 +105,7 @@ mod tests {
                 "there is none in /dev",
             );
         };
-        let options = FileOptions { write: true, ..FileOptions::default() };
+        let options = FileOptions::new().write(true);
         let error = open(&device, &options).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EPERM));
     }

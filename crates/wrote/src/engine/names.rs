@@ -14,6 +14,7 @@ const LINKS_MAX: u32 = 40;
 
 /// The end of a write to a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Located {
     /// The name, with symbolic links of its last part followed. The file need not exist.
     pub path: PathBuf,
@@ -23,6 +24,7 @@ pub struct Located {
 
 /// The kind of thing with a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Found {
     /// Nothing.
     Nothing,
@@ -47,26 +49,35 @@ pub(super) enum NameChange<'a> {
 impl Engine {
     /// Finds where a write to the name `path` ends, with symbolic links followed as by `open(2)`,
     /// and what is there. A missing name is no error.
-    pub fn locate(&mut self, path: &Path) -> Result<Located, Error> {
+    pub fn locate(&mut self, path: impl AsRef<Path>) -> Result<Located, Error> {
+        let path = path.as_ref();
         uninterrupted(|| self.backend.locate(path)).tried(path, Action::Examine)
     }
 
     /// Renames the file `from` to `to`, in one file system and in one step: at every moment `to` is
     /// its old file or the new one (`rename(2)`). An old file is gone with `replace`, and an error
     /// without (W7). Durable once the folder is synced.
-    pub fn rename(&mut self, from: &Path, to: &Path, replace: bool) -> Result<(), Error> {
+    pub fn rename(
+        &mut self,
+        from: impl AsRef<Path>,
+        to: impl AsRef<Path>,
+        replace: bool,
+    ) -> Result<(), Error> {
+        let (from, to) = (from.as_ref(), to.as_ref());
         self.change_name(NameChange::Rename { from, to, replace }, to, Action::Rename)
     }
 
     /// Removes the name of a file (`unlink(2)`).
-    pub fn remove(&mut self, path: &Path) -> Result<(), Error> {
+    pub fn remove(&mut self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
         self.change_name(NameChange::Remove(path), path, Action::Remove)
     }
 
     /// Brings the names in the folder to stable storage (`fsync(2)`): files made or renamed there
     /// survive a power loss. If the file system has nothing to sync there, that is a fallback, not
     /// an error. An error comes back at every later call for this folder (W2).
-    pub fn sync_folder(&mut self, folder: &Path) -> Result<(), Error> {
+    pub fn sync_folder(&mut self, folder: impl AsRef<Path>) -> Result<(), Error> {
+        let folder = folder.as_ref();
         let poisoned = self.poisoned_folders.iter().find(|(path, _)| path == folder);
         if let Some(&(ref path, errno)) = poisoned {
             return Err(Error::Poisoned { path: path.clone(), errno });
@@ -77,12 +88,14 @@ impl Engine {
 
     /// Makes a folder (`mkdir(2)`); an existing folder is no error. Durable once the folder that
     /// holds it is synced.
-    pub fn make_folder(&mut self, folder: &Path) -> Result<(), Error> {
+    pub fn make_folder(&mut self, folder: impl AsRef<Path>) -> Result<(), Error> {
+        let folder = folder.as_ref();
         uninterrupted(|| self.backend.make_folder(folder)).tried(folder, Action::MakeFolder)
     }
 
     /// Lists a folder, in order of the names.
-    pub fn list(&mut self, folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    pub fn list(&mut self, folder: impl AsRef<Path>) -> Result<Vec<PathBuf>, Error> {
+        let folder = folder.as_ref();
         uninterrupted(|| self.backend.list(folder)).tried(folder, Action::Examine)
     }
 

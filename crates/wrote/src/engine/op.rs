@@ -73,6 +73,7 @@ impl Op {
 
 /// The end of an operation.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Completion {
     /// The number that the operation was queued with.
     pub user_data: u64,

@@ -71,7 +71,15 @@ impl OpenFile {
 impl Engine {
     /// Opens a file. A block device is opened for reading only (W7). [`Error::Refused`] where
     /// [`Options::FILES_MAX`] files are open. A refused `O_DIRECT` is a fallback, not an error.
-    pub fn open_file(&mut self, path: &Path, options: &FileOptions) -> Result<FileId, Error> {
+    pub fn open_file(
+        &mut self,
+        path: impl AsRef<Path>,
+        options: &FileOptions,
+    ) -> Result<FileId, Error> {
+        self.open_path(path.as_ref(), options)
+    }
+
+    fn open_path(&mut self, path: &Path, options: &FileOptions) -> Result<FileId, Error> {
         let slot = self.files.iter().position(Option::is_none).unwrap_or(self.files.len()) as u32;
         if slot >= Options::FILES_MAX {
             let max = Options::FILES_MAX;

@@ -44,8 +44,9 @@ pub(crate) enum Callers {
     Any,
 }
 
-/// Options of an engine. [`super::Effective`] has those in effect.
+/// Options of an engine, as a builder. [`super::Effective`] has those in effect.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Options {
     /// The way by which operations reach the kernel.
     pub ioengine: Ioengine,
@@ -89,10 +90,37 @@ impl Options {
             iopoll: false,
         }
     }
+
+    /// Sets the number of buffers in the pool ([details](#structfield.buffers)).
+    pub fn buffers(self, buffers: u32) -> Options {
+        Options { buffers, ..self }
+    }
+
+    /// Sets whether the pool is registered with the ring
+    /// ([details](#structfield.registered_buffers)).
+    pub fn registered_buffers(self, registered_buffers: bool) -> Options {
+        Options { registered_buffers, ..self }
+    }
+
+    /// Sets whether files are registered with the ring ([details](#structfield.registered_files)).
+    pub fn registered_files(self, registered_files: bool) -> Options {
+        Options { registered_files, ..self }
+    }
+
+    /// Has a kernel thread take operations from the ring ([details](#structfield.sqpoll)).
+    pub fn sqpoll(self, sqpoll: Option<Sqpoll>) -> Options {
+        Options { sqpoll, ..self }
+    }
+
+    /// Sets whether completions are found by polling the device ([details](#structfield.iopoll)).
+    pub fn iopoll(self, iopoll: bool) -> Options {
+        Options { iopoll, ..self }
+    }
 }
 
-/// Options of a file that an engine opens.
+/// Options of a file that an engine opens, as a builder: `FileOptions::new().write(true)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct FileOptions {
     /// Make the file; an existing name is an error (W7).
     pub create_new: bool,
@@ -116,4 +144,67 @@ pub struct FileOptions {
     /// Drop transferred bytes from the page cache as soon as they are on the device:
     /// `RWF_DONTCACHE` (`pwritev2(2)`, Linux 6.14). Falls back to the ordinary page cache.
     pub dontcache: bool,
+}
+
+impl FileOptions {
+    /// Returns the options of an existing file that is read through the page cache.
+    pub const fn new() -> FileOptions {
+        FileOptions {
+            create_new: false,
+            create: false,
+            truncate: false,
+            mode: None,
+            write: false,
+            direct: false,
+            sync_metadata: false,
+            atomic: false,
+            dontcache: false,
+        }
+    }
+
+    /// Sets whether the file must be new ([details](#structfield.create_new)).
+    pub const fn create_new(self, create_new: bool) -> FileOptions {
+        FileOptions { create_new, ..self }
+    }
+
+    /// Sets whether a missing file is made ([details](#structfield.create)).
+    pub const fn create(self, create: bool) -> FileOptions {
+        FileOptions { create, ..self }
+    }
+
+    /// Sets whether an existing file is truncated ([details](#structfield.truncate)).
+    pub const fn truncate(self, truncate: bool) -> FileOptions {
+        FileOptions { truncate, ..self }
+    }
+
+    /// Sets the permissions of a new file ([details](#structfield.mode)).
+    pub const fn mode(self, mode: Option<u32>) -> FileOptions {
+        FileOptions { mode, ..self }
+    }
+
+    /// Sets whether the file may be written ([details](#structfield.write)).
+    pub const fn write(self, write: bool) -> FileOptions {
+        FileOptions { write, ..self }
+    }
+
+    /// Sets whether transfers bypass the page cache ([details](#structfield.direct)).
+    pub const fn direct(self, direct: bool) -> FileOptions {
+        FileOptions { direct, ..self }
+    }
+
+    /// Sets whether durable writes sync all metadata ([details](#structfield.sync_metadata)).
+    pub const fn sync_metadata(self, sync_metadata: bool) -> FileOptions {
+        FileOptions { sync_metadata, ..self }
+    }
+
+    /// Sets whether a power loss leaves each write whole or not at all
+    /// ([details](#structfield.atomic)).
+    pub const fn atomic(self, atomic: bool) -> FileOptions {
+        FileOptions { atomic, ..self }
+    }
+
+    /// Sets whether transferred bytes leave the page cache ([details](#structfield.dontcache)).
+    pub const fn dontcache(self, dontcache: bool) -> FileOptions {
+        FileOptions { dontcache, ..self }
+    }
 }

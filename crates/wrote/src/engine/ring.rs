@@ -17,6 +17,12 @@ use std::time::Duration;
 /// The longest registered buffer (`io_uring_register(2)`): 1 GiB.
 const REGISTERED_BYTES_MAX: usize = 1 << 30;
 
+/// Refusals in a row (EAGAIN: no memory for a request; EBUSY) that the kernel may answer before its
+/// error counts. A call after [`REFUSALS_AT_ONCE`] of them sleeps first, so they last for seconds.
+const REFUSALS_MAX: u32 = 10_000;
+const REFUSALS_AT_ONCE: u32 = 100;
+const REFUSED_FOR: Duration = Duration::from_millis(1);
+
 /// A set-up flag: its name in `io_uring_setup(2)`, and its method of the builder.
 type Flag = (&'static str, fn(&mut Builder) -> &mut Builder);
 
@@ -63,6 +69,7 @@ pub(super) struct Ring {
     sqpoll: bool,
     registered: Registered,
     in_flight: usize,
+    patience: Patience,
 }
 
 impl Ring {
@@ -80,6 +87,7 @@ impl Ring {
             _member: member,
             registered: Registered::default(),
             in_flight: 0,
+            patience: Patience::default(),
         };
         Ok((ring, flags))
     }
@@ -171,7 +179,7 @@ impl Ring {
             let fixed = buffers && request.in_pool;
             while !write_entry(&mut queue, request, Fd(name), flags, fixed) {
                 drop(queue);
-                empty(&mut self.ring, self.sqpoll);
+                empty(&mut self.ring, &mut self.patience, self.sqpoll);
                 queue = self.ring.submission();
             }
             pushed += 1;
@@ -180,7 +188,7 @@ impl Ring {
     }
 
     pub(super) fn submit(&mut self) -> io::Result<()> {
-        submit(&mut self.ring)
+        submit(&mut self.ring, &mut self.patience)
     }
 
     /// Hands the queue on, waits until `min` more are done or the kernel interrupts the wait, and
@@ -188,10 +196,7 @@ impl Ring {
     ///
     /// On a polled ring every call polls the device once, even with a `min` of 0.
     pub(super) fn enter(&mut self, min: usize, done: &mut Vec<Reply>) -> io::Result<()> {
-        match self.ring.submit_and_wait(min) {
-            Err(error) if !is_passing(&error) => return Err(error),
-            _ => {}
-        }
+        self.patience.judge(self.ring.submit_and_wait(min))?;
         self.collect(done);
         Ok(())
     }
@@ -206,10 +211,8 @@ impl Ring {
         let time = Timespec::from(time);
         let limit = SubmitArgs::new().timespec(&time);
         match self.ring.submitter().submit_with_args(1, &limit) {
-            Err(error) if !is_passing(&error) && errno_of(&error) != libc::ETIME => {
-                return Err(error);
-            }
-            _ => {}
+            Err(error) if errno_of(&error) == libc::ETIME => {}
+            called => self.patience.judge(called)?,
         }
         self.collect(done);
         Ok(())
@@ -235,21 +238,18 @@ impl Ring {
     }
 }
 
-fn submit(ring: &mut IoUring) -> io::Result<()> {
+fn submit(ring: &mut IoUring, patience: &mut Patience) -> io::Result<()> {
     if ring.submission().is_empty() {
         return Ok(());
     }
-    match ring.submit() {
-        Err(error) if !is_passing(&error) => Err(error),
-        _ => Ok(()),
-    }
+    patience.judge(ring.submit())
 }
 
 /// Hands on a full submission queue. It is as long as the engine's depth, so it is full only of
 /// entries that were not submitted yet, or that the kernel's thread has not taken yet.
 #[cold]
-fn empty(ring: &mut IoUring, sqpoll: bool) {
-    submit(ring).expect("io_uring_enter takes what io_uring_setup allowed");
+fn empty(ring: &mut IoUring, patience: &mut Patience, sqpoll: bool) {
+    submit(ring, patience).expect("io_uring_enter takes what io_uring_setup allowed");
     if sqpoll {
         // An error is EINTR; the caller tries the push again.
         let _ = ring.submitter().squeue_wait();
@@ -372,9 +372,32 @@ fn check_operations(ring: &IoUring) -> Result<(), String> {
     missing.map_or(Ok(()), |(name, _)| Err(format!("{name}: the kernel does not have it")))
 }
 
-/// Whether the kernel wants to be called again: after a signal, or to post completions first.
-fn is_passing(error: &io::Error) -> bool {
-    matches!(errno_of(error), libc::EINTR | libc::EAGAIN | libc::EBUSY)
+/// How often in a row the kernel has refused a call that is made again.
+#[derive(Default)]
+struct Patience {
+    refusals: u32,
+}
+
+impl Patience {
+    /// Returns the error of a call, unless the call is to be made again: after a signal, and after
+    /// a refusal that may pass. A kernel that refuses for ever must not hold the caller for ever.
+    fn judge(&mut self, called: io::Result<usize>) -> io::Result<()> {
+        let Err(error) = called else {
+            self.refusals = 0;
+            return Ok(());
+        };
+        match errno_of(&error) {
+            libc::EINTR => Ok(()),
+            libc::EAGAIN | libc::EBUSY if self.refusals < REFUSALS_MAX => {
+                self.refusals += 1;
+                if self.refusals > REFUSALS_AT_ONCE {
+                    std::thread::sleep(REFUSED_FOR);
+                }
+                Ok(())
+            }
+            _ => Err(error),
+        }
+    }
 }
 
 impl Drop for Ring {
@@ -385,5 +408,25 @@ impl Drop for Ring {
             // were emptied one by one, and a closed ring, to a worker that may be a second late.
             let _ = self.ring.submitter().unregister_files();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_refuses_for_ever_is_an_error_and_one_that_takes_a_call_is_none() {
+        let refused = |errno| Err(io::Error::from_raw_os_error(errno));
+        for errno in [libc::EAGAIN, libc::EBUSY] {
+            let mut patience = Patience { refusals: REFUSALS_MAX - 1 };
+            assert!(patience.judge(refused(errno)).is_ok());
+            // A signal is no refusal, however many come.
+            assert!(patience.judge(refused(libc::EINTR)).is_ok());
+            assert_eq!(errno_of(&patience.judge(refused(errno)).unwrap_err()), errno);
+            assert!(patience.judge(Ok(0)).is_ok());
+            assert!(patience.judge(refused(errno)).is_ok());
+        }
+        assert!(Patience::default().judge(refused(libc::EBADF)).is_err());
     }
 }

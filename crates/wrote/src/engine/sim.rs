@@ -29,6 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The fault of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Fault {
     /// A transfer moves at most this many bytes; other operations are not affected.
     Short(u64),
@@ -113,7 +114,8 @@ impl Sim {
     }
 
     /// The contents of a file on the running system.
-    pub fn contents(&self, path: &Path) -> Option<Vec<u8>> {
+    pub fn contents(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
+        let path = path.as_ref();
         let disk = self.disk();
         disk.names.file(path).map(|file| disk.files[file].cached.clone())
     }
@@ -125,7 +127,8 @@ impl Sim {
 
     /// Cuts the power, if it is still on, and returns the contents of the file afterwards. `None`
     /// where the file's name was never synced and was lost.
-    pub fn after_power_loss(&self, path: &Path) -> Option<Vec<u8>> {
+    pub fn after_power_loss(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
+        let path = path.as_ref();
         let mut disk = self.disk();
         disk.lose_power();
         disk.names.stable_file(path).map(|file| disk.files[file].stable.clone())

@@ -14,7 +14,7 @@ use std::ops::Range;
 /// # use wrote::engine::Options;
 /// # use wrote::{Disk, FileOptions, Ioengine, Sim};
 /// # let disk = Disk::simulated(&Sim::new(1), &Options::new(Ioengine::IoUring, 4, 4096))?;
-/// # let options = FileOptions { create_new: true, write: true, ..Default::default() };
+/// # let options = FileOptions::new().create_new(true).write(true);
 /// # let file = disk.open_file("/data".as_ref(), &options)?;
 /// # let mut buffer = disk.lease()?;
 /// # buffer.fill(1);

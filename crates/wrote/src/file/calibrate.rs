@@ -14,6 +14,7 @@ const BLOCKS_MAX: u32 = 8;
 
 /// The way by which a durable write reaches stable storage. By both it survives a power loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Durable {
     /// One write that is complete when its bytes are stable: `RWF_DSYNC` (`pwritev2(2)`, Linux
     /// 4.7). Where the device has FUA, a direct write over written blocks needs no flush at all.
@@ -35,6 +36,7 @@ impl fmt::Display for Durable {
 
 /// The result of [`calibrate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Calibration {
     /// Bytes of each write.
     pub write_bytes: usize,
@@ -110,7 +112,7 @@ fn median(samples: &mut [u64]) -> u64 {
 /// let calibration = calibrate(&disk, folder.path(), 4096, 16)?;
 /// println!("{calibration}");
 ///
-/// let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
+/// let options = FileOptions::new().create_new(true).write(true).direct(true);
 /// let file = disk.open_file(&folder.path().join("data"), &options)?;
 /// file.set_durable(calibration.choice);
 /// let mut buffer = disk.lease()?;
@@ -120,16 +122,16 @@ fn median(samples: &mut [u64]) -> u64 {
 /// ```
 pub fn calibrate(
     disk: &Disk,
-    folder: &Path,
+    folder: impl AsRef<Path>,
     write_bytes: usize,
     rounds: u32,
 ) -> Result<Calibration, Error> {
-    let write_bytes = write_bytes.max(1);
+    let (folder, write_bytes) = (folder.as_ref(), write_bytes.max(1));
     // A random name: the standard library's hasher is seeded at random, which suffices here.
     let chance = RandomState::new().build_hasher().finish();
     let name = format!(".wrote-calibration-{}-{chance:016x}", std::process::id());
     let path = folder.join(name);
-    let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
+    let options = FileOptions::new().create_new(true).write(true).direct(true);
     let file = disk.open_file(&path, &options)?;
     std::fs::remove_file(&path).tried(&path, Action::Remove)?;
     let len_max = disk.pool().buffer_bytes();

@@ -27,7 +27,7 @@ use std::thread::Thread;
 ///
 /// # let folder = tempfile::tempdir()?;
 /// let disk = Disk::open(&Options::new(Ioengine::IoUring, 8, 64 << 10))?;
-/// let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
+/// let options = FileOptions::new().create_new(true).write(true).direct(true);
 /// let (left, right) = (folder.path().join("left"), folder.path().join("right"));
 /// let (left, right) = (disk.open_file(&left, &options)?, disk.open_file(&right, &options)?);
 ///
@@ -68,7 +68,12 @@ impl Disk {
     /// Opens a file. A block device is opened for reading only (W7). [`Error::Refused`] where
     /// [`Options::FILES_MAX`] files are open. A refused `O_DIRECT` is a fallback, not an error: see
     /// [`DirectFile::is_direct`].
-    pub fn open_file(&self, path: &Path, options: &FileOptions) -> Result<DirectFile, Error> {
+    pub fn open_file(
+        &self,
+        path: impl AsRef<Path>,
+        options: &FileOptions,
+    ) -> Result<DirectFile, Error> {
+        let path = path.as_ref();
         let place = self.with(|schedule| {
             let id = schedule.engine.open_file(path, options)?;
             match schedule.engine.file_len(id) {

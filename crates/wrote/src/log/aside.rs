@@ -6,12 +6,25 @@ use crate::{Engine, Error, FileId, FileOptions};
 use std::path::{Path, PathBuf};
 
 /// Copies a range of a segment into a new file beside it, named `.KIND-N`. The copy is on stable
-/// storage afterwards; its name is once the folder was synced.
+/// storage afterwards; its name is once the folder was synced. After an error, such as that of a
+/// full disk, there is no copy.
 pub(super) fn copy(input: &mut Input, from: u64, to: u64, kind: &str) -> Result<PathBuf, Error> {
     let files = input.files.clone();
-    let options = FileOptions { create_new: true, write: true, ..FileOptions::default() };
+    let options = FileOptions::new().create_new(true).write(true);
     let open = |path: &Path| files.engine().open_file(path, &options);
     let (path, file) = under_free_name(&input.path, kind, open)?;
+    let copied = copy_into(file, input, from, to);
+    let closed = files.engine().close_file(file);
+    if let Err(error) = copied.and(closed) {
+        // The first error is the one to report.
+        let _ = files.engine().remove(&path);
+        return Err(error);
+    }
+    Ok(path)
+}
+
+fn copy_into(file: FileId, input: &mut Input, from: u64, to: u64) -> Result<(), Error> {
+    let files = input.files.clone();
     let mut place = input.data_from(from)?;
     while place < to {
         let len = (to - place).min(files.engine().pool().buffer_bytes() as u64) as usize;
@@ -23,15 +36,13 @@ pub(super) fn copy(input: &mut Input, from: u64, to: u64, kind: &str) -> Result<
     let mut engine = files.engine();
     // The copy may end in a hole.
     engine.truncate(file, to - from)?;
-    engine.flush(file)?;
-    engine.close_file(file)?;
-    Ok(path)
+    engine.flush(file)
 }
 
 /// Gives a whole segment the name `.torn-N`, under which it is no segment. Its bytes are on stable
 /// storage then; its name is once the folder was synced.
 pub(super) fn rename(engine: &mut Engine, segment: &Path) -> Result<PathBuf, Error> {
-    let options = FileOptions { write: true, ..FileOptions::default() };
+    let options = FileOptions::new().write(true);
     let file = engine.open_file(segment, &options)?;
     engine.flush(file)?;
     engine.close_file(file)?;

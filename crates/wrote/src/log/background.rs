@@ -1,6 +1,6 @@
 //! The background thread: it drives a log while no waiting caller does, and keeps the log's timers.
 
-use super::driver::LogDriver;
+use super::driver::{LogDriver, half_done};
 use super::state::LogState;
 use crate::SyncPolicy;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,13 +15,19 @@ const QUIET: Duration = Duration::from_secs(1);
 /// The longest sleep. Producers read the flag `is_asleep` without a fence, so a record may miss it.
 const SLEEP: Duration = Duration::from_secs(1);
 
+/// Drives the log until `stop` is set. The caller sets it, and then wakes the thread.
 pub(super) fn run(driver: &LogDriver, segment_age: Option<Duration>, stop: &AtomicBool) {
+    let _panic = FailedByPanic(driver);
     let mut clock = Clock { synced_at: Instant::now(), moved_at: Instant::now(), next: None };
     while !stop.load(Ordering::SeqCst) {
         // A caller that holds the flusher wakes this thread if it leaves work behind.
         let _ = driver.drive(|| stop.load(Ordering::SeqCst));
-        if driver.state.check().is_err() {
-            std::thread::park();
+        if driver.state.has_failed() {
+            // Code that `drive` called, such as a waker or a channel, may have parked, and so used
+            // up the wake-up that followed `stop`.
+            if !stop.load(Ordering::SeqCst) {
+                std::thread::park();
+            }
             continue;
         }
         if clock.moved_at.elapsed() < QUIET || clock.has_sync_due(&driver.state) {
@@ -31,6 +37,18 @@ pub(super) fn run(driver: &LogDriver, segment_age: Option<Duration>, stop: &Atom
             driver.sleep(SLEEP);
         }
         clock.tick(driver, segment_age);
+    }
+}
+
+/// Fails the log where the thread ends by a panic: callers that sleep until it has driven must not
+/// sleep for ever.
+struct FailedByPanic<'a>(&'a LogDriver);
+
+impl Drop for FailedByPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.state.fail(half_done());
+        }
     }
 }
 
@@ -76,8 +94,55 @@ impl Clock {
             state.durable.want(next);
             self.synced_at = Instant::now();
         }
+        driver.retain_if_released();
         if let Some(age) = segment_age {
             driver.rotate_if_older(age);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Log;
+    use super::*;
+    use crate::SyncPolicy;
+    use std::sync::mpsc::{Sender, channel};
+    use std::sync::{Arc, Mutex};
+    use std::task::{Wake, Waker};
+    use std::thread;
+
+    /// Only a hang takes so long.
+    const HANG: Duration = Duration::from_secs(60);
+
+    /// A waker that fails the log, and sleeps until the thread is woken.
+    struct Sleeper {
+        driver: Arc<LogDriver>,
+        begun: Mutex<Sender<()>>,
+    }
+
+    impl Wake for Sleeper {
+        fn wake(self: Arc<Self>) {
+            self.driver.state.fail(half_done());
+            // A wake-up of before is not the one that is waited for.
+            thread::park_timeout(Duration::ZERO);
+            self.begun.lock().unwrap().send(()).unwrap();
+            thread::park();
+        }
+    }
+
+    #[test]
+    fn a_log_is_closed_whose_thread_missed_the_wake_up_as_it_failed() {
+        let folder = fixtures::folder();
+        let log = Log::options().sync(SyncPolicy::No).open(folder.path()).unwrap();
+        let (begun, has_begun) = channel();
+        let sleeper = Sleeper { driver: Arc::clone(log.driver()), begun: Mutex::new(begun) };
+        let waker = Waker::from(Arc::new(sleeper));
+        log.driver().state.written.wake_at(1, None, &waker);
+        // The log's thread writes the record, and calls the waker.
+        let _ = log.append(b"hello").unwrap();
+        has_begun.recv_timeout(HANG).unwrap();
+        let (closed, is_closed) = channel();
+        thread::spawn(move || closed.send(log.close()));
+        assert_eq!(is_closed.recv_timeout(HANG).unwrap().unwrap_err().errno(), libc::EIO);
     }
 }

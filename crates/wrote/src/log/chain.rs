@@ -116,10 +116,7 @@ fn without_cut(segments: Vec<SegmentHead>) -> Vec<SegmentHead> {
     live
 }
 
-fn read_all_headers(
-    files: &LogFiles,
-    names: &[(u64, PathBuf)],
-) -> Result<Vec<SegmentHead>, Error> {
+fn read_all_headers(files: &LogFiles, names: &[(u64, PathBuf)]) -> Result<Vec<SegmentHead>, Error> {
     let mut segments: Vec<SegmentHead> = Vec::with_capacity(names.len());
     let mut known: Option<(usize, u64)> = None;
     for (index, head) in heads::of(files, names).into_iter().enumerate() {

@@ -46,7 +46,12 @@ pub(super) struct CutSegment {
 
 /// Finds the place of the record `next` in a segment that holds it, to be cut off there. Every
 /// record of the segment is durable.
-pub(super) fn find(files: &LogFiles, path: &Path, number: u64, next: u64) -> Result<CutPlace, Error> {
+pub(super) fn find(
+    files: &LogFiles,
+    path: &Path,
+    number: u64,
+    next: u64,
+) -> Result<CutPlace, Error> {
     let mut input = Input::open(files, path, true, false)?;
     let begins = chain::read_header(&mut input, number)?;
     let Some(begins) = begins else {
@@ -176,8 +181,7 @@ fn put(engine: &mut Engine, path: &Path, bytes: &[u8]) -> Result<(), (bool, Erro
         // Whether the name is there is not known after an error.
         Ok(()) => staged.put(engine, true).map_err(|error| (true, error)),
         Err(error) => {
-            let _ = engine.drain();
-            staged.give_up(engine);
+            staged.abandon(engine);
             Err((false, error))
         }
     }

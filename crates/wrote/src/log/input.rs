@@ -54,11 +54,9 @@ impl LogFiles {
     }
 
     pub(super) fn options() -> Options {
-        Options {
-            buffers: READS + OTHER_BUFFERS,
-            registered_buffers: false,
-            ..Options::new(Ioengine::IoUring, READS, READ_BYTES)
-        }
+        Options::new(Ioengine::IoUring, READS, READ_BYTES)
+            .buffers(READS + OTHER_BUFFERS)
+            .registered_buffers(false)
     }
 
     /// Tells whether the kernel knows the file: it knows none of a simulated disk.
@@ -135,7 +133,7 @@ impl Input {
             let because = "is not an ordinary file, so it is no segment of a log";
             return Err(Error::refused(path, because));
         }
-        let options = FileOptions { direct, write, ..FileOptions::default() };
+        let options = FileOptions::new().direct(direct).write(write);
         let file = engine.open_file(path, &options)?;
         Ok(Input {
             path: path.to_owned(),
@@ -500,7 +498,7 @@ mod tests {
             let sim = disk(1, &[(path.clone(), vec![7; 64 << 10])]);
             let mut input = Input::open(&files_of(&sim), &path, true, false).unwrap();
             let mut other = engine(&sim);
-            let options = FileOptions { write: true, ..FileOptions::default() };
+            let options = FileOptions::new().write(true);
             let file = other.open_file(&path, &options).unwrap();
             other.truncate(file, cut).unwrap();
             let bytes = input.bytes(0, 20_000).unwrap();

@@ -64,13 +64,14 @@ impl LogOptions {
         let options = within_bounds(self);
         let engine = Engine::simulated(sim, &engine_options(&options))?;
         let driver = assemble(engine, &options, folder.as_ref(), |_, direct| {
-            let promise = Promise::new(Acknowledged {
-                flushed: false,
-                flush_reaches_device: true,
-                direct,
-                settled_blocks: false,
-                in_memory: false,
-            });
+            let promise = Promise::new(
+                Acknowledged::new()
+                    .flushed(false)
+                    .flush_reaches_device(true)
+                    .direct(direct)
+                    .settled_blocks(false)
+                    .in_memory(false),
+            );
             Ok((promise, options.durable.unwrap_or_default()))
         })?;
         Ok(Log::without_thread(driver, sim))
@@ -93,13 +94,14 @@ fn on_disk(options: &LogOptions, folder: &Path) -> Result<LogDriver, Error> {
     let folder = std::path::absolute(folder).tried(folder, Action::Examine)?;
     assemble(engine, options, &folder, |prepare, direct| {
         let target = device::examine(&folder)?;
-        let promise = Promise::new(Acknowledged {
-            flushed: false,
-            flush_reaches_device: target.flushes_reach_device(),
-            direct,
-            settled_blocks: prepare == Prepare::Write && target.writes_in_place(),
-            in_memory: target.in_memory,
-        });
+        let promise = Promise::new(
+            Acknowledged::new()
+                .flushed(false)
+                .flush_reaches_device(target.flushes_reach_device())
+                .direct(direct)
+                .settled_blocks(prepare == Prepare::Write && target.writes_in_place())
+                .in_memory(target.in_memory),
+        );
         let durable = match options.durable {
             Some(durable) => durable,
             None if options.sync == SyncPolicy::Always && options.format == Format::Framed => {
@@ -180,7 +182,12 @@ fn assemble(
         after_cut: found.active.is_some_and(|active| active.after_cut),
         segment,
         first,
-        retention: Retention::new(options.retain_bytes, options.retain_age, found.sealed),
+        retention: Retention::new(
+            options.retain_bytes,
+            options.retain_age,
+            options.hold,
+            found.sealed,
+        ),
         next_sequence: found.next_sequence,
     };
     let terms = Terms {
@@ -218,7 +225,7 @@ fn continue_segment(
     start: &Start,
 ) -> Result<OpenSegment, Error> {
     let is_framed = layout.format == Format::Framed;
-    let options = FileOptions { write: true, direct: is_framed, ..Default::default() };
+    let options = FileOptions::new().write(true).direct(is_framed);
     let file = prepare::open(engine, &active.path, &options)?;
     let mut segment =
         OpenSegment::new(file, active.path.clone(), active.number, active.created_at_ns);

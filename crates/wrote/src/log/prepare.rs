@@ -23,7 +23,7 @@ pub(super) fn open(
         return Ok(file);
     }
     engine.close_file(file)?;
-    engine.open_file(path, &FileOptions { direct: false, create_new: false, ..*options })
+    engine.open_file(path, &options.direct(false).create_new(false))
 }
 
 /// The preparation of a segment's file from one byte to another.
@@ -58,8 +58,7 @@ impl Preparation {
         how: Prepare,
         bytes: u64,
     ) -> Result<Preparation, Error> {
-        let options =
-            FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
+        let options = FileOptions::new().create_new(true).write(true).direct(true);
         let file = open(engine, path, &options)?;
         let rest = Preparation::rest_of(file, path, number, how, 0, bytes);
         Ok(Preparation { is_new: true, ..rest })

@@ -5,9 +5,9 @@ mod following;
 mod framed;
 mod index;
 mod lines;
-mod time;
 #[cfg(test)]
 mod tests;
+mod time;
 mod written;
 
 use super::format::Format;

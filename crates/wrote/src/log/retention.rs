@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// A segment that is full and durable.
 #[derive(Clone, Debug)]
-pub(super) struct SealedSegment {
+pub(super) struct RetainedSegment {
     pub path: PathBuf,
     pub bytes: u64,
     /// The sequence behind its last record.
@@ -20,7 +20,9 @@ pub(super) struct SealedSegment {
 pub(super) struct Retention {
     bytes_max: Option<u64>,
     age_max: Option<Duration>,
-    segments: VecDeque<SealedSegment>,
+    /// Whether segments are kept until their records are released.
+    is_held: bool,
+    segments: VecDeque<RetainedSegment>,
     /// The sum of their lengths.
     bytes: u64,
 }
@@ -29,29 +31,48 @@ impl Retention {
     pub(super) fn new(
         bytes_max: Option<u64>,
         age_max: Option<Duration>,
-        segments: Vec<SealedSegment>,
+        is_held: bool,
+        segments: Vec<RetainedSegment>,
     ) -> Retention {
         let bytes = segments.iter().map(|segment| segment.bytes).sum();
-        Retention { bytes_max, age_max, segments: segments.into(), bytes }
+        Retention { bytes_max, age_max, is_held, segments: segments.into(), bytes }
     }
 
-    pub(super) fn push(&mut self, segment: SealedSegment) {
+    pub(super) fn push(&mut self, segment: RetainedSegment) {
         self.bytes += segment.bytes;
         self.segments.push_back(segment);
     }
 
     /// Returns the oldest segment if it exceeds a limit. `active_bytes` is the length of the
-    /// segment that is written, `durable` the durable frontier.
-    pub(super) fn excess(&self, active_bytes: u64, durable: u64) -> Option<&SealedSegment> {
+    /// segment that is written, `durable` the durable frontier. Records before `released` may go
+    /// from a log that holds its segments.
+    pub(super) fn excess(
+        &self,
+        active_bytes: u64,
+        durable: u64,
+        released: u64,
+    ) -> Option<&RetainedSegment> {
         let oldest = self.segments.front()?;
+        if self.is_held && oldest.end_sequence > released {
+            return None;
+        }
         let is_over = self.bytes_max.is_some_and(|max| self.bytes + active_bytes > max);
         let is_old = self.age_max.is_some_and(|age| oldest.written_at_ns < unix_ns_ago(age));
         ((is_over || is_old) && !self.needs_oldest(durable)).then_some(oldest)
     }
 
     /// Returns the oldest segment if every record in it is before `sequence`.
-    pub(super) fn before(&self, sequence: u64, durable: u64) -> Option<&SealedSegment> {
+    /// Records before `released` may go from a log that holds its segments.
+    pub(super) fn before(
+        &self,
+        sequence: u64,
+        durable: u64,
+        released: u64,
+    ) -> Option<&RetainedSegment> {
         let oldest = self.segments.front()?;
+        if self.is_held && oldest.end_sequence > released {
+            return None;
+        }
         (oldest.end_sequence <= sequence && !self.needs_oldest(durable)).then_some(oldest)
     }
 
@@ -63,12 +84,18 @@ impl Retention {
     }
 
     /// Returns the segment that holds this record.
-    pub(super) fn holding(&self, sequence: u64) -> Option<&SealedSegment> {
+    pub(super) fn holding(&self, sequence: u64) -> Option<&RetainedSegment> {
         let index = self.segments.partition_point(|segment| segment.end_sequence <= sequence);
         self.segments.get(index)
     }
 
-    pub(super) fn last_mut(&mut self) -> Option<&mut SealedSegment> {
+    /// Tells whether a cut at this record would change a segment that the log holds for another
+    /// program.
+    pub(super) fn holds_against_cut(&self, sequence: u64) -> bool {
+        self.is_held && self.segments.back().is_some_and(|last| sequence < last.end_sequence)
+    }
+
+    pub(super) fn last_mut(&mut self) -> Option<&mut RetainedSegment> {
         self.segments.back_mut()
     }
 
@@ -83,7 +110,7 @@ impl Retention {
     pub(super) fn take_last_unless(
         &mut self,
         stays: impl Fn(&PathBuf) -> bool,
-    ) -> Option<SealedSegment> {
+    ) -> Option<RetainedSegment> {
         if self.segments.back().is_none_or(|last| stays(&last.path)) {
             return None;
         }

@@ -29,6 +29,10 @@ pub(super) struct LogState {
     failed: OnceLock<Error>,
     /// The log was closed: every record is written.
     is_closed: AtomicBool,
+    /// Records before it may be removed from a log that holds its segments.
+    released: AtomicU64,
+    /// Records were released, and retention was not applied since.
+    is_released: AtomicBool,
     lack: Lack,
     cuts: Cuts,
 }
@@ -86,7 +90,7 @@ pub(super) struct Promise {
 
 impl Promise {
     pub(super) fn new(acknowledged: Acknowledged) -> Promise {
-        let with = |flushed| Acknowledged { flushed, ..acknowledged }.survives();
+        let with = |flushed| acknowledged.flushed(flushed).survives();
         Promise { written: with(false), durable: with(true) }
     }
 }
@@ -106,6 +110,8 @@ impl LogState {
             counted: Mutex::new(counted),
             failed: OnceLock::new(),
             is_closed: AtomicBool::new(false),
+            released: AtomicU64::new(0),
+            is_released: AtomicBool::new(false),
             lack: Lack::default(),
             cuts: Cuts::default(),
             terms,
@@ -174,6 +180,25 @@ impl LogState {
     /// Tells whether no more records will be written: the log was closed, or has failed.
     pub(super) fn is_over(&self) -> bool {
         self.is_closed.load(Ordering::SeqCst) || self.has_failed()
+    }
+
+    /// Lets retention remove the records before `sequence`, for good. Returns whether there are
+    /// more of them than before.
+    pub(super) fn release(&self, sequence: u64) -> bool {
+        let is_more = self.released.fetch_max(sequence, Ordering::SeqCst) < sequence;
+        if is_more {
+            self.is_released.store(true, Ordering::SeqCst);
+        }
+        is_more
+    }
+
+    /// Tells whether records were released since the last call.
+    pub(super) fn take_released(&self) -> bool {
+        self.is_released.swap(false, Ordering::SeqCst)
+    }
+
+    pub(super) fn released(&self) -> u64 {
+        self.released.load(Ordering::SeqCst)
     }
 
     fn wake_all(&self) {

@@ -207,7 +207,7 @@ pub(super) fn disk(seed: u64, files: &[(PathBuf, Vec<u8>)]) -> Sim {
     let sim = Sim::new(seed);
     let mut engine = engine(&sim);
     for (path, bytes) in files {
-        let options = FileOptions { create_new: true, write: true, ..FileOptions::default() };
+        let options = FileOptions::new().create_new(true).write(true);
         let file = engine.open_file(path, &options).unwrap();
         aside::write(&mut engine, file, 0, bytes).unwrap();
         engine.close_file(file).unwrap();

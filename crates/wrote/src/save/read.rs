@@ -72,7 +72,7 @@ fn is_better_direct(file: &File, len: u64) -> bool {
 /// Returns `None` where a direct read is not possible.
 fn read_direct(path: &Path) -> Option<Vec<u8>> {
     let mut engine = direct_engine().ok()?;
-    let direct = FileOptions { direct: true, ..FileOptions::default() };
+    let direct = FileOptions::new().direct(true);
     let file = engine.open_file(path, &direct).ok()?;
     if !engine.is_direct(file) {
         return None;
@@ -145,7 +145,7 @@ mod tests {
         let path = Path::new("/sim/file");
         let content: Vec<u8> = (0..len).map(|place| (place / 3 + place / 4096) as u8).collect();
         crate::write_through(&mut engine, crate::SyncPolicy::No, path, &content).unwrap();
-        let direct = FileOptions { direct: true, ..FileOptions::default() };
+        let direct = FileOptions::new().direct(true);
         let file = engine.open_file(path, &direct).unwrap();
         (engine, file, content)
     }

@@ -126,14 +126,12 @@ impl WriterOptions {
     }
 
     fn open_on(self, engine: Engine, path: &Path) -> Result<Writer, Error> {
-        let file = FileOptions {
-            create_new: self.create_new,
-            create: true,
-            truncate: !self.append,
-            write: true,
-            direct: !self.cached,
-            ..FileOptions::default()
-        };
+        let file = FileOptions::new()
+            .create_new(self.create_new)
+            .create(true)
+            .truncate(!self.append)
+            .write(true)
+            .direct(!self.cached);
         let mut stream = Stream::open(engine, path, &file, self.sync, self.append)?;
         stream.allocate(self.size_hint_bytes)?;
         Ok(Writer::new(stream))

@@ -8,29 +8,23 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use wrote::copy::Method;
-use wrote::copy::copy_through;
 use wrote::engine::Options;
-use wrote::{Copied, CopyOptions, CopyProgress, Engine, Error, Ioengine, Reflink, copy};
+use wrote::{CopyOptions, CopyProgress, Engine, Error, Ioengine, Reflink};
 
 const BLOCK: u64 = 64 << 10;
 /// Small pieces: a small file has many.
-const PIECES: CopyOptions = CopyOptions {
-    reflink: Reflink::Never,
-    replace: false,
-    durable: false,
-    verify: false,
-    bs_bytes: 64 << 10,
-    iodepth: 4,
-};
+const PIECES: CopyOptions<'static> = CopyOptions::new()
+    .reflink(Reflink::Never)
+    .replace(false)
+    .durable(false)
+    .verify(false)
+    .bs_bytes(64 << 10)
+    .iodepth(4);
 
 fn random(len: usize, seed: u64) -> Vec<u8> {
     let mut bytes = vec![0; len];
     Xoshiro256PlusPlus::seed_from_u64(seed).fill_bytes(&mut bytes);
     bytes
-}
-
-fn quietly(from: &Path, to: &Path, options: &CopyOptions) -> Result<Copied, Error> {
-    copy(from, to, options, &mut |_| ControlFlow::Continue(()))
 }
 
 /// Makes a file that the page cache does not hold: written, flushed, and dropped.
@@ -57,18 +51,21 @@ fn files_of_any_length_arrive_byte_for_byte_from_the_cache_and_from_the_disk() {
         } else {
             fs::write(&from, &bytes).unwrap()
         }
-        let options = CopyOptions { verify: number % 3 == 0, ..PIECES };
-        let mut told = CopyProgress { bytes_done: 0, bytes_total: Some(0) };
-        let copied = copy_through(&mut engine, &from, &to, &options, &mut |progress| {
-            told = progress;
-            ControlFlow::Continue(())
-        })
-        .unwrap();
+        let verify = number % 3 == 0;
+        let mut told = CopyProgress::new(0, Some(0));
+        let copied = PIECES
+            .verify(verify)
+            .watch(&mut |progress| {
+                told = progress;
+                ControlFlow::Continue(())
+            })
+            .copy_through(&mut engine, &from, &to)
+            .unwrap();
         assert!(fs::read(&to).unwrap() == bytes, "{len} bytes");
         assert_eq!(copied.bytes, len as u64);
         assert!(matches!(copied.method, Method::Direct | Method::Cached));
         assert_eq!(Some(told.bytes_done), told.bytes_total);
-        let checksum = options.verify.then(|| xxhash_rust::xxh3::xxh3_128(&bytes));
+        let checksum = verify.then(|| xxhash_rust::xxh3::xxh3_128(&bytes));
         assert_eq!(copied.checksum, checksum);
     }
     assert_eq!(names(folder.path()).len(), 2 * (11 + 25), "nothing else is left");
@@ -94,8 +91,8 @@ fn holes_stay_holes_wherever_they_are() {
             file.write_all_at(&bytes, at).unwrap();
         }
         file.sync_all().unwrap();
-        let options = CopyOptions { verify: true, durable: true, ..PIECES };
-        let copied = quietly(&from, &to, &options).unwrap();
+        let options = PIECES.verify(true).durable(true);
+        let copied = options.copy(&from, &to).unwrap();
         let expected = fs::read(&from).unwrap();
         assert!(fs::read(&to).unwrap() == expected, "{number}");
         assert_eq!(copied.checksum, Some(xxhash_rust::xxh3::xxh3_128(&expected)));
@@ -117,12 +114,14 @@ fn permissions_times_and_attributes_come_along() {
     rustix::fs::futimens(&file, &times).unwrap();
     fs::set_permissions(&from, fs::Permissions::from_mode(0o640)).unwrap();
     let mut modes = Vec::new();
-    let options = CopyOptions { verify: true, ..PIECES };
-    copy(&from, &to, &options, &mut |_| {
-        modes.push(fs::metadata(temporary(folder.path())).unwrap().mode() & 0o777);
-        ControlFlow::Continue(())
-    })
-    .unwrap();
+    let options = PIECES.verify(true);
+    options
+        .watch(&mut |_| {
+            modes.push(fs::metadata(temporary(folder.path())).unwrap().mode() & 0o777);
+            ControlFlow::Continue(())
+        })
+        .copy(&from, &to)
+        .unwrap();
     assert!(modes.iter().all(|&mode| mode == 0o600), "nobody else reads it before: {modes:?}");
     let copied = fs::metadata(&to).unwrap();
     assert_eq!(copied.mode() & 0o7777, 0o640);
@@ -143,11 +142,10 @@ fn the_same_file_by_another_name_is_refused() {
     fs::write(place("file"), b"precious").unwrap();
     fs::hard_link(place("file"), place("hard")).unwrap();
     std::os::unix::fs::symlink("file", place("symbolic")).unwrap();
-    let options = CopyOptions { replace: true, ..PIECES };
     for (from, to) in
         [("file", "file"), ("file", "hard"), ("symbolic", "file"), ("file", "symbolic")]
     {
-        let error = quietly(&place(from), &place(to), &options).unwrap_err();
+        let error = PIECES.replace(true).copy(place(from), place(to)).unwrap_err();
         let told =
             format!("{}: is the same file as {}", place(to).display(), place(from).display());
         assert_eq!(error.to_string(), told);
@@ -186,7 +184,7 @@ fn what_can_not_be_copied_or_written_is_told_in_a_line_and_nothing_changes() {
         (place("file"), place("old"), "open: File exists"),
     ];
     for (from, to, words) in cases {
-        let error = quietly(&from, &to, &PIECES).unwrap_err().to_string();
+        let error = PIECES.copy(&from, &to).unwrap_err().to_string();
         assert!(error.contains(words) && !error.contains('\n'), "{error}");
         assert!(!error.contains("wrote-"), "{error}");
     }
@@ -201,8 +199,8 @@ fn a_file_that_is_there_is_replaced_when_that_was_asked_and_a_link_to_it_stays()
     fs::write(place("from"), b"new").unwrap();
     fs::write(place("old"), b"old and longer").unwrap();
     std::os::unix::fs::symlink("old", place("link")).unwrap();
-    let options = CopyOptions { replace: true, durable: true, ..PIECES };
-    quietly(&place("from"), &place("link"), &options).unwrap();
+    let options = PIECES.replace(true).durable(true);
+    options.copy(place("from"), place("link")).unwrap();
     assert_eq!(fs::read(place("old")).unwrap(), b"new");
     assert!(fs::symlink_metadata(place("link")).unwrap().is_symlink());
 }
@@ -213,19 +211,21 @@ fn a_copy_that_is_stopped_leaves_nothing() {
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
     fs::write(&from, random(3 << 20, 1)).unwrap();
     for verify in [false, true] {
-        let options = CopyOptions { verify, replace: true, ..PIECES };
+        let options = PIECES.verify(verify).replace(true);
         let mut calls = 0;
-        let error = copy(&from, &to, &options, &mut |progress| {
-            calls += 1;
-            let half = progress.bytes_total.unwrap() / 2;
-            // With `verify`, the second half is the read back.
-            if progress.bytes_done > half {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        })
-        .unwrap_err();
+        let error = options
+            .watch(&mut |progress| {
+                calls += 1;
+                let half = progress.bytes_total.unwrap() / 2;
+                // With `verify`, the second half is the read back.
+                if progress.bytes_done > half {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            })
+            .copy(&from, &to)
+            .unwrap_err();
         assert!(matches!(error, Error::Interrupted), "{error}");
         assert!(calls > 10, "{calls} calls");
         assert_eq!(names(folder.path()), ["from"]);
@@ -239,24 +239,28 @@ fn a_source_that_becomes_shorter_meanwhile_is_an_error_and_one_that_grows_is_not
     let bytes = random(3 << 20, 1);
     fs::write(&from, &bytes).unwrap();
     let source = File::options().append(true).open(&from).unwrap();
-    let error = copy(&from, &to, &PIECES, &mut |_| {
-        source.set_len(1 << 20).unwrap();
-        ControlFlow::Continue(())
-    })
-    .unwrap_err();
+    let error = PIECES
+        .watch(&mut |_| {
+            source.set_len(1 << 20).unwrap();
+            ControlFlow::Continue(())
+        })
+        .copy(&from, &to)
+        .unwrap_err();
     let told = format!("{}: became shorter while it was copied", from.display());
     assert_eq!(error.to_string(), told);
     assert_eq!(names(folder.path()), ["from"]);
 
     fs::write(&from, &bytes).unwrap();
     let mut more = true;
-    copy(&from, &to, &PIECES, &mut |_| {
-        if std::mem::take(&mut more) {
-            std::io::Write::write_all(&mut &source, &bytes).unwrap();
-        }
-        ControlFlow::Continue(())
-    })
-    .unwrap();
+    PIECES
+        .watch(&mut |_| {
+            if std::mem::take(&mut more) {
+                std::io::Write::write_all(&mut &source, &bytes).unwrap();
+            }
+            ControlFlow::Continue(())
+        })
+        .copy(&from, &to)
+        .unwrap();
     assert!(fs::read(&to).unwrap() == bytes);
     assert_eq!(fs::metadata(&from).unwrap().len(), 2 * bytes.len() as u64);
 }
@@ -273,16 +277,18 @@ fn a_byte_that_changes_on_its_way_to_the_disk_is_found() {
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
     let bytes = random((3 << 20) - 100, 1);
     fs::write(&from, &bytes).unwrap();
-    let options = CopyOptions { verify: true, ..PIECES };
     for at in [0, bytes.len() as u64 - 1] {
-        let error = copy(&from, &to, &options, &mut |progress| {
-            if progress.bytes_done == bytes.len() as u64 {
-                let copy = File::options().write(true).open(temporary(folder.path())).unwrap();
-                copy.write_all_at(&[!bytes[at as usize]], at).unwrap();
-            }
-            ControlFlow::Continue(())
-        })
-        .unwrap_err();
+        let error = PIECES
+            .verify(true)
+            .watch(&mut |progress| {
+                if progress.bytes_done == bytes.len() as u64 {
+                    let copy = File::options().write(true).open(temporary(folder.path())).unwrap();
+                    copy.write_all_at(&[!bytes[at as usize]], at).unwrap();
+                }
+                ControlFlow::Continue(())
+            })
+            .copy(&from, &to)
+            .unwrap_err();
         assert!(matches!(error, Error::Differs { .. }), "{error}");
         let told = format!("{}: was read back otherwise", to.display());
         assert!(error.to_string().starts_with(&told), "{error}");
@@ -299,13 +305,15 @@ fn a_full_disk_leaves_the_old_file_whole() {
     fs::write(&to, &old).unwrap();
     fs::write(&from, random(80 << 20, 1)).unwrap();
     let before = names(mounted.path());
-    let options = CopyOptions { replace: true, durable: true, ..PIECES };
+    let options = PIECES.replace(true).durable(true);
     let mut calls = 0;
-    let error = copy(&from, &to, &options, &mut |_| {
-        calls += 1;
-        ControlFlow::Continue(())
-    })
-    .unwrap_err();
+    let error = options
+        .watch(&mut |_| {
+            calls += 1;
+            ControlFlow::Continue(())
+        })
+        .copy(&from, &to)
+        .unwrap_err();
     assert_eq!(error.errno(), rustix::io::Errno::NOSPC.raw_os_error());
     assert!(error.to_string().starts_with(&format!("{}: fallocate", to.display())), "{error}");
     assert_eq!(calls, 0, "it is told of before anything is copied");
@@ -326,8 +334,8 @@ fn blocks_are_shared_where_the_file_system_can() {
             (Reflink::Never, Method::Direct),
         ] {
             for verify in [false, true] {
-                let options = CopyOptions { reflink, verify, replace: true, ..PIECES };
-                let copied = quietly(&place("from"), &place("to"), &options).unwrap();
+                let options = PIECES.reflink(reflink).verify(verify).replace(true);
+                let copied = options.copy(place("from"), place("to")).unwrap();
                 assert_eq!(copied.method, method, "{fs_name}");
                 assert_eq!(copied.checksum.is_some(), verify);
                 assert!(fs::read(place("to")).unwrap() == bytes, "{fs_name} {reflink:?}");
@@ -341,12 +349,12 @@ fn blocks_that_can_not_be_shared_are_copied_or_an_error_as_was_asked() {
     let mounted = or_skip!(Mounted::image("ext4", 64 << 20));
     let (from, to) = (mounted.path().join("from"), mounted.path().join("to"));
     fs::write(&from, b"bytes").unwrap();
-    let options = CopyOptions { reflink: Reflink::Always, ..PIECES };
-    let error = quietly(&from, &to, &options).unwrap_err();
+    let options = PIECES.reflink(Reflink::Always);
+    let error = options.copy(&from, &to).unwrap_err();
     let told = "ext4 does not share blocks between these files: FICLONE: Operation not supported";
     assert!(error.to_string().contains(told), "{error}");
     assert_eq!(names(mounted.path()), ["from", "lost+found"]);
-    let copied = quietly(&from, &to, &CopyOptions { reflink: Reflink::Auto, ..PIECES }).unwrap();
+    let copied = PIECES.reflink(Reflink::Auto).copy(&from, &to).unwrap();
     assert_eq!(copied.method, Method::Cached, "a short file");
     assert!(copied.effective.fallbacks.iter().any(|step| step.wanted == "reflink"), "W6");
     assert_eq!(fs::read(&to).unwrap(), b"bytes");
@@ -368,8 +376,8 @@ fn files_go_from_one_file_system_to_another_and_back() {
         for to in &mounted {
             let to = to.path().join("to");
             for verify in [false, true] {
-                let options = CopyOptions { verify, durable: true, replace: true, ..PIECES };
-                quietly(&from, &to, &options).unwrap();
+                let options = PIECES.verify(verify).durable(true).replace(true);
+                options.copy(&from, &to).unwrap();
                 let (from, to) = (from.display(), to.display());
                 assert!(fs::read(to.to_string()).unwrap() == bytes, "{from} to {to}");
             }

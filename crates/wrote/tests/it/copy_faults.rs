@@ -3,7 +3,6 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use wrote::copy::Method;
-use wrote::copy::copy_through;
 use wrote::engine::{Fault, Op, Options};
 use wrote::{Copied, CopyOptions, Engine, Error, FileOptions, Ioengine, Sim};
 
@@ -55,7 +54,7 @@ fn engine(sim: &Sim, mode: Mode) -> Engine {
 }
 
 fn put(engine: &mut Engine, path: &Path, bytes: &[u8]) {
-    let options = FileOptions { create_new: true, write: true, ..FileOptions::default() };
+    let options = FileOptions::new().create_new(true).write(true);
     let file = engine.open_file(path, &options).unwrap();
     for (number, piece) in bytes.chunks(PIECE_BYTES).enumerate() {
         let mut buffer = engine.lease().unwrap();
@@ -81,18 +80,16 @@ fn disk(seed: u64, mode: Mode) -> (Sim, Engine) {
 }
 
 fn copy(engine: &mut Engine, mode: Mode) -> Result<Copied, Error> {
-    let options = CopyOptions {
-        replace: mode.replace,
-        verify: mode.verify,
-        durable: mode.durable,
-        ..CopyOptions::default()
-    };
+    let options =
+        CopyOptions::new().replace(mode.replace).verify(mode.verify).durable(mode.durable);
     let (mut done, mut total) = (0, None);
-    let copied = copy_through(engine, source(), target(), &options, &mut |progress| {
-        assert!(progress.bytes_done >= done, "progress goes forward");
-        (done, total) = (progress.bytes_done, progress.bytes_total);
-        ControlFlow::Continue(())
-    });
+    let copied = options
+        .watch(&mut |progress| {
+            assert!(progress.bytes_done >= done, "progress goes forward");
+            (done, total) = (progress.bytes_done, progress.bytes_total);
+            ControlFlow::Continue(())
+        })
+        .copy_through(engine, source(), target());
     if copied.is_ok() {
         assert_eq!(Some(done), total, "all is done at the end");
     }
@@ -251,9 +248,10 @@ fn a_file_that_is_there_is_only_replaced_when_that_was_asked_and_the_source_neve
     let begun = sim.operations();
     let error = copy(&mut engine, Mode { replace: false, ..mode }).unwrap_err();
     assert_eq!(error.errno(), EEXIST);
-    let options = CopyOptions { replace: true, ..CopyOptions::default() };
+    let options = CopyOptions::new().replace(true);
     let mut watch = |_| ControlFlow::Continue(());
-    let error = copy_through(&mut engine, source(), source(), &options, &mut watch).unwrap_err();
+    let error =
+        options.watch(&mut watch).copy_through(&mut engine, source(), source()).unwrap_err();
     assert!(matches!(error, Error::Refused { .. }), "{error}");
     assert_eq!(sim.operations(), begun);
     assert_eq!(sim.contents(target()), Some(old()));

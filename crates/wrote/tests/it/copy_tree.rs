@@ -9,26 +9,17 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use wrote::copy::{FOLDERS_DEEP_MAX, TreeCopied, copy_in, copy_in_through, copy_tree};
+use wrote::copy::FOLDERS_DEEP_MAX;
 use wrote::engine::{Fault, Options};
-use wrote::{CopyOptions, CopyProgress, Engine, Error, Ioengine, Sim};
+use wrote::{CopyOptions, Engine, Error, Ioengine, Sim};
 
-const QUICK: CopyOptions = CopyOptions {
-    reflink: wrote::Reflink::Auto,
-    replace: false,
-    durable: false,
-    verify: false,
-    bs_bytes: 64 << 10,
-    iodepth: 4,
-};
-
-fn go_on(_: CopyProgress) -> ControlFlow<()> {
-    ControlFlow::Continue(())
-}
-
-fn copy(from: &Path, to: &Path, options: &CopyOptions) -> Result<TreeCopied, Error> {
-    copy_tree(from, to, options, &mut go_on)
-}
+const QUICK: CopyOptions<'static> = CopyOptions::new()
+    .reflink(wrote::Reflink::Auto)
+    .replace(false)
+    .durable(false)
+    .verify(false)
+    .bs_bytes(64 << 10)
+    .iodepth(4);
 
 /// Lists the facts that a tree and its copy must share.
 fn listed(root: &Path) -> Vec<String> {
@@ -103,15 +94,13 @@ proptest! {
         let folder = folder();
         let (from, to) = (folder.path().join("from"), folder.path().join("to"));
         make(&from, &Thing::Folder(things.into_iter().collect()));
-        let options = CopyOptions { verify, ..QUICK };
-        let copied = copy(&from, &to, &options).unwrap();
+        let copied = QUICK.verify(verify).copy_tree(&from, &to).unwrap();
         prop_assert_eq!(listed(&to), listed(&from));
         let counted = copied.files + copied.folders + copied.links;
         prop_assert_eq!(counted as usize, listed(&from).len() + 1);
         prop_assert_eq!(names(folder.path()), ["from", "to"]);
         // Onto itself: every file is replaced by an equal one.
-        let again = CopyOptions { replace: true, ..options };
-        let copied = copy(&from, &to, &again).unwrap();
+        let copied = QUICK.verify(verify).replace(true).copy_tree(&from, &to).unwrap();
         prop_assert_eq!(copied.folders, 0);
         let without_times = |root: &Path| -> Vec<String> {
             listed(root).into_iter().filter(|line| !line.ends_with(" folder")).collect()
@@ -141,11 +130,13 @@ fn a_copy_that_is_stopped_at_any_moment_leaves_nothing() {
     let to = folder.path().join("to");
     for most in 0.. {
         let mut asked = 0;
-        let result = copy_tree(&tree, &to, &QUICK, &mut |progress| {
-            asked += 1;
-            assert!(progress.bytes_total.is_none_or(|total| progress.bytes_done <= total));
-            if asked > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
+        let result = QUICK
+            .watch(&mut |progress| {
+                asked += 1;
+                assert!(progress.bytes_total.is_none_or(|total| progress.bytes_done <= total));
+                if asked > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })
+            .copy_tree(&tree, &to);
         match result {
             Err(Error::Interrupted) => assert_eq!(names(folder.path()), ["tree"], "{most}"),
             Ok(_) => {
@@ -165,14 +156,16 @@ fn a_file_that_vanishes_meanwhile_is_an_error_that_names_it_and_leaves_nothing()
     fs::create_dir(&tree).unwrap();
     fs::write(tree.join("one"), b"one").unwrap();
     let mut asked = 0;
-    let result = copy_tree(&tree, &folder.path().join("to"), &QUICK, &mut |progress| {
-        // After the count it is called before the folder, and then before the file.
-        asked += usize::from(progress.bytes_total.is_some());
-        if asked == 2 {
-            fs::remove_file(tree.join("one")).unwrap();
-        }
-        ControlFlow::Continue(())
-    });
+    let result = QUICK
+        .watch(&mut |progress| {
+            // After the count it is called before the folder, and then before the file.
+            asked += usize::from(progress.bytes_total.is_some());
+            if asked == 2 {
+                fs::remove_file(tree.join("one")).unwrap();
+            }
+            ControlFlow::Continue(())
+        })
+        .copy_tree(&tree, folder.path().join("to"));
     let error = result.unwrap_err().to_string();
     assert!(error.ends_with("tree/one: open: No such file or directory (os error 2)"), "{error}");
     assert_eq!(names(folder.path()), ["tree"]);
@@ -189,7 +182,7 @@ fn an_error_is_told_of_the_place_that_was_named() {
     }
     fs::create_dir_all(&deep).unwrap();
     let to = folder.path().join("t".repeat(200));
-    let error = copy(&tree, &to, &QUICK).unwrap_err();
+    let error = QUICK.copy_tree(&tree, &to).unwrap_err();
     assert_eq!(error.errno(), 36, "ENAMETOOLONG: {error}");
     assert!(error.to_string().starts_with(to.to_str().unwrap()), "{error}");
     assert_eq!(names(folder.path()), ["tree"]);
@@ -211,7 +204,7 @@ fn what_is_in_the_way_is_found_before_anything_is_replaced() {
             _ => symlink("elsewhere", to.join(name)).unwrap(),
         }
         let before = listed(&to);
-        let error = copy(&tree, &to, &CopyOptions { replace: true, ..QUICK }).unwrap_err();
+        let error = QUICK.replace(true).copy_tree(&tree, &to).unwrap_err();
         assert!(matches!(&error, Error::Refused { path, .. } if *path == to.join(name)), "{error}");
         assert_eq!(listed(&to), before);
         fs::remove_dir_all(&to).unwrap();
@@ -224,13 +217,15 @@ fn a_new_folder_in_one_that_is_there_appears_when_it_is_whole() {
     let tree = some_tree(folder.path());
     let to = folder.path().join("to");
     fs::create_dir(&to).unwrap();
-    let options = CopyOptions { replace: true, durable: true, ..QUICK };
-    copy_tree(&tree, &to, &options, &mut |_| {
-        let closed = to.join("closed");
-        assert!(!closed.exists() || listed(&closed) == listed(&tree.join("closed")));
-        ControlFlow::Continue(())
-    })
-    .unwrap();
+    let options = QUICK.replace(true).durable(true);
+    options
+        .watch(&mut |_| {
+            let closed = to.join("closed");
+            assert!(!closed.exists() || listed(&closed) == listed(&tree.join("closed")));
+            ControlFlow::Continue(())
+        })
+        .copy_tree(&tree, &to)
+        .unwrap();
     assert_eq!(names(&to), ["closed", "link", "one", "two"]);
 }
 
@@ -240,9 +235,9 @@ fn a_tree_that_is_too_deep_is_refused_before_anything_is_made() {
     let folder = folder();
     let tree = folder.path().join("tree");
     fs::create_dir_all(tree.join("d/".repeat(FOLDERS_DEEP_MAX - 1))).unwrap();
-    copy(&tree, &folder.path().join("copy"), &QUICK).unwrap();
+    QUICK.copy_tree(&tree, folder.path().join("copy")).unwrap();
     fs::create_dir_all(tree.join("d/".repeat(FOLDERS_DEEP_MAX))).unwrap();
-    let error = copy(&tree, &folder.path().join("to"), &QUICK).unwrap_err();
+    let error = QUICK.copy_tree(&tree, folder.path().join("to")).unwrap_err();
     assert!(error.to_string().ends_with("lies in more than 512 folders"), "{error}");
     assert_eq!(names(folder.path()), ["copy", "tree"]);
 }
@@ -253,15 +248,15 @@ fn a_folder_is_not_copied_into_itself_by_whatever_name() {
     let tree = some_tree(folder.path());
     symlink("tree/closed", folder.path().join("inside")).unwrap();
     for to in ["tree/new", "inside/new", "tree/closed/../new"] {
-        let error = copy(&tree, &folder.path().join(to), &QUICK).unwrap_err();
+        let error = QUICK.copy_tree(&tree, folder.path().join(to)).unwrap_err();
         assert!(
             error.to_string().ends_with("is inside the folder that is to be copied"),
             "{error}"
         );
     }
     symlink("tree", folder.path().join("same")).unwrap();
-    let replace = CopyOptions { replace: true, ..QUICK };
-    let error = copy(&tree, &folder.path().join("same"), &replace).unwrap_err();
+    let replace = QUICK.replace(true);
+    let error = replace.copy_tree(&tree, folder.path().join("same")).unwrap_err();
     assert!(error.to_string().ends_with("is the folder that is to be copied"), "{error}");
 }
 
@@ -273,7 +268,7 @@ fn a_file_with_two_names_becomes_two_files() {
     fs::write(tree.join("a"), b"one").unwrap();
     fs::hard_link(tree.join("a"), tree.join("b")).unwrap();
     let to = folder.path().join("to");
-    copy(&tree, &to, &QUICK).unwrap();
+    QUICK.copy_tree(&tree, &to).unwrap();
     let inode = |name: &str| fs::metadata(to.join(name)).unwrap().ino();
     assert_ne!(inode("a"), inode("b"));
 }
@@ -282,14 +277,13 @@ fn a_file_with_two_names_becomes_two_files() {
 fn a_durable_tree_and_one_in_memory_are_copied_too() {
     let folder = folder();
     let tree = some_tree(folder.path());
-    let durable = CopyOptions { durable: true, ..QUICK };
-    copy(&tree, &folder.path().join("to"), &durable).unwrap();
+    QUICK.durable(true).copy_tree(&tree, folder.path().join("to")).unwrap();
     assert_eq!(listed(&folder.path().join("to")), listed(&tree));
     let Ok(memory) = TempDir::with_prefix_in("wrote-test-", "/dev/shm") else {
         return skip_here!("there is no /dev/shm");
     };
     // If `syncfs` may not flush the device, each file is flushed by itself.
-    let copied = copy(&tree, &memory.path().join("to"), &durable).unwrap();
+    let copied = QUICK.durable(true).copy_tree(&tree, memory.path().join("to")).unwrap();
     assert_eq!(copied.files, 4);
     assert_eq!(listed(&memory.path().join("to")), listed(&tree));
 }
@@ -318,9 +312,9 @@ fn a_stream_leaves_all_or_nothing_whatever_fails() {
             sim.fault(number, fault);
             let engine = Options::new(Ioengine::IoUring, 3, 4096);
             let mut engine = Engine::simulated(&sim, &engine).unwrap();
-            let options = CopyOptions { durable: true, verify: true, ..QUICK };
+            let options = QUICK.durable(true).verify(true);
             let pipe = pipe_of(content.clone());
-            let copied = copy_in_through(&mut engine, pipe.as_fd(), to, &options, &mut go_on);
+            let copied = options.copy_in_through(&mut engine, pipe.as_fd(), to);
             assert_eq!((engine.outstanding(), engine.pool().free()), (0, 3), "W5");
             match &copied {
                 Ok(_) => {
@@ -352,11 +346,13 @@ fn a_stream_that_is_stopped_leaves_nothing() {
     let to = folder.path().join("to");
     let pipe = pipe_of(vec![7; 1 << 20]);
     let mut came = 0;
-    let copied = copy_in(pipe.as_fd(), &to, &QUICK, &mut |progress| {
-        assert!(progress.bytes_total.is_none());
-        came = progress.bytes_done;
-        if came > 500_000 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
+    let copied = QUICK
+        .watch(&mut |progress| {
+            assert!(progress.bytes_total.is_none());
+            came = progress.bytes_done;
+            if came > 500_000 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .copy_in(pipe.as_fd(), &to);
     assert!(matches!(copied, Err(Error::Interrupted)), "{copied:?}");
     assert!(came > 500_000 && names(folder.path()).is_empty());
 }

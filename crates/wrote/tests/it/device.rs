@@ -257,7 +257,7 @@ fn direct_transfers_work_as_aligned(mounted: &Mounted) {
         .open(&path)
         .unwrap();
     let alignment = alignment(&file, &target).expect("direct I/O");
-    let Alignment { offset_bytes, memory_bytes } = alignment;
+    let Alignment { offset_bytes, memory_bytes, .. } = alignment;
     assert!(offset_bytes.is_power_of_two() && memory_bytes.is_power_of_two(), "{alignment:?}");
     let (offset_bytes, memory_bytes) = (offset_bytes as usize, memory_bytes as usize);
 

@@ -25,11 +25,11 @@ const RUNS: [(Ioengine, bool, u64); 5] = [
 ];
 
 fn new(direct: bool) -> FileOptions {
-    FileOptions { create_new: true, write: true, direct, ..FileOptions::default() }
+    FileOptions::new().create_new(true).write(true).direct(direct)
 }
 
 fn disk(ioengine: Ioengine) -> Disk {
-    let options = Options { buffers: 24, ..Options::new(ioengine, DEPTH, BUFFER_BYTES) };
+    let options = Options::new(ioengine, DEPTH, BUFFER_BYTES).buffers(24);
     Disk::open(&options).unwrap()
 }
 
@@ -152,7 +152,7 @@ fn a_read_before_writes_to_its_block_matches_the_model() {
 fn matches_a_model(steps: Vec<Step>, seed: u64, direct: bool, buffers: u32, iodepth: u32) {
     let path = Path::new("/sim/file");
     let sim = Sim::new(seed);
-    let options = Options { buffers, ..Options::new(Ioengine::IoUring, iodepth, BUFFER_BYTES) };
+    let options = Options::new(Ioengine::IoUring, iodepth, BUFFER_BYTES).buffers(buffers);
     let disk = Disk::simulated(&sim, &options).unwrap();
     let file = disk.open_file(path, &new(direct)).unwrap();
     let source = Source::new(&mut Xoshiro256PlusPlus::seed_from_u64(seed));
@@ -180,7 +180,7 @@ fn a_read_gives_exactly_what_was_asked_up_to_the_end_of_the_file_and_nothing_bey
             let contents = ends_within_a_block(&path);
             let end = contents.len();
             let disk = disk(rung);
-            let options = FileOptions { direct, ..FileOptions::default() };
+            let options = FileOptions::new().direct(direct);
             let file = disk.open_file(&path, &options).unwrap();
             for (offset, len) in
                 [(0, 1), (511, 2), (4095, 4098), (1, 3 * BUFFER_BYTES), (end - 5, 5)]
@@ -286,7 +286,7 @@ fn allocate_and_truncate_set_the_length_and_what_is_new_reads_as_zeros() {
         let (_folder, path) = folder();
         let contents = ends_within_a_block(&path);
         let disk = disk(rung);
-        let options = FileOptions { write: true, direct: true, ..FileOptions::default() };
+        let options = FileOptions::new().write(true).direct(true);
         let file = disk.open_file(&path, &options).unwrap();
         file.allocate(0, 40_000).unwrap();
         assert_eq!(file.len().unwrap(), 40_000);

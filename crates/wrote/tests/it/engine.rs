@@ -33,18 +33,17 @@ const RUNGS: [Rung; 8] = [
     Rung::PolledSqpoll,
 ];
 const BUFFER_BYTES: usize = 16 * 1024;
-const NEW: FileOptions = FileOptions {
-    create_new: true,
-    create: false,
-    truncate: false,
-    mode: None,
-    write: true,
-    direct: false,
-    sync_metadata: false,
-    atomic: false,
-    dontcache: false,
-};
-const NEW_DIRECT: FileOptions = FileOptions { direct: true, ..NEW };
+const NEW: FileOptions = FileOptions::new()
+    .create_new(true)
+    .create(false)
+    .truncate(false)
+    .mode(None)
+    .write(true)
+    .direct(false)
+    .sync_metadata(false)
+    .atomic(false)
+    .dontcache(false);
+const NEW_DIRECT: FileOptions = NEW.direct(true);
 
 fn options(rung: Rung) -> Options {
     let ioengine = match rung {
@@ -54,13 +53,11 @@ fn options(rung: Rung) -> Options {
         _ => Ioengine::IoUring,
     };
     let registered = !matches!(rung, Rung::PlainUring);
-    Options {
-        registered_buffers: registered,
-        registered_files: registered,
-        sqpoll: matches!(rung, Rung::Sqpoll | Rung::PolledSqpoll).then(|| Sqpoll::new(100, None)),
-        iopoll: matches!(rung, Rung::Polled | Rung::PolledSqpoll),
-        ..Options::new(ioengine, 8, BUFFER_BYTES)
-    }
+    Options::new(ioengine, 8, BUFFER_BYTES)
+        .registered_buffers(registered)
+        .registered_files(registered)
+        .sqpoll(matches!(rung, Rung::Sqpoll | Rung::PolledSqpoll).then(|| Sqpoll::new(100, None)))
+        .iopoll(matches!(rung, Rung::Polled | Rung::PolledSqpoll))
 }
 
 fn engine(rung: Rung) -> Engine {
@@ -128,7 +125,7 @@ fn every_rung_reads_what_is_there_and_no_further() {
             let contents: Vec<u8> = (0..3 * BUFFER_BYTES + 777).map(|i| pattern(1, i)).collect();
             std::fs::write(&path, &contents).unwrap();
             let mut engine = engine(rung);
-            let options = FileOptions { direct, ..FileOptions::default() };
+            let options = FileOptions::new().direct(direct);
             let file = engine.open_file(&path, &options).unwrap();
             let mut found = Vec::new();
             for block in 0..5 {
@@ -222,7 +219,7 @@ fn a_closed_file_frees_its_place_and_its_blocks_for_another() {
 fn too_many_open_files_are_an_error() {
     let (_folder, path) = folder();
     let mut engine = engine(IoUring);
-    let mut open = |number: u32| engine.open_file(&path.with_extension(number.to_string()), &NEW);
+    let mut open = |number: u32| engine.open_file(path.with_extension(number.to_string()), &NEW);
     for number in 0..Options::FILES_MAX {
         open(number).unwrap();
     }
@@ -267,7 +264,7 @@ fn completions_that_are_given_one_by_one_are_those_of_all_operations() {
         let file = engine.open_file(&path, &NEW).unwrap();
         write_blocks(&mut engine, file, 8, false);
         let mut seen = Vec::new();
-        let mut check = |Completion { user_data, result, buffer }: Completion| {
+        let mut check = |Completion { user_data, result, buffer, .. }: Completion| {
             let (block, buffer) = (user_data % 8, buffer.unwrap());
             assert_eq!(result.unwrap(), BUFFER_BYTES);
             assert!(buffer.iter().enumerate().all(|(at, byte)| *byte == pattern(block, at)));
@@ -316,7 +313,7 @@ fn the_depth_that_was_reached_is_told() {
     write_blocks(&mut deep, file, 3, false);
     assert!((1..=3).contains(&deep.effective().iodepth_reached));
     let mut one_at_a_time = engine(Psync);
-    let file = one_at_a_time.open_file(&path.with_extension("2"), &NEW).unwrap();
+    let file = one_at_a_time.open_file(path.with_extension("2"), &NEW).unwrap();
     write_blocks(&mut one_at_a_time, file, 20, false);
     assert_eq!(one_at_a_time.effective().iodepth_reached, 1);
 }
@@ -406,7 +403,7 @@ fn a_file_that_was_closed_never_means_the_one_opened_in_its_place() {
     let mut engine = engine(Psync);
     let closed = engine.open_file(&path, &NEW).unwrap();
     engine.close_file(closed).unwrap();
-    engine.open_file(&path.with_extension("2"), &NEW).unwrap();
+    engine.open_file(path.with_extension("2"), &NEW).unwrap();
     engine.queue(0, Op::Fdatasync { file: closed });
 }
 
@@ -454,7 +451,7 @@ fn the_holes_of_a_mapped_file_stay_but_where_it_is_written() {
     let (_folder, path) = folder();
     std::fs::File::create_new(&path).unwrap().set_len(LEN).unwrap();
     let mut engine = engine(Rung::Mmap);
-    let options = FileOptions { write: true, ..FileOptions::default() };
+    let options = FileOptions::new().write(true);
     let file = engine.open_file(&path, &options).unwrap();
     for offset in [0, LEN / 2 - 1, LEN - BUFFER_BYTES as u64, LEN] {
         let buffer = engine.lease().unwrap();
@@ -472,7 +469,7 @@ fn uncached_transfers_and_metadata_flushes_write_the_same_bytes() {
     for rung in [Psync, Rung::Threads, IoUring] {
         let (_folder, path) = folder();
         let mut engine = engine(rung);
-        let options = FileOptions { dontcache: true, sync_metadata: true, ..NEW };
+        let options = NEW.dontcache(true).sync_metadata(true);
         let file = engine.open_file(&path, &options).unwrap();
         write_blocks(&mut engine, file, 12, true);
         assert_blocks(&path, 12);
@@ -486,7 +483,7 @@ fn uncached_transfers_and_metadata_flushes_write_the_same_bytes() {
 fn an_atomic_write_is_whole_or_an_error() {
     let (_folder, path) = folder();
     let mut engine = engine(IoUring);
-    let options = FileOptions { atomic: true, ..NEW_DIRECT };
+    let options = NEW_DIRECT.atomic(true);
     let file = engine.open_file(&path, &options).unwrap();
     let mut buffer = engine.lease().unwrap();
     buffer.iter_mut().enumerate().for_each(|(place, byte)| *byte = pattern(0, place));

@@ -24,7 +24,7 @@ fn engine(sim: &Sim) -> Engine {
 
 /// Makes the file; its name is stable.
 fn open(sim: &Sim, engine: &mut Engine, direct: bool) -> FileId {
-    let options = FileOptions { create_new: true, write: true, direct, ..FileOptions::default() };
+    let options = FileOptions::new().create_new(true).write(true).direct(direct);
     let file = engine.open_file(path(), &options).unwrap();
     sim.sync();
     file
@@ -187,7 +187,7 @@ fn what_a_failed_flush_lost_no_later_flush_brings_back() {
         drop(engine);
         // Another process flushes the file, and is told that all is well.
         let mut other = self::engine(&sim);
-        let options = FileOptions { write: true, ..FileOptions::default() };
+        let options = FileOptions::new().write(true);
         let file = other.open_file(path(), &options).unwrap();
         other.flush(file).unwrap();
         assert_eq!(sim.contents(path()).unwrap(), block(0), "the running system has the bytes");

@@ -15,7 +15,7 @@ const ENGINES: [Ioengine; 4] =
 
 fn opened(ioengine: Ioengine, path: &Path, create_new: bool) -> (Engine, FileId) {
     let mut engine = Engine::open(&Options::new(ioengine, 4, BUFFER_BYTES)).unwrap();
-    let options = FileOptions { create_new, write: true, ..FileOptions::default() };
+    let options = FileOptions::new().create_new(create_new).write(true);
     let file = engine.open_file(path, &options).unwrap();
     (engine, file)
 }

@@ -21,11 +21,11 @@ const DEPTH: u32 = 8;
 const SCRIBBLE: u8 = 0xEE;
 
 fn options(ioengine: Ioengine) -> Options {
-    Options { buffers: BUFFERS as u32, ..Options::new(ioengine, DEPTH, BLOCK_BYTES) }
+    Options::new(ioengine, DEPTH, BLOCK_BYTES).buffers(BUFFERS as u32)
 }
 
 fn new(direct: bool) -> FileOptions {
-    FileOptions { create_new: true, write: true, direct, ..FileOptions::default() }
+    FileOptions::new().create_new(true).write(true).direct(direct)
 }
 
 /// Returns the contents of a block after `version` writes; never the scribble.
@@ -307,7 +307,7 @@ fn a_dropped_file_is_closed_when_its_last_operation_is_complete() {
     let disk = Disk::open(&options(Ioengine::IoUring)).unwrap();
     // Far more files than an engine holds at once.
     for number in 0..4 * Options::FILES_MAX {
-        let file = disk.open_file(&path.with_extension(number.to_string()), &new(true)).unwrap();
+        let file = disk.open_file(path.with_extension(number.to_string()), &new(true)).unwrap();
         let mut buffer = disk.lease().unwrap();
         buffer.fill(number as u8);
         let write = file.start_write(buffer, 0);

@@ -140,17 +140,9 @@ struct Run {
 
 impl Run {
     fn new(sim: Sim, mode: Mode) -> Run {
-        let options = Options {
-            buffers: BUFFERS,
-            ..Options::new(Ioengine::IoUring, mode.iodepth, BLOCK_BYTES)
-        };
+        let options = Options::new(Ioengine::IoUring, mode.iodepth, BLOCK_BYTES).buffers(BUFFERS);
         let disk = Disk::simulated(&sim, &options).unwrap();
-        let options = FileOptions {
-            create_new: true,
-            write: true,
-            direct: mode.direct,
-            ..Default::default()
-        };
+        let options = FileOptions::new().create_new(true).write(true).direct(mode.direct);
         let file = disk.open_file(path(), &options).unwrap();
         sim.sync();
         file.set_durable(mode.durable);

@@ -17,20 +17,19 @@ use wrote::{DirectFile, Disk, Error, FileOptions, Ioengine, Sim};
 const RUNGS: [Ioengine; 3] = [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring];
 const BLOCK_BYTES: usize = 4096;
 const ENOBUFS: i32 = 105;
-const NEW: FileOptions = FileOptions {
-    create_new: true,
-    create: false,
-    truncate: false,
-    mode: None,
-    write: true,
-    direct: true,
-    sync_metadata: false,
-    atomic: false,
-    dontcache: false,
-};
+const NEW: FileOptions = FileOptions::new()
+    .create_new(true)
+    .create(false)
+    .truncate(false)
+    .mode(None)
+    .write(true)
+    .direct(true)
+    .sync_metadata(false)
+    .atomic(false)
+    .dontcache(false);
 
 fn options(ioengine: Ioengine, buffers: u32) -> Options {
-    Options { buffers, ..Options::new(ioengine, 8, BLOCK_BYTES) }
+    Options::new(ioengine, 8, BLOCK_BYTES).buffers(buffers)
 }
 
 /// Makes a simulated disk with a file of 16 blocks, each filled with its number.

@@ -81,7 +81,7 @@ fn a_log_takes_records_of_several_threads_and_returns_them() {
 fn a_direct_file_is_written_and_read_in_pieces_and_whole_files_are_replaced() {
     let sim = Sim::new(3);
     let disk = Disk::simulated(&sim, &Options::new(Ioengine::IoUring, 4, BLOCK_BYTES)).unwrap();
-    let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
+    let options = FileOptions::new().create_new(true).write(true).direct(true);
     let file = disk.open_file(path(), &options).unwrap();
     disk.block_on(async {
         let mut writes = Vec::new();

@@ -14,17 +14,16 @@ use wrote::{Completion, Engine, FileId, FileOptions, Ioengine};
 const BLOCK_BYTES: usize = 4096;
 const BLOCKS: u64 = 256;
 const IODEPTH: u32 = 16;
-const NEW: FileOptions = FileOptions {
-    create_new: true,
-    create: false,
-    truncate: false,
-    mode: None,
-    write: true,
-    direct: true,
-    sync_metadata: false,
-    atomic: false,
-    dontcache: false,
-};
+const NEW: FileOptions = FileOptions::new()
+    .create_new(true)
+    .create(false)
+    .truncate(false)
+    .mode(None)
+    .write(true)
+    .direct(true)
+    .sync_metadata(false)
+    .atomic(false)
+    .dontcache(false);
 
 /// A folder for a test's files, and whether the device below can be polled.
 struct Place {
@@ -54,7 +53,7 @@ fn places() -> Vec<Place> {
 
 fn engine_of(iodepth: u32, buffer_bytes: usize, iopoll: bool) -> Engine {
     let options = Options::new(Ioengine::IoUring, iodepth, buffer_bytes);
-    Engine::open(&Options { iopoll, ..options }).unwrap()
+    Engine::open(&options.iopoll(iopoll)).unwrap()
 }
 
 fn engine() -> Engine {
@@ -346,7 +345,7 @@ fn flushes_and_allocation_go_on_beside_polled_transfers_in_flight() {
     for place in places() {
         let (mut engine, path) = (engine(), place.path());
         let file = written(&mut engine, &path);
-        let other = engine.open_file(&path.with_extension("other"), &NEW).unwrap();
+        let other = engine.open_file(path.with_extension("other"), &NEW).unwrap();
         let (mut in_flight, mut completions) = (0, Vec::new());
         for block in jumping(BLOCKS) {
             queue_write(&mut engine, file, block, 2, block % 5 == 0);
@@ -415,7 +414,7 @@ fn a_transfer_across_many_extents_and_holes_ends() {
         write_all(&mut small, file, every_other, 0, false);
         small.flush(file).unwrap();
         let mut large = engine_of(IODEPTH, bytes, true);
-        let options = FileOptions { create_new: false, ..NEW };
+        let options = NEW.create_new(false);
         let file = large.open_file(&path, &options).unwrap();
         read_all(&mut large, file, 0..BLOCKS / 16, |piece, found| {
             for (block, found) in (piece * 16..).zip(found.chunks(BLOCK_BYTES)) {
@@ -460,9 +459,7 @@ fn a_polled_read_ends_where_the_file_does() {
         std::fs::write(&path, &contents).unwrap();
         std::fs::File::open(&path).unwrap().sync_all().unwrap();
         let mut engine = engine();
-        let file = engine
-            .open_file(&path, &FileOptions { direct: true, ..FileOptions::default() })
-            .unwrap();
+        let file = engine.open_file(&path, &FileOptions::new().direct(true)).unwrap();
         let mut found = vec![Vec::new(); 6];
         read_all(&mut engine, file, 0..6, |block, bytes| found[block as usize] = bytes.to_vec());
         assert_polled_or_told(&engine, place.polled);
@@ -476,7 +473,7 @@ fn a_cached_file_beside_a_polled_one_is_never_polled_and_the_reason_is_told() {
         let (mut engine, path) = (engine(), place.path());
         let file = written(&mut engine, &path);
         let cached_path = path.with_extension("cached");
-        let cached = engine.open_file(&cached_path, &FileOptions { direct: false, ..NEW }).unwrap();
+        let cached = engine.open_file(&cached_path, &NEW.direct(false)).unwrap();
         for block in 0..BLOCKS {
             queue_write(&mut engine, file, block, 1, false);
             queue_write(&mut engine, cached, block, 1, false);
@@ -505,7 +502,7 @@ fn what_a_block_device_holds_is_read_by_polling() {
         }
     };
     let mut engine = engine();
-    let options = FileOptions { direct: true, ..FileOptions::default() };
+    let options = FileOptions::new().direct(true);
     let file = engine.open_file(&path, &options).unwrap();
     let blocks = (program.len() / BLOCK_BYTES).min(1024) as u64;
     let mut found = vec![0; blocks as usize * BLOCK_BYTES];

@@ -38,7 +38,7 @@ fn any_length_is_saved_whole_by_any_engine_and_nothing_is_left_beside_it() {
     for ioengine in [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring, Ioengine::Mmap] {
         let mut engine = Engine::open(&Options::new(ioengine, 4, 100_000)).unwrap();
         for len in LENS {
-            write_through(&mut engine, SyncPolicy::Always, &path, &content(len)).unwrap();
+            write_through(&mut engine, SyncPolicy::Always, &path, content(len)).unwrap();
             assert!(fs::read(&path).unwrap() == content(len), "{ioengine:?}, {len} bytes");
         }
     }
@@ -217,7 +217,7 @@ fn a_new_file_is_saved_whole_by_any_engine_with_the_permissions_of_any_new_file(
     for ioengine in [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring, Ioengine::Mmap] {
         let mut engine = Engine::open(&Options::new(ioengine, 4, 100_000)).unwrap();
         for sync in [SyncPolicy::Always, SyncPolicy::No] {
-            write_new_through(&mut engine, sync, &path, &content(131_073)).unwrap();
+            write_new_through(&mut engine, sync, &path, content(131_073)).unwrap();
             assert!(fs::read(&path).unwrap() == content(131_073), "{ioengine:?}");
             fs::remove_file(&path).unwrap();
         }

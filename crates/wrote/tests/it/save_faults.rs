@@ -324,7 +324,7 @@ fn only_large_durable_content_goes_past_the_cache_and_falls_back_where_it_cannot
                 sim.refuse_direct_at_transfer()
             }
             let mut engine = engine(&sim, case);
-            write_through(&mut engine, case.sync, path(), &content(case.new)).unwrap();
+            write_through(&mut engine, case.sync, path(), content(case.new)).unwrap();
             assert_eq!(sim.contents(path()), new(case));
             assert_eq!(engine.effective().fallbacks.len(), steps, "{case:?}");
         }
@@ -351,7 +351,7 @@ fn buffers_of_any_size_do() {
 fn a_save_on_an_engine_with_operations_of_the_callers_is_a_mistake() {
     let sim = Sim::new(0);
     let mut engine = engine(&sim, PIECES);
-    let options = FileOptions { create_new: true, write: true, ..FileOptions::default() };
+    let options = FileOptions::new().create_new(true).write(true);
     let file = engine.open_file(Path::new("/sim/other"), &options).unwrap();
     let buffer = engine.lease().unwrap();
     engine.queue(0, Op::Write { file, offset: 0, buffer, durable: false });

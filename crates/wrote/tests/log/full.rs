@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use wrote::log::Prepare;
+use wrote::log::{Prepare, repair, verify};
 use wrote::{Error, Format, Log, LogOptions, LogReader, Record, SyncPolicy};
 
 const PRODUCERS: u64 = 4;
@@ -266,14 +266,36 @@ fn a_log_opens_with_two_mebibytes_free_and_one_that_exists_writes_little() {
         let ticket = log.append(b"an event").unwrap();
         assert_eq!(ticket.sequence(), number);
         ticket.wait().unwrap();
-        let blocks: u64 = fs::read_dir(&path)
-            .unwrap()
-            .map(|entry| entry.unwrap().metadata().unwrap().blocks())
-            .sum();
         // Some space ahead, and no segment of 64 MiB.
-        assert!(blocks * 512 < 512 << 10, "{blocks} blocks");
+        let taken = taken_bytes(&path);
+        assert!(taken < 512 << 10, "{taken} bytes");
         log.close().unwrap();
     }
+}
+
+/// Bytes of the disk that the files of a log take.
+fn taken_bytes(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().metadata().unwrap().blocks() * 512).sum()
+}
+
+#[test]
+fn a_log_prepares_one_and_a_half_times_its_records_until_it_is_closed() {
+    let mounted = or_skip!(Mounted::image("ext4", 32 << 20));
+    let path = mounted.path().join("log");
+    let log = Log::open(&path).unwrap();
+    let mut records_bytes = 0;
+    for number in 1..=200 {
+        log.append(b"an event").unwrap().wait().unwrap();
+        // A record that is made durable alone takes a block.
+        records_bytes = number * 4096;
+        let taken = taken_bytes(&path);
+        let most = records_bytes * 5 / 2 + (128 << 10);
+        assert!(taken <= most, "{taken} bytes for {number} records");
+    }
+    log.close().unwrap();
+    let taken = taken_bytes(&path);
+    assert!(taken <= records_bytes + (64 << 10), "{taken} bytes for {records_bytes}");
 }
 
 /// Bytes that this thread has sent towards the disk (`proc(5)`, `/proc/pid/io`).
@@ -281,6 +303,33 @@ fn written_bytes() -> u64 {
     let text = fs::read_to_string("/proc/thread-self/io").unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix("write_bytes: ")).unwrap();
     line.parse().unwrap()
+}
+
+#[test]
+fn a_repair_that_finds_the_disk_full_leaves_nothing_and_can_be_made_later() {
+    let mounted = or_skip!(Mounted::image("ext4", 32 << 20));
+    for format in [Format::Framed, Format::Lines] {
+        let path = mounted.path().join(format.to_string());
+        let options = Log::options().format(format).sync(SyncPolicy::No).buffer_bytes(32 << 10);
+        let log = options.segment_bytes(512 << 10).open(&path).unwrap();
+        for number in 0..2000 {
+            drop(log.append(&record(0, number)).unwrap());
+        }
+        log.close().unwrap();
+        let first = fixtures::names(&path).into_iter().find(|name| name != "lock").unwrap();
+        let mut bytes = fs::read(path.join(&first)).unwrap();
+        bytes[100_000..100_100].fill(0);
+        fs::write(path.join(&first), &bytes).unwrap();
+        let names = fixtures::names(&path);
+
+        let ballast = fill_up(mounted.path());
+        assert_eq!(repair(&path).unwrap_err().errno(), libc::ENOSPC, "{format}");
+        assert_eq!(fixtures::names(&path), names, "{format}");
+        assert!(fs::read(path.join(&first)).unwrap() == bytes, "{format}");
+        fs::remove_file(ballast).unwrap();
+        assert_eq!(repair(&path).unwrap().kept_aside.len(), 1, "{format}");
+        assert!(verify(&path, |_, _| true).unwrap().damage.is_empty(), "{format}");
+    }
 }
 
 #[test]

@@ -125,7 +125,7 @@ impl Served {
 }
 
 fn elsewhere(logs: &Logs, error: io::Error) -> Error {
-    Error::file(&logs.log(), Action::Write, None, &error)
+    Error::file(logs.log(), Action::Write, None, &error)
 }
 
 /// `XADD log * record BYTES`.

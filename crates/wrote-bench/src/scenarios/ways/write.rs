@@ -144,11 +144,11 @@ pub(super) fn writer(task: &Task, bytes: u64) -> Result<Done, Error> {
 
 /// A durable copy of the source. Blocks are never shared: that would move no byte.
 pub(super) fn copy(task: &Task) -> Result<Done, Error> {
-    let options = CopyOptions { reflink: Reflink::Never, ..CopyOptions::default() };
     let stopped = || task.stop.is_requested();
-    let copied = wrote::copy(task.input, task.output, &options, &mut |_| {
-        if stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
+    let mut watch =
+        |_| if stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    let options = CopyOptions::new().reflink(Reflink::Never).watch(&mut watch);
+    let copied = options.copy(task.input, task.output);
     let copied = copied.map_err(|error| match stopped() {
         true => Error::Interrupted,
         false => error.into(),

@@ -5,7 +5,7 @@ use crate::commands::promised;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::copy::Method;
-use wrote::{Acknowledged, Copied, CopyOptions, Fallback, Survives, device};
+use wrote::{Acknowledged, Copied, Fallback, Survives, device};
 use wrote_result::units::{self, counted};
 
 /// Of less the rate tells of everything but the bytes.
@@ -104,6 +104,7 @@ impl Done {
                 Method::Direct => "direct".into(),
                 Method::Cached if self.methods.len() == 1 => "through the page cache".into(),
                 Method::Cached => "short files through the page cache".into(),
+                other => format!("{other:?}"),
             });
         }
         match self.checksum {
@@ -130,15 +131,14 @@ const EXPECTED: [&str; 3] = ["reflink", "copy_file_range", "allocated space"];
 
 /// The level that the copies survive: they were flushed, if that was asked, and where the file
 /// system passes a flush on, that is a power loss.
-pub(super) fn survives(to: &Path, options: &CopyOptions, done: &Done) -> Survives {
+pub(super) fn survives(to: &Path, is_durable: bool, done: &Done) -> Survives {
     let target = device::examine(to).ok();
-    let acknowledged = Acknowledged {
-        flushed: options.durable,
-        flush_reaches_device: target.as_ref().is_none_or(device::Target::flushes_reach_device),
-        direct: !done.methods.contains(&Method::Cached),
-        settled_blocks: false,
-        in_memory: target.is_some_and(|target| target.in_memory),
-    };
+    let acknowledged = Acknowledged::new()
+        .flushed(is_durable)
+        .flush_reaches_device(target.as_ref().is_none_or(device::Target::flushes_reach_device))
+        .direct(!done.methods.contains(&Method::Cached))
+        .settled_blocks(false)
+        .in_memory(target.is_some_and(|target| target.in_memory));
     acknowledged.survives()
 }
 
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn a_step_down_is_told_but_for_those_that_were_asked_for() {
         // W6
-        let step = |wanted, got| Fallback { wanted, got, because: "why".into() };
+        let step = |wanted, got| Fallback::new(wanted, got, "why");
         let fallbacks = vec![step("reflink", "copy"), step("O_DIRECT", "page cache")];
         let line = Done { fallbacks, ..of(Method::Cached) }.line(TIME, Survives::PowerLoss);
         assert!(line.ends_with("; through the page cache; page cache instead of O_DIRECT (why)"));

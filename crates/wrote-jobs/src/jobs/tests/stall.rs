@@ -29,7 +29,7 @@ fn read_from_stalling_pipe(rate_iops: Option<u32>) -> Option<Done> {
     if engine.effective().ioengine != Ioengine::IoUring {
         return None;
     }
-    let options = FileOptions { write: true, ..FileOptions::default() };
+    let options = FileOptions::new().write(true);
     let file = engine.open_file(&path, &options).unwrap();
     let job = JobSpec {
         iodepth: 1,

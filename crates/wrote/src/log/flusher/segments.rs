@@ -5,7 +5,7 @@ use super::super::batch::{self, BatchHeader};
 use super::super::claim::{ClosedBatch, Start};
 use super::super::format::Format;
 use super::super::prepare::Preparation;
-use super::super::retention::SealedSegment;
+use super::super::retention::RetainedSegment;
 use super::super::segment::{self, unix_ns};
 use super::super::state::{Goal, LogState, Terms};
 use super::{Flush, Flusher, OpenSegment, Preparing};
@@ -101,7 +101,7 @@ impl Flusher {
 
     fn make_lines(&mut self, state: &LogState, number: u64) -> Room<OpenSegment> {
         let path = segment::path(&state.terms.folder, Format::Lines, number);
-        let options = FileOptions { create_new: true, write: true, ..Default::default() };
+        let options = FileOptions::new().create_new(true).write(true);
         self.is_folder_dirty = true;
         match self.engine.open_file(&path, &options) {
             Ok(file) => Ok(Ok(OpenSegment::new(file, path, number, unix_ns()))),
@@ -275,15 +275,17 @@ impl Flusher {
             let bytes = self.engine.file_len(file)?;
             self.engine.close_file(file)?;
             let written_at_ns = unix_ns();
-            self.retention.push(SealedSegment { path, bytes, end_sequence, written_at_ns });
+            self.retention.push(RetainedSegment { path, bytes, end_sequence, written_at_ns });
         }
         self.retain(state);
         Ok(())
     }
 
-    fn retain(&mut self, state: &LogState) {
+    /// Removes the oldest segments beyond the limits.
+    pub(in crate::log) fn retain(&mut self, state: &LogState) {
         let active_bytes = self.segment.as_ref().map_or(0, |segment| segment.end);
-        while let Some(oldest) = self.retention.excess(active_bytes, state.durable.done()) {
+        let (durable, released) = (state.durable.done(), state.released());
+        while let Some(oldest) = self.retention.excess(active_bytes, durable, released) {
             if let Err(error) = self.engine.remove(&oldest.path) {
                 log::warn!("retention could not remove a segment: {error}");
                 return;

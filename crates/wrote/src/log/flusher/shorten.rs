@@ -5,7 +5,7 @@ use super::super::cut::{self, CutPlace};
 use super::super::format::Format;
 use super::super::input::LogFiles;
 use super::super::prepare;
-use super::super::retention::SealedSegment;
+use super::super::retention::RetainedSegment;
 use super::super::segment::{self, SegmentHeader};
 use super::super::state::{Goal, LogState};
 use super::{Flush, Flusher, OpenSegment};
@@ -22,7 +22,9 @@ impl Flusher {
             self.flush_earlier(state)?;
         }
         let mut removed = Ok(());
-        while let Some(oldest) = self.retention.before(sequence, state.durable.done()) {
+        while let Some(oldest) =
+            self.retention.before(sequence, state.durable.done(), state.released())
+        {
             removed = self.engine.remove(&oldest.path);
             if removed.is_err() {
                 break;
@@ -103,6 +105,11 @@ impl Flusher {
         let (first, end) = (state.counted().first_sequence, state.next_sequence());
         if next >= end {
             return Ok(None);
+        }
+        if self.retention.holds_against_cut(next) {
+            let because = "the log holds its sealed segments for another program; only records of \
+                           the last segment can be cut off";
+            return Err(Error::refused(&state.terms.folder, because));
         }
         if next < first {
             let because = format!("the records before {first} were removed: nothing is cut off");
@@ -198,7 +205,7 @@ impl Flusher {
             cut::shorten(&mut self.engine, active.file, end)?;
             let written_at_ns = segment::unix_ns();
             let path = active.path;
-            self.retention.push(SealedSegment { path, bytes, end_sequence, written_at_ns });
+            self.retention.push(RetainedSegment { path, bytes, end_sequence, written_at_ns });
         } else {
             self.engine.close_file(active.file)?;
             while let Some(last) = self.retention.take_last_unless(&is_live) {

@@ -10,9 +10,9 @@ use super::super::rescue::{end, rest};
 use super::super::seek;
 use super::super::segment::{self, SegmentHeader};
 use super::super::walk::{self, Identity, Walk, WalkStep};
-use super::time;
 use super::cursor::{AnyCursor, Cursor, Place};
 use super::index::{IndexPlace, LogIndex};
+use super::time;
 use crate::Error;
 use std::path::{Path, PathBuf};
 

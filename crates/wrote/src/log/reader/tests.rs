@@ -86,7 +86,8 @@ fn a_reader_that_is_moved_reads_what_is_there() {
         for step in 0..400 {
             let from = step * 7919 % (end + 3);
             let records = reader.read(from..from + 5).unwrap();
-            let records = records.into_iter().map(|Record { sequence, bytes, .. }| (sequence, bytes));
+            let records =
+                records.into_iter().map(|Record { sequence, bytes, .. }| (sequence, bytes));
             let expected = (from..(from + 5).min(end))
                 .map(|sequence| (sequence, built.records[sequence as usize].clone()));
             assert!(records.eq(expected), "from {from}");

@@ -4,9 +4,9 @@ use super::super::chain::{self, SegmentHead};
 use super::super::format::Format;
 use super::super::input::{Input, LogFiles};
 use super::super::names;
+use super::super::seek;
 use super::super::segment::SegmentHeader;
 use super::super::walk::{self, Walk, WalkStep};
-use super::super::seek;
 use crate::Error;
 use std::path::{Path, PathBuf};
 
@@ -66,7 +66,11 @@ fn head_of(files: &LogFiles, name: &(u64, PathBuf)) -> Result<SegmentHead, Error
 
 /// Finds the batch that holds a record; `None` if the segment ends before it. For [`u64::MAX`] that
 /// is its end.
-fn batch_of(walk: &mut Walk, header: &SegmentHeader, sequence: u64) -> Result<Option<Found>, Error> {
+fn batch_of(
+    walk: &mut Walk,
+    header: &SegmentHeader,
+    sequence: u64,
+) -> Result<Option<Found>, Error> {
     walk.restart(header.first_sequence);
     walk.wanted = sequence;
     // A batch in flight may be there without the one before it. It decides nothing but its own

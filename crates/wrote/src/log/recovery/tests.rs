@@ -45,7 +45,7 @@ fn a_log_that_was_closed_is_found_as_it_was() {
     let active = found.active.unwrap();
     assert_eq!((active.path, active.number, active.after_cut), (file(2), 2, false));
     // The prepared space is gone.
-    assert_eq!(sim.contents(&file(2)).unwrap().len() as u64, active.bytes);
+    assert_eq!(sim.contents(file(2)).unwrap().len() as u64, active.bytes);
 }
 
 /// Returns the files of a log of one segment, without the padding behind its last batch.
@@ -66,7 +66,7 @@ fn a_long_log_that_was_closed_is_opened_without_a_look_at_its_records() {
     assert!(found.recovered.closed);
     assert_eq!(found.next_sequence, built.next_sequence);
     assert_eq!(found.active.unwrap().longest_bytes, LONGEST_BYTES);
-    assert_eq!(sim.contents(&file(1)).unwrap(), files[0].1);
+    assert_eq!(sim.contents(file(1)).unwrap(), files[0].1);
     // A reader finds the damage.
     assert!(matches!(read(&sim, 0).1, Err(Error::Damaged { .. })));
     // One byte more, and every record is read.
@@ -133,9 +133,9 @@ fn a_torn_end_is_kept_aside_and_cut() {
     assert!(active.after_cut);
     assert_eq!(found.recovered.torn_bytes, 12);
     assert_eq!(found.recovered.kept_aside, [torn(&file(2), 0)]);
-    assert_eq!(sim.contents(&torn(&file(2), 0)).unwrap(), files[1].1[end - 11..=end]);
-    assert_eq!(sim.contents(&file(2)).unwrap(), files[1].1[..end - 11]);
-    assert_eq!(sim.after_power_loss(&file(2)).unwrap(), files[1].1[..end - 11]);
+    assert_eq!(sim.contents(torn(&file(2), 0)).unwrap(), files[1].1[end - 11..=end]);
+    assert_eq!(sim.contents(file(2)).unwrap(), files[1].1[..end - 11]);
+    assert_eq!(sim.after_power_loss(file(2)).unwrap(), files[1].1[..end - 11]);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn a_record_that_was_durable_and_is_lost_is_an_error_that_says_where() {
     let Error::Damaged { path, offset, because } = error else { panic!("{error}") };
     assert_eq!((path, offset), (file(2), at as u64 + 48));
     assert!(because.ends_with("run `wrote log verify /log`, then `wrote log repair /log`"));
-    assert_eq!(sim.contents(&file(2)).unwrap(), before);
+    assert_eq!(sim.contents(file(2)).unwrap(), before);
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn a_recovery_that_loses_power_is_made_good_by_the_next() {
     let wanted = {
         let sim = disk(1, &files);
         recovered(&sim).unwrap();
-        sim.after_power_loss(&file(2)).unwrap()
+        sim.after_power_loss(file(2)).unwrap()
     };
     for seed in 0..10 {
         for operation in 0.. {
@@ -296,7 +296,7 @@ fn a_recovery_that_loses_power_is_made_good_by_the_next() {
             sim.restart();
             let found = recovered(&sim).unwrap();
             assert_eq!(found.next_sequence, 5, "operation {operation}, seed {seed}");
-            assert_eq!(sim.contents(&file(2)).unwrap(), wanted);
+            assert_eq!(sim.contents(file(2)).unwrap(), wanted);
             let aside = torn(&file(2), 0);
             let kept = sim.names().contains(&torn(&file(3), 0)) && sim.names().contains(&aside);
             assert!(kept, "operation {operation}, seed {seed}");
@@ -344,8 +344,8 @@ mod of_lines {
                 (found.next_sequence, found.recovered.torn_bytes),
                 (2, torn_end.len() as u64)
             );
-            assert_eq!(sim.contents(&file(0)).unwrap(), b"zero\none\n");
-            assert_eq!(sim.contents(&torn(&file(0), 0)).unwrap(), torn_end);
+            assert_eq!(sim.contents(file(0)).unwrap(), b"zero\none\n");
+            assert_eq!(sim.contents(torn(&file(0), 0)).unwrap(), torn_end);
         }
     }
 
@@ -356,7 +356,7 @@ mod of_lines {
             let (sim, found) = lines(&[(0, text), (2, b"two\n")]);
             assert!(matches!(found, Err(Error::Damaged { .. })), "{}", text.escape_ascii());
             assert_eq!(sim.names(), [file(0), file(2)]);
-            assert_eq!(sim.contents(&file(0)).unwrap(), text);
+            assert_eq!(sim.contents(file(0)).unwrap(), text);
         }
         for text in [&b"zero\none"[..], b"\n", b""] {
             let (_, found) = lines(&[(0, text), (2, b"two\n"), (3, b"three\n")]);
@@ -383,7 +383,7 @@ mod of_lines {
                 sim.restart();
                 let found = recovered(&sim).unwrap();
                 assert_eq!(found.next_sequence, 3, "operation {operation}, seed {seed}");
-                assert_eq!(sim.contents(&file(2)).unwrap(), b"two\n");
+                assert_eq!(sim.contents(file(2)).unwrap(), b"two\n");
                 let is_kept = sim.names().contains(&torn(&file(2), 0));
                 assert!(is_kept, "operation {operation}, seed {seed}");
                 if result.is_ok() {
@@ -398,6 +398,6 @@ mod of_lines {
         let text = [&vec![b'x'; 10_000][..], b"\n", &vec![b'y'; 10_000], b"\n", b"rest"].concat();
         let (sim, found) = lines(&[(7, &text)]);
         assert_eq!(found.unwrap().next_sequence, 9);
-        assert_eq!(sim.contents(&file(7)).unwrap().len(), 20_002);
+        assert_eq!(sim.contents(file(7)).unwrap().len(), 20_002);
     }
 }

@@ -9,7 +9,7 @@ use super::rebuild::keep_damaged;
 use super::report::{Progress, ProgressWatch, Repaired, Verified};
 use super::summary::{self, SegmentSummary};
 use crate::staged::StagedFile;
-use crate::{Engine, Error, FileOptions};
+use crate::{Engine, Error, FileId, FileOptions};
 use std::path::{Path, PathBuf};
 
 /// The lines of a whole file, with the lines behind a damaged one.
@@ -162,14 +162,20 @@ pub(super) fn repair(files: &LogFiles, folder: &Path) -> Result<Repaired, Error>
 fn rebuild(files: &LogFiles, path: &Path, expected: u64) -> Result<PathBuf, Error> {
     let mut old = Input::open(files, path, false, false)?;
     let missing = expected - survey(&mut old)?.lines;
-    let mut new = LineWriter {
-        staged: StagedFile::new(&mut files.engine(), path, true, &FileOptions::default())?,
-        base: 0,
-        bytes: Vec::new(),
-        line_start: 0,
-        is_bad: false,
-        missing,
-    };
+    let staged = StagedFile::new(&mut files.engine(), path, true, &FileOptions::default())?;
+    let rewritten = rewrite(files, &mut old, staged.file, missing);
+    match rewritten.and_then(|()| keep_damaged(old)) {
+        Ok(kept) => staged.put(&mut files.engine(), true).map(|()| kept),
+        Err(error) => {
+            staged.abandon(&mut files.engine());
+            Err(error)
+        }
+    }
+}
+
+fn rewrite(files: &LogFiles, old: &mut Input, file: FileId, missing: u64) -> Result<(), Error> {
+    let mut new =
+        LineWriter { file, base: 0, bytes: Vec::new(), line_start: 0, is_bad: false, missing };
     let piece_bytes = files.engine().pool().buffer_bytes();
     let mut place = 0;
     while place < old.len_bytes {
@@ -185,14 +191,11 @@ fn rebuild(files: &LogFiles, path: &Path, expected: u64) -> Result<PathBuf, Erro
         old.pause()?;
         new.write(&mut files.engine())?;
     }
-    let staged = new.end(&mut files.engine())?;
-    let kept = keep_damaged(old)?;
-    staged.put(&mut files.engine(), true)?;
-    Ok(kept)
+    new.end(&mut files.engine())
 }
 
 struct LineWriter {
-    staged: StagedFile,
+    file: FileId,
     /// The offset of `bytes` in the file.
     base: u64,
     bytes: Vec<u8>,
@@ -229,18 +232,17 @@ impl LineWriter {
     }
 
     fn write(&mut self, engine: &mut Engine) -> Result<(), Error> {
-        aside::write(engine, self.staged.file, self.base, &self.bytes)?;
+        aside::write(engine, self.file, self.base, &self.bytes)?;
         self.base += self.bytes.len() as u64;
         self.bytes.clear();
         Ok(())
     }
 
-    fn end(mut self, engine: &mut Engine) -> Result<StagedFile, Error> {
+    fn end(mut self, engine: &mut Engine) -> Result<(), Error> {
         self.take_back();
         self.bytes.resize(std::mem::take(&mut self.missing) as usize, b'\n');
         self.write(engine)?;
-        engine.truncate(self.staged.file, self.base)?;
-        engine.flush(self.staged.file)?;
-        Ok(self.staged)
+        engine.truncate(self.file, self.base)?;
+        engine.flush(self.file)
     }
 }

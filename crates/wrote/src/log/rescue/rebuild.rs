@@ -40,7 +40,11 @@ pub(super) fn repair(files: &LogFiles, folder: &Path) -> Result<Repaired, Error>
         open: None,
         kept_aside: Vec::new(),
     };
-    salvage(files, folder, &mut |event| writer.take(event))?;
+    let rewritten = salvage(files, folder, &mut |event| writer.take(event));
+    if let Some(begun) = writer.open.take() {
+        begun.staged.abandon(&mut writer.files.engine());
+    }
+    rewritten?;
     repaired.kept_aside = writer.kept_aside;
     Ok(repaired)
 }
@@ -96,7 +100,7 @@ impl Rebuilder {
         let header = SegmentHeader { log_id, ..*header };
         let mut beginning = [0; segment::HEADER_BYTES];
         header.encode(&mut beginning);
-        aside::write(&mut self.files.engine(), staged.file, 0, &beginning)?;
+        let file = staged.file;
         self.open = Some(NewSegment {
             path: path.to_owned(),
             staged,
@@ -107,7 +111,7 @@ impl Rebuilder {
             batch: vec![0; batch::HEADER_BYTES],
             count: 0,
         });
-        Ok(())
+        aside::write(&mut self.files.engine(), file, 0, &beginning)
     }
 
     /// Appends a record or an empty place to the open segment, if there is one.
@@ -133,7 +137,7 @@ impl Rebuilder {
 
     /// Puts the rewritten segment in its place, and keeps the old one aside.
     fn finish(&mut self) -> Result<(), Error> {
-        let Some(mut segment) = self.open.take() else { return Ok(()) };
+        let Some(segment) = &mut self.open else { return Ok(()) };
         let files = &self.files;
         segment.write_batch(&mut files.engine())?;
         files.engine().flush(segment.staged.file)?;
@@ -142,6 +146,7 @@ impl Rebuilder {
             let old = Input::open(files, &segment.path, false, false)?;
             self.kept_aside.push(keep_damaged(old)?);
         }
+        let segment = self.open.take().expect("it was looked at");
         segment.staged.put(&mut files.engine(), true)
     }
 }

@@ -3,10 +3,8 @@
 use super::{FAULTS, FAULTS_IN_PLACE, assert_of_the_device, content, on_each_file_system, read};
 use fixtures::{Fault, FaultyDisk, or_skip};
 use std::fs::File;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use wrote::copy::copy_through;
 use wrote::engine::{Op, Options};
 use wrote::{
     Action, CopyOptions, Engine, Error, FileId, FileOptions, Ioengine, Reflink, SyncPolicy,
@@ -36,13 +34,8 @@ impl Case {
 
     fn open(self, disk: &FaultyDisk) -> (Engine, FileId) {
         let mut engine = engine(self.rung, BLOCK_BYTES);
-        let file = FileOptions {
-            create: true,
-            write: true,
-            direct: self.direct,
-            ..FileOptions::default()
-        };
-        let file = engine.open_file(&self.path(disk), &file).unwrap();
+        let file = FileOptions::new().create(true).write(true).direct(self.direct);
+        let file = engine.open_file(self.path(disk), &file).unwrap();
         (engine, file)
     }
 }
@@ -133,7 +126,7 @@ fn save(disk: &mut FaultyDisk, fault: Fault) {
             let mut engine = engine(case.0, 1 << 20);
             let new = content(2, case.1);
             let saved =
-                wrote::write_through(&mut engine, SyncPolicy::Always, &path(disk, case), &new);
+                wrote::write_through(&mut engine, SyncPolicy::Always, path(disk, case), &new);
             let case = format!("{case:?}, {fault:?}");
             let error = saved.expect_err(&case);
             assert_of_the_device(&error, disk, &case);
@@ -169,12 +162,11 @@ fn copy(disk: &mut FaultyDisk, fault: Fault) {
     RUNGS.iter().for_each(|rung| drop(target(disk, *rung).metadata()));
     disk.set(fault);
     let bs_bytes = 64 << 10;
-    let options = CopyOptions { reflink: Reflink::Never, bs_bytes, ..CopyOptions::default() };
-    let mut watch = |_| ControlFlow::Continue(());
+    let options = || CopyOptions::new().reflink(Reflink::Never).bs_bytes(bs_bytes);
     for rung in RUNGS {
         let case = format!("{rung:?}, {fault:?}");
         let mut engine = engine(rung, bs_bytes);
-        let copied = copy_through(&mut engine, &source, &target(disk, rung), &options, &mut watch);
+        let copied = options().copy_through(&mut engine, &source, target(disk, rung));
         assert_of_the_device(&copied.expect_err(&case), disk, &case);
     }
     disk.cut_and_mount();
@@ -184,8 +176,7 @@ fn copy(disk: &mut FaultyDisk, fault: Fault) {
         let target = target(disk, rung);
         // The name may have been made before the flush of its folder failed.
         assert!(!target.exists() || read(&target) == bytes, "{rung:?}, {fault:?}: a part");
-        let options = CopyOptions { replace: true, ..options.clone() };
-        wrote::copy(&source, &target, &options, &mut watch).unwrap();
+        options().replace(true).copy(&source, &target).unwrap();
         std::fs::remove_file(&target).unwrap();
     }
 }

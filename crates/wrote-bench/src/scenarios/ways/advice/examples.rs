@@ -59,8 +59,6 @@ pub fn stream(from: &Path, to: &Path, folder: &Path) -> Result {
 }
 
 pub fn copy(from: &Path, to: &Path) -> Result {
-    let options = wrote::CopyOptions::default();
-    let mut watch = |_| std::ops::ControlFlow::Continue(());
-    wrote::copy(from, to, &options, &mut watch)?; // durable, with the new file's name
+    wrote::copy(from, to)?; // durable, with the new file's name
     Ok(())
 }

@@ -5,8 +5,8 @@ use wrote::{Disk, Error, FileOptions, Ioengine};
 
 pub fn save<const SIZE: usize>(path: &str, records: &[[u8; SIZE]]) -> Result<(), Error> {
     let disk = Disk::open(&Options::new(Ioengine::Psync, 1, SIZE))?;
-    let options = FileOptions { write: true, direct: true, ..Default::default() };
-    let file = disk.open_file(path.as_ref(), &options)?; // its blocks were written before
+    let options = FileOptions::new().write(true).direct(true);
+    let file = disk.open_file(path, &options)?; // its blocks were written before
     for (number, record) in records.iter().enumerate() {
         let mut buffer = disk.lease()?; // aligned in memory
         buffer.copy_from_slice(record);
