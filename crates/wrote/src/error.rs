@@ -126,6 +126,14 @@ pub enum Error {
         /// The shortest and the longest length that this program's own writes explain, in bytes.
         len_known: (u64, u64),
     },
+    /// The log was cut before a record that this reader has read already. A seek to the record that
+    /// it names, or to an earlier one, lets the reader go on.
+    Truncated {
+        /// The log's folder.
+        path: PathBuf,
+        /// The record at which the log was cut, and that is written anew.
+        sequence: u64,
+    },
     /// A copy differs from its source.
     Differs {
         /// The file with other content than expected.
@@ -198,6 +206,9 @@ impl fmt::Display for Error {
             Error::Damaged { offset, because, .. } => {
                 write!(f, "damaged at byte {offset}: {because}")
             }
+            Error::Truncated { sequence, .. } => {
+                write!(f, "the log was cut at record {sequence}, before records that were read")
+            }
             Error::Interrupted => f.write_str("interrupted"),
             Error::Engine { what, errno } => write!(f, "{what}: {}", words(*errno)),
         }
@@ -234,6 +245,7 @@ impl Error {
             | Error::TooLong { path, .. }
             | Error::Refused { path, .. }
             | Error::Damaged { path, .. }
+            | Error::Truncated { path, .. }
             | Error::Interfered { path, .. }
             | Error::Foreign { path, .. }
             | Error::Differs { path, .. } => Some(path),
@@ -286,6 +298,7 @@ impl Error {
             | Error::TooLong { path, .. }
             | Error::Refused { path, .. }
             | Error::Damaged { path, .. }
+            | Error::Truncated { path, .. }
             | Error::Interfered { path, .. }
             | Error::Foreign { path, .. }
             | Error::Differs { path, .. } => Some(path),
@@ -294,9 +307,9 @@ impl Error {
     }
 
     /// The kernel's error number. `EINVAL` for [`Error::Alignment`] and [`Error::Refused`],
-    /// `ENOBUFS` for [`Error::TooLong`], `ESTALE` for [`Error::Interfered`], `EINTR` for
-    /// [`Error::Interrupted`], `EIO` for [`Error::Differs`], [`Error::Damaged`] and
-    /// [`Error::Foreign`].
+    /// `ENOBUFS` for [`Error::TooLong`], `ESTALE` for [`Error::Interfered`] and
+    /// [`Error::Truncated`], `EINTR` for [`Error::Interrupted`], `EIO` for [`Error::Differs`],
+    /// [`Error::Damaged`] and [`Error::Foreign`].
     pub fn errno(&self) -> i32 {
         match self {
             Error::File { errno, .. }
@@ -306,7 +319,7 @@ impl Error {
             Error::Damaged { .. } | Error::Differs { .. } | Error::Foreign { .. } => libc::EIO,
             Error::Interrupted => libc::EINTR,
             Error::TooLong { .. } => libc::ENOBUFS,
-            Error::Interfered { .. } => libc::ESTALE,
+            Error::Interfered { .. } | Error::Truncated { .. } => libc::ESTALE,
         }
     }
 }

@@ -10,6 +10,7 @@ mod batch;
 mod bits;
 mod chain;
 mod claim;
+mod cut;
 mod damage;
 mod driver;
 mod flusher;

@@ -75,6 +75,10 @@ struct Segment<'a> {
     block: usize,
     /// The log's id and the segment's, as bytes of a header.
     identity: [u8; 16],
+    /// The flags that its version has.
+    flags: u32,
+    /// A cut takes off the records from this one on.
+    limit: u64,
 }
 
 /// The fields of a valid segment header.
@@ -83,6 +87,10 @@ struct Header {
     first_sequence: u64,
     previous: (usize, u32),
     block: usize,
+    flags: u32,
+    /// The number of the segment before it, and whether a cut states it.
+    before: u64,
+    is_cut: bool,
 }
 
 struct Batch {
@@ -95,6 +103,7 @@ struct Batch {
     durable_sequence: u64,
     after_cut: bool,
     closed: bool,
+    whole: bool,
 }
 
 /// The records of a batch that are not read yet.
@@ -115,9 +124,19 @@ fn header(bytes: &[u8], number: u64) -> Option<Header> {
     let header = bytes.get(..64)?;
     let checksum = crc32c(&[&header[..12], &header[16..]]);
     let block = word(header, 52);
-    let is_ours = &header[..8] == b"wrotelog" && word(header, 8) == 1 && block >= 512;
+    let (version, back) = (header[8], u64::from(word(header, 8) >> 8));
+    let is_known = version == 2 || version == 1 && back == 0;
+    let before = match back {
+        0 => number.checked_sub(1)?,
+        0xff_ffff => 0,
+        back => number.checked_sub(back).filter(|&before| before > 0)?,
+    };
+    let is_ours = &header[..8] == b"wrotelog" && is_known && block >= 512;
     let is_ours = is_ours && block.is_power_of_two();
     (is_ours && word(header, 12) == checksum && long(header, 24) == number).then(|| Header {
+        flags: if version == 1 { 3 } else { 7 },
+        before,
+        is_cut: back > 0,
         log: long(header, 16),
         first_sequence: long(header, 32),
         previous: (long(header, 40) as usize, word(header, 48)),
@@ -131,7 +150,7 @@ impl<'a> Segment<'a> {
         let checksum = crc32c(&[&self.identity, &header[8..]]);
         let (length, flags) = (word(header, 8) as usize, word(header, 40));
         let valid = header[..4] == [0x57, 0x42, 0x31, 0xf0] && word(header, 4) == checksum;
-        (valid && flags < 4 && (48..=134_217_728).contains(&length)).then(|| Batch {
+        (valid && flags & !self.flags == 0 && (48..=134_217_728).contains(&length)).then(|| Batch {
             begin,
             end: begin + length,
             longest: word(header, 44) as usize,
@@ -141,7 +160,22 @@ impl<'a> Segment<'a> {
             durable_sequence: long(header, 24),
             after_cut: flags & 1 != 0,
             closed: flags & 2 != 0,
+            whole: flags & 4 != 0,
         })
+    }
+
+    /// Tells whether a batch counts: one that counts only as a whole has all its records.
+    fn counts(&self, batch: &Batch) -> bool {
+        let mut at = batch.begin + 48;
+        let is_there = |sequence| match self.record(at, batch.end, sequence) {
+            Some((end, _)) => {
+                at = end;
+                true
+            }
+            None => false,
+        };
+        let sequences = batch.first_sequence..batch.first_sequence + u64::from(batch.count);
+        !batch.whole || sequences.into_iter().all(is_there)
     }
 
     /// Reads the record at `at` of a batch that ends at `end`: its end, and its bytes if it is one.
@@ -239,7 +273,10 @@ impl Place {
 fn read_segment(segment: &Segment<'_>, place: &mut Place, records: &mut Vec<(u64, Vec<u8>)>) {
     loop {
         let begin = place.at.next_multiple_of(segment.block);
-        let next = |batch: &Batch| batch.first_sequence == place.sequence;
+        let is_left = |batch: &Batch| batch.first_sequence < segment.limit || batch.count == 0;
+        let next = |batch: &Batch| {
+            batch.first_sequence == place.sequence && is_left(batch) && segment.counts(batch)
+        };
         let first = segment.batch(64).filter(|batch| place.rest.is_none() && next(batch));
         let was_read = place.rest.is_some_and(|rest| rest.left == 0);
         let follows = |batch: &Batch| next(batch) && (was_read || batch.after_cut);
@@ -265,9 +302,36 @@ fn read_segment(segment: &Segment<'_>, place: &mut Place, records: &mut Vec<(u64
     }
 }
 
+fn of_header<'a>(bytes: &'a [u8], header: &Header, number: u64) -> Segment<'a> {
+    let Header { block, flags, log, .. } = *header;
+    Segment { bytes, block, identity: identity(log, number), flags, limit: u64::MAX }
+}
+
+/// Files by number, and the records at which cuts take off the end of some.
+type LiveFiles<'a> = (Vec<(u64, &'a [u8])>, Vec<(u64, u64)>);
+
+/// Leaves out the files that a cut took out of the log: step 1.
+fn without_cut(files: Vec<(u64, &[u8])>) -> LiveFiles<'_> {
+    let (mut live, mut limits) = (Vec::new(), Vec::new());
+    let mut most = u64::MAX;
+    for (number, bytes) in files.into_iter().rev() {
+        if number > most {
+            continue;
+        }
+        most = u64::MAX;
+        if let Some(own) = header(bytes, number).filter(|own| own.is_cut) {
+            most = own.before;
+            limits.push((own.before, own.first_sequence));
+        }
+        live.push((number, bytes));
+    }
+    live.reverse();
+    (live, limits)
+}
+
 /// Reads a framed log of which the header of some segment is left.
 pub fn read(files: &[File]) -> ReadLog {
-    let files = numbered(files, ".segment");
+    let (files, limits) = without_cut(numbered(files, ".segment"));
     let (mut records, mut unlinked, mut garbage) = (Vec::new(), Vec::new(), Vec::new());
     let mut place = Place::default();
     // The segment that is read, and the files behind it.
@@ -276,19 +340,21 @@ pub fn read(files: &[File]) -> ReadLog {
     while let Some((&(number, bytes), behind)) = later.split_first() {
         let Some(own) = header(bytes, number) else { break };
         if let Some(before) = last {
-            let is_next = identity(own.log, number - 1) == before.identity;
+            let is_next = identity(own.log, own.before) == before.identity;
             if !is_next || own.first_sequence != place.sequence {
                 break;
             }
             if own.previous != (place.at, place.checksum) {
                 unlinked.push(number);
             }
-            if is_filled(before.bytes, place.at) {
+            if !own.is_cut && is_filled(before.bytes, place.at) {
                 garbage.push(number - 1);
             }
         }
         place = Place { at: 64, sequence: own.first_sequence, ..Place::default() };
-        let segment = Segment { bytes, block: own.block, identity: identity(own.log, number) };
+        let limit =
+            limits.iter().find(|(of, _)| *of == number).map_or(u64::MAX, |(_, limit)| *limit);
+        let segment = Segment { limit, ..of_header(bytes, &own, number) };
         read_segment(&segment, &mut place, &mut records);
         (last, later) = (Some(segment), behind);
     }
@@ -301,8 +367,9 @@ pub fn read(files: &[File]) -> ReadLog {
 pub fn closed_end(files: &[File]) -> Option<u64> {
     let files = numbered(files, ".segment");
     let &(number, bytes) = files.last()?;
-    let Header { log, block, first_sequence, .. } = header(bytes, number)?;
-    let segment = Segment { bytes, block, identity: identity(log, number) };
+    let own = header(bytes, number)?;
+    let Header { block, first_sequence, .. } = own;
+    let segment = of_header(bytes, &own, number);
     let first = segment.batch(64).filter(|first| first.first_sequence == first_sequence)?;
     let at = bytes.len().checked_sub(48).filter(|at| at.is_multiple_of(block))?;
     let mark = segment.batch(at).filter(|mark| mark.closed && mark.count == 0)?;
@@ -322,8 +389,7 @@ pub fn closed_end(files: &[File]) -> Option<u64> {
 pub fn too_long(files: &[File]) -> Vec<u64> {
     let too_long = |&(number, bytes): &(u64, &[u8])| {
         let own = header(bytes, number)?;
-        let (block, identity) = (own.block, identity(own.log, number));
-        let segment = Segment { bytes, block, identity };
+        let (block, segment) = (own.block, of_header(bytes, &own, number));
         let first = segment.batch(64)?;
         let (mut at, mut sequence) = (64, own.first_sequence);
         while let Some(batch) = segment.batch(at).filter(|batch| batch.first_sequence == sequence) {
@@ -363,7 +429,8 @@ fn end(
         segment.durable(offset, valid.unwrap_or_default())
     });
     for &(number, bytes) in later {
-        let segment = Segment { bytes, block, identity: identity(log, number) };
+        let own = identity(log, number);
+        let segment = Segment { bytes, block, identity: own, flags: 7, limit: u64::MAX };
         durable = durable.max(segment.durable(0, Vec::new()));
         // The batch in the sector of the header: the header was there too.
         let first = segment.batch(64).filter(|batch| batch.first_sequence >= sequence);

@@ -32,6 +32,8 @@ pub struct OpenLog<'a> {
 }
 
 const ENOSPC: i32 = 28;
+/// The bytes of a record that are not its own.
+const RECORD_HEADER_BYTES: usize = 8;
 
 impl OpenLog<'_> {
     /// Does a step.
@@ -39,6 +41,9 @@ impl OpenLog<'_> {
         match step {
             Step::Append { len, how, flavour } => self.append(len, how, flavour),
             Step::Run { count, len, flavour } => self.run(count, len, flavour),
+            Step::All { count, len, flavour } => self.all(count, len, flavour),
+            Step::Trim { back } => self.trim(back),
+            Step::Cut { back } => self.cut(back),
             Step::Panic { len } => self.panic(len),
             Step::TooLong => self.too_long(),
             Step::Wait { back } => self.wait(back, |log, sequence| log.ticket(sequence).wait()),
@@ -133,6 +138,127 @@ impl OpenLog<'_> {
             self.model.append(Slot::Record(bytes), sequence)?;
         }
         Ok(())
+    }
+
+    fn all(&mut self, count: usize, len: usize, flavour: Flavour) -> Result<(), Trouble> {
+        let len = len.min(self.opening.len_max() / count - RECORD_HEADER_BYTES);
+        let records: Vec<Vec<u8>> = (0..count).map(|_| self.content(len, flavour)).collect();
+        let appended = self.log.append_all(&records).map(|(sequences, ticket)| {
+            let last = ticket.sequence();
+            (sequences, last)
+        });
+        if self.format == Format::Lines {
+            let refused = matches!(appended, Err(Error::Refused { .. })) || self.poison.is_some();
+            return holds(refused, || "a log of lines takes a group".to_owned());
+        }
+        let Some((sequences, last)) = self.allowed(appended)? else { return Ok(()) };
+        holds(sequences.end == last + 1 && sequences.clone().count() == count, || {
+            format!("{count} records have the sequences {sequences:?}, and the last {last}")
+        })?;
+        self.model.group(sequences.clone());
+        for (sequence, bytes) in sequences.zip(records) {
+            self.tally.appended += 1;
+            self.model.append(Slot::Record(bytes), sequence)?;
+        }
+        self.tally.groups += 1;
+        Ok(())
+    }
+
+    fn trim(&mut self, back: u64) -> Result<(), Trouble> {
+        let sequence = self.model.end().saturating_sub(back);
+        self.model.trimmed = true;
+        let trimmed = self.log.trim_before(sequence);
+        let was_there = self.log.stats().first_sequence;
+        match self.allowed_if_it_lives(trimmed)? {
+            Some(first) => {
+                // Retention may have removed more.
+                let most = sequence.max(self.model.first());
+                let is_asked = first <= most || self.opening.removes();
+                holds(is_asked && first == was_there, || {
+                    format!("trimmed before {sequence}, and {first} is the first record")
+                })?;
+                self.model.remove(first)?;
+                self.model.promise_removed(first);
+                self.tally.trims += 1;
+                Ok(())
+            }
+            // Some may be gone.
+            None => self.model.remove(was_there),
+        }
+    }
+
+    fn cut(&mut self, back: u64) -> Result<(), Trouble> {
+        let next = self.model.end().saturating_sub(back).max(self.model.first());
+        if self.format == Format::Lines {
+            let cut = self.log.truncate_from(next);
+            let refused = matches!(cut, Err(Error::Refused { .. })) || self.poison.is_some();
+            return holds(refused, || "a log of lines is cut".to_owned());
+        }
+        if self.poison.is_some() {
+            let cut = self.log.truncate_from(next);
+            return self.allowed(cut).map(drop);
+        }
+        if next.is_multiple_of(2) {
+            // A reader that has read all there is.
+            self.sync()?;
+            self.follow()?;
+        } else {
+            self.follower = None;
+        }
+        if self.poison.is_some() {
+            return Ok(());
+        }
+        self.model.begin_cut(next);
+        let cut = self.log.truncate_from(next);
+        if matches!(&cut, Err(Error::Refused { .. })) && self.opening.removes() {
+            // Retention has removed the records before the cut.
+            self.model.end_cut(false);
+            return self.stats();
+        }
+        if self.allowed_if_it_lives(cut)?.is_none() {
+            self.follower = None;
+            if self.poison.is_none() {
+                self.model.end_cut(false);
+            }
+            return Ok(());
+        }
+        self.model.end_cut(true);
+        self.tally.truncations += 1;
+        let Some(mut follower) = self.follower.take() else { return Ok(()) };
+        let first = self.model.first();
+        let followed = match follower.has_passed(next) {
+            true => follower.is_told_of_cut(next),
+            false => follower.go_on(self.model, first, next).map(drop),
+        };
+        let followed = match followed {
+            // It has passed places that have no record.
+            Err(Trouble::Error(Error::Truncated { sequence, .. })) if sequence == next => {
+                follower.is_told_of_cut(next)
+            }
+            followed => followed,
+        };
+        if self.disk.unless_excused(followed)?.is_some() {
+            self.follower = Some(follower);
+        }
+        Ok(())
+    }
+
+    /// Does what [`OpenLog::allowed`] does for a call that may fail without an end of the log.
+    fn allowed_if_it_lives<T>(&mut self, result: Result<T, Error>) -> Result<Option<T>, Trouble> {
+        match result {
+            Err(error) if self.poison.is_none() => {
+                self.disk.excuse(&error)?;
+                self.tally.errors += 1;
+                match self.log.check() {
+                    Err(failed) if !self.log.is_waiting_for_room() => {
+                        self.poison = Some(failed.to_string());
+                    }
+                    _ => self.was_full |= error.errno() == ENOSPC,
+                }
+                Ok(None)
+            }
+            result => self.allowed(result),
+        }
     }
 
     fn content(&mut self, len: usize, flavour: Flavour) -> Vec<u8> {
@@ -267,7 +393,7 @@ impl OpenLog<'_> {
     fn read(&mut self, from: u8) -> Result<(), Trouble> {
         self.stats()?;
         let from = self.model.end() * u64::from(from) / 256;
-        let (removed, least) = (self.model.first(), self.log.stats().written_sequence);
+        let (removed, least) = (self.model.first(), self.written());
         let read = self.log.reader(from).map_err(reading_trouble).and_then(|reader| {
             let mut reading = CheckedReader::new(reader, from);
             if from.is_multiple_of(2) {
@@ -280,6 +406,11 @@ impl OpenLog<'_> {
         self.disk.unless_excused(read).map(drop)
     }
 
+    /// Returns the sequence before which a reader finds everything.
+    fn written(&self) -> u64 {
+        self.model.unless_cut(self.log.stats().written_sequence)
+    }
+
     fn follow(&mut self) -> Result<(), Trouble> {
         self.stats()?;
         let first = self.model.first();
@@ -289,7 +420,7 @@ impl OpenLog<'_> {
             self.follower = self.disk.unless_excused(follower)?;
         }
         let Some(mut follower) = self.follower.take() else { return Ok(()) };
-        let least = self.log.stats().written_sequence;
+        let least = self.written();
         let read = follower.go_on(self.model, first, least);
         if self.disk.unless_excused(read)?.is_some() {
             self.follower = Some(follower);

@@ -3,6 +3,7 @@
 
 use crate::trouble::{Trouble, holds};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// The content of a slot, by its sequence.
@@ -35,6 +36,14 @@ pub struct Model {
     written: u64,
     /// Records before this sequence may have been removed.
     first: u64,
+    /// Records before this sequence were removed for good.
+    removed: u64,
+    /// Whether records were ever removed by a call.
+    pub trimmed: bool,
+    /// Records that are there as a whole or not at all, in order.
+    groups: Vec<Range<u64>>,
+    /// A cut at this record was begun, and it is not known whether it was made.
+    cut: Option<u64>,
     /// The last record that a reader found since the log was last open.
     last_seen: Option<Option<u64>>,
     /// Whether all bytes on the disk are stable, except for the changes of a failed opening.
@@ -73,6 +82,53 @@ impl Model {
     pub fn pass_over(&mut self) {
         self.sent.push(Slot::Passed);
         self.settled = false;
+    }
+
+    /// Notes that the next slots are a group: all of them are there, or none.
+    pub fn group(&mut self, sequences: Range<u64>) {
+        self.groups.push(sequences);
+    }
+
+    /// Checks that the records before `next` are there without a part of a group.
+    pub fn splits_no_group(&self, next: u64) -> Result<(), Trouble> {
+        if self.cut == Some(next) {
+            return Ok(());
+        }
+        let behind = self.groups.partition_point(|group| group.end <= next);
+        let split = self.groups.get(behind).filter(|group| group.start < next);
+        split.map_or(Ok(()), |group| {
+            Err(Trouble::Broken(format!(
+                "of the group {group:?} only those before {next} are there"
+            )))
+        })
+    }
+
+    /// Notes that the records from `next` on are about to be taken off.
+    pub fn begin_cut(&mut self, next: u64) {
+        self.cut = Some(next);
+        self.settled = false;
+        self.last_seen = None;
+    }
+
+    /// Notes whether they were taken off.
+    pub fn end_cut(&mut self, is_done: bool) {
+        if let Some(next) = self.cut.take().filter(|_| is_done) {
+            self.cut_at(next);
+        }
+    }
+
+    fn cut_at(&mut self, next: u64) {
+        self.sent.truncate(next as usize);
+        // A part of a group may stay: its records are no group any more.
+        self.groups.retain(|group| group.end <= next);
+        let end = self.end();
+        (self.durable, self.written) = (end, end);
+    }
+
+    /// Records the promise that records before `sequence` never come back.
+    pub fn promise_removed(&mut self, sequence: u64) {
+        self.removed = self.removed.max(sequence);
+        self.trimmed = true;
     }
 
     /// Records the promise that everything before `sequence` survives a power loss.
@@ -115,14 +171,29 @@ impl Model {
 
     /// Returns the least that must be there: everything before this sequence.
     pub fn least(&self) -> u64 {
-        if self.lost_power || self.lost_pages { self.durable } else { self.written }
+        let least = if self.lost_power || self.lost_pages { self.durable } else { self.written };
+        self.unless_cut(least)
+    }
+
+    /// Returns the sequence, or that of a cut before it of which it is not known whether it was
+    /// made.
+    pub fn unless_cut(&self, sequence: u64) -> u64 {
+        self.cut.map_or(sequence, |cut| cut.min(sequence))
     }
 
     /// Checks an opening that reports records from `first` to before `next`.
     pub fn open(&mut self, first: u64, next: u64) -> Result<(), Trouble> {
+        if self.cut == Some(next) {
+            self.cut_at(next);
+        }
+        self.cut = None;
         let (least, end) = (self.least(), self.end());
         holds((least..=end).contains(&next), || {
             format!("the log continues at {next}; {least} were promised, {end} were sent")
+        })?;
+        self.splits_no_group(next)?;
+        holds(first >= self.removed, || {
+            format!("record {first} is there again, all before {} were removed", self.removed)
         })?;
         if self.lost_power {
             // A name whose removal was not stable exists again.
@@ -130,6 +201,7 @@ impl Model {
         }
         self.remove(first)?;
         self.sent.truncate(next as usize);
+        self.groups.retain(|group| group.end <= next);
         if let Some(seen) = self.last_seen.take() {
             let last = self.last_record();
             let is_same = last == seen || last.is_none_or(|last| last < first);

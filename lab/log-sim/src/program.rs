@@ -85,6 +85,25 @@ pub enum Step {
         /// The content.
         flavour: Flavour,
     },
+    /// Appends records as a whole.
+    All {
+        /// The number of records.
+        count: usize,
+        /// The length of each in bytes, or less where they do not fit into a buffer.
+        len: usize,
+        /// The content.
+        flavour: Flavour,
+    },
+    /// Removes whole segments before the record `back` before the end.
+    Trim {
+        /// The distance from the end.
+        back: u64,
+    },
+    /// Takes the record `back` before the end off the log, and every later one.
+    Cut {
+        /// The distance from the end.
+        back: u64,
+    },
     /// Panics while a slot is filled.
     Panic {
         /// The slot's length in bytes.
@@ -270,7 +289,7 @@ fn step(random: &mut Random, len_max: usize) -> Step {
         _ => Flavour::Random,
     };
     let back = if one_in(random, 2) { 0 } else { random.random_range(0..8) };
-    match random.random_range(0..40) {
+    match random.random_range(0..46) {
         0..10 => Step::Append { len, how: How::Append, flavour },
         10..18 => Step::Append { len, how: How::AndWait, flavour },
         18..20 => Step::Append { len, how: How::With, flavour },
@@ -284,6 +303,12 @@ fn step(random: &mut Random, len_max: usize) -> Step {
         34 => Step::Stats,
         35 => Step::Read { from: random.random_range(0..=255) },
         36..39 => Step::Follow,
+        39..42 => Step::All { count: random.random_range(1..12), len, flavour },
+        42 => Step::Trim { back: random.random_range(0..30) },
+        43..45 => {
+            let most = if one_in(random, 2) { 3 } else { 30 };
+            Step::Cut { back: random.random_range(0..most) }
+        }
         _ => Step::Room { bytes: random.random_range(0..30_000) },
     }
 }

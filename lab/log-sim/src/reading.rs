@@ -33,7 +33,38 @@ impl CheckedReader {
             self.last = Some(record.sequence);
         }
         model.passes_over(self.next.max(removed), least)?;
+        if let Some(last) = self.last {
+            model.splits_no_group(last + 1)?;
+        }
         Ok(self.last)
+    }
+
+    /// Tells whether it has read the record `sequence`.
+    pub fn has_passed(&self, sequence: u64) -> bool {
+        self.last.is_some_and(|last| last >= sequence)
+    }
+
+    /// Checks that a reader that has read records that are cut off fails for it, again and again,
+    /// and goes on at the cut after a seek.
+    pub fn is_told_of_cut(&mut self, cut: u64) -> Result<(), Trouble> {
+        for _ in 0..2 {
+            match self.reader.next_within(Duration::ZERO) {
+                Err(Error::Truncated { sequence, .. }) if sequence == cut => {}
+                Err(Error::Truncated { sequence, .. }) => {
+                    let because = format!("cut at {cut}, and a reader is told of {sequence}");
+                    return Err(Trouble::Broken(because));
+                }
+                Err(error) => return Err(reading_trouble(error)),
+                Ok(found) => {
+                    let found = found.map(|record| record.sequence);
+                    let because = format!("a reader behind the cut at {cut} finds {found:?}");
+                    return Err(Trouble::Broken(because));
+                }
+            }
+        }
+        self.reader.seek(cut).map_err(reading_trouble)?;
+        (self.next, self.last) = (cut, None);
+        Ok(())
     }
 
     /// Reads like [`CheckedReader::go_on`], into one buffer.

@@ -41,6 +41,12 @@ pub struct Tally {
     pub segments: u64,
     /// Segments that were removed.
     pub removed: u64,
+    /// Groups that were appended as a whole.
+    pub groups: u64,
+    /// Trims of the log's beginning.
+    pub trims: u64,
+    /// Cuts of its end.
+    pub truncations: u64,
     /// Contents that were made.
     pub(crate) numbers: u64,
 }
@@ -60,6 +66,9 @@ impl Tally {
         self.closed += other.closed;
         self.segments += other.segments;
         self.removed += other.removed;
+        self.groups += other.groups;
+        self.trims += other.trims;
+        self.truncations += other.truncations;
         self.numbers += other.numbers;
     }
 }
@@ -286,7 +295,7 @@ impl Run {
             self.model.lose_pages();
         }
         self.see()?;
-        self.removes |= opening.removes();
+        self.removes |= opening.removes() || self.model.trimmed;
         let longest = &self.disk.segment_bytes_max;
         longest.set(longest.get().max(opening.segment_buffers * opening.buffer_bytes as u64));
         let opened = life::open(&self.disk, self.disk.format, opening).map_err(reading_trouble);
@@ -345,7 +354,8 @@ impl Run {
         let least = self.model.least();
         // This reader cannot know which records were removed since the log last reported its first
         // one.
-        let removed = if self.removes { self.model.end() } else { 0 };
+        let removes = self.removes || self.model.trimmed;
+        let removed = if removes { self.model.end() } else { 0 };
         let read =
             self.disk.reader(0).map_err(reading_trouble).and_then(|reader| {
                 CheckedReader::new(reader, 0).go_on(&self.model, removed, least)

@@ -1,6 +1,6 @@
 //! Appending: a record is claimed a place, filled in, and published.
 
-use super::claim::{Place, RUN_MAX};
+use super::claim::{GROUP_MAX, Place, RUN_MAX};
 use super::driver::LogDriver;
 use super::format::Format;
 use super::record;
@@ -61,16 +61,85 @@ impl LogDriver {
             state.check()?;
             return if claims.has_ended() { Err(state.refusal_of_closed()) } else { Ok(0..0) };
         };
-        let (seed, first_sequence) = (place.seed, place.sequence);
-        let mut rest = self.bytes_of(&mut place);
-        for (sequence, record) in (first_sequence..).zip(&records[..count]) {
-            let frame;
-            (frame, rest) = rest.split_at_mut(state.format().frame_bytes(record.len()));
-            self.within(frame).copy_from_slice(record);
-            self.seal(frame, seed, sequence);
-        }
+        let first_sequence = place.sequence;
+        self.fill_frames(&mut place, &records[..count]);
         self.publish(place);
         Ok(first_sequence..first_sequence + count as u64)
+    }
+
+    /// Writes the frames of `records` into a place that was claimed for all of them.
+    fn fill_frames(&self, place: &mut Place, records: &[impl AsRef<[u8]>]) {
+        let (seed, first_sequence) = (place.seed, place.sequence);
+        let mut rest = self.bytes_of(place);
+        for (sequence, record) in (first_sequence..).zip(records) {
+            let (record, frame) = (record.as_ref(), &mut *rest);
+            let (frame, behind) = frame.split_at_mut(self.state.format().frame_bytes(record.len()));
+            self.within(frame).copy_from_slice(record);
+            self.seal(frame, seed, sequence);
+            rest = behind;
+        }
+    }
+
+    /// Appends records of which all or none are there after a crash, and waits for room if `waits`.
+    /// Returns the ticket of the last.
+    pub(super) fn append_group(
+        self: &Arc<Self>,
+        records: &[impl AsRef<[u8]>],
+        waits: bool,
+    ) -> TicketResult<'_> {
+        let (state, claims) = (&self.state, &self.state.claims);
+        state.check()?;
+        let bytes = self.group_bytes(records)?;
+        loop {
+            // One record is whole by its own checksum.
+            let claim = match records.len() {
+                1 => claims.claim(bytes),
+                count => claims.claim_group(bytes, count),
+            };
+            self.notify_of(claim.ready);
+            match claim.place {
+                Some(mut place) => {
+                    let last = place.sequence + records.len() as u64 - 1;
+                    let ticket = Ticket::new(self, last, place.slot);
+                    self.fill_frames(&mut place, records);
+                    self.publish(place);
+                    return Ok(Some(ticket));
+                }
+                None if claims.has_ended() => {
+                    state.check()?;
+                    return Err(state.refusal_of_closed());
+                }
+                None if !waits => return Ok(None),
+                None => self.wait_for_room()?,
+            }
+        }
+    }
+
+    /// Returns the bytes of a group's frames, unless it cannot be appended as a whole.
+    fn group_bytes(&self, records: &[impl AsRef<[u8]>]) -> Result<usize, Error> {
+        if self.state.format() == Format::Lines {
+            let because = "a log of lines has no checksums that would show half of a group; append \
+                           its records one by one, or use the framed format";
+            return Err(self.refusal(because));
+        }
+        if records.is_empty() {
+            return Err(self.refusal("a group has one record at least"));
+        }
+        let bytes_max = self.state.claims.frame_bytes_max();
+        let mut bytes = 0;
+        for record in records {
+            bytes += self.frame_bytes(record.as_ref().len())?;
+        }
+        if bytes <= bytes_max && records.len() <= GROUP_MAX {
+            return Ok(bytes);
+        }
+        Err(self.refusal(&format!(
+            "{} records, which take {bytes} bytes, do not fit into one buffer: it takes {GROUP_MAX} \
+             records and {bytes_max} bytes, of which each record takes {} more than its own \
+             (LogOptions::buffer_bytes)",
+            records.len(),
+            record::HEADER_BYTES
+        )))
     }
 
     /// Returns how many of `records` one claim takes, and the bytes of their frames. Fails if the

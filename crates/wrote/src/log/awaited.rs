@@ -17,6 +17,8 @@ pub(super) struct Awaited<'log> {
     pub end: u64,
     /// It asks the log to do what it waits for.
     wants: bool,
+    /// The cuts of the log when it was made.
+    pub cuts: u64,
     waiting: Option<Waiting>,
 }
 
@@ -28,7 +30,8 @@ pub(super) enum Driver<'log> {
 
 impl<'log> Awaited<'log> {
     pub(super) fn new(driver: &'log Arc<LogDriver>, goal: Goal, end: u64) -> Awaited<'log> {
-        Awaited { driver: Driver::Borrowed(driver), goal, end, wants: true, waiting: None }
+        let (cuts, wants) = (driver.state.cuts(), true);
+        Awaited { driver: Driver::Borrowed(driver), goal, end, wants, cuts, waiting: None }
     }
 
     /// Waits as long as it takes, and asks for nothing.
@@ -50,8 +53,8 @@ impl<'log> Awaited<'log> {
             Driver::Owned(driver) => Arc::clone(driver),
         };
         let waiting = self.waiting.take();
-        let Awaited { goal, end, wants, .. } = self;
-        Awaited { driver: Driver::Owned(driver), goal, end, wants, waiting }
+        let Awaited { goal, end, wants, cuts, .. } = self;
+        Awaited { driver: Driver::Owned(driver), goal, end, wants, cuts, waiting }
     }
 
     pub(super) fn is_polled(&self) -> bool {
@@ -69,11 +72,12 @@ impl Future for Awaited<'_> {
     type Output = Result<(), Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Awaited { driver, goal, end, wants, waiting } = &mut *self;
+        let Awaited { driver, goal, end, wants, cuts, waiting } = &mut *self;
         if *wants {
             driver.state.frontier(*goal).want(*end);
         }
-        let outcome = driver.poll(*goal, *end, waiting, context.waker());
+        let cuts = Some(*cuts).filter(|_| *wants && *goal != Goal::Room);
+        let outcome = driver.poll(*goal, (*end, cuts), waiting, context.waker());
         outcome.map_or(Poll::Pending, Poll::Ready)
     }
 }

@@ -85,7 +85,8 @@ impl Clock {
             self.moved_at = Instant::now();
         }
         if let Some(before) = before {
-            state.frontier(state.promised()).want(before);
+            // Records may have been cut off since.
+            state.frontier(state.promised()).want(before.min(next));
         }
         if let Some(interval) = Clock::interval(state)
             && self.synced_at.elapsed() >= interval

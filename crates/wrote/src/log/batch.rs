@@ -13,7 +13,9 @@ const MAGIC: [u8; 4] = *b"WB1\xF0";
 const FLAG_AFTER_CUT: u32 = 1;
 /// The log was closed: no write was in flight, and every record before was durable.
 const FLAG_CLOSED: u32 = 2;
-const FLAGS: u32 = FLAG_AFTER_CUT | FLAG_CLOSED;
+/// The batch counts only where every record in it is valid. No segment of version 1 has it.
+const FLAG_WHOLE: u32 = 4;
+const FLAGS: u32 = FLAG_AFTER_CUT | FLAG_CLOSED | FLAG_WHOLE;
 
 /// The header of a batch.
 ///
@@ -35,6 +37,8 @@ pub(crate) struct BatchHeader {
     pub after_cut: bool,
     /// It closes the log.
     pub closed: bool,
+    /// It counts only where every record in it is valid: some were appended together.
+    pub whole: bool,
     /// The most bytes of any batch of its segment, as the first batch of a segment states it; 0 if
     /// it does not.
     pub longest_bytes: u32,
@@ -45,7 +49,9 @@ impl BatchHeader {
     /// the checksum of the segment's identity.
     pub(crate) fn encode(&self, to: &mut [u8], seed: u32) -> u32 {
         let flag = |is_set, flag| if is_set { flag } else { 0 };
-        let flags = flag(self.after_cut, FLAG_AFTER_CUT) | flag(self.closed, FLAG_CLOSED);
+        let flags = flag(self.after_cut, FLAG_AFTER_CUT)
+            | flag(self.closed, FLAG_CLOSED)
+            | flag(self.whole, FLAG_WHOLE);
         let header = &mut to[..HEADER_BYTES];
         header.fill(0);
         header[..4].copy_from_slice(&MAGIC);
@@ -80,6 +86,7 @@ impl BatchHeader {
             written_at_ns: u64_at(header, 32),
             after_cut: flags & FLAG_AFTER_CUT != 0,
             closed: flags & FLAG_CLOSED != 0,
+            whole: flags & FLAG_WHOLE != 0,
             longest_bytes: u32_at(header, 44),
         };
         (valid && batch.bytes as usize >= HEADER_BYTES).then_some((batch, checksum))
@@ -98,12 +105,14 @@ mod tests {
         written_at_ns: 1_700_000_000_000_000_000,
         after_cut: true,
         closed: false,
+        whole: false,
         longest_bytes: 1 << 20,
     };
 
     #[test]
     fn a_header_is_found_as_it_was_written() {
-        for header in [HEADER, BatchHeader { after_cut: false, closed: true, ..HEADER }] {
+        let closing = BatchHeader { after_cut: false, closed: true, ..HEADER };
+        for header in [HEADER, closing, BatchHeader { whole: true, ..HEADER }] {
             let mut bytes = [0xff; HEADER_BYTES];
             let checksum = header.encode(&mut bytes, 5);
             assert_eq!(BatchHeader::decode(&bytes, 5), Some((header, checksum)));

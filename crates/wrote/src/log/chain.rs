@@ -6,6 +6,7 @@ use super::batch::BatchHeader;
 use super::format::Format;
 use super::input::{Input, LogFiles};
 use super::names;
+use super::names::SegmentNames;
 use super::segment::{HEADER_BYTES, NotASegment, SegmentHeader, VERSION};
 use super::walk::{self, Walk};
 use crate::Error;
@@ -20,14 +21,60 @@ pub(super) struct SegmentHead {
     /// `None` if the file does not begin as this segment of this log.
     pub header: Option<SegmentHeader>,
     pub first_batch: Option<BatchHeader>,
+    /// A cut begins a later segment with this record; [`u64::MAX`] if none does.
+    pub limit: u64,
 }
 
 impl SegmentHead {
+    /// Tells whether it is the segment behind that one, by its header or, without one, by its
+    /// number.
+    pub(super) fn continues(&self, number: u64) -> bool {
+        self.header.map_or(self.number - 1, |header| header.previous()) == number
+    }
+
     /// Returns the most bytes that a batch of the segment has, if the batch behind its header says
     /// so. No record stands before that batch, so none can hold its bytes.
     pub(super) fn longest_bytes(&self) -> Option<u32> {
         self.first_batch.and_then(|first| walk::longest_bytes(&first))
     }
+}
+
+/// The segments of a log by their names, without those that a cut took out of it.
+#[derive(Debug)]
+pub(super) struct LiveNames {
+    pub names: SegmentNames,
+    /// The last segment, if a cut began it.
+    pub cut: Option<SegmentHeader>,
+}
+
+impl LiveNames {
+    /// Returns the record with which a cut continues the log behind segment `number`;
+    /// [`u64::MAX`] if none does.
+    pub(super) fn limit_of(&self, number: u64) -> u64 {
+        let behind = self.cut.filter(|header| header.previous() == number);
+        behind.map_or(u64::MAX, |header| header.first_sequence)
+    }
+}
+
+/// Takes the segments that a cut took out of the log off the list.
+///
+/// A writer removes their files before it begins another segment. So only the last segment can tell
+/// of some that are still there.
+pub(super) fn live(files: &LogFiles, mut names: SegmentNames) -> Result<LiveNames, Error> {
+    let cut = match names.last() {
+        Some((number, path)) => {
+            let mut input = Input::open(files, path, true, false)?;
+            // A segment of another place is found by the reader that comes to it.
+            let header = SegmentHeader::decode(input.bytes(0, HEADER_BYTES)?).ok();
+            header.filter(|own| own.segment_id == *number && own.cut_behind.is_some())
+        }
+        None => None,
+    };
+    if let Some(header) = cut {
+        let is_live = |number| number <= header.previous() || number == header.segment_id;
+        names.retain(|(number, _)| is_live(*number));
+    }
+    Ok(LiveNames { names, cut })
 }
 
 /// Reads the headers of the segments in the folder, while a writer may make and remove some.
@@ -38,11 +85,38 @@ pub(super) fn segments(files: &LogFiles, folder: &Path) -> Result<Vec<SegmentHea
     })
 }
 
-/// Reads the header and the first batch of each file.
+/// Reads the header and the first batch of each file, and leaves out the segments that a cut took
+/// out of the log.
 pub(super) fn read_headers(
     files: &LogFiles,
     names: &[(u64, PathBuf)],
 ) -> Result<Vec<SegmentHead>, Error> {
+    read_all_headers(files, names).map(without_cut)
+}
+
+/// Leaves out the segments between one that a cut began and the one that it continues.
+fn without_cut(segments: Vec<SegmentHead>) -> Vec<SegmentHead> {
+    let mut live = Vec::with_capacity(segments.len());
+    let (mut previous, mut limit) = (u64::MAX, u64::MAX);
+    for mut segment in segments.into_iter().rev().filter(|segment| segment.number > 0) {
+        if segment.number > previous {
+            continue;
+        }
+        if segment.number == previous {
+            segment.limit = limit;
+        }
+        if let Some(header) = segment.header.filter(|header| header.cut_behind.is_some()) {
+            (previous, limit) = (header.previous(), header.first_sequence);
+        } else {
+            (previous, limit) = (u64::MAX, u64::MAX);
+        }
+        live.push(segment);
+    }
+    live.reverse();
+    live
+}
+
+fn read_all_headers(files: &LogFiles, names: &[(u64, PathBuf)]) -> Result<Vec<SegmentHead>, Error> {
     let mut segments: Vec<SegmentHead> = Vec::with_capacity(names.len());
     let mut known: Option<(usize, u64)> = None;
     for (index, head) in heads::of(files, names).into_iter().enumerate() {
@@ -71,7 +145,7 @@ fn read_head(files: &LogFiles, number: u64, path: &Path) -> Result<SegmentHead, 
         walk.next()?;
         first_batch = walk.last.map(|(batch, _)| batch);
     }
-    Ok(SegmentHead { path, number, file_bytes, header, first_batch })
+    Ok(SegmentHead { path, number, file_bytes, header, first_batch, limit: u64::MAX })
 }
 
 /// Checks that two segments, each with its log's number, are of one log.
@@ -105,7 +179,7 @@ pub(super) fn read_header(input: &mut Input, number: u64) -> Result<Option<Segme
         Err(NotASegment::Damaged) => Ok(None),
         Err(NotASegment::Version(version)) => {
             let because =
-                format!("a log of version {version}; this program reads version {VERSION}");
+                format!("a log of version {version}; this program reads versions 1 to {VERSION}");
             Err(Error::Refused { path: input.path.clone(), because })
         }
     }

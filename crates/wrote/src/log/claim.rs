@@ -29,6 +29,8 @@ const ONE_RECORD: u64 = 1 << COUNT_SHIFT;
 const COUNT_MAX: u64 = (COUNT_MASK + 1) / 4;
 /// The most records of one claim: three thousand threads may each overshoot by this.
 pub(super) const RUN_MAX: usize = 1 << 10;
+/// The most records that are appended as a whole: one thread at a time may overshoot by this.
+pub(super) const GROUP_MAX: usize = COUNT_MAX as usize;
 pub(super) const SLOTS_MAX: u32 = 1 << (u64::BITS - SLOT_SHIFT);
 /// The most bytes of a batch: a thousand threads may each overshoot by this.
 pub(super) const CAPACITY_MAX: usize = 64 << 20;
@@ -114,6 +116,8 @@ struct Slot {
     first_sequence: AtomicU64,
     address: AtomicUsize,
     seed: AtomicU32,
+    /// Not zero if some records of the batch were appended as a whole.
+    whole: AtomicU32,
 }
 
 /// State that changes only between two batches.
@@ -128,6 +132,8 @@ struct Turn {
     closed: VecDeque<ClosedBatch>,
     /// The next batch begins a segment, whether this one is full or not.
     rotate: bool,
+    /// No batch is opened until [`Claims::resume`].
+    is_paused: bool,
     /// No batch is opened any more.
     ended: bool,
 }
@@ -138,6 +144,8 @@ pub(super) struct Claims {
     layout: Layout,
     slots: Box<[Slot]>,
     turn: Mutex<Turn>,
+    /// Held by the thread that claims a place for a whole group.
+    group: Mutex<()>,
     /// Signals an opened batch, or the end of the log.
     opened: Condvar,
 }
@@ -151,6 +159,7 @@ impl Claims {
             first_sequence: AtomicU64::new(0),
             address: AtomicUsize::new(0),
             seed: AtomicU32::new(0),
+            whole: AtomicU32::new(0),
         };
         Claims {
             word: CachePadded(AtomicU64::new(over(&layout))),
@@ -163,8 +172,10 @@ impl Claims {
                 free: vec![None; slots as usize],
                 closed: VecDeque::new(),
                 rotate: false,
+                is_paused: false,
                 ended: false,
             }),
+            group: Mutex::new(()),
             opened: Condvar::new(),
         }
     }
@@ -182,7 +193,26 @@ impl Claims {
     /// batch. So each addition and each publication of the word that producers contend for is one
     /// for all of them.
     pub(super) fn claim_run(&self, bytes: usize, frames: usize) -> Claim {
-        debug_assert!(bytes <= self.frame_bytes_max() && (1..=RUN_MAX).contains(&frames));
+        debug_assert!((1..=RUN_MAX).contains(&frames));
+        self.claim_frames(bytes, frames)
+    }
+
+    /// Claims one place as [`Claims::claim_run`] does, for frames of which all count or none: their
+    /// batch says so.
+    pub(super) fn claim_group(&self, bytes: usize, frames: usize) -> Claim {
+        debug_assert!((1..=GROUP_MAX).contains(&frames));
+        let group = self.group.lock().expect("no thread panics while it claims");
+        let claim = self.claim_frames(bytes, frames);
+        drop(group);
+        if let Some(place) = &claim.place {
+            // The publication of the place orders it before the flusher's look.
+            self.slots[place.slot].whole.store(1, Ordering::Relaxed);
+        }
+        claim
+    }
+
+    fn claim_frames(&self, bytes: usize, frames: usize) -> Claim {
+        debug_assert!(bytes <= self.frame_bytes_max());
         let mut ready = Ready(false);
         loop {
             // Without this check, a crowd that waits for room would overflow the count.
@@ -192,7 +222,8 @@ impl Claims {
             let claimed = ONE_RECORD * frames as u64 + bytes as u64;
             let word = self.word.0.fetch_add(claimed, Ordering::AcqRel);
             let (slot, count, offset) = unpack(word);
-            if count < COUNT_MAX && offset + bytes as u64 <= self.layout.capacity {
+            let is_countable = count + frames as u64 <= COUNT_MAX;
+            if is_countable && offset + bytes as u64 <= self.layout.capacity {
                 let place = self.place(slot, count, offset as usize, bytes);
                 return Claim { place: Some(place), ready };
             }
@@ -275,7 +306,7 @@ impl Claims {
 
     /// Opens the next batch if none is open, its slot has a buffer, and the log has not ended.
     fn open_next(&self, turn: &mut Turn) {
-        if turn.is_open || turn.ended {
+        if turn.is_open || turn.ended || turn.is_paused {
             return;
         }
         let Some(address) = turn.free[turn.slot].take() else { return };
@@ -286,6 +317,7 @@ impl Claims {
         slot.first_sequence.store(turn.start.first_sequence, Ordering::Relaxed);
         let seed = segment::seed(self.layout.log_id, turn.start.segment);
         slot.seed.store(seed, Ordering::Relaxed);
+        slot.whole.store(0, Ordering::Relaxed);
         turn.is_open = true;
         // Release: a producer that claims a place sees the slot's fields. A swap and no store:
         // waiting producers add to the word too, and loom does not know the order of two additions
@@ -318,6 +350,34 @@ impl Claims {
         // Acquire: the bytes of every producer are seen.
         let progress = self.slots[front.slot].progress.load(Ordering::Acquire);
         (progress == READY).then_some(*front)
+    }
+
+    /// Tells whether the batch in this slot, which was ready, counts only as a whole.
+    pub(super) fn is_whole(&self, slot: usize) -> bool {
+        self.slots[slot].whole.load(Ordering::Relaxed) != 0
+    }
+
+    /// Closes the open batch, and opens no other until [`Claims::resume`]: producers wait as if
+    /// every buffer was in flight.
+    pub(super) fn pause(&self) -> Ready {
+        self.turn().is_paused = true;
+        self.close()
+    }
+
+    /// Tells whether every claimed place was taken by the flusher, while no batch is opened.
+    pub(super) fn is_idle(&self) -> bool {
+        let turn = self.turn();
+        !turn.is_open && turn.closed.is_empty()
+    }
+
+    /// Opens batches again, from `start` on if it is given. Every slot has its buffer.
+    pub(super) fn resume(&self, start: Option<Start>) {
+        let mut turn = self.turn();
+        turn.is_paused = false;
+        if let Some(start) = start {
+            (turn.start, turn.rotate) = (start, false);
+        }
+        self.open_next(&mut turn);
     }
 
     /// Tells whether a closed batch waits for the flusher, ready or not.

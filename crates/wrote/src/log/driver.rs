@@ -10,7 +10,7 @@ use super::wait::{Frontier, Gate, Waiter, wake, wake_one};
 use crate::{Effective, Error};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::task::Waker;
 use std::thread::Thread;
 use std::time::Duration;
@@ -50,6 +50,8 @@ pub(super) struct LogDriver {
     is_asleep: AtomicBool,
     /// A thread holds the flusher.
     is_driven: AtomicBool,
+    /// The threads that wait for the flusher, to do with it what no other thread does.
+    visitors: AtomicU32,
     /// The last thread that drove left operations in flight.
     has_left_work: AtomicBool,
     brevity: Brevity,
@@ -96,6 +98,7 @@ impl LogDriver {
             background: OnceLock::new(),
             is_asleep: AtomicBool::new(false),
             is_driven: AtomicBool::new(false),
+            visitors: AtomicU32::new(0),
             has_left_work: AtomicBool::new(false),
             brevity: Brevity::default(),
         })
@@ -108,12 +111,17 @@ impl LogDriver {
 
     /// Waits until every record before `end` has reached `goal`, and drives if no other thread
     /// does.
-    pub(super) fn wait(&self, goal: Goal, end: u64, gate: &Gate) -> Result<(), Error> {
+    /// `cuts` are the [`LogState::cuts`] when the last of them was known to be in the log.
+    pub(super) fn wait(&self, goal: Goal, end: u64, cuts: u64, gate: &Gate) -> Result<(), Error> {
         let frontier = self.state.frontier(goal);
-        frontier.want(end);
         let lacks = self.state.lacks();
+        frontier.want(end);
         loop {
             let seen = gate.look();
+            // A cut makes every record durable before it takes some off.
+            if self.state.cuts() != cuts {
+                return Ok(());
+            }
             if let Some(outcome) = self.state.outcome(goal, end) {
                 return outcome;
             }
@@ -132,15 +140,19 @@ impl LogDriver {
     }
 
     /// Does what [`LogDriver::wait`] does, for a future, which has said whether it wants the goal.
+    /// Without `cuts` it waits for the record of that sequence, also beyond a cut.
     pub(super) fn poll(
         &self,
         goal: Goal,
-        end: u64,
+        (end, cuts): (u64, Option<u64>),
         known: &mut Option<Waiting>,
         waker: &Waker,
     ) -> Option<Result<(), Error>> {
         let lacks = known.map_or_else(|| self.state.lacks(), |known| known.lacks);
         let outcome = || {
+            if cuts.is_some_and(|cuts| self.state.cuts() != cuts) {
+                return Some(Ok(()));
+            }
             let lacked = || self.state.lacked_since(lacks, goal, end).map(Err);
             self.state.outcome(goal, end).or_else(lacked)
         };
@@ -189,7 +201,39 @@ impl LogDriver {
     /// Drives the log until `is_enough` holds, or no work is left, unless another thread drives.
     /// Returns whether `is_enough` holds or the log has failed.
     pub(super) fn drive(&self, is_enough: impl Fn() -> bool) -> bool {
-        self.drive_by(&is_enough, |flusher| flusher.run(&self.state, &is_enough))
+        let gives_way = || is_enough() || self.has_visitor();
+        self.drive_by(&is_enough, |flusher| flusher.run(&self.state, &gives_way))
+    }
+
+    fn has_visitor(&self) -> bool {
+        self.visitors.load(Ordering::SeqCst) > 0
+    }
+
+    /// Waits for the flusher and calls `work` with it; other threads that drive give way. Fails for
+    /// a waker that the log calls: its thread holds the flusher.
+    pub(super) fn visit<T>(
+        &self,
+        work: impl FnOnce(&mut Flusher) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if self.is_driven_here() {
+            let because = "this call waits for the log, in a waker that the log has called";
+            return Err(Error::refused(&self.state.terms.folder, because));
+        }
+        self.visitors.fetch_add(1, Ordering::SeqCst);
+        let flusher = self.flusher.lock();
+        self.visitors.fetch_sub(1, Ordering::SeqCst);
+        let Ok(mut flusher) = flusher else {
+            self.state.fail(half_done());
+            return Err(half_done());
+        };
+        let done = self.state.check().and_then(|()| {
+            if self.state.is_over() {
+                return Err(self.state.refusal_of_closed());
+            }
+            self.hold(&mut flusher, work)
+        });
+        self.let_go(flusher);
+        done
     }
 
     /// Drives the log as [`LogDriver::drive`] does, for [`BRIEF`] at most. So a future that waits
@@ -203,6 +247,9 @@ impl LogDriver {
     }
 
     fn drive_by(&self, is_enough: &impl Fn() -> bool, run: impl FnOnce(&mut Flusher)) -> bool {
+        if self.has_visitor() {
+            return false;
+        }
         let mut flusher = match self.flusher.try_lock() {
             Ok(flusher) => flusher,
             Err(TryLockError::WouldBlock) => return false,
@@ -212,21 +259,29 @@ impl LogDriver {
                 return true;
             }
         };
+        self.hold(&mut flusher, run);
+        self.let_go(flusher);
+        is_enough() || self.state.has_failed()
+    }
+
+    fn hold<T>(&self, flusher: &mut Flusher, work: impl FnOnce(&mut Flusher) -> T) -> T {
         self.is_driven.store(true, Ordering::SeqCst);
         let outer = DRIVEN.replace(self);
-        run(&mut flusher);
+        let done = work(flusher);
         DRIVEN.set(outer);
+        done
+    }
+
+    fn let_go(&self, flusher: MutexGuard<'_, Flusher>) {
         self.has_left_work.store(flusher.has_work_in_flight(), Ordering::SeqCst);
         self.note_effective(&flusher);
         drop(flusher);
         // Stored after the unlock: a thread that reads it can take the lock.
         self.is_driven.store(false, Ordering::SeqCst);
-        let is_done = is_enough() || self.state.has_failed();
         // Work that came since is left to the background thread.
         if self.has_work() {
             self.notify();
         }
-        is_done
     }
 
     /// Whether this thread drives the log, and so holds the flusher.

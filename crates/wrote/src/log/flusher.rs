@@ -5,6 +5,7 @@
 //! next. So a group grows with the latency of the disk, and needs no timer.
 
 mod segments;
+mod shorten;
 
 pub(super) use segments::AHEAD_BYTES_MIN;
 
@@ -53,6 +54,8 @@ pub(super) struct Flusher {
     retention: Retention,
     /// Names in the folder have changed since it was synced.
     is_folder_dirty: bool,
+    /// Segments were removed since it was synced.
+    has_removed: bool,
     /// Recovery has cut something off: the first batch says so.
     after_cut: bool,
     /// Written batches that are not known to be durable: the end and the slot of each, in order.
@@ -166,6 +169,7 @@ impl Flusher {
             written_bytes: 0,
             retention: beginning.retention,
             is_folder_dirty: true,
+            has_removed: false,
             after_cut: beginning.after_cut,
             not_durable: VecDeque::new(),
             wakeups: Wakeups::default(),
@@ -250,6 +254,11 @@ impl Flusher {
     /// Closes the open batch if a caller waits for one of its records. While writes are in flight
     /// the batch stays open, so that more records can join.
     fn close_wanted_batch(&mut self, state: &LogState) {
+        if state.cuts() > 0 && self.batches.is_empty() {
+            let next = || state.next_sequence();
+            state.written.want_no_more_than(next);
+            state.durable.want_no_more_than(next);
+        }
         let wanted = match self.flush {
             Flush::Running { .. } => state.written.wanted(),
             _ => state.written.wanted().max(state.durable.wanted()),
@@ -332,6 +341,7 @@ impl Flusher {
                 previous_checksum,
                 block_bytes: layout.block_bytes as u32,
                 created_at_ns: unix_ns(),
+                ..SegmentHeader::default()
             };
             header.encode(&mut buffer[..]);
             at = segment::HEADER_BYTES;
@@ -344,6 +354,7 @@ impl Flusher {
             written_at_ns: unix_ns(),
             after_cut: std::mem::take(&mut self.after_cut),
             closed: false,
+            whole: state.claims.is_whole(closed.slot),
             longest_bytes: layout.capacity as u32,
         };
         let seed = segment::seed(layout.log_id, segment_id);

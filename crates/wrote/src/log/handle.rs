@@ -3,6 +3,8 @@
 use super::awaited::Awaited;
 use super::background;
 use super::driver::LogDriver;
+use super::format::Format;
+use super::input::LogFiles;
 use super::lock::Lock;
 use super::reader::LogReader;
 use super::recovery::Recovered;
@@ -10,7 +12,7 @@ use super::state::Goal;
 use super::stats::LogStats;
 use super::stream::LogStream;
 use super::ticket::Ticket;
-use crate::{Effective, Error, Sim, Survives};
+use crate::{Effective, Engine, Error, Sim, Survives};
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -188,6 +190,122 @@ impl Log {
         self.0.driver.append_run(records)
     }
 
+    /// Appends records of which all or none are there after a crash, one behind the other. Returns
+    /// their sequences, and one ticket for all. Waits while every buffer is in flight.
+    ///
+    /// They are written in one batch. A batch with such records counts only where every record in
+    /// it is whole: opening and readers pass over it otherwise. So a reader that follows the log
+    /// sees all of them or none, too. A disk that damages a durable record later takes only that
+    /// record: a repair keeps the others.
+    ///
+    /// Fails with [`Error::Refused`] for no records, for more than fit into one buffer
+    /// ([`LogOptions::buffer_bytes`](super::LogOptions::buffer_bytes), and 1,048,576 records), in
+    /// the format of lines, whose files cannot tell half of a group, and after [`Log::close`].
+    ///
+    /// ```
+    /// use wrote::Log;
+    ///
+    /// # fn main() -> Result<(), wrote::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let folder = folder.path().join("events");
+    /// let log = Log::open(&folder)?;
+    /// let (sequences, ticket) = log.append_all(&["debit 5 from 1", "credit 5 to 2"])?;
+    /// ticket.wait()?;
+    /// assert_eq!(sequences, 0..2);
+    /// # log.close()
+    /// # }
+    /// ```
+    pub fn append_all(
+        &self,
+        records: &[impl AsRef<[u8]>],
+    ) -> Result<(Range<u64>, Ticket<'_>), Error> {
+        let ticket = self.0.driver.append_group(records, true).map(waited)?;
+        Ok((sequences_of(records.len(), &ticket), ticket))
+    }
+
+    /// Appends records as [`Log::append_all`] does. While every buffer is in flight the future is
+    /// pending, and holds no thread. Dropping the future before it is ready appends nothing. Fails
+    /// as [`Log::append_all`] does.
+    pub async fn append_all_async(
+        &self,
+        records: &[impl AsRef<[u8]>],
+    ) -> Result<(Range<u64>, Ticket<'_>), Error> {
+        loop {
+            if let Some(ticket) = self.0.driver.append_group(records, false)? {
+                return Ok((sequences_of(records.len(), &ticket), ticket));
+            }
+            self.room().await?;
+        }
+    }
+
+    /// Removes segments of which every record is before `sequence`, and returns the sequence of the
+    /// first record that is left. Their removal survives a power loss when this returns.
+    ///
+    /// It removes whole segments, so it may keep earlier records; never a later one. It keeps the
+    /// segment that is written, and one sealed segment until a record behind it is durable. It
+    /// waits until full segments that it removes are durable. Readers in a removed segment read on
+    /// to its end, as with [`LogOptions::retain_bytes`](super::LogOptions::retain_bytes).
+    ///
+    /// After an error some segments may be gone, the oldest first, and the log goes on. Fails with
+    /// [`Error::Refused`] after [`Log::close`].
+    pub fn trim_before(&self, sequence: u64) -> Result<u64, Error> {
+        let driver = &self.0.driver;
+        driver.visit(|flusher| flusher.trim(&driver.state, sequence))
+    }
+
+    /// Takes every record after `sequence` off the log, as [`Log::truncate_from`] takes those from
+    /// there on.
+    pub fn truncate_after(&self, sequence: u64) -> Result<(), Error> {
+        self.truncate_from(sequence.saturating_add(1))
+    }
+
+    /// Takes the record `sequence` and every later one off the log. The next record gets that
+    /// sequence. The cut survives a power loss when this returns; after a crash before that, all
+    /// records are there or only those that stay.
+    ///
+    /// Other threads' appends come before the cut, and are taken off, or behind it. A ticket of a
+    /// record that is taken off is answered as if the cut came later: its record was durable. A
+    /// cut after the last record does nothing.
+    ///
+    /// A reader that was opened before may return records that were taken off, from what it has
+    /// read ahead, until it is moved ([`LogReader::seek`], [`LogReader::read`]) or comes to their
+    /// end. Then it fails with [`Error::Truncated`] if it has passed the cut, and goes on after a
+    /// seek. A reader that has not passed it goes on with the new records. A [`LogStream`] ends
+    /// with that error.
+    ///
+    /// It copies the records of one batch at most. It frees the space of the records by the whole
+    /// block. Fails with [`Error::Refused`] in the format of lines, whose files cannot state a cut;
+    /// if the records before the cut were removed already; and after [`Log::close`]. After an error
+    /// in the middle of a cut the log fails (W2): the next opening has one state or the other.
+    ///
+    /// ```
+    /// use wrote::Log;
+    ///
+    /// # fn main() -> Result<(), wrote::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let folder = folder.path().join("events");
+    /// let log = Log::open(&folder)?;
+    /// for text in ["one", "two", "three"] {
+    ///     log.append(text.as_bytes())?.wait()?;
+    /// }
+    /// log.truncate_from(1)?;
+    /// assert_eq!(log.append(b"another two")?.sequence(), 1);
+    /// # log.close()
+    /// # }
+    /// ```
+    pub fn truncate_from(&self, sequence: u64) -> Result<(), Error> {
+        let driver = &self.0.driver;
+        if driver.state.format() == Format::Lines {
+            let because = "a log of lines cannot be cut in one step; use the framed format";
+            return Err(Error::refused(&driver.state.terms.folder, because));
+        }
+        let files = match &self.0.sim {
+            Some(sim) => LogFiles::new(Engine::simulated(sim, &LogFiles::options())?),
+            None => LogFiles::open()?,
+        };
+        driver.visit(|flusher| flusher.cut(&driver.state, &files, sequence))
+    }
+
     /// Appends a record as [`Log::append`] does. While every buffer is in flight the future is
     /// pending, and holds no thread: the log wakes it when a buffer is free. Dropping the future
     /// before it is ready appends nothing. Fails as [`Log::append`] does.
@@ -233,7 +351,8 @@ impl Log {
         let state = &self.0.driver.state;
         state.check()?;
         let gate = &state.gates[state.common_gate()];
-        self.0.driver.wait(Goal::Durable, state.next_sequence(), gate)
+        let cuts = state.cuts();
+        self.0.driver.wait(Goal::Durable, state.next_sequence(), cuts, gate)
     }
 
     /// Returns the sequence before which every record was handed to the kernel. It costs one load.
@@ -329,6 +448,12 @@ impl Log {
     pub fn close(&self) -> Result<(), Error> {
         self.0.close()
     }
+}
+
+/// Returns the sequences of a group, by the ticket of its last record.
+fn sequences_of(count: usize, last: &Ticket<'_>) -> Range<u64> {
+    let end = last.sequence() + 1;
+    end - count as u64..end
 }
 
 /// Unwraps the ticket of an append that waits for room.

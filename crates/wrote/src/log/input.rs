@@ -4,6 +4,7 @@ use super::interrupt::Interrupt;
 use crate::buffer::Buffer;
 use crate::cached::cached_bytes;
 use crate::engine::{Found, Op, Options};
+use crate::error::Tried;
 use crate::{Action, Completion, Engine, Error, FileId, FileOptions, Ioengine};
 use rustix::fs::{SeekFrom, fstat, seek};
 use rustix::io::Errno;
@@ -238,6 +239,17 @@ impl Input {
         }
         self.len_bytes = self.files.engine().file_len(self.file)?;
         Ok(())
+    }
+
+    /// Tells whether the file is shorter than it was known to be, or has lost its name.
+    pub(super) fn is_shorter(&self) -> Result<bool, Error> {
+        let mut engine = self.files.engine();
+        if let Some(descriptor) = engine.descriptor(self.file) {
+            let stat = fstat(descriptor).tried(&self.path, Action::Examine)?;
+            return Ok(stat.st_nlink == 0 || (stat.st_size as u64) < self.len_bytes);
+        }
+        Ok(engine.file_len(self.file)? < self.len_bytes
+            || engine.locate(&self.path)?.found == Found::Nothing)
     }
 
     /// Flushes the file, and drops its clean pages from the page cache, so that later reads come

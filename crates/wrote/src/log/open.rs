@@ -213,7 +213,8 @@ fn start(found: &Recovery, layout: &Layout) -> Start {
     let offset = active.bytes.next_multiple_of(layout.block_bytes);
     // A longer batch than the segment says it has begins the next one.
     let is_too_long = active.longest_bytes > 0 && layout.capacity > u64::from(active.longest_bytes);
-    layout.start(Start { first_sequence, segment: active.number, offset }, is_too_long)
+    let begins_next = is_too_long || active.is_older;
+    layout.start(Start { first_sequence, segment: active.number, offset }, begins_next)
 }
 
 /// Opens the segment in which a log continues. Its space is prepared with the first record.

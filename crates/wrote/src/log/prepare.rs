@@ -141,6 +141,15 @@ impl Preparation {
         Ok(())
     }
 
+    /// Removes a new file. Other space is left: the file is cut off or removed.
+    pub(super) fn discard(self, engine: &mut Engine) -> Result<(), Error> {
+        if !self.is_new {
+            return Ok(());
+        }
+        engine.close_file(self.file)?;
+        engine.remove(&self.path)
+    }
+
     /// Returns the space. A new file is removed.
     pub(super) fn abandon(self, engine: &mut Engine) {
         // The caller reports the first error. Without one, space that stays does no harm.

@@ -7,6 +7,7 @@ mod index;
 mod lines;
 #[cfg(test)]
 mod tests;
+mod time;
 mod written;
 
 use super::format::Format;
@@ -20,7 +21,7 @@ use following::Following;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// One record of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,10 @@ pub struct Record {
     pub sequence: u64,
     /// The appended bytes.
     pub bytes: Vec<u8>,
+    /// When the log handed the batch with this record to the disk, by its writer's clock; the
+    /// records of a batch have one time. `None` in the format of lines, and where a repair wrote
+    /// the record anew.
+    pub written_at: Option<SystemTime>,
 }
 
 /// One record of a log, in the reader's own memory.
@@ -40,6 +45,8 @@ pub struct LentRecord<'a> {
     pub sequence: u64,
     /// The appended bytes.
     pub bytes: &'a [u8],
+    /// When it was written, as [`Record::written_at`].
+    pub written_at: Option<SystemTime>,
 }
 
 /// The records of a log in order.
@@ -174,7 +181,7 @@ impl LogReader {
     /// after an error returns that error.
     pub fn next_within(&mut self, timeout: Duration) -> Result<Option<Record>, Error> {
         let sequence = self.find_next(Some(timeout))?;
-        Ok(sequence.map(|sequence| Record { sequence, bytes: self.record().to_vec() }))
+        Ok(sequence.map(|sequence| self.owned(sequence)))
     }
 
     /// Returns the next record without a copy: its bytes are those that were read from the disk,
@@ -200,7 +207,8 @@ impl LogReader {
     /// ```
     pub fn next_lent(&mut self) -> Result<Option<LentRecord<'_>>, Error> {
         let sequence = self.find_next(None)?;
-        Ok(sequence.map(|sequence| LentRecord { sequence, bytes: self.record() }))
+        let written_at = self.written_at();
+        Ok(sequence.map(|sequence| LentRecord { sequence, bytes: self.record(), written_at }))
     }
 
     /// Appends the next record's bytes to `bytes` and returns its sequence, which saves an
@@ -226,7 +234,50 @@ impl LogReader {
             return Err(error.clone());
         }
         let moved = self.move_to(from);
-        moved.inspect_err(|error| self.failed = Some(error.clone()))
+        self.is_reported = false;
+        self.note_failure(moved)
+    }
+
+    /// Continues with the first record whose batch was written at `time` or later
+    /// ([`Record::written_at`]); behind the last record if none was. Fails as
+    /// [`LogReader::next_within`] does, and with [`Error::Refused`] in the format of lines.
+    ///
+    /// It searches in steps, by the times in the log. Times come from the writer's clock, which may
+    /// have stepped back. Then some records written before `time` may follow, and some written
+    /// later may stand before the place that is found. Records that a repair wrote anew count with
+    /// the time at which their segment was begun.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use wrote::{Log, LogReader};
+    ///
+    /// # fn main() -> Result<(), wrote::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let folder = folder.path().join("events");
+    /// # let log = Log::open(&folder)?;
+    /// # log.append(b"hello")?.wait()?;
+    /// # log.close()?;
+    /// let mut reader = LogReader::open(&folder, 0)?;
+    /// reader.seek_time(SystemTime::now() - Duration::from_secs(3600))?;
+    /// let record = reader.next_lent()?.expect("a record of the last hour");
+    /// assert!(record.written_at.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn seek_time(&mut self, time: SystemTime) -> Result<(), Error> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let at = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let at_ns = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
+        let from = match (&mut self.cursor, self.from) {
+            (Some(cursor), _) => cursor.find_time(&self.folder, at_ns),
+            // There is no record yet: all that come are later.
+            (None, from) => Ok(from),
+        };
+        let moved = from.and_then(|from| self.move_to(from));
+        self.is_reported = false;
+        self.note_failure(moved)
     }
 
     fn move_to(&mut self, from: u64) -> Result<(), Error> {
@@ -279,7 +330,7 @@ impl LogReader {
                 self.seek(sequence)?;
                 break;
             }
-            records.push(Record { sequence, bytes: self.record().to_vec() });
+            records.push(self.owned(sequence));
         }
         Ok(records)
     }
@@ -290,12 +341,32 @@ impl LogReader {
             return Err(error.clone());
         }
         let result = self.read_next(timeout);
-        result.inspect_err(|error| self.failed = Some(error.clone()))
+        self.note_failure(result)
+    }
+
+    /// Notes an error, which every later call returns. A cut is found again at each call, until the
+    /// reader is moved.
+    fn note_failure<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
+        result.inspect_err(|error| {
+            if !matches!(error, Error::Truncated { .. }) {
+                self.failed = Some(error.clone());
+            }
+        })
     }
 
     /// Returns the bytes of the record that was found just before.
     pub(super) fn record(&self) -> &[u8] {
         self.cursor.as_ref().map(|cursor| cursor.record()).unwrap_or_default()
+    }
+
+    /// Returns when that record was written.
+    pub(super) fn written_at(&self) -> Option<SystemTime> {
+        let at_ns = self.cursor.as_ref().map_or(0, |cursor| cursor.written_at_ns());
+        (at_ns > 0).then(|| UNIX_EPOCH + Duration::from_nanos(at_ns))
+    }
+
+    fn owned(&self, sequence: u64) -> Record {
+        Record { sequence, bytes: self.record().to_vec(), written_at: self.written_at() }
     }
 
     fn read_next(&mut self, timeout: Option<Duration>) -> Result<Option<u64>, Error> {
@@ -386,8 +457,7 @@ impl Iterator for LogReader {
         }
         let result = self.find_next(None);
         self.is_reported = result.is_err();
-        let record = |sequence| Record { sequence, bytes: self.record().to_vec() };
-        result.map(|sequence| sequence.map(record)).transpose()
+        result.map(|sequence| sequence.map(|sequence| self.owned(sequence))).transpose()
     }
 }
 

@@ -8,7 +8,7 @@ mod tests;
 use super::format::Format;
 use super::input::{Input, LogFiles};
 use super::retention::RetainedSegment;
-use super::{aside, names, segment};
+use super::{aside, cut, names, segment};
 use crate::engine::folder_of;
 use crate::{Engine, Error};
 use std::path::{Path, PathBuf};
@@ -59,6 +59,8 @@ pub(super) struct ActiveSegment {
     pub after_cut: bool,
     /// The most bytes that a batch of it may have; 0 if any number.
     pub longest_bytes: u32,
+    /// It is of an earlier version of the format, in which later batches could not be written.
+    pub is_older: bool,
 }
 
 /// A file behind the end of the log, and the end of its last byte that counts.
@@ -80,6 +82,10 @@ pub(super) fn recover(files: &LogFiles, folder: &Path, format: Format) -> Result
         let because = format!("this log is in the format {other}, not {format}");
         return Err(Error::Refused { path: folder.to_owned(), because });
     }
+    // The lock is ours: no process is about to put them in their place.
+    for path in paths.iter().filter(|path| cut::is_left_over(path)) {
+        files.engine().remove(path)?;
+    }
     let names = names::of_format(paths, format);
     match format {
         Format::Framed => framed::recover(files, folder, &names),
@@ -89,7 +95,7 @@ pub(super) fn recover(files: &LogFiles, folder: &Path, format: Format) -> Result
 
 /// Ends the log at byte `end` of a file. Keeps aside the bytes from there to `torn_end`, and the
 /// files behind.
-fn cut(
+fn cut_off(
     input: &mut Input,
     end: u64,
     torn_end: u64,

@@ -58,10 +58,65 @@ impl Retention {
         }
         let is_over = self.bytes_max.is_some_and(|max| self.bytes + active_bytes > max);
         let is_old = self.age_max.is_some_and(|age| oldest.written_at_ns < unix_ns_ago(age));
-        // Recovery must learn from one segment where the log was. The last sealed one can go once a
-        // record behind it is durable, since the beginning of the next segment then is durable too.
-        let is_needed = self.segments.len() == 1 && durable <= oldest.end_sequence;
-        ((is_over || is_old) && !is_needed).then_some(oldest)
+        ((is_over || is_old) && !self.needs_oldest(durable)).then_some(oldest)
+    }
+
+    /// Returns the oldest segment if every record in it is before `sequence`.
+    /// Records before `released` may go from a log that holds its segments.
+    pub(super) fn before(
+        &self,
+        sequence: u64,
+        durable: u64,
+        released: u64,
+    ) -> Option<&RetainedSegment> {
+        let oldest = self.segments.front()?;
+        if self.is_held && oldest.end_sequence > released {
+            return None;
+        }
+        (oldest.end_sequence <= sequence && !self.needs_oldest(durable)).then_some(oldest)
+    }
+
+    /// Recovery must learn from one segment where the log was. The last sealed one can go once a
+    /// record behind it is durable, since the beginning of the next segment then is durable too.
+    fn needs_oldest(&self, durable: u64) -> bool {
+        let oldest = self.segments.front();
+        self.segments.len() == 1 && oldest.is_some_and(|oldest| durable <= oldest.end_sequence)
+    }
+
+    /// Returns the segment that holds this record.
+    pub(super) fn holding(&self, sequence: u64) -> Option<&RetainedSegment> {
+        let index = self.segments.partition_point(|segment| segment.end_sequence <= sequence);
+        self.segments.get(index)
+    }
+
+    /// Tells whether a cut at this record would change a segment that the log holds for another
+    /// program.
+    pub(super) fn holds_against_cut(&self, sequence: u64) -> bool {
+        self.is_held && self.segments.back().is_some_and(|last| sequence < last.end_sequence)
+    }
+
+    pub(super) fn last_mut(&mut self) -> Option<&mut RetainedSegment> {
+        self.segments.back_mut()
+    }
+
+    /// Notes the length of the last segment, which was cut.
+    pub(super) fn set_last_bytes(&mut self, bytes: u64) {
+        let Some(last) = self.segments.back_mut() else { return };
+        let before = std::mem::replace(&mut last.bytes, bytes);
+        self.bytes = self.bytes - before + bytes;
+    }
+
+    /// Takes the last segment off the list, unless `stays`.
+    pub(super) fn take_last_unless(
+        &mut self,
+        stays: impl Fn(&PathBuf) -> bool,
+    ) -> Option<RetainedSegment> {
+        if self.segments.back().is_none_or(|last| stays(&last.path)) {
+            return None;
+        }
+        let last = self.segments.pop_back()?;
+        self.bytes -= last.bytes;
+        Some(last)
     }
 
     /// Takes the oldest segment, whose file was removed, off the list.

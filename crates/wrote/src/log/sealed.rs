@@ -17,7 +17,9 @@ pub const SEGMENT_START_BYTES: usize = HEADER_BYTES;
 
 /// A full and durable segment of a framed log, which never changes again.
 ///
-/// Only [`repair`](super::repair) writes such a file anew, if the disk has damaged it.
+/// Only [`repair`](super::repair) writes such a file anew, if the disk has damaged it; and a cut
+/// ([`Log::truncate_from`](super::Log::truncate_from)) shortens or removes it, unless its log holds
+/// its segments.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SealedSegment {
@@ -155,7 +157,7 @@ fn sealed(
             let path = if head.header.is_none() { &head.path } else { &next.path };
             return Err(damage::error(path, 0, "this is not how a segment begins"));
         };
-        if next.number != head.number + 1 {
+        if !next.continues(head.number) {
             let what = format!("segment {} of the log is not there", head.number + 1);
             return Err(damage::error(&next.path, 0, &what));
         }

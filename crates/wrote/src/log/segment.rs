@@ -16,11 +16,21 @@ pub(crate) const HEADER_BYTES: usize = 64;
 pub(crate) const NUMBER_END: u64 = 1 << 61;
 
 const MAGIC: [u8; 8] = *b"wrotelog";
-/// The version of the format that this code writes. It reads no other.
-pub(crate) const VERSION: u32 = 1;
+/// The version of the format that this code writes.
+pub(crate) const VERSION: u8 = 2;
+/// The first version, which has neither cuts nor batches that count whole. It is read for good.
+const VERSION_FIRST: u8 = 1;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// In place of a distance: a cut before which the log has no segment.
+const BACK_TO_NOTHING: u32 = (1 << 24) - 1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
+    /// The version of the format in which the segment is written.
+    pub version: u8,
+    /// A cut began the segment: the number of the segment that it continues, 0 if it continues
+    /// none. Segments between the two are no part of the log any more.
+    pub cut_behind: Option<u64>,
     /// The log's random number, equal in all of its segments.
     pub log_id: u64,
     /// Its number in the log, which is its name too; the first is 1.
@@ -35,12 +45,28 @@ pub(crate) struct SegmentHeader {
     pub created_at_ns: u64,
 }
 
+impl Default for SegmentHeader {
+    fn default() -> SegmentHeader {
+        SegmentHeader {
+            version: VERSION,
+            cut_behind: None,
+            log_id: 0,
+            segment_id: 0,
+            first_sequence: 0,
+            previous_bytes: 0,
+            previous_checksum: 0,
+            block_bytes: 0,
+            created_at_ns: 0,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotASegment {
     /// It does not begin as a segment, or its header is damaged.
     Damaged,
     /// A version that this code does not know.
-    Version(u32),
+    Version(u8),
 }
 
 impl SegmentHeader {
@@ -50,10 +76,25 @@ impl SegmentHeader {
         seed(self.log_id, self.segment_id)
     }
 
+    /// Returns the number of the segment before it in the log; 0 if there is none.
+    pub(crate) fn previous(&self) -> u64 {
+        self.cut_behind.unwrap_or(self.segment_id - 1)
+    }
+
+    /// Tells whether a header can state that this segment continues that one.
+    pub(crate) fn can_continue(segment_id: u64, previous: u64) -> bool {
+        previous == 0 || segment_id - previous < u64::from(BACK_TO_NOTHING)
+    }
+
     pub(crate) fn encode(&self, to: &mut [u8]) {
         let header = &mut to[..HEADER_BYTES];
+        let back = match self.cut_behind {
+            None => 0,
+            Some(0) => BACK_TO_NOTHING,
+            Some(previous) => (self.segment_id - previous) as u32,
+        };
         header[..8].copy_from_slice(&MAGIC);
-        header[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        header[8..12].copy_from_slice(&(back << 8 | u32::from(self.version)).to_le_bytes());
         header[16..24].copy_from_slice(&self.log_id.to_le_bytes());
         header[24..32].copy_from_slice(&self.segment_id.to_le_bytes());
         header[32..40].copy_from_slice(&self.first_sequence.to_le_bytes());
@@ -70,13 +111,26 @@ impl SegmentHeader {
         if header[..8] != MAGIC || u32_at(header, 12) != checksum(header) {
             return Err(NotASegment::Damaged);
         }
-        let version = u32_at(header, 8);
-        if version != VERSION {
+        let (version, back) = (header[8], u32_at(header, 8) >> 8);
+        if !(VERSION_FIRST..=VERSION).contains(&version) {
             return Err(NotASegment::Version(version));
         }
+        let segment_id = u64_at(header, 24);
+        let cut_behind = match back {
+            0 => Some(None),
+            BACK_TO_NOTHING => Some(Some(0)),
+            back => segment_id.checked_sub(u64::from(back)).filter(|&of| of > 0).map(Some),
+        };
+        // The first version has no cuts.
+        let is_cut_right = version > VERSION_FIRST || back == 0;
+        let Some(cut_behind) = cut_behind.filter(|_| is_cut_right) else {
+            return Err(NotASegment::Damaged);
+        };
         let header = SegmentHeader {
+            version,
+            cut_behind,
             log_id: u64_at(header, 16),
-            segment_id: u64_at(header, 24),
+            segment_id,
             first_sequence: u64_at(header, 32),
             previous_bytes: u64_at(header, 40),
             previous_checksum: u32_at(header, 48),
@@ -84,7 +138,7 @@ impl SegmentHeader {
             created_at_ns: u64_at(header, 56),
         };
         let blocks = header.block_bytes.is_power_of_two() && header.block_bytes >= 512;
-        let numbers = header.segment_id < NUMBER_END && header.first_sequence < NUMBER_END;
+        let numbers = (1..NUMBER_END).contains(&segment_id) && header.first_sequence < NUMBER_END;
         if blocks && numbers { Ok(header) } else { Err(NotASegment::Damaged) }
     }
 }
@@ -132,6 +186,8 @@ mod tests {
     use super::*;
 
     const HEADER: SegmentHeader = SegmentHeader {
+        version: VERSION,
+        cut_behind: None,
         log_id: 0x1234_5678_9abc_def0,
         segment_id: 3,
         first_sequence: 77,
@@ -143,9 +199,22 @@ mod tests {
 
     #[test]
     fn a_header_is_found_as_it_was_written() {
-        let mut bytes = [0xff; HEADER_BYTES];
-        HEADER.encode(&mut bytes);
-        assert_eq!(SegmentHeader::decode(&bytes), Ok(HEADER));
+        let long = SegmentHeader { segment_id: NUMBER_END - 1, ..HEADER };
+        for header in [
+            HEADER,
+            SegmentHeader { version: VERSION_FIRST, ..HEADER },
+            SegmentHeader { cut_behind: Some(2), ..HEADER },
+            SegmentHeader { cut_behind: Some(1), ..HEADER },
+            SegmentHeader { cut_behind: Some(0), ..HEADER },
+            SegmentHeader { cut_behind: Some(0), ..long },
+            SegmentHeader { cut_behind: Some(NUMBER_END - 0xff_ffff), ..long },
+        ] {
+            let mut bytes = [0xff; HEADER_BYTES];
+            header.encode(&mut bytes);
+            assert_eq!(SegmentHeader::decode(&bytes), Ok(header));
+        }
+        assert!(SegmentHeader::can_continue(NUMBER_END - 1, NUMBER_END - 0xff_ffff));
+        assert!(!SegmentHeader::can_continue(NUMBER_END - 1, NUMBER_END - 0x100_0000));
     }
 
     #[test]
@@ -163,10 +232,17 @@ mod tests {
     fn a_version_of_later_is_named() {
         let mut bytes = [0; HEADER_BYTES];
         HEADER.encode(&mut bytes);
-        bytes[8..12].copy_from_slice(&2u32.to_le_bytes());
-        let checksum = checksum(&bytes);
-        bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
-        assert_eq!(SegmentHeader::decode(&bytes), Err(NotASegment::Version(2)));
+        let mut with = |version: u32| {
+            bytes[8..12].copy_from_slice(&version.to_le_bytes());
+            let checksum = checksum(&bytes);
+            bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
+            SegmentHeader::decode(&bytes)
+        };
+        assert_eq!(with(3), Err(NotASegment::Version(3)));
+        assert_eq!(with(0), Err(NotASegment::Version(0)));
+        // A cut where the first version has none, and one behind a segment before the first.
+        assert_eq!(with(0x101), Err(NotASegment::Damaged));
+        assert_eq!(with(0x402), Err(NotASegment::Damaged));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::recovery::Recovered;
 use super::stats::LogStats;
 use super::wait::{Frontier, Gate, wake};
 use crate::{Acknowledged, Durable, Error, Survives, SyncPolicy};
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -33,7 +34,19 @@ pub(super) struct LogState {
     /// Records were released, and retention was not applied since.
     is_released: AtomicBool,
     lack: Lack,
+    cuts: Cuts,
 }
+
+/// The cuts since the opening.
+#[derive(Default)]
+struct Cuts {
+    count: AtomicU64,
+    /// The record at which each of the last ones was made, the newest last.
+    last: Mutex<VecDeque<u64>>,
+}
+
+/// The cuts that a stream may miss before it ends as if it had read records that are gone.
+const CUTS_KEPT: usize = 64;
 
 /// A frontier that a caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +113,7 @@ impl LogState {
             released: AtomicU64::new(0),
             is_released: AtomicBool::new(false),
             lack: Lack::default(),
+            cuts: Cuts::default(),
             terms,
         }
     }
@@ -130,6 +144,37 @@ impl LogState {
     pub(super) fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         wake(self.written.all());
+    }
+
+    /// Moves the log back to the record `next`: those from there on were cut off. All of them were
+    /// durable, so nothing waits for one.
+    pub(super) fn cut(&self, next: u64) {
+        let mut last = self.cuts.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.push_back(next);
+        if last.len() > CUTS_KEPT {
+            last.pop_front();
+        }
+        self.cuts.count.fetch_add(1, Ordering::SeqCst);
+        drop(last);
+        let (written, durable) = (self.written.fall(next), self.durable.fall(next));
+        self.gates.iter().for_each(Gate::open);
+        wake(written);
+        wake(durable);
+    }
+
+    /// Returns the number of cuts since the opening.
+    pub(super) fn cuts(&self) -> u64 {
+        self.cuts.count.load(Ordering::SeqCst)
+    }
+
+    /// Returns the least record at which a cut was made after the first `known` cuts.
+    pub(super) fn cut_since(&self, known: u64) -> Option<u64> {
+        let last = self.cuts.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let missed = (self.cuts() - known) as usize;
+        if missed > last.len() {
+            return Some(0);
+        }
+        last.iter().rev().take(missed).min().copied()
     }
 
     /// Tells whether no more records will be written: the log was closed, or has failed.

@@ -54,6 +54,7 @@ impl SampleLog {
             previous_checksum: self.last_checksum,
             block_bytes: BLOCK_BYTES,
             created_at_ns: 1_700_000_000_000_000_000 + self.segments.len() as u64,
+            ..SegmentHeader::default()
         };
         let mut bytes = vec![0; segment::HEADER_BYTES];
         header.encode(&mut bytes);

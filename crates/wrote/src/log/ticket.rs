@@ -57,8 +57,8 @@ impl<'log> Ticket<'log> {
     /// record, and every later one, is not safe (W2).
     pub fn wait(self) -> Result<(), Error> {
         self.check()?;
-        let Awaited { driver, goal, end, .. } = &self.awaited;
-        driver.wait(*goal, *end, &driver.state.gates[self.gate])
+        let Awaited { driver, goal, end, cuts, .. } = &self.awaited;
+        driver.wait(*goal, *end, *cuts, &driver.state.gates[self.gate])
     }
 
     /// Waits until the record is written: it survives a crash of the process, whatever the log's
@@ -86,8 +86,11 @@ impl<'log> Ticket<'log> {
 
     /// Refuses a record that was never appended: a wait for it would not end.
     fn check(&self) -> Result<(), Error> {
-        let Awaited { driver, goal, end, .. } = &self.awaited;
+        let Awaited { driver, goal, end, cuts, .. } = &self.awaited;
         let state = &driver.state;
+        if state.cuts() != *cuts {
+            return Ok(());
+        }
         if *end <= state.frontier(*goal).done() || *end <= state.next_sequence() {
             return Ok(());
         }

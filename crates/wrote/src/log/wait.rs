@@ -75,6 +75,27 @@ impl Frontier {
         std::mem::replace(&mut *waiters, later)
     }
 
+    /// Moves the frontier back to `sequence`, when the records from there on are cut off. Returns
+    /// every waiter.
+    #[must_use]
+    pub(super) fn fall(&self, sequence: u64) -> Waiters {
+        self.wanted.store(sequence, Ordering::SeqCst);
+        self.done.store(sequence, Ordering::SeqCst);
+        self.all()
+    }
+
+    /// Forgets that a caller wanted records that were cut off meanwhile. `next` returns the
+    /// sequence of the next record.
+    pub(super) fn want_no_more_than(&self, next: impl Fn() -> u64) {
+        let (wanted, most) = (self.wanted(), next());
+        if wanted > most {
+            let order = Ordering::SeqCst;
+            let _ = self.wanted.compare_exchange(wanted, most, order, order);
+            // A record that was appended since may be wanted.
+            self.want(next().min(wanted));
+        }
+    }
+
     /// Returns every waiter, when the frontier moves no more.
     #[must_use]
     pub(super) fn all(&self) -> Waiters {

@@ -8,6 +8,8 @@ use crate::Error;
 
 /// The most bytes of a believable batch: more than the largest buffer.
 const BATCH_BYTES_MAX: u32 = 128 << 20;
+/// The most bytes of a batch that is held in memory while its records are checked.
+const JOINED_BYTES_MAX: u32 = 4 << 20;
 
 #[derive(Debug)]
 pub(super) struct Walk {
@@ -25,6 +27,13 @@ pub(super) struct Walk {
     pub last: Option<(BatchHeader, u32)>,
     /// The batch that the walk is in.
     pub open: Option<OpenBatch>,
+    /// A cut begins a later segment with this record: no batch from it on belongs to the log.
+    pub limit: u64,
+    /// No record before this one is wanted: of a batch before it only the header is read.
+    pub wanted: u64,
+    /// The place of a batch that is entered although it counts only whole and is not: the disk
+    /// damaged it after it was durable.
+    partial: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +41,8 @@ pub(super) struct OpenBatch {
     pub end: u64,
     /// Records still to come.
     pub left: u32,
+    /// Time of its write, in nanoseconds since 1970; 0 if it is not known.
+    pub written_at_ns: u64,
 }
 
 /// How batches are recognized as a segment's own.
@@ -84,7 +95,16 @@ impl Walk {
             end: segment::HEADER_BYTES as u64,
             last: None,
             open: None,
+            limit: u64::MAX,
+            wanted: 0,
+            partial: None,
         }
+    }
+
+    /// Goes back to the segment's first batch.
+    pub(super) fn restart(&mut self, first_sequence: u64) {
+        self.jump_back(segment::HEADER_BYTES as u64, first_sequence, None);
+        (self.end, self.last) = (self.place, None);
     }
 
     /// Reads the next batch header or record. At the end the walk stays in place, and can continue
@@ -191,7 +211,31 @@ impl Walk {
         self.is_between_batches() && self.last.is_some_and(|(batch, _)| batch.closed)
     }
 
-    fn leave_finished(&mut self) {
+    /// Lets the walk enter the batch at `place` even where only a part of it is valid.
+    pub(super) fn enter_partly(&mut self, place: u64) {
+        self.partial = Some(place);
+    }
+
+    /// Does so with the batch that follows, if that is the reason why the walk has ended. Returns
+    /// whether it is.
+    pub(super) fn enters_partly(&mut self) -> Result<bool, Error> {
+        let place = self.place;
+        if self.open.is_some() || self.partial == Some(place) || self.sequence >= self.limit {
+            return Ok(false);
+        }
+        let sequence = self.sequence;
+        let is_next = |(header, _): &(BatchHeader, u32)| {
+            header.whole && header.count > 0 && header.first_sequence == sequence
+        };
+        let follows = self.batch_at(place)?.as_ref().is_some_and(is_next);
+        if follows {
+            self.enter_partly(place);
+        }
+        Ok(follows)
+    }
+
+    /// Leaves a batch of which every record was read.
+    pub(super) fn leave_finished(&mut self) {
         if let Some(open) = self.open.filter(|open| open.left == 0) {
             self.end = open.end;
             self.place = open.end.next_multiple_of(self.block_bytes);
@@ -202,14 +246,43 @@ impl Walk {
     /// Enters the batch at `place`, if it begins with the next record.
     fn begin(&mut self, place: u64, after_cut: bool) -> Result<bool, Error> {
         let Some((header, checksum)) = self.batch_at(place)? else { return Ok(false) };
-        if header.first_sequence != self.sequence || (after_cut && !header.after_cut) {
+        if header.first_sequence != self.sequence
+            || (after_cut && !header.after_cut)
+            || (self.sequence >= self.limit && header.count > 0)
+            || (header.whole && self.partial != Some(place) && !self.counts(place, &header)?)
+        {
             return Ok(false);
         }
         self.last = Some((header, checksum));
-        self.open = Some(OpenBatch { end: place + u64::from(header.bytes), left: header.count });
+        let BatchHeader { count: left, written_at_ns, .. } = header;
+        self.open = Some(OpenBatch { end: place + u64::from(header.bytes), left, written_at_ns });
         self.place = place + batch::HEADER_BYTES as u64;
         self.end = self.place;
         self.leave_finished();
+        Ok(true)
+    }
+
+    /// Tells whether every record of a batch is valid. Of a batch that is passed over it is enough
+    /// that the next one follows it.
+    fn counts(&mut self, begin: u64, header: &BatchHeader) -> Result<bool, Error> {
+        let end = begin + u64::from(header.bytes);
+        if end_sequence(header) <= self.wanted {
+            let next = self.batch_at(end.next_multiple_of(self.block_bytes))?;
+            if next.is_some_and(|(next, _)| next.first_sequence == end_sequence(header)) {
+                return Ok(true);
+            }
+        }
+        if header.bytes <= JOINED_BYTES_MAX {
+            // In one piece, so that the records are not read from the disk once more.
+            self.input.bytes(begin, header.bytes as usize)?;
+        }
+        let mut place = begin + batch::HEADER_BYTES as u64;
+        for sequence in header.first_sequence..end_sequence(header) {
+            match valid_frame(&mut self.input, self.seed, end, place, sequence)? {
+                Some((len, _)) => place += len as u64,
+                None => return Ok(false),
+            }
+        }
         Ok(true)
     }
 

@@ -12,3 +12,4 @@ mod rescue;
 mod small_log;
 mod stream;
 mod thread;
+mod wal;

@@ -105,6 +105,7 @@ fn decode(
         file_bytes,
         header: Some(header),
         first_batch: Some(first),
+        limit: u64::MAX,
     })
 }
 

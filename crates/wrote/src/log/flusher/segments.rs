@@ -79,7 +79,7 @@ impl Flusher {
 
     /// Makes every segment before the one that is written durable. The first of three framed
     /// segments is durable before the third begins: recovery reads only two.
-    fn flush_earlier(&mut self, state: &LogState) -> Result<(), Error> {
+    pub(super) fn flush_earlier(&mut self, state: &LogState) -> Result<(), Error> {
         self.seal(state, state.durable.done())?;
         while !self.unflushed.is_empty() {
             if matches!(self.flush, Flush::Idle) {
@@ -251,6 +251,21 @@ impl Flusher {
         Ok(())
     }
 
+    /// Returns the number of the segment that is prepared before its first record.
+    pub(super) fn prepared_number(&self) -> Option<u64> {
+        self.preparing.preparation().map(|next| next.number)
+    }
+
+    /// Takes back what was prepared, while no step of it is in flight. Fails if the file of a next
+    /// segment cannot be removed.
+    pub(super) fn discard_preparing(&mut self) -> Result<(), Error> {
+        match self.preparing.take() {
+            Preparing::InFlight(_) => unreachable!("no operation is in flight"),
+            Preparing::Waiting(next) => next.discard(&mut self.engine),
+            Preparing::Idle | Preparing::Failed(_) => Ok(()),
+        }
+    }
+
     /// Closes the full segments that are durable, and applies retention.
     pub(super) fn seal(&mut self, state: &LogState, durable: u64) -> Result<(), Error> {
         let is_durable =
@@ -275,10 +290,8 @@ impl Flusher {
                 log::warn!("retention could not remove a segment: {error}");
                 return;
             }
-            let mut counted = state.counted();
-            counted.first_sequence = oldest.end_sequence;
-            counted.removed += 1;
-            self.retention.forget_oldest();
+            let end_sequence = oldest.end_sequence;
+            self.note_removed(state, end_sequence);
         }
     }
 
@@ -326,6 +339,7 @@ impl Flusher {
             written_at_ns: unix_ns(),
             after_cut: std::mem::take(&mut self.after_cut),
             closed: true,
+            whole: false,
             longest_bytes: layout.capacity as u32,
         };
         header.encode(&mut buffer, seed);

@@ -43,6 +43,7 @@ impl EncodedSegment {
             previous_checksum: previous.map_or(0, |segment| segment.last_checksum),
             block_bytes: BLOCK as u32,
             created_at_ns: BEGUN_NS,
+            ..SegmentHeader::default()
         };
         let mut bytes = vec![0; BLOCK];
         header.encode(&mut bytes);

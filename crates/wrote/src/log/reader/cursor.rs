@@ -20,6 +20,11 @@ pub(super) trait Cursor {
 
     /// Returns the bytes of the record that [`Cursor::next`] has found just before.
     fn record(&self) -> &[u8];
+    /// Returns when that record was written, in nanoseconds since 1970; 0 if it is not known.
+    fn written_at_ns(&self) -> u64;
+    /// Returns the sequence of the first record written at this time or later; the next sequence if
+    /// none was.
+    fn find_time(&mut self, folder: &Path, at_ns: u64) -> Result<u64, Error>;
 
     /// Moves to the place of the record `from`, or before it, and keeps places for the next search.
     /// Returns whether the log has one.

@@ -1,17 +1,18 @@
 //! A reader's position in a framed log.
 
-use super::super::chain::{self, read_header};
+use super::super::chain::{self, LiveNames, read_header};
 use super::super::damage;
 use super::super::format::Format;
 use super::super::input::{Input, LogFiles, ReadBy};
-use super::super::names::{self, Next, SegmentNames};
+use super::super::names::{self, SegmentNames};
 use super::super::record::{self, Frame};
 use super::super::rescue::{end, rest};
 use super::super::seek;
 use super::super::segment::{self, SegmentHeader};
-use super::super::walk::{Identity, Walk, WalkStep};
+use super::super::walk::{self, Identity, Walk, WalkStep};
 use super::cursor::{AnyCursor, Cursor, Place};
 use super::index::{IndexPlace, LogIndex};
+use super::time;
 use crate::Error;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,7 @@ struct FramedCursor {
     walk: Walk,
     /// The offset and the length of the bytes of the last record.
     record: (u64, usize),
+    written_at_ns: u64,
     /// The places of a reader that was moved.
     index: Option<LogIndex>,
 }
@@ -37,44 +39,50 @@ fn find_cursor(
     from: u64,
     by: ReadBy,
 ) -> Result<Option<FramedCursor>, Error> {
-    let names = names::all(files, folder, Format::Framed)?;
+    let live = chain::live(files, names::all(files, folder, Format::Framed)?)?;
+    let names = &live.names;
     // The last segment that begins with this record or an earlier one. A segment without a header
     // is only prepared, or the reader that comes to it finds the damage.
     let (mut low, mut high) = (0, names.len());
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        let cursor = open(files, names[middle].0, &names[middle].1, by)?;
+        let cursor = open(files, &live, &names[middle], by)?;
         let is_before = cursor.as_ref().is_some_and(|found| found.header.first_sequence <= from);
         if is_before { low = middle } else { high = middle }
     }
-    let Some((number, path)) = names.get(low) else { return Ok(None) };
-    let Some(mut cursor) = open(files, *number, path, by)? else {
-        if !has_durable_records(files, &names)? {
+    let Some(name @ (_, path)) = names.get(low) else { return Ok(None) };
+    let Some(mut cursor) = open(files, &live, name, by)? else {
+        if !has_durable_records(files, names)? {
             return Ok(None);
         }
         // A writer may have begun the segment between the two looks. Its header comes first.
-        return match open(files, *number, path, by)? {
+        return match open(files, &live, name, by)? {
             Some(_) => find_cursor(files, folder, from, by),
             None => Err(damage::error(path, 0, "this is not how a segment begins")),
         };
     };
     // The reader compares each later segment with the one before.
-    let (first, first_path) = &names[0];
+    let first @ (_, first_path) = &names[0];
     if low > 0
-        && let Some(begin) = open(files, *first, first_path, by)?
+        && let Some(begin) = open(files, &live, first, by)?
     {
         chain::check_log((path, cursor.header.log_id), (first_path, begin.header.log_id))?;
     }
-    seek::seek(&mut cursor.walk, from, || durable_sequence(files, &names[low..]))?;
+    cursor.walk.wanted = from;
+    seek::seek(&mut cursor.walk, from, || durable_sequence(files, &live, low))?;
     Ok(Some(cursor))
 }
 
 /// Returns a sequence: the records of the first of these segments that are before it were durable,
 /// as the segments state.
-fn durable_sequence(files: &LogFiles, names: &[(u64, PathBuf)]) -> Result<u64, Error> {
-    // A writer flushes a segment before it begins the next but one.
-    if let Some((number, path)) = names.get(2)
-        && let Some(next_but_one) = open(files, *number, path, ReadBy::Order)?
+fn durable_sequence(files: &LogFiles, live: &LiveNames, low: usize) -> Result<u64, Error> {
+    let names = &live.names[low..];
+    // A writer flushes a segment before it begins the next but one, and every record before a cut.
+    if let Some(cut) = names.get(1).and(live.cut).filter(|cut| cut.previous() == names[0].0) {
+        return Ok(cut.first_sequence);
+    }
+    if let Some(name) = names.get(2)
+        && let Some(next_but_one) = open(files, live, name, ReadBy::Order)?
     {
         return Ok(next_but_one.header.first_sequence);
     }
@@ -88,6 +96,20 @@ fn durable_sequence(files: &LogFiles, names: &[(u64, PathBuf)]) -> Result<u64, E
 
 fn open(
     files: &LogFiles,
+    live: &LiveNames,
+    (number, path): &(u64, PathBuf),
+    by: ReadBy,
+) -> Result<Option<FramedCursor>, Error> {
+    let opened = open_any(files, *number, path, by)?;
+    Ok(opened.map(|mut cursor| {
+        cursor.walk.limit = live.limit_of(*number);
+        cursor
+    }))
+}
+
+/// Opens a segment that no cut has ended, or one that has lost its end by then.
+fn open_any(
+    files: &LogFiles,
     number: u64,
     path: &Path,
     by: ReadBy,
@@ -97,7 +119,7 @@ fn open(
         return Ok(None);
     };
     let walk = Walk::new(input, &header);
-    Ok(Some(FramedCursor { header, walk, record: (0, 0), index: None }))
+    Ok(Some(FramedCursor { header, walk, record: (0, 0), written_at_ns: 0, index: None }))
 }
 
 /// Tells whether segments had durable records, although no header tells what they are.
@@ -111,12 +133,24 @@ fn has_durable_records(files: &LogFiles, names: &SegmentNames) -> Result<bool, E
 }
 
 impl FramedCursor {
+    /// Fails if a reader at the record `sequence` has read records that the cut took off which
+    /// begins this segment.
+    fn check_cut(&mut self, folder: &Path, sequence: u64) -> Result<(), Error> {
+        // Its first batch holds the records that were copied from before the cut.
+        let first = self.walk.batch_at(segment::HEADER_BYTES as u64)?;
+        let cut = first.map_or(self.header.first_sequence, |(first, _)| walk::end_sequence(&first));
+        if sequence <= cut {
+            return Ok(());
+        }
+        Err(Error::Truncated { path: folder.to_owned(), sequence: cut })
+    }
+
     /// Moves to a place where a reader was before. Returns whether the log goes on there.
     fn jump(&mut self, folder: &Path, place: IndexPlace) -> Result<bool, Error> {
         if place.number != self.header.segment_id {
             let path = segment::path(folder, Format::Framed, place.number);
             let log_id = self.header.log_id;
-            match open(&self.walk.input.files, place.number, &path, ReadBy::Place) {
+            match open_any(&self.walk.input.files, place.number, &path, ReadBy::Place) {
                 Ok(Some(cursor)) if cursor.header.log_id == log_id => *self = cursor,
                 Ok(_) => return Ok(false),
                 Err(error) if error.errno() == libc::ENOENT => return Ok(false),
@@ -132,6 +166,7 @@ impl FramedCursor {
 
 impl Cursor for FramedCursor {
     fn next(&mut self, from: u64) -> Result<Option<u64>, Error> {
+        self.walk.wanted = from;
         loop {
             if let Some(index) = &mut self.index {
                 index.note(self.header.segment_id, &self.walk);
@@ -142,6 +177,7 @@ impl Cursor for FramedCursor {
                     if sequence >= from =>
                 {
                     self.record = (offset + record::HEADER_BYTES as u64, own.len());
+                    self.written_at_ns = self.walk.open.map_or(0, |open| open.written_at_ns);
                     return Ok(Some(sequence));
                 }
                 WalkStep::Frame { .. } => {}
@@ -155,9 +191,23 @@ impl Cursor for FramedCursor {
         self.walk.input.held(offset, len)
     }
 
+    fn written_at_ns(&self) -> u64 {
+        self.written_at_ns
+    }
+
+    fn find_time(&mut self, folder: &Path, at_ns: u64) -> Result<u64, Error> {
+        self.walk.input.pause()?;
+        let files = self.walk.input.files.clone();
+        names::unless_removed(|| time::find(&files, folder, at_ns).map(Some))
+    }
+
     fn seek(&mut self, folder: &Path, from: u64) -> Result<bool, Error> {
         self.walk.input.pause()?;
         let mut index = self.index.take().unwrap_or_else(LogIndex::new);
+        if self.walk.input.is_shorter()? {
+            // A cut, retention or the end of its writer has taken something away.
+            index = LogIndex::new();
+        }
         match index.near(from) {
             Some(place) if self.jump(folder, place)? => {
                 self.index = Some(index);
@@ -178,21 +228,34 @@ impl Cursor for FramedCursor {
         self.walk.input.pause()?;
         let number = self.header.segment_id;
         let next = names::unless_removed(|| {
-            let names = names::all(&self.walk.input.files, folder, Format::Framed)?;
-            let (next, path, must_follow) = match names::next(names, number, number + 1) {
-                Next::Follows(next, path) => (next, path, true),
-                Next::IsLeft(next, path) => (next, path, false),
-                Next::Nothing => return Ok(Some(None)),
+            let files = &self.walk.input.files;
+            let live = chain::live(files, names::all(files, folder, Format::Framed)?)?;
+            let Some(next) = live.names.iter().find(|(of, _)| *of > number) else {
+                return Ok(Some(None));
             };
+            // Retention removes the oldest first: without this segment, every one up to the next.
+            let is_left = live.names.iter().all(|(of, _)| *of > number);
             let by = if self.index.is_some() { ReadBy::Place } else { ReadBy::Order };
-            let cursor = open(&self.walk.input.files, next, &path, by)?;
-            Ok(Some(cursor.map(|cursor| (cursor, must_follow))))
+            let cursor = open(files, &live, next, by)?;
+            Ok(Some(cursor.map(|cursor| (cursor, is_left))))
         })?;
-        let Some((cursor, must_follow)) = next else { return Ok(false) };
+        let Some((mut cursor, is_left)) = next else { return Ok(false) };
         let log = |cursor: &FramedCursor| (cursor.walk.input.path.clone(), cursor.header.log_id);
         let ((path, log_id), (own_path, own_id)) = (log(&cursor), log(self));
         chain::check_log((&path, log_id), (&own_path, own_id))?;
-        let is_next = !must_follow || cursor.header.first_sequence == self.walk.sequence;
+        let (first, sequence) = (cursor.header.first_sequence, self.walk.sequence);
+        let is_cut = cursor.header.cut_behind.is_some_and(|previous| previous <= number);
+        let follows = cursor.header.previous() == number;
+        let is_next = match is_cut {
+            // The records up to the cut are there again.
+            true if first <= sequence => cursor.check_cut(folder, sequence).map(|()| true)?,
+            false if !follows && is_left && first < sequence => {
+                let folder = folder.to_owned();
+                return Err(Error::Truncated { path: folder, sequence: first });
+            }
+            false if !follows => is_left,
+            _ => first == sequence,
+        };
         if is_next {
             *self = FramedCursor { index: self.index.take(), ..cursor };
         }
@@ -212,7 +275,9 @@ impl Cursor for FramedCursor {
         self.walk.input.pause()?;
         let SegmentHeader { segment_id, log_id, .. } = self.header;
         let found = names::unless_removed(|| {
-            let mut later = names::all(&self.walk.input.files, folder, Format::Framed)?;
+            let files = &self.walk.input.files;
+            let names = names::all(files, folder, Format::Framed)?;
+            let mut later = chain::live(files, names)?.names;
             later.retain(|(number, _)| *number > segment_id);
             rest::behind(&mut self.walk, log_id, &later).map(Some)
         })?;

@@ -116,7 +116,7 @@ mod tests {
     fn a_place_is_near_a_record_of_its_batch_and_far_from_one_behind_bytes_that_were_not_read() {
         let (mut walk, mut index) = (walk(), LogIndex::new());
         (walk.place, walk.sequence) = (0, 10);
-        walk.open = Some(OpenBatch { end: 1 << 30, left: 5 });
+        walk.open = Some(OpenBatch { end: 1 << 30, left: 5, written_at_ns: 0 });
         index.note(1, &walk);
         (walk.place, walk.sequence, walk.open) = (1 << 29, 100, None);
         index.note(1, &walk);

@@ -78,6 +78,15 @@ impl Cursor for LineCursor {
         self.input.held(offset, len)
     }
 
+    fn written_at_ns(&self) -> u64 {
+        0
+    }
+
+    fn find_time(&mut self, folder: &Path, _: u64) -> Result<u64, Error> {
+        let because = "a log of lines does not say when a line was written";
+        Err(Error::refused(folder, because))
+    }
+
     /// The place of a line is known by the lines before it.
     fn seek(&mut self, _: &Path, _: u64) -> Result<bool, Error> {
         self.input.pause()?;

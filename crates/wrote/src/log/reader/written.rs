@@ -10,6 +10,15 @@ impl LogReader {
         self.from
     }
 
+    /// Goes on behind a cut at the record `cut`. Fails if this reader has read that record.
+    pub(in crate::log) fn pass_cut(&mut self, cut: u64) -> Result<(), Error> {
+        if self.from > cut {
+            return Err(Error::Truncated { path: self.folder.clone(), sequence: cut });
+        }
+        self.cursor = None;
+        self.seek(self.from)
+    }
+
     /// Moves to the next record before `end`, up to which the log has written, and returns its
     /// sequence. Returns `None` if there is none: its place stayed empty. Fails with
     /// [`Error::Damaged`] if it cannot be read.

@@ -1,16 +1,17 @@
 //! Recovery of a framed log.
 
 use super::super::chain::{self, SegmentHead};
+use super::super::cut;
 use super::super::input::LogFiles;
 use super::super::names::SegmentNames;
 use super::super::rescue::end::{LogEnd, end};
 use super::super::rescue::rest::{self, EndScan};
 use super::super::retention::RetainedSegment;
-use super::super::segment::new_log_id;
+use super::super::segment::{VERSION, new_log_id};
 use super::super::walk::{Identity, Walk};
-use super::{ActiveSegment, Recovered, Recovery, cut, put_aside};
-use crate::Error;
-use std::path::Path;
+use super::{ActiveSegment, Recovered, Recovery, cut_off, put_aside};
+use crate::{Error, FileOptions};
+use std::path::{Path, PathBuf};
 
 pub(super) fn recover(
     files: &LogFiles,
@@ -21,9 +22,10 @@ pub(super) fn recover(
     let Some(LogEnd { last, mut walk }) = end(files, &segments, true)? else {
         return begin_anew(files, folder, &segments);
     };
-    let later = &names[last + 1..];
+    let named = |segment: &SegmentHead| (segment.number, segment.path.clone());
+    let later: SegmentNames = segments[last + 1..].iter().map(named).collect();
     let log_id = segments[last].header.map_or(0, |header| header.log_id);
-    let EndScan { rest, later: rests, lost } = rest::behind(&mut walk, log_id, later)?;
+    let EndScan { rest, later: rests, lost } = rest::behind(&mut walk, log_id, &later)?;
     if let Some(lost) = lost {
         return Err(lost);
     }
@@ -35,7 +37,8 @@ pub(super) fn recover(
         ..Recovered::default()
     };
     let later: Vec<_> = later.iter().map(|(_, path)| path.clone()).zip(ends).collect();
-    cut(&mut walk.input, walk.end, rest.end, &later, &mut recovered)?;
+    complete_cuts(files, folder, names, &segments)?;
+    cut_off(&mut walk.input, walk.end, rest.end, &later, &mut recovered)?;
     Ok(recovery(&segments[..=last], &walk, recovered))
 }
 
@@ -53,6 +56,40 @@ fn begin_anew(
     put_aside(&mut files.engine(), &later, &mut recovered)?;
     files.engine().sync_folder(folder)?;
     Ok(Recovery::nothing(new_log_id(), recovered))
+}
+
+/// Completes a cut that a crash interrupted: removes the files that it took out of the log, and the
+/// end of the one that it left.
+fn complete_cuts(
+    files: &LogFiles,
+    folder: &Path,
+    names: &SegmentNames,
+    segments: &[SegmentHead],
+) -> Result<(), Error> {
+    let is_live = |number: u64| segments.binary_search_by_key(&number, |one| one.number).is_ok();
+    let dead: Vec<PathBuf> =
+        names.iter().filter(|(of, _)| !is_live(*of)).map(|(_, path)| path.clone()).collect();
+    let mut left = Vec::new();
+    for (before, after) in segments.iter().zip(&segments[1..]) {
+        let Some(header) = after.header.filter(|header| header.cut_behind.is_some()) else {
+            continue;
+        };
+        if cut::is_left(files, before, &header)? {
+            left.push((before.path.clone(), cut::end_before(&header)));
+        }
+    }
+    let mut engine = files.engine();
+    if !dead.is_empty() || !left.is_empty() {
+        // The name of the segment that tells of the cut is durable before any record is gone.
+        engine.sync_folder(folder)?;
+    }
+    cut::remove(&mut engine, &dead)?;
+    for (path, end) in left {
+        let options = FileOptions { write: true, ..FileOptions::default() };
+        let file = engine.open_file(&path, &options)?;
+        cut::shorten(&mut engine, file, end)?;
+    }
+    Ok(())
 }
 
 fn recovery(segments: &[SegmentHead], walk: &Walk, recovered: Recovered) -> Recovery {
@@ -77,6 +114,7 @@ fn recovery(segments: &[SegmentHead], walk: &Walk, recovered: Recovered) -> Reco
             last_checksum: walk.last.map_or(0, |(_, checksum)| checksum),
             after_cut: !walk.is_between_batches(),
             longest_bytes: active.longest_bytes().unwrap_or(0),
+            is_older: header(active).version < VERSION,
         }),
         first_sequence: header(&segments[0]).first_sequence,
         next_sequence: walk.sequence,

@@ -3,7 +3,7 @@
 use super::super::input::{Input, LogFiles};
 use super::super::lines::{check_sealed, read};
 use super::super::retention::RetainedSegment;
-use super::{ActiveSegment, Recovered, Recovery, cut};
+use super::{ActiveSegment, Recovered, Recovery, cut_off};
 use crate::{Error, metadata};
 use rustix::fs::fstat;
 use std::path::PathBuf;
@@ -31,11 +31,12 @@ pub(super) fn recover(files: &LogFiles, names: &[(u64, PathBuf)]) -> Result<Reco
         last_checksum: 0,
         after_cut: false,
         longest_bytes: 0,
+        is_older: false,
     };
     let records = next_sequence - first_sequence;
     let mut recovered = Recovered { records, ..Recovered::default() };
     let torn_end = input.len_bytes;
-    cut(&mut input, lines.end, torn_end, &[], &mut recovered)?;
+    cut_off(&mut input, lines.end, torn_end, &[], &mut recovered)?;
     let active = Some(active);
     Ok(Recovery { recovered, log_id: 0, sealed, active, first_sequence, next_sequence })
 }

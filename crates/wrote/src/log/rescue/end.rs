@@ -69,7 +69,7 @@ pub(in crate::log) fn closed(
 /// segment to its end only if the header behind it contradicts what is known of it.
 fn check_order(files: &LogFiles, segments: &[SegmentHead]) -> Result<(), Error> {
     for (earlier, later) in segments.iter().zip(segments.iter().skip(1)) {
-        if later.number != earlier.number + 1 {
+        if !later.continues(earlier.number) {
             let what = format!("segment {} of the log is not there", earlier.number + 1);
             return Err(damage::error(&later.path, 0, &what));
         }
@@ -97,7 +97,7 @@ fn check_order(files: &LogFiles, segments: &[SegmentHead]) -> Result<(), Error> 
 
 /// Tells whether the log continues in `next` after segment `number`, whose walk has ended.
 fn follows(next: &SegmentHead, number: u64, walk: &Walk) -> Result<bool, Error> {
-    let Some(header) = next.header.filter(|_| next.number == number + 1) else {
+    let Some(header) = next.header.filter(|_| next.continues(number)) else {
         return Ok(false);
     };
     let (first, end) = (header.first_sequence, walk.sequence);
@@ -115,6 +115,7 @@ fn walk_to_end(files: &LogFiles, segment: &SegmentHead, flush: bool) -> Result<W
     }
     let header = segment.header.expect("only segments with a header are read");
     let mut walk = Walk::new(input, &header);
+    walk.limit = segment.limit;
     while !matches!(walk.next()?, WalkStep::End) {}
     Ok(walk)
 }

@@ -124,8 +124,8 @@ impl Salvage<'_> {
         let mut index = 0;
         while index < self.segments.len() {
             if index > 0 {
-                let wanted = self.segments[index - 1].number + 1;
-                if wanted < self.segments[index].number && !self.missing(wanted, index)? {
+                let before = self.segments[index - 1].number;
+                if !self.segments[index].continues(before) && !self.missing(before + 1, index)? {
                     return self.end_before(index);
                 }
             }
@@ -289,7 +289,9 @@ impl Salvage<'_> {
             return Ok(SegmentEnd::LogContinues);
         }
         if !is_headless {
-            return self.records(index, Walk::new(input, &header));
+            let mut walk = Walk::new(input, &header);
+            walk.limit = self.segments[index].limit;
+            return self.records(index, walk);
         }
         self.lost(&path, 0, Some(self.sequence), "this is not how a segment begins")?;
         let (seed, block_bytes) = if self.log_id == 0 {
@@ -328,8 +330,13 @@ impl Salvage<'_> {
         let is_whole = self.is_whole_before(index, walk.sequence);
         let is_known = !is_whole && self.durable > walk.sequence;
         // So the rest of the segment is not scanned again for each lost record.
-        if is_known && self.continues_inside(index, walk)? {
+        if is_known && (walk.enters_partly()? || self.continues_inside(index, walk)?) {
             return Ok(None);
+        }
+        let is_cut_off = walk.sequence >= walk.limit;
+        if is_cut_off {
+            // The rest of the segment is no part of the log, and its writer was about to remove it.
+            return Ok(Some(SegmentEnd::LogContinues));
         }
         let path = walk.input.path.clone();
         let rest = rest::after(walk)?;
@@ -365,7 +372,7 @@ impl Salvage<'_> {
             }
             return Ok(Some(SegmentEnd::LogEnds(tail)));
         }
-        if !is_known && self.continues_inside(index, walk)? {
+        if !is_known && (walk.enters_partly()? || self.continues_inside(index, walk)?) {
             return Ok(None);
         }
         let place = walk.place;
@@ -393,6 +400,7 @@ impl Salvage<'_> {
         }
         self.is_astray = is_next && !is_back;
         self.read_end = self.read_end.max(walk.end);
+        walk.enter_partly(at);
         walk.jump_to(at, sequence);
         Ok(())
     }
@@ -400,14 +408,14 @@ impl Salvage<'_> {
     /// Tells whether the next segment says that this one ends before this record.
     fn is_whole_before(&self, index: usize, sequence: u64) -> bool {
         let number = self.segments[index].number;
-        let next = self.segments.get(index + 1).filter(|next| next.number == number + 1);
+        let next = self.segments.get(index + 1).filter(|next| next.continues(number));
         next.and_then(|next| next.header).is_some_and(|header| header.first_sequence <= sequence)
     }
 
     /// Tells whether the segment after this one is missing, but a later one is there.
     fn is_next_missing(&self, index: usize) -> bool {
         let number = self.segments[index].number;
-        self.segments.get(index + 1).is_some_and(|next| next.number > number + 1)
+        self.segments.get(index + 1).is_some_and(|next| !next.continues(number))
     }
 
     /// Continues in the same batch, if the next record, which was durable, has come meanwhile, or

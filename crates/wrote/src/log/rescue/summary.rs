@@ -186,6 +186,7 @@ impl LogSummary {
         header: &SegmentHeader,
     ) -> Result<(), Error> {
         let mut walk = Walk::new(Input::open(files, &segment.path, true, false)?, header);
+        walk.limit = segment.limit;
         loop {
             match walk.next()? {
                 WalkStep::Frame { sequence, frame: Frame::Skipped(_), .. } => {

@@ -41,6 +41,7 @@ impl Feed {
     ) -> Result<(), Error> {
         let state = &driver.state;
         let mut arrival = Arrival { driver, waiter: None };
+        let mut cuts = state.cuts();
         let waker = Waker::from(Arc::clone(&self.queue));
         loop {
             // Registered before the look: no record that comes between the two is missed. A log
@@ -48,10 +49,16 @@ impl Feed {
             arrival.wake_at(reader.next_sequence(), &waker);
             let is_over = state.is_over();
             let written = state.written.done();
-            if reader.next_sequence() < written {
-                let passed = self.pass_on(&mut reader, |reader| reader.read_written(written))?;
-                if passed == Passed::Left {
-                    return Ok(());
+            if state.cuts() != cuts {
+                let cut = state.cut_since(cuts);
+                cuts = state.cuts();
+                reader.pass_cut(cut.unwrap_or(0))?;
+            } else if reader.next_sequence() < written {
+                match self.pass_on(&mut reader, |reader| reader.read_written(written)) {
+                    Ok(Passed::Left) => return Ok(()),
+                    // It may have come to the end of records that were cut off.
+                    Err(_) if state.cuts() != cuts => {}
+                    passed => _ = passed?,
                 }
             } else if is_over {
                 return state.check();
@@ -86,7 +93,7 @@ impl Feed {
         let mut batch = RecordBatch::default();
         let end = loop {
             match next(reader) {
-                Ok(Some(sequence)) => batch.push(sequence, reader.record()),
+                Ok(Some(sequence)) => batch.push(sequence, reader.written_at(), reader.record()),
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error),
             }

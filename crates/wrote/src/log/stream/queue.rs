@@ -6,6 +6,7 @@ use crate::Error;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Wake, Waker};
+use std::time::SystemTime;
 
 /// Bytes and records at which a batch is full, and the batches that wait for the consumer.
 const BATCH_BYTES: usize = 256 << 10;
@@ -16,17 +17,17 @@ const BATCHES_MAX: usize = 2;
 #[derive(Debug, Default)]
 pub(super) struct RecordBatch {
     bytes: Vec<u8>,
-    /// The sequence of each record, and the end of its bytes.
-    records: VecDeque<(u64, usize)>,
+    /// The sequence and the time of each record, and the end of its bytes.
+    records: VecDeque<(u64, Option<SystemTime>, usize)>,
     /// The end of the record that was taken last.
     taken: usize,
 }
 
 impl RecordBatch {
     /// Appends the record `sequence`.
-    pub(super) fn push(&mut self, sequence: u64, bytes: &[u8]) {
+    pub(super) fn push(&mut self, sequence: u64, written_at: Option<SystemTime>, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
-        self.records.push_back((sequence, self.bytes.len()));
+        self.records.push_back((sequence, written_at, self.bytes.len()));
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -38,9 +39,9 @@ impl RecordBatch {
     }
 
     pub(super) fn take(&mut self) -> Option<Record> {
-        let (sequence, end) = self.records.pop_front()?;
+        let (sequence, written_at, end) = self.records.pop_front()?;
         let begin = std::mem::replace(&mut self.taken, end);
-        Some(Record { sequence, bytes: self.bytes[begin..end].to_vec() })
+        Some(Record { sequence, bytes: self.bytes[begin..end].to_vec(), written_at })
     }
 }
 

@@ -1,0 +1,229 @@
+//! Cuts: the end of a log is taken off by one segment that begins with an earlier record.
+//!
+//! A new segment with the next number names the segment that it continues, and the record with
+//! which it does. It appears in one step, by a rename. From then on the segments between the two,
+//! and the records from that one on, are no part of the log; their files are removed afterwards.
+//! The new segment begins with the first record of a batch, so that the earlier one ends between
+//! two batches, at a block. It holds copies of those records of the batch that stay.
+
+use super::batch::{self, BatchHeader};
+use super::chain::SegmentHead;
+use super::input::{Input, LogFiles};
+use super::record::{self, Frame};
+use super::segment::{self, SegmentHeader, VERSION};
+use super::walk::{Walk, WalkStep};
+use super::{aside, chain, damage, seek};
+use crate::staged::StagedFile;
+use crate::{Engine, Error, FileId, FileOptions};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The place of a segment's first batch.
+const BEGIN: u64 = segment::HEADER_BYTES as u64;
+
+/// The place in a segment at which a log is cut.
+#[derive(Debug)]
+pub(super) struct CutPlace {
+    /// The header of the segment that begins there.
+    pub header: SegmentHeader,
+    /// The number of the segment that it continues; 0 if it continues none.
+    pub previous: u64,
+    /// The batch in which the cut falls.
+    batch: BatchHeader,
+    /// The frames of its records that stay, without their checksums.
+    kept: Vec<u8>,
+    /// Whether each of them is a record or an empty place.
+    kinds: Vec<(usize, bool)>,
+}
+
+/// The segment that begins at a cut.
+#[derive(Debug)]
+pub(super) struct CutSegment {
+    pub end: u64,
+    pub checksum: u32,
+}
+
+/// Finds the place of the record `next` in a segment that holds it, to be cut off there. Every
+/// record of the segment is durable.
+pub(super) fn find(
+    files: &LogFiles,
+    path: &Path,
+    number: u64,
+    next: u64,
+) -> Result<CutPlace, Error> {
+    let mut input = Input::open(files, path, true, false)?;
+    let begins = chain::read_header(&mut input, number)?;
+    let Some(begins) = begins else {
+        return Err(damage::error(path, 0, "this is not how a segment begins"));
+    };
+    let mut walk = Walk::new(input, &begins);
+    walk.wanted = next;
+    seek::seek(&mut walk, next.saturating_sub(1), || Ok(u64::MAX))?;
+    let mut found: Option<CutPlace> = None;
+    loop {
+        walk.leave_finished();
+        let (place, end, last) = (walk.place, walk.end, walk.last);
+        match walk.next()? {
+            WalkStep::Batch => {
+                let (batch, _) = walk.last.expect("a batch has begun");
+                let is_first = place == BEGIN && last.is_none();
+                if !is_first && last.is_none() {
+                    // The search has ended at this batch: the one before it is not known.
+                    walk.restart(begins.first_sequence);
+                    continue;
+                }
+                found = Some(CutPlace::new(&begins, batch, (!is_first).then_some((end, last))));
+                walk.skip_batch(next)?;
+            }
+            WalkStep::Frame { sequence, frame, .. } => {
+                let Some(place) = &mut found else { unreachable!("a batch has begun") };
+                if sequence >= next {
+                    return Ok(found.expect("a batch has begun"));
+                }
+                place.keep(frame);
+            }
+            WalkStep::End => {
+                let what = format!("record {next} can't be read, and was durable once");
+                return Err(damage::error(path, walk.place, &what));
+            }
+        }
+    }
+}
+
+impl CutPlace {
+    /// Makes the place at a batch of a segment; `before` is the end of the batch before it there,
+    /// with its header and checksum.
+    fn new(
+        begins: &SegmentHeader,
+        batch: BatchHeader,
+        before: Option<(u64, Option<(BatchHeader, u32)>)>,
+    ) -> CutPlace {
+        let first_sequence = batch.first_sequence;
+        let mut header = SegmentHeader { version: VERSION, first_sequence, ..*begins };
+        let mut previous = begins.previous();
+        if let Some((end, last)) = before {
+            previous = begins.segment_id;
+            header.previous_bytes = end;
+            header.previous_checksum = last.map_or(0, |(_, checksum)| checksum);
+        }
+        CutPlace { header, previous, batch, kept: Vec::new(), kinds: Vec::new() }
+    }
+
+    /// Adds a frame that stays.
+    fn keep(&mut self, frame: Frame) {
+        let start = self.kept.len();
+        self.kept.resize(start + frame.len(), 0);
+        if let Frame::Data(own) = frame {
+            self.kept[start + record::HEADER_BYTES..].copy_from_slice(own);
+        }
+        self.kinds.push((frame.len(), matches!(frame, Frame::Data(_))));
+    }
+
+    /// Writes the segment `number`, in which the log continues with batches of `longest_bytes` at
+    /// most. It gets its name in one step. Fails with `false` if nothing was changed.
+    pub(super) fn write(
+        mut self,
+        files: &LogFiles,
+        path: &Path,
+        number: u64,
+        longest_bytes: u64,
+    ) -> Result<CutSegment, (bool, Error)> {
+        let header = SegmentHeader {
+            segment_id: number,
+            cut_behind: Some(self.previous),
+            created_at_ns: segment::unix_ns(),
+            ..self.header
+        };
+        let seed = header.seed();
+        let mut at = 0;
+        for (sequence, (len, is_record)) in (header.first_sequence..).zip(&self.kinds) {
+            let frame = &mut self.kept[at..at + len];
+            if *is_record {
+                record::seal(frame, seed, sequence);
+            } else {
+                record::skip(frame, seed, sequence);
+            }
+            at += len;
+        }
+        let batch_bytes = batch::HEADER_BYTES + self.kept.len();
+        let first = BatchHeader {
+            bytes: batch_bytes as u32,
+            count: self.kinds.len() as u32,
+            first_sequence: header.first_sequence,
+            durable_sequence: header.first_sequence,
+            // That of the records, as long as there are any.
+            written_at_ns: self.batch.written_at_ns,
+            longest_bytes: longest_bytes.max(batch_bytes as u64) as u32,
+            ..BatchHeader::default()
+        };
+        let mut bytes = vec![0; segment::HEADER_BYTES + batch::HEADER_BYTES];
+        header.encode(&mut bytes);
+        let checksum = first.encode(&mut bytes[segment::HEADER_BYTES..], seed);
+        bytes.extend(&self.kept);
+        let end = bytes.len() as u64;
+        bytes.resize(bytes.len().next_multiple_of(header.block_bytes as usize), 0);
+        put(&mut files.engine(), path, &bytes)?;
+        Ok(CutSegment { end, checksum })
+    }
+}
+
+/// Makes a file of these bytes, whose name appears in one step, with all of them behind it.
+fn put(engine: &mut Engine, path: &Path, bytes: &[u8]) -> Result<(), (bool, Error)> {
+    let staged = StagedFile::new(engine, path, true, &FileOptions::default())
+        .map_err(|error| (false, error))?;
+    let piece_bytes = engine.pool().buffer_bytes();
+    let mut pieces = (0_u64..).step_by(piece_bytes).zip(bytes.chunks(piece_bytes));
+    let written = pieces
+        .try_for_each(|(offset, piece)| aside::write(engine, staged.file, offset, piece))
+        .and_then(|()| engine.flush(staged.file));
+    match written {
+        // Whether the name is there is not known after an error.
+        Ok(()) => staged.put(engine, true).map_err(|error| (true, error)),
+        Err(error) => {
+            staged.abandon(engine);
+            Err((false, error))
+        }
+    }
+}
+
+/// Returns the end of the file that a cut has left: the block at which the batch began that the cut
+/// took off.
+pub(super) fn end_before(header: &SegmentHeader) -> u64 {
+    header.previous_bytes.next_multiple_of(u64::from(header.block_bytes))
+}
+
+/// Tells whether a segment still holds the batch that the cut took off.
+pub(super) fn is_left(
+    files: &LogFiles,
+    before: &SegmentHead,
+    cut: &SegmentHeader,
+) -> Result<bool, Error> {
+    let Some(header) = before.header.filter(|_| before.file_bytes > end_before(cut)) else {
+        return Ok(false);
+    };
+    let mut walk = Walk::new(Input::open(files, &before.path, true, false)?, &header);
+    let batch = walk.batch_at(end_before(cut))?;
+    Ok(batch.is_some_and(|(batch, _)| batch.first_sequence == cut.first_sequence))
+}
+
+/// Cuts a file off at a block and closes it. No block that stays is written.
+pub(super) fn shorten(engine: &mut Engine, file: FileId, end: u64) -> Result<(), Error> {
+    engine.truncate(file, end)?;
+    engine.flush(file)?;
+    engine.close_file(file)
+}
+
+/// Removes segments that a cut took out of the log, the newest first.
+pub(super) fn remove(engine: &mut Engine, dead: &[PathBuf]) -> Result<(), Error> {
+    dead.iter().rev().try_for_each(|path| engine.remove(path))
+}
+
+/// Tells whether the file is the beginning of a segment that a killed process was about to put in
+/// its place.
+pub(super) fn is_left_over(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or(OsStr::new("")).as_bytes();
+    let Some(rest) = name.strip_prefix(b".") else { return false };
+    let Some((digits, rest)) = rest.split_at_checked(20) else { return false };
+    digits.iter().all(u8::is_ascii_digit) && rest.starts_with(b".segment.wrote-")
+}
