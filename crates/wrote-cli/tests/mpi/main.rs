@@ -243,8 +243,20 @@ fn languages_are_measured_by_all_ranks() {
     let arguments = [
         "langs",
         "--workloads",
-        "bytes", path, "--only", "wrote", "--size", "1M", "--saves", "5", "--lines", "1k",
-        "--runs", "2", "--format", "json",
+        "bytes",
+        path,
+        "--only",
+        "wrote",
+        "--size",
+        "1M",
+        "--saves",
+        "5",
+        "--lines",
+        "1k",
+        "--runs",
+        "2",
+        "--format",
+        "json",
     ];
     let Some(command) = mpirun(test, 2, &arguments) else { return };
     let document = json(&run(command));
