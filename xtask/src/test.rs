@@ -4,6 +4,7 @@ pub mod campaigns;
 mod languages;
 pub mod links;
 pub mod prose;
+mod stores;
 
 use crate::failure::{Failure, Tried};
 use crate::lab::confine::Share;
@@ -88,7 +89,7 @@ fn default(report: &mut Report, install: bool) -> Result<(), Failure> {
         let words = ["fmt", "--check", "--manifest-path", manifest];
         step(report, &format!("fmt of {name}"), &words)?;
     }
-    let clippy = ["clippy", "--workspace", "--all-targets"];
+    let clippy = ["clippy", "--workspace", "--all-targets", programs::FEATURES];
     step(report, "clippy", &[&clippy[..], &STRICT].concat())?;
     let mut doc = cargo(&["doc", "--workspace", "--no-deps"]);
     doc.env("RUSTDOCFLAGS", "-D warnings");
@@ -108,7 +109,8 @@ fn default(report: &mut Report, install: bool) -> Result<(), Failure> {
     strange_fs::lab(report)?;
     logs::sim(report, logs::Sim { seeds: SEEDS, from_seed: None })?;
     power_cut::lab(report, power_cut::Arguments { seed: None, moments: MOMENTS })?;
-    report.step("languages", || languages::check(Missing::Left))
+    report.step("languages", || languages::check(Missing::Left))?;
+    stores::check(report)
 }
 
 /// Builds the command with its ranks, and runs the tests that start several. It is built like the

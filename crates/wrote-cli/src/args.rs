@@ -18,8 +18,8 @@ pub use copy::CopyArgs;
 pub use doctor::DoctorArgs;
 pub use langs::LangsArgs;
 pub use log::{
-    LogAppendArgs, LogArgs, LogCatArgs, LogRepairArgs, LogShape, LogStatArgs, LogTailArgs, LogVerb,
-    LogVerifyArgs, RECORD_BYTES_MAX,
+    BehindStore, LogAppendArgs, LogArgs, LogCatArgs, LogRepairArgs, LogShape, LogShipArgs,
+    LogStatArgs, LogTailArgs, LogVerb, LogVerifyArgs, RECORD_BYTES_MAX,
 };
 pub use ranks::{RankArgs, RankTimeout, of_rank};
 pub use report::ReportArgs;

@@ -2,6 +2,7 @@
 
 use crate::config::LogConfig;
 use crate::limits::Limits;
+use crate::shipping::Shipping;
 use rustix::fs::statvfs;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -30,6 +31,7 @@ pub(crate) struct Channel {
     trouble: Mutex<Option<String>>,
     free_bytes: AtomicU64,
     is_closed: AtomicBool,
+    pub shipping: Shipping,
 }
 
 impl Channel {
@@ -49,6 +51,7 @@ impl Channel {
             trouble: Mutex::new(None),
             free_bytes: AtomicU64::new(u64::MAX),
             is_closed: AtomicBool::new(false),
+            shipping: Shipping::default(),
         };
         channel.look(free_bytes_min);
         Ok(channel)
@@ -118,8 +121,15 @@ impl Channel {
     fn lacks_space(&self, free_bytes_min: u64) -> Option<String> {
         let free_bytes = self.free_bytes();
         let folder = self.config.folder.display();
-        (free_bytes < free_bytes_min)
-            .then(|| format!("{folder}: {free_bytes} bytes are free, {free_bytes_min} must be"))
+        // Retention keeps what is not shipped.
+        let unshipped = || match self.shipping.trouble() {
+            Some(trouble) => format!("; segments wait to be shipped: {trouble}"),
+            None => String::new(),
+        };
+        (free_bytes < free_bytes_min).then(|| {
+            let unshipped = unshipped();
+            format!("{folder}: {free_bytes} bytes are free, {free_bytes_min} must be{unshipped}")
+        })
     }
 
     fn open_again(&self) -> Option<String> {

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::intake::Level;
 use crate::limits::Limits;
 use crate::settings;
+use crate::shipping;
 use crate::tls::TlsFiles;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -40,7 +41,8 @@ impl Config {
     pub fn of_log(folder: &Path, listeners: Vec<Listen>) -> Config {
         let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
         let options = Log::options().sync(default_sync(&listeners));
-        let log = LogConfig { name, folder: folder.to_owned(), options, listeners };
+        let folder = folder.to_owned();
+        let log = LogConfig { name, folder, options, store: None, listeners };
         Config::of_logs(vec![log])
     }
 
@@ -57,6 +59,7 @@ impl Config {
     ///
     /// [`Error::Config`], a line for each fault.
     pub fn check(&self) -> Result<Vec<String>, Error> {
+        self.logs.iter().try_for_each(shipping::check)?;
         settings::load(self).map(|loaded| loaded.warnings).map_err(settings::error)
     }
 
@@ -81,6 +84,9 @@ pub struct LogConfig {
     pub folder: PathBuf,
     /// How it is opened.
     pub options: LogOptions,
+    /// The URL of the object store to which its sealed segments go. Retention then removes only
+    /// segments that are there.
+    pub store: Option<String>,
     /// Where its messages come from.
     pub listeners: Vec<Listen>,
 }

@@ -29,6 +29,7 @@ mod operators;
 mod port;
 mod server;
 mod settings;
+mod shipping;
 mod socket_file;
 mod stream;
 mod throttle;

@@ -12,6 +12,7 @@ use crate::metrics::{Figures, Metrics};
 use crate::operators::{Operators, Shown};
 use crate::port::Port;
 use crate::settings::{self, Loaded, Settings};
+use crate::shipping;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -84,6 +85,7 @@ impl Server {
     }
 
     fn start_in(config: Config, opener: Opener, mut inherited: Inherited) -> Result<Server, Error> {
+        config.logs.iter().try_for_each(shipping::check)?;
         let Loaded { listeners, warnings } = settings::load(&config).map_err(settings::error)?;
         warnings.iter().for_each(|warning| log::warn!("{warning}"));
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -98,7 +100,11 @@ impl Server {
         let readers = Arc::new(Semaphore::new(READERS_MAX));
         let (mut channels, mut bound, mut bound_as) = (Vec::new(), Vec::new(), Vec::new());
         let mut listeners = listeners.into_iter();
-        for log in config.logs {
+        for mut log in config.logs {
+            if log.store.is_some() {
+                // What is in the store is released.
+                log.options = log.options.hold(true);
+            }
             let channel = Arc::new(Channel::open(log, opener.clone(), free_bytes_min)?);
             channels.push(channel.clone());
             for (listen, settings) in listeners.by_ref().take(channel.config.listeners.len()) {
@@ -138,6 +144,8 @@ impl Server {
         };
         for channel in &channels {
             runtime.spawn(channel.clone().watch(limits.subscribe()));
+            #[cfg(feature = "store")]
+            runtime.spawn(shipping::run(channel.clone()));
         }
         let channels_of_handle = channels.clone();
         let handle =

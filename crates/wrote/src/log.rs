@@ -31,6 +31,7 @@ mod record;
 mod recovery;
 mod rescue;
 mod retention;
+mod sealed;
 mod seek;
 mod segment;
 mod state;
@@ -51,6 +52,10 @@ pub use options::{LogOptions, Prepare};
 pub use reader::{LentRecord, LogReader, Record};
 pub use recovery::Recovered;
 pub use rescue::{LogSummary, Repaired, SegmentSummary, Verified, repair, summary, verify};
+pub use sealed::{
+    SEGMENT_START_BYTES, SealedSegment, SealedSegments, SegmentEnd, SegmentStart, check_segment,
+    segment_name, segment_number,
+};
 pub use stats::LogStats;
 pub use stream::LogStream;
 pub use ticket::Ticket;

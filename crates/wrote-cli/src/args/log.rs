@@ -16,6 +16,7 @@ pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote log stat events                     segments, records, bytes, who writes\n  \
         wrote log verify events                   every byte read and checked\n  \
         wrote log repair events                   what is whole can be read again\n  \
+        wrote log ship events s3://bucket/events  full segments into an object store\n  \
         journalctl -f | wrote log append events   each line as a record, durable as it comes";
 
 /// The arguments of `wrote log`.
@@ -45,6 +46,9 @@ pub enum LogVerb {
     /// Make a damaged log one that can be read and written again
     #[command(long_about = REPAIR_LONG_ABOUT, after_help = REPAIR_EXAMPLES)]
     Repair(LogRepairArgs),
+    /// Put the sealed segments into an object store
+    #[command(long_about = SHIP_LONG_ABOUT, after_help = SHIP_EXAMPLES)]
+    Ship(LogShipArgs),
     /// Append each line of standard input as a record
     #[command(long_about = APPEND_LONG_ABOUT, after_help = APPEND_EXAMPLES)]
     Append(LogAppendArgs),
@@ -104,6 +108,20 @@ const REPAIR_EXAMPLES: &str = "Examples:\n  \
         wrote log repair --dry-run events    what is damaged, and touch nothing\n  \
         wrote log repair events";
 
+const SHIP_LONG_ABOUT: &str = "Put the sealed segments into an object store.\n\nA segment is sealed once it is full, and durable with a record of \
+        the next one. Each becomes one object, which is created and never replaced. The command may run beside the writer \
+        and takes no lock; killed at any moment it goes on where it was. cat, tail, stat and verify read the \
+        URL as they read a folder.\n\nA store that is away or refuses is told in a line. Without --follow the command then ends with \
+        the exit code 1; with it it tries again, for as long as it takes. Ctrl-C ends it.\n\nS3 takes its keys \
+        and settings from the environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, \
+        AWS_ENDPOINT_URL for other servers than Amazon's.";
+
+const SHIP_EXAMPLES: &str = "Examples:\n  \
+        wrote log ship events s3://bucket/events              what is sealed now\n  \
+        wrote log ship --follow events s3://bucket/events     and what will be\n  \
+        wrote log ship events file:///mnt/nas/events          into a folder\n  \
+        wrote log cat s3://bucket/events --local events       all of it, from both";
+
 const APPEND_LONG_ABOUT: &str = "Append each line of standard input as a record.\n\nThe log is made where there is none. All lines survive a power \
         loss when the command says done. Before it waits for more input, what came is as safe as --sync \
         says. What was appended stays, also when it is interrupted.\n\nA log has one writer: one that is \
@@ -131,12 +149,24 @@ pub struct LogShape {
     pub json: bool,
 }
 
+/// The log that goes on where a store ends.
+#[derive(Clone, Debug, Args)]
+pub struct BehindStore {
+    /// The folder in which the log of a URL goes on where the store ends
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub local: Option<PathBuf>,
+}
+
 /// The arguments of `wrote log cat`.
 #[derive(Debug, Args)]
 pub struct LogCatArgs {
-    /// The log's folder
-    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    /// The log's folder, or the URL of its store: s3://bucket/prefix, file:///path
+    #[arg(value_name = "DIR|URL", value_hint = ValueHint::DirPath)]
     pub folder: PathBuf,
+
+    /// Where it goes on when the store ends.
+    #[command(flatten)]
+    pub behind: BehindStore,
 
     /// Begin with the record of this sequence
     #[arg(long, value_name = "SEQUENCE", default_value = "0", hide_default_value = true, value_parser = number, allow_hyphen_values = true)]
@@ -158,9 +188,13 @@ pub struct LogCatArgs {
 /// The arguments of `wrote log tail`.
 #[derive(Debug, Args)]
 pub struct LogTailArgs {
-    /// The log's folder
-    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    /// The log's folder, or the URL of its store: s3://bucket/prefix, file:///path
+    #[arg(value_name = "DIR|URL", value_hint = ValueHint::DirPath)]
     pub folder: PathBuf,
+
+    /// Where it goes on when the store ends.
+    #[command(flatten)]
+    pub behind: BehindStore,
 
     /// Begin with the last N records
     #[arg(short = 'n', long, value_name = "N", default_value = "10", value_parser = number, allow_hyphen_values = true)]
@@ -186,9 +220,13 @@ pub struct LogTailArgs {
 /// The arguments of `wrote log stat`.
 #[derive(Debug, Args)]
 pub struct LogStatArgs {
-    /// The log's folder
-    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    /// The log's folder, or the URL of its store: s3://bucket/prefix, file:///path
+    #[arg(value_name = "DIR|URL", value_hint = ValueHint::DirPath)]
     pub folder: PathBuf,
+
+    /// Where it goes on when the store ends.
+    #[command(flatten)]
+    pub behind: BehindStore,
 
     /// Print it as JSON
     #[arg(long)]
@@ -198,9 +236,13 @@ pub struct LogStatArgs {
 /// The arguments of `wrote log verify`.
 #[derive(Debug, Args)]
 pub struct LogVerifyArgs {
-    /// The log's folder
-    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    /// The log's folder, or the URL of its store: s3://bucket/prefix, file:///path
+    #[arg(value_name = "DIR|URL", value_hint = ValueHint::DirPath)]
     pub folder: PathBuf,
+
+    /// Where it goes on when the store ends.
+    #[command(flatten)]
+    pub behind: BehindStore,
 
     /// Print it as JSON
     #[arg(long)]
@@ -221,6 +263,26 @@ pub struct LogRepairArgs {
     /// Say what is damaged, as verify does, and change nothing
     #[arg(long)]
     pub dry_run: bool,
+}
+
+/// The arguments of `wrote log ship`.
+#[derive(Debug, Args)]
+pub struct LogShipArgs {
+    /// The log's folder
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub folder: PathBuf,
+
+    /// The store: s3://bucket/prefix, or file:///path of a folder, which is made
+    #[arg(value_name = "URL")]
+    pub url: String,
+
+    /// Go on with each segment that is sealed, until interrupted
+    #[arg(short, long)]
+    pub follow: bool,
+
+    /// Say nothing but what goes wrong
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 /// The arguments of `wrote log append`.

@@ -90,6 +90,11 @@ pub struct ServeArgs {
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true, conflicts_with = "config")]
     pub retain_age: Option<Duration>,
 
+    /// Put sealed segments into an object store: s3://bucket/prefix, file:///path; segments are
+    /// removed only once they are there
+    #[arg(long, value_name = "URL", conflicts_with = "config")]
+    pub store: Option<String>,
+
     /// Connections at a time (65536)
     #[arg(long, value_name = "N", value_parser = units::parse_count::<CONNECTIONS_MAX>, allow_hyphen_values = true, conflicts_with = "config")]
     pub max_connections: Option<u32>,

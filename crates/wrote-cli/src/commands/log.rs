@@ -2,7 +2,13 @@
 
 mod append;
 mod records;
+mod source;
 mod stat;
+#[cfg(feature = "store")]
+mod store;
+#[cfg(not(feature = "store"))]
+#[path = "log/no_store.rs"]
+mod store;
 mod verify;
 
 use crate::args::{LogArgs, LogVerb};
@@ -13,9 +19,10 @@ pub(super) fn run(arguments: &LogArgs, stop: &Stop) -> Result<(), Error> {
     wrote::log::until(stop.flag(), || match &arguments.verb {
         LogVerb::Cat(arguments) => End::outcome(records::cat(arguments, stop)),
         LogVerb::Tail(arguments) => End::outcome(records::tail(arguments, stop)),
-        LogVerb::Stat(arguments) => stat::run(arguments),
+        LogVerb::Stat(arguments) => stat::run(arguments, stop),
         LogVerb::Verify(arguments) => verify::run(arguments, stop),
         LogVerb::Repair(arguments) => verify::run_repair(arguments, stop),
+        LogVerb::Ship(arguments) => store::ship(arguments, stop),
         LogVerb::Append(arguments) => append::run(arguments, stop),
     })
 }

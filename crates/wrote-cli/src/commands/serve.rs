@@ -26,6 +26,8 @@ pub(super) fn run(arguments: &ServeArgs) -> Result<(), Error> {
         return check(arguments, &config);
     }
     let (shape, grace) = (shape(&config), config.grace);
+    let stores = config.logs.iter().filter_map(|log| Some((log.name.clone(), log.store.clone()?)));
+    let stores: Vec<_> = stores.collect();
     if let Err(error) = open_files::raise_limit() {
         log::warn!("the limit of open files stays as it is: {error}");
     }
@@ -35,6 +37,9 @@ pub(super) fn run(arguments: &ServeArgs) -> Result<(), Error> {
     }
     if let Some(address) = server.metrics_address() {
         say(&format!("wrote: shows /metrics, /livez and /readyz: http://{address}"));
+    }
+    for (name, url) in stores {
+        say(&format!("wrote: ships sealed segments of {name}: {url}"));
     }
     obey_signals(arguments.clone(), server.handle(), grace)?;
     manager::ready(&format!("serves {shape}"));

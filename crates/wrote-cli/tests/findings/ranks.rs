@@ -1,4 +1,5 @@
-//! Findings on several ranks, from made-up measurements: the program needs MPI to have more than one.
+//! Findings on several ranks, from made-up measurements: the program needs MPI to have more than
+//! one.
 
 use fixtures::samples;
 use wrote_jobs::findings::{Sharing, User, Whole, together};

@@ -16,4 +16,6 @@ mod report;
 mod run;
 mod scenario;
 mod serve;
+#[cfg(feature = "store")]
+mod store;
 mod streams;

@@ -77,8 +77,24 @@ fn nothing_to_do_is_answered_with_what_there_is_to_do() {
         assert!(line.contains(subcommand), "{line}");
     }
     let line = refusal(&["log"]);
-    for verb in ["cat", "tail", "stat", "verify", "repair", "append"] {
+    for verb in ["cat", "tail", "stat", "verify", "repair", "ship", "append"] {
         assert!(line.contains(verb), "{line}");
+    }
+}
+
+#[test]
+#[cfg(not(feature = "store"))]
+fn a_program_without_object_stores_names_the_feature_in_one_line() {
+    for arguments in [
+        &["log", "ship", "events", "s3://bucket/events"][..],
+        &["log", "cat", "s3://bucket/events"],
+        &["log", "tail", "-f", "file:///store"],
+        &["log", "stat", "s3://bucket/events"],
+        &["log", "verify", "s3://bucket/events"],
+        &["serve", "events", "--listen", "tcp://127.0.0.1:0", "--store", "s3://b/x", "--check"],
+    ] {
+        let line = refusal(arguments);
+        assert!(line.contains("feature store"), "{line}");
     }
 }
 
@@ -205,7 +221,7 @@ fn help_is_an_answer_with_examples() {
     ] {
         assert!(help.contains(said), "{said:?} is not in\n{help}");
     }
-    for verb in ["cat", "tail", "stat", "verify", "repair", "append"] {
+    for verb in ["cat", "tail", "stat", "verify", "repair", "ship", "append"] {
         let help = answer(&["log", verb, "--help"]);
         let example = format!("wrote log {verb}");
         assert!(help.contains("Examples:") && help.contains(&example), "{help}");

@@ -7,6 +7,7 @@ use crate::access::AccessConfig;
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::settings::{self, Fault, Place};
+use crate::shipping;
 use crate::tls::TlsFiles;
 use std::path::{Path, PathBuf};
 use table::{Faults, Table, boolean, bytes, count, duration, string};
@@ -149,9 +150,17 @@ fn read_log(
             listeners.push(listen);
         }
     }
+    let store = table.take("store", faults, |value| {
+        let url = string(value)?;
+        shipping::check_url(&url).map(|()| url)
+    });
+    let is_framed = store.is_none() || !table.has("format", "lines");
+    if !is_framed {
+        faults.add(table.offset, format_args!("{}: store takes no log of lines", table.name()));
+    }
     let options = read_options(&mut table, &listeners, config.limits.message_bytes, faults);
     table.finish(faults);
-    Some(LogConfig { name, folder: log_folder.unwrap_or_default(), options, listeners })
+    Some(LogConfig { name, folder: log_folder.unwrap_or_default(), options, store, listeners })
 }
 
 fn read_options(

@@ -8,6 +8,7 @@ use crate::channel::Channel;
 use crate::intake::Level;
 use crate::limits::Reason;
 use crate::metrics::read;
+use crate::shipping::Shipping;
 use std::fmt::{Display, Write};
 use std::path::Path;
 use wrote::log::LogStats;
@@ -28,6 +29,8 @@ struct LogState<'a> {
     /// Bytes of the files in its folder.
     file_bytes: u64,
     disk_free_bytes: Option<u64>,
+    /// The figures of its shipping, if it has a store.
+    shipping: Option<&'a Shipping>,
 }
 
 /// Writes the page. It looks at the files of each log.
@@ -109,7 +112,7 @@ impl Page {
 
     fn logs(&mut self, logs: &[LogState<'_>]) {
         type Value = fn(&LogState<'_>) -> Option<u64>;
-        let families: [(&str, &str, &str, Value); 7] = [
+        let families: [(&str, &str, &str, Value); 10] = [
             ("log_next_sequence", "gauge", "The sequence that a log gives next.", |log| {
                 log.stats.as_ref().map(|stats| stats.next_sequence)
             }),
@@ -135,8 +138,30 @@ impl Page {
             ("disk_free_bytes", "gauge", "Bytes that are free on the disk of a log.", |log| {
                 log.disk_free_bytes
             }),
+            (
+                "log_shipped_sequence",
+                "gauge",
+                "The sequence before which every record is in the store of a log.",
+                |log| log.shipping.map(Shipping::shipped_sequence),
+            ),
+            (
+                "log_unshipped_segments",
+                "gauge",
+                "Sealed segments of a log that were not in its store at the last look.",
+                |log| log.shipping.map(Shipping::waiting_segments),
+            ),
+            (
+                "log_ship_failures_total",
+                "counter",
+                "Failed attempts to ship segments of a log so far.",
+                |log| log.shipping.map(Shipping::failures),
+            ),
         ];
         for (name, kind, help, value) in families {
+            // No log is shipped.
+            if logs.iter().all(|log| log.shipping.is_none()) && name.contains("ship") {
+                continue;
+            }
             self.begin(name, kind, help);
             for log in logs {
                 if let Some(value) = value(log) {
@@ -184,6 +209,7 @@ impl LogState<'_> {
             takes_messages: channel.takes_messages(),
             file_bytes: file_bytes(&channel.config.folder),
             disk_free_bytes: (free_bytes < u64::MAX).then_some(free_bytes),
+            shipping: channel.config.store.as_ref().map(|_| &channel.shipping),
         }
     }
 }

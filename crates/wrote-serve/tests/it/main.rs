@@ -12,6 +12,8 @@ mod refused;
 mod relp;
 mod resp;
 mod serving;
+#[cfg(feature = "store")]
+mod shipping;
 mod simulated;
 mod streams;
 mod tls;

@@ -93,6 +93,7 @@ impl Clock {
             state.durable.want(next);
             self.synced_at = Instant::now();
         }
+        driver.retain_if_released();
         if let Some(age) = segment_age {
             driver.rotate_if_older(age);
         }

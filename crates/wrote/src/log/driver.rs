@@ -300,6 +300,25 @@ impl LogDriver {
         }
     }
 
+    /// Lets retention remove the records before `sequence`. The background thread does it.
+    pub(super) fn release(&self, sequence: u64) {
+        if self.state.release(sequence) {
+            match self.background.get() {
+                Some(background) => background.unpark(),
+                None => self.retain_if_released(),
+            }
+        }
+    }
+
+    /// Applies retention if records were released since: while no record comes, no flush does.
+    pub(super) fn retain_if_released(&self) {
+        // If another thread drives now, the next tick tries again.
+        let Ok(mut flusher) = self.flusher.try_lock() else { return };
+        if self.state.take_released() && !self.state.has_failed() {
+            flusher.retain(&self.state);
+        }
+    }
+
     /// Ends the log: refuses further records, and wakes the producers that wait for room.
     pub(super) fn end(&self) {
         // Closing the log takes every batch, so the flusher needs no notice.

@@ -79,10 +79,11 @@ use std::time::Duration;
 ///
 /// Memory: [`LogOptions::buffers`](super::LogOptions::buffers) of
 /// [`LogOptions::buffer_bytes`](super::LogOptions::buffer_bytes), however much is appended (W8).
-/// Disk: about as much again as the records appended since the opening, until the log is closed: 64
-/// KiB at least, two segments at most. The default of [`crate::SyncPolicy::Always`] writes zeros
-/// there ([`Prepare::Write`](super::Prepare::Write)). Each batch begins a block of 4 KiB: a record
-/// that is made durable alone takes that much. One thread, which sleeps while no producer appends.
+/// Disk: beside the records, up to one and a half times the bytes that were appended since the
+/// opening, until the log is closed: 64 KiB at least, two segments at most. The default of
+/// [`crate::SyncPolicy::Always`] writes zeros there ([`Prepare::Write`](super::Prepare::Write)).
+/// Each batch begins a block of 4 KiB: a record that is made durable alone takes that much. One
+/// thread, which sleeps while no producer appends.
 #[derive(Clone)]
 pub struct Log(Arc<Handle>);
 
@@ -243,6 +244,13 @@ impl Log {
     /// Returns the sequence before which every record survives a power loss. It costs one load.
     pub fn durable_sequence(&self) -> u64 {
         self.0.driver.state.durable.done()
+    }
+
+    /// Lets retention remove the records before `sequence` from a log that holds its segments
+    /// ([`LogOptions::hold`](super::LogOptions::hold)). A lower sequence than before changes
+    /// nothing. The log's thread applies retention within a second.
+    pub fn release(&self, sequence: u64) {
+        self.0.driver.release(sequence);
     }
 
     /// Reads the records from `from` on that were handed to the kernel. Fails as

@@ -182,7 +182,12 @@ fn assemble(
         after_cut: found.active.is_some_and(|active| active.after_cut),
         segment,
         first,
-        retention: Retention::new(options.retain_bytes, options.retain_age, found.sealed),
+        retention: Retention::new(
+            options.retain_bytes,
+            options.retain_age,
+            options.hold,
+            found.sealed,
+        ),
         next_sequence: found.next_sequence,
     };
     let terms = Terms {

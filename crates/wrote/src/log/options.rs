@@ -25,6 +25,7 @@ pub struct LogOptions {
     pub(super) segment_age: Option<Duration>,
     pub(super) retain_bytes: Option<u64>,
     pub(super) retain_age: Option<Duration>,
+    pub(super) hold: bool,
     pub(super) buffers: u32,
     pub(super) buffer_bytes: usize,
     pub(super) prepare: Option<Prepare>,
@@ -41,6 +42,7 @@ impl LogOptions {
             segment_age: None,
             retain_bytes: None,
             retain_age: None,
+            hold: false,
             buffers: 8,
             buffer_bytes: 1 << 20,
             prepare: None,
@@ -80,6 +82,14 @@ impl LogOptions {
     /// every segment whose last record is older. By default it removes none.
     pub fn retain_age(self, age: Duration) -> LogOptions {
         LogOptions { retain_age: Some(age), ..self }
+    }
+
+    /// Sets whether the log holds its segments: retention then removes a segment only once
+    /// [`Log::release`](super::Log::release) has released all its records, however many and old
+    /// they are. For programs that keep segments elsewhere:
+    /// [`SealedSegments`](super::SealedSegments).
+    pub fn hold(self, hold: bool) -> LogOptions {
+        LogOptions { hold, ..self }
     }
 
     /// Sets the number of buffers that gather records: 8 by default, at least 2.

@@ -7,7 +7,7 @@ mod tests;
 
 use super::format::Format;
 use super::input::{Input, LogFiles};
-use super::retention::SealedSegment;
+use super::retention::RetainedSegment;
 use super::{aside, names, segment};
 use crate::engine::folder_of;
 use crate::{Engine, Error};
@@ -34,7 +34,7 @@ pub(super) struct Recovery {
     /// Random in a new log; 0 in the format of lines.
     pub log_id: u64,
     /// Segments before the last, in order.
-    pub sealed: Vec<SealedSegment>,
+    pub sealed: Vec<RetainedSegment>,
     /// The last segment, in which the log continues; `None` in a new log.
     pub active: Option<ActiveSegment>,
     /// The sequence of the first record that is there.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// A segment that is full and durable.
 #[derive(Clone, Debug)]
-pub(super) struct SealedSegment {
+pub(super) struct RetainedSegment {
     pub path: PathBuf,
     pub bytes: u64,
     /// The sequence behind its last record.
@@ -20,7 +20,9 @@ pub(super) struct SealedSegment {
 pub(super) struct Retention {
     bytes_max: Option<u64>,
     age_max: Option<Duration>,
-    segments: VecDeque<SealedSegment>,
+    /// Whether segments are kept until their records are released.
+    is_held: bool,
+    segments: VecDeque<RetainedSegment>,
     /// The sum of their lengths.
     bytes: u64,
 }
@@ -29,21 +31,31 @@ impl Retention {
     pub(super) fn new(
         bytes_max: Option<u64>,
         age_max: Option<Duration>,
-        segments: Vec<SealedSegment>,
+        is_held: bool,
+        segments: Vec<RetainedSegment>,
     ) -> Retention {
         let bytes = segments.iter().map(|segment| segment.bytes).sum();
-        Retention { bytes_max, age_max, segments: segments.into(), bytes }
+        Retention { bytes_max, age_max, is_held, segments: segments.into(), bytes }
     }
 
-    pub(super) fn push(&mut self, segment: SealedSegment) {
+    pub(super) fn push(&mut self, segment: RetainedSegment) {
         self.bytes += segment.bytes;
         self.segments.push_back(segment);
     }
 
     /// Returns the oldest segment if it exceeds a limit. `active_bytes` is the length of the
-    /// segment that is written, `durable` the durable frontier.
-    pub(super) fn excess(&self, active_bytes: u64, durable: u64) -> Option<&SealedSegment> {
+    /// segment that is written, `durable` the durable frontier. Records before `released` may go
+    /// from a log that holds its segments.
+    pub(super) fn excess(
+        &self,
+        active_bytes: u64,
+        durable: u64,
+        released: u64,
+    ) -> Option<&RetainedSegment> {
         let oldest = self.segments.front()?;
+        if self.is_held && oldest.end_sequence > released {
+            return None;
+        }
         let is_over = self.bytes_max.is_some_and(|max| self.bytes + active_bytes > max);
         let is_old = self.age_max.is_some_and(|age| oldest.written_at_ns < unix_ns_ago(age));
         // Recovery must learn from one segment where the log was. The last sealed one can go once a

@@ -28,6 +28,10 @@ pub(super) struct LogState {
     failed: OnceLock<Error>,
     /// The log was closed: every record is written.
     is_closed: AtomicBool,
+    /// Records before it may be removed from a log that holds its segments.
+    released: AtomicU64,
+    /// Records were released, and retention was not applied since.
+    is_released: AtomicBool,
     lack: Lack,
 }
 
@@ -93,6 +97,8 @@ impl LogState {
             counted: Mutex::new(counted),
             failed: OnceLock::new(),
             is_closed: AtomicBool::new(false),
+            released: AtomicU64::new(0),
+            is_released: AtomicBool::new(false),
             lack: Lack::default(),
             terms,
         }
@@ -129,6 +135,25 @@ impl LogState {
     /// Tells whether no more records will be written: the log was closed, or has failed.
     pub(super) fn is_over(&self) -> bool {
         self.is_closed.load(Ordering::SeqCst) || self.has_failed()
+    }
+
+    /// Lets retention remove the records before `sequence`, for good. Returns whether there are
+    /// more of them than before.
+    pub(super) fn release(&self, sequence: u64) -> bool {
+        let is_more = self.released.fetch_max(sequence, Ordering::SeqCst) < sequence;
+        if is_more {
+            self.is_released.store(true, Ordering::SeqCst);
+        }
+        is_more
+    }
+
+    /// Tells whether records were released since the last call.
+    pub(super) fn take_released(&self) -> bool {
+        self.is_released.swap(false, Ordering::SeqCst)
+    }
+
+    pub(super) fn released(&self) -> u64 {
+        self.released.load(Ordering::SeqCst)
     }
 
     fn wake_all(&self) {

@@ -266,14 +266,36 @@ fn a_log_opens_with_two_mebibytes_free_and_one_that_exists_writes_little() {
         let ticket = log.append(b"an event").unwrap();
         assert_eq!(ticket.sequence(), number);
         ticket.wait().unwrap();
-        let blocks: u64 = fs::read_dir(&path)
-            .unwrap()
-            .map(|entry| entry.unwrap().metadata().unwrap().blocks())
-            .sum();
         // Some space ahead, and no segment of 64 MiB.
-        assert!(blocks * 512 < 512 << 10, "{blocks} blocks");
+        let taken = taken_bytes(&path);
+        assert!(taken < 512 << 10, "{taken} bytes");
         log.close().unwrap();
     }
+}
+
+/// Bytes of the disk that the files of a log take.
+fn taken_bytes(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().metadata().unwrap().blocks() * 512).sum()
+}
+
+#[test]
+fn a_log_prepares_one_and_a_half_times_its_records_until_it_is_closed() {
+    let mounted = or_skip!(Mounted::image("ext4", 32 << 20));
+    let path = mounted.path().join("log");
+    let log = Log::open(&path).unwrap();
+    let mut records_bytes = 0;
+    for number in 1..=200 {
+        log.append(b"an event").unwrap().wait().unwrap();
+        // A record that is made durable alone takes a block.
+        records_bytes = number * 4096;
+        let taken = taken_bytes(&path);
+        let most = records_bytes * 5 / 2 + (128 << 10);
+        assert!(taken <= most, "{taken} bytes for {number} records");
+    }
+    log.close().unwrap();
+    let taken = taken_bytes(&path);
+    assert!(taken <= records_bytes + (64 << 10), "{taken} bytes for {records_bytes}");
 }
 
 /// Bytes that this thread has sent towards the disk (`proc(5)`, `/proc/pid/io`).

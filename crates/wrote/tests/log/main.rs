@@ -5,6 +5,7 @@ mod append;
 mod awaited;
 mod follow;
 mod full;
+mod held;
 mod open;
 mod read;
 mod rescue;

@@ -1,17 +1,14 @@
 //! `wrote log cat` and `wrote log tail`: the records that are printed, and their shapes.
 
+use super::source::{Ends, Records, Source, source};
 use crate::args::{LogCatArgs, LogShape, LogTailArgs};
 use crate::stdio::{End, Output};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rustix::io::Errno;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
 use std::time::Duration;
-use wrote::LogReader;
-use wrote::log::summary;
 use wrote_result::{Error, Stop};
 
 /// How long nothing may come before the command looks at a request to stop, or at a reader that
@@ -25,14 +22,15 @@ pub(super) fn cat(arguments: &LogCatArgs, stop: &Stop) -> Result<(), End> {
     let to = arguments.to.unwrap_or(u64::MAX);
     let mut left = arguments.count.unwrap_or(u64::MAX);
     let mut printer = Printer::new(arguments.shape, stop);
-    let printed = each(&arguments.folder, arguments.from, stop, |sequence, bytes| {
+    let source = source(&arguments.folder, &arguments.behind, stop)?;
+    let printed = each(&*source, arguments.from, stop, |sequence, bytes| {
         if sequence > to || left == 0 {
             return Ok(false);
         }
         left -= 1;
         if arguments.shape.json && printer.next.is_none() && sequence > arguments.from {
             // Records before the first that is left were removed, and are no gap.
-            printer.next = Some(summary(&arguments.folder)?.first_sequence.max(arguments.from));
+            printer.next = Some(source.ends()?.first.max(arguments.from));
         }
         printer.print(sequence, bytes)?;
         Ok(left > 0)
@@ -41,10 +39,11 @@ pub(super) fn cat(arguments: &LogCatArgs, stop: &Stop) -> Result<(), End> {
 }
 
 pub(super) fn tail(arguments: &LogTailArgs, stop: &Stop) -> Result<(), End> {
+    let source = source(&arguments.folder, &arguments.behind, stop)?;
     let (from, mut passed_over) = match arguments.from {
         Some(from) => (from, 0),
-        None if arguments.retry && !is_there(&arguments.folder)? => (0, 0),
-        None => last(&arguments.folder, arguments.count, stop)?,
+        None if arguments.retry && !source.is_there()? => (0, 0),
+        None => last(&*source, arguments.count, stop)?,
     };
     let mut printer = Printer::new(arguments.shape, stop);
     let mut print = |printer: &mut Printer, sequence, bytes: &[u8]| {
@@ -55,38 +54,27 @@ pub(super) fn tail(arguments: &LogTailArgs, stop: &Stop) -> Result<(), End> {
         printer.print(sequence, bytes)
     };
     if arguments.follow || arguments.retry {
-        let open = if arguments.retry { LogReader::follow_new } else { LogReader::follow };
-        let reader = open(&arguments.folder, from)?;
+        let reader = source.follow(from, arguments.retry)?;
         return match follow(reader, printer, print, stop) {
             // No other event ends it.
             Err(End::Because(Error::Interrupted)) => Ok(()),
             other => other,
         };
     }
-    let printed = each(&arguments.folder, from, stop, |sequence, bytes| {
+    let printed = each(&*source, from, stop, |sequence, bytes| {
         print(&mut printer, sequence, bytes).map(|()| true)
     });
     finish(printed, printer)
 }
 
-/// Tells whether there is a log in the folder.
-fn is_there(folder: &Path) -> Result<bool, End> {
-    match LogReader::open(folder, 0) {
-        Ok(_) => Ok(true),
-        Err(wrote::Error::Refused { .. }) => Ok(false),
-        Err(error) if error.errno() == Errno::NOENT.raw_os_error() => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
 /// Gives each record from `from` on, until there is no more or the answer is `false`.
 fn each(
-    folder: &Path,
+    source: &dyn Source,
     from: u64,
     stop: &Stop,
     mut take: impl FnMut(u64, &[u8]) -> Result<bool, End>,
 ) -> Result<(), End> {
-    let mut reader = LogReader::open(folder, from)?;
+    let mut reader = source.open(from)?;
     let mut bytes = Vec::new();
     while let Some(sequence) = reader.read_into(&mut bytes)? {
         stop.check()?;
@@ -108,7 +96,7 @@ fn finish(printed: Result<(), End>, mut printer: Printer) -> Result<(), End> {
 
 /// Prints the records that exist and those that come, until the user asks to stop.
 fn follow(
-    mut reader: LogReader,
+    mut reader: Box<dyn Records>,
     mut printer: Printer,
     mut print: impl FnMut(&mut Printer, u64, &[u8]) -> Result<(), End>,
     stop: &Stop,
@@ -131,15 +119,14 @@ fn follow(
 
 /// Where the last `count` records begin: a sequence, and how many records from there on are passed
 /// over.
-fn last(folder: &Path, count: u64, stop: &Stop) -> Result<(u64, u64), End> {
-    let summary = summary(folder)?;
-    let (first, next) = (summary.first_sequence, summary.next_sequence);
+fn last(source: &dyn Source, count: u64, stop: &Stop) -> Result<(u64, u64), End> {
+    let Ends { first, next } = source.ends()?;
     let mut reach = count;
     loop {
         let from = next.saturating_sub(reach).max(first);
         // Unfilled places, and records that a repair left out, have sequences and are no records.
         let mut found = 0;
-        each(folder, from, stop, |sequence, _| {
+        each(source, from, stop, |sequence, _| {
             found += u64::from(sequence < next);
             Ok(sequence < next)
         })?;

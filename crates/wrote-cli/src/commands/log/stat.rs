@@ -1,5 +1,7 @@
 //! `wrote log stat`: what a log consists of, as a table or as JSON.
 
+use super::source::{no_url, url};
+use super::store;
 use crate::args::LogStatArgs;
 use crate::output;
 use serde::Serialize;
@@ -12,15 +14,20 @@ use wrote::Format;
 use wrote::log::{LogSummary, SegmentSummary, summary};
 use wrote_report::{plain, write_json};
 use wrote_result::units::counted;
-use wrote_result::{Error, units};
+use wrote_result::{Error, Stop, units};
 
 const GAP: &str = "  ";
 
 /// The gaps that a text names; JSON has all.
 const GAPS_NAMED: usize = 10;
 
-pub(super) fn run(arguments: &LogStatArgs) -> Result<(), Error> {
+pub(super) fn run(arguments: &LogStatArgs, stop: &Stop) -> Result<(), Error> {
     let folder = &arguments.folder;
+    match (url(folder), &arguments.behind.local) {
+        (Some(url), _) => return store::stat(url, arguments, stop),
+        (None, Some(_)) => return Err(no_url(folder)),
+        (None, None) => {}
+    }
     let summary = summary(folder).map_err(|error| super::super::of_library(&error))?;
     output::to_stdout(|out| {
         if arguments.json {
@@ -109,10 +116,14 @@ fn write_table(folder: &Path, summary: &LogSummary, out: &mut dyn Write) -> io::
         return Ok(());
     }
     writeln!(out)?;
-    let rows: Vec<[String; 5]> = rows(summary);
+    write_rows(&rows(summary), out)
+}
+
+/// Writes rows in columns: the first to the left, the others to the right.
+pub(super) fn write_rows(rows: &[[String; 5]], out: &mut dyn Write) -> io::Result<()> {
     let width = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
     let widths: [usize; 5] = std::array::from_fn(width);
-    for row in &rows {
+    for row in rows {
         let mut line = format!("{}{}", row[0], " ".repeat(widths[0] - row[0].width()));
         for (cell, width) in row.iter().zip(widths).skip(1) {
             line = line + GAP + &" ".repeat(width - cell.width()) + cell;

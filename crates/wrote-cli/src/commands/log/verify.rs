@@ -1,7 +1,9 @@
 //! `wrote log verify` and `wrote log repair`: every byte read, and what is damaged.
 
+use super::source::{no_url, url};
 use super::stat::{JsonSummary, write_gaps};
-use crate::args::{LogRepairArgs, LogVerifyArgs};
+use super::store;
+use crate::args::{BehindStore, LogRepairArgs, LogVerifyArgs};
 use crate::output;
 use crate::progress::CopyReporter;
 use serde::Serialize;
@@ -14,7 +16,12 @@ use wrote_result::units::counted;
 use wrote_result::{Error, Stop, units};
 
 pub(super) fn run(arguments: &LogVerifyArgs, stop: &Stop) -> Result<(), Error> {
-    let LogVerifyArgs { folder, json, quiet } = arguments;
+    let LogVerifyArgs { folder, behind, json, quiet } = arguments;
+    match (url(folder), &behind.local) {
+        (Some(url), _) => return store::verify(url, arguments, stop),
+        (None, Some(_)) => return Err(no_url(folder)),
+        (None, None) => {}
+    }
     let verified = read(folder, *quiet, stop)?;
     output::to_stdout(|out| match *json {
         true => write_json(&JsonVerified::of(folder, &verified), out),
@@ -167,7 +174,8 @@ fn write_garbage(garbage: &[Garbage], out: &mut dyn Write) -> io::Result<()> {
 pub(super) fn run_repair(arguments: &LogRepairArgs, stop: &Stop) -> Result<(), Error> {
     let folder = &arguments.folder;
     if arguments.dry_run {
-        let arguments = LogVerifyArgs { folder: folder.clone(), json: false, quiet: false };
+        let behind = BehindStore { local: None };
+        let arguments = LogVerifyArgs { folder: folder.clone(), behind, json: false, quiet: false };
         return run(&arguments, stop);
     }
     let repaired = repair(folder).map_err(|error| super::super::of_library(&error))?;

@@ -32,6 +32,7 @@ pub(super) fn of(arguments: &ServeArgs) -> Result<Config, Error> {
             let buffer_bytes = buffer_bytes.max(USUAL_BUFFER_BYTES);
             log.options = log.options.clone().buffer_bytes(buffer_bytes);
         }
+        log.store.clone_from(&arguments.store);
         if let Some(bytes) = arguments.retain_bytes {
             log.options = log.options.clone().retain_bytes(bytes);
         }

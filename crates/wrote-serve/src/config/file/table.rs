@@ -61,6 +61,16 @@ impl<'t> Table<'t> {
         }
     }
 
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Tells whether a key that is not taken yet has this text.
+    pub(super) fn has(&self, key: &str, text: &str) -> bool {
+        let value = self.entries.get(key).map(Spanned::get_ref);
+        matches!(value, Some(DeValue::String(found)) if found == text)
+    }
+
     /// Takes a value that `read` understands, and its offset.
     pub(super) fn take_at<T>(
         &mut self,

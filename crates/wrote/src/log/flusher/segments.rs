@@ -5,7 +5,7 @@ use super::super::batch::{self, BatchHeader};
 use super::super::claim::{ClosedBatch, Start};
 use super::super::format::Format;
 use super::super::prepare::Preparation;
-use super::super::retention::SealedSegment;
+use super::super::retention::RetainedSegment;
 use super::super::segment::{self, unix_ns};
 use super::super::state::{Goal, LogState, Terms};
 use super::{Flush, Flusher, OpenSegment, Preparing};
@@ -260,15 +260,17 @@ impl Flusher {
             let bytes = self.engine.file_len(file)?;
             self.engine.close_file(file)?;
             let written_at_ns = unix_ns();
-            self.retention.push(SealedSegment { path, bytes, end_sequence, written_at_ns });
+            self.retention.push(RetainedSegment { path, bytes, end_sequence, written_at_ns });
         }
         self.retain(state);
         Ok(())
     }
 
-    fn retain(&mut self, state: &LogState) {
+    /// Removes the oldest segments beyond the limits.
+    pub(in crate::log) fn retain(&mut self, state: &LogState) {
         let active_bytes = self.segment.as_ref().map_or(0, |segment| segment.end);
-        while let Some(oldest) = self.retention.excess(active_bytes, state.durable.done()) {
+        let (durable, released) = (state.durable.done(), state.released());
+        while let Some(oldest) = self.retention.excess(active_bytes, durable, released) {
             if let Err(error) = self.engine.remove(&oldest.path) {
                 log::warn!("retention could not remove a segment: {error}");
                 return;

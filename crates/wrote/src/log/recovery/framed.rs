@@ -5,7 +5,7 @@ use super::super::input::LogFiles;
 use super::super::names::SegmentNames;
 use super::super::rescue::end::{LogEnd, end};
 use super::super::rescue::rest::{self, EndScan};
-use super::super::retention::SealedSegment;
+use super::super::retention::RetainedSegment;
 use super::super::segment::new_log_id;
 use super::super::walk::{Identity, Walk};
 use super::{ActiveSegment, Recovered, Recovery, cut, put_aside};
@@ -58,7 +58,7 @@ fn begin_anew(
 fn recovery(segments: &[SegmentHead], walk: &Walk, recovered: Recovered) -> Recovery {
     let header = |segment: &SegmentHead| segment.header.expect("its order was checked");
     let (active, sealed) = segments.split_last().expect("the walk ended in one");
-    let sealed = sealed.iter().zip(&segments[1..]).map(|(segment, next)| SealedSegment {
+    let sealed = sealed.iter().zip(&segments[1..]).map(|(segment, next)| RetainedSegment {
         path: segment.path.clone(),
         bytes: segment.file_bytes,
         end_sequence: header(next).first_sequence,

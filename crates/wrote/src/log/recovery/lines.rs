@@ -2,7 +2,7 @@
 
 use super::super::input::{Input, LogFiles};
 use super::super::lines::{check_sealed, read};
-use super::super::retention::SealedSegment;
+use super::super::retention::RetainedSegment;
 use super::{ActiveSegment, Recovered, Recovery, cut};
 use crate::{Error, metadata};
 use rustix::fs::fstat;
@@ -41,13 +41,13 @@ pub(super) fn recover(files: &LogFiles, names: &[(u64, PathBuf)]) -> Result<Reco
 }
 
 /// Examines the files before the last, and counts the lines of the last of them.
-fn sealed(files: &LogFiles, names: &[(u64, PathBuf)]) -> Result<Vec<SealedSegment>, Error> {
+fn sealed(files: &LogFiles, names: &[(u64, PathBuf)]) -> Result<Vec<RetainedSegment>, Error> {
     let mut sealed = Vec::with_capacity(names.len());
     for (index, pair) in names.windows(2).enumerate() {
         let [(number, path), (next, _)] = pair else { unreachable!("windows of two") };
         let mut input = Input::open(files, path, false, false)?;
         check_sealed(&mut input, *number, *next, index + 2 == names.len())?;
-        sealed.push(SealedSegment {
+        sealed.push(RetainedSegment {
             path: path.clone(),
             bytes: input.len_bytes,
             end_sequence: *next,

@@ -348,7 +348,7 @@ impl Salvage<'_> {
             }
             return Ok(Some(SegmentEnd::LogContinues));
         }
-        if !self.was_durable(index + 1)? {
+        if !self.was_durable(index + 1)? && !self.is_followed(index + 1) {
             let mut tail = self.end_before(index + 1)?;
             tail.closed = walk.is_closed() && is_clean && tail.torn_bytes == 0;
             tail.torn_bytes += rest.end.saturating_sub(end);

@@ -475,3 +475,34 @@ fn records_read_after_a_repair_are_those_before_it() {
         LogReader::open(folder.path(), 0).unwrap().take(2).map(Result::unwrap).collect();
     assert_begins(&built, &records, "before the damage");
 }
+
+#[test]
+fn of_two_sealed_segments_that_are_lost_side_by_side_only_their_records_are_lost() {
+    let mut built = SampleLog::default();
+    for number in 0..5u64 {
+        built = built.segment().batch(number, &[format!("record {number}").as_bytes()]);
+    }
+    type Way = fn(&mut Vec<u8>);
+    let ways: [Way; 3] = [Vec::clear, |bytes| bytes.fill(0), |bytes| bytes[..64].fill(7)];
+    for first in 0..3 {
+        for (one, other) in [(0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (2, 0), (1, 2), (2, 1)] {
+            let context = format!("from segment {} on, ways {one} and {other}", first + 1);
+            let folder = tempfile::tempdir().unwrap();
+            let mut files = built.files(folder.path());
+            ways[one](&mut files[first].1);
+            ways[other](&mut files[first + 1].1);
+            written(&files);
+            assert!(!verified(folder.path()).damage.is_empty(), "{context}");
+            repair(folder.path()).unwrap();
+            assert!(verified(folder.path()).damage.is_empty(), "{context}");
+            let records = read_all(folder.path());
+            let lost = first as u64..first as u64 + 2;
+            for number in (0..5).filter(|number| !lost.contains(number)) {
+                assert!(records.contains_key(&number), "{context}: {number}");
+            }
+            let log = super::super::Log::open(folder.path()).expect(&context);
+            assert_eq!(log.append(b"more").unwrap().sequence(), 5, "{context}");
+            log.close().unwrap();
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Logs in an object store, in a program that was built without them: one line says so.
+
+use super::source::Source;
+use crate::args::{LogShipArgs, LogStatArgs, LogVerifyArgs};
+use std::path::PathBuf;
+use wrote_result::{Error, Stop};
+
+pub(super) fn ship(arguments: &LogShipArgs, _: &Stop) -> Result<(), Error> {
+    Err(lacks(&arguments.url))
+}
+
+pub(super) fn source(url: &str, _: Option<PathBuf>, _: &Stop) -> Result<Box<dyn Source>, Error> {
+    Err(lacks(url))
+}
+
+pub(super) fn stat(url: &str, _: &LogStatArgs, _: &Stop) -> Result<(), Error> {
+    Err(lacks(url))
+}
+
+pub(super) fn verify(url: &str, _: &LogVerifyArgs, _: &Stop) -> Result<(), Error> {
+    Err(lacks(url))
+}
+
+fn lacks(url: &str) -> Error {
+    Error::Usage(format!(
+        "{url}: this program was built without object stores; build it with the feature store: \
+         cargo build --release --features store"
+    ))
+}

@@ -1,0 +1,122 @@
+//! The places from which records are read: a folder, or a store and the folder behind it.
+
+use super::store;
+use crate::args::BehindStore;
+use crate::stdio::End;
+use rustix::io::Errno;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wrote::log::summary;
+use wrote::{LogReader, Record};
+use wrote_result::{Error, Stop};
+
+/// A place that has a log.
+pub(super) trait Source {
+    /// Reads from the record `from` on, up to the present end.
+    fn open(&self, from: u64) -> Result<Box<dyn Records>, End>;
+
+    /// Reads from the record `from` on and waits at the end; with `is_expected` also for a log that
+    /// is not there yet.
+    fn follow(&self, from: u64, is_expected: bool) -> Result<Box<dyn Records>, End>;
+
+    /// Tells whether there is a log.
+    fn is_there(&self) -> Result<bool, End>;
+
+    /// Returns the sequences of the first record and of the next one.
+    fn ends(&self) -> Result<Ends, End>;
+}
+
+/// The first sequence of a log, and the sequence behind its last record.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ends {
+    pub first: u64,
+    pub next: u64,
+}
+
+/// The records of a log in order.
+pub(super) trait Records {
+    /// Appends the next record to `bytes` and returns its sequence; `None` at the end.
+    fn read_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<u64>, End>;
+
+    /// Returns the next record, if it comes in time.
+    fn next_within(&mut self, timeout: Duration) -> Result<Option<Record>, End>;
+}
+
+/// Returns the place that the user has named.
+pub(super) fn source(
+    named: &Path,
+    behind: &BehindStore,
+    stop: &Stop,
+) -> Result<Box<dyn Source>, Error> {
+    match (url(named), &behind.local) {
+        (Some(url), local) => store::source(url, local.clone(), stop),
+        (None, Some(_)) => Err(no_url(named)),
+        (None, None) => Ok(Box::new(Folder(named.to_owned()))),
+    }
+}
+
+/// Returns the URL that stands in place of a folder; `None` for a path.
+pub(super) fn url(named: &Path) -> Option<&str> {
+    let (text, is_scheme) =
+        (named.to_str()?, |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    let (scheme, _) = text.split_once("://")?;
+    (!scheme.is_empty() && scheme.chars().all(is_scheme)).then_some(text)
+}
+
+/// The refusal of a folder behind a log that is in a folder itself.
+pub(super) fn no_url(named: &Path) -> Error {
+    let named = named.display();
+    Error::Usage(format!("--local goes with the URL of a store, and {named} is a folder"))
+}
+
+struct Folder(PathBuf);
+
+impl Source for Folder {
+    fn open(&self, from: u64) -> Result<Box<dyn Records>, End> {
+        Ok(Box::new(LogReader::open(&self.0, from)?))
+    }
+
+    fn follow(&self, from: u64, is_expected: bool) -> Result<Box<dyn Records>, End> {
+        let open = if is_expected { LogReader::follow_new } else { LogReader::follow };
+        Ok(Box::new(open(&self.0, from)?))
+    }
+
+    fn is_there(&self) -> Result<bool, End> {
+        match LogReader::open(&self.0, 0) {
+            Ok(_) => Ok(true),
+            Err(wrote::Error::Refused { .. }) => Ok(false),
+            Err(error) if error.errno() == Errno::NOENT.raw_os_error() => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn ends(&self) -> Result<Ends, End> {
+        let summary = summary(&self.0)?;
+        Ok(Ends { first: summary.first_sequence, next: summary.next_sequence })
+    }
+}
+
+impl Records for LogReader {
+    fn read_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<u64>, End> {
+        Ok(LogReader::read_into(self, bytes)?)
+    }
+
+    fn next_within(&mut self, timeout: Duration) -> Result<Option<Record>, End> {
+        Ok(LogReader::next_within(self, timeout)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_no_url() {
+        for named in ["s3://bucket/x", "file:///x", "gs://x"] {
+            assert_eq!(url(Path::new(named)), Some(named));
+        }
+        for named in ["events", "/a/b", "./a:b//c", "://x", "a/b://c"] {
+            assert_eq!(url(Path::new(named)), None, "{named}");
+        }
+    }
+}

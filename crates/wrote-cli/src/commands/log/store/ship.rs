@@ -1,0 +1,94 @@
+//! `wrote log ship`: sealed segments into the store, with a line for each problem.
+
+use super::of_store;
+use crate::args::LogShipArgs;
+use crate::commands::{complain, of_library, say};
+use crate::progress::CopyReporter;
+use std::time::Duration;
+use wrote::CopyProgress;
+use wrote_report::plain;
+use wrote_result::units::counted;
+use wrote_result::{Error, Stop, units};
+use wrote_store::{SegmentStore, ShipProgress, Shipped, Shipper, StoreError, runtime, until};
+
+/// The pause between two looks at the folder.
+const LOOK_PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest pause after a failure; each doubles the one before.
+const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(30);
+
+pub(in super::super) fn ship(arguments: &LogShipArgs, stop: &Stop) -> Result<(), Error> {
+    let LogShipArgs { folder, url, follow, quiet } = arguments;
+    // A mistyped folder makes no folder at the other end.
+    wrote::log::SealedSegments::open(folder).map_err(|error| of_library(&error))?;
+    let store = SegmentStore::open_or_make(url).map_err(of_store)?;
+    let mut shipper = Shipper::new(store, folder).map_err(of_store)?;
+    let runtime = runtime().map_err(of_store)?;
+    let shipped = match follow {
+        true => runtime.block_on(follow_log(&mut shipper, *quiet, stop)),
+        false => runtime.block_on(pass(&mut shipper, *quiet, stop)),
+    };
+    // A request that has no answer is dropped; the next run finds out what became of it.
+    runtime.shutdown_background();
+    match shipped {
+        Err(StoreError::Interrupted) if *follow => {}
+        shipped => shipped.map_err(of_store)?,
+    }
+    if !quiet {
+        say(&done(&shipper.shipped(), url));
+    }
+    Ok(())
+}
+
+/// Ships what is sealed now, with a bar that is gone when this returns.
+async fn pass(shipper: &mut Shipper, quiet: bool, stop: &Stop) -> Result<(), StoreError> {
+    let mut reporter = CopyReporter::new(quiet);
+    let mut show = |progress: ShipProgress| {
+        let ShipProgress { bytes_done, bytes_total, .. } = progress;
+        reporter.progress(CopyProgress::new(bytes_done, Some(bytes_total)));
+    };
+    until(stop.flag(), shipper.pass(0, &mut show)).await
+}
+
+/// Ships what is sealed, again and again. A failure that may pass is said once, and tried again.
+async fn follow_log(shipper: &mut Shipper, quiet: bool, stop: &Stop) -> Result<(), StoreError> {
+    let (mut trouble, mut pause) = (None, LOOK_PAUSE);
+    loop {
+        match pass(shipper, quiet, stop).await {
+            Ok(()) => {
+                if trouble.take().is_some() {
+                    say("wrote: ships again");
+                }
+                pause = LOOK_PAUSE;
+            }
+            Err(error) if error.is_passing() => {
+                let line = error.to_string();
+                if trouble.as_ref() != Some(&line) {
+                    complain(&format!("{line}; trying again"));
+                }
+                trouble = Some(line);
+                pause = (pause * 2).min(FAILURE_PAUSE_MAX);
+            }
+            Err(error) => return Err(error),
+        }
+        let sleep = async {
+            tokio::time::sleep(pause).await;
+            Ok(())
+        };
+        until(stop.flag(), sleep).await?;
+    }
+}
+
+/// `shipped 3 segments, 192 MB; records before 12345 are in s3://bucket/events`.
+fn done(shipped: &Shipped, url: &str) -> String {
+    let Shipped { segments, bytes, end_sequence, .. } = *shipped;
+    let url = plain(url);
+    let shipped = match segments {
+        0 => "shipped nothing new".to_owned(),
+        _ => format!("shipped {}, {}", counted(segments, "segment"), units::bytes(bytes)),
+    };
+    match end_sequence {
+        0 => format!("{shipped}; no segment is sealed yet"),
+        _ => format!("{shipped}; the records before {end_sequence} are in {url}"),
+    }
+}

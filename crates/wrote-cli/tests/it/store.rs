@@ -1,0 +1,301 @@
+//! `wrote log ship` and logs at a URL: a folder as the store, and an S3 server on loopback.
+
+mod s3;
+
+use crate::support::wrote;
+use fixtures::{Finished, Running, finish, folder};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use wrote::log::segment_number;
+use wrote::{Log, LogReader, SyncPolicy};
+
+const HANG: Duration = Duration::from_secs(120);
+
+/// Appends records `from..to` of 100 bytes to the log `events`, of segments of 64 KiB.
+fn append(folder: &Path, numbers: std::ops::Range<u64>) {
+    append_to(folder, numbers, 64 << 10);
+}
+
+fn append_to(folder: &Path, numbers: std::ops::Range<u64>, segment_bytes: u64) {
+    let options = Log::options().sync(SyncPolicy::No).buffers(2).buffer_bytes(16 << 10);
+    let log = options.segment_bytes(segment_bytes).open(folder.join("events")).expect("a log");
+    for number in numbers {
+        // The close below waits for all of them.
+        assert_eq!(log.append(line(number).as_bytes()).expect("room").sequence(), number);
+    }
+    log.close().expect("a disk");
+}
+
+fn line(number: u64) -> String {
+    format!("record {number:<93}")
+}
+
+fn lines(numbers: std::ops::Range<u64>) -> String {
+    numbers.map(|number| line(number) + "\n").collect()
+}
+
+fn log(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = wrote(&["log"]);
+    command.args(arguments).current_dir(folder);
+    command
+}
+
+/// Returns the standard output of a successful run.
+fn said(command: &mut Command) -> String {
+    let finished = finish(command);
+    assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""));
+    finished.stdout
+}
+
+/// Returns the sequence before which the records are in the store, as the last line says it.
+fn shipped_to(finished: &Finished) -> u64 {
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    let (_, rest) = finished.stderr.split_once("the records before ").expect("a last line");
+    rest.split(' ').next().and_then(|number| number.parse().ok()).expect("a sequence")
+}
+
+fn store_of(folder: &Path) -> String {
+    format!("file://{}/store", folder.display())
+}
+
+#[test]
+fn what_is_shipped_is_read_from_the_url_as_from_the_folder() {
+    let folder = folder();
+    append(folder.path(), 0..5000);
+    let url = store_of(folder.path());
+    let end = shipped_to(&finish(&mut log(folder.path(), &["ship", "events", &url])));
+    assert!(end > 4000 && end < 5000, "{end}");
+    let run = |arguments: &[&str]| said(&mut log(folder.path(), arguments));
+    assert_eq!(run(&["cat", &url]), lines(0..end));
+    assert_eq!(run(&["cat", &url, "--from", "1234", "-n", "3"]), lines(1234..1237));
+    assert_eq!(run(&["cat", &url, "--local", "events"]), lines(0..5000));
+    assert_eq!(run(&["tail", &url]), lines(end - 10..end));
+    assert_eq!(run(&["tail", "-n", "2", &url, "--local", "events"]), lines(4998..5000));
+    let verified = run(&["verify", &url]);
+    assert!(verified.starts_with(&format!("{end} records in ")), "{verified}");
+    assert!(verified.trim_end().ends_with("whole"), "{verified}");
+    let both = run(&["verify", &url, "--local", "events"]);
+    assert!(both.lines().nth(1).is_some_and(|line| line.starts_with("5000 records in ")), "{both}");
+    let stat: Value =
+        serde_json::from_str(&run(&["stat", "--json", &url, "--local", "events"])).expect("JSON");
+    assert_eq!(
+        (stat["end_sequence"].as_u64(), stat["next_sequence"].as_u64()),
+        (Some(end), Some(5000))
+    );
+    assert_eq!(stat["local"]["next_sequence"], 5000);
+    let table = run(&["stat", &url, "--local", "events"]);
+    assert!(table.contains(&format!("the store ends before record {end}")), "{table}");
+    assert_eq!(table.lines().filter(|line| line.ends_with(" folder")).count(), 1, "{table}");
+    // Again: nothing new.
+    let again = finish(&mut log(folder.path(), &["ship", "events", &url]));
+    assert!(again.stderr.starts_with("shipped nothing new; the records before"), "{again:?}");
+    assert_eq!(shipped_to(&again), end);
+}
+
+#[test]
+fn a_wrong_url_or_folder_is_told_in_one_line() {
+    let folder = folder();
+    append(folder.path(), 0..100);
+    let missing = format!("file://{}/missing", folder.path().display());
+    fs::create_dir(folder.path().join("empty")).expect("a folder");
+    let empty = format!("file://{}/empty", folder.path().display());
+    for (arguments, code, part) in [
+        (&["ship", "events", "ftp://host/x"][..], 2, "ftp:// is no store"),
+        (&["ship", "events", "store"], 2, "s3://bucket/prefix"),
+        (&["ship", "nothing", &missing], 1, "nothing"),
+        (&["ship", "empty", &missing], 2, "there is no log here"),
+        (&["cat", &missing], 2, "missing"),
+        (&["cat", &empty], 2, "there is no log here"),
+        (&["stat", &empty], 2, "there is no log here"),
+        (&["verify", &empty], 2, "there is no log here"),
+        (&["tail", "events", "--local", "events"], 2, "--local goes with the URL of a store"),
+    ] {
+        let finished = finish(&mut log(folder.path(), arguments));
+        assert_eq!(finished.code(), Some(code), "{arguments:?}: {finished:?}");
+        assert!(finished.complaint().contains(part), "{arguments:?}: {finished:?}");
+    }
+    assert!(!folder.path().join("missing").exists(), "a mistyped folder makes no store");
+}
+
+#[test]
+fn a_changed_object_is_named_with_what_is_lost() {
+    let folder = folder();
+    append(folder.path(), 0..3000);
+    let url = store_of(folder.path());
+    shipped_to(&finish(&mut log(folder.path(), &["ship", "events", &url])));
+    let path = folder.path().join("store/00000000000000000002.segment");
+    let mut bytes = fs::read(&path).expect("a file");
+    bytes[3000] ^= 1;
+    fs::remove_file(&path).expect("ours");
+    fs::write(&path, bytes).expect("a file");
+    let finished = finish(&mut log(folder.path(), &["verify", &url]));
+    assert_eq!(finished.code(), Some(1), "{finished:?}");
+    let found = finished.stdout.lines().next().expect("a line");
+    assert!(
+        found.contains("0002.segment: its checksum is") && found.ends_with("are lost"),
+        "{found}"
+    );
+    let cat = finish(&mut log(folder.path(), &["cat", &url]));
+    assert_eq!(cat.code(), Some(1));
+    assert!(cat.stderr.contains("0002.segment: its checksum is"), "{cat:?}");
+    let again = finish(&mut log(folder.path(), &["ship", "events", &url]));
+    assert_eq!(again.code(), Some(0), "it replaces nothing and looks at the last: {again:?}");
+}
+
+#[test]
+fn following_it_ships_what_is_sealed_and_ctrl_c_ends_it() {
+    let folder = folder();
+    append(folder.path(), 0..2000);
+    let url = store_of(folder.path());
+    let mut command = log(folder.path(), &["ship", "--follow", "events", &url]);
+    let mut running = Running::start(command.stderr(Stdio::piped()).stdout(Stdio::piped()));
+    let count = || numbers(&folder.path().join("store")).len();
+    let first = running.until("the first segments", || Some(count()).filter(|count| *count > 0));
+    append(folder.path(), 2000..5000);
+    running.until("the later segments", || (count() > first + 3).then_some(()));
+    // It says so once, and goes on.
+    let (store, aside) = (folder.path().join("store"), folder.path().join("aside"));
+    fs::rename(&store, &aside).expect("ours");
+    fs::write(&store, "in the way").expect("a file");
+    append(folder.path(), 5000..7000);
+    std::thread::sleep(Duration::from_secs(3));
+    fs::remove_file(&store).expect("ours");
+    fs::rename(&aside, &store).expect("ours");
+    let before = count();
+    running.until("it goes on", || (count() > before + 1).then_some(()));
+    running.send(Signal::INT);
+    let finished = running.finish();
+    assert_eq!(finished.code(), Some(130), "{finished:?}");
+    let told: Vec<&str> = finished.stderr.lines().collect();
+    assert!(told[0].starts_with("wrote: ") && told[0].ends_with("; trying again"), "{told:?}");
+    assert!(told.contains(&"wrote: ships again"), "{told:?}");
+    assert!(told.last().is_some_and(|line| line.starts_with("shipped ")), "{told:?}");
+}
+
+fn numbers(folder: &Path) -> Vec<u64> {
+    let Ok(files) = fs::read_dir(folder) else { return Vec::new() };
+    let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
+    let mut numbers: Vec<u64> = names.filter_map(|name| segment_number(&name)).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// A server of small segments with a store, and a client that notes what was answered.
+struct Served {
+    address: String,
+    config: String,
+}
+
+impl Served {
+    fn new(folder: &Path, url: &str) -> Served {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let text = format!(
+            "[logs.events]\nfolder = \"events\"\nlisten = [\"http://{address}\"]\nstore = \"{url}\"\n\
+             buffers = 2\nbuffer_bytes = \"16KiB\"\nsegment_bytes = \"32KiB\"\nretain_bytes = 1\n\
+             [limits]\nmessage_bytes = \"8KiB\"\nfree_bytes = 1\n"
+        );
+        let config = folder.join("wrote.toml").display().to_string();
+        fs::write(&config, text).expect("a file");
+        Served { address, config }
+    }
+
+    fn start(&self, with: impl FnOnce(&mut Command)) -> Running {
+        let mut command = wrote(&["serve", "--config", &self.config]);
+        with(command.stderr(Stdio::piped()).stdout(Stdio::piped()));
+        Running::start(&mut command).within(HANG * 4)
+    }
+
+    /// Appends records until `is_enough`, or until the server is gone. Returns those answered.
+    fn append(&self, next: &mut u64, is_enough: impl Fn(u64) -> bool) -> Vec<u64> {
+        let (mut answered, began) = (Vec::new(), Instant::now());
+        let mut stream = loop {
+            match TcpStream::connect(&self.address) {
+                Ok(stream) => break stream,
+                Err(_) => std::thread::sleep(Duration::from_millis(5)),
+            }
+            assert!(began.elapsed() < HANG, "it does not listen");
+        };
+        stream.set_read_timeout(Some(HANG)).expect("a socket");
+        while !is_enough(*next) {
+            let body = format!("{next:0>1000}");
+            let head = format!(
+                "POST /append HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n",
+                body.len()
+            );
+            *next += 1;
+            if stream.write_all((head + &body).as_bytes()).is_err() {
+                return answered;
+            }
+            let mut answer = [0; 4096];
+            match stream.read(&mut answer) {
+                Ok(len) if answer[..len].starts_with(b"HTTP/1.1 200") => answered.push(*next - 1),
+                _ => return answered,
+            }
+        }
+        answered
+    }
+}
+
+#[test]
+fn a_server_that_is_killed_between_the_store_and_the_removal_loses_and_doubles_nothing() {
+    let folder = folder();
+    let url = store_of(folder.path());
+    let served = Served::new(folder.path(), &url);
+    let (mut next, mut answered) = (0, Vec::new());
+    for round in 0..12_u64 {
+        let mut server = served.start(|_| ());
+        let (killed, to) = (next + 25, next + 60 + round * 7 % 40);
+        answered.extend(served.append(&mut next, |next| next >= to));
+        // It ships once a second: the end comes at some moment of that.
+        std::thread::sleep(Duration::from_millis(880 + round * 37));
+        answered.extend(served.append(&mut next, |next| next >= killed + 60));
+        server.send(Signal::KILL);
+        while !server.is_over() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let (stored, local) =
+            (numbers(&folder.path().join("store")), numbers(&folder.path().join("events")));
+        let gone = *local.first().expect("the last segment stays");
+        let shipped = stored.last().copied().unwrap_or(0);
+        assert!(gone <= shipped + 1, "round {round}: {stored:?} {local:?}");
+        assert_eq!(stored, (1..=shipped).collect::<Vec<_>>(), "round {round}");
+    }
+    assert!(numbers(&folder.path().join("events"))[0] > 3, "retention was at work");
+    // What recovery would keep aside was never answered.
+    Log::open(folder.path().join("events")).expect("a log").close().expect("a disk");
+    let all = said(&mut log(folder.path(), &["cat", &url, "--local", "events"]));
+    let found: Vec<u64> = all.lines().map(|line| line.parse().expect("a number")).collect();
+    assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "nothing is there twice");
+    let missing: Vec<_> =
+        answered.iter().filter(|number| found.binary_search(number).is_err()).collect();
+    assert!(missing.is_empty() && answered.len() > 300, "{missing:?} of {}", answered.len());
+}
+
+#[test]
+fn a_shipper_that_is_killed_at_any_moment_goes_on_where_it_was() {
+    let folder = folder();
+    append(folder.path(), 0..20_000);
+    let url = store_of(folder.path());
+    for round in 0..15 {
+        let mut command = log(folder.path(), &["ship", "-q", "events", &url]);
+        let mut running = Running::start(&mut command);
+        std::thread::sleep(Duration::from_millis(10 + round * 9));
+        running.send(Signal::KILL);
+        while !running.is_over() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if let Ok(reader) = LogReader::open(folder.path().join("store"), 0) {
+            let found = reader.map(|record| record.expect("it is whole").sequence);
+            assert!(found.enumerate().all(|(number, sequence)| number as u64 == sequence));
+        }
+    }
+    let end = shipped_to(&finish(&mut log(folder.path(), &["ship", "events", &url])));
+    assert_eq!(said(&mut log(folder.path(), &["cat", &url])), lines(0..end));
+}

@@ -1,0 +1,160 @@
+//! Segments go to the store beside the serving. Only retention waits for the store.
+
+use crate::http::client::Client;
+use crate::serving::Serving;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use wrote::log::{segment_name, segment_number};
+use wrote::{Log, LogReader, SyncPolicy};
+
+const HANG: Duration = Duration::from_secs(120);
+
+/// Starts a server of small segments, which retention removes as soon as it may.
+fn start(store: &Path) -> Serving {
+    Serving::start("http://127.0.0.1:0", |config| {
+        config.logs[0].options = Log::options()
+            .sync(SyncPolicy::Always)
+            .buffers(2)
+            .buffer_bytes(16 << 10)
+            .segment_bytes(32 << 10)
+            .retain_bytes(1);
+        config.logs[0].store = Some(format!("file://{}", store.display()));
+        config.metrics = Some("127.0.0.1:0".to_owned());
+    })
+}
+
+fn append(client: &mut Client, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        let body = format!("{number:0>1000}\n");
+        assert_eq!(client.append(&body).code, 200, "record {number}");
+    }
+}
+
+fn numbers(folder: &Path) -> Vec<u64> {
+    let Ok(files) = fs::read_dir(folder) else { return Vec::new() };
+    let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
+    let mut numbers: Vec<u64> = names.filter_map(|name| segment_number(&name)).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < HANG, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Returns a metric of the log.
+fn metric(serving: &Serving, name: &str) -> f64 {
+    let page = Client::connect(&serving.metrics_address()).get("/metrics");
+    let prefix = format!("wrote_serve_{name}{{");
+    let line = page.text().lines().find(|line| line.starts_with(&prefix)).map(str::to_owned);
+    line.unwrap_or_else(|| panic!("{name}")).rsplit_once(' ').unwrap().1.parse().unwrap()
+}
+
+/// Copies the store and what the log still has into one folder, and reads all of it.
+fn all(store: &Path, log: &Path) -> Vec<Vec<u8>> {
+    let whole = TempDir::new().unwrap();
+    for (folder, number) in [store, log]
+        .iter()
+        .flat_map(|folder| numbers(folder).into_iter().map(move |number| (folder, number)))
+    {
+        let name = segment_name(number);
+        fs::copy(folder.join(&name), whole.path().join(&name)).unwrap();
+    }
+    LogReader::open(whole.path(), 0).unwrap().map(|record| record.unwrap().bytes).collect()
+}
+
+#[test]
+fn what_is_in_the_store_is_removed_here_and_nothing_else_is() {
+    let kept = TempDir::new().unwrap();
+    let store: PathBuf = kept.path().join("events");
+    let serving = start(&store);
+    let mut client = Client::connect(serving.address());
+    append(&mut client, 0..400);
+    until("segments are shipped and removed", || numbers(&serving.folder)[0] > 8);
+    until("all is shipped", || metric(&serving, "log_unshipped_segments") == 0.0);
+    let (stored, local) = (numbers(&store), numbers(&serving.folder));
+    assert_eq!(stored[0], 1, "the store keeps what is removed here");
+    assert!(local[0] <= stored.last().unwrap() + 1, "{stored:?} {local:?}");
+    assert!(metric(&serving, "log_shipped_sequence") > 300.0);
+    let folder = serving.folder.clone();
+    drop(client);
+    let mut serving = serving;
+    serving.end().unwrap();
+    let found = all(&store, &folder);
+    assert_eq!(found.len(), 400);
+    for (number, bytes) in found.iter().enumerate() {
+        assert_eq!(bytes, format!("{number:0>1000}").as_bytes());
+    }
+}
+
+#[test]
+fn a_store_that_is_away_stops_no_append_keeps_every_segment_and_goes_on_when_it_is_back() {
+    let kept = TempDir::new().unwrap();
+    // A file stands where the folder of the store should be.
+    let store = kept.path().join("events");
+    fs::write(&store, "in the way").unwrap();
+    let serving = start(&store);
+    let mut client = Client::connect(serving.address());
+    append(&mut client, 0..300);
+    until("the failure is counted", || metric(&serving, "log_ship_failures_total") > 0.0);
+    append(&mut client, 300..400);
+    assert_eq!(numbers(&serving.folder)[0], 1, "nothing is removed");
+    assert_eq!(metric(&serving, "log_shipped_sequence"), 0.0);
+    fs::remove_file(&store).unwrap();
+    until("it goes on by itself", || numbers(&store).len() > 8 && numbers(&serving.folder)[0] > 8);
+    let folder = serving.folder.clone();
+    let mut serving = serving;
+    serving.end().unwrap();
+    assert_eq!(all(&store, &folder).len(), 400);
+}
+
+#[test]
+fn a_restarted_server_ships_on_and_removes_only_what_it_has_found_in_the_store() {
+    let kept = TempDir::new().unwrap();
+    let store = kept.path().join("events");
+    let serving = start(&store);
+    append(&mut Client::connect(serving.address()), 0..200);
+    let mut serving = serving.restart();
+    append(&mut Client::connect(serving.address()), 200..400);
+    until("it ships on", || numbers(&store).len() > 8 && numbers(&serving.folder)[0] > 8);
+    let stored = numbers(&store);
+    assert_eq!(stored, (1..=stored.len() as u64).collect::<Vec<_>>(), "no gap, nothing twice");
+    let folder = serving.folder.clone();
+    serving.end().unwrap();
+    assert_eq!(all(&store, &folder).len(), 400);
+}
+
+#[test]
+fn a_wrong_store_and_a_log_of_lines_are_told_with_their_line() {
+    let folder = fixtures::folder();
+    let path = folder.path().join("wrote.toml");
+    let read = |log: &str| {
+        let text =
+            format!("[logs.events]\nfolder = \"events\"\nlisten = [\"tcp://127.0.0.1:0\"]\n{log}");
+        fs::write(&path, text).unwrap();
+        wrote_serve::Config::from_file(&path)
+    };
+    for (log, part) in [
+        (
+            "store = \"ftp://host/x\"",
+            "line 4: store in [logs.events]: ftp://host/x: ftp:// is no store",
+        ),
+        ("store = \"events\"", "line 4: store in [logs.events]: events: "),
+        ("store = 5", "must be in quotes"),
+        ("store = \"file:///x\"\nformat = \"lines\"", "store takes no log of lines"),
+    ] {
+        let error = read(log).unwrap_err().to_string();
+        assert!(error.contains(part) && error.lines().count() == 1, "{error}");
+    }
+    let url = format!("file://{}/not/made", folder.path().display());
+    let config = read(&format!("store = \"{url}\"")).unwrap();
+    assert_eq!(config.logs[0].store.as_deref(), Some(&*url));
+    assert_eq!(config.check().unwrap(), [""; 0]);
+    assert!(!folder.path().join("not").exists(), "a check makes nothing");
+}

@@ -1,0 +1,110 @@
+//! The error type of everything that touches an object store.
+
+use std::path::PathBuf;
+
+/// The most characters of a store's own words: some answer with a whole page.
+const WORDS_MAX: usize = 300;
+
+/// Why a segment was not shipped, or can't be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// A URL that names no store.
+    #[error("{url}: {because}")]
+    Url {
+        /// The URL as it was given.
+        url: String,
+        /// The fault, and the right form.
+        because: String,
+    },
+    /// The store could not be reached, or has refused. The same request may succeed later.
+    #[error("{object}: {words}")]
+    Store {
+        /// The object, or the whole store, as a URL.
+        object: String,
+        /// The store's or the network's own words, in one line.
+        words: String,
+    },
+    /// The store holds an object of this name with other bytes than the local segment's. One of the
+    /// two belongs to another log, or to another history of this one.
+    #[error("{object} holds other bytes than {}: {because}; ship this log to another URL", path.display())]
+    Differs {
+        /// The object's URL.
+        object: String,
+        /// The local segment.
+        path: PathBuf,
+        /// The difference.
+        because: String,
+    },
+    /// Segments between those in the store and those in the folder are in neither.
+    #[error("segments {} to {} are neither in {url} nor in {}; {hint}", numbers.0, numbers.1, folder.display())]
+    Missing {
+        /// The store.
+        url: String,
+        /// The local log.
+        folder: PathBuf,
+        /// The first and the last of them.
+        numbers: (u64, u64),
+        /// The way out.
+        hint: &'static str,
+    },
+    /// An object does not hold the records that it held once.
+    #[error("{object}: {because}")]
+    Damaged {
+        /// The object's URL.
+        object: String,
+        /// The damage in words.
+        because: String,
+    },
+    /// A URL under which there is no segment.
+    #[error("{url}: there is no log here")]
+    Empty {
+        /// The URL.
+        url: String,
+    },
+    /// A segment that no store takes in one piece, or that this store takes in no way.
+    #[error("{}: {because}", path.display())]
+    TooLong {
+        /// The segment.
+        path: PathBuf,
+        /// The limit.
+        because: String,
+    },
+    /// The local log, or a copy of a segment on the local disk, could not be read or written.
+    #[error(transparent)]
+    Log(#[from] wrote::Error),
+    /// A file beside the log, or a thread, could not be used.
+    #[error("{what}: {source}")]
+    Local {
+        /// The file, or the action.
+        what: String,
+        /// The kernel's reason.
+        source: std::io::Error,
+    },
+    /// The caller's flag was raised.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl StoreError {
+    /// Tells whether the same may succeed later without a change by a person: the store, the
+    /// network or the disk was in the way.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, StoreError::Store { .. } | StoreError::Local { .. } | StoreError::Log(_))
+    }
+
+    /// Makes the error of a request about an object.
+    pub(crate) fn of_store(object: String, error: &object_store::Error) -> StoreError {
+        let words = error.to_string();
+        let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = match words.char_indices().nth(WORDS_MAX) {
+            Some((end, _)) => format!("{}...", &words[..end]),
+            None => words,
+        };
+        StoreError::Store { object, words }
+    }
+
+    pub(crate) fn local(what: impl Into<String>, source: std::io::Error) -> StoreError {
+        StoreError::Local { what: what.into(), source }
+    }
+}

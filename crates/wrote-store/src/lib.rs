@@ -1,0 +1,33 @@
+//! Sealed segments of a log in an object store: shipped there once, and read from there.
+//!
+//! A [`Shipper`] puts the sealed segments of a folder into a [`SegmentStore`], each as one object
+//! that is created and never replaced. A [`StoreReader`] reads the records from there by sequence,
+//! and goes on in the local folder where the store ends. Nothing but the objects' names is needed
+//! to find them: there is no manifest that could be lost, or be wrong.
+//!
+//! The crate knows no terminal. Its work on the network is async, in tokio.
+
+#![forbid(unsafe_code)]
+
+mod blocking;
+mod content;
+mod error;
+mod fetch;
+mod names;
+mod place;
+mod put;
+mod reader;
+mod ship;
+mod store;
+mod summary;
+mod verify;
+
+pub use blocking::{runtime, until};
+pub use error::StoreError;
+pub use fetch::Fetched;
+pub use put::Put;
+pub use reader::{StoreOptions, StoreReader};
+pub use ship::{ShipProgress, Shipped, Shipper};
+pub use store::{SegmentStore, StoredSegment};
+pub use summary::{StoreSummary, StoredSummary, summary};
+pub use verify::{StoreDamage, StoreVerified, verify};

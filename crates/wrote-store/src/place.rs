@@ -1,0 +1,131 @@
+//! URLs of stores: what they name, and the settings that the environment adds.
+
+use crate::error::StoreError;
+use object_store::ObjectStore;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, S3CopyIfNotExists};
+use object_store::client::ClientConfigKey;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::{BackoffConfig, RetryConfig};
+use std::sync::Arc;
+use std::time::Duration;
+use url::Url;
+
+/// How long a request may take, unless AWS_TIMEOUT says so: a segment of 128 MiB through 2 Mbit/s.
+const TIMEOUT: &str = "600s";
+
+/// How long the client itself repeats a request. Then the error is said, and tried again later.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(20);
+const RETRIES_MAX: usize = 4;
+
+/// A store, the prefix of its objects, and whether it keeps attributes with an object.
+pub(crate) struct Place {
+    pub store: Arc<dyn ObjectStore>,
+    pub prefix: Path,
+    pub keeps_attributes: bool,
+}
+
+/// Opens the store that a URL names. Asks no server. With `make` it makes the folder of a file://
+/// URL.
+pub(crate) fn open(text: &str, make: bool) -> Result<Place, StoreError> {
+    open_as(text, |path| folder(path, make))
+}
+
+/// Checks a URL as [`open`] does, but for the folder itself.
+pub(crate) fn check(text: &str) -> Result<(), StoreError> {
+    open_as(text, |_| Ok(())).map(drop)
+}
+
+fn open_as<T: From<Place>>(
+    text: &str,
+    folder: impl FnOnce(&std::path::Path) -> Result<T, String>,
+) -> Result<T, StoreError> {
+    let wrong = |because: String| StoreError::Url { url: text.to_owned(), because };
+    let url = Url::parse(text).map_err(|error| {
+        wrong(format!("{error}; a store is s3://bucket/prefix or file:///path/of/a/folder"))
+    })?;
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(wrong("a store takes no ? and no # in its URL".into()));
+    }
+    match url.scheme() {
+        "s3" | "s3a" => s3(&url).map(T::from).map_err(wrong),
+        "file" => {
+            let path = url.to_file_path().map_err(|()| {
+                wrong("names no folder of this machine: file:///path has three slashes".into())
+            })?;
+            folder(&path).map_err(wrong)
+        }
+        scheme => Err(wrong(format!(
+            "{scheme}:// is no store of this program; a store is s3://bucket/prefix or \
+             file:///path/of/a/folder"
+        ))),
+    }
+}
+
+fn s3(url: &Url) -> Result<Place, String> {
+    let Some(bucket) = url.host_str() else {
+        return Err("names no bucket: a store is s3://bucket/prefix".into());
+    };
+    let mut builder = AmazonS3Builder::new()
+        .with_config(AmazonS3ConfigKey::Client(ClientConfigKey::Timeout), TIMEOUT)
+        .with_copy_if_not_exists(S3CopyIfNotExists::Multipart)
+        .with_retry(RetryConfig {
+            backoff: BackoffConfig::default(),
+            max_retries: RETRIES_MAX,
+            retry_timeout: RETRY_TIMEOUT,
+        });
+    for (key, value) in std::env::vars_os() {
+        let (Some(key), Some(value)) = (key.to_str(), value.to_str()) else { continue };
+        let config = key.starts_with("AWS_").then(|| key.to_ascii_lowercase().parse().ok());
+        if let Some(config) = config.flatten() {
+            // A user who names an endpoint without TLS wants it.
+            if config == AmazonS3ConfigKey::Endpoint && value.starts_with("http://") {
+                let allow = AmazonS3ConfigKey::Client(ClientConfigKey::AllowHttp);
+                builder = builder.with_config(allow, "true");
+            }
+            builder = builder.with_config(config, value);
+        }
+    }
+    // A bucket name in the environment is another program's.
+    let store = builder.with_bucket_name(bucket).build().map_err(|error| error.to_string())?;
+    let prefix = Path::from_url_path(url.path()).map_err(|error| error.to_string())?;
+    Ok(Place { store: Arc::new(store), prefix, keeps_attributes: true })
+}
+
+fn folder(path: &std::path::Path, make: bool) -> Result<Place, String> {
+    if make {
+        std::fs::create_dir_all(path).map_err(|error| error.to_string())?;
+    }
+    let store = LocalFileSystem::new_with_prefix(path)
+        .map_err(|error| error.to_string())?
+        // An object that is there survives a power loss.
+        .with_fsync(true);
+    Ok(Place { store: Arc::new(store), prefix: Path::default(), keeps_attributes: false })
+}
+
+impl From<Place> for () {
+    fn from(_: Place) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_that_names_no_store_is_told_in_one_line_what_would_be_right() {
+        for (url, part) in [
+            ("events", "s3://bucket/prefix"),
+            ("memory:///x", "memory:// is no store"),
+            ("ftp://host/x", "ftp:// is no store"),
+            ("file://host/x", "three slashes"),
+            ("file:///no/such/folder/here", "folder"),
+            ("s3://bucket/x?y=1", "no ?"),
+            ("s3:///x", "bucket"),
+        ] {
+            let Err(error) = open(url, false) else { panic!("{url} is a store") };
+            let error = error.to_string();
+            assert!(error.starts_with(url) && error.contains(part), "{error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+        }
+    }
+}

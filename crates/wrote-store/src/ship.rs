@@ -1,0 +1,198 @@
+//! The shipper: every sealed segment of a folder into the store, in order.
+
+use crate::blocking::blocking;
+use crate::error::StoreError;
+use crate::put::Put;
+use crate::store::{Listing, SegmentStore};
+use object_store::ObjectStoreExt;
+use std::path::{Path, PathBuf};
+use wrote::log::{SealedSegment, SealedSegments};
+
+/// The work of a shipper so far, and the end of the store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Shipped {
+    /// Segments that it has created.
+    pub segments: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Segments that were there already: of an earlier run, or of another shipper of this log.
+    pub were_there: u64,
+    /// Every record of the folder before this sequence is in the store for sure.
+    pub end_sequence: u64,
+    /// Sealed segments that were not in the store at the last look.
+    pub waiting: u64,
+}
+
+/// The progress of a pass, told after each segment.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ShipProgress {
+    /// The work so far.
+    pub shipped: Shipped,
+    /// Bytes that this pass has shipped.
+    pub bytes_done: u64,
+    /// Bytes that it has found to ship.
+    pub bytes_total: u64,
+}
+
+/// Ships the sealed segments of one folder into one store.
+///
+/// It takes no lock, so a writer may be at work in this process or another. Segments go in order,
+/// each once. A shipper that is killed at any moment resumes with the names that are in the store;
+/// it keeps no state beside them. Two shippers of one log are in no way of each other.
+#[derive(Debug)]
+pub struct Shipper {
+    store: SegmentStore,
+    folder: PathBuf,
+    sealed: Option<SealedSegments>,
+    /// The number of the first segment that is not known to be in the store; `None` before the
+    /// first look at the store.
+    next: Option<u64>,
+    shipped: Shipped,
+}
+
+impl Shipper {
+    /// Makes a shipper. It reads nothing yet.
+    ///
+    /// Fails if the folder has no log, or a log of lines.
+    pub fn new(store: SegmentStore, folder: impl AsRef<Path>) -> Result<Shipper, StoreError> {
+        let folder = folder.as_ref().to_owned();
+        let sealed = Some(SealedSegments::open(&folder)?);
+        Ok(Shipper { store, folder, sealed, next: None, shipped: Shipped::default() })
+    }
+
+    /// Returns what was done so far.
+    pub fn shipped(&self) -> Shipped {
+        self.shipped
+    }
+
+    /// Ships every segment that is sealed now, and returns when the last is in the store. Records
+    /// before `durable_sequence` are known to be durable; 0 if the caller knows of none.
+    ///
+    /// After an error, also one that is a refusal of the store, a later call goes on. Dropping the
+    /// future ends the request that is under way; the next call finds out whether it had succeeded.
+    pub async fn pass(
+        &mut self,
+        durable_sequence: u64,
+        progress: &mut (dyn FnMut(ShipProgress) + Send),
+    ) -> Result<(), StoreError> {
+        let from = self.next.unwrap_or(1);
+        let local = self.list(from, durable_sequence).await?;
+        self.shipped.waiting = local.len() as u64;
+        let Some(first) = local.first() else { return Ok(()) };
+        let stored = match self.next {
+            Some(next) if first.start.number > next => {
+                return Err(self.missing(next, first.start.number - 1));
+            }
+            Some(_) => Listing::default(),
+            None => self.look(&local).await?,
+        };
+        let is_there =
+            |segment: &SealedSegment| stored.segments.contains_key(&segment.start.number);
+        let bytes_total = local.iter().filter(|segment| !is_there(segment)).map(|own| own.bytes);
+        let (mut bytes_done, bytes_total) = (0, bytes_total.sum());
+        progress(ShipProgress { shipped: self.shipped, bytes_done, bytes_total });
+        for segment in &local {
+            if is_there(segment) {
+                self.shipped.were_there += 1;
+            } else {
+                match self.store.put(segment).await? {
+                    Put::Created => {
+                        self.shipped.segments += 1;
+                        self.shipped.bytes += segment.bytes;
+                    }
+                    Put::WasThere => self.shipped.were_there += 1,
+                }
+                bytes_done += segment.bytes;
+            }
+            self.next = Some(segment.start.number + 1);
+            self.shipped.end_sequence = segment.end_sequence;
+            self.shipped.waiting -= 1;
+            progress(ShipProgress { shipped: self.shipped, bytes_done, bytes_total });
+        }
+        Ok(())
+    }
+
+    async fn list(
+        &mut self,
+        from: u64,
+        durable_sequence: u64,
+    ) -> Result<Vec<SealedSegment>, StoreError> {
+        let mut sealed = match self.sealed.take() {
+            Some(sealed) => sealed,
+            // An earlier call was dropped while it listed.
+            None => SealedSegments::open(&self.folder)?,
+        };
+        let listed = blocking(move || {
+            let listed = sealed.list(from, durable_sequence);
+            Ok((sealed, listed))
+        });
+        let (sealed, listed) = listed.await?;
+        self.sealed = Some(sealed);
+        Ok(listed?)
+    }
+
+    /// Looks at what is in the store, and makes sure that it is of this log.
+    async fn look(&self, local: &[SealedSegment]) -> Result<Listing, StoreError> {
+        let first = &local[0];
+        let number = first.start.number;
+        let stored = self.store.listing(number.saturating_sub(1)).await?;
+        let Some((&last, _)) = stored.segments.last_key_value() else {
+            if number > 1 && self.store.has_any().await? {
+                let last = self.last_before(number).await?;
+                return Err(self.missing(last + 1, number - 1));
+            }
+            return Ok(stored);
+        };
+        let start = self.store.start(last).await?;
+        if start.log_id != first.start.log_id {
+            let because = format!(
+                "it is of the log {:016x}, this is the log {:016x}",
+                start.log_id, first.start.log_id
+            );
+            let path = first.path.clone();
+            return Err(StoreError::Differs { object: self.store.url_of(last), path, because });
+        }
+        let mut common = None;
+        for segment in local {
+            match stored.segments.get(&segment.start.number) {
+                Some(&bytes) if bytes != segment.bytes => {
+                    return Err(self.store.differs(segment, bytes));
+                }
+                Some(_) => common = Some(segment),
+                None => {}
+            }
+        }
+        // Its header names the segment before it, and so on: each was judged before the next went.
+        if let Some(segment) = common {
+            self.store.judge_by_content(segment).await?;
+        }
+        self.clear(&stored).await;
+        Ok(stored)
+    }
+
+    /// Removes what uploads in parts have left of segments that are there under their own names.
+    async fn clear(&self, stored: &Listing) {
+        for (number, path) in &stored.staged {
+            if stored.segments.contains_key(number) {
+                // Another shipper's upload would have been refused, and finds the segment.
+                let _ = self.store.objects().delete(path).await;
+            }
+        }
+    }
+
+    async fn last_before(&self, number: u64) -> Result<u64, StoreError> {
+        let stored = self.store.listing(0).await?;
+        Ok(stored.segments.range(..number).next_back().map_or(0, |(&number, _)| number))
+    }
+
+    fn missing(&self, first: u64, last: u64) -> StoreError {
+        StoreError::Missing {
+            url: self.store.url().to_owned(),
+            folder: self.folder.clone(),
+            numbers: (first, last),
+            hint: "they were removed before they were shipped; ship the rest to another URL",
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! A store of segments: the objects under one prefix, listed and named.
+
+use crate::content::Checksum;
+use crate::error::StoreError;
+use crate::names::Name;
+use crate::place::{self, Place};
+use futures_util::{StreamExt, TryStreamExt};
+use object_store::path::Path;
+use object_store::{Attribute, ObjectStore, ObjectStoreExt};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use wrote::log::{SEGMENT_START_BYTES, SegmentStart, segment_name};
+
+/// The most bytes of a segment that goes to the store in one request, from memory: twice the
+/// default length of a segment.
+pub(crate) const ONE_PUT_BYTES_MAX: u64 = 128 << 20;
+
+/// The key under which an object keeps its checksum. Some stores take only letters and digits.
+const CHECKSUM_KEY: &str = "wrotexxh3";
+/// The key under which an object keeps the sequence behind its last record.
+const END_KEY: &str = "wroteend";
+
+/// A segment in a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoredSegment {
+    /// Its number, which its name has.
+    pub number: u64,
+    /// Its length.
+    pub bytes: u64,
+}
+
+/// The sealed segments of one log, as objects under one prefix. Clones share the connections.
+#[derive(Clone)]
+pub struct SegmentStore(Arc<Shared>);
+
+struct Shared {
+    store: Arc<dyn ObjectStore>,
+    prefix: Path,
+    /// The URL, without a slash at its end.
+    url: String,
+    /// Whether the store keeps attributes with an object; else the checksum is a name of its own.
+    keeps_attributes: AtomicBool,
+    one_put_bytes_max: u64,
+}
+
+/// The attributes of an object that this program has put there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Kept {
+    pub bytes: u64,
+    pub checksum: Option<Checksum>,
+    pub end_sequence: Option<u64>,
+}
+
+/// The names under a prefix.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Listing {
+    /// Length by number.
+    pub segments: BTreeMap<u64, u64>,
+    pub checksums: BTreeMap<u64, Vec<Checksum>>,
+    pub staged: Vec<(u64, Path)>,
+}
+
+impl SegmentStore {
+    /// Opens the store that a URL names: `s3://bucket/prefix`, or `file:///path` of a folder that
+    /// is there. S3 takes its settings from the environment's `AWS_*`: the keys,
+    /// `AWS_ENDPOINT_URL`, `AWS_REGION`, and others of the crate `object_store`. Asks no server.
+    ///
+    /// Fails with [`StoreError::Url`].
+    pub fn open(url: &str) -> Result<SegmentStore, StoreError> {
+        place::open(url, false).map(|place| SegmentStore::at(url, place))
+    }
+
+    /// Checks a URL and the settings of the environment, as [`SegmentStore::open_or_make`] does.
+    /// Makes nothing, and asks no server.
+    pub fn check(url: &str) -> Result<(), StoreError> {
+        place::check(url)
+    }
+
+    /// Opens the store as [`SegmentStore::open`] does, and makes the folder of a `file://` URL.
+    pub fn open_or_make(url: &str) -> Result<SegmentStore, StoreError> {
+        place::open(url, true).map(|place| SegmentStore::at(url, place))
+    }
+
+    /// Uses any store of the crate `object_store`, such as one in memory. Errors name it by `url`.
+    pub fn of(store: Arc<dyn ObjectStore>, prefix: &str, url: &str) -> SegmentStore {
+        SegmentStore::at(url, Place { store, prefix: Path::from(prefix), keeps_attributes: true })
+    }
+
+    fn at(url: &str, place: Place) -> SegmentStore {
+        let Place { store, prefix, keeps_attributes } = place;
+        SegmentStore(Arc::new(Shared {
+            store,
+            prefix,
+            url: url.trim_end_matches('/').to_owned(),
+            keeps_attributes: AtomicBool::new(keeps_attributes),
+            one_put_bytes_max: ONE_PUT_BYTES_MAX,
+        }))
+    }
+
+    /// Sets the most bytes of a segment that goes to the store in one request, from memory: 128 MiB
+    /// by default. Longer ones go in parts.
+    pub fn one_put_bytes(self, bytes: u64) -> SegmentStore {
+        let shared = &self.0;
+        let keeps_attributes = AtomicBool::new(shared.keeps_attributes.load(Ordering::Relaxed));
+        SegmentStore(Arc::new(Shared {
+            store: shared.store.clone(),
+            prefix: shared.prefix.clone(),
+            url: shared.url.clone(),
+            keeps_attributes,
+            one_put_bytes_max: bytes,
+        }))
+    }
+
+    /// Returns its URL.
+    pub fn url(&self) -> &str {
+        &self.0.url
+    }
+
+    /// Returns the URL of the segment `number`.
+    pub fn url_of(&self, number: u64) -> String {
+        format!("{}/{}", self.0.url, segment_name(number))
+    }
+
+    pub(crate) fn objects(&self) -> &dyn ObjectStore {
+        &*self.0.store
+    }
+
+    pub(crate) fn path(&self, name: String) -> Path {
+        self.0.prefix.clone().join(name)
+    }
+
+    pub(crate) fn path_of(&self, number: u64) -> Path {
+        self.path(segment_name(number))
+    }
+
+    pub(crate) fn one_put_bytes_max(&self) -> u64 {
+        self.0.one_put_bytes_max
+    }
+
+    pub(crate) fn keeps_attributes(&self) -> bool {
+        self.0.keeps_attributes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn lacks_attributes(&self) {
+        self.0.keeps_attributes.store(false, Ordering::Relaxed);
+    }
+
+    /// Lists the segments from the number `from` on, in order. One request for each thousand.
+    ///
+    /// Fails with [`StoreError::Store`].
+    pub async fn list(&self, from: u64) -> Result<Vec<StoredSegment>, StoreError> {
+        let listing = self.listing(from).await?;
+        let stored = listing.segments.iter();
+        Ok(stored.map(|(&number, &bytes)| StoredSegment { number, bytes }).collect())
+    }
+
+    pub(crate) async fn listing(&self, from: u64) -> Result<Listing, StoreError> {
+        let prefix = Some(&self.0.prefix).filter(|prefix| !prefix.as_ref().is_empty());
+        let objects = match from {
+            0 | 1 => self.objects().list(prefix),
+            _ => self.objects().list_with_offset(prefix, &self.path_of(from - 1)),
+        };
+        let failed = |error| StoreError::of_store(self.url().to_owned(), &error);
+        let listing = objects.try_fold(Listing::default(), |mut listing, object| async move {
+            let name = object.location.prefix_match(&self.0.prefix).and_then(|mut parts| {
+                let name = parts.next()?;
+                Name::read(name.as_ref()).filter(|_| parts.next().is_none())
+            });
+            match name {
+                Some(Name::Segment(number)) if number >= from => {
+                    listing.segments.insert(number, object.size);
+                }
+                Some(Name::Checksum(number, checksum)) if number >= from => {
+                    listing.checksums.entry(number).or_default().push(checksum);
+                }
+                Some(Name::Staged(number)) if number >= from => {
+                    listing.staged.push((number, object.location));
+                }
+                _ => {}
+            }
+            Ok(listing)
+        });
+        listing.await.map_err(failed)
+    }
+
+    /// Tells whether any segment is there.
+    pub(crate) async fn has_any(&self) -> Result<bool, StoreError> {
+        let prefix = Some(&self.0.prefix).filter(|prefix| !prefix.as_ref().is_empty());
+        let mut objects = self.objects().list(prefix);
+        while let Some(object) = objects.next().await {
+            let object =
+                object.map_err(|error| StoreError::of_store(self.url().to_owned(), &error))?;
+            let name = object.location.filename().and_then(Name::read);
+            if matches!(name, Some(Name::Segment(_))) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Reads the beginning of a segment, its first 64 bytes.
+    ///
+    /// Fails with [`StoreError::Damaged`] if they are not how this segment begins.
+    pub async fn start(&self, number: u64) -> Result<SegmentStart, StoreError> {
+        let range = 0..SEGMENT_START_BYTES as u64;
+        let bytes = self.objects().get_range(&self.path_of(number), range).await;
+        let bytes = bytes.map_err(|error| StoreError::of_store(self.url_of(number), &error))?;
+        SegmentStart::read(&bytes).filter(|start| start.number == number).ok_or_else(|| {
+            let because = "this is not how this segment begins".to_owned();
+            StoreError::Damaged { object: self.url_of(number), because }
+        })
+    }
+
+    /// Returns the length and the attributes of a segment.
+    pub(crate) async fn kept(&self, number: u64) -> Result<Kept, StoreError> {
+        let options = object_store::GetOptions::new().with_head(true);
+        let found = self.objects().get_opts(&self.path_of(number), options).await;
+        let found = found.map_err(|error| StoreError::of_store(self.url_of(number), &error))?;
+        Ok(Kept { bytes: found.meta.size, ..Kept::of(&found.attributes) })
+    }
+}
+
+impl Listing {
+    /// Returns the checksums that names beside a segment state.
+    pub(crate) fn checksums_of(&self, number: u64) -> &[Checksum] {
+        self.checksums.get(&number).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Kept {
+    pub(crate) fn of(attributes: &object_store::Attributes) -> Kept {
+        let value = |key: &'static str| attributes.get(&Attribute::Metadata(key.into()));
+        Kept {
+            bytes: 0,
+            checksum: value(CHECKSUM_KEY).and_then(|value| Checksum::read(value)),
+            end_sequence: value(END_KEY).and_then(|value| value.parse().ok()),
+        }
+    }
+
+    pub(crate) fn attributes(checksum: Checksum, end_sequence: u64) -> object_store::Attributes {
+        object_store::Attributes::from_iter([
+            (Attribute::Metadata(CHECKSUM_KEY.into()), checksum.to_string()),
+            (Attribute::Metadata(END_KEY.into()), end_sequence.to_string()),
+        ])
+    }
+}
+
+impl fmt::Debug for SegmentStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SegmentStore").field(&self.0.url).finish()
+    }
+}

@@ -1,0 +1,162 @@
+//! Summaries: the segments of a store and their sequences, and the local log behind them.
+
+use crate::blocking::blocking;
+use crate::error::StoreError;
+use crate::store::{Listing, SegmentStore};
+use futures_util::{StreamExt, TryStreamExt, stream};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use wrote::log::{
+    LogSummary, SEGMENT_START_BYTES, SegmentStart, check_segment, segment_name, segment_number,
+};
+
+/// Requests in flight for the beginnings of segments.
+const AT_ONCE: usize = 16;
+
+/// The segments of a store, and of the local log where one is given.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct StoreSummary {
+    /// The store's URL.
+    pub url: String,
+    /// The segments in the store, in order.
+    pub segments: Vec<StoredSummary>,
+    /// The sequence of the first record in the store.
+    pub first_sequence: u64,
+    /// The sequence behind the last record in the store.
+    pub end_sequence: u64,
+    /// The local log.
+    pub local: Option<LogSummary>,
+}
+
+impl StoreSummary {
+    /// Returns the sequence behind the last record of the store and the local log.
+    pub fn next_sequence(&self) -> u64 {
+        let local = self.local.as_ref().map_or(0, |local| local.next_sequence);
+        self.end_sequence.max(local)
+    }
+}
+
+/// The figures of a segment in a store.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct StoredSummary {
+    /// Its number.
+    pub number: u64,
+    /// Its name.
+    pub name: String,
+    /// The length of the object.
+    pub bytes: u64,
+    /// The sequence of its first record.
+    pub first_sequence: u64,
+    /// The places of its records.
+    pub records: u64,
+}
+
+/// Summarizes a store, and the log in `local` that goes on where the store ends. Reads the first
+/// bytes of each segment.
+///
+/// Fails with [`StoreError::Empty`] if the URL has no segment, and [`StoreError::Differs`] if the
+/// folder has another log.
+pub async fn summary(
+    store: &SegmentStore,
+    local: Option<&Path>,
+) -> Result<StoreSummary, StoreError> {
+    let listing = store.listing(0).await?;
+    let start = |(&number, &bytes): (&u64, &u64)| async move {
+        store.start(number).await.map(|start| (start, bytes))
+    };
+    let starts: Vec<(SegmentStart, u64)> =
+        stream::iter(listing.segments.iter().map(start)).buffered(AT_ONCE).try_collect().await?;
+    let Some(((first, _), (last, _))) = starts.first().zip(starts.last()) else {
+        return Err(StoreError::Empty { url: store.url().to_owned() });
+    };
+    let end_sequence = end_of(store, last.number, &listing).await?;
+    let ends = starts.iter().skip(1).map(|(next, _)| next.first_sequence).chain([end_sequence]);
+    let segments = starts.iter().zip(ends).map(|((start, bytes), end)| StoredSummary {
+        number: start.number,
+        name: segment_name(start.number),
+        bytes: *bytes,
+        first_sequence: start.first_sequence,
+        records: end.saturating_sub(start.first_sequence),
+    });
+    let local = match local.map(Path::to_owned) {
+        None => None,
+        Some(folder) => {
+            check_local(store, first.log_id, &folder)?;
+            Some(blocking(move || Ok(wrote::log::summary(folder)?)).await?)
+        }
+    };
+    Ok(StoreSummary {
+        url: store.url().to_owned(),
+        segments: segments.collect(),
+        first_sequence: first.first_sequence,
+        end_sequence,
+        local,
+    })
+}
+
+/// Returns the sequence behind the last record of a segment: as it is kept with the object, or by
+/// reading the object.
+pub(crate) async fn end_of(
+    store: &SegmentStore,
+    number: u64,
+    listing: &Listing,
+) -> Result<u64, StoreError> {
+    if let Some(end_sequence) = store.kept(number).await?.end_sequence {
+        return Ok(end_sequence);
+    }
+    let folder = temporary()?;
+    let path = folder.path().join(segment_name(number));
+    store.fetch_listed(number, listing.checksums_of(number), &path).await?;
+    let end = blocking(move || Ok(check_segment(&path)?.end_sequence)).await;
+    drop(folder);
+    end
+}
+
+/// Makes the folder of segments that are read from the store. It goes when it is dropped.
+pub(crate) fn temporary() -> Result<tempfile::TempDir, StoreError> {
+    let made = tempfile::Builder::new().prefix("wrote-store-").tempdir();
+    made.map_err(|error| StoreError::local("a temporary folder", error))
+}
+
+/// Returns the path and the beginning of the first segment of a local log; `None` if it has none
+/// yet.
+pub(crate) fn first_local(folder: &Path) -> Result<Option<(PathBuf, SegmentStart)>, StoreError> {
+    let failed = |error| StoreError::local(folder.display().to_string(), error);
+    let mut first: Option<u64> = None;
+    for file in std::fs::read_dir(folder).map_err(failed)? {
+        let name = file.map_err(failed)?.file_name();
+        let number = name.to_str().and_then(segment_number);
+        first = [first, number].into_iter().flatten().min();
+    }
+    let Some(number) = first else { return Ok(None) };
+    let path = folder.join(segment_name(number));
+    start_of(&path).map(|start| start.map(|start| (path, start)))
+}
+
+/// Returns the beginning of a segment's file; `None` if the file is only prepared for later
+/// records.
+pub(crate) fn start_of(path: &Path) -> Result<Option<SegmentStart>, StoreError> {
+    let mut bytes = [0; SEGMENT_START_BYTES];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut bytes));
+    match read {
+        Ok(()) => Ok(SegmentStart::read(&bytes)),
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(StoreError::local(path.display().to_string(), error)),
+    }
+}
+
+/// Refuses a local log that is another than the store's.
+pub(crate) fn check_local(
+    store: &SegmentStore,
+    log_id: u64,
+    folder: &Path,
+) -> Result<Option<SegmentStart>, StoreError> {
+    let Some((path, start)) = first_local(folder)? else { return Ok(None) };
+    if start.log_id == log_id {
+        return Ok(Some(start));
+    }
+    let because = format!("it is of the log {log_id:016x}, this is the log {:016x}", start.log_id);
+    Err(StoreError::Differs { object: store.url().to_owned(), path, because })
+}

@@ -1,0 +1,176 @@
+//! A store that fails as a network and a server do: refuses, is slow, loses answers, breaks off.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt, TryStreamExt};
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
+    ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The fate of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing.
+    None,
+    /// It is refused, and nothing was done.
+    Refuse,
+    /// It is done, and its answer is lost.
+    LoseAnswer,
+    /// It is done after a while.
+    Slow,
+    /// It is never answered.
+    Hang,
+    /// Its body breaks off, or ends early.
+    BreakOff,
+    /// Its body has a wrong byte.
+    Change,
+}
+
+type Plan = Box<dyn FnMut(u64) -> Fault + Send>;
+
+/// A store whose requests meet a fault each, as a plan says for their number.
+pub struct FaultyStore {
+    inner: Arc<dyn ObjectStore>,
+    requests: AtomicU64,
+    plan: Mutex<Plan>,
+}
+
+impl FaultyStore {
+    pub fn new(
+        inner: Arc<dyn ObjectStore>,
+        plan: impl FnMut(u64) -> Fault + Send + 'static,
+    ) -> Arc<FaultyStore> {
+        let plan: Mutex<Plan> = Mutex::new(Box::new(plan));
+        Arc::new(FaultyStore { inner, requests: AtomicU64::new(0), plan })
+    }
+
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::SeqCst)
+    }
+
+    async fn meet(&self) -> Result<Fault> {
+        let number = self.requests.fetch_add(1, Ordering::SeqCst);
+        let fault = (self.plan.lock().unwrap())(number);
+        match fault {
+            Fault::Refuse => return Err(lost("503 Slow Down")),
+            Fault::Slow => tokio::time::sleep(Duration::from_millis(20)).await,
+            Fault::Hang => std::future::pending().await,
+            _ => {}
+        }
+        Ok(fault)
+    }
+}
+
+fn lost(words: &str) -> Error {
+    Error::Generic { store: "faulty", source: words.to_owned().into() }
+}
+
+fn answered<T>(fault: Fault, answer: Result<T>) -> Result<T> {
+    match fault {
+        Fault::LoseAnswer => Err(lost("connection reset by peer")),
+        _ => answer,
+    }
+}
+
+impl fmt::Debug for FaultyStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FaultyStore")
+    }
+}
+
+impl fmt::Display for FaultyStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FaultyStore")
+    }
+}
+
+#[async_trait]
+impl ObjectStore for FaultyStore {
+    async fn put_opts(
+        &self,
+        to: &Path,
+        bytes: PutPayload,
+        options: PutOptions,
+    ) -> Result<PutResult> {
+        let fault = self.meet().await?;
+        answered(fault, self.inner.put_opts(to, bytes, options).await)
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        to: &Path,
+        options: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        let fault = self.meet().await?;
+        answered(fault, self.inner.put_multipart_opts(to, options).await)
+    }
+
+    async fn get_opts(&self, from: &Path, options: GetOptions) -> Result<GetResult> {
+        let fault = self.meet().await?;
+        let is_head = options.head;
+        let found = answered(fault, self.inner.get_opts(from, options).await)?;
+        if is_head || !matches!(fault, Fault::BreakOff | Fault::Change) {
+            return Ok(found);
+        }
+        let (meta, range, attributes) =
+            (found.meta.clone(), found.range.clone(), found.attributes.clone());
+        let extensions = found.extensions.clone();
+        let mut bytes = found.bytes().await?.to_vec();
+        let half = bytes.len() / 2;
+        let stream = match fault {
+            Fault::Change => {
+                bytes[half] ^= 1;
+                stream::iter(vec![Ok(Bytes::from(bytes))]).boxed()
+            }
+            _ => {
+                bytes.truncate(half);
+                stream::iter(vec![Ok(Bytes::from(bytes)), Err(lost("broken pipe"))]).boxed()
+            }
+        };
+        let payload = GetResultPayload::Stream(stream);
+        Ok(GetResult { payload, meta, range, attributes, extensions })
+    }
+
+    fn delete_stream(
+        &self,
+        paths: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
+        self.inner.delete_stream(paths)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        let number = self.requests.fetch_add(1, Ordering::SeqCst);
+        let fault = (self.plan.lock().unwrap())(number);
+        let listed = self.inner.list(prefix);
+        match fault {
+            Fault::Hang => stream::pending().boxed(),
+            Fault::Refuse | Fault::LoseAnswer => stream::iter([Err(lost("403 Forbidden"))]).boxed(),
+            Fault::BreakOff => {
+                listed.take(1).chain(stream::iter([Err(lost("broken pipe"))])).boxed()
+            }
+            _ => listed.boxed(),
+        }
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        let fault = self.meet().await?;
+        answered(fault, self.inner.copy_opts(from, to, options).await)
+    }
+}
+
+/// Counts the objects of a store.
+pub async fn count(store: &dyn ObjectStore) -> usize {
+    store.list(None).try_collect::<Vec<_>>().await.unwrap().len()
+}

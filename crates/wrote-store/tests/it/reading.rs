@@ -1,0 +1,186 @@
+//! Records are read from the store by sequence, and on in the local log; damage is found.
+
+use crate::support::{append, make, memory, options, read, record, runtime, ship};
+use object_store::path::Path as ObjectPath;
+use object_store::{ObjectStoreExt, PutPayload};
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+use wrote::log::{SealedSegments, segment_name};
+use wrote_store::{SegmentStore, StoreError, StoreOptions, StoreReader, summary, verify};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[test]
+fn a_reader_begins_anywhere_and_goes_on_in_the_local_log() {
+    let (runtime, folder) = (runtime(), tempfile::tempdir().unwrap());
+    make(folder.path(), 200);
+    let (_, store) = memory();
+    let end = ship(&runtime, &store, folder.path()).unwrap().shipped().end_sequence;
+    assert!(end < 200, "the last segment is not sealed");
+    for from in [0, 1, 57, 130, end - 1, end, end + 1, 199, 200, 1000] {
+        let found = read(&runtime, &store, from, None).unwrap();
+        assert_eq!(found, (from..end).collect::<Vec<_>>(), "from {from}");
+    }
+    // Retention has removed what the store has.
+    let sealed = SealedSegments::open(folder.path()).unwrap().list(1, 0).unwrap();
+    for segment in &sealed[..sealed.len() - 2] {
+        fs::remove_file(&segment.path).unwrap();
+    }
+    for from in [0, 57, end, 199, 200] {
+        let found = read(&runtime, &store, from, Some(folder.path())).unwrap();
+        assert_eq!(found, (from..200).collect::<Vec<_>>(), "from {from}");
+    }
+    let summed = runtime.block_on(summary(&store, Some(folder.path()))).unwrap();
+    assert_eq!((summed.first_sequence, summed.end_sequence, summed.next_sequence()), (0, end, 200));
+    let records: u64 = summed.segments.iter().map(|segment| segment.records).sum();
+    assert_eq!(records, end);
+}
+
+#[test]
+fn a_reader_that_follows_sees_what_is_shipped_and_what_is_appended() {
+    let (runtime, folder) = (runtime(), tempfile::tempdir().unwrap());
+    let log = options().open(folder.path()).unwrap();
+    append(&log, 60);
+    let (_, store) = memory();
+    ship(&runtime, &store, folder.path()).unwrap();
+    for local in [None, Some(folder.path().to_owned())] {
+        let options = StoreOptions { local, follows: true, ..StoreOptions::default() };
+        let handle = runtime.handle().clone();
+        let mut reader = StoreReader::open(handle, store.clone(), 0, options).unwrap();
+        let to = log.stats().next_sequence + 60;
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                append(&log, to);
+                ship(&runtime, &store, folder.path()).unwrap();
+            });
+            let begin = Instant::now();
+            let mut next = 0;
+            while next < to - 30 {
+                assert!(begin.elapsed() < PATIENCE, "record {next} does not come");
+                let found = reader.next_within(Duration::from_millis(200)).unwrap();
+                if let Some(found) = found {
+                    assert_eq!((found.sequence, found.bytes), (next, record(next)));
+                    next += 1;
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn a_url_without_a_log_and_a_gap_before_the_local_log_are_told_in_one_line() {
+    let (runtime, folder) = (runtime(), tempfile::tempdir().unwrap());
+    let (_, store) = memory();
+    let error = read(&runtime, &store, 0, None).unwrap_err();
+    assert_eq!(error.to_string(), "memory://logs/events: there is no log here");
+    make(folder.path(), 60);
+    ship(&runtime, &store, folder.path()).unwrap();
+    let log = options().open(folder.path()).unwrap();
+    append(&log, 160);
+    log.close().unwrap();
+    let stored = runtime.block_on(store.list(1)).unwrap().len();
+    let sealed = SealedSegments::open(folder.path()).unwrap().list(1, 0).unwrap();
+    for segment in &sealed[..stored + 1] {
+        fs::remove_file(&segment.path).unwrap();
+    }
+    let error = read(&runtime, &store, 0, Some(folder.path())).unwrap_err().to_string();
+    assert!(error.contains("are neither in") && error.lines().count() == 1, "{error}");
+}
+
+/// Makes a store in a folder, and returns the end of its records.
+fn kept(runtime: &tokio::runtime::Runtime, folder: &std::path::Path) -> (SegmentStore, u64) {
+    let source = tempfile::tempdir().unwrap();
+    make(source.path(), 150);
+    let store = SegmentStore::open_or_make(&format!("file://{}", folder.display())).unwrap();
+    let end = ship(runtime, &store, source.path()).unwrap().shipped().end_sequence;
+    (store, end)
+}
+
+#[test]
+fn every_changed_byte_of_an_object_is_found_by_its_reader_and_by_verify() {
+    let runtime = runtime();
+    for (place, cut) in [(10, 0), (70, 0), (130, 0), (5000, 0), (0, 1), (0, 5000)] {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, end) = kept(&runtime, folder.path());
+        let whole = runtime.block_on(verify(&store, &mut |_, _| {})).unwrap();
+        assert_eq!((whole.records, whole.damage.len()), (end, 0));
+        assert_eq!(whole.checksums, whole.segments);
+        let path = folder.path().join(segment_name(3));
+        let mut bytes = fs::read(&path).unwrap();
+        match cut {
+            0 => bytes[place] ^= 1,
+            cut => bytes.truncate(bytes.len() - cut),
+        }
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, bytes).unwrap();
+        let found = runtime.block_on(verify(&store, &mut |_, _| {})).unwrap();
+        assert_eq!(found.damage.len(), 1, "{place} {cut}: {:?}", found.damage);
+        assert!(found.damage[0].object.ends_with("0003.segment"), "{:?}", found.damage);
+        assert!(found.damage[0].records.is_some_and(|records| records > 0));
+        let error = read(&runtime, &store, 0, None).unwrap_err();
+        assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+        // Records behind it can be read.
+        let behind = found.damage[0].sequence + found.damage[0].records.unwrap();
+        if place != 10 {
+            assert_eq!(read(&runtime, &store, behind, None).unwrap().len() as u64, end - behind);
+        }
+    }
+}
+
+#[test]
+fn an_object_that_is_gone_is_damage_unless_it_is_the_first() {
+    let runtime = runtime();
+    let folder = tempfile::tempdir().unwrap();
+    let (store, end) = kept(&runtime, folder.path());
+    fs::remove_file(folder.path().join(segment_name(1))).unwrap();
+    let whole = runtime.block_on(verify(&store, &mut |_, _| {})).unwrap();
+    assert_eq!(whole.damage, []);
+    let first = read(&runtime, &store, 0, None).unwrap();
+    assert_eq!(first, (end - first.len() as u64..end).collect::<Vec<_>>());
+    fs::remove_file(folder.path().join(segment_name(5))).unwrap();
+    let found = runtime.block_on(verify(&store, &mut |_, _| {})).unwrap();
+    assert_eq!(found.damage.len(), 1, "{:?}", found.damage);
+    assert_eq!(found.damage[0].because, "segment 5 is not there");
+    let error = read(&runtime, &store, 0, None).unwrap_err().to_string();
+    assert!(error.contains("the store lacks segment 5, and has later ones"), "{error}");
+}
+
+#[test]
+fn without_a_checksum_beside_them_the_segments_own_find_a_changed_record() {
+    let (runtime, source) = (runtime(), tempfile::tempdir().unwrap());
+    make(source.path(), 150);
+    let (objects, store) = memory();
+    let sealed = SealedSegments::open(source.path()).unwrap().list(1, 0).unwrap();
+    for segment in &sealed {
+        // As another program copies them there.
+        let mut bytes = fs::read(&segment.path).unwrap()[..segment.bytes as usize].to_vec();
+        if segment.start.number == 4 {
+            bytes[130] ^= 1;
+        }
+        let path = ObjectPath::from(format!("logs/events/{}", segment_name(segment.start.number)));
+        runtime.block_on(objects.put(&path, PutPayload::from(bytes))).unwrap();
+    }
+    let found = runtime.block_on(verify(&store, &mut |_, _| {})).unwrap();
+    assert_eq!((found.checksums, found.damage.len()), (0, 1), "{:?}", found.damage);
+    let error = read(&runtime, &store, 0, None).unwrap_err().to_string();
+    assert!(error.starts_with("memory://logs/events/00000000000000000004.segment"), "{error}");
+    assert!(!error.contains("/tmp"), "{error}");
+}
+
+#[test]
+fn the_temporary_folder_holds_three_segments_at_most() {
+    // W8
+    let (runtime, source) = (runtime(), tempfile::tempdir().unwrap());
+    make(source.path(), 300);
+    let (_, store) = memory();
+    ship(&runtime, &store, source.path()).unwrap();
+    let handle = runtime.handle().clone();
+    let mut reader = StoreReader::open(handle, store.clone(), 0, StoreOptions::default()).unwrap();
+    let (mut bytes, mut most) = (Vec::new(), 0);
+    while reader.read_into(&mut bytes).unwrap().is_some() {
+        bytes.clear();
+        most = most.max(fs::read_dir(reader.temporary_folder()).unwrap().count());
+    }
+    assert!((2..=3).contains(&most), "{most}");
+}

@@ -1,0 +1,67 @@
+//! Logs with many small segments, and stores for them.
+
+use object_store::memory::InMemory;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::runtime::{Builder, Runtime};
+use wrote::{Log, LogOptions, SyncPolicy};
+use wrote_store::{SegmentStore, Shipper, StoreError, StoreOptions, StoreReader};
+
+pub fn runtime() -> Runtime {
+    Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+/// Returns options of a log whose segments hold some ten records.
+pub fn options() -> LogOptions {
+    Log::options().sync(SyncPolicy::Always).buffers(2).buffer_bytes(4096).segment_bytes(16 << 10)
+}
+
+pub fn record(number: u64) -> Vec<u8> {
+    let len = 200 + number * 7919 % 1800;
+    (0..len).map(|place| ((number * 31 + place * 7) % 251) as u8).collect()
+}
+
+/// Appends records up to the number `to`.
+pub fn append(log: &Log, to: u64) {
+    while log.stats().next_sequence < to {
+        let number = log.stats().next_sequence;
+        log.append(&record(number)).unwrap().wait().unwrap();
+    }
+}
+
+/// Makes a closed log of this number of records.
+pub fn make(folder: &Path, records: u64) {
+    let log = options().open(folder).unwrap();
+    append(&log, records);
+    log.close().unwrap();
+}
+
+pub fn memory() -> (Arc<InMemory>, SegmentStore) {
+    let store = Arc::new(InMemory::new());
+    (store.clone(), SegmentStore::of(store, "logs/events", "memory://logs/events"))
+}
+
+/// Ships all that is sealed in the folder, as a process would that has just begun.
+pub fn ship(runtime: &Runtime, store: &SegmentStore, folder: &Path) -> Result<Shipper, StoreError> {
+    let mut shipper = Shipper::new(store.clone(), folder)?;
+    runtime.block_on(shipper.pass(0, &mut |_| {}))?;
+    Ok(shipper)
+}
+
+/// Reads every record from `from` on, and checks its bytes.
+pub fn read(
+    runtime: &Runtime,
+    store: &SegmentStore,
+    from: u64,
+    local: Option<&Path>,
+) -> Result<Vec<u64>, StoreError> {
+    let options = StoreOptions { local: local.map(Path::to_owned), ..StoreOptions::default() };
+    let mut reader = StoreReader::open(runtime.handle().clone(), store.clone(), from, options)?;
+    let (mut sequences, mut bytes) = (Vec::new(), Vec::new());
+    while let Some(sequence) = reader.read_into(&mut bytes)? {
+        assert!(bytes == record(sequence), "record {sequence}");
+        sequences.push(sequence);
+        bytes.clear();
+    }
+    Ok(sequences)
+}

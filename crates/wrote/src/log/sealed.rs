@@ -1,0 +1,377 @@
+//! Sealed segments: the files of a framed log that no writer changes any more, for programs that
+//! keep them elsewhere.
+
+use super::batch::BatchHeader;
+use super::chain::{self, SegmentHead};
+use super::damage;
+use super::format::Format;
+use super::input::{Input, LogFiles};
+use super::names::{self, SegmentNames};
+use super::segment::{HEADER_BYTES, SegmentHeader};
+use super::walk::{Walk, WalkStep};
+use crate::Error;
+use std::path::{Path, PathBuf};
+
+/// The bytes at the beginning of a segment that [`SegmentStart::read`] needs.
+pub const SEGMENT_START_BYTES: usize = HEADER_BYTES;
+
+/// A full and durable segment of a framed log, which never changes again.
+///
+/// Only [`repair`](super::repair) writes such a file anew, if the disk has damaged it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SealedSegment {
+    /// The file.
+    pub path: PathBuf,
+    /// Its beginning.
+    pub start: SegmentStart,
+    /// The sequence behind its last record.
+    pub end_sequence: u64,
+    /// The bytes up to the end of its last batch. The file may be longer: zeros follow.
+    pub bytes: u64,
+}
+
+/// The beginning of a segment, as its header states it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SegmentStart {
+    /// The log's random number, equal in all its segments.
+    pub log_id: u64,
+    /// The segment's number, which its name has too.
+    pub number: u64,
+    /// The sequence of its first record.
+    pub first_sequence: u64,
+    /// The bytes of the segment before, up to the end of its last batch; 0 where there was none.
+    pub previous_bytes: u64,
+}
+
+impl SegmentStart {
+    /// Reads the beginning of a segment from its first [`SEGMENT_START_BYTES`]; `None` if they are
+    /// no valid header.
+    pub fn read(bytes: &[u8]) -> Option<SegmentStart> {
+        SegmentHeader::decode(bytes).ok().map(|header| SegmentStart::of(&header))
+    }
+
+    fn of(header: &SegmentHeader) -> SegmentStart {
+        SegmentStart {
+            log_id: header.log_id,
+            number: header.segment_id,
+            first_sequence: header.first_sequence,
+            previous_bytes: header.previous_bytes,
+        }
+    }
+}
+
+/// Returns the name of a segment's file: twenty digits and `.segment`.
+pub fn segment_name(number: u64) -> String {
+    format!("{number:020}.{}", Format::Framed.extension())
+}
+
+/// Returns the number in a name that [`segment_name`] made; `None` for any other name.
+pub fn segment_number(name: &str) -> Option<u64> {
+    super::segment::number(Path::new(name), Format::Framed).filter(|_| !name.contains('/'))
+}
+
+/// Finds the sealed segments of a log while it is written or not, by this or another process. It
+/// takes no lock and writes nothing.
+///
+/// A segment counts as sealed once no crash can change it: all its records are durable, and so is a
+/// record of the next segment. Otherwise a power loss could take the next segment away, and the log
+/// would go on in this one. The proof is the caller's durable sequence, the durable sequence that a
+/// later batch states, or a third segment behind it, before which a writer flushes the next one.
+#[derive(Debug)]
+pub struct SealedSegments {
+    folder: PathBuf,
+    /// The place up to which batches of the last segment were read for their durable sequence.
+    scanned: Option<Scanned>,
+    /// The greatest durable sequence that a batch has stated.
+    durable_sequence: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Scanned {
+    start: SegmentStart,
+    place: u64,
+    sequence: u64,
+}
+
+impl SealedSegments {
+    /// Looks for sealed segments in `folder`. Fails with [`Error::Refused`] if the folder has no
+    /// log, or a log of lines: lines have neither a checksum nor the number of their log.
+    pub fn open(folder: impl AsRef<Path>) -> Result<SealedSegments, Error> {
+        let folder = folder.as_ref().to_owned();
+        let files = LogFiles::open()?;
+        if names::format_of_log(&files, &folder)? == Some(Format::Lines) {
+            let because = "a log of lines, which has no checksums; only framed logs have segments \
+                           that can be kept elsewhere";
+            return Err(Error::refused(&folder, because));
+        }
+        Ok(SealedSegments { folder, scanned: None, durable_sequence: 0 })
+    }
+
+    /// Lists the sealed segments from the number `from` on, in order. Every record before
+    /// `durable_sequence` is known to be durable, as by
+    /// [`Log::durable_sequence`](super::Log::durable_sequence); 0 if the caller knows of none.
+    ///
+    /// Reads of each segment its first bytes, and of the last one the headers of batches that were
+    /// not there at the call before. Fails with [`Error::Damaged`] if a segment is missing between
+    /// two others, or does not begin as one.
+    pub fn list(&mut self, from: u64, durable_sequence: u64) -> Result<Vec<SealedSegment>, Error> {
+        let files = LogFiles::open()?;
+        let SealedSegments { folder, scanned, durable_sequence: known } = self;
+        *known = (*known).max(durable_sequence);
+        names::unless_removed(|| {
+            let mut names = names::all(&files, folder, Format::Framed)?;
+            names.retain(|(number, _)| *number >= from);
+            sealed(&files, &names, scanned, known).map(Some)
+        })
+    }
+}
+
+fn sealed(
+    files: &LogFiles,
+    names: &SegmentNames,
+    scanned: &mut Option<Scanned>,
+    durable_sequence: &mut u64,
+) -> Result<Vec<SealedSegment>, Error> {
+    let mut heads = chain::read_headers(files, names)?;
+    // The last files may be prepared for later batches only.
+    let begun = heads.iter().rposition(|head| head.header.is_some()).map_or(0, |last| last + 1);
+    heads.truncate(begun);
+    let stated =
+        heads.iter().filter_map(|head| head.first_batch).map(|first| first.durable_sequence);
+    *durable_sequence = stated.max().unwrap_or(0).max(*durable_sequence);
+    if let [.., last] = &heads[..]
+        && let Some(header) = &last.header
+        && heads.len() > 1
+        && *durable_sequence <= header.first_sequence
+    {
+        scan(files, &last.path, header, scanned, durable_sequence)?;
+    }
+    let mut sealed = Vec::new();
+    for (index, pair) in heads.windows(2).enumerate() {
+        let [head, next] = pair else { unreachable!("a window of two") };
+        let (Some(header), Some(next_header)) = (&head.header, &next.header) else {
+            let path = if head.header.is_none() { &head.path } else { &next.path };
+            return Err(damage::error(path, 0, "this is not how a segment begins"));
+        };
+        if next.number != head.number + 1 {
+            let what = format!("segment {} of the log is not there", head.number + 1);
+            return Err(damage::error(&next.path, 0, &what));
+        }
+        let end_sequence = next_header.first_sequence;
+        let is_followed = index + 3 < heads.len();
+        if !is_followed && *durable_sequence <= end_sequence {
+            break;
+        }
+        let bytes = used_bytes(files, head, header, next_header)?;
+        let start = SegmentStart::of(header);
+        sealed.push(SealedSegment { path: head.path.clone(), start, end_sequence, bytes });
+    }
+    Ok(sealed)
+}
+
+/// Returns the bytes of a segment up to the end of its last batch. The next segment states them,
+/// unless a repair wrote this one anew since.
+fn used_bytes(
+    files: &LogFiles,
+    head: &SegmentHead,
+    header: &SegmentHeader,
+    next: &SegmentHeader,
+) -> Result<u64, Error> {
+    let is_by_repair = head.first_batch.as_ref().is_none_or(BatchHeader::is_by_repair);
+    if !is_by_repair && next.previous_bytes <= head.file_bytes {
+        return Ok(next.previous_bytes);
+    }
+    let mut walk = Walk::new(Input::open(files, &head.path, true, false)?, header);
+    while !matches!(walk.next()?, WalkStep::End) {}
+    Ok(walk.end)
+}
+
+/// Reads batch headers behind the scanned place of the last segment, up to the first one that
+/// states that a record of this segment was durable.
+fn scan(
+    files: &LogFiles,
+    path: &Path,
+    header: &SegmentHeader,
+    scanned: &mut Option<Scanned>,
+    durable_sequence: &mut u64,
+) -> Result<(), Error> {
+    let mut walk = Walk::new(Input::open(files, path, true, false)?, header);
+    let start = SegmentStart::of(header);
+    if let Some(scanned) = scanned.filter(|scanned| scanned.start == start) {
+        walk.jump_to(scanned.place, scanned.sequence);
+    }
+    loop {
+        match walk.next()? {
+            WalkStep::Batch => {
+                let stated = walk.last.map_or(0, |(batch, _)| batch.durable_sequence);
+                *durable_sequence = stated.max(*durable_sequence);
+                if *durable_sequence > header.first_sequence {
+                    return Ok(());
+                }
+                walk.skip_batch(u64::MAX)?;
+            }
+            WalkStep::Frame { .. } => {}
+            WalkStep::End => break,
+        }
+    }
+    // A batch that is seen in part is read again.
+    if walk.is_between_batches() {
+        *scanned = Some(Scanned { start, place: walk.place, sequence: walk.sequence });
+    }
+    Ok(())
+}
+
+impl SealedSegment {
+    /// Reads the whole segment and checks every record. Fails with [`Error::Damaged`] if it does
+    /// not hold each record up to its end.
+    pub fn check(&self) -> Result<(), Error> {
+        let end = check_segment(&self.path)?;
+        // Where recovery cut the segment, zeros may stand between its last record and its end.
+        if end.end_sequence == self.end_sequence && end.bytes <= self.bytes {
+            return Ok(());
+        }
+        let what = format!(
+            "record {} can't be read, and was durable once",
+            end.end_sequence.min(self.end_sequence)
+        );
+        Err(damage::error(&self.path, end.bytes, &what))
+    }
+}
+
+/// The end of a segment, found by reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SegmentEnd {
+    /// The sequence behind its last whole record.
+    pub end_sequence: u64,
+    /// The bytes up to the end of its last whole record or batch.
+    pub bytes: u64,
+    /// Its records, without the places that their producers or a repair left empty.
+    pub records: u64,
+    /// Their bytes.
+    pub record_bytes: u64,
+}
+
+/// Reads one segment of a framed log by itself, wherever it lies, and checks every record up to the
+/// first that is not valid. Fails with [`Error::Damaged`] if the file does not begin as the segment
+/// that its name states.
+pub fn check_segment(path: impl AsRef<Path>) -> Result<SegmentEnd, Error> {
+    let path = path.as_ref();
+    let files = LogFiles::open()?;
+    let mut input = Input::open(&files, path, true, false)?;
+    let number = super::segment::number(path, Format::Framed);
+    let header = match number {
+        Some(number) => chain::read_header(&mut input, number)?,
+        None => None,
+    };
+    let Some(header) = header else {
+        return Err(damage::error(path, 0, "this is not how a segment begins"));
+    };
+    let (mut records, mut record_bytes) = (0, 0);
+    let mut walk = Walk::new(input, &header);
+    loop {
+        match walk.next()? {
+            WalkStep::Frame { frame: super::record::Frame::Data(bytes), .. } => {
+                records += 1;
+                record_bytes += bytes.len() as u64;
+            }
+            WalkStep::Batch | WalkStep::Frame { .. } => {}
+            WalkStep::End => break,
+        }
+    }
+    // Where recovery cut the last batch, its header still counts the records behind the cut.
+    let (end_sequence, bytes) = (walk.sequence, walk.end);
+    Ok(SegmentEnd { end_sequence, bytes, records, record_bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{SampleLog, disk, files_of, folder};
+    use super::*;
+    use crate::log::batch::BatchHeader;
+
+    /// Returns the numbers of the sealed segments of a log, given a durable sequence.
+    fn sealed_of(built: &SampleLog, durable_sequence: u64) -> Vec<u64> {
+        let sim = disk(1, &built.files(folder()));
+        let files = files_of(&sim);
+        let names = names::all(&files, folder(), Format::Framed).unwrap();
+        let mut known = durable_sequence;
+        let sealed = sealed(&files, &names, &mut None, &mut known).unwrap();
+        sealed.iter().map(|segment| segment.start.number).collect()
+    }
+
+    fn segments(count: u64) -> SampleLog {
+        (0..count).fold(SampleLog::default(), |built, _| built.segment().batch(0, &[b"a record"]))
+    }
+
+    #[test]
+    fn a_segment_is_sealed_once_a_record_of_the_next_is_durable() {
+        // W1
+        let built = segments(2);
+        assert_eq!(sealed_of(&built, 0), [0_u64; 0]);
+        assert_eq!(sealed_of(&built, 1), [0_u64; 0], "a power loss may take the next segment away");
+        assert_eq!(sealed_of(&built, 2), [1]);
+        let stated = segments(2).batch(2, &[b"a later record"]);
+        assert_eq!(sealed_of(&stated, 0), [1], "a later batch states it");
+        let closed = BatchHeader { durable_sequence: 2, closed: true, ..BatchHeader::default() };
+        assert_eq!(sealed_of(&segments(2).batch_of(closed, &[]), 0), [1]);
+    }
+
+    #[test]
+    fn without_a_statement_a_segment_is_sealed_once_three_follow() {
+        assert_eq!(sealed_of(&segments(3), 0), [0_u64; 0]);
+        assert_eq!(sealed_of(&segments(4), 0), [1]);
+        assert_eq!(sealed_of(&segments(6), 0), [1, 2, 3]);
+        assert_eq!(sealed_of(&segments(6), 5), [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn the_last_segment_is_read_on_from_where_the_call_before_ended() {
+        let (mut scanned, mut known) = (None, 0);
+        let mut listed = |built: &SampleLog| {
+            let sim = disk(1, &built.files(folder()));
+            let files = files_of(&sim);
+            let names = names::all(&files, folder(), Format::Framed).unwrap();
+            let count = sealed(&files, &names, &mut scanned, &mut known).unwrap().len();
+            (count, scanned.map(|scanned: Scanned| scanned.sequence))
+        };
+        let built = segments(2).batch(0, &[b"two", b"three"]);
+        assert_eq!(listed(&built), (0, Some(4)));
+        assert_eq!(listed(&built.batch(3, &[b"four"])), (1, Some(4)));
+    }
+
+    #[test]
+    fn a_segment_that_lacks_a_record_is_damaged_and_a_gap_between_segments_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let built = segments(4);
+        for (path, bytes) in built.files(folder.path()) {
+            std::fs::write(path, bytes).unwrap();
+        }
+        let mut sealed = SealedSegments::open(folder.path()).unwrap();
+        let listed = sealed.list(1, 4).unwrap();
+        assert_eq!(listed.len(), 3);
+        listed.iter().for_each(|segment| segment.check().unwrap());
+        let mut bytes = std::fs::read(&listed[1].path).unwrap();
+        bytes[125] ^= 1;
+        std::fs::write(&listed[1].path, bytes).unwrap();
+        assert!(listed[0].check().is_ok());
+        assert!(matches!(listed[1].check(), Err(Error::Damaged { .. })));
+        std::fs::remove_file(&listed[1].path).unwrap();
+        assert!(matches!(sealed.list(1, 4), Err(Error::Damaged { .. })));
+        assert_eq!(sealed.list(3, 4).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn names_and_beginnings_of_segments_are_read_as_they_are_written() {
+        assert_eq!(segment_number(&segment_name(7)), Some(7));
+        for other in ["7.segment", "a/00000000000000000007.segment", "lock"] {
+            assert_eq!(segment_number(other), None, "{other}");
+        }
+        let files = segments(2).files(folder());
+        let start = SegmentStart::read(&files[1].1).unwrap();
+        assert_eq!((start.number, start.first_sequence), (2, 1));
+        assert_eq!(SegmentStart::read(&files[1].1[..SEGMENT_START_BYTES - 1]), None);
+    }
+}
