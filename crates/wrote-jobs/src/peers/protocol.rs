@@ -493,7 +493,7 @@ mod tests {
                 |peers| {
                     let peers = peers as &dyn Peers;
                     peers.barrier("a").unwrap();
-                    peers.agree("b", peers.rank(), |all| Ok(all)).unwrap()
+                    peers.agree("b", peers.rank(), Ok).unwrap()
                 },
             );
             let all: Vec<u32> = (0..count).collect();
