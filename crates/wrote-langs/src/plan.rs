@@ -276,7 +276,7 @@ mod tests {
     }
 
     fn refused(request: &Request) -> String {
-        match Plan::new(request) {
+        match Plan::new(request, &wrote_bench::Alone) {
             Err(Error::Usage(text)) if text.lines().count() == 1 => text,
             other => panic!("{:?}", other.map(|_| ())),
         }
@@ -350,7 +350,7 @@ mod tests {
             runs: 3,
             ..request(folder.path())
         };
-        let mut plan = Plan::new(&asked).unwrap();
+        let mut plan = Plan::new(&asked, &wrote_bench::Alone).unwrap();
         plan.places[0].drive = None;
         plan.places[0].held_bytes = 5 << 20;
         let ahead = RunsAhead::new(1, &plan.tables, 2, |_, _| true);

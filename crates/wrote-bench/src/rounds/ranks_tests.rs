@@ -10,8 +10,8 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use wrote_jobs::peers::threads::ThreadPost;
 use wrote_jobs::peers::{Peers, Ranks};
-use wrote_result::Stop;
 use wrote_result::document::Run;
+use wrote_result::{Stop, stats};
 
 /// A second of 2026, by rank 0's clock.
 const BEGAN_S: f64 = 1_790_000_000.0;
@@ -96,6 +96,8 @@ impl Plan for MadeUp {
         }];
         let mut latencies = wrote_jobs::histogram();
         latencies.record(u64::from(self.rank) + 1).unwrap();
+        row.latency_ns = Some(stats::latency(&latencies));
+        row.runs[0].latency_ns = row.latency_ns;
         Ok(Repeated::one(row, latencies))
     }
 }

@@ -470,7 +470,8 @@ mod tests {
             let rank = &rank;
             let thread = |post| {
                 scope.spawn(move || {
-                    let joined = Ranks::join(post, Stop::new(), hung_after).expect("all are there");
+                    let mut joined = Ranks::join(post, Stop::new(), LONG).expect("all are there");
+                    joined.hung_after = hung_after;
                     rank(&joined)
                 })
             };
@@ -492,7 +493,7 @@ mod tests {
                 |peers| {
                     let peers = peers as &dyn Peers;
                     peers.barrier("a").unwrap();
-                    peers.agree("b", peers.rank(), |all| Ok(all)).unwrap()
+                    peers.agree("b", peers.rank(), Ok).unwrap()
                 },
             );
             let all: Vec<u32> = (0..count).collect();
@@ -544,7 +545,7 @@ mod tests {
         for hung in [0, 2] {
             let errors = ranks(
                 4,
-                Duration::from_millis(50),
+                Duration::from_secs(5),
                 |_| 0.0,
                 |peers| {
                     let peers = peers as &dyn Peers;
@@ -556,7 +557,7 @@ mod tests {
             );
             assert!(errors[hung as usize].is_none());
             for (error, tells) in errors.into_iter().flatten() {
-                assert!(error.starts_with(&format!("rank {hung} on node")), "{error}");
+                assert!(error.contains(&format!("rank {hung} on node")), "{error}");
                 assert!(tells || hung != 0, "where rank 0 is gone, the others tell");
             }
         }

@@ -87,7 +87,7 @@ impl Lab {
     /// Measures all programs, without the drive, and returns the notes.
     fn measure(&self, stop: &Stop) -> (Result<Place, Error>, Vec<String>) {
         let request = Request { paths: vec![self.place.clone()], ..self.request.clone() };
-        let mut plan = Plan::new(&request).unwrap();
+        let mut plan = Plan::new(&request, &wrote_bench::Alone).unwrap();
         plan.places[0].drive = None;
         let mut noted = Noted::default();
         let programs = self.ready.len();
@@ -110,6 +110,7 @@ impl Lab {
             folder: self.files.path(),
             within: self.request.within,
             clock: &SinceStart(Instant::now()),
+            peers: &wrote_bench::Alone,
             stop,
         };
         let scratch = Scratch::make(&plan.places[0].target.path).unwrap();
