@@ -208,7 +208,7 @@ impl Flusher {
             self.retention.push(RetainedSegment { path, bytes, end_sequence, written_at_ns });
         } else {
             self.engine.close_file(active.file)?;
-            while let Some(last) = self.retention.take_last_unless(&is_live) {
+            while let Some(last) = self.retention.take_last_unless(is_live) {
                 dead.insert(0, last.path);
             }
             dead.push(active.path);
