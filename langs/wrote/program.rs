@@ -2,14 +2,16 @@
 //!
 //! A `Writer` has its own buffers: four of 2 MiB, of which three are in flight past the page cache
 //! while the fourth is filled; through the page cache nine of 192 KiB
-//! (crates/wrote/src/writer/options.rs).
+//! (crates/wrote/src/writer/options.rs). A `Reader` reads 128 KiB at a time of a cached file, and
+//! has up to seven reads of 1 MiB in flight of one that is not
+//! (crates/wrote/src/reader/options.rs).
 
 use std::error::Error;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
-use wrote::{SyncPolicy, Writer};
+use wrote::{Reader, SyncPolicy, Writer};
 
 type Failure = Box<dyn Error>;
 
@@ -24,13 +26,12 @@ fn write_bytes(path: &Path, size: u64, direct: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Counts and sums the bytes. The library has no reader of single bytes: it reads the whole file,
-/// and the bytes come from memory.
+/// Counts and sums the bytes.
 fn read_bytes(path: &Path) -> Result<(u64, u64), Failure> {
     let (mut count, mut sum) = (0, 0);
-    for byte in wrote::read(path)? {
+    for byte in Reader::open(path)?.bytes() {
         count += 1;
-        sum += u64::from(byte);
+        sum += u64::from(byte?);
     }
     Ok((count, sum))
 }

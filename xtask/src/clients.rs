@@ -31,6 +31,8 @@ const LIST: &str = "packages";
 
 /// The client of Redis in Python, in a fixed version.
 const REDIS_PY: &str = "redis==8.1.0";
+/// An S3 server in Python, in a fixed version.
+const MOTO: &str = "moto[s3,server]==5.2.5";
 /// The folder of the client of Redis in Go.
 const GO_REDIS: &str = "crates/wrote-serve/tests/clients/go-redis";
 
@@ -79,7 +81,17 @@ pub fn pages(install: bool) -> Result<(), Failure> {
 
 /// Installs redis-py into `target/redis-py`, unless it is there.
 fn redis_py(install: bool) -> Result<(), Failure> {
-    let whole = target().join("redis-py");
+    python(REDIS_PY, "redis-py", install)
+}
+
+/// Installs an S3 server into `target/moto`, unless it is there.
+pub fn moto(install: bool) -> Result<(), Failure> {
+    python(MOTO, "moto", install)
+}
+
+/// Installs a package of Python into a folder of `target`, unless it is there.
+fn python(package: &'static str, name: &str, install: bool) -> Result<(), Failure> {
+    let whole = target().join(name);
     if whole.is_dir() {
         return Ok(());
     }
@@ -88,10 +100,10 @@ fn redis_py(install: bool) -> Result<(), Failure> {
     }
     packages::install(&["pip3"])?;
     let unfinished = tempfile::tempdir_in(target()).tried(target().display())?;
-    let folder = unfinished.path().join("redis-py");
+    let folder = unfinished.path().join(name);
     fetched(|| {
         let mut command = Command::new("pip3");
-        command.args(["install", "-q", "--disable-pip-version-check", REDIS_PY, "--target"]);
+        command.args(["install", "-q", "--disable-pip-version-check", package, "--target"]);
         command.arg(&folder).env("PIP_ROOT_USER_ACTION", "ignore");
         command
     })?;

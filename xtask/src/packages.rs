@@ -10,6 +10,7 @@ use std::process::Command;
 /// Debian packages of the programs whose package has another name. A package of `cc` alone would
 /// lack the C library's headers.
 const PACKAGES: &[(&str, &str)] = &[
+    ("autoreconf", "autoconf"),
     ("c++", "build-essential"),
     ("cc", "build-essential"),
     ("depmod", "kmod"),
@@ -19,10 +20,13 @@ const PACKAGES: &[(&str, &str)] = &[
     ("java", "default-jdk-headless"),
     ("javac", "default-jdk-headless"),
     ("jsonschema", "python3-jsonschema"),
+    ("libtoolize", "libtool"),
     ("losetup", "mount"),
     ("mkfs.btrfs", "btrfs-progs"),
     ("mkfs.ext4", "e2fsprogs"),
     ("mkfs.xfs", "xfsprogs"),
+    ("mpicc", "libopenmpi-dev"),
+    ("mpirun", "openmpi-bin"),
     ("mvn", "maven"),
     ("node", "nodejs"),
     ("pip3", "python3-pip"),
@@ -40,6 +44,9 @@ pub const PEERS: &[&str] = &["fio", "valgrind", "taskset", "rsync", "cc", "redis
 /// Programs for the labs, except those of guests. An ordinary user mounts a FUSE file system by
 /// the first; the others make disks that lose their power.
 pub const LABS: &[&str] = &["fusermount3", "losetup", "mkfs.btrfs", "mkfs.ext4", "mkfs.xfs"];
+
+/// Programs by which ranks are built and started. The bindings need clang's library and headers.
+pub const MPI: &[&str] = &["mpirun", "mpicc", "clang"];
 
 /// Programs that make and run the guest of `cargo xtask lab nvme`.
 pub const NVME: &[&str] = &["qemu-system-x86_64", "depmod", "cpio", "xz", "mkfs.ext4", "mkfs.xfs"];

@@ -1,6 +1,7 @@
 //! `cargo xtask peers`: wrote against programs that do the same work, in turn, on one folder.
 
 mod append;
+mod awaited;
 mod bench;
 mod contest;
 mod copy;
@@ -9,6 +10,7 @@ mod job;
 mod job_rows;
 pub mod outcome;
 pub mod page;
+mod ranks;
 mod read;
 mod rows;
 mod serve;

@@ -45,9 +45,12 @@ impl Program {
     }
 }
 
+/// The features of the library that are off by default, and need nothing of the machine.
+pub const FEATURES: &str = "--features=wrote/tokio,wrote/futures-io";
+
 /// Builds every test program of the workspace, and its other programs with them.
 pub fn build() -> Result<Vec<Program>, Failure> {
-    built(&mut cargo(&["build", "--workspace", "--all-targets"]))
+    built(&mut cargo(&["build", "--workspace", "--all-targets", FEATURES]))
 }
 
 /// Runs the build `command` and lists its test programs.

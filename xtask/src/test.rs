@@ -4,11 +4,12 @@ pub mod campaigns;
 mod languages;
 pub mod links;
 pub mod prose;
+mod stores;
 
 use crate::failure::{Failure, Tried};
 use crate::lab::confine::Share;
 use crate::lab::{confine, logs, power_cut, strange_fs};
-use crate::packages::{self, LABS, TESTS};
+use crate::packages::{self, LABS, MPI, TESTS};
 use crate::programs::{self, Program, cargo_tests, run_all};
 use crate::report::{Outcome, Report};
 use crate::repository::{cargo, release_lab, target};
@@ -88,7 +89,7 @@ fn default(report: &mut Report, install: bool) -> Result<(), Failure> {
         let words = ["fmt", "--check", "--manifest-path", manifest];
         step(report, &format!("fmt of {name}"), &words)?;
     }
-    let clippy = ["clippy", "--workspace", "--all-targets"];
+    let clippy = ["clippy", "--workspace", "--all-targets", programs::FEATURES];
     step(report, "clippy", &[&clippy[..], &STRICT].concat())?;
     let mut doc = cargo(&["doc", "--workspace", "--no-deps"]);
     doc.env("RUSTDOCFLAGS", "-D warnings");
@@ -100,6 +101,7 @@ fn default(report: &mut Report, install: bool) -> Result<(), Failure> {
     report.step("build of the release", || release_lab("wrote").map(drop))?;
     report.step("build of the tests", || programs::build().map(drop))?;
     tests(report, "tests", &[])?;
+    mpi(report, install)?;
     report.step("examples in documentation", || {
         cargo_tests(&mut cargo(&["test", "--workspace", "--doc", "--no-fail-fast"]))
     })?;
@@ -107,7 +109,18 @@ fn default(report: &mut Report, install: bool) -> Result<(), Failure> {
     strange_fs::lab(report)?;
     logs::sim(report, logs::Sim { seeds: SEEDS, from_seed: None })?;
     power_cut::lab(report, power_cut::Arguments { seed: None, moments: MOMENTS })?;
-    report.step("languages", || languages::check(Missing::Left))
+    report.step("languages", || languages::check(Missing::Left))?;
+    stores::check(report)
+}
+
+/// Builds the command with its ranks, and runs the tests that start several. It is built like the
+/// tests of the workspace, so that all it depends on is built already.
+fn mpi(report: &mut Report, install: bool) -> Result<(), Failure> {
+    report.step("ranks under mpirun", || {
+        packages::provide(MPI, install)?;
+        let words = ["test", "-p", "wrote-cli", "--features", "mpi", "--test", "mpi"];
+        cargo_tests(cargo(&words).arg("--no-fail-fast"))
+    })
 }
 
 fn step(report: &mut Report, name: &str, words: &[&str]) -> Result<(), Failure> {

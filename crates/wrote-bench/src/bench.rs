@@ -3,21 +3,22 @@
 use crate::budget::SinceStart;
 use crate::progress::{Announcement, Observer, Ticker};
 use crate::request::Request;
-use crate::rounds::Alone;
 use crate::scenario::{Call, Measured, Plan, Scenario, Site};
 use crate::scenarios;
 use crate::scratch::{self, Scratch};
+use crate::sharing;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Instant;
 use wrote::device::{self, BlockDevice, Target};
 use wrote_jobs::data::Data;
-use wrote_jobs::findings::Evidence;
+use wrote_jobs::findings::{self, Evidence};
+use wrote_jobs::peers::{Alone, Peers};
 use wrote_machine::host;
 use wrote_machine::target::{device_of, shown_target};
 use wrote_machine::watch::{self, Watch};
-use wrote_result::document::{Document, Program, Row, SCHEMA};
+use wrote_result::document::{Document, Program, RankFiles, Row, SCHEMA};
 use wrote_result::{Error, Stop, units};
 
 /// The block size of the generator's own measurement, unless the stream's is smaller.
@@ -53,7 +54,22 @@ pub fn bench_of(
     stop: &Stop,
     observer: &mut dyn Observer,
 ) -> Result<Document, Error> {
-    bench_at(scenarios, request, &OnceLock::new(), stop, observer)
+    bench_at(scenarios, request, &OnceLock::new(), &Alone, stop, observer)
+}
+
+/// Measures as one of several ranks. All ranks make the same request; [`Request::path`] may differ.
+/// On rank 0 the result is that of all; the other ranks have their own rows in theirs.
+///
+/// # Errors
+///
+/// As [`fn@bench`]. Where any rank fails, all end with an error, which names the rank on rank 0.
+pub fn bench_by(
+    peers: &dyn Peers,
+    request: &Request,
+    stop: &Stop,
+    observer: &mut dyn Observer,
+) -> Result<Document, Error> {
+    bench_at(&request.scenarios.all(), request, &OnceLock::new(), peers, stop, observer)
 }
 
 /// As [`bench_of`]. The first calibration fills `speed`; later ones of the disk use it.
@@ -61,6 +77,7 @@ pub(crate) fn bench_at(
     scenarios: &[&dyn Scenario],
     request: &Request,
     speed: &OnceLock<f64>,
+    peers: &dyn Peers,
     stop: &Stop,
     observer: &mut dyn Observer,
 ) -> Result<Document, Error> {
@@ -68,43 +85,62 @@ pub(crate) fn bench_at(
     let started_at = format!("{:.0}", jiff::Timestamp::now());
     scratch::check_folder(&request.path)?;
     let target = device::examine(&request.path)?;
-    let planned = plan(scenarios, request, &target)?;
-    let leftovers = report_leftovers(&request.path, observer);
-    let scratch = Scratch::make(&request.path)?;
+    let planned = plan(scenarios, request, &sharing::share(&target, peers)?)?;
+    if request.ranks.files != RankFiles::PerRank
+        && let Some(whole) = planned.iter().find(|plan| !plan.shares_files())
+    {
+        let name = whole.scope().name;
+        return Err(Error::Usage(format!(
+            "--shared-file: {name} makes files of its own kind; ladder, peak, rand and sustained can \
+             share one"
+        )));
+    }
+    let leftovers = match peers.is_first() {
+        true => report_leftovers(&request.path, observer),
+        false => Vec::new(),
+    };
+    let scratch = Scratch::make_for(&request.path, peers)?;
     let mut shown = shown_target(&target, File::open(scratch.lock_file()).ok().as_ref());
     shown.limits = watch::limits(device_of(&target));
-    let announcement = announcement(scratch.path().to_owned(), &planned);
+    let announcement = announcement(scratch.path().to_owned(), &planned, peers.ranks());
     observer.announce(&announcement);
     let mut ticker = Ticker::new(observer, announcement.runs, announcement.estimated);
     let bs_bytes = request.common.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES);
     let generator_bytes_per_s =
         Data::new(0, 0).measure(bs_bytes.min(GENERATOR_BS_BYTES_MAX) as usize);
     let watch = Watch::begin(device_of(&target));
-    let measured: Vec<Measured> = planned
-        .into_iter()
-        .map(|mut planned| {
-            let site = Site {
-                scenario: planned.scope().name,
-                target: &target,
-                scratch: &scratch,
-                stop,
-                clock: &SinceStart(began),
-                keep: request.keep,
-                speed,
-                peers: &Alone,
-            };
-            planned.measure(&site, &mut ticker)
-        })
-        .collect::<Result<_, _>>()?;
+    let measure = |mut planned: Box<dyn Plan>| {
+        let site = Site {
+            scenario: planned.scope().name,
+            target: &target,
+            scratch: &scratch,
+            stop,
+            clock: &SinceStart(began),
+            keep: request.keep,
+            speed,
+            peers,
+            together: None,
+            ranks: request.ranks,
+        };
+        planned.measure(&site, &mut ticker)
+    };
+    let measured: Result<Vec<Measured>, Error> = planned.into_iter().map(measure).collect();
+    let measured = match measured {
+        Ok(measured) if request.keep => {
+            ticker.finish();
+            peers.barrier("the end")?;
+            let folder = scratch.keep();
+            observer.note(&format!("the test files are in {}", folder.display()));
+            measured
+        }
+        Ok(measured) => {
+            ticker.finish();
+            scratch.end_for(peers, Ok(measured))?
+        }
+        Err(error) => return scratch.end_for(peers, Err(error)),
+    };
     let watched = watch.end(device_of(&target));
-    ticker.finish();
     let host = host::host();
-    if request.keep {
-        let folder = scratch.keep();
-        observer.note(&format!("the test files are in {}", folder.display()));
-    } else {
-        scratch.remove()?;
-    }
     let rows: Vec<Row> = measured.iter().flat_map(|of| of.scenario.rows.clone()).collect();
     let evidence = Evidence {
         target: &shown,
@@ -120,8 +156,12 @@ pub(crate) fn bench_at(
         leftovers,
         left_out: measured.iter().flat_map(|of| of.left_out.clone()).collect(),
         shortened: measured.iter().find_map(|of| of.shortened.clone()),
+        sharing: sharing::of(&target, request, peers)?,
     };
-    let findings = scenarios::findings(scenarios, &evidence);
+    let findings = findings::of_all_ranks(peers, &evidence, |evidence| {
+        scenarios::findings(scenarios, evidence)
+    })?;
+    let ranks = evidence.sharing.as_ref().map(|sharing| sharing.ranks.clone());
     let advice = scenarios.iter().flat_map(|scenario| scenario.advice(&evidence)).collect();
     Ok(Document {
         schema: SCHEMA.into(),
@@ -131,6 +171,7 @@ pub(crate) fn bench_at(
         command: request.command.clone(),
         host,
         target: shown,
+        ranks,
         scenarios: measured.into_iter().map(|of| of.scenario).collect(),
         findings,
         advice,
@@ -142,11 +183,11 @@ pub(crate) fn bench_at(
 /// # Errors
 ///
 /// [`Error::Usage`] and [`Error::Failed`] as [`fn@bench`], where planning meets them.
-pub(crate) fn outlook(request: &Request) -> Result<Announcement, Error> {
+pub(crate) fn outlook(request: &Request, peers: &dyn Peers) -> Result<Announcement, Error> {
     scratch::check_folder(&request.path)?;
     let target = device::examine(&request.path)?;
-    let planned = plan(&request.scenarios.all(), request, &target)?;
-    Ok(announcement(request.path.clone(), &planned))
+    let planned = plan(&request.scenarios.all(), request, &sharing::share(&target, peers)?)?;
+    Ok(announcement(request.path.clone(), &planned, peers.ranks()))
 }
 
 /// Plans what the request names, in the order of the registry.
@@ -176,12 +217,13 @@ pub(crate) fn plan(
     Ok(planned)
 }
 
-fn announcement(folder: PathBuf, planned: &[Box<dyn Plan>]) -> Announcement {
+fn announcement(folder: PathBuf, planned: &[Box<dyn Plan>], ranks: u32) -> Announcement {
+    let ranks = u64::from(ranks);
     Announcement {
         folder,
         // One after the other: each removes its files.
-        space_bytes_max: planned.iter().map(|of| of.space_bytes_max()).max().unwrap_or(0),
-        written_bytes_max: planned.iter().map(|of| of.written_bytes_max()).sum(),
+        space_bytes_max: planned.iter().map(|of| of.space_bytes_max()).max().unwrap_or(0) * ranks,
+        written_bytes_max: planned.iter().map(|of| of.written_bytes_max()).sum::<u64>() * ranks,
         runs: planned.iter().map(|of| of.runs_total()).sum(),
         estimated: planned.iter().map(|of| of.estimate()).sum(),
     }

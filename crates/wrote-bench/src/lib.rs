@@ -13,16 +13,19 @@ mod sample;
 mod scenario;
 mod scenarios;
 pub mod scratch;
+mod sharing;
 pub mod versus;
 
-pub use bench::{bench, bench_of, report_leftovers};
+pub use bench::{bench, bench_by, bench_of, report_leftovers};
 pub use budget::{Clock, RUNS_MIN, SinceStart};
 pub use measured::{OneRun, RowLabel, clear};
 pub use progress::{Announcement, Observer, Progress, Ticker};
-pub use request::{Common, Request, positive};
-pub use rounds::{Alone, Peers, Turn, in_turn};
+pub use request::{Common, RankSettings, Request, positive};
+pub use rounds::{Turn, in_turn};
 pub use scenario::{Call, Listed, Measured, Plan, Scenario, Scope, Site, boxed};
 pub use scenarios::{
-    Append, AppendAs, Ladder, Latency, Load, Long, MessageSizes, Peak, Rand, Scenarios, Serve,
-    ServerUrl, Ways, catalogue,
+    Append, AppendAs, Ladder, Latency, Load, Long, MessageSizes, Meta, Peak, Rand, Scenarios,
+    Serve, ServerUrl, Ways, catalogue,
 };
+pub use sharing::share;
+pub use wrote_jobs::peers::{Alone, Peers};

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wrote_jobs::rate::Rate;
 use wrote_result::Error;
+use wrote_result::document::RankFiles;
 
 const BS_BYTES_MAX: u64 = 1 << 30;
 
@@ -21,6 +22,8 @@ pub struct Request {
     pub began: Option<Instant>,
     /// The settings that every scenario shares.
     pub common: Common,
+    /// The settings of several ranks.
+    pub ranks: RankSettings,
     /// The settings of each scenario.
     pub scenarios: Scenarios,
     /// The command line, for the result.
@@ -34,6 +37,17 @@ impl Request {
     pub fn new(path: PathBuf) -> Request {
         Request { path, ..Request::default() }
     }
+}
+
+/// The settings of a measurement by several ranks. They mean nothing to one alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RankSettings {
+    /// The files of the ranks.
+    pub files: RankFiles,
+    /// Ranks read what others wrote: those of another node, where there is one.
+    pub reorder: bool,
+    /// Each rank was given a path of its own.
+    pub own_paths: bool,
 }
 
 /// The settings that every scenario shares. A scenario chooses what is `None`.

@@ -1,10 +1,13 @@
 //! The loop that runs rows in turn (M8). Every scenario is measured by it.
 
 use crate::budget::Schedule;
-use crate::measured::clear;
 use crate::progress::Ticker;
 use crate::scenario::{Measured, Plan, Scope, Site};
+use std::time::Duration;
+use wrote_jobs::clock::Together;
+use wrote_jobs::peers::{Facts, merged};
 use wrote_jobs::report::Repeated;
+use wrote_machine::target::device_of;
 use wrote_result::Error;
 use wrote_result::document::{Row, Scenario};
 
@@ -34,42 +37,6 @@ pub fn in_turn(rows: usize, rounds: u32) -> Vec<Turn> {
     (0..rounds).flat_map(of_round).collect()
 }
 
-/// The processes that measure together, each a rank. A process that measures alone is [`Alone`].
-pub trait Peers: std::fmt::Debug {
-    /// The number of this process, from 0.
-    fn rank(&self) -> u32;
-    /// Returns when every rank has called it. The loop calls it before each run.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Failed`] where a rank is gone.
-    fn barrier(&self) -> Result<(), Error>;
-    /// Adds up the rows of all ranks.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Failed`] where a rank is gone.
-    fn gather(&self, rows: Vec<Row>) -> Result<Vec<Row>, Error>;
-}
-
-/// One process: rank 0 of 1.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Alone;
-
-impl Peers for Alone {
-    fn rank(&self) -> u32 {
-        0
-    }
-
-    fn barrier(&self) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn gather(&self, rows: Vec<Row>) -> Result<Vec<Row>, Error> {
-        Ok(rows)
-    }
-}
-
 impl dyn Plan {
     /// Prepares, runs the rows in turn (M8), and adds up their runs.
     ///
@@ -85,7 +52,7 @@ impl dyn Plan {
         if measured.is_err() {
             // The first error is the one to report; what stays goes with the folder.
             let files = self.shared_files(site);
-            let _ = self.finish().and_then(|()| clear(&files, site.scratch.path()));
+            let _ = self.finish().and_then(|()| site.clear(&files));
         }
         measured
     }
@@ -94,8 +61,10 @@ impl dyn Plan {
 fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
     let Scope { name, question, runs: rounds } = plan.scope();
     let planned = rounds * plan.rows().len() as u32;
+    site.peers.barrier("before the first look")?;
     let mut written_bytes = plan.prepare(site, ticker)?;
     let names = plan.rows();
+    let mut now = begin(site, &names)?;
     ticker.leave_out(planned - rounds * names.len() as u32);
     let mut left_out = plan.left_out();
     for (name, because) in &left_out {
@@ -106,9 +75,9 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
     // With `keep`, the row whose files are still there: its run may have been the last.
     let mut kept: Option<usize> = None;
     let mut told = rounds * names.len() as u32;
-    while let Some(turn) = schedule.next(plan, site.clock.elapsed()) {
+    // Every rank decides by rank 0's time, and so as every other one.
+    while let Some(turn) = schedule.next(plan, now) {
         site.stop.check()?;
-        site.peers.barrier()?;
         let began = site.clock.elapsed();
         if let Some(row) = kept.take_if(|_| plan.makes_files(turn.row)) {
             plan.clear(row, site)?;
@@ -120,19 +89,22 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
             ticker.foresee(ahead, time);
         }
         ticker.tick(&names[turn.row]);
-        runs[turn.row].add(plan.run(turn, site, ticker)?);
+        let run = run_together(plan, turn, site, ticker)?;
+        runs[turn.row].add(run);
         site.stop.check()?;
         if site.keep && plan.makes_files(turn.row) {
             kept = Some(turn.row);
         } else {
             plan.clear(turn.row, site)?;
         }
-        schedule.is_over(site.clock.elapsed().saturating_sub(began));
+        let took;
+        (now, took) = agreed(site, site.clock.elapsed().saturating_sub(began))?;
+        schedule.is_over(took);
     }
     ticker.leave_out(told);
     plan.finish()?;
     if !site.keep {
-        clear(&plan.shared_files(site), site.scratch.path())?;
+        site.clear(&plan.shared_files(site))?;
     }
     written_bytes += runs.iter().map(|runs| runs.written_bytes).sum::<u64>();
     let given_up: Vec<(usize, String)> = schedule.left_out().collect();
@@ -141,7 +113,7 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
         left_out.push((names[*row].clone(), because.clone()));
     }
     let measured = runs.into_iter().enumerate().filter(|(row, _)| !schedule.is_left_out(*row));
-    let rows = site.peers.gather(measured.flat_map(|(_, runs)| runs.rows()).collect())?;
+    let rows: Vec<Row> = measured.flat_map(|(_, runs)| runs.rows()).collect();
     if let Some((row, because)) = given_up.first().filter(|_| rows.is_empty()) {
         let text = format!(
             "no row can be measured here ({}: {because}); --runs measures in any time",
@@ -153,6 +125,59 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
     let scenario = Scenario { name: name.into(), question, rows, knee };
     Ok(Measured { scenario, written_bytes, left_out, shortened: schedule.shortened() })
 }
+
+/// Refuses ranks that would measure different rows. Returns the time of rank 0.
+fn begin(site: &Site, names: &[String]) -> Result<Duration, Error> {
+    let places = site.peers.places();
+    let mine = (names.to_vec(), site.clock.elapsed());
+    site.peers.agree("the rows", mine, |all| {
+        let (rows, now) = all[0].clone();
+        match all.iter().position(|(theirs, _)| *theirs != rows) {
+            None => Ok(now),
+            Some(rank) => {
+                let differs = |name: &&String| !rows.contains(name) || !all[rank].0.contains(name);
+                let name = rows.iter().chain(&all[rank].0).find(differs);
+                Err(Error::Failed(format!(
+                    "rank {rank} on {} would not measure the rows of rank 0: {} is not on both",
+                    places.node(rank as u32),
+                    name.map_or("their order", String::as_str),
+                )))
+            }
+        }
+    })
+}
+
+/// Makes one run, by all ranks at once. On rank 0 its rows are those of all ranks.
+fn run_together(
+    plan: &mut dyn Plan,
+    turn: Turn,
+    site: &Site,
+    ticker: &mut Ticker,
+) -> Result<Repeated, Error> {
+    if !site.peers.are_many() {
+        return plan.run(turn, site, ticker);
+    }
+    let together = Together::new(site.peers);
+    let run = plan.run(turn, &Site { together: Some(&together), ..*site }, ticker)?;
+    let device = device_of(site.target).map_or(String::new(), |device| device.name.clone());
+    let facts = Facts { run: run.clone().without_texts(), parts: together.parts(), device };
+    let all = site.peers.gather("the end of a run", facts)?;
+    match site.peers.is_first() {
+        true => plan.summed(merged(all, site.peers.places())?),
+        false => Ok(run),
+    }
+}
+
+/// Returns the time of rank 0, and the time of the rank that took longest.
+fn agreed(site: &Site, took: Duration) -> Result<(Duration, Duration), Error> {
+    site.peers.agree("the time", (site.clock.elapsed(), took), |all| {
+        let longest = all.iter().map(|(_, took)| *took).max().unwrap_or_default();
+        Ok((all[0].0, longest))
+    })
+}
+
+#[cfg(test)]
+mod ranks_tests;
 
 #[cfg(test)]
 mod tests {

@@ -6,14 +6,16 @@ pub(crate) use wrote_machine::sample::place;
 use crate::budget::SinceStart;
 use crate::progress::{Observer, Ticker};
 use crate::request::{Common, Request};
-use crate::rounds::Alone;
 use crate::scenario::{Call, Measured, Plan, Site};
-use crate::scenarios::{Append, AppendAs, Latency, Load, Long, MessageSizes, Scenarios, Serve};
+use crate::scenarios::{
+    Append, AppendAs, Latency, Load, Long, MessageSizes, Meta, Scenarios, Serve,
+};
 use crate::scratch::Scratch;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use wrote::device::{self, Target};
+use wrote_jobs::peers::Alone;
 use wrote_jobs::rate::Rate;
 use wrote_result::document::{self, Process, Row};
 use wrote_result::{Error, Stop};
@@ -40,6 +42,7 @@ pub(crate) struct Asked {
     pub load_curve: bool,
     pub load_process: Option<Process>,
     pub idle: Option<Duration>,
+    pub meta_files: Option<u32>,
     pub serve: Serve,
 }
 
@@ -74,6 +77,7 @@ impl Asked {
                 latency: Latency { iterations: asked.iterations, save_size: asked.save_size },
                 load: Load { load_curve: asked.load_curve, process: asked.load_process },
                 sustained: Long { idle: asked.idle },
+                meta: Meta { meta_files: asked.meta_files },
                 serve: asked.serve,
                 ..Scenarios::default()
             },
@@ -122,7 +126,10 @@ impl Asked {
         let (scenario, speed) = (planned.scope().name, &OnceLock::new());
         let clock = &SinceStart(Instant::now());
         let (target, peers) = (&target, &Alone);
-        let site = Site { scenario, target, scratch, stop, clock, keep, speed, peers };
+        let together = None;
+        let ranks = self.request().ranks;
+        let site =
+            Site { scenario, target, scratch, stop, clock, keep, speed, peers, together, ranks };
         planned.measure(&site, &mut ticker)
     }
 }

@@ -1,20 +1,23 @@
 //! A scenario: a question about a disk, with the rows that answer it.
 
 use crate::budget::Clock;
+use crate::measured::clear;
 use crate::progress::Ticker;
-use crate::request::Common;
-use crate::rounds::{Peers, Turn};
+use crate::request::{Common, RankSettings};
+use crate::rounds::Turn;
 use crate::scratch::Scratch;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 use wrote::device::{BlockDevice, Target};
+use wrote_jobs::clock::{Timer, Together};
 use wrote_jobs::findings::{Evidence, Shortened};
-use wrote_jobs::jobs::{self, GroupReport, Permissions};
+use wrote_jobs::jobs::{self, GroupReport, Permissions, Watcher};
+use wrote_jobs::peers::{Peers, Regions, span_of};
 use wrote_jobs::report::{Before, Repeated};
 use wrote_jobs::spec::JobSpec;
 use wrote_machine::target::device_of;
-use wrote_result::document::{Advice, Finding, Knee, Row};
+use wrote_result::document::{Advice, Finding, Knee, RankFiles, Row};
 use wrote_result::{Error, Stop};
 
 /// A scenario, with its own settings. The registry (`scenarios.rs`) has a line for each.
@@ -116,6 +119,11 @@ pub struct Site<'a> {
     pub speed: &'a OnceLock<f64>,
     /// The processes that measure together.
     pub peers: &'a dyn Peers,
+    /// The timed parts of the run, which all ranks begin together; `None` alone, and outside of
+    /// runs.
+    pub together: Option<&'a Together<'a>>,
+    /// The settings of several ranks.
+    pub ranks: RankSettings,
 }
 
 impl<'a> Site<'a> {
@@ -124,9 +132,60 @@ impl<'a> Site<'a> {
         device_of(self.target)
     }
 
-    /// The path of a file of this scenario. Two scenarios never share one.
+    /// The path of a file of this scenario. Two scenarios never share one, nor do two ranks.
     pub fn file(&self, part: &str, number: u32) -> PathBuf {
         self.scratch.file(self.scenario, part, number)
+    }
+
+    /// Whether all ranks use the files of [`Site::job_files`].
+    fn shares_files(&self) -> bool {
+        self.ranks.files != RankFiles::PerRank && self.peers.are_many()
+    }
+
+    /// The paths of `count` files that jobs of this scenario use: those of this rank, or those that
+    /// all ranks share.
+    pub fn job_files(&self, part: &str, count: u32) -> Vec<PathBuf> {
+        match self.shares_files() {
+            true => (0..count).map(|n| self.scratch.shared_file(self.scenario, part, n)).collect(),
+            false => self.files(part, count),
+        }
+    }
+
+    /// Removes files, and flushes their folder. Of those that ranks share, rank 0 removes them.
+    ///
+    /// # Errors
+    ///
+    /// As [`clear`].
+    pub fn clear(&self, files: &[PathBuf]) -> Result<(), Error> {
+        let is_others = |path: &PathBuf| {
+            let is_shared = self.shares_files() && !self.peers.is_first();
+            is_shared && !self.scratch.is_of_rank(path)
+        };
+        let files: Vec<PathBuf> = files.iter().filter(|path| !is_others(path)).cloned().collect();
+        clear(&files, self.scratch.path())
+    }
+
+    /// The jobs as this rank runs them, with the files that they need. Timed reads may be of what
+    /// another rank wrote.
+    fn placed(
+        &self,
+        jobs: &[JobSpec],
+        permissions: Permissions,
+    ) -> Result<(Vec<JobSpec>, Permissions), Error> {
+        let shares = self.shares_files()
+            && jobs.iter().flat_map(|job| &job.files).all(|path| !self.scratch.is_of_rank(path));
+        let shift =
+            if self.ranks.reorder && self.together.is_some() { self.peers.shift() } else { 0 };
+        if !self.peers.are_many() || !shares && shift == 0 {
+            return Ok((jobs.to_vec(), permissions));
+        }
+        let files = if shares { self.ranks.files } else { RankFiles::PerRank };
+        let regions = Regions { peers: self.peers, files, shift };
+        let name = |path: &Path, rank| self.scratch.of_rank(path, rank);
+        regions.prepare(jobs, name, self.stop)?;
+        // The run made the shared file, and each rank writes to a region of its own.
+        let overwrite = permissions.overwrite || shares;
+        Ok((regions.place(jobs, name)?, Permissions { overwrite, ..permissions }))
     }
 
     /// The disk before the jobs of a run; the blocks of the files `settled` were written and
@@ -147,12 +206,76 @@ impl<'a> Site<'a> {
         jobs: &[JobSpec],
         permissions: Permissions,
     ) -> Result<GroupReport, Error> {
-        Ok(jobs::run(jobs, permissions, self.stop, &mut ())?.remove(0))
+        self.run_jobs_watched(jobs, permissions, &mut ())
+    }
+
+    /// As [`Site::run_jobs`], with a watcher of its progress.
+    ///
+    /// # Errors
+    ///
+    /// As [`jobs::run`].
+    pub fn run_jobs_watched(
+        &self,
+        jobs: &[JobSpec],
+        permissions: Permissions,
+        watcher: &mut dyn Watcher,
+    ) -> Result<GroupReport, Error> {
+        let mut watcher = InStep { watcher, together: self.together };
+        let (jobs, permissions) = self.placed(jobs, permissions)?;
+        let group = jobs::run(&jobs, permissions, self.stop, &mut watcher)?.remove(0);
+        if let Some(together) = self.together {
+            together.is_over(span_of(&group));
+        }
+        Ok(group)
+    }
+
+    /// The timer of a run's timed parts.
+    pub fn timer(&self) -> Timer<'a> {
+        Timer::new(self.device(), self.together)
+    }
+
+    /// The same place for work that is no timed part of the run: ranks do it each by itself.
+    pub fn apart(&self) -> Site<'a> {
+        Site { together: None, ..*self }
+    }
+
+    /// Returns the least of all ranks' values: sizes that follow from a speed are alike on all.
+    ///
+    /// # Errors
+    ///
+    /// As [`Peers::meet`].
+    pub fn least(&self, value: f64) -> Result<f64, Error> {
+        self.peers.least("a first look", value)
     }
 
     /// The paths of `count` files of this scenario.
     pub fn files(&self, part: &str, count: u32) -> Vec<PathBuf> {
         (0..count).map(|number| self.file(part, number)).collect()
+    }
+}
+
+/// Has the jobs of all ranks begin together.
+struct InStep<'a> {
+    watcher: &'a mut dyn Watcher,
+    together: Option<&'a Together<'a>>,
+}
+
+impl Watcher for InStep<'_> {
+    fn group(&mut self, group: u32, jobs: &[JobSpec], laid_out_bytes: u64) {
+        self.watcher.group(group, jobs, laid_out_bytes);
+    }
+
+    fn progress(&mut self, read_bytes: u64, written_bytes: u64, fraction: f64) {
+        self.watcher.progress(read_bytes, written_bytes, fraction);
+    }
+
+    fn ready(&mut self) -> Result<(), Error> {
+        self.watcher.ready()?;
+        self.together.map_or(Ok(()), Together::begin)
+    }
+
+    fn note(&mut self, text: &str) {
+        self.watcher.note(text);
     }
 }
 
@@ -233,9 +356,17 @@ pub trait Plan {
     fn shrink(&mut self, _factor: f64) -> bool {
         false
     }
+    /// Returns a run of all ranks with what follows from the rows of all of them.
+    fn summed(&self, run: Repeated) -> Result<Repeated, Error> {
+        Ok(run)
+    }
     /// Makes one timed run, and returns its row: two where it reads and writes. The files of the
-    /// run stay.
+    /// run stay. Several ranks make it at once, each with as many timed parts as the others.
     fn run(&mut self, turn: Turn, site: &Site, ticker: &mut Ticker) -> Result<Repeated, Error>;
+    /// Whether its rows are jobs on [`Site::job_files`], which ranks may share.
+    fn shares_files(&self) -> bool {
+        false
+    }
     /// Whether [`Plan::clear`] removes files of this row.
     fn makes_files(&self, _row: usize) -> bool {
         false

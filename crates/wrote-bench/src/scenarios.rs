@@ -51,6 +51,7 @@ registry! {
     peak::Peak,
     rand::Rand,
     load::Load,
+    meta::Meta,
     // Last: it leaves the device's cache full.
     sustained::Long,
 }

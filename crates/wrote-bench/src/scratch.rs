@@ -9,8 +9,9 @@ pub use leftover::{Cleaned, Leftover, clean, leftovers};
 
 use std::fs::{File, Permissions};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use wrote_jobs::peers::Peers;
 use wrote_result::Error;
 
 /// The first part of a run's folder name; six random letters and digits follow.
@@ -27,6 +28,10 @@ pub struct Scratch {
     folder: remove::Open,
     /// Held for as long as the run lives; `None` once the folder is removed or given away.
     lock: Option<File>,
+    /// Of several ranks that use the folder: this one. `None` alone.
+    rank: Option<u32>,
+    /// Whether this process made the folder, and so removes it.
+    is_maker: bool,
 }
 
 impl Scratch {
@@ -50,10 +55,93 @@ impl Scratch {
             not_made(parent, &error)
         })?;
         match lock::make(&path) {
-            Ok(lock) => Ok(Scratch { path, folder, lock: Some(lock) }),
+            Ok(lock) => Ok(Scratch { path, folder, lock: Some(lock), rank: None, is_maker: true }),
             Err(error) => {
                 let _ = folder.remove();
                 Err(not_made(parent, &error))
+            }
+        }
+    }
+
+    /// Makes one folder for all ranks, or one on each of their disks. Rank 0 makes it, and each
+    /// other rank uses that folder where it is there, else makes one of that name.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Scratch::make`] and of [`Peers::meet`].
+    pub fn make_for(parent: &Path, peers: &dyn Peers) -> Result<Scratch, Error> {
+        if !peers.are_many() {
+            return Scratch::make(parent);
+        }
+        let made = match peers.is_first() {
+            true => Some(Scratch::make(parent)?),
+            false => None,
+        };
+        let name = made.as_ref().and_then(|made| made.path.file_name()?.to_str().map(String::from));
+        let name = peers.of_first("the folder", name.unwrap_or_default())?;
+        let mut scratch = match made {
+            Some(made) => made,
+            None => Scratch::join(parent, &name)?,
+        };
+        scratch.rank = Some(peers.rank());
+        Ok(scratch)
+    }
+
+    /// Opens the folder of another rank, or makes it where it is not there.
+    fn join(parent: &Path, name: &str) -> Result<Scratch, Error> {
+        check_folder(parent)?;
+        let failed = |error: io::Error| not_made(parent, &error);
+        let path = parent.join(name);
+        let mut builder = std::fs::DirBuilder::new();
+        let is_new = match builder.mode(0o700).create(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+            other => other.map(|()| true).map_err(failed)?,
+        };
+        let folder = remove::Open::at(&path).map_err(failed)?;
+        // The lock is held by the rank that made the folder.
+        let lock = match is_new {
+            true => lock::make(&path).map_err(failed)?,
+            false => File::open(&path).map_err(failed)?,
+        };
+        Ok(Scratch { path, folder, lock: Some(lock), rank: None, is_maker: is_new })
+    }
+
+    /// Removes what this rank made, and leaves the folder to the rank that made it.
+    pub fn leave(mut self) {
+        if let Some(rank) = self.rank.filter(|_| !self.is_maker) {
+            self.folder.remove_of(rank);
+            self.lock = None;
+        }
+    }
+
+    /// Ends the work of all ranks in the folder: where it went wrong, `result` is the error of the
+    /// group. A rank that did not make the folder removes its files; the one that did waits until
+    /// all others have, and removes the folder. Asked to stop, each rank removes all that it finds,
+    /// since the others may be gone.
+    pub fn end_for<T>(self, peers: &dyn Peers, result: Result<T, Error>) -> Result<T, Error> {
+        if !peers.are_many() {
+            return result.and_then(|done| self.remove().map(|()| done));
+        }
+        match result.map_err(|error| peers.fail(error)) {
+            Ok(done) => {
+                peers.barrier("the end")?;
+                if self.is_maker {
+                    self.remove()?
+                } else {
+                    self.leave()
+                }
+                Ok(done)
+            }
+            Err(Error::Interrupted) => Err(Error::Interrupted),
+            // Rank 0, and whichever misses it.
+            Err(error) if peers.tells() => {
+                peers.part();
+                Err(error)
+            }
+            Err(error) => {
+                self.leave();
+                peers.part();
+                Err(error)
             }
         }
     }
@@ -66,6 +154,35 @@ impl Scratch {
     /// The path of a scenario's file, or of its log's folder: `ways-source-0.data`. Only files of
     /// such names are removed, and of such folders only a log's files.
     pub fn file(&self, scenario: &str, part: &str, number: u32) -> PathBuf {
+        match self.rank {
+            Some(rank) => self.file_of(rank, scenario, part, number),
+            None => self.shared_file(scenario, part, number),
+        }
+    }
+
+    /// The path of a file of this rank: `ways-source-rank3-0.data`.
+    pub fn file_of(&self, rank: u32, scenario: &str, part: &str, number: u32) -> PathBuf {
+        self.path.join(format!("{scenario}-{part}-rank{rank}-{number}.data"))
+    }
+
+    /// Whether a path of [`Scratch::file`] is that of one rank.
+    pub fn is_of_rank(&self, path: &Path) -> bool {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| self.rank.is_some_and(|rank| name.contains(&mark(rank))))
+    }
+
+    /// The path of another rank's file, given that of this rank.
+    pub fn of_rank(&self, path: &Path, other: u32) -> PathBuf {
+        match (self.rank, path.file_name().and_then(|name| name.to_str())) {
+            (Some(rank), Some(name)) => {
+                path.with_file_name(name.replacen(&mark(rank), &mark(other), 1))
+            }
+            _ => path.to_owned(),
+        }
+    }
+
+    /// The path of a file that all ranks use.
+    pub fn shared_file(&self, scenario: &str, part: &str, number: u32) -> PathBuf {
         self.path.join(format!("{scenario}-{part}-{number}.data"))
     }
 
@@ -131,6 +248,11 @@ pub fn check_folder(parent: &Path) -> Result<(), Error> {
         "is not a folder; give the folder to write in"
     };
     Err(Error::Usage(format!("{shown}: {because}")))
+}
+
+/// The part of a file's name that says whose it is.
+fn mark(rank: u32) -> String {
+    format!("-rank{rank}-")
 }
 
 fn not_made(parent: &Path, error: &io::Error) -> Error {

@@ -8,6 +8,7 @@ use crate::scenarios::Scenarios;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+use wrote_jobs::peers::Peers;
 use wrote_jobs::report;
 use wrote_result::compare::{Allowed, Comparison, compare_allowing};
 use wrote_result::document::{Document, Latency, Row};
@@ -27,12 +28,13 @@ use wrote_result::{Error, Stop, histogram, stats};
 pub fn versus(
     old: &Request,
     new: &Request,
+    peers: &dyn Peers,
     stop: &Stop,
     observer: &mut dyn Observer,
 ) -> Result<Comparison, Error> {
     let rounds = old.common.runs.unwrap_or(RUNS);
     let sides = [one_run(old, rounds), one_run(new, rounds)];
-    let outlooks = [bench::outlook(&sides[0])?, bench::outlook(&sides[1])?];
+    let outlooks = [bench::outlook(&sides[0], peers)?, bench::outlook(&sides[1], peers)?];
     let mut turns = Turns::new(observer, outlooks, rounds);
     let speeds = [OnceLock::new(), OnceLock::new()];
     let mut documents = [Vec::new(), Vec::new()];
@@ -41,7 +43,8 @@ pub fn versus(
         for side in order {
             let request = &sides[side];
             let scenarios = request.scenarios.all();
-            let document = bench::bench_at(&scenarios, request, &speeds[side], stop, &mut turns)?;
+            let (speed, turns) = (&speeds[side], &mut turns);
+            let document = bench::bench_at(&scenarios, request, speed, peers, stop, turns)?;
             documents[side].push(document);
             turns.is_over(side);
         }

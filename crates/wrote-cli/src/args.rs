@@ -6,6 +6,7 @@ mod copy;
 mod doctor;
 mod langs;
 mod log;
+mod ranks;
 mod report;
 mod run;
 mod serve;
@@ -20,6 +21,7 @@ pub use log::{
     BehindStore, LogAppendArgs, LogArgs, LogCatArgs, LogRepairArgs, LogShape, LogShipArgs,
     LogStatArgs, LogTailArgs, LogVerb, LogVerifyArgs, RECORD_BYTES_MAX,
 };
+pub use ranks::{RankArgs, RankTimeout, of_rank};
 pub use report::ReportArgs;
 pub use run::RunArgs;
 pub use serve::ServeArgs;

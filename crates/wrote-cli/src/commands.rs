@@ -24,20 +24,21 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use wrote::Survives;
+use wrote_jobs::peers::Peers;
 use wrote_report::plain;
 use wrote_result::{Error, Stop};
 
-/// Runs the subcommand. `stop` ends a measurement early; `command` is the command line as it was
-/// given, for the result.
+/// Runs the subcommand, with these ranks where it measures. `stop` ends a measurement early;
+/// `command` is the command line as it was given, for the result.
 ///
 /// # Errors
 ///
 /// Why there is no result, in one line.
-pub fn run(cli: Cli, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
+pub fn run(cli: Cli, peers: &dyn Peers, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     match cli.command {
-        Command::Bench(arguments) => bench::run(&arguments, stop, command),
-        Command::Run(arguments) => run::run(&arguments, stop, command),
-        Command::Langs(arguments) => langs::run(&arguments, stop, command),
+        Command::Bench(arguments) => bench::run(&arguments, peers, stop, command),
+        Command::Run(arguments) => run::run(&arguments, peers, stop, command),
+        Command::Langs(arguments) => langs::run(&arguments, peers, stop, command),
         Command::Compare(arguments) => compare::run(&arguments, stop),
         Command::Report(arguments) => report::run(&arguments, stop),
         Command::Doctor(arguments) => doctor::run(&arguments),

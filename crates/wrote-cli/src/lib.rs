@@ -7,6 +7,7 @@
 //! | [`input`] | files that the user names, read within a bound |
 //! | [`output`] | the destinations of text: standard output, or a whole file |
 //! | [`progress`] | messages while a run goes on |
+//! | [`ranks`] | the ranks under `mpirun` |
 //! | [`signals`] | SIGINT, SIGTERM and SIGHUP end a run early and cleanly |
 //! | [`stdio`] | standard input and output that stop waiting when the user asks to stop |
 //! | [`terminal`] | the capabilities of the screen: width, colour, characters |
@@ -18,6 +19,7 @@ pub mod commands;
 pub mod input;
 pub mod output;
 pub mod progress;
+pub mod ranks;
 pub mod signals;
 pub mod stdio;
 pub mod terminal;

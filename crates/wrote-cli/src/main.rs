@@ -6,6 +6,7 @@ use clap::Parser;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use wrote_cli::args::{self, Cli, Command};
+use wrote_cli::ranks::{self, Group};
 use wrote_cli::signals::Signals;
 use wrote_cli::{commands, output};
 use wrote_result::{Error, Stop};
@@ -31,6 +32,7 @@ fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
         Err(error) => return not_parsed(&error),
     };
     let stop = Stop::new();
+    let mut group = Group::default();
     // A server's signals have meanings of their own.
     let signals = match cli.command {
         Command::Serve(_) => Ok(Signals::default()),
@@ -39,22 +41,33 @@ fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
     let (code, complaint) = match signals {
         Ok(signals) => {
             let command = arguments.iter().map(|argument| argument.to_string_lossy().into());
-            commands::outcome(commands::run(cli, &stop, command.collect()), &signals)
+            let done = Group::join(&cli.command, &stop).and_then(|joined| {
+                group = joined;
+                let peers = group.peers();
+                let done = commands::run(cli, peers, &stop, command.collect());
+                done.map_err(|error| peers.fail(error))
+            });
+            commands::outcome(done, &signals)
         }
         Err(error) => {
             let error = Error::Failed(format!("cannot listen for signals: {error}"));
             commands::outcome(Err(error), &Signals::default())
         }
     };
-    if let Some(complaint) = complaint {
+    // Of what all ranks meet, one tells.
+    let tells = if group.peers().are_many() { group.peers().tells() } else { !ranks::is_quiet() };
+    if let Some(complaint) = complaint.filter(|_| tells) {
         commands::complain(&complaint);
     }
+    group.end(code);
     ExitCode::from(code)
 }
 
 /// Help and the version are answers, on standard output; everything else is bad usage.
 fn not_parsed(error: &clap::Error) -> ExitCode {
-    if error.use_stderr() {
+    if error.use_stderr() && ranks::is_quiet() {
+        // Rank 0 has the same arguments, and tells.
+    } else if error.use_stderr() {
         commands::complain(&args::one_line(error));
     } else if let Err(error) = output::styled_to_stdout(&error.render()) {
         commands::complain(&error.to_string());

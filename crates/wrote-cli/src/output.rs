@@ -8,6 +8,7 @@ use rustix::fs::{Access, access};
 use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use wrote_jobs::peers::Peers;
 use wrote_report::{Content, Named, Screen, write_html};
 use wrote_result::Error;
 
@@ -98,6 +99,15 @@ impl ResultFiles {
             return Err(Error::Usage(format!("--html {shown}: is the file of --output")));
         }
         Ok(ResultFiles { text, page })
+    }
+
+    /// Checks the files on rank 0, which alone writes a result.
+    ///
+    /// # Errors
+    ///
+    /// As [`ResultFiles::of`].
+    pub fn of_first(to: &OutputArgs, peers: &dyn Peers) -> Result<Option<ResultFiles>, Error> {
+        peers.is_first().then(|| ResultFiles::of(to)).transpose()
     }
 
     /// Writes a result: as text by `write`, and as a page where that was asked. `name` is the name

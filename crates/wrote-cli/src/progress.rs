@@ -14,6 +14,7 @@ use std::io::{IsTerminal, Write as _, stderr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use wrote_bench::{Announcement, Observer, Progress};
+use wrote_jobs::peers::Peers;
 use wrote_report::plain;
 use wrote_result::units;
 
@@ -47,6 +48,11 @@ impl Default for Reporter {
 }
 
 impl Reporter {
+    /// The reporter of a rank: rank 0 tells what all of them do.
+    pub fn of_rank(peers: &dyn Peers) -> Box<dyn Observer> {
+        if peers.is_first() { Box::new(Reporter::default()) } else { Box::new(()) }
+    }
+
     /// A reporter of a comparison of languages in `folders` folders.
     pub fn of_langs(folders: usize) -> Reporter {
         let mut reporter = Reporter::default();

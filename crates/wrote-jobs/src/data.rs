@@ -71,7 +71,7 @@ impl Data {
     }
 
     /// Fills `buffer` with new random bytes. Not for the timed path.
-    pub(crate) fn fill(&mut self, buffer: &mut [u8]) {
+    pub fn fill(&mut self, buffer: &mut [u8]) {
         self.random.fill_bytes(buffer);
     }
 

@@ -5,12 +5,14 @@ mod bytes;
 mod jobs;
 mod machine;
 mod place;
+mod ranks;
 mod rows;
 #[cfg(test)]
 mod tests;
 
 pub use bytes::{counts, source_bytes, stayed_in_memory};
 pub use jobs::{does_io, no_io};
+pub use ranks::{Sharing, User, Whole, of_all_ranks, together};
 
 use crate::jobs::Overlap;
 use std::time::Duration;
@@ -48,6 +50,8 @@ pub struct Evidence<'a> {
     pub left_out: Vec<(String, String)>,
     /// The parts of the measurement that its time was too short for.
     pub shortened: Option<Shortened>,
+    /// The device and the paths of several ranks.
+    pub sharing: Option<Sharing>,
 }
 
 /// The parts of a measurement that its time was too short for, besides rows that were left out.

@@ -15,14 +15,15 @@ const WATCH_EVERY: Duration = Duration::from_millis(250);
 ///
 /// # Errors
 ///
-/// The error of the first thread that failed, after all threads have ended. The clock starts only
-/// if all threads are ready.
+/// The error of `clocked`, or of the first thread that failed, after all threads have ended. The
+/// clock starts only if all threads are ready. Where `clocked` fails before `go()`, no thread
+/// works.
 pub fn together<P: Send, T>(
     count: usize,
     failed: &AtomicBool,
     work: impl Fn(usize, &Gate) -> Result<P, Error> + Sync,
     watch: &mut dyn FnMut(),
-    clocked: impl FnOnce(&mut dyn FnMut()) -> T,
+    clocked: impl FnOnce(&mut dyn FnMut()) -> Result<T, Error>,
 ) -> Result<(Vec<P>, T), Error> {
     let work = &work;
     let (told, news) = channel();
@@ -58,6 +59,7 @@ pub fn together<P: Send, T>(
         parts.splice(..0, not_started.map(Err));
         (parts, counted)
     });
+    let counted = counted.transpose()?;
     // A thread that did not begin reports an interruption; the reason is that of another thread.
     let reason =
         |part: &Result<P, Error>| matches!(part, Err(e) if !matches!(e, Error::Interrupted));
@@ -157,7 +159,7 @@ mod tests {
                 self.lines.lock().unwrap().push("before".into());
                 go();
                 self.lines.lock().unwrap().push("after".into());
-                "counted"
+                Ok("counted")
             })
         }
 

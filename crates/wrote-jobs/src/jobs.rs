@@ -18,7 +18,7 @@ pub use place::file_key;
 pub use reports::{
     DirectionReport, GroupReport, Held, JobReport, Mark, Overlap, Permissions, Usage, Watcher,
 };
-pub(crate) use reports::{merged, span};
+pub(crate) use reports::{merged, span, span_s};
 
 use crate::spec::JobSpec;
 use wrote_result::{Error, Stop};

@@ -10,6 +10,7 @@ mod gates;
 pub mod import;
 pub mod jobs;
 pub mod page_cache;
+pub mod peers;
 pub mod rate;
 pub mod report;
 #[cfg(any(test, feature = "sample"))]

@@ -2,10 +2,12 @@
 
 mod before;
 mod evidence;
+mod ranks;
 mod row;
 mod settings;
 
 pub use before::Before;
+pub use ranks::{RankFacts, document_of_ranks};
 pub(crate) use row::Names;
 pub use row::{Repeated, join, sum_up};
 pub use settings::fallback;
@@ -75,6 +77,7 @@ pub fn document(files: &[JobFile], before: &Before, about: &About) -> Document {
         command: about.command.clone(),
         host,
         target,
+        ranks: None,
         scenarios,
         findings,
         advice: Vec::new(),

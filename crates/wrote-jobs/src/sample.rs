@@ -22,5 +22,6 @@ pub fn evidence<'a>(target: &'a Target, rows: &'a [Row]) -> Evidence<'a> {
         leftovers: Vec::new(),
         left_out: Vec::new(),
         shortened: None,
+        sharing: None,
     }
 }

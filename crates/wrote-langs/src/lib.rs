@@ -21,7 +21,7 @@ mod toolchain;
 mod workload;
 
 pub use catalogue::{Catalogue, catalogue};
-pub use rounds::langs;
+pub use rounds::{langs, langs_by};
 pub use workload::Kind;
 
 use std::path::PathBuf;

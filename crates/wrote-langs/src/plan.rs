@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::device::{self, Target};
-use wrote_bench::{Announcement, Common, Plan as DrivePlan, in_turn, positive, scratch};
+use wrote_bench::{
+    Announcement, Common, Peers, Plan as DrivePlan, in_turn, positive, scratch, share,
+};
 use wrote_machine::{held_memory, space};
 use wrote_result::{Error, units};
 
@@ -42,7 +44,7 @@ pub(super) struct PlacePlan {
 
 impl Plan {
     /// Plans `request`, without making a file.
-    pub(super) fn new(request: &Request) -> Result<Plan, Error> {
+    pub(super) fn new(request: &Request, peers: &dyn Peers) -> Result<Plan, Error> {
         positive("size", request.size_bytes_max(), SIZE_BYTES_MAX)?;
         positive("runs", request.runs.into(), Common::RUNS_MAX.into())?;
         positive("saves", request.saves_max().into(), SAVES_MAX)?;
@@ -57,7 +59,11 @@ impl Plan {
         for path in &request.paths {
             scratch::check_folder(path)?;
         }
-        let place = |path: &PathBuf| PlacePlan::new(path, &device::examine(path)?, &tables);
+        let place = |path: &PathBuf| {
+            let target = device::examine(path)?;
+            let planned = PlacePlan::new(path, &share(&target, peers)?, &tables)?;
+            Ok(PlacePlan { target, ..planned })
+        };
         let places = request.paths.iter().map(place).collect::<Result<_, Error>>()?;
         Ok(Plan { tables, places, within: request.within })
     }

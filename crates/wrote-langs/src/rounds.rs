@@ -1,6 +1,7 @@
 //! The comparison: every place, every workload, every program in turn.
 
 mod file;
+mod ranks;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -19,10 +20,10 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use wrote_bench::scratch::Scratch;
-use wrote_bench::{Alone, Clock, Observer, SinceStart, Site, Ticker, report_leftovers};
+use wrote_bench::{Alone, Clock, Observer, Peers, SinceStart, Site, Ticker, report_leftovers};
 use wrote_machine::target::{device_of, shown_target};
 use wrote_machine::{host, watch as machine};
-use wrote_result::document::Program;
+use wrote_result::document::{Program, RankFiles};
 use wrote_result::langs::{Document, Language, Place, SCHEMA, State};
 use wrote_result::{Error, Stop};
 
@@ -49,6 +50,8 @@ struct Crew<'a> {
     /// The working folder of programs.
     folder: &'a Path,
     stop: &'a Stop,
+    /// The ranks, which run each program at once.
+    peers: &'a dyn Peers,
 }
 
 struct LangsReporter<'a> {
@@ -76,10 +79,25 @@ pub fn langs(
     stop: &Stop,
     observer: &mut dyn Observer,
 ) -> Result<Document, Error> {
+    langs_by(&Alone, request, stop, observer)
+}
+
+/// Measures as one of several ranks, each of which runs the programs. All make the same request;
+/// its paths may differ. Rank 0 has the result of all.
+///
+/// # Errors
+///
+/// As [`langs`]. Where any rank fails, all end.
+pub fn langs_by(
+    peers: &dyn Peers,
+    request: &Request,
+    stop: &Stop,
+    observer: &mut dyn Observer,
+) -> Result<Document, Error> {
     let began = request.began.unwrap_or_else(Instant::now);
     let started_at = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second())
         .expect("the present is a time");
-    let mut plan = Plan::new(request)?;
+    let mut plan = Plan::new(request, peers)?;
     let (chosen, mut languages) = catalogue(&request.add)?.choose(request, stop)?;
     refuse_nobody(&chosen, &languages)?;
     refuse_idlers(&chosen, &plan.tables)?;
@@ -87,10 +105,12 @@ pub fn langs(
         observer.note(&missing_text(missing));
     }
     for path in &request.paths {
-        report_leftovers(path, observer);
+        if peers.is_first() {
+            report_leftovers(path, observer);
+        }
     }
     // A read-only folder must be found before the first is measured for minutes.
-    let scratches = plan.places.iter().map(|place| Scratch::make(&place.target.path));
+    let scratches = request.paths.iter().map(|path| Scratch::make_for(path, peers));
     let scratches: Vec<Scratch> = scratches.collect::<Result<_, Error>>()?;
     let ahead = RunsAhead::new(plan.places.len(), &plan.tables, chosen.len(), |program, task| {
         chosen[program].does(task)
@@ -101,7 +121,7 @@ pub fn langs(
     let ticker = Ticker::new(observer, announcement.runs, announcement.estimated);
     let mut reporter =
         LangsReporter { ahead, ticker, beside: beside(&plan), failed: None, rates: HashMap::new() };
-    let ready = build_all(&chosen, &request.cache, &mut languages, stop, &mut reporter)?;
+    let ready = build_in_turn(&chosen, request, peers, &mut languages, stop, &mut reporter)?;
     let folder = tempfile::TempDir::new()
         .map_err(|error| Error::Failed(format!("no folder can be made for programs: {error}")))?;
     let crew = Crew {
@@ -113,6 +133,7 @@ pub fn langs(
         clock: &SinceStart(began),
         folder: folder.path(),
         stop,
+        peers,
     };
     let mut places = Vec::new();
     for (number, (place, scratch)) in plan.places.iter_mut().zip(scratches).enumerate() {
@@ -131,6 +152,7 @@ pub fn langs(
         elapsed_s: began.elapsed().as_secs_f64(),
         command: request.command.clone(),
         host: host::host(),
+        ranks: peers.are_many().then(|| peers.places().shown(RankFiles::PerRank, None)),
         languages,
         places,
     })
@@ -199,6 +221,38 @@ fn build_all(
     Ok(ready)
 }
 
+/// Builds the programs on rank 0 and then on the others, which find them built where they share the
+/// folder. A program that any rank cannot build is left out on all.
+fn build_in_turn(
+    chosen: &[Candidate],
+    request: &Request,
+    peers: &dyn Peers,
+    languages: &mut [Language],
+    stop: &Stop,
+    reporter: &mut LangsReporter,
+) -> Result<Vec<Contestant>, Error> {
+    let ids: Vec<String> = chosen.iter().map(|of| of.variant.id.clone()).collect();
+    let first = peers.of_first("the languages", ids.clone())?;
+    if first != ids {
+        let (ours, theirs) = (ids.join(", "), first.join(", "));
+        return Err(Error::Failed(format!("{ours} can be run here, and {theirs} on rank 0")));
+    }
+    if !peers.is_first() {
+        peers.barrier("the builds of rank 0")?;
+    }
+    let mut ready = build_all(chosen, &request.cache, languages, stop, reporter)?;
+    if peers.is_first() {
+        peers.barrier("the builds of rank 0")?;
+    }
+    let built: Vec<usize> = ready.iter().map(|of| of.program).collect();
+    let by_all = peers.agree("the builds", built, |all| {
+        let by_all = |program: &usize| all.iter().all(|built| built.contains(program));
+        Ok(all[0].iter().copied().filter(by_all).collect::<Vec<usize>>())
+    })?;
+    ready.retain(|of| by_all.contains(&of.program));
+    Ok(ready)
+}
+
 impl Crew<'_> {
     /// Measures one place, in a folder that is removed afterwards.
     fn measure(
@@ -219,7 +273,9 @@ impl Crew<'_> {
             clock: self.clock,
             keep: false,
             speed: &OnceLock::new(),
-            peers: &Alone,
+            peers: self.peers,
+            together: None,
+            ranks: Default::default(),
         };
         let drive = match planned.drive.take() {
             // Without a program the drive's rate is not requested.
@@ -235,7 +291,7 @@ impl Crew<'_> {
         };
         let mut workloads = Vec::new();
         for table in 0..self.tables.len() {
-            if self.is_late(number, table) {
+            if self.is_late(number, table)? {
                 let name = self.tables[table].name();
                 let within_s = self.within.as_secs_f64();
                 reporter.note(&format!("{name} is left out: no time within {within_s} s"));
@@ -245,18 +301,21 @@ impl Crew<'_> {
             match table::measure(self, (number, table), planned, &site, reporter) {
                 Ok(workload) => workloads.extend(workload),
                 // A disk that is full or gone spoils this table, and no other.
-                Err(Error::Failed(because)) => {
+                Err(Error::Failed(because)) if !self.peers.are_many() => {
                     let (name, path) = (self.tables[table].name(), planned.path.display());
                     reporter.note(&format!("{name} is left out in {path}: {because}"));
                     reporter.leave_out(|of| (of.place, of.table) == (number, table));
                     reporter.failed.get_or_insert(because);
                 }
-                Err(error) => return Err(error),
+                Err(error) => return scratch.end_for(self.peers, Err(error)),
             }
         }
         // A program's leftovers do not discard the other programs' results.
-        if let Err(left) = scratch.remove() {
-            reporter.note(&left.to_string());
+        if let Err(left) = scratch.end_for(self.peers, Ok(())) {
+            match self.peers.are_many() {
+                true => return Err(left),
+                false => reporter.note(&left.to_string()),
+            }
         }
         Ok(Place { target: shown, drive, workloads })
     }
@@ -264,9 +323,14 @@ impl Crew<'_> {
 
 impl Crew<'_> {
     /// Whether the time of a place is over before a table whose amounts are left to the time.
-    fn is_late(&self, place: usize, table: usize) -> bool {
+    fn is_late(&self, place: usize, table: usize) -> Result<bool, Error> {
         let until = self.within * (place as u32 + 1);
-        self.tables[table].in_time && self.clock.elapsed() >= until
+        Ok(self.tables[table].in_time && self.now()? >= until)
+    }
+
+    /// The time since the program's start, of rank 0: all ranks decide by it.
+    fn now(&self) -> Result<Duration, Error> {
+        self.peers.of_first("the time", self.clock.elapsed())
     }
 }
 

@@ -119,6 +119,7 @@ pub fn columns<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
         View::Curve => return curve(),
         View::Saves => saves(),
         View::Messages => messages(group),
+        View::Metadata => metadata(),
         View::Operations | View::Files | View::Long => operations(group),
     };
     columns.splice(0..0, names(group));
@@ -188,6 +189,21 @@ fn messages<'a>(group: &Group) -> Vec<Column<'a, Row>> {
         Column::figures("CPU/op", Keep::If(1), cpu_per_operation),
         Column::figures("BYTES", Keep::If(8), bytes).titled("bytes"),
         Column::figures("TIME", Keep::If(7), run_time).titled("time"),
+        survives(),
+    ]
+}
+
+fn metadata<'a>() -> Vec<Column<'a, Row>> {
+    let interval = Column::figures("±95%", Keep::If(3), operations_plus_minus).titled("±95 %");
+    vec![
+        Column::figures("OPS/s", Keep::Always, operations_per_s).titled("ops/s"),
+        interval,
+        timed("P50", Keep::Always, |of| of.p50),
+        timed("P90", Keep::If(5), |of| of.p90),
+        timed("P99", Keep::Always, |of| of.p99),
+        timed("P99.9", Keep::If(4), |of| of.p99_9),
+        timed("MAX", Keep::If(2), |of| of.max).titled("max"),
+        Column::figures("CPU/op", Keep::If(1), cpu_per_operation),
         survives(),
     ]
 }

@@ -36,6 +36,12 @@ pub fn plus_minus(row: &Row) -> String {
     if row.runs.len() < 2 { String::new() } else { within(&row.throughput_bytes_per_s) }
 }
 
+/// The same of operations per second.
+pub fn operations_plus_minus(row: &Row) -> String {
+    let iops: Vec<f64> = row.runs.iter().map(|run| run.iops).collect();
+    if iops.len() < 2 { String::new() } else { within(&stats::interval(&iops)) }
+}
+
 /// The reach of an interval from its median, in percent: `±3%`.
 pub fn within(interval: &Interval) -> String {
     let percent = stats::relative_width(interval) * 100.0;

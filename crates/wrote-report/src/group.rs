@@ -132,6 +132,11 @@ impl<'a> Group<'a> {
         if let Some(sizes) = self.common(block_sizes).filter(|_| self.view() == View::Messages) {
             return format!("messages of {sizes}");
         }
+        if self.view() == View::Metadata {
+            let files = self.common(|row| row.settings.effective.nrfiles).flatten();
+            let files = files.map_or(String::new(), |files| format!("{files} "));
+            return format!("{files}files of 3901 B");
+        }
         let size = match self.common(|row| row.settings.effective.bs_bytes) {
             Some(bs_bytes) => units::block_size(bs_bytes) + " ",
             None => String::new(),

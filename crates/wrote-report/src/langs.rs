@@ -13,6 +13,7 @@ pub use figures::{figures, names, paths};
 use crate::figures::spread;
 use crate::page::Page;
 use crate::paint::Tone;
+use crate::ranks;
 use crate::table::{GAP, padded};
 use crate::target;
 use crate::text::{gathered, plain};
@@ -62,7 +63,11 @@ pub fn place_titles(document: &Document) -> Vec<String> {
 /// The facts about the machine and each path, each group under a label. Several paths are labelled
 /// as their columns are.
 pub fn facts(document: &Document) -> Vec<(String, Vec<String>)> {
-    let of = |place: &Place| target::facts(&place.target, &document.host);
+    let ranks = document.ranks.as_ref().map(|ranks| ("Ranks", ranks::facts(ranks)));
+    let of = |place: &Place| {
+        let facts = target::facts(&place.target, &document.host).into_iter();
+        facts.chain(ranks.clone()).collect::<Vec<_>>()
+    };
     let named = |(name, facts): (&str, Vec<String>)| (name.to_owned(), facts);
     if let [place] = &document.places[..] {
         let facts = of(place).into_iter().map(named);

@@ -17,6 +17,7 @@ mod langs;
 mod markdown;
 mod page;
 mod paint;
+mod ranks;
 mod table;
 mod target;
 mod text;

@@ -4,6 +4,7 @@ use crate::Format;
 use crate::columns::{Column, Kind, columns, shown};
 use crate::figures::within;
 use crate::group::{Group, OPEN_LOOP_LEGEND};
+use crate::ranks;
 use crate::table::sustained::{change, levels, verdict};
 use crate::target;
 use itertools::Itertools;
@@ -13,7 +14,7 @@ use wrote_result::units;
 
 /// Writes a result in Markdown, with the tables of GitHub Flavored Markdown.
 pub fn write(document: &Document, out: &mut dyn Write) -> io::Result<()> {
-    write_head(&title(document), &target::facts(&document.target, &document.host), out)?;
+    write_head(&title(document), &target::facts_of(document), out)?;
     for scenario in &document.scenarios {
         writeln!(out, "\n{}", inline(&scenario.question))?;
         for group in Group::all_of(scenario) {
@@ -88,6 +89,9 @@ fn write_group(group: &Group, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out)?;
     }
     costs.iter().try_for_each(|line| writeln!(out, "- {}", inline(line)))?;
+    if let Some(line) = ranks::spread(group) {
+        writeln!(out, "\n{}", inline(&line))?;
+    }
     let mut long = group.rows.iter().filter_map(|row| row.sustained.as_ref());
     long.try_for_each(|sustained| write_sustained(sustained, out))
 }

@@ -14,7 +14,8 @@ use crate::Screen;
 use crate::group::Group;
 use crate::page::{Page, made};
 use crate::paint::Tone;
-use crate::target::facts;
+use crate::ranks;
+use crate::target::facts_of;
 use crate::text::plain;
 use grid::Grid;
 use rows::Rows;
@@ -30,7 +31,7 @@ const FELL_BACK_LEGEND: &str = "* not as asked: see the findings";
 
 pub fn write(document: &Document, screen: Screen, out: &mut dyn Write) -> io::Result<()> {
     let page = Page { screen };
-    page.facts(&facts(&document.target, &document.host), out)?;
+    page.facts(&facts_of(document), out)?;
     for scenario in &document.scenarios {
         let question = page.prose(&scenario.question, 0);
         writeln!(out, "\n{}", page.paint(Tone::Strong, &question))?;
@@ -58,6 +59,9 @@ fn write_group(group: &Group, page: Page, out: &mut dyn Write) -> io::Result<()>
         for line in group.sync_costs() {
             writeln!(out, "{}", page.prose(&line, 0))?;
         }
+    }
+    if let Some(line) = ranks::spread(group) {
+        writeln!(out, "{}", page.prose(&line, 0))?;
     }
     let mut long = group.rows.iter().filter_map(|row| row.sustained.as_ref());
     long.try_for_each(|sustained| sustained::write(sustained, page, out))

@@ -1,6 +1,7 @@
 //! The path, its device and the machine, in a few compact lines.
 
-use wrote_result::document::{Device, Host, Target};
+use crate::ranks;
+use wrote_result::document::{Device, Document, Host, Target};
 use wrote_result::units;
 
 /// Mount options (or their beginnings) that change how fast or how safe a write is. The rest is in
@@ -21,6 +22,14 @@ pub fn facts(target: &Target, host: &Host) -> Vec<(&'static str, Vec<String>)> {
         None => facts.push(("Device", vec![no_device(target)])),
     }
     facts.push(("Machine", machine_facts(host)));
+    facts
+}
+
+/// Returns the facts about a measurement: the path, the machine, and the ranks where there were
+/// several.
+pub fn facts_of(document: &Document) -> Vec<(&'static str, Vec<String>)> {
+    let mut facts = facts(&document.target, &document.host);
+    facts.extend(document.ranks.as_ref().map(|ranks| ("Ranks", ranks::facts(ranks))));
     facts
 }
 

@@ -2,11 +2,13 @@
 //!
 //! Keys carry their units, and a key that does not apply is left out, never null.
 
+mod ranks;
 mod row;
 mod settings;
 mod sustained;
 mod words;
 
+pub use ranks::{Node, RankFiles, RankRun, Ranks, Spread};
 pub use row::{
     Cell, CpuBusy, Direction, Interval, Latency, Process, Reached, Records, Row, Run, View, fastest,
 };
@@ -23,6 +25,7 @@ use std::collections::BTreeMap;
 pub const SCHEMA: &str = "wrote.result/1";
 
 /// Everything that one run of `wrote` found out.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
@@ -39,8 +42,10 @@ pub struct Document {
     pub command: Vec<String>,
     /// The machine.
     pub host: Host,
-    /// The disk under the path.
+    /// The disk under the path; of several ranks, under that of rank 0.
     pub target: Target,
+    /// The processes that measured together, where there were several.
+    pub ranks: Option<Ranks>,
     /// The scenarios that were measured.
     pub scenarios: Vec<Scenario>,
     /// The findings on the run, beside the numbers.

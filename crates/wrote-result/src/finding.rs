@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The stable id of each finding, in the order of `docs/findings.md`.
-pub const IDS: [&str; 35] = [
+pub const IDS: [&str; 38] = [
     "no-io",
     "ram-not-disk",
     "no-block-device",
@@ -23,6 +23,9 @@ pub const IDS: [&str; 35] = [
     "unwritten-read",
     "same-offsets",
     "flush-outside-clock",
+    "cache-not-server",
+    "stragglers",
+    "shared-device",
     "cache-cliff",
     "not-steady",
     "rate-not-reached",

@@ -2,7 +2,7 @@
 //!
 //! Keys carry their units, and a key that does not apply is left out, never null.
 
-use crate::document::{Host, Interval, Latency, Program, Survives, Target};
+use crate::document::{Host, Interval, Latency, Program, Ranks, Spread, Survives, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -12,6 +12,7 @@ use std::fmt;
 pub const SCHEMA: &str = "wrote.langs/1";
 
 /// Everything that one comparison found out.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
@@ -28,6 +29,9 @@ pub struct Document {
     pub command: Vec<String>,
     /// The machine.
     pub host: Host,
+    /// The processes that measured together, where there were several: a run is one program on each
+    /// of them.
+    pub ranks: Option<Ranks>,
     /// Every language that was called for, those that are not installed too.
     pub languages: Vec<Language>,
     /// One for each path, in the order in which they were given.
@@ -199,6 +203,8 @@ pub struct Run {
     pub device_read_bytes: Option<u64>,
     /// A first run, to warm up, which counts for nothing.
     pub dropped: bool,
+    /// How far the ranks were apart, of runs by several. Operations are timings.
+    pub ranks: Option<Spread>,
 }
 
 /// A language that did not do its work.

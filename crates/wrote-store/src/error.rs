@@ -14,7 +14,7 @@ pub enum StoreError {
     Url {
         /// The URL as it was given.
         url: String,
-        /// What is wrong, and what would be right.
+        /// The fault, and the right form.
         because: String,
     },
     /// The store could not be reached, or has refused. The same request may succeed later.
@@ -45,7 +45,7 @@ pub enum StoreError {
         folder: PathBuf,
         /// The first and the last of them.
         numbers: (u64, u64),
-        /// What is to be done.
+        /// The way out.
         hint: &'static str,
     },
     /// An object does not hold the records that it held once.
@@ -76,7 +76,7 @@ pub enum StoreError {
     /// A file beside the log, or a thread, could not be used.
     #[error("{what}: {source}")]
     Local {
-        /// What was tried.
+        /// The file, or the action.
         what: String,
         /// The kernel's reason.
         source: std::io::Error,

@@ -32,8 +32,8 @@ impl SegmentStore {
         self.fetch_listed(number, listing.checksums_of(number), to).await
     }
 
-    /// Fetches a segment as [`SegmentStore::fetch`] does. `named` are the checksums that names beside
-    /// it state: one, unless two logs were shipped to one URL.
+    /// Fetches a segment as [`SegmentStore::fetch`] does. `named` are the checksums in names beside
+    /// it: one, unless two logs were shipped to one URL.
     pub(crate) async fn fetch_listed(
         &self,
         number: u64,

@@ -173,8 +173,8 @@ impl StoreReader {
         self.folder.path()
     }
 
-    /// Appends the next record's bytes to `bytes` and returns its sequence. A following reader waits
-    /// for it; else `None` is the end.
+    /// Appends the next record's bytes to `bytes` and returns its sequence. A following reader
+    /// waits for it; else `None` is the end.
     ///
     /// Fails with [`StoreError::Damaged`] if records of the store are lost.
     pub fn read_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<u64>, StoreError> {

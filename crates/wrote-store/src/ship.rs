@@ -1,4 +1,4 @@
-//! The shipper: every sealed segment of a folder into the store, in order, and on from where it was.
+//! The shipper: every sealed segment of a folder into the store, in order.
 
 use crate::blocking::blocking;
 use crate::error::StoreError;
@@ -8,7 +8,7 @@ use object_store::ObjectStoreExt;
 use std::path::{Path, PathBuf};
 use wrote::log::{SealedSegment, SealedSegments};
 
-/// What a shipper has done, and how far the store reaches.
+/// The work of a shipper so far, and the end of the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shipped {
@@ -28,7 +28,7 @@ pub struct Shipped {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ShipProgress {
-    /// What was done so far.
+    /// The work so far.
     pub shipped: Shipped,
     /// Bytes that this pass has shipped.
     pub bytes_done: u64,

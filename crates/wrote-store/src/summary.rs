@@ -135,7 +135,8 @@ pub(crate) fn first_local(folder: &Path) -> Result<Option<(PathBuf, SegmentStart
     start_of(&path).map(|start| start.map(|start| (path, start)))
 }
 
-/// Returns the beginning of a segment's file; `None` if the file is only prepared for later records.
+/// Returns the beginning of a segment's file; `None` if the file is only prepared for later
+/// records.
 pub(crate) fn start_of(path: &Path) -> Result<Option<SegmentStart>, StoreError> {
     let mut bytes = [0; SEGMENT_START_BYTES];
     let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut bytes));

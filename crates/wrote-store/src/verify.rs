@@ -38,8 +38,8 @@ pub struct StoreDamage {
     pub because: String,
 }
 
-/// Reads every object of a store and reports damage. Calls `watch` with the bytes read and the bytes
-/// in the store. The temporary folder holds one segment at a time.
+/// Reads every object of a store and reports damage. Calls `watch` with the bytes read and the
+/// bytes in the store. The temporary folder holds one segment at a time.
 ///
 /// Fails with [`StoreError::Empty`] if the URL has no segment; damage is no error.
 pub async fn verify(

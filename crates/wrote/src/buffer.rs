@@ -6,7 +6,9 @@ use mapping::{Mapping, page_size};
 use std::cell::Cell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::rc::Rc;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[cfg_attr(miri, path = "buffer/miri.rs")]
 mod mapping;
@@ -15,7 +17,7 @@ mod mapping;
 ///
 /// It is mapped once, so that it can be registered with a ring once. Clones share the region.
 #[derive(Clone)]
-pub struct Pool(Rc<Region>);
+pub struct Pool(RegionHandle);
 
 struct Region {
     mapping: Mapping,
@@ -24,6 +26,89 @@ struct Region {
     buffer_bytes: usize,
     count: u32,
     free: Free,
+    handles: AtomicUsize,
+    /// Guards `free` where several threads use the region; `None` where one thread does, which then
+    /// pays for no lock.
+    lock: Option<Mutex<()>>,
+}
+
+impl Region {
+    /// Does what [`Free::pop`] does, with the lock.
+    #[cold]
+    fn pop(&self) -> Option<u32> {
+        let _guard = self.guard();
+        self.free.pop()
+    }
+
+    /// Does what [`Free::push`] does, with the lock.
+    #[cold]
+    fn push(&self, index: u32) {
+        let _guard = self.guard();
+        self.free.push(index);
+    }
+
+    /// Does what `Free::count` does, with the lock.
+    #[cold]
+    fn count_free(&self) -> u32 {
+        let _guard = self.guard();
+        self.free.count.get()
+    }
+
+    fn guard(&self) -> Option<MutexGuard<'_, ()>> {
+        self.lock.as_ref().map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A counted reference to a region: of its pools and its leased buffers.
+///
+/// It is `Rc` where one thread uses the region, and `Arc` where several do.
+struct RegionHandle(NonNull<Region>);
+
+impl RegionHandle {
+    fn new(region: Region) -> RegionHandle {
+        RegionHandle(NonNull::from(Box::leak(Box::new(region))))
+    }
+}
+
+impl Deref for RegionHandle {
+    type Target = Region;
+
+    #[inline]
+    fn deref(&self) -> &Region {
+        // SAFETY: the region lives until its last handle is dropped.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Clone for RegionHandle {
+    #[inline]
+    fn clone(&self) -> RegionHandle {
+        if self.lock.is_some() {
+            self.handles.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.handles.store(self.handles.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
+        RegionHandle(self.0)
+    }
+}
+
+impl Drop for RegionHandle {
+    #[inline]
+    fn drop(&mut self) {
+        let left = if self.lock.is_some() {
+            self.handles.fetch_sub(1, Ordering::Release) - 1
+        } else {
+            let left = self.handles.load(Ordering::Relaxed) - 1;
+            self.handles.store(left, Ordering::Relaxed);
+            left
+        };
+        if left == 0 {
+            // Every other handle's use of the region comes before this.
+            fence(Ordering::Acquire);
+            // SAFETY: this was the last handle, and `new` made the region as a box.
+            drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+        }
+    }
 }
 
 /// The numbers of the buffers that are free, the last one returned on top.
@@ -56,6 +141,16 @@ impl Pool {
     /// Maps `count` zeroed buffers of `buffer_bytes` each. Fails with [`Error::Engine`] when the
     /// memory is unavailable.
     pub fn new(count: u32, buffer_bytes: usize) -> Result<Pool, Error> {
+        Pool::map(count, buffer_bytes, None)
+    }
+
+    /// As [`Pool::new`], for several threads: its buffers may be dropped, and its handles used, on
+    /// any of them.
+    pub(crate) fn shared(count: u32, buffer_bytes: usize) -> Result<Pool, Error> {
+        Pool::map(count, buffer_bytes, Some(Mutex::new(())))
+    }
+
+    fn map(count: u32, buffer_bytes: usize, lock: Option<Mutex<()>>) -> Result<Pool, Error> {
         let count = count.max(1);
         let buffer_bytes = buffer_bytes.max(1);
         let stride_bytes = buffer_bytes.next_multiple_of(page_size());
@@ -63,21 +158,18 @@ impl Pool {
         let length_bytes = stride_bytes.checked_mul(count as usize).ok_or(refused(libc::ENOMEM))?;
         let mapping =
             Mapping::new(length_bytes).map_err(|errno| refused(errno_of(&errno.into())))?;
-        Ok(Pool(Rc::new(Region {
-            mapping,
-            stride_bytes,
-            buffer_bytes,
-            count,
-            free: Free::all(count),
-        })))
+        let (free, handles) = (Free::all(count), AtomicUsize::new(1));
+        let region = Region { mapping, stride_bytes, buffer_bytes, count, free, handles, lock };
+        Ok(Pool(RegionHandle::new(region)))
     }
 
     /// Leases a buffer, or returns `None` while all are leased. The bytes are those of the last
     /// lease.
     #[inline]
     pub fn lease(&self) -> Option<Buffer> {
-        let index = self.0.free.pop()?;
-        Some(Buffer { region: Rc::clone(&self.0), index, len: self.0.buffer_bytes })
+        let region = &*self.0;
+        let index = if region.lock.is_none() { region.free.pop() } else { region.pop() }?;
+        Some(Buffer { region: self.0.clone(), index, len: self.0.buffer_bytes })
     }
 
     /// Bytes of one buffer.
@@ -93,7 +185,10 @@ impl Pool {
     /// Buffers that are free.
     #[inline]
     pub fn free(&self) -> usize {
-        self.0.free.count.get() as usize
+        let region = &*self.0;
+        let count =
+            if region.lock.is_none() { region.free.count.get() } else { region.count_free() };
+        count as usize
     }
 
     /// Whether the region lies in huge pages that were set aside (`MAP_HUGETLB`, `mmap(2)`).
@@ -108,12 +203,17 @@ impl Pool {
 
     /// Keeps the memory mapped for good, since the kernel may still write to it.
     pub(crate) fn leak(&self) {
-        std::mem::forget(Rc::clone(&self.0));
+        std::mem::forget(self.0.clone());
     }
 
     #[inline]
     pub(crate) fn owns(&self, buffer: &Buffer) -> bool {
-        Rc::ptr_eq(&self.0, &buffer.region)
+        self.0.0 == buffer.region.0
+    }
+
+    /// Whether several threads may use it.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.0.lock.is_some()
     }
 }
 
@@ -128,7 +228,7 @@ impl fmt::Debug for Pool {
 
 /// A leased piece of a [`Pool`], aligned to pages. Dropping it returns it to its pool.
 pub struct Buffer {
-    region: Rc<Region>,
+    region: RegionHandle,
     index: u32,
     len: usize,
 }
@@ -140,6 +240,11 @@ impl Buffer {
     pub fn set_len(&mut self, len: usize) {
         assert!(len <= self.region.buffer_bytes, "{len} bytes do not fit into the buffer");
         self.len = len;
+    }
+
+    /// Whether it may be held and dropped by any thread.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.region.lock.is_some()
     }
 
     /// The most that [`Buffer::set_len`] takes.
@@ -179,7 +284,8 @@ impl DerefMut for Buffer {
 impl Drop for Buffer {
     #[inline]
     fn drop(&mut self) {
-        self.region.free.push(self.index);
+        let region = &*self.region;
+        if region.lock.is_none() { region.free.push(self.index) } else { region.push(self.index) }
     }
 }
 

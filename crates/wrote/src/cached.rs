@@ -14,12 +14,17 @@ const SYS_CACHESTAT: libc::c_long = 451;
 /// this process neither owns nor may write to (EPERM), on hugetlbfs (EOPNOTSUPP), or under a filter
 /// of system calls.
 pub fn cached_bytes(file: BorrowedFd, len: u64) -> Option<u64> {
+    cached_bytes_at(file, 0, len)
+}
+
+/// As [`cached_bytes`], of the `len` bytes from `offset` on.
+pub(crate) fn cached_bytes_at(file: BorrowedFd, offset: u64, len: u64) -> Option<u64> {
     if len == 0 {
         // The kernel takes a length of 0 for "up to the end of the file".
         return Some(0);
     }
     // `struct cachestat_range` (`linux/mman.h`): offset and length.
-    let range = [0, len];
+    let range = [offset, len];
     // `struct cachestat`, in pages: cached, dirty, in writeback, evicted, recently evicted.
     let mut pages = [0_u64; 5];
     let flags: libc::c_uint = 0;
@@ -54,6 +59,8 @@ mod tests {
         assert_eq!(all, LEN_BYTES as u64);
         assert_eq!(cached(0), Some(0));
         assert_eq!(cached(1), Some(1));
+        assert_eq!(cached_bytes_at(file.as_fd(), 65_536, 4096), Some(4096));
+        assert_eq!(cached_bytes_at(file.as_fd(), 1 << 30, 4096), Some(0));
         assert_eq!(cached(u64::MAX / 2), Some(LEN_BYTES.next_multiple_of(page_size()) as u64));
         file.sync_all().unwrap();
         fadvise(&file, 0, None, Advice::DontNeed).unwrap();

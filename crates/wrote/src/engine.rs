@@ -21,6 +21,7 @@
 //! One thread uses an engine; there are no locks inside.
 
 mod backend;
+mod carried;
 mod effective;
 mod files;
 mod judge;
@@ -31,27 +32,36 @@ mod op;
 mod open_file;
 mod options;
 mod pending;
-#[cfg(feature = "io_uring")]
+#[cfg(feature = "io-uring")]
 mod polled;
 mod psync;
 mod request;
-#[cfg(feature = "io_uring")]
+#[cfg(feature = "io-uring")]
 mod ring;
+#[cfg(any(feature = "sim", test))]
 mod sim;
 mod slots;
 mod sqpoll;
 mod threads;
-#[cfg(feature = "io_uring")]
+#[cfg(feature = "io-uring")]
 mod uring;
+mod wait;
+#[cfg(not(any(feature = "sim", test)))]
+mod without_sim;
 
+pub(crate) use carried::{CarriedReply, CarriedRequest, Carrier};
 pub use effective::{Effective, Fallback};
 pub(crate) use names::folder_of;
 pub use names::{Found, Located};
 pub use op::{Completion, FileId, Op};
 pub(crate) use options::Callers;
 pub use options::{FileOptions, Ioengine, Options};
+#[cfg(any(feature = "sim", test))]
 pub use sim::{Fault, Sim};
 pub use sqpoll::Sqpoll;
+pub(crate) use wait::Wait;
+#[cfg(not(any(feature = "sim", test)))]
+pub(crate) use without_sim::Sim;
 
 use crate::Error;
 use crate::buffer::{Buffer, Pool};
@@ -61,6 +71,8 @@ use open_file::OpenFile;
 use pending::Work;
 use request::Reply;
 use slots::Slots;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -97,6 +109,8 @@ pub struct Engine {
     backend: Box<dyn Backend>,
     pool: Pool,
     files: Vec<Option<OpenFile>>,
+    /// Slots of closed files, the lowest on top: a ring has its registered files there.
+    free_files: BinaryHeap<Reverse<u32>>,
     opened: u64,
     slots: Slots,
     completed: Vec<Completion>,
@@ -119,29 +133,66 @@ impl Engine {
 
     /// As [`Engine::open`], for callers of several threads, one at a time.
     pub(crate) fn open_for(options: &Options, callers: Callers) -> Result<Engine, Error> {
-        let pool = Pool::new(options.buffers, options.buffer_bytes)?;
+        let pool = pool_for(options, callers)?;
         let mut effective = Effective { huge_pages: pool.is_huge(), ..effective_of(options) };
         let backend: Box<dyn Backend> = match options.ioengine {
             Ioengine::Psync => Box::new(Kernel::new(psync::Psync::default())),
             Ioengine::Mmap => Box::new(Kernel::new(mmap::Mmap::default())),
             Ioengine::Null => Box::new(null::Null::default()),
-            Ioengine::Threads => threads(effective.iodepth)?,
+            Ioengine::Threads => threads(effective.iodepth, callers)?,
             Ioengine::IoUring => match ring(options, callers, &pool, &mut effective) {
                 Ok(ring) => ring,
                 Err(because) => {
                     effective.fell_back("io_uring", "threads", because);
                     effective.ioengine = Ioengine::Threads;
                     effective.iodepth = iodepth(Ioengine::Threads, options.iodepth);
-                    threads(effective.iodepth)?
+                    threads(effective.iodepth, callers)?
                 }
             },
         };
         Ok(Engine::with(backend, pool, effective))
     }
 
+    /// Makes an engine whose requests another engine carries out. It has `pool`, and the settings
+    /// in `effective` but for the depth.
+    pub(crate) fn carried(
+        carrier: Box<dyn Carrier>,
+        pool: Pool,
+        iodepth: u32,
+        effective: Effective,
+    ) -> Engine {
+        let backend = Box::new(Kernel::new(carried::Carried::new(carrier)));
+        let (registered_files, registered_buffers, iodepth_reached) = (false, false, 0);
+        let own = Effective { iodepth, iodepth_reached, registered_files, ..effective };
+        let effective = Effective { registered_buffers, ..own };
+        Engine::with(backend, pool, effective)
+    }
+
+    /// Takes more memory, where the engine shares a disk that has room for it. Buffers of before
+    /// stay as they are.
+    pub(crate) fn grow(&mut self) {
+        if let Some(pool) = self.backend.grow() {
+            self.pool = pool;
+        }
+    }
+
+    /// Queues a request of another engine, which judges its result; there is room for it.
+    pub(crate) fn queue_carried(&mut self, user_data: u64, request: CarriedRequest) {
+        self.slots.take().begin_carried(user_data, request);
+    }
+
     /// Makes an engine on a simulated disk. Fails when there is no memory for the buffers.
     pub fn simulated(sim: &Sim, options: &Options) -> Result<Engine, Error> {
-        let pool = Pool::new(options.buffers, options.buffer_bytes)?;
+        Engine::simulated_for(sim, options, Callers::One)
+    }
+
+    /// As [`Engine::simulated`], for callers of several threads.
+    pub(crate) fn simulated_for(
+        sim: &Sim,
+        options: &Options,
+        callers: Callers,
+    ) -> Result<Engine, Error> {
+        let pool = pool_for(options, callers)?;
         Ok(Engine::with(sim.backend(), pool, effective_of(options)))
     }
 
@@ -151,6 +202,7 @@ impl Engine {
             backend,
             pool,
             files: Vec::new(),
+            free_files: BinaryHeap::new(),
             opened: 0,
             slots: Slots::new(depth),
             completed: Vec::with_capacity(depth as usize),
@@ -310,6 +362,27 @@ impl Engine {
         }
     }
 
+    /// Hands the queue on, and returns a wait for a completion that leaves the engine to other
+    /// threads. For an engine of [`Callers::Shared`].
+    pub(crate) fn prepare_wait(&mut self) -> Result<Wait, Error> {
+        self.hand_on();
+        if !self.completed.is_empty() || !self.done.is_empty() {
+            return Ok(Wait::None);
+        }
+        self.backend.prepare_wait().map_err(|error| failed("submitting to the kernel", &error))
+    }
+
+    /// Ends such a wait on another thread.
+    pub(crate) fn interrupt(&mut self) {
+        // After an error the wait ends with the next completion.
+        let _ = self.backend.interrupt();
+    }
+
+    /// Whether an operation was queued, and not handed on, or is complete.
+    pub(crate) fn wants_turn(&self) -> bool {
+        self.slots.has_queued() || !self.completed.is_empty()
+    }
+
     /// As [`Engine::reap`], where only errors matter: returns the first.
     pub(crate) fn reap_results(&mut self, min: usize) -> Result<(), Error> {
         let mut first = Ok(());
@@ -399,7 +472,7 @@ fn iodepth(ioengine: Ioengine, asked: u32) -> u32 {
     asked.clamp(1, most)
 }
 
-#[cfg(feature = "io_uring")]
+#[cfg(feature = "io-uring")]
 fn ring(
     options: &Options,
     callers: Callers,
@@ -409,13 +482,18 @@ fn ring(
     Ok(Box::new(Kernel::new(uring::Uring::start(options, callers, pool, effective)?)))
 }
 
-#[cfg(not(feature = "io_uring"))]
+#[cfg(not(feature = "io-uring"))]
 fn ring(_: &Options, _: Callers, _: &Pool, _: &mut Effective) -> Result<Box<dyn Backend>, String> {
-    Err("the library was built without its feature io_uring".to_owned())
+    Err("the library was built without its feature io-uring".to_owned())
 }
 
-fn threads(iodepth: u32) -> Result<Box<dyn Backend>, Error> {
-    let threads = threads::Threads::start(iodepth)
+fn pool_for(options: &Options, callers: Callers) -> Result<Pool, Error> {
+    let map = if callers == Callers::Shared { Pool::shared } else { Pool::new };
+    map(options.buffers, options.buffer_bytes)
+}
+
+fn threads(iodepth: u32, callers: Callers) -> Result<Box<dyn Backend>, Error> {
+    let threads = threads::Threads::start(iodepth, callers)
         .map_err(|error| failed("starting the engine's threads", &error))?;
     Ok(Box::new(Kernel::new(threads)))
 }

@@ -42,53 +42,73 @@
 //!
 //! let (first, second) = disk.block_on(async {
 //!     // Both are in progress at once.
-//!     let (first, second) = (file.start_read(0, 10), file.start_read(65_530, 10));
+//!     let (first, second) = (file.read_at(0, 10), file.read_at(65_530, 10));
 //!     Ok::<_, wrote::Error>((first.await?, second.await?))
 //! })?;
 //! assert_eq!((first.len(), second.len()), (10, 6)); // there the file ends
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod buffer;
 mod bytes;
 mod calibrate;
+mod carrier;
 mod disk;
 mod entry;
 mod operation;
 mod order;
 mod schedule;
+mod shared;
 mod span;
+mod thread;
 
-pub use bytes::ReadBytes;
+pub use buffer::DiskBuffer;
+pub use bytes::{ReadBytes, ReadPiece};
 pub use calibrate::{Calibration, Durable, calibrate};
 pub use disk::Disk;
 pub use operation::{Operation, Output};
 
-use crate::buffer::Buffer;
 use crate::engine::{FileId, Op};
 use crate::error::{Action, Error};
 use entry::{Outcome, Work};
 use order::Touch;
+use schedule::Schedule;
 use span::Span;
-use std::cell::Cell;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A file that is read at any offset and length, and written in aligned blocks.
+/// A file that is read at any offset and length, and written in aligned blocks. Clones are handles
+/// to the same open file, for other threads and tasks.
 ///
-/// [`Disk::open_file`] makes it. Dropping it closes the file when every operation on it is
-/// complete; nothing is flushed.
-pub struct DirectFile {
+/// [`Disk::open_file`] makes it. Dropping the last clone closes the file when every operation on it
+/// is complete; nothing is flushed.
+#[derive(Clone)]
+pub struct DirectFile(Arc<OpenedFile>);
+
+struct OpenedFile {
     disk: Disk,
     /// Its place in the disk's schedule.
     place: usize,
-    durable: Cell<Durable>,
+    /// Whether durable writes end with a flush: [`Durable::Fdatasync`].
+    flushes: AtomicBool,
     /// Whether durable writes bring all metadata to stable storage.
     sync_metadata: bool,
 }
 
 impl DirectFile {
     fn new(disk: Disk, place: usize, sync_metadata: bool) -> DirectFile {
-        DirectFile { disk, place, durable: Cell::default(), sync_metadata }
+        let flushes = AtomicBool::new(Durable::default() == Durable::Fdatasync);
+        DirectFile(Arc::new(OpenedFile { disk, place, flushes, sync_metadata }))
+    }
+
+    fn disk(&self) -> &Disk {
+        &self.0.disk
+    }
+
+    fn place(&self) -> usize {
+        self.0.place
     }
 
     /// Reads `len` bytes from `offset`, of any alignment; fewer only where the file ends.
@@ -101,14 +121,14 @@ impl DirectFile {
     /// than the engine has. [`Error::Engine`] with `ENOBUFS` when too many are held outside the
     /// engine.
     pub fn read(&self, offset: u64, len: usize) -> Result<ReadBytes, Error> {
-        self.start_read(offset, len).wait()
+        self.read_at(offset, len).wait()
     }
 
     /// As [`DirectFile::read`], in progress when this returns.
-    pub fn start_read(&self, offset: u64, len: usize) -> Operation<ReadBytes> {
-        let (span, buffers) = self.disk.with(|schedule| {
+    pub fn read_at(&self, offset: u64, len: usize) -> Operation<ReadBytes> {
+        let (span, buffers) = self.disk().with(|schedule| {
             let pool = schedule.engine.pool();
-            let align_bytes = schedule.engine.align_bytes(schedule.files[self.place].id);
+            let align_bytes = schedule.engine.align_bytes(schedule.files[self.place()].id);
             (Span::around(offset, len, align_bytes, pool.buffer_bytes()), pool.count())
         });
         if span.is_empty() {
@@ -135,36 +155,37 @@ impl DirectFile {
     /// [`Error::Alignment`], which names the alignment, when `offset` or the buffer's length is not
     /// a multiple of [`DirectFile::alignment`]. [`Error::File`] with the kernel's words: then a
     /// part may have been written. [`Error::Poisoned`] when a flush failed before (W2).
-    pub fn write(&self, buffer: Buffer, offset: u64) -> Result<(), Error> {
-        self.start_write(buffer, offset).wait()
+    pub fn write(&self, buffer: DiskBuffer, offset: u64) -> Result<(), Error> {
+        self.write_at(buffer, offset).wait()
     }
 
     /// As [`DirectFile::write`], in progress when this returns.
-    pub fn start_write(&self, buffer: Buffer, offset: u64) -> Operation<()> {
+    pub fn write_at(&self, buffer: DiskBuffer, offset: u64) -> Operation<()> {
         self.start_writing(buffer, offset, None)
     }
 
     /// Writes the whole buffer at `offset`, and brings it to stable storage in the way of
     /// [`DirectFile::set_durable`]. It survives a power loss when this returns (W1), once the
     /// file's name does. A failed flush poisons the file for good (W2).
-    pub fn write_durable(&self, buffer: Buffer, offset: u64) -> Result<(), Error> {
-        self.start_write_durable(buffer, offset).wait()
+    pub fn write_durable(&self, buffer: DiskBuffer, offset: u64) -> Result<(), Error> {
+        self.write_durable_at(buffer, offset).wait()
     }
 
     /// As [`DirectFile::write_durable`], in progress when this returns.
-    pub fn start_write_durable(&self, buffer: Buffer, offset: u64) -> Operation<()> {
-        self.start_writing(buffer, offset, Some(self.durable.get()))
+    pub fn write_durable_at(&self, buffer: DiskBuffer, offset: u64) -> Operation<()> {
+        self.start_writing(buffer, offset, Some(self.durable()))
     }
 
     fn start_writing(
         &self,
-        buffer: Buffer,
+        buffer: DiskBuffer,
         offset: u64,
         durable: Option<Durable>,
     ) -> Operation<()> {
         let file = self.id();
+        let buffer = buffer.into_inner();
         let len = buffer.len() as u64;
-        let flush = if self.sync_metadata { Op::Fsync { file } } else { Op::Fdatasync { file } };
+        let flush = if self.0.sync_metadata { Op::Fsync { file } } else { Op::Fdatasync { file } };
         let then = (durable == Some(Durable::Fdatasync)).then_some(flush);
         let durable = durable == Some(Durable::Dsync);
         self.start_change(offset, len, Op::Write { file, offset, buffer, durable }, then)
@@ -185,7 +206,7 @@ impl DirectFile {
     }
 
     fn start_change(&self, offset: u64, len: u64, op: Op, then: Option<Op>) -> Operation<()> {
-        let end = self.disk.with(|schedule| schedule.files[self.place].end);
+        let end = self.disk().with(|schedule| schedule.files[self.place()].end);
         self.start(Touch::change(offset, len, end), Work::Steps { first: Some(op), then })
     }
 
@@ -217,24 +238,24 @@ impl DirectFile {
     }
 
     fn start<T: Output>(&self, touch: Touch, work: Work) -> Operation<T> {
-        self.disk.start(Some(self.place), touch, work)
+        self.disk().start(Some(self.place()), touch, work)
     }
 
     /// The file's length in bytes, now. It may count operations that are still in progress.
     // A file is no collection that is empty or not.
     #[expect(clippy::len_without_is_empty)]
     pub fn len(&self) -> Result<u64, Error> {
-        self.disk.with(|schedule| schedule.engine.file_len(schedule.files[self.place].id))
+        self.disk().with(|schedule| schedule.engine.file_len(schedule.files[self.place()].id))
     }
 
     /// Waits for every operation on the file, and sets its length: bytes beyond are gone, new bytes
     /// read as zeros (`ftruncate(2)`). Nothing is flushed. Fails when a flush failed before (W2).
     pub fn truncate(&self, len_bytes: u64) -> Result<(), Error> {
-        self.disk.with(|schedule| {
-            schedule.settle(Some(self.place))?;
-            let id = schedule.files[self.place].id;
+        let place = self.place();
+        self.when_settled(|schedule| {
+            let id = schedule.files[place].id;
             schedule.engine.truncate(id, len_bytes)?;
-            schedule.files[self.place].end = len_bytes;
+            schedule.files[place].end = len_bytes;
             Ok(())
         })
     }
@@ -242,45 +263,54 @@ impl DirectFile {
     /// Waits for every operation on the file, and closes it. Nothing is flushed. Returns the first
     /// error of a change whose [`Operation`] was dropped.
     pub fn close(self) -> Result<(), Error> {
-        self.disk.with(|schedule| {
-            schedule.settle(Some(self.place))?;
-            schedule.files[self.place].untold.take().map_or(Ok(()), Err)
-        })
+        let place = self.place();
+        self.when_settled(|schedule| schedule.files[place].untold.take().map_or(Ok(()), Err))
+    }
+
+    /// Waits until no operation on the file is in progress, and calls `act` before another begins.
+    fn when_settled<T>(
+        &self,
+        mut act: impl FnMut(&mut Schedule) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let place = self.place();
+        let is_settled = |schedule: &Schedule| schedule.unfinished_of(place) == 0;
+        let shared = self.disk().shared();
+        shared.wait_until(|schedule| is_settled(schedule).then(|| act(schedule)))?
     }
 
     /// Offset and length of a write must be multiples of this, and reads of multiples cost least: 1
     /// unless the file is direct.
     pub fn alignment(&self) -> u32 {
-        self.disk.with(|schedule| schedule.engine.align_bytes(schedule.files[self.place].id))
+        self.disk().with(|schedule| schedule.engine.align_bytes(schedule.files[self.place()].id))
     }
 
     /// Whether transfers bypass the page cache, as far as is known: a file system may take
     /// `O_DIRECT` at open and refuse the first transfer (W6).
     pub fn is_direct(&self) -> bool {
-        self.disk.with(|schedule| schedule.engine.is_direct(schedule.files[self.place].id))
+        self.disk().with(|schedule| schedule.engine.is_direct(schedule.files[self.place()].id))
     }
 
     /// The path by which the file was opened.
     pub fn path(&self) -> PathBuf {
-        self.disk.with(|schedule| schedule.files[self.place].path.clone())
+        self.disk().with(|schedule| schedule.files[self.place()].path.clone())
     }
 
     /// Sets how later durable writes reach stable storage; [`calibrate`] finds the faster way.
     pub fn set_durable(&self, durable: Durable) {
-        self.durable.set(durable);
+        self.0.flushes.store(durable == Durable::Fdatasync, Ordering::Relaxed);
     }
 
     /// How durable writes reach stable storage.
     pub fn durable(&self) -> Durable {
-        self.durable.get()
+        if self.0.flushes.load(Ordering::Relaxed) { Durable::Fdatasync } else { Durable::Dsync }
     }
 
     fn id(&self) -> FileId {
-        self.disk.with(|schedule| schedule.files[self.place].id)
+        self.disk().with(|schedule| schedule.files[self.place()].id)
     }
 }
 
-impl Drop for DirectFile {
+impl Drop for OpenedFile {
     fn drop(&mut self) {
         self.disk.with(|schedule| schedule.let_go(self.place));
     }

@@ -6,8 +6,11 @@
 //! |---|---|
 //! | write a file from start to end: a faster `BufWriter<File>` | [`Writer`] |
 //! | replace a file, so that a crash leaves the old or the new content | [`write`](fn@write) |
+//! | the same for content that comes in a stream | [`Writer::replace`], [`Writer::commit`] |
 //! | make a new file, whole and durable, and never replace one | [`write_new`] |
 //! | read a whole file | [`read`](fn@read) |
+//! | read a file from start to end, by bytes or lines: a faster `BufReader<File>` | [`Reader`] |
+//! | read and write files in tasks (with a feature) | `AsyncReader`, `AsyncWriter` |
 //! | copy files, folders, streams | [`copy`](fn@copy), [`copy_tree`], [`copy_in`], [`copy_out`] |
 //! | read any bytes of a file and write its blocks directly, blocking or awaited | [`DirectFile`] |
 //! | make writes durable in the way that is fastest here | [`file::calibrate`] |
@@ -51,13 +54,16 @@
 //! | W9 | One producer's records stay in order, and a durable record means that all records before
 //! it are durable |
 
-#![cfg_attr(not(feature = "io_uring"), allow(dead_code, reason = "the rings alone use it"))]
+#![cfg_attr(
+    not(all(feature = "copy", feature = "io-uring", feature = "log")),
+    allow(dead_code, reason = "the modules of these features alone use it")
+)]
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("wrote runs on Linux: it writes by system calls that other systems lack");
 
 #[cfg(all(
-    feature = "io_uring",
+    feature = "io-uring",
     not(any(
         target_arch = "x86_64",
         target_arch = "aarch64",
@@ -71,31 +77,43 @@ compile_error!(
      processor turn the default features off: threads then take its place"
 );
 
+#[cfg(any(feature = "tokio", feature = "futures-io"))]
+pub mod asynchronous;
 pub mod buffer;
 mod cached;
+#[cfg(feature = "copy")]
 pub mod copy;
 pub mod device;
 pub mod engine;
 pub mod error;
 pub mod file;
+#[cfg(feature = "log")]
 pub mod log;
 mod metadata;
 mod read_ahead;
+pub mod reader;
 pub mod save;
 mod staged;
 pub mod sync;
 pub mod writer;
 
+#[cfg(any(feature = "tokio", feature = "futures-io"))]
+pub use asynchronous::{AsyncReader, AsyncWriter};
 pub use cached::cached_bytes;
+#[cfg(feature = "copy")]
 pub use copy::{
     Copied, CopyOptions, CopyProgress, Reflink, TreeCopied, copy, copy_in, copy_out, copy_tree,
 };
-pub use engine::{
-    Completion, Effective, Engine, Fallback, FileId, FileOptions, Ioengine, Sim, Sqpoll,
-};
+#[cfg(any(feature = "sim", test))]
+pub use engine::Sim;
+#[cfg(not(any(feature = "sim", test)))]
+pub(crate) use engine::Sim;
+pub use engine::{Completion, Effective, Engine, Fallback, FileId, FileOptions, Ioengine, Sqpoll};
 pub use error::{Action, Error};
-pub use file::{Calibration, DirectFile, Disk, Durable, Operation, ReadBytes};
+pub use file::{Calibration, DirectFile, Disk, DiskBuffer, Durable, Operation, ReadBytes};
+#[cfg(feature = "log")]
 pub use log::{Format, Log, LogOptions, LogReader, LogStream, Record, Ticket};
+pub use reader::{Reader, ReaderOptions};
 pub use save::{read, write, write_new, write_new_through, write_through, write_with};
 pub use sync::{Acknowledged, Survives, SyncPolicy};
 pub use writer::{Writer, WriterOptions, Written};

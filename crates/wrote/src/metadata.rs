@@ -19,6 +19,7 @@ const XATTR_BYTES_MAX: usize = 64 << 10;
 /// The attribute that holds a file's access control list (`acl(5)`).
 const ACCESS_LIST: &CStr = c"system.posix_acl_access";
 
+#[derive(Debug)]
 pub(crate) struct Metadata {
     stat: Stat,
     xattrs: Vec<(CString, Vec<u8>)>,
@@ -57,6 +58,13 @@ impl Metadata {
         let group_as_others = mode >> 3 & !mode & 0o7 == 0;
         let is_owner = self.stat.st_uid == geteuid().as_raw();
         if is_owner && group_as_others && self.xattrs.is_empty() { mode } else { MODE_PRIVATE }
+    }
+
+    /// Replaces the permissions: by `mode` alone, without an access control list.
+    pub(crate) fn with_mode(mut self, mode: u32) -> Metadata {
+        self.stat.st_mode = mode;
+        self.xattrs.retain(|(name, _)| name.as_c_str() != ACCESS_LIST);
+        self
     }
 
     /// Gives permissions, extended attributes and `parts` to a file.

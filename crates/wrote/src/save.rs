@@ -234,7 +234,7 @@ fn goes_direct(sync: SyncPolicy, bytes: &[u8]) -> bool {
 }
 
 /// Finds the place of the new file, and the metadata of the old one, if there is one.
-fn find(
+pub(crate) fn find(
     engine: &mut Engine,
     path: &Path,
     replace: bool,

@@ -67,7 +67,7 @@ impl StagedFile {
         }
     }
 
-    /// Removes the file, after an error that the caller reports.
+    /// Closes the file and removes it: the caller reports an error, or gave it up.
     pub(crate) fn abandon(self, engine: &mut Engine) {
         let _ = engine.drain();
         let _ = engine.close_file(self.file);

@@ -2,12 +2,15 @@
 
 mod options;
 mod stream;
+mod target;
 
 pub use options::WriterOptions;
 
 use crate::{Effective, Error};
 use std::fmt;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{self, IoSlice, Read, Seek, SeekFrom, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::Duration;
 use stream::Stream;
@@ -41,6 +44,7 @@ use stream::Stream;
 /// | a write, [`Write::flush`] | nothing: they may still be in this process's memory |
 /// | [`Writer::close`] | a crash of the process |
 /// | [`Writer::sync_data`], [`Writer::finish`] | a power loss, with the name of a new file |
+/// | [`Writer::commit`] of [`Writer::replace`] | a power loss, with the name; before it, none do |
 ///
 /// [`WriterOptions::sync`] calls [`Writer::sync_data`] automatically. The disk block at the end of
 /// the synced bytes is written again when it fills, as for any file that is appended to. Those
@@ -56,7 +60,7 @@ use stream::Stream;
 /// again, and nothing more is written. On a full disk the bytes written until then stay.
 ///
 /// Dropping a `Writer` does the same as [`Writer::finish`], but can only log an error (crate `log`,
-/// level error).
+/// level error). A `Writer` of [`Writer::replace`] that is dropped removes its unfinished file.
 ///
 /// # Cost
 ///
@@ -99,6 +103,50 @@ impl Writer {
         Writer::options().open(path)
     }
 
+    /// Makes a file beside `path`, which takes that place when [`Writer::commit`] is called: a
+    /// [`crate::write`](fn@crate::write) in a stream, for content of any size.
+    ///
+    /// After a crash of the process or the kernel or a power loss, at any moment, the file at
+    /// `path` has all of its old content or all of the new. Readers, too, find the one or the
+    /// other. The new file gets the old one's permissions, owner and attributes, or
+    /// [`WriterOptions::mode`], and links are followed, as [`crate::write`](fn@crate::write) says.
+    ///
+    /// Dropped without `commit`, the new file is removed, and the old one stays. A process that is
+    /// killed before `commit` leaves a file `.NAME.wrote-PROCESS-NUMBER` in the folder, which
+    /// `wrote clean` finds and removes. The kernel has files that a kill removes (`O_TMPFILE`,
+    /// `open(2)`), but none of them can replace a name (`linkat(2)`).
+    ///
+    /// ```
+    /// use std::io::Write;
+    /// use wrote::Writer;
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("index");
+    /// # std::fs::write(&path, "old")?;
+    /// let mut writer = Writer::replace(&path)?;
+    /// for number in 0..1000 {
+    ///     writeln!(writer, "{number}")?;
+    /// }
+    /// assert_eq!(std::fs::read(&path)?, b"old");
+    /// writer.commit()?; // the new content is there, and survives a power loss
+    /// assert_eq!(std::fs::read(&path)?.len(), 3890);
+    /// # assert_eq!(std::fs::read_dir(folder.path())?.count(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::write`](fn@crate::write).
+    pub fn replace(path: impl AsRef<Path>) -> Result<Writer, Error> {
+        Writer::options().replace(true).open(path)
+    }
+
+    /// Writes to a file that the caller opened, from the place where it stands:
+    /// [`WriterOptions::from_file`] has the details.
+    pub fn from_file(file: File) -> Result<Writer, Error> {
+        Writer::options().from_file(file)
+    }
+
     /// Returns the options of a `Writer`, as a builder.
     pub fn options() -> WriterOptions {
         WriterOptions::default()
@@ -132,9 +180,21 @@ impl Writer {
     }
 
     /// Makes earlier writes survive a power loss, with the name of a new file. An error comes back
-    /// at every later call (W2).
+    /// at every later call (W2). Of [`Writer::replace`] only [`Writer::commit`] makes anything
+    /// durable at its place.
     pub fn sync_data(&mut self) -> Result<(), Error> {
         self.on_stream(Stream::sync_data)
+    }
+
+    /// Writes the rest and puts the file of [`Writer::replace`] in its place, where it survives a
+    /// power loss when this returns. Returns any error since the opening; the old file is then
+    /// unchanged, and the new one removed. One error comes later, [`crate::Action::SyncFolder`]:
+    /// the new file is in its place, and a power loss leaves it or the old one, whole in both
+    /// cases.
+    ///
+    /// Of any other `Writer` it is [`Writer::finish`], and `finish` of a replacement is `commit`.
+    pub fn commit(self) -> Result<Written, Error> {
+        self.finish()
     }
 
     /// Writes the rest and closes the file, which then survives a power loss. Returns any error
@@ -144,7 +204,8 @@ impl Writer {
     }
 
     /// Writes the rest and closes the file, without a flush: it survives a crash of the process.
-    /// Returns any error since the opening.
+    /// Returns any error since the opening. The file of [`Writer::replace`] takes its place, with
+    /// the promise of [`crate::write_with`] and [`crate::SyncPolicy::No`].
     pub fn close(mut self) -> Result<Written, Error> {
         self.on_stream(|stream| stream.end(false))
     }
@@ -210,6 +271,21 @@ impl Write for Writer {
         }
     }
 
+    /// Writes all slices, as if they were one: it returns their whole length, and with
+    /// [`crate::SyncPolicy::Always`] it syncs once.
+    #[inline]
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        let len = slices.iter().map(|slice| slice.len()).sum();
+        if len <= self.last as usize - self.next as usize {
+            for slice in slices {
+                self.write_all(slice)?;
+            }
+        } else {
+            self.on_stream(|stream| stream.write_vectored(slices))?;
+        }
+        Ok(len)
+    }
+
     /// Hands over the bytes, those of whole blocks where the file is direct. Neither waits nor
     /// makes anything durable: [`Writer::sync_data`] does.
     fn flush(&mut self) -> io::Result<()> {
@@ -243,12 +319,35 @@ impl Seek for Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        if self.stream.is_open() {
+        if self.stream.is_open() && self.stream.is_replacement() {
+            self.on_stream(Stream::discard);
+        } else if self.stream.is_open() {
             let result = self.on_stream(|stream| stream.end(true));
             if let Err(error) = result {
                 log::error!("a file is not whole and its Writer was dropped: {error}");
             }
         }
+    }
+}
+
+/// As [`Writer::from_file`].
+impl TryFrom<File> for Writer {
+    type Error = Error;
+
+    fn try_from(file: File) -> Result<Writer, Error> {
+        Writer::from_file(file)
+    }
+}
+
+/// The open file, to examine it and to change its permissions, owner or locks. Bytes that were
+/// written may not be in it yet. A write to it may be lost.
+///
+/// # Panics
+///
+/// Where the file is on a simulated disk, which has no descriptors.
+impl AsFd for Writer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.descriptor().expect("a file on a simulated disk has no descriptor")
     }
 }
 

@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
-use wrote::{Action, Error};
+use wrote::{Action, Error, Writer};
 
 const LENGTHS: RangeInclusive<usize> = 1..=200_000;
 /// A pause after a save that waits for no disk, so that other subjects get the disk.
@@ -22,6 +22,8 @@ const PAUSE: Duration = Duration::from_millis(4);
 pub enum Way {
     /// `wrote::write`.
     Wrote,
+    /// `wrote::Writer::replace` in odd pieces, and `commit`.
+    Replace,
     /// Write, fsync, rename, fsync of the folder.
     ByHand,
     /// Write, fsync and rename, without the fsync of the folder.
@@ -51,6 +53,7 @@ impl Saves {
         let path = self.file();
         match self.way {
             Way::Wrote => wrote::write(&path, bytes),
+            Way::Replace => replace(&path, bytes),
             Way::ByHand => {
                 rename_into_place(&path, bytes)?;
                 sync_folder(&self.folder).map_err(refused(&self.folder, Action::SyncFolder))
@@ -59,6 +62,23 @@ impl Saves {
             Way::Unsynced => fs::write(&path, bytes).map_err(refused(&path, Action::Write)),
         }
     }
+}
+
+/// Replaces the file in pieces, each time with other options, and syncs in the middle.
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let options = match bytes.len() % 3 {
+        0 => Writer::options(),
+        1 => Writer::options().bs(16 << 10).iodepth(2),
+        _ => Writer::options().direct(false),
+    };
+    let mut writer = options.replace(true).open(path)?;
+    for (number, piece) in bytes.chunks(33_333).enumerate() {
+        writer.write_all(piece).map_err(refused(path, Action::Write))?;
+        if number == 2 {
+            writer.sync_data()?;
+        }
+    }
+    writer.commit().map(drop)
 }
 
 fn rename_into_place(path: &Path, bytes: &[u8]) -> Result<(), Error> {

@@ -54,6 +54,8 @@ pub trait Subject {
 pub enum Name {
     /// `wrote::write` over one file, again and again.
     Save,
+    /// `wrote::Writer::replace` and `commit` over one file, again and again.
+    Replace,
     /// A `wrote::Writer`, synced now and then, file after file.
     Writer,
     /// `wrote::copy` to one new name after the other.
@@ -87,6 +89,7 @@ impl Name {
         let folder = folder.join(self.word());
         match self {
             Name::Save => Box::new(Saves::new(&folder, Way::Wrote)),
+            Name::Replace => Box::new(Saves::new(&folder, Way::Replace)),
             Name::ByHand => Box::new(Saves::new(&folder, Way::ByHand)),
             Name::UnsyncedFolder => Box::new(Saves::new(&folder, Way::UnsyncedFolder)),
             Name::Unsynced => Box::new(Saves::new(&folder, Way::Unsynced)),

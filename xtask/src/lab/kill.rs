@@ -23,8 +23,17 @@ pub struct Arguments {
 }
 
 /// Subjects of the program `power-cut` whose promises survive their process.
-const SUBJECTS: [&str; 8] =
-    ["save", "writer", "copy", "copy-tree", "log", "log-sync", "log-lines", "log-served"];
+const SUBJECTS: [&str; 9] = [
+    "save",
+    "replace",
+    "writer",
+    "copy",
+    "copy-tree",
+    "log",
+    "log-sync",
+    "log-lines",
+    "log-served",
+];
 /// The latest moment after all subjects are ready.
 const LATEST_MS: f64 = 200.0;
 

@@ -70,8 +70,9 @@ const RARE: [FileSystem; 2] = [
     FileSystem { name: "ext4, nobarrier", mounted: c"nobarrier", ..EXT4 },
 ];
 
-pub const SUBJECTS: [&str; 11] = [
+pub const SUBJECTS: [&str; 12] = [
     "save",
+    "replace",
     "writer",
     "copy",
     "copy-tree",

@@ -89,12 +89,12 @@ fn memory_of(site: &Site, shorter: u64, longer: u64) -> Result<Contest, Failure>
 }
 
 /// Makes a file of random data in the folder.
-fn make(site: &Site, name: &str, bytes: u64) -> Result<(), Failure> {
+pub fn make(site: &Site, name: &str, bytes: u64) -> Result<(), Failure> {
     site.run(&format!("trial make --bytes {bytes} {name}")).map(|_| ())
 }
 
 /// Returns the line that reads a file into the page cache, as far as there is room.
-fn fill_cache(file: &str) -> String {
+pub fn fill_cache(file: &str) -> String {
     format!("cat {file} > /dev/null")
 }
 

@@ -102,6 +102,16 @@ pub fn random_reads_of(name: &str, filename: &str, size_bytes: u64, iodepth: u32
     Job::new(name, &keys, filename)
 }
 
+/// Makes a job of random direct reads of 256 KiB x 32 in a file of `size_bytes`, until `io_bytes`
+/// are read.
+pub fn random_pieces(name: &str, filename: &str, size_bytes: u64, io_bytes: u64) -> Job {
+    let keys = format!(
+        "direct=1 bs=256k rw=randread ioengine=io_uring iodepth=32 fixedbufs=1 registerfiles=1 \
+         size={size_bytes} io_size={io_bytes}"
+    );
+    Job::new(name, &keys, filename)
+}
+
 /// Makes a job of reads of 512 KiB x 8 from front to back, of the first `size_bytes` of `filename`.
 pub fn sequential_read(name: &str, filename: &str, size_bytes: u64) -> Job {
     let keys = format!("direct=1 bs=512k rw=read ioengine=io_uring iodepth=8 size={size_bytes}");

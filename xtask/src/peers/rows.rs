@@ -2,7 +2,7 @@
 
 use super::contest::Contest;
 use super::site::Site;
-use super::{append, bench, copy, job_rows, read, serve, ways};
+use super::{append, awaited, bench, copy, job_rows, ranks, read, serve, ways};
 use crate::failure::Failure;
 use clap::ValueEnum;
 
@@ -35,12 +35,16 @@ pub enum Row {
     ReadLimit,
     /// Instructions in user space that each read of read-limit takes, also by an engine alone.
     ReadInstructions,
-    /// Writer against BufWriter and File: 64 KiB pieces, then durable.
+    /// Writer against direct writes by hand, BufWriter and File: 64 KiB pieces, then durable.
     WriterDurable,
     /// Writer against wrote run: a durable stream by direct transfers.
     WriterPeak,
     /// Writer against BufWriter and C's putc_unlocked: one byte at a time.
     WriterBytes,
+    /// Reader against BufReader: a long file that is not in the page cache.
+    ReaderCold,
+    /// Reader against BufReader: bytes and lines of a file in the page cache.
+    ReaderWarm,
     /// wrote copy against cp, dd and rsync, durable: from the page cache, and from the device.
     CopyDurable,
     /// Peak memory of wrote copy of a file and of one that is 16 times as long.
@@ -65,6 +69,10 @@ pub enum Row {
     /// Log against write and fdatasync: one producer, each message durable.
     #[value(name = "append-durable-1")]
     AppendDurable1,
+    /// DirectFile awaited by tasks of tokio against spawn_blocking and wrote run: random reads.
+    AwaitedRead,
+    /// Writers on one disk against Writers with a ring each: 8 files at once.
+    ManyFiles,
     /// LogReader alone: a log in the page cache, against a copy and a checksum of its bytes.
     LogReadCached,
     /// LogReader against wrote run: a log that is not in memory.
@@ -83,6 +91,10 @@ pub enum Row {
     ServeHttp,
     /// wrote serve against redis-server: XADD by redis-benchmark, each message durable.
     ServeResp,
+    /// wrote run of 1, 2 and 4 ranks against IOR: a file for each, then durable.
+    RanksWrite,
+    /// wrote bench of 1, 2 and 4 ranks against mdtest: files created in one folder.
+    RanksMeta,
 }
 
 impl Row {
@@ -103,6 +115,8 @@ impl Row {
             Row::WriterDurable => vec![ways::durable(site)],
             Row::WriterPeak => vec![ways::peak(site)?],
             Row::WriterBytes => vec![ways::bytes()],
+            Row::ReaderCold => vec![ways::cold(site)?],
+            Row::ReaderWarm => ways::warm(site)?,
             Row::CopyDurable => copy::durable(site)?,
             Row::CopyMemory => vec![copy::memory(site)?],
             Row::Save => vec![ways::save()],
@@ -113,6 +127,8 @@ impl Row {
             Row::AppendDurable64 => vec![append::one_flush_at_a_time()],
             Row::AppendDurablePeers => vec![append::logs()],
             Row::AppendDurable1 => vec![append::one_producer()],
+            Row::AwaitedRead => awaited::reads(site)?,
+            Row::ManyFiles => vec![awaited::many_files(site)],
             Row::LogReadCached => read::cached(),
             Row::LogRead => vec![read::uncached(site)?],
             Row::LogOpen => read::openings(),
@@ -122,6 +138,8 @@ impl Row {
             Row::ServeRelp => serve::relp(),
             Row::ServeHttp => serve::http(),
             Row::ServeResp => serve::resp(),
+            Row::RanksWrite => ranks::write()?,
+            Row::RanksMeta => ranks::meta()?,
         })
     }
 

@@ -1,6 +1,7 @@
 //! The ways to write a file: those of wrote in turn with the other ways of a program.
 
 use super::contest::{Comparison, Contender, Contest, Requirement};
+use super::copy::{drop_cache, fill_cache, make};
 use super::figures::Condition;
 use super::job::{Job, Runner, Size, durable_write};
 use super::outcome::Unit;
@@ -10,27 +11,78 @@ use crate::failure::Failure;
 
 /// The length of the long files by default.
 pub const WAYS_GIB: u64 = 4;
+/// The length of the file that readers read.
+const READ_GIB: u64 = 3;
+const SOURCE: &str = "source";
+const DROP_CACHES: &str = "trial drop-caches";
 const BYTES: u64 = 256_000_000;
 const SAVES: u64 = 500;
 /// 512 KiB x 64 with buffers and file registered: where a fast device usually is at its best.
 const USUAL_CELL: &str = "512k-64-registered";
 const CELLS: &str = "peak/write/";
 
-/// Compares `Writer` with `BufWriter` and `File`: a long file in pieces of 64 KiB, then durable.
+/// Compares `Writer` with direct writes by hand, `BufWriter` and `File`: a long file in pieces of
+/// 64 KiB, then durable.
+///
+/// Before each run everything is flushed, and the page cache is dropped. What it held before
+/// decides on the rate of cached writes: where it is full, each write waits until the kernel has
+/// freed a page. At 64 KiB `BufWriter` and `File` make the same calls.
 pub fn durable(site: &Site) -> Contest {
     let size = site.size(WAYS_GIB);
-    let by = |by, name| stream(by, name, &size);
+    let by = |by, name| Contender { prepare: DROP_CACHES.to_owned(), ..stream(by, name, &size) };
     Contest::new(
-        format!("{} in pieces of 64 KiB, durable", size.text),
+        format!("{} in pieces of 64 KiB, durable; caches dropped before each", size.text),
         Unit::Stream,
         vec![
             by("writer", "`Writer`"),
+            by("direct", "by hand: direct, 3 threads of 2 MiB"),
             by("buf-writer", "`BufWriter`"),
             by("buf-writer-mib", "`BufWriter`, 1 MiB"),
             by("file", "`File`"),
         ],
-        Requirement::of_best(Condition::AtLeast(1.5)),
+        Requirement::of_best(Condition::AtLeast(1.2)),
     )
+}
+
+/// Compares `Reader` with `BufReader`: a long file of which nothing is in the page cache.
+pub fn cold(site: &Site) -> Result<Contest, Failure> {
+    let size = site.size(READ_GIB);
+    make(site, SOURCE, size.bytes)?;
+    Ok(Contest::new(
+        format!("{} read, not in the page cache", size.text),
+        Unit::Stream,
+        readers("buffers", &drop_cache(SOURCE)),
+        Requirement::of_best(Condition::AtLeast(1.3)),
+    ))
+}
+
+/// Compares `Reader` with `BufReader`: single bytes and lines of a file in the page cache.
+pub fn warm(site: &Site) -> Result<Vec<Contest>, Failure> {
+    make(site, SOURCE, BYTES)?;
+    let contest = |(takes, words)| {
+        Contest::new(
+            format!("256,000,000 bytes in the page cache, {words}"),
+            Unit::Stream,
+            readers(takes, &fill_cache(SOURCE)),
+            Requirement::of_best(Condition::AtLeast(1.0)),
+        )
+    };
+    Ok([("bytes", "one at a time"), ("lines", "by `read_until`")].map(contest).into())
+}
+
+fn readers(takes: &str, prepare: &str) -> Vec<Contender> {
+    let by = |(by, name): (&str, &str)| {
+        let line = format!("trial read --by {by} --takes {takes} {SOURCE}");
+        Contender { prepare: prepare.to_owned(), ..Contender::timed(name, line) }
+    };
+    [
+        ("reader", "`Reader`"),
+        ("buf-reader", "`BufReader`"),
+        ("buf-reader-128k", "`BufReader`, 128 KiB"),
+        ("buf-reader-mib", "`BufReader`, 1 MiB"),
+    ]
+    .map(by)
+    .into()
 }
 
 fn stream(by: &str, name: &str, size: &Size) -> Contender {
@@ -152,10 +204,11 @@ mod tests {
         for (contest, expected) in [
             (
                 durable(&site),
-                "trial stream --by writer --bytes 4194304 file\n\
-                 trial stream --by buf-writer --bytes 4194304 file\n\
-                 trial stream --by buf-writer-mib --bytes 4194304 file\n\
-                 trial stream --by file --bytes 4194304 file\n",
+                "trial drop-caches\ntrial stream --by writer --bytes 4194304 file\n\
+                 trial drop-caches\ntrial stream --by direct --bytes 4194304 file\n\
+                 trial drop-caches\ntrial stream --by buf-writer --bytes 4194304 file\n\
+                 trial drop-caches\ntrial stream --by buf-writer-mib --bytes 4194304 file\n\
+                 trial drop-caches\ntrial stream --by file --bytes 4194304 file\n",
             ),
             (
                 bytes(),

@@ -2,7 +2,7 @@
 //! first.
 
 use super::languages::{self, Missing};
-use super::{STRICT, step, tests};
+use super::{STRICT, step, stores, tests};
 use crate::failure::Failure;
 use crate::fuzz::{self, Subject};
 use crate::lab::confine::Share;
@@ -28,7 +28,7 @@ pub struct Campaign {
 }
 
 /// Every campaign, in order.
-pub const CAMPAIGNS: [Campaign; 21] = [
+pub const CAMPAIGNS: [Campaign; 22] = [
     Campaign {
         name: "seeds",
         what: "lab sim: 100,000 seeds",
@@ -95,6 +95,7 @@ pub const CAMPAIGNS: [Campaign; 21] = [
         what: "other features of the library",
         round: |report, _| features(report),
     },
+    Campaign { name: "s3", what: "logs in an S3 server", round: stores::s3 },
     Campaign {
         name: "nvme",
         what: "lab nvme",
@@ -179,17 +180,22 @@ fn sanitized() -> Result<Outcome, Failure> {
     cargo_tests(&mut command)
 }
 
+/// The library's default features but io-uring.
+const WITHOUT_IO_URING: &str = "copy,log,sim";
+
 /// Checks the builds of the library that other crates may ask for.
 fn features(report: &mut Report) -> Result<(), Failure> {
-    for (name, features) in [
-        ("clippy with rustix by libc", "--features=rustix/use-libc"),
-        ("clippy without io_uring", "--no-default-features"),
-    ] {
-        let words = ["clippy", "-p", "wrote", "--all-targets", features];
-        step(report, name, &[&words[..], &STRICT].concat())?;
+    let words = ["clippy", "-p", "wrote", "--all-targets", "--features=rustix/use-libc"];
+    step(report, "clippy with rustix by libc", &[&words[..], &STRICT].concat())?;
+    for features in ["", "copy", "log", "sim", "io-uring", WITHOUT_IO_URING] {
+        let only = format!("--features={features}");
+        let words = ["clippy", "-p", "wrote", "--all-targets", "--no-default-features", &only];
+        let name = format!("clippy of the library with the features: {features}");
+        step(report, &name, &[&words[..], &STRICT].concat())?;
     }
     report.step("tests without io_uring", || {
-        let words = ["test", "-p", "wrote", "--no-default-features", "--no-fail-fast"];
+        let only = format!("--features={WITHOUT_IO_URING}");
+        let words = ["test", "-p", "wrote", "--no-default-features", &only, "--no-fail-fast"];
         cargo_tests(cargo(&words).env("CARGO_TARGET_DIR", target().join("without-io_uring")))
     })
 }

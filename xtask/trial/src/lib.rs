@@ -3,12 +3,16 @@
 #![forbid(unsafe_code)]
 
 pub mod append;
+pub mod awaited;
 pub mod bytes;
+pub mod caches;
 pub mod clock;
 pub mod data;
 pub mod log;
+pub mod many;
 pub mod outcome;
 pub mod place;
+pub mod reader;
 pub mod reads;
 pub mod save;
 pub mod stream;

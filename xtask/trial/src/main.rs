@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use trial::append::{self, Messages, Work as Append};
 use trial::outcome::{self, Outcome};
-use trial::{Result, bytes, clock, data, log, reads, save, stream};
+use trial::{Result, awaited, bytes, caches, clock, data, log, many, reader, reads, save, stream};
 
 /// Does one piece of writing work one way, and prints its figures as a line of JSON.
 #[derive(Parser)]
@@ -98,12 +98,47 @@ enum Work {
         /// The folder of the log.
         place: PathBuf,
     },
+    /// Read a file from start to end.
+    Read {
+        /// The way.
+        #[arg(long)]
+        by: reader::By,
+        /// The parts that the caller takes.
+        #[arg(long)]
+        takes: reader::Takes,
+        /// The file.
+        file: PathBuf,
+    },
     /// Read random blocks of 4 KiB directly, 128 at once, by an engine alone.
     Reads {
         /// The number of reads.
         #[arg(long, value_name = "N")]
         reads: u64,
         /// The file or device.
+        file: PathBuf,
+    },
+    /// Write many files at once, in pieces of 64 KiB in turn, durable; then remove them.
+    ManyFiles {
+        /// The way.
+        #[arg(long)]
+        by: many::By,
+        /// The number of files.
+        #[arg(long, value_name = "N")]
+        files: u64,
+        /// Bytes of each file.
+        #[arg(long, value_name = "N")]
+        bytes: u64,
+        /// The folder, which must not be there.
+        place: PathBuf,
+    },
+    /// Read random pieces of a file by tasks of tokio.
+    AwaitedReads {
+        /// The way.
+        #[arg(long)]
+        by: awaited::By,
+        #[command(flatten)]
+        work: awaited::Work,
+        /// The file.
         file: PathBuf,
     },
     /// Make a file of random data that does not repeat, and sync it.
@@ -114,6 +149,8 @@ enum Work {
         /// The file, which must not be there.
         file: PathBuf,
     },
+    /// Flush every file, and drop the page cache; needs root.
+    DropCaches,
     /// Run a command, and print its output and then its figures with those of its children. The
     /// memory is that of the largest process.
     Run {
@@ -137,7 +174,11 @@ fn work(work: Work) -> Result<Outcome> {
         Work::LogRead { by, place } => log::read(by, &place),
         Work::LogOpen { times, place } => log::open(times, &place),
         Work::LogFind { by, reads, place } => log::find(by, reads, &place),
+        Work::Read { by, takes, file } => reader::read(by, takes, &file),
         Work::Reads { reads, file } => reads::reads(reads, &file),
+        Work::DropCaches => caches::drop_all(),
+        Work::ManyFiles { by, files, bytes, place } => many::many(by, files, bytes, &place),
+        Work::AwaitedReads { by, work, file } => awaited::awaited(by, work, &file),
         Work::Make { bytes, file } => data::make(bytes, &file),
         Work::Run { command } => clock::run(&command),
     }

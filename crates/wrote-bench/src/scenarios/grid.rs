@@ -267,7 +267,11 @@ impl scenario::Plan for Grid {
     }
 
     fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
-        site.files("data", self.numjobs)
+        site.job_files("data", self.numjobs)
+    }
+
+    fn shares_files(&self) -> bool {
+        true
     }
 }
 

@@ -8,7 +8,6 @@ mod rounds;
 #[cfg(test)]
 mod tests;
 
-use crate::measured;
 use crate::scenario::{self, Call, Listed, Scenario, Site};
 use plan::Plan;
 use std::fs::File;
@@ -247,7 +246,7 @@ impl Way {
 /// Removes the files of a run, or flushes them: unwritten pages would slow later runs.
 pub(crate) fn clear(files: &[PathBuf], stay: bool, site: &Site) -> Result<(), Error> {
     if !stay {
-        return measured::clear(files, site.scratch.path());
+        return site.clear(files);
     }
     files.iter().try_for_each(|file| {
         let flushed = File::open(file).and_then(|file| file.sync_data());

@@ -22,7 +22,8 @@ const FOLDER: OFlags =
 pub(super) struct Contents {
     /// Files that a run makes, without the lock.
     pub(super) ours: Vec<OsString>,
-    /// Folders of logs that a run makes, with nothing in them but a log's files.
+    /// Folders of logs that a run makes, with nothing in them but a log's files; and those of its
+    /// own files.
     pub(super) logs: Vec<OsString>,
     pub(super) lock: bool,
     /// Everything else.
@@ -61,7 +62,11 @@ impl Open {
         let failed = |error: io::Error| {
             Error::Failed(format!("{}: can't be removed: {error}", self.path.display()))
         };
-        let contents = contents(&self.folder).map_err(failed)?;
+        let contents = match contents(&self.folder) {
+            // Another rank has removed it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => other.map_err(failed)?,
+        };
         for name in &contents.ours {
             unlink(&self.folder, name).map_err(failed)?;
         }
@@ -80,7 +85,23 @@ impl Open {
             )));
         }
         let name = self.path.file_name().unwrap_or_default();
-        unlinkat(&self.parent, name, AtFlags::REMOVEDIR).map_err(|errno| failed(errno.into()))
+        match unlinkat(&self.parent, name, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(failed(errno.into())),
+        }
+    }
+
+    /// Removes the files and folders of one rank, as far as that is possible.
+    pub(super) fn remove_of(&self, rank: u32) {
+        let Ok(contents) = contents(&self.folder) else { return };
+        let mark = format!("-rank{rank}-");
+        let is_its = |name: &&OsString| name.to_str().is_some_and(|name| name.contains(&mark));
+        for name in contents.ours.iter().filter(is_its) {
+            let _ = unlink(&self.folder, name);
+        }
+        for name in contents.logs.iter().filter(is_its) {
+            let _ = remove_log(&self.folder, name);
+        }
     }
 }
 
@@ -128,18 +149,21 @@ fn entries(folder: impl AsFd) -> io::Result<Vec<(OsString, Option<u64>)>> {
     Ok(entries)
 }
 
-/// The files in the folder of a run's log; none where anything else is there.
+/// The files in the folder of a run's log, or in one of its own files; none where anything else is
+/// there.
 fn log_in(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<Option<LogFiles>> {
-    if !is_a_runs_log(name) {
-        return Ok(None);
-    }
+    let is_known = match (is_a_runs_log(name), is_a_runs_tree(name)) {
+        (true, _) => |name: &OsString| is_a_logs(name),
+        (_, true) => is_a_runs,
+        _ => return Ok(None),
+    };
     let folder = match openat(parent, name, FOLDER, Mode::empty()) {
         Err(Errno::NOTDIR | Errno::LOOP | Errno::NOENT) => return Ok(None),
         other => other?,
     };
     let mut files = LogFiles { names: Vec::new(), size_bytes: 0, folder };
     for (name, file_bytes) in entries(&files.folder)? {
-        let Some(bytes) = file_bytes.filter(|_| is_a_logs(&name)) else { return Ok(None) };
+        let Some(bytes) = file_bytes.filter(|_| is_known(&name)) else { return Ok(None) };
         files.size_bytes += bytes;
         files.names.push(name);
     }
@@ -154,8 +178,16 @@ struct LogFiles {
 
 /// Whether a run gives the folder of a log such a name: `append-log-0.data`.
 fn is_a_runs_log(name: &OsStr) -> bool {
-    let words = name.to_str().and_then(words_of);
-    words.is_some_and(|words| words.rsplit('-').next() == Some("log"))
+    last_word(name) == Some("log")
+}
+
+/// Whether a run gives a folder of its own files such a name: `meta-tree-0.data`.
+fn is_a_runs_tree(name: &OsStr) -> bool {
+    last_word(name) == Some("tree")
+}
+
+fn last_word(name: &OsStr) -> Option<&str> {
+    name.to_str().and_then(words_of)?.rsplit('-').next()
 }
 
 /// Whether a log names its files so: its lock, or a segment's number of 20 digits and a kind.
@@ -200,6 +232,10 @@ fn is_number(text: &str) -> bool {
 /// Returns the words before the number in the name of a run's file.
 fn words_of(name: &str) -> Option<&str> {
     let (words, number) = name.strip_suffix(".data")?.rsplit_once('-')?;
+    let words = match words.rsplit_once("-rank") {
+        Some((words, rank)) if is_number(rank) => words,
+        _ => words,
+    };
     let is_word = |word: &str| {
         !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
     };
@@ -237,6 +273,7 @@ mod tests {
             "job-17.data",
             "ladder-stream_written-3.data",
             "ways-output-0.data",
+            "ladder-new-rank12-0.data",
             ".ways-output-0.data.wrote-123-4",
         ] {
             assert!(is_a_runs(&name.into()), "{name}");
@@ -250,6 +287,8 @@ mod tests {
             "job-0x.data",
             "job--0.data",
             "job/a-0.data",
+            "job-rank-0.data-0",
+            "-rank1-0.data",
         ] {
             assert!(!is_a_runs(&name.into()), "{name}");
         }

@@ -1,12 +1,13 @@
 //! The arguments of `wrote bench`, as a request.
 
 use super::values::{BlockSizes, block_sizes, rate, words};
-use super::{OutputArgs, one_line};
+use super::{OutputArgs, RankArgs, of_rank, one_line};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueHint};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wrote_bench::{Common, Request, Scenarios};
+use wrote_jobs::peers::Peers;
 use wrote_jobs::rate::{Amount, Rate};
 use wrote_report::Format;
 use wrote_result::document::Process;
@@ -130,6 +131,10 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub scenarios: Scenarios,
 
+    /// The settings of several ranks.
+    #[command(flatten)]
+    pub ranks: RankArgs,
+
     /// Measure the same again with ARGS over these arguments, in turn with it, and compare the two
     ///
     /// ARGS is one word for the shell: --vs '--iodepth 64'. It may name another PATH, too. The
@@ -151,8 +156,8 @@ pub struct BenchArgs {
 }
 
 impl BenchArgs {
-    /// The request of the benchmark. `command` is the command line as given.
-    pub fn request(&self, command: Vec<String>) -> Request {
+    /// The request of the benchmark by these ranks. `command` is the command line as given.
+    pub fn request(&self, command: Vec<String>, peers: &dyn Peers) -> Request {
         let (stream_bs_bytes, small_bs_bytes) = match self.bs {
             None => (None, None),
             Some(BlockSizes { first, second: Some(small) }) => (Some(first), Some(small)),
@@ -164,7 +169,8 @@ impl BenchArgs {
         let mut scenarios = self.scenarios.clone();
         scenarios.load.process = self.rate_process;
         Request {
-            path: self.path.clone(),
+            path: of_rank(&self.path, peers),
+            ranks: self.ranks.settings([self.path.as_path()].into_iter()),
             only: self.only.clone(),
             keep: self.keep,
             began: Some(Instant::now()),
@@ -195,8 +201,19 @@ impl BenchArgs {
 }
 
 /// The settings that both sides share, since there is one run and one comparison.
-const OF_BOTH: [&str; 10] =
-    ["format", "output", "html", "force", "runs", "keep", "list", "schema", "vs", "load_curve"];
+const OF_BOTH: [&str; 11] = [
+    "format",
+    "output",
+    "html",
+    "force",
+    "runs",
+    "keep",
+    "list",
+    "schema",
+    "vs",
+    "load_curve",
+    "rank_timeout",
+];
 
 impl BenchArgs {
     /// These arguments with others over them: what `words` say, and the rest as it is.
@@ -240,12 +257,12 @@ mod tests {
     use super::super::{Cli, Command};
     use super::*;
     use clap::Parser;
-    use wrote_bench::{AppendAs, MessageSizes};
+    use wrote_bench::{Alone, AppendAs, MessageSizes};
 
     fn request(line: &str) -> Request {
         let cli = Cli::try_parse_from(line.split(' ')).expect("a good command line");
         let Command::Bench(arguments) = cli.command else { panic!("not a benchmark: {line}") };
-        arguments.request(vec!["wrote".into()])
+        arguments.request(vec!["wrote".into()], &Alone)
     }
 
     #[test]

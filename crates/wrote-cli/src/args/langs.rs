@@ -1,7 +1,7 @@
 //! The arguments of `wrote langs`, as a request.
 
-use super::OutputArgs;
 use super::values::{many, words};
+use super::{OutputArgs, RankTimeout};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -104,6 +104,10 @@ pub struct LangsArgs {
     /// Run also the language of FOLDER: a manifest.toml and a program; may be given several times
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub add: Vec<PathBuf>,
+
+    /// How long a rank may keep the others waiting.
+    #[command(flatten)]
+    pub rank_timeout: RankTimeout,
 
     /// List every language, with its version or how it is installed, and measure nothing
     #[arg(long, conflicts_with_all = ["schema", "files", "only"])]

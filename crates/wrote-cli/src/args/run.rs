@@ -1,7 +1,7 @@
 //! The arguments of `wrote run`.
 
-use super::OutputArgs;
 use super::values::words;
+use super::{OutputArgs, RankArgs};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use wrote_jobs::jobs::Permissions;
@@ -68,6 +68,10 @@ pub struct RunArgs {
     /// Say what would be done, and touch nothing
     #[arg(long, conflicts_with = "files")]
     pub check: bool,
+
+    /// The settings of several ranks.
+    #[command(flatten)]
+    pub ranks: RankArgs,
 }
 
 impl RunArgs {

@@ -7,11 +7,17 @@ use std::io::{self, Write};
 use wrote::Survives;
 use wrote_bench::versus::versus;
 use wrote_bench::{Listed, catalogue};
+use wrote_jobs::peers::Peers;
 use wrote_report::{Content, write_comparison};
 use wrote_result::document::Document;
 use wrote_result::{Error, Stop};
 
-pub(super) fn run(arguments: &BenchArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
+pub(super) fn run(
+    arguments: &BenchArgs,
+    peers: &dyn Peers,
+    stop: &Stop,
+    command: Vec<String>,
+) -> Result<(), Error> {
     if arguments.list {
         return output::to_stdout(|out| write_list(&catalogue(), out));
     }
@@ -19,13 +25,15 @@ pub(super) fn run(arguments: &BenchArgs, stop: &Stop, command: Vec<String>) -> R
         let schema = wrote_result::document::schema();
         return output::to_stdout(|out| writeln!(out, "{schema:#}"));
     }
+    arguments.ranks.check(peers)?;
     if let Some(words) = &arguments.vs {
-        return run_versus(arguments, words, stop, command);
+        return run_versus(arguments, words, peers, stop, command);
     }
     // Before anything is measured: a minute's work must not end in "exists already".
-    let files = ResultFiles::of(&arguments.to)?;
-    let document = measure(arguments, stop, command)?;
+    let files = ResultFiles::of_first(&arguments.to, peers)?;
+    let document = measure(arguments, peers, stop, command)?;
     stop.check()?;
+    let Some(files) = files else { return Ok(()) };
     let content = || Content::Result(Box::new(document.clone()));
     files.deliver("bench.json", content, |screen, out| {
         wrote_report::write(&document, arguments.format, screen, out)
@@ -37,18 +45,20 @@ pub(super) fn run(arguments: &BenchArgs, stop: &Stop, command: Vec<String>) -> R
 fn run_versus(
     arguments: &BenchArgs,
     words: &str,
+    peers: &dyn Peers,
     stop: &Stop,
     command: Vec<String>,
 ) -> Result<(), Error> {
     let other = arguments.with(words).map_err(Error::Usage)?;
-    let files = ResultFiles::of(&arguments.to)?;
-    let requests = [arguments.request(command.clone()), other.request(command)];
+    let files = ResultFiles::of_first(&arguments.to, peers)?;
+    let requests = [arguments.request(command.clone(), peers), other.request(command, peers)];
     let mut comparison = {
         // The bar is gone from the screen at the end of this.
-        let mut reporter = Reporter::default();
-        versus(&requests[0], &requests[1], stop, &mut reporter)?
+        let mut reporter = Reporter::of_rank(peers);
+        versus(&requests[0], &requests[1], peers, stop, &mut *reporter)?
     };
     stop.check()?;
+    let Some(files) = files else { return Ok(()) };
     comparison.old.name = "as given".into();
     comparison.new.name = words.into();
     let content = || Content::Comparison(Box::new(comparison.clone()));
@@ -58,9 +68,14 @@ fn run_versus(
 }
 
 /// The bar is gone from the screen when this returns.
-fn measure(arguments: &BenchArgs, stop: &Stop, command: Vec<String>) -> Result<Document, Error> {
-    let mut reporter = Reporter::default();
-    wrote_bench::bench(&arguments.request(command), stop, &mut reporter)
+fn measure(
+    arguments: &BenchArgs,
+    peers: &dyn Peers,
+    stop: &Stop,
+    command: Vec<String>,
+) -> Result<Document, Error> {
+    let mut reporter = Reporter::of_rank(peers);
+    wrote_bench::bench_by(peers, &arguments.request(command, peers), stop, &mut *reporter)
 }
 
 /// Lists every row that can be named: a line for each, under its scenario's name.

@@ -1,19 +1,26 @@
 //! `wrote langs`: what each language's own I/O costs.
 
-use crate::args::LangsArgs;
+use crate::args::{LangsArgs, of_rank};
 use crate::output::{self, ResultFiles};
 use crate::progress::Reporter;
 use crate::terminal;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+use wrote_bench::Observer;
+use wrote_jobs::peers::Peers;
 use wrote_langs as langs;
 use wrote_langs::catalogue;
 use wrote_report::{Content, write_langs, write_languages};
 use wrote_result::langs::{Document, Language, schema};
 use wrote_result::{Error, Stop};
 
-pub(super) fn run(arguments: &LangsArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
+pub(super) fn run(
+    arguments: &LangsArgs,
+    peers: &dyn Peers,
+    stop: &Stop,
+    command: Vec<String>,
+) -> Result<(), Error> {
     if arguments.schema {
         let schema = schema();
         return output::to_stdout(|out| writeln!(out, "{schema:#}"));
@@ -24,11 +31,13 @@ pub(super) fn run(arguments: &LangsArgs, stop: &Stop, command: Vec<String>) -> R
             write_languages(&languages, terminal::stdout_screen(), out)
         });
     }
-    check_paths(&arguments.paths)?;
+    let paths: Vec<PathBuf> = arguments.paths.iter().map(|path| of_rank(path, peers)).collect();
+    check_paths(&paths)?;
     // Before anything is measured: an hour's work must not end in "exists already".
-    let files = ResultFiles::of(&arguments.to)?;
-    let document = measure(arguments, stop, command)?;
+    let files = ResultFiles::of_first(&arguments.to, peers)?;
+    let document = measure(arguments, paths, peers, stop, command)?;
     stop.check()?;
+    let Some(files) = files else { return Ok(()) };
     let content = || Content::Langs(Box::new(document.clone()));
     files.deliver("langs.json", content, |screen, out| {
         write_langs(&document, arguments.format, screen, out)
@@ -36,11 +45,21 @@ pub(super) fn run(arguments: &LangsArgs, stop: &Stop, command: Vec<String>) -> R
 }
 
 /// The bar is gone from the screen when this returns, and so is a cache that was made for this run.
-fn measure(arguments: &LangsArgs, stop: &Stop, command: Vec<String>) -> Result<Document, Error> {
+fn measure(
+    arguments: &LangsArgs,
+    paths: Vec<PathBuf>,
+    peers: &dyn Peers,
+    stop: &Stop,
+    command: Vec<String>,
+) -> Result<Document, Error> {
     let cache = Cache::of_user()?;
     let request = arguments.request(cache.path().to_owned(), command);
-    let mut reporter = Reporter::of_langs(arguments.paths.len());
-    langs::langs(&request, stop, &mut reporter)
+    let request = langs::Request { paths, ..request };
+    let mut reporter: Box<dyn Observer> = match peers.is_first() {
+        true => Box::new(Reporter::of_langs(arguments.paths.len())),
+        false => Box::new(()),
+    };
+    langs::langs_by(peers, &request, stop, &mut *reporter)
 }
 
 fn languages(arguments: &LangsArgs, stop: &Stop) -> Result<Vec<Language>, Error> {

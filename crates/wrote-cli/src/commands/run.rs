@@ -2,6 +2,7 @@
 
 mod load;
 mod plan;
+mod ranks;
 
 use crate::args::RunArgs;
 use crate::output::{self, ResultFiles};
@@ -12,17 +13,28 @@ use std::time::Instant;
 use wrote_jobs::fio_json;
 use wrote_jobs::jobs;
 use wrote_jobs::jobs::GroupReport;
+use wrote_jobs::peers::Peers;
 use wrote_jobs::report;
 use wrote_jobs::report::{About, Before};
 use wrote_jobs::spec::JobSpec;
 use wrote_report::Content;
 use wrote_result::{Error, Stop};
 
-pub(super) fn run(arguments: &RunArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
+pub(super) fn run(
+    arguments: &RunArgs,
+    peers: &dyn Peers,
+    stop: &Stop,
+    command: Vec<String>,
+) -> Result<(), Error> {
     // Before anything is measured: a minute's work must not end in "exists already".
     let to = &arguments.to;
-    let output = ResultFiles::of(to)?;
-    let files = load::files(arguments, stop)?;
+    arguments.ranks.check(peers)?;
+    if peers.are_many() && arguments.format.is_none() {
+        let text = "--format fio-json: fio has no result of several ranks; --format json has one";
+        return Err(Error::Usage(text.into()));
+    }
+    let output = ResultFiles::of_first(to, peers)?;
+    let files = load::files(arguments, peers, stop)?;
     let specs: Vec<JobSpec> = files.iter().flat_map(|file| file.jobs.clone()).collect();
     check_output("--output", to.output.as_deref(), &specs)?;
     check_output("--html", to.html.as_deref(), &specs)?;
@@ -34,6 +46,17 @@ pub(super) fn run(arguments: &RunArgs, stop: &Stop, command: Vec<String>) -> Res
         jobs::check(&specs, permissions, &mut reporter)?;
         return output::to_stdout(|out| plan::write(&specs, out));
     }
+    if peers.are_many() {
+        let document = ranks::measure(arguments, &files, &specs, peers, stop, command)?;
+        stop.check()?;
+        let Some(output) = output else { return Ok(()) };
+        let content = || Content::Result(Box::new(document.clone()));
+        let format = arguments.format.expect("fio's own was refused");
+        return output.deliver("run.json", content, |screen, out| {
+            wrote_report::write(&document, format, screen, out)
+        });
+    }
+    let Some(output) = output else { return Ok(()) };
     let done = measure(arguments, &files, &specs, stop, command)?;
     stop.check()?;
     match arguments.format {

@@ -18,6 +18,7 @@ mod messages;
 mod neighbour;
 mod offsets;
 mod preload;
+mod ranks;
 mod scene;
 mod stall;
 mod strange;

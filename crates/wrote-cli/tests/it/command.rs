@@ -628,3 +628,28 @@ fn refusal(more: &str, code: i32) -> String {
     assert_eq!(names(folder.path()), [""; 0]);
     refused.complaint().to_owned()
 }
+
+#[test]
+fn a_rank_of_several_that_was_built_without_mpi_says_so_instead_of_measuring() {
+    let folder = fixtures::folder();
+    for (size, rank) in [
+        ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
+        ("PMI_SIZE", "PMI_RANK"),
+        ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
+    ] {
+        for number in ["0", "1"] {
+            let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_wrote"));
+            command.arg("bench").arg(folder.path()).env(size, "3").env(rank, number);
+            if cfg!(feature = "mpi") {
+                return;
+            }
+            let output = command.output().unwrap();
+            assert_eq!(output.status.code(), Some(2), "{size}");
+            let told = String::from_utf8(output.stderr).unwrap();
+            let lines = if number == "0" { 1 } else { 0 };
+            assert_eq!(told.lines().count(), lines, "rank 0 tells for all: {told}");
+            assert!(number != "0" || told.contains("one of 3 ranks"), "{told}");
+        }
+    }
+    assert!(fixtures::names(folder.path()).is_empty());
+}

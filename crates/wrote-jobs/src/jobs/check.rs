@@ -18,6 +18,9 @@ use wrote_result::Error;
 
 const BS_BYTES_MAX: u64 = 1 << 30;
 
+/// The most files of one job: each is held open.
+const FILES_MAX: usize = 64;
+
 /// Refuses jobs that make no sense or are not permitted, by all that can be known before the first
 /// group runs. `note` receives what is permitted and may surprise. Writes nothing, but flushes the
 /// files to read.
@@ -99,7 +102,7 @@ fn check_job(spec: &JobSpec) -> Result<(), String> {
     if spec.time_based && spec.runtime.is_none() {
         return refuse("time_based: needs a runtime to end after".into());
     }
-    let files_max = Options::FILES_MAX as usize;
+    let files_max = FILES_MAX;
     if !(1..=files_max).contains(&spec.files.len()) {
         return refuse(format!("it has {} files; 1 to {files_max} can be used", spec.files.len()));
     }

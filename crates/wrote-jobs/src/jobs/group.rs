@@ -9,6 +9,7 @@ use crate::gates::Gate;
 use crate::spec::JobSpec;
 use crate::worker::Progress;
 use crate::{clock, gates};
+use std::cell::RefCell;
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -27,6 +28,7 @@ pub fn run_group(
     watcher: &mut dyn Watcher,
 ) -> Result<GroupReport, Error> {
     stop.check()?;
+    watcher.before()?;
     let files = Files::examine(specs, |path| made.find(path), permissions)?;
     let jobs: Vec<JobSpec> = specs.iter().map(|spec| (*spec).clone()).collect();
     watcher.group(specs[0].group, &jobs, files.laid_out_bytes()?);
@@ -34,6 +36,7 @@ pub fn run_group(
     let ready = files.make_ready(made, stop)?;
     let regions: Vec<Vec<Range<u64>>> = ready.iter().map(|ready| ready.regions.clone()).collect();
     let mut held = held_before(specs, &regions);
+    let cached_before_bytes = read_from_cache(specs, &regions);
     let device = specs[0].files.first().and_then(wrote::device::device_at);
     // The bytes that each job transfers, for its progress.
     let totals = specs
@@ -48,15 +51,17 @@ pub fn run_group(
     let (progress, failed, ended) = (&progress[..], &failed, &ended[..]);
     let crew = Jobs { specs, ready, sqpolls, progress, stop, failed, ended };
     let begin = Instant::now();
+    let watcher = RefCell::new(watcher);
     let mut watch = || {
         let moved: Vec<[u64; 2]> = progress.iter().map(Progress::moved_bytes).collect();
         let far = specs.iter().zip(&totals).zip(&moved);
         let far = far.map(|((spec, total), moved)| fraction(spec, *total, *moved, begin.elapsed()));
         let sum = |direction: usize| moved.iter().map(|moved| moved[direction]).sum();
-        watcher.progress(sum(0), sum(1), far.fold(1.0, f64::min));
+        watcher.borrow_mut().progress(sum(0), sum(1), far.fold(1.0, f64::min));
     };
     let run = |number, gate: &Gate| crew.run(number, gate);
     let timed = gates::together(specs.len(), failed, run, &mut watch, |go| {
+        watcher.borrow_mut().ready()?;
         let cpu = CpuWatch::begin();
         let before = clock::counters(device.as_ref());
         let usage_before = Usage::now();
@@ -65,7 +70,7 @@ pub fn run_group(
         let counted = clock::counters(device.as_ref()).zip(before);
         let cpu = cpu.end();
         held_after(&mut held);
-        (process, counted.map(|(after, before)| after.since(&before)), cpu)
+        Ok((process, counted.map(|(after, before)| after.since(&before)), cpu))
     });
     let (jobs, (process, counted, cpu)) = timed?;
     stop.check()?;
@@ -80,6 +85,7 @@ pub fn run_group(
         cpu_waited_s: cpu.waited_s,
         held: held.into_iter().map(|(held, _)| held).collect(),
         overlaps,
+        cached_before_bytes,
     })
 }
 
@@ -113,6 +119,15 @@ fn held_before(specs: &[&JobSpec], regions: &[Vec<Range<u64>>]) -> Vec<(Held, Ra
         }
     }
     all
+}
+
+/// Returns the bytes that jobs are to read through the page cache and that are in it.
+fn read_from_cache(specs: &[&JobSpec], regions: &[Vec<Range<u64>>]) -> Option<u64> {
+    let is_read = |spec: &JobSpec| spec.rw.read && !spec.rw.write && !spec.direct && spec.does_io();
+    let reads = specs.iter().zip(regions).filter(|(spec, _)| is_read(spec));
+    let mut files = reads.flat_map(|(spec, regions)| spec.files.iter().zip(regions)).peekable();
+    files.peek()?;
+    files.map(|(file, region)| cached_bytes(file, region)).sum()
 }
 
 fn held_after(all: &mut [(Held, Range<u64>)]) {

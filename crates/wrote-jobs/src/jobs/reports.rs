@@ -6,6 +6,7 @@ use hdrhistogram::Histogram;
 use std::path::PathBuf;
 use std::time::Duration;
 pub use wrote_machine::usage::Usage;
+use wrote_result::Error;
 use wrote_result::document::{CpuBusy, Direction};
 
 /// Permissions of a run of jobs.
@@ -120,6 +121,9 @@ pub struct GroupReport {
     pub held: Vec<Held>,
     /// Jobs that used the same bytes at once.
     pub overlaps: Vec<Overlap>,
+    /// Bytes to read through the page cache that it held when the clock started. `None` where no
+    /// job does so, and where the kernel does not tell.
+    pub cached_before_bytes: Option<u64>,
 }
 
 impl GroupReport {
@@ -131,11 +135,20 @@ impl GroupReport {
 
 /// Receives the progress of a run of jobs. Every method defaults to a no-op.
 pub trait Watcher {
+    /// Called before the run looks at a group's files. Where it fails, the group does not run.
+    fn before(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
     /// Called before the run makes a group's files ready, which writes `laid_out_bytes`.
     fn group(&mut self, _group: u32, _jobs: &[JobSpec], _laid_out_bytes: u64) {}
     /// Called a few times a second while a group runs, with the bytes that its jobs read and wrote
     /// so far and an estimate of the part that is done, from 0 to 1.
     fn progress(&mut self, _read_bytes: u64, _written_bytes: u64, _fraction: f64) {}
+    /// Called when all jobs of a group are ready, before their clock starts. Where it fails, no
+    /// job of the group begins.
+    fn ready(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
     /// Called with a remark that is no part of the result.
     fn note(&mut self, _text: &str) {}
 }
@@ -147,6 +160,18 @@ pub fn merged<'a>(histograms: impl Iterator<Item = &'a Histogram<u64>>) -> Histo
     let mut all = Histogram::new(3).expect("3 digits are possible");
     histograms.for_each(|one| all.add(one).expect("it grows as it must"));
     all
+}
+
+/// Returns the first start and the last end of these jobs, in seconds since 1970; zeros without a
+/// job.
+pub fn span_s<'a>(jobs: impl IntoIterator<Item = &'a JobReport>) -> (f64, f64) {
+    let starts = jobs.into_iter().map(|job| {
+        let began = job.started_at.as_nanosecond();
+        (began, began + job.elapsed.as_nanos() as i128)
+    });
+    let first_and_last = starts.reduce(|all, job| (all.0.min(job.0), all.1.max(job.1)));
+    let (began, ended) = first_and_last.unwrap_or_default();
+    (began as f64 / 1e9, ended as f64 / 1e9)
 }
 
 /// Returns the time from the first start of these jobs to the last end, and zero without a job.

@@ -64,6 +64,7 @@ impl Rows {
             leftovers: Vec::new(),
             left_out: Vec::new(),
             shortened: None,
+            sharing: None,
         };
         let of_device = Evidence { rows: &self.seen_by_device, ..evidence.clone() };
         let from_counters = |finding: &Finding| FROM_COUNTERS.contains(&finding.id.as_str());

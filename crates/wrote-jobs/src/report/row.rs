@@ -5,6 +5,7 @@ use super::{row, settings};
 use crate::jobs::{GroupReport, Held, JobReport, merged, span};
 use crate::spec::{JobSpec, SyncEach};
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use wrote_machine::usage::Usage;
@@ -63,22 +64,33 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Returns the group's rows, in the order of its jobs. Groups come in the order of their runs.
-pub(super) fn rows(group: &GroupReport, known: &mut Known) -> Vec<Row> {
-    let mut rows = Vec::new();
+/// Returns the jobs and the direction of each row of the group, in the order of the rows.
+pub(super) fn jobs_of_rows(group: &GroupReport) -> Vec<(&[JobReport], Direction)> {
     let is_next_clone = |last: &JobReport, job: &JobReport| {
         last.spec.name == job.spec.name && job.spec.clone > last.spec.clone
     };
+    let of_jobs = |jobs: &'_ [JobReport]| {
+        let rw = jobs[0].spec.rw;
+        let directions = [(rw.read, Direction::Read), (rw.write, Direction::Write)];
+        directions.into_iter().filter(|(is_there, _)| *is_there).map(|(_, direction)| direction)
+    };
+    let mut all = Vec::new();
     for jobs in group.jobs.chunk_by(is_next_clone) {
+        all.extend(of_jobs(jobs).map(|direction| (jobs, direction)));
+    }
+    all
+}
+
+/// Returns the group's rows, in the order of its jobs. Groups come in the order of their runs.
+pub(super) fn rows(group: &GroupReport, known: &mut Known) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (jobs, direction) in jobs_of_rows(group) {
         let rw = jobs[0].spec.rw;
         let name = &jobs[0].spec.name;
-        let directions = [(rw.read, Direction::Read), (rw.write, Direction::Write)];
-        for (_, direction) in directions.into_iter().filter(|(is_there, _)| *is_there) {
-            let both = rw.read && rw.write;
-            let wanted = if both { format!("{name}/{direction}") } else { name.clone() };
-            let name = known.names.take(&wanted);
-            rows.push(row(name, group, jobs, direction, known));
-        }
+        let both = rw.read && rw.write;
+        let wanted = if both { format!("{name}/{direction}") } else { name.clone() };
+        let name = known.names.take(&wanted);
+        rows.push(row(name, group, jobs, direction, known));
     }
     known.is_over(group);
     rows
@@ -146,6 +158,9 @@ fn run(group: &GroupReport, jobs: &[JobReport], direction: Direction) -> Run {
             Direction::Write => None,
         },
         issue_delay_ns: issue_delay(jobs),
+        cached_before_bytes: group
+            .cached_before_bytes
+            .filter(|_| direction == Direction::Read && jobs.len() == group.jobs.len()),
         ..Run::default()
     }
 }
@@ -202,14 +217,37 @@ fn way(jobs: &[JobReport], direction: Direction, effective: &Settings) -> String
 
 /// The rows of one job and its clones, or of a way of writing, with the runs so far. It keeps no
 /// report, so that its memory does not grow with the runs' histograms.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Repeated {
     /// The rows. Their figures over all runs are those of the first until [`Repeated::rows()`].
     pub rows: Vec<Row>,
     /// The file bytes that all runs wrote.
     pub written_bytes: u64,
     /// The latencies of all runs, of each row.
+    #[serde(with = "as_text")]
     latencies_ns: Vec<Histogram<u64>>,
+}
+
+/// Histograms on their way to another rank.
+mod as_text {
+    use hdrhistogram::Histogram;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use wrote_result::histogram;
+
+    pub(super) fn serialize<S: Serializer>(
+        all: &[Histogram<u64>],
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        all.iter().map(histogram::encode).collect::<Vec<_>>().serialize(to)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(
+        from: D,
+    ) -> Result<Vec<Histogram<u64>>, D::Error> {
+        let all = Vec::<Option<String>>::deserialize(from)?;
+        let one = |text: Option<String>| text.and_then(|text| histogram::decode(&text));
+        Ok(all.into_iter().map(|text| one(text).unwrap_or_else(crate::histogram)).collect())
+    }
 }
 
 impl Repeated {
@@ -218,6 +256,16 @@ impl Repeated {
         let rows = row::rows(group, &mut Known::new(before, false));
         let latencies_ns = rows.iter().map(|row| latencies_ns(group, row.direction)).collect();
         Repeated { rows, written_bytes: group.written_bytes(), latencies_ns }
+    }
+
+    /// Returns a row that was made of these jobs.
+    pub(super) fn of_row(row: Row, jobs: &[JobReport]) -> Repeated {
+        let latencies_ns = merged(jobs.iter().map(|job| &job.direction(row.direction).latency_ns));
+        let written_bytes = match row.direction {
+            Direction::Write => row.bytes_per_run,
+            Direction::Read => 0,
+        };
+        Repeated { rows: vec![row], written_bytes, latencies_ns: vec![latencies_ns] }
     }
 
     /// Returns a row of one run that wrote, with the latencies of its operations.
@@ -238,6 +286,31 @@ impl Repeated {
         }
         for (row, later) in self.rows.iter_mut().zip(later.rows) {
             join(row, later);
+        }
+    }
+
+    /// Returns it without the texts of histograms, which follow from the latencies.
+    pub fn without_texts(mut self) -> Repeated {
+        self.rows.iter_mut().for_each(|row| row.latency_histogram_ns = None);
+        self
+    }
+
+    /// Adds the bytes and latencies of another rank's same run.
+    pub(crate) fn add_latencies(&mut self, other: Repeated) {
+        self.written_bytes += other.written_bytes;
+        self.latencies_ns.resize_with(other.latencies_ns.len(), crate::histogram);
+        for (all_ns, rank_ns) in self.latencies_ns.iter_mut().zip(other.latencies_ns) {
+            all_ns.add(rank_ns).expect("histograms grow, or have the same bounds");
+        }
+    }
+
+    /// Gives the only run of each row the latencies of all its operations.
+    pub(crate) fn summed(&mut self) {
+        for (row, all_ns) in self.rows.iter_mut().zip(&self.latencies_ns) {
+            let of_run = row.runs[0].latency_ns.filter(|_| !all_ns.is_empty());
+            row.runs[0].latency_ns = of_run.map(|_| stats::latency(all_ns));
+            row.latency_ns = row.latency_ns.and(row.runs[0].latency_ns);
+            row.latency_histogram_ns = row.latency_ns.and_then(|_| histogram::encode(all_ns));
         }
     }
 

@@ -140,6 +140,8 @@ mod tests {
             keep: false,
             speed: &OnceLock::new(),
             peers: &Alone,
+            together: None,
+            ranks: Default::default(),
         };
         test(&mut Subject::new(table, &site, 0));
     }

@@ -7,12 +7,13 @@ use super::super::program::Call;
 use super::super::workload::Table;
 use super::super::{answer, program};
 use super::file::Subject;
+use super::ranks;
 use super::{Contestant, Crew, LangsReporter};
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use wrote_bench::{RUNS_MIN, Site};
-use wrote_jobs::clock::counters;
+use wrote_jobs::clock::{Together, counters, now_s};
 use wrote_jobs::histogram;
 use wrote_machine::held_memory::HeldMemory;
 use wrote_result::langs::{Cache, Failure, Row, Run, Workload};
@@ -25,7 +26,7 @@ const KEPT_PART: u32 = 10;
 const FILE_NUMBERS: u32 = 1000;
 
 /// The outcome of a run; `Err` is its program's failure, one line.
-type RunOutcome = Result<(Run, Answer), String>;
+pub(super) type RunOutcome = Result<(Run, Answer), String>;
 
 struct Turns<'a> {
     crew: &'a Crew<'a>,
@@ -81,9 +82,13 @@ struct TableTime {
 
 impl TableTime {
     /// Divides the time that is left to a place between the tables ahead.
-    fn of(crew: &Crew, (place, number): (usize, usize), programs: usize) -> TableTime {
+    fn of(
+        crew: &Crew,
+        (place, number): (usize, usize),
+        programs: usize,
+    ) -> Result<TableTime, Error> {
         let table = &crew.tables[number];
-        let now = crew.clock.elapsed();
+        let now = crew.now()?;
         let until = crew.within * (place as u32 + 1) - crew.within / KEPT_PART;
         let doing = |table: &Table| {
             crew.ready.iter().filter(|ready| ready.tasks.contains(&table.task)).count()
@@ -93,10 +98,10 @@ impl TableTime {
         let fixed: Duration = ahead.iter().filter(|(table, _)| !table.in_time).map(fixed).sum();
         let left = until.saturating_sub(now).saturating_sub(fixed);
         let of_table = share_of_table(left, &ahead);
-        TableTime {
+        Ok(TableTime {
             until: table.in_time.then_some(now + of_table),
             of_run: share_of_run(of_table, table, programs),
-        }
+        })
     }
 }
 
@@ -122,7 +127,7 @@ impl<'a> Turns<'a> {
         let (crew, table) = (self.crew, self.table);
         let doing: Vec<&Contestant> =
             crew.ready.iter().filter(|ready| ready.tasks.contains(&table.task)).collect();
-        let time = TableTime::of(crew, (place, number), doing.len());
+        let time = TableTime::of(crew, (place, number), doing.len())?;
         self.until = time.until;
         let new = |ready: &'a Contestant| {
             let known = reporter.rates.get(&(table.task, ready.program)).copied();
@@ -133,7 +138,7 @@ impl<'a> Turns<'a> {
         let mut doing: Vec<ProgramRuns> = doing.into_iter().map(new).collect();
         for (turn, index) in order(doing.len(), table.runs, number).into_iter().enumerate() {
             let round = (turn / doing.len().max(1)) as u32;
-            if turn.is_multiple_of(doing.len().max(1)) && self.is_out_of_time(round, &doing) {
+            if turn.is_multiple_of(doing.len().max(1)) && self.is_out_of_time(round, &doing)? {
                 reporter.leave_out(|of| (of.place, of.table) == (place, number));
                 break;
             }
@@ -158,7 +163,7 @@ impl<'a> Turns<'a> {
                         return Ok(None);
                     }
                 };
-            doing.took = began.elapsed();
+            doing.took = ranks::longest(crew.peers, began.elapsed())?;
             reporter.ahead.is_over(cell, doing.took);
             let rate = doing.pace.rate().filter(|_| table.in_time);
             reporter.rates.extend(rate.map(|rate| ((table.task, cell.program), rate)));
@@ -182,10 +187,11 @@ impl<'a> Turns<'a> {
 
     /// Whether another round would take another table's time. The least number of rounds is made in
     /// any time.
-    fn is_out_of_time(&self, round: u32, doing: &[ProgramRuns]) -> bool {
+    fn is_out_of_time(&self, round: u32, doing: &[ProgramRuns]) -> Result<bool, Error> {
         let takes: Duration = doing.iter().map(|of| of.took).sum();
         let least = RUNS_MIN + u32::from(self.table.runs > 1);
-        round >= least && self.until.is_some_and(|until| self.crew.clock.elapsed() + takes > until)
+        let Some(until) = self.until.filter(|_| round >= least) else { return Ok(false) };
+        Ok(self.crew.now()? + takes > until)
     }
 
     /// Runs a program for one turn: as often as it takes to know its amount in its first turn, else
@@ -227,7 +233,8 @@ impl<'a> Turns<'a> {
         let (site, number) = (self.site, FILE_NUMBERS * self.subjects.len() as u32);
         let subject = self.subjects.entry(of.amount());
         let subject = subject.or_insert_with(|| Subject::new(of, site, number));
-        if let Err(because) = subject.make_ready()? {
+        let is_ready = subject.make_ready()?;
+        if let Err(because) = ranks::all_or_none(self.crew.peers, is_ready)? {
             return Ok(Err(because));
         }
         tick();
@@ -236,7 +243,8 @@ impl<'a> Turns<'a> {
         let ran = self.run(doing.ready, of, is_dropped)?;
         // All counted runs of a row move the same amount.
         if let (0, Ok((run, _))) = (round, &ran) {
-            doing.pace.is_over(of.amount(), began.elapsed(), run.elapsed_s);
+            let took = ranks::longest(self.crew.peers, began.elapsed())?;
+            doing.pace.is_over(of.amount(), took, run.elapsed_s);
         }
         Ok(Ok(ran))
     }
@@ -256,6 +264,9 @@ impl<'a> Turns<'a> {
         let subject = self.subjects.get_mut(&table.amount()).expect("it was made ready");
         let path = subject.path();
         let call = Call { table, path: &path, folder: crew.folder, timeout: crew.timeout };
+        let together = Together::new(crew.peers);
+        together.begin()?;
+        let began_s = now_s();
         let before = counters(site.device());
         let ended = program::run(&ready.built, call, site.stop)?;
         let moved = counters(site.device()).zip(before);
@@ -276,13 +287,16 @@ impl<'a> Turns<'a> {
                     device_written_bytes: moved.map(|moved| moved.written_bytes),
                     device_read_bytes: moved.map(|moved| moved.read_bytes),
                     dropped,
+                    ranks: None,
                 };
+                together.is_over((began_s, began_s + run.elapsed_s));
                 judged.map(|()| (run, answer))
             }
             Err(because) => Err(because),
         };
         subject.is_done(ran.is_ok())?;
-        Ok(ran)
+        let device = site.device().map_or(String::new(), |device| device.name.clone());
+        ranks::merged(crew.peers, ran, &together.parts(), device)
     }
 
     fn finish(&mut self) -> Result<(), Error> {

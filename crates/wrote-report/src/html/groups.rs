@@ -7,6 +7,7 @@ use super::table::Table;
 use crate::columns::columns;
 use crate::figures::{latency, operations_per_s, plus_minus, text, throughput, within};
 use crate::group::{Group, OPEN_LOOP_LEGEND};
+use crate::ranks;
 use crate::table::sustained::{change, levels, verdict};
 use itertools::Itertools;
 use wrote_result::document::{
@@ -83,6 +84,7 @@ fn notes(group: &Group) -> Vec<String> {
     if group.mixes_loops() {
         notes.push(OPEN_LOOP_LEGEND.into());
     }
+    notes.extend(ranks::spread(group));
     for sustained in group.rows.iter().filter_map(|row| row.sustained.as_ref()) {
         notes.extend(levels(sustained).into_iter().map(|(name, interval, words)| {
             format!("{name}: {} {}, {words}", units::rate(interval.median), within(&interval))
@@ -104,6 +106,7 @@ fn figures(group: &Group) -> Vec<Figure> {
         View::Long => long(group),
         View::Files => vec![ladder(group)],
         View::Messages => with_latencies(group, vec![against(group)]),
+        View::Metadata => with_latencies(group, Vec::new()),
         View::Operations => {
             let is_of_depths = group.rows.len() > 1 && group.rows.iter().all(|row| row.is_random());
             let main = if is_of_depths { against(group) } else { ladder(group) };

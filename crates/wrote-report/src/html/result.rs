@@ -33,7 +33,7 @@ pub fn article(document: &Document, name: &str) -> Article {
         article.sections.push(section("The answer", lede, vec![Block::Cards(cards)]));
     }
     if !document.target.path.is_empty() {
-        let facts = target::facts(&document.target, &document.host);
+        let facts = target::facts_of(document);
         article.sections.push(facts_section("What lies under the path", facts));
     }
     if !document.findings.is_empty() {

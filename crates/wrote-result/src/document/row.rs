@@ -1,6 +1,6 @@
 //! A row: one way of reading or writing, its runs and figures, and the view that shows it.
 
-use super::{CrashLeaves, SettingsPair, Survives, Sustained};
+use super::{CrashLeaves, SettingsPair, Spread, Survives, Sustained};
 use crate::stats::{distinguishable, interval, median};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -107,6 +107,11 @@ pub struct Run {
     pub page_cache_bytes: Option<u64>,
     /// Bytes that the run is to read and that were never written.
     pub unwritten_bytes: Option<u64>,
+    /// Bytes of the files to read that the page cache held when the clock started, of jobs that
+    /// read through it.
+    pub cached_before_bytes: Option<u64>,
+    /// How far the ranks were apart, of runs by several.
+    pub ranks: Option<Spread>,
 }
 
 /// The load of a CPU.
@@ -282,7 +287,12 @@ pub enum View {
     Curve,
     /// One long stream.
     Long,
+    /// Operations on names and small files, of which the number counts.
+    Metadata,
 }
+
+/// The operations of [`View::Metadata`], as `rw` has them beside fio's words.
+const METADATA: [&str; 6] = ["create", "stat", "open", "read", "rename", "unlink"];
 
 impl View {
     /// Returns the view of a row. No document names it, so that older and imported documents have
@@ -294,6 +304,11 @@ impl View {
             View::Messages
         } else if row.settings.asked.load_share.is_some() {
             View::Curve
+        } else if METADATA.contains(&row.settings.asked.rw.as_str())
+            && row.settings.asked.nrfiles.is_some()
+            && row.workload.starts_with("meta/")
+        {
+            View::Metadata
         } else if row.sustained.is_some() {
             View::Long
         } else if row.latency_ns.is_none() && row.settings.effective.untimed != Some(true) {

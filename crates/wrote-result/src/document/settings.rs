@@ -23,7 +23,8 @@ pub struct SettingsPair {
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// `read`, `write` or `rw` (both) in the order of the file; `randread`, `randwrite` or `randrw`
-    /// in none. A number behind a colon is fio's: bytes of a step, or operations from each random
+    /// in none. Of files as wholes: `create`, `stat`, `open`, `read`, `rename`, `unlink`. A number
+    /// behind a colon is fio's: bytes of a step, or operations from each random
     /// offset on.
     pub rw: String,
     /// `psync`, `io_uring`, `mmap`, or `threads` (a pool, where io_uring may not be used).

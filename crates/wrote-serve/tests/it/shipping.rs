@@ -1,4 +1,4 @@
-//! Segments go to the store beside the serving; retention waits for the store, and nothing else does.
+//! Segments go to the store beside the serving. Only retention waits for the store.
 
 use crate::http::client::Client;
 use crate::serving::Serving;

@@ -101,7 +101,7 @@ fn faults_at_random_with_kills_between_leave_each_segment_once() {
         let found = read(&runtime, &whole, 0, Some(folder.path())).unwrap();
         let all: Vec<u64> = (0..log.stats().next_sequence).collect();
         assert!(found == all, "seed {seed}: {} of {}", found.len(), all.len());
-        let verified = runtime.block_on(verify(&whole, &mut |_| {})).unwrap();
+        let verified = runtime.block_on(verify(&whole, &mut |_, _| {})).unwrap();
         assert!(verified.damage.is_empty() && verified.end_sequence == end, "seed {seed}");
     }
 }

@@ -3,6 +3,7 @@
 use super::names::{Located, NameChange};
 use super::request::Reply;
 use super::slots::Requests;
+use super::wait::Wait;
 use super::{Effective, Fallback, FileOptions};
 use crate::buffer::Pool;
 use rustix::fs::{Advice, fadvise};
@@ -59,12 +60,29 @@ pub(super) trait Backend {
     fn change_name(&mut self, change: NameChange) -> io::Result<Option<Fallback>>;
     /// Pins the pool's pages once instead of for each operation, where the kernel can.
     fn register_buffers(&mut self, _pool: &Pool, _effective: &mut Effective) {}
+    /// Lets requests use a file that its owner keeps open until it is closed here.
+    fn adopt(&mut self, _file: &OpenedFile, _effective: &mut Effective) {
+        unreachable!("a simulated disk has no descriptors");
+    }
+    /// Returns more memory than the engine began with, where it shares a disk that has room.
+    fn grow(&mut self) -> Option<Pool> {
+        None
+    }
     /// Queues requests. At most `iodepth` are queued or in flight at once.
     fn push(&mut self, requests: Requests);
     /// Hands the queue on, without waiting.
     fn submit(&mut self) -> io::Result<()>;
     /// Hands the queue on, waits until `min` requests are done, and collects all that are done.
     fn wait(&mut self, min: usize, done: &mut Vec<Reply>) -> io::Result<()>;
+    /// Hands the queue on, and returns a wait for a reply that leaves the backend to other threads.
+    /// The default needs none: its replies come inside [`Backend::wait`].
+    fn prepare_wait(&mut self) -> io::Result<Wait> {
+        Ok(Wait::None)
+    }
+    /// Ends such a wait on another thread.
+    fn interrupt(&mut self) -> io::Result<()> {
+        Ok(())
+    }
     /// Hands the queue on, waits up to `time` for a request to be done, and collects all that are
     /// done. The default does not wait.
     fn wait_within(&mut self, _time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {
@@ -82,6 +100,9 @@ pub(super) trait Transfer {
     fn truncated(&mut self, _slot: u32) {}
     fn closing(&mut self, _slot: u32) {}
     fn register_buffers(&mut self, _pool: &Pool, _effective: &mut Effective) {}
+    fn grow(&mut self) -> Option<Pool> {
+        None
+    }
     fn push(&mut self, requests: Requests, files: &Files);
     /// As [`Backend::submit`]; a no-op where [`Transfer::push`] submits.
     fn submit(&mut self) -> io::Result<()> {
@@ -91,20 +112,44 @@ pub(super) trait Transfer {
     fn wait_within(&mut self, _time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {
         self.wait(0, done)
     }
+    fn prepare_wait(&mut self) -> io::Result<Wait> {
+        Ok(Wait::None)
+    }
+    fn interrupt(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Open files, by their slots.
 #[derive(Default)]
-pub(super) struct Files(Vec<Option<File>>);
+pub(super) struct Files(Vec<Option<HeldFile>>);
+
+struct HeldFile {
+    raw: RawFd,
+    /// `None` where its owner holds it, who lets requests use it.
+    own: Option<File>,
+}
 
 impl Files {
-    fn file(&self, slot: u32) -> &File {
+    fn held(&self, slot: u32) -> &HeldFile {
         self.0[slot as usize].as_ref().expect("the engine closes a file once")
+    }
+
+    fn file(&self, slot: u32) -> &File {
+        self.held(slot).own.as_ref().expect("only requests use a file of another engine")
     }
 
     #[inline]
     pub(super) fn raw(&self, slot: u32) -> RawFd {
-        self.file(slot).as_raw_fd()
+        self.held(slot).raw
+    }
+
+    fn put(&mut self, slot: u32, file: HeldFile) {
+        let slot = slot as usize;
+        if self.0.len() <= slot {
+            self.0.resize_with(slot + 1, || None);
+        }
+        self.0[slot] = Some(file);
     }
 }
 
@@ -135,13 +180,17 @@ impl<T: Transfer> Backend for Kernel<T> {
         let (file, access) = super::files::open(path, options)?;
         let opened = OpenedFile { slot, file: file.as_raw_fd(), path, access };
         self.transfer.opened(&opened, effective);
-        let slot = slot as usize;
-        let Files(files) = &mut self.files;
-        if files.len() <= slot {
-            files.resize_with(slot + 1, || None);
-        }
-        files[slot] = Some(file);
+        self.files.put(slot, HeldFile { raw: file.as_raw_fd(), own: Some(file) });
         Ok(access)
+    }
+
+    fn adopt(&mut self, file: &OpenedFile, effective: &mut Effective) {
+        self.transfer.opened(file, effective);
+        self.files.put(file.slot, HeldFile { raw: file.file, own: None });
+    }
+
+    fn grow(&mut self) -> Option<Pool> {
+        self.transfer.grow()
     }
 
     fn clear_direct(&mut self, slot: u32) -> io::Result<()> {
@@ -204,6 +253,14 @@ impl<T: Transfer> Backend for Kernel<T> {
 
     fn wait(&mut self, min: usize, done: &mut Vec<Reply>) -> io::Result<()> {
         self.transfer.wait(min, done)
+    }
+
+    fn prepare_wait(&mut self) -> io::Result<Wait> {
+        self.transfer.prepare_wait()
+    }
+
+    fn interrupt(&mut self) -> io::Result<()> {
+        self.transfer.interrupt()
     }
 
     fn wait_within(&mut self, time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {

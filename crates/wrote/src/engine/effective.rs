@@ -50,7 +50,7 @@ pub struct Effective {
 
 impl Effective {
     /// Records a step down, once.
-    pub(super) fn fell_back(&mut self, wanted: &'static str, got: &'static str, because: String) {
+    pub(crate) fn fell_back(&mut self, wanted: &'static str, got: &'static str, because: String) {
         let fallback = Fallback { wanted, got, because };
         if !self.fallbacks.contains(&fallback) {
             self.fallbacks.push(fallback);

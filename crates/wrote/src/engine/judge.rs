@@ -11,6 +11,9 @@ use std::io;
 /// or takes no bytes, for ever must not hold its caller for ever.
 const FRUITLESS_TRIES_MAX: u32 = 1000;
 
+/// The work that a carried request's error is of; its own engine names the file.
+const CARRIED: &str = "carrying a request out";
+
 enum Verdict {
     Again,
     Whole(u64),
@@ -32,6 +35,9 @@ impl Engine {
 
     #[inline(never)]
     fn settle_by_verdict(&mut self, reply: Reply) -> Option<Completion> {
+        if self.slots.op(reply.token).is_carried() {
+            return Some(self.hand_back(reply));
+        }
         match self.judge(reply) {
             Verdict::Again => {
                 self.try_again(reply.token);
@@ -40,6 +46,15 @@ impl Engine {
             Verdict::Whole(moved) => Some(self.complete(reply.token, Ok(moved as usize))),
             Verdict::Failed(errno) => Some(self.fail(reply.token, errno)),
         }
+    }
+
+    /// Ends a try of another engine's operation with the kernel's own result.
+    fn hand_back(&mut self, reply: Reply) -> Completion {
+        let (user_data, ..) = self.slots.op(reply.token).end();
+        self.slots.free(reply.token);
+        let errno = |_| Error::Engine { what: CARRIED, errno: -(reply.result as i32) };
+        let result = usize::try_from(reply.result).map_err(errno);
+        Completion { user_data, result, buffer: None }
     }
 
     fn try_again(&mut self, token: u32) {
@@ -58,8 +73,9 @@ impl Engine {
             return match errno {
                 libc::EINTR | libc::EAGAIN => again(op, errno),
                 // A thread that ends takes its operations back from the kernel's workers, and the
-                // engine may have moved on to another thread.
-                libc::ECANCELED if kind.transfers() => again(op, errno),
+                // engine may have moved on to another thread. A flush among them was not begun: it
+                // lost nothing, and this is no second try of one that failed (W2).
+                libc::ECANCELED => again(op, errno),
                 // O_DIRECT was taken at open and refused at this transfer, or at others beside it.
                 // An atomic write may be refused for its size or place, which says nothing of
                 // O_DIRECT.

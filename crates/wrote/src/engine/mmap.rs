@@ -1,6 +1,5 @@
 //! Operations as copies between a buffer and a mapping of the file, one at a time.
 
-use super::Options;
 use super::backend::{Files, Transfer};
 use super::op::OpKind;
 use super::psync::perform;
@@ -24,16 +23,10 @@ const ALLOCATED_BYTES: u64 = 1 << 20;
 /// If another process truncates a mapped file, SIGBUS ends this one (`mmap(2)`). A full disk does
 /// not where the file system writes in place and has `fallocate(2)`: every write is allocated
 /// first. A file system that copies on write may still find no room for the copy.
+#[derive(Default)]
 pub(super) struct Mmap {
     mappings: Vec<Option<FileMapping>>,
     done: Vec<Reply>,
-}
-
-impl Default for Mmap {
-    fn default() -> Mmap {
-        let mappings = (0..Options::FILES_MAX).map(|_| None).collect();
-        Mmap { mappings, done: Vec::new() }
-    }
 }
 
 /// A file as memory. The part beyond the file's end must not be touched.
@@ -98,7 +91,11 @@ impl Mmap {
         file: BorrowedFd,
         end_bytes: u64,
     ) -> Result<&mut FileMapping, Errno> {
-        let place = &mut self.mappings[slot as usize];
+        let slot = slot as usize;
+        if self.mappings.len() <= slot {
+            self.mappings.resize_with(slot + 1, || None);
+        }
+        let place = &mut self.mappings[slot];
         if place.as_ref().is_none_or(|mapping| mapping.mapped_bytes < end_bytes) {
             let grown = end_bytes.checked_mul(2).ok_or(Errno::FBIG)?.max(MAPPED_BYTES_MIN);
             *place = Some(FileMapping::new(file, grown)?);
@@ -168,11 +165,13 @@ impl Mmap {
 impl Transfer for Mmap {
     fn truncated(&mut self, slot: u32) {
         // The mapping may reach beyond the new end.
-        self.mappings[slot as usize] = None;
+        self.closing(slot);
     }
 
     fn closing(&mut self, slot: u32) {
-        self.mappings[slot as usize] = None;
+        if let Some(mapping) = self.mappings.get_mut(slot as usize) {
+            *mapping = None;
+        }
     }
 
     fn push(&mut self, requests: Requests, files: &Files) {

@@ -1,12 +1,13 @@
 //! Open files: their state, and the methods of [`Engine`] about them.
 
-use super::backend::FileAccess;
+use super::backend::{FileAccess, OpenedFile};
 use super::judge::uninterrupted;
 use super::op::OpKind;
 use super::{Engine, FileId, FileOptions, Ioengine, Options};
 use crate::error::{Action, Error, Tried};
+use std::cmp::Reverse;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
 
 pub(super) struct OpenFile {
@@ -79,8 +80,32 @@ impl Engine {
         self.open_path(path.as_ref(), options)
     }
 
+    /// Lets carried requests use a file that another engine has open until it is closed here.
+    pub(crate) fn adopt_file(&mut self, file: RawFd, path: &Path) -> FileId {
+        let slot = self.free_slot();
+        let access = FileAccess { direct: false, refused: None, align_bytes: 1 };
+        self.backend.adopt(&OpenedFile { slot, file, path, access }, &mut self.effective);
+        self.keep(slot, OpenFile::new(path, &FileOptions::new(), &access, self.opened + 1))
+    }
+
+    fn free_slot(&self) -> u32 {
+        self.free_files.peek().map_or(self.files.len() as u32, |&Reverse(slot)| slot)
+    }
+
+    fn keep(&mut self, slot: u32, file: OpenFile) -> FileId {
+        self.opened += 1;
+        if slot as usize == self.files.len() {
+            self.files.push(None);
+        } else {
+            self.free_files.pop();
+        }
+        let generation = file.generation;
+        self.files[slot as usize] = Some(file);
+        FileId { slot, generation }
+    }
+
     fn open_path(&mut self, path: &Path, options: &FileOptions) -> Result<FileId, Error> {
-        let slot = self.files.iter().position(Option::is_none).unwrap_or(self.files.len()) as u32;
+        let slot = self.free_slot();
         if slot >= Options::FILES_MAX {
             let max = Options::FILES_MAX;
             let because = format!("the engine has {max} files open, the most: close one before");
@@ -96,16 +121,10 @@ impl Engine {
             .backend
             .open(slot, path, &options, &mut self.effective)
             .tried(path, Action::Open)?;
-        self.opened += 1;
         if let Some(errno) = access.refused {
             self.refused_direct("open", errno);
         }
-        if slot as usize == self.files.len() {
-            self.files.push(None);
-        }
-        let generation = self.opened;
-        self.files[slot as usize] = Some(OpenFile::new(path, &options, &access, generation));
-        Ok(FileId { slot, generation })
+        Ok(self.keep(slot, OpenFile::new(path, &options, &access, self.opened + 1)))
     }
 
     pub(super) fn refused_direct(&mut self, action: &str, errno: i32) {
@@ -117,6 +136,7 @@ impl Engine {
     pub fn close_file(&mut self, file: FileId) -> Result<(), Error> {
         self.wait_for_file(file)?;
         self.files[file.slot as usize] = None;
+        self.free_files.push(Reverse(file.slot));
         self.backend.close(file.slot);
         Ok(())
     }
@@ -139,6 +159,12 @@ impl Engine {
     pub fn align_bytes(&self, file: FileId) -> u32 {
         let file = self.known(file);
         if file.direct { file.align_bytes } else { 1 }
+    }
+
+    /// Gives the file the name by which its user knows it, for errors.
+    pub(crate) fn set_path(&mut self, file: FileId, path: &Path) {
+        self.known(file);
+        path.clone_into(&mut self.file_mut(file.slot).path);
     }
 
     pub(crate) fn path(&self, file: FileId) -> &Path {

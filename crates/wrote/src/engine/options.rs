@@ -42,6 +42,9 @@ pub(crate) enum Callers {
     One,
     /// Any threads, one at a time.
     Any,
+    /// Any threads, one at a time. Its buffers may be on any threads at any time, and one thread
+    /// may wait for the kernel while another calls the engine.
+    Shared,
 }
 
 /// Options of an engine, as a builder. [`super::Effective`] has those in effect.
@@ -72,8 +75,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// The most files that an engine has open at once.
-    pub const FILES_MAX: u32 = 64;
+    /// The most files that an engine has open at once. The kernel allows fewer where
+    /// `RLIMIT_NOFILE` is lower (`getrlimit(2)`).
+    pub const FILES_MAX: u32 = 1 << 20;
+    /// The most files that are registered with a ring at once. The engine names later ones by their
+    /// descriptors, and notes that as a fallback.
+    pub const REGISTERED_FILES_MAX: u32 = 64;
     /// The greatest `iodepth`; a greater one is reduced to it.
     pub const IODEPTH_MAX: u32 = 4096;
 

@@ -1,5 +1,6 @@
 //! Operations between `queue` and their completion.
 
+use super::carried::CarriedRequest;
 use super::op::OpKind;
 use super::open_file::OpenFile;
 use super::request::Request;
@@ -86,6 +87,7 @@ pub(super) struct PendingOp {
     /// Whether a reply of all bytes ends it without a look at its file.
     is_plain: bool,
     is_pending: bool,
+    is_carried: bool,
 }
 
 impl PendingOp {
@@ -104,6 +106,7 @@ impl PendingOp {
             direct: false,
             is_plain: false,
             is_pending: false,
+            is_carried: false,
         }
     }
 
@@ -125,7 +128,28 @@ impl PendingOp {
         std::mem::forget(std::mem::replace(&mut self.buffer, buffer));
         self.fruitless = 0;
         self.is_pending = true;
+        self.is_carried = false;
         self.prepare_try(len, file);
+    }
+
+    /// Begins a try of another engine's operation in a free slot: any result ends it.
+    pub(super) fn begin_carried(&mut self, user_data: u64, carried: CarriedRequest) {
+        let CarriedRequest { file, request } = carried;
+        let token = self.request.token;
+        self.request = Request { token, slot: file.slot, in_pool: false, ..request };
+        self.user_data = user_data;
+        self.len = request.len;
+        self.moved = 0;
+        self.fruitless = 0;
+        self.direct = false;
+        self.is_plain = request.kind.transfers();
+        self.is_pending = true;
+        self.is_carried = true;
+    }
+
+    /// Whether another engine judges the result.
+    pub(super) fn is_carried(&self) -> bool {
+        self.is_carried
     }
 
     /// Prepares the try after one that did not move everything.

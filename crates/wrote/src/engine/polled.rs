@@ -22,15 +22,16 @@ pub(super) struct PolledRing {
 impl PolledRing {
     pub(super) fn start(
         options: &Options,
+        callers: Callers,
         pool: &Pool,
         effective: &mut Effective,
     ) -> Result<PolledRing, String> {
         let sqpoll = options.sqpoll.as_ref();
-        let service = Service { sqpoll, iopoll: true, callers: Callers::One };
+        let service = Service { sqpoll, iopoll: true, callers };
         let (mut ring, flags) = Ring::start(effective.iodepth, service)?;
         ring.register(options, pool, effective);
         effective.ring_flags = flags;
-        Ok(PolledRing { ring, bytes_max: vec![0; Options::FILES_MAX as usize] })
+        Ok(PolledRing { ring, bytes_max: Vec::new() })
     }
 
     /// Tries one read of the file, and polls the file's transfers from now on if it works.
@@ -65,19 +66,24 @@ impl PolledRing {
         if let Ok(errno @ 1..) = i32::try_from(-done[0].result) {
             return Err(format!("a polled read: {}", std::io::Error::from_raw_os_error(errno)));
         }
-        self.bytes_max[file.slot as usize] = device.transfer_bytes_max;
+        let slot = file.slot as usize;
+        self.bytes_max.resize(self.bytes_max.len().max(slot + 1), 0);
+        self.bytes_max[slot] = device.transfer_bytes_max;
         Ok(())
     }
 
     /// Ends the polling of the file's transfers.
     pub(super) fn leave(&mut self, slot: u32) {
-        self.bytes_max[slot as usize] = 0;
+        if let Some(bytes_max) = self.bytes_max.get_mut(slot as usize) {
+            *bytes_max = 0;
+        }
     }
 
     /// Whether the request is polled. A transfer of several commands is not: on Linux 6.1 it never
     /// ends, and keeps a worker of the ring busy.
     pub(super) fn takes(&self, request: &Request) -> bool {
-        request.kind.transfers() && request.len <= self.bytes_max[request.slot as usize]
+        let bytes_max = self.bytes_max.get(request.slot as usize);
+        request.kind.transfers() && bytes_max.is_some_and(|&bytes_max| request.len <= bytes_max)
     }
 }
 

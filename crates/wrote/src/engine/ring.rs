@@ -5,17 +5,20 @@
 use super::op::OpKind;
 use super::request::{Reply, Request};
 use super::sqpoll::{Member, Sqpoll};
+use super::wait::Wait;
 use super::{Callers, Effective, Options};
 use crate::buffer::Pool;
 use crate::error::errno_of;
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{Builder, IoUring, Probe, SubmissionQueue, opcode, squeue};
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
 /// The longest registered buffer (`io_uring_register(2)`): 1 GiB.
 const REGISTERED_BYTES_MAX: usize = 1 << 30;
+/// The `user_data` of an entry that only ends a wait. A token has 32 bits.
+const INTERRUPT: u64 = u64::MAX;
 
 /// Refusals in a row (EAGAIN: no memory for a request; EBUSY) that the kernel may answer before its
 /// error counts. A call after [`REFUSALS_AT_ONCE`] of them sleeps first, so they last for seconds.
@@ -69,6 +72,8 @@ pub(super) struct Ring {
     sqpoll: bool,
     registered: Registered,
     in_flight: usize,
+    /// Entries that only end a wait, and are not collected yet.
+    interrupts: usize,
     patience: Patience,
 }
 
@@ -87,6 +92,7 @@ impl Ring {
             _member: member,
             registered: Registered::default(),
             in_flight: 0,
+            interrupts: 0,
             patience: Patience::default(),
         };
         Ok((ring, flags))
@@ -103,7 +109,7 @@ impl Ring {
     }
 
     fn register_files(&mut self, effective: &mut Effective) {
-        match self.ring.submitter().register_files_sparse(Options::FILES_MAX) {
+        match self.ring.submitter().register_files_sparse(Options::REGISTERED_FILES_MAX) {
             Ok(()) => (self.registered.files, effective.registered_files) = (true, true),
             Err(error) => self.unregister_files("IORING_REGISTER_FILES2", &error, effective),
         }
@@ -139,6 +145,11 @@ impl Ring {
         if !self.registered.files {
             return;
         }
+        if slot >= Options::REGISTERED_FILES_MAX {
+            let max = Options::REGISTERED_FILES_MAX;
+            let because = format!("the ring's table has {max} places");
+            return effective.fell_back("registered files", "some unregistered files", because);
+        }
         if let Err(error) = self.ring.submitter().register_files_update(slot, &[file]) {
             // From here on every file is named by its descriptor; the table's entries do no harm.
             self.unregister_files("IORING_REGISTER_FILES_UPDATE", &error, effective);
@@ -147,7 +158,7 @@ impl Ring {
 
     /// Unregisters the file `slot`, which is about to be closed.
     pub(super) fn closing(&mut self, slot: u32) {
-        if self.registered.files {
+        if self.registered.files && slot < Options::REGISTERED_FILES_MAX {
             // The ring's table holds the file open. Without this, or if it fails, the file's blocks
             // are freed only with the ring.
             let _ = self.ring.submitter().register_files_update(slot, &[-1]);
@@ -171,7 +182,7 @@ impl Ring {
         let mut queue = self.ring.submission();
         for request in requests {
             // A registered file is named by its slot.
-            let (name, flags) = if files {
+            let (name, flags) = if files && request.slot < Options::REGISTERED_FILES_MAX {
                 (request.slot.cast_signed(), squeue::Flags::FIXED_FILE)
             } else {
                 (file(request.slot), squeue::Flags::empty())
@@ -218,6 +229,27 @@ impl Ring {
         Ok(())
     }
 
+    /// Returns a wait that submits the queue: it needs no `&mut` to the ring.
+    pub(super) fn prepare_wait(&mut self) -> io::Result<Wait> {
+        if self.sqpoll {
+            // Only a call of the ring's own knows whether the kernel's thread sleeps.
+            self.submit()?;
+        }
+        let to_submit = if self.sqpoll { 0 } else { self.ring.submission().len() as u32 };
+        Ok(Wait::Ring { ring: self.ring.as_raw_fd(), to_submit })
+    }
+
+    /// Ends a wait on another thread by an entry that does nothing.
+    pub(super) fn interrupt(&mut self) -> io::Result<()> {
+        let entry = opcode::Nop::new().build().user_data(INTERRUPT);
+        // SAFETY: the entry refers to no memory.
+        while unsafe { self.ring.submission().push(&entry) }.is_err() {
+            empty(&mut self.ring, &mut self.patience, self.sqpoll);
+        }
+        self.interrupts += 1;
+        self.submit()
+    }
+
     /// Whether a call would make progress: entries to submit, or completions that come only inside
     /// a call (DEFER_TASKRUN; TASKRUN_FLAG reports them).
     pub(super) fn wants_call(&mut self) -> bool {
@@ -228,6 +260,9 @@ impl Ring {
     /// Collects what is done, without a call.
     #[inline]
     pub(super) fn collect(&mut self, done: &mut Vec<Reply>) {
+        if self.interrupts > 0 {
+            return self.collect_among_interrupts(done);
+        }
         let before = done.len();
         let queue = self.ring.completion();
         done.resize(before + queue.len(), Reply { token: 0, result: 0 });
@@ -235,6 +270,22 @@ impl Ring {
             *reply = Reply { token: entry.user_data() as u32, result: entry.result().into() };
         }
         self.in_flight -= done.len() - before;
+    }
+}
+
+impl Ring {
+    /// Does the same where some entries only ended a wait.
+    #[cold]
+    fn collect_among_interrupts(&mut self, done: &mut Vec<Reply>) {
+        for entry in self.ring.completion() {
+            if entry.user_data() == INTERRUPT {
+                self.interrupts -= 1;
+            } else {
+                let (token, result) = (entry.user_data() as u32, entry.result().into());
+                done.push(Reply { token, result });
+                self.in_flight -= 1;
+            }
+        }
     }
 }
 
@@ -310,7 +361,7 @@ fn set_up(iodepth: u32, service: Service) -> io::Result<SetUp> {
     let sets = match (service.sqpoll, service.callers) {
         (Some(_), _) => SQPOLL_FLAGS,
         (None, Callers::One) => FLAGS,
-        (None, Callers::Any) => ANY_CALLER_FLAGS,
+        (None, Callers::Any | Callers::Shared) => ANY_CALLER_FLAGS,
     };
     let Some(sqpoll) = service.sqpoll else {
         let (ring, flags) = first_taken(iodepth, sets, service.iopoll, &|_| {})?;

@@ -50,6 +50,10 @@ impl Slots {
         Requests { ops: &self.ops, queued: self.queued.iter() }
     }
 
+    pub(super) fn has_queued(&self) -> bool {
+        !self.queued.is_empty()
+    }
+
     /// Learns that the backend has every queued try.
     pub(super) fn handed_on(&mut self) {
         self.queued.clear();

@@ -39,10 +39,10 @@ impl Sqpoll {
     }
 }
 
-#[cfg(feature = "io_uring")]
+#[cfg(feature = "io-uring")]
 pub(super) use attach::Member;
 
-#[cfg(feature = "io_uring")]
+#[cfg(feature = "io-uring")]
 mod attach {
     use super::Sqpoll;
     use io_uring::{Builder, IoUring};

@@ -1,9 +1,11 @@
 //! A small pool of threads: several operations at once where io_uring is refused.
 
+use super::Callers;
 use super::backend::{Files, Transfer};
 use super::psync::perform;
 use super::request::{Reply, Request};
 use super::slots::Requests;
+use super::wait::{Bell, Wait};
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -28,24 +30,30 @@ pub(super) struct Threads {
     jobs: Option<Sender<Job>>,
     results: Receiver<Reply>,
     threads: Vec<JoinHandle<()>>,
+    /// Rung with each reply where callers wait without the engine.
+    bell: Option<Arc<Bell>>,
+    /// The bell's rings when replies were collected last.
+    seen: u64,
 }
 
 impl Threads {
-    pub(super) fn start(iodepth: u32) -> io::Result<Threads> {
+    pub(super) fn start(iodepth: u32, callers: Callers) -> io::Result<Threads> {
         let (jobs, waiting) = channel::<Job>();
         let (finished, results) = channel();
         let waiting = Arc::new(Mutex::new(waiting));
+        let bell = (callers == Callers::Shared).then(Arc::<Bell>::default);
         let mut threads = Vec::new();
         for number in 0..iodepth {
             let (waiting, finished) = (Arc::clone(&waiting), finished.clone());
+            let bell = bell.clone();
             let builder = std::thread::Builder::new().name(format!("wrote-io-{number}"));
-            threads.push(builder.spawn(move || work(&waiting, &finished))?);
+            threads.push(builder.spawn(move || work(&waiting, &finished, bell.as_deref()))?);
         }
-        Ok(Threads { jobs: Some(jobs), results, threads })
+        Ok(Threads { jobs: Some(jobs), results, threads, bell, seen: 0 })
     }
 }
 
-fn work(waiting: &Mutex<Receiver<Job>>, finished: &Sender<Reply>) {
+fn work(waiting: &Mutex<Receiver<Job>>, finished: &Sender<Reply>, bell: Option<&Bell>) {
     loop {
         // The lock is held only while the thread waits for a job.
         let job = waiting.lock().expect("no thread panics with the lock").recv();
@@ -54,6 +62,9 @@ fn work(waiting: &Mutex<Receiver<Job>>, finished: &Sender<Reply>) {
         let done = unsafe { perform(&request, file) };
         if finished.send(done).is_err() {
             return;
+        }
+        if let Some(bell) = bell {
+            bell.ring();
         }
     }
 }
@@ -68,10 +79,23 @@ impl Transfer for Threads {
     }
 
     fn wait(&mut self, min: usize, done: &mut Vec<Reply>) -> io::Result<()> {
+        if let Some(bell) = &self.bell {
+            self.seen = bell.look();
+        }
         for _ in 0..min {
             done.push(self.results.recv().expect("the threads hold the other end"));
         }
         done.extend(self.results.try_iter());
+        Ok(())
+    }
+
+    fn prepare_wait(&mut self) -> io::Result<Wait> {
+        let Some(bell) = &self.bell else { return Ok(Wait::None) };
+        Ok(Wait::Bell { bell: Arc::clone(bell), seen: self.seen })
+    }
+
+    fn interrupt(&mut self) -> io::Result<()> {
+        self.bell.iter().for_each(|bell| bell.ring());
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use super::polled::{self, PolledRing};
 use super::request::Reply;
 use super::ring::{Ring, Service};
 use super::slots::Requests;
+use super::wait::Wait;
 use super::{Callers, Effective, Options};
 use crate::buffer::Pool;
 use std::io;
@@ -16,6 +17,7 @@ pub(super) struct Uring {
     polled: Option<PolledRing>,
     /// The options, without those that were refused.
     options: Options,
+    callers: Callers,
     pool: Pool,
 }
 
@@ -31,14 +33,15 @@ impl Uring {
         effective.ring_flags = flags;
         effective.sqpoll = options.sqpoll.is_some();
         plain.register(&options, pool, effective);
-        Ok(Uring { plain, polled: None, options, pool: pool.clone() })
+        Ok(Uring { plain, polled: None, options, callers, pool: pool.clone() })
     }
 
     /// Polls the file's transfers from now on, or returns why not all of them are polled.
     fn poll(&mut self, file: &OpenedFile, effective: &mut Effective) -> Result<(), String> {
         let device = polled::device_for(file)?;
         if self.polled.is_none() {
-            self.polled = Some(PolledRing::start(&self.options, &self.pool, effective)?);
+            self.polled =
+                Some(PolledRing::start(&self.options, self.callers, &self.pool, effective)?);
         }
         let polled = self.polled.as_mut().expect("made above");
         polled.ring.opened(file.slot, file.file, effective);
@@ -160,6 +163,18 @@ impl Transfer for Uring {
             Some(polled) if polled.ring.in_flight() > 0 => self.wait_for_both(min, done),
             _ => wait_for(&mut self.plain, min, done),
         }
+    }
+
+    fn prepare_wait(&mut self) -> io::Result<Wait> {
+        if self.polled.as_ref().is_some_and(|polled| polled.ring.in_flight() > 0) {
+            self.submit()?;
+            return Ok(Wait::Poll);
+        }
+        self.plain.prepare_wait()
+    }
+
+    fn interrupt(&mut self) -> io::Result<()> {
+        self.plain.interrupt()
     }
 
     fn wait_within(&mut self, time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {

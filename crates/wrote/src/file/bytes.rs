@@ -1,6 +1,6 @@
 //! The bytes of a read, in the leased buffers that received them.
 
-use crate::buffer::Buffer;
+use super::buffer::DiskBuffer;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -27,18 +27,25 @@ use std::ops::Range;
 /// ```
 #[derive(Debug, Default)]
 pub struct ReadBytes {
-    pub(super) pieces: Vec<BufferPart>,
+    pub(super) pieces: Vec<ReadPiece>,
 }
 
+/// The part of [`ReadBytes`] that lies in one buffer; never empty.
 #[derive(Debug)]
-pub(super) struct BufferPart {
-    pub(super) buffer: Buffer,
+pub struct ReadPiece {
+    pub(super) buffer: DiskBuffer,
     pub(super) range: Range<usize>,
 }
 
-impl BufferPart {
+impl ReadPiece {
     fn bytes(&self) -> &[u8] {
         &self.buffer[self.range.clone()]
+    }
+}
+
+impl AsRef<[u8]> for ReadPiece {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes()
     }
 }
 
@@ -55,7 +62,13 @@ impl ReadBytes {
 
     /// The bytes in order, one slice for each buffer. None is empty.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        self.pieces.iter().map(BufferPart::bytes)
+        self.pieces.iter().map(ReadPiece::bytes)
+    }
+
+    /// Splits the bytes by their buffers, in order. A piece is an owner for `Bytes::from_owner` of
+    /// the crate `bytes`, and for others like it.
+    pub fn into_pieces(self) -> impl Iterator<Item = ReadPiece> {
+        self.pieces.into_iter()
     }
 
     /// The bytes as one slice: borrowed from one buffer, copied from several.
@@ -85,6 +98,19 @@ impl ReadBytes {
     }
 }
 
+/// Without a copy where the bytes lie in one buffer, which returns to the disk with the last clone;
+/// bytes in several buffers are copied.
+#[cfg(feature = "bytes")]
+impl From<ReadBytes> for bytes::Bytes {
+    fn from(mut read: ReadBytes) -> bytes::Bytes {
+        match read.pieces.len() {
+            0 => bytes::Bytes::new(),
+            1 => bytes::Bytes::from_owner(read.pieces.remove(0)),
+            _ => read.to_vec().into(),
+        }
+    }
+}
+
 impl PartialEq<[u8]> for ReadBytes {
     fn eq(&self, other: &[u8]) -> bool {
         self.len() == other.len() && self.iter().flatten().eq(other)
@@ -106,14 +132,15 @@ mod tests {
         let piece = |bytes: &&[u8]| {
             let mut buffer = pool.lease().unwrap();
             buffer[1..=bytes.len()].copy_from_slice(bytes);
-            BufferPart { buffer, range: 1..bytes.len() + 1 }
+            let buffer = DiskBuffer::alone(buffer);
+            ReadPiece { buffer, range: 1..bytes.len() + 1 }
         };
         ReadBytes { pieces: pieces.iter().map(piece).collect() }
     }
 
     #[test]
     fn bytes_of_one_buffer_are_borrowed_and_of_several_copied() {
-        let pool = Pool::new(4, 512).unwrap();
+        let pool = Pool::shared(4, 512).unwrap();
         let one = in_pieces(&pool, &[b"abc"]);
         assert!(matches!(one.as_bytes(), Cow::Borrowed(b"abc")));
         let two = in_pieces(&pool, &[b"abc", b"de"]);
@@ -123,7 +150,7 @@ mod tests {
 
     #[test]
     fn pieces_are_one_sequence_of_bytes() {
-        let pool = Pool::new(4, 512).unwrap();
+        let pool = Pool::shared(4, 512).unwrap();
         let bytes = in_pieces(&pool, &[b"ab", b"c", b"def"]);
         assert_eq!(bytes.len(), 6);
         assert_eq!(bytes.iter().collect::<Vec<_>>(), [&b"ab"[..], b"c", b"def"]);
@@ -137,8 +164,37 @@ mod tests {
     }
 
     #[test]
+    fn a_piece_owns_its_buffer_and_gives_it_back() {
+        let pool = Pool::shared(4, 512).unwrap();
+        let mut pieces = in_pieces(&pool, &[b"ab", b"c"]).into_pieces();
+        let first = pieces.next().unwrap();
+        assert_eq!((first.as_ref(), pool.free()), (&b"ab"[..], 2));
+        assert_eq!(pieces.next().unwrap().as_ref(), b"c");
+        assert_eq!(pool.free(), 3);
+        drop(first);
+        assert_eq!(pool.free(), 4);
+    }
+
+    #[cfg(feature = "bytes")]
+    #[test]
+    fn bytes_of_one_buffer_become_shared_ones_without_a_copy() {
+        let pool = Pool::shared(4, 512).unwrap();
+        let one = in_pieces(&pool, &[b"abc"]);
+        let address = one.as_bytes().as_ptr();
+        let shared = bytes::Bytes::from(one);
+        let clone = shared.clone();
+        assert_eq!((clone.as_ptr(), &clone[..]), (address, &b"abc"[..]));
+        drop(shared);
+        assert_eq!(pool.free(), 3);
+        drop(clone);
+        assert_eq!(pool.free(), 4);
+        assert_eq!(bytes::Bytes::from(in_pieces(&pool, &[b"ab", b"c"])), &b"abc"[..]);
+        assert!(bytes::Bytes::from(ReadBytes::default()).is_empty());
+    }
+
+    #[test]
     fn dropping_the_bytes_gives_their_buffers_back() {
-        let pool = Pool::new(2, 512).unwrap();
+        let pool = Pool::shared(2, 512).unwrap();
         let bytes = in_pieces(&pool, &[b"a", b"b"]);
         assert_eq!(pool.free(), 0);
         drop(bytes);

@@ -1,23 +1,26 @@
-//! One engine that several files share, and the loop that drives it for a waiting caller.
+//! One engine that any number of files share, on any threads.
 
-use super::entry::{Outcome, Work};
+use super::buffer::{DiskBuffer, Home};
+use super::carrier::DiskCarrier;
+use super::entry::Work;
 use super::order::Touch;
 use super::schedule::Schedule;
+use super::shared::{Arrival, Shared};
 use super::{DirectFile, Operation};
-use crate::buffer::{Buffer, Pool};
-use crate::engine::{Effective, Engine, FileOptions, Options, Sim};
+use crate::buffer::Pool;
+use crate::engine::{Callers, Effective, Engine, FileOptions, Ioengine, Options, Sim};
 use crate::error::Error;
-use std::cell::RefCell;
 use std::fmt;
 use std::path::Path;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
-/// An [`Engine`] that any number of [`DirectFile`]s share. Clones are handles to the same engine,
-/// which one thread uses.
+/// An [`Engine`] that any number of [`DirectFile`]s share, on any threads. Clones are handles to
+/// the same engine.
+///
+/// It needs no runtime. A caller that blocks drives the engine itself. For futures a thread of the
+/// disk's own does, `wrote-disk`: it starts when the first future is left pending, and sleeps while
+/// no future waits.
 ///
 /// Dropping the last handle, file and [`Operation`] carries out every operation first (W5).
 ///
@@ -37,7 +40,7 @@ use std::thread::Thread;
 ///         let mut buffer = disk.start_lease().await?; // waits while all are in flight
 ///         buffer.fill(number);
 ///         let file = if number % 2 == 0 { &left } else { &right };
-///         writes.push(file.start_write(buffer, u64::from(number / 2) << 16));
+///         writes.push(file.write_at(buffer, u64::from(number / 2) << 16));
 ///     }
 ///     for write in writes {
 ///         write.await?;
@@ -48,21 +51,115 @@ use std::thread::Thread;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Disk(Rc<RefCell<Schedule>>);
+pub struct Disk(Arc<Handle>);
+
+/// The last one of a disk ends it.
+struct Handle {
+    shared: Arc<Shared>,
+    /// The simulated disk, for engines that share this one.
+    sim: Option<Sim>,
+    /// The most bytes of buffers that `Writer`s have, and those that they have.
+    memory_max_bytes: AtomicUsize,
+    memory_bytes: AtomicUsize,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+/// The memory of all `Writer`s on a disk, until it is set.
+const MEMORY_MAX_BYTES: usize = 64 << 20;
+/// Number and bytes of the buffers that a `Writer` begins with: one is filled while the other is
+/// written.
+const FIRST_BUFFERS: (u32, usize) = (2, 16 << 10);
 
 impl Disk {
     /// Opens an engine, on the best rung that works.
     pub fn open(options: &Options) -> Result<Disk, Error> {
-        Ok(Disk::new(Engine::open(options)?))
+        Ok(Disk::new(Engine::open_for(options, Callers::Shared)?, None))
     }
 
-    /// Opens an engine on a simulated disk.
+    /// Opens an engine on a simulated disk. One thread should use it: its order is repeatable
+    /// because no thread drives it, but each wait and poll.
     pub fn simulated(sim: &Sim, options: &Options) -> Result<Disk, Error> {
-        Ok(Disk::new(Engine::simulated(sim, options)?))
+        let engine = Engine::simulated_for(sim, options, Callers::Shared)?;
+        Ok(Disk::new(engine, Some(sim.clone())))
     }
 
-    fn new(engine: Engine) -> Disk {
-        Disk(Rc::new(RefCell::new(Schedule::new(engine))))
+    fn new(engine: Engine, sim: Option<Sim>) -> Disk {
+        let arrival = match engine.effective().ioengine {
+            _ if sim.is_some() => Arrival::Simulated,
+            Ioengine::IoUring | Ioengine::Threads => Arrival::Kernel,
+            Ioengine::Psync | Ioengine::Mmap | Ioengine::Null => Arrival::AtOnce,
+        };
+        let schedule = |disk: &Weak<Shared>| {
+            let lacks_buffers = AtomicBool::new(false);
+            Schedule::new(engine, Arc::new(Home { disk: Weak::clone(disk), lacks_buffers }))
+        };
+        let shared = Shared::new(schedule, arrival);
+        let memory_max_bytes = AtomicUsize::new(MEMORY_MAX_BYTES);
+        let memory_bytes = AtomicUsize::new(0);
+        Disk(Arc::new(Handle { shared, sim, memory_max_bytes, memory_bytes }))
+    }
+
+    /// Sets the most bytes of buffers that all [`Writer`](crate::Writer)s on this disk have at once
+    /// (W8); 64 MiB by default. Buffers that they have already stay.
+    ///
+    /// A `Writer` begins with 32 KiB, and fails to open where these do not fit. With its first full
+    /// buffer it takes those of its options, 8 MiB by default, or halves of them: at most a quarter
+    /// of the memory that is left then.
+    pub fn set_memory(&self, max_bytes: usize) {
+        self.0.memory_max_bytes.store(max_bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of buffers that the [`Writer`](crate::Writer)s on this disk have.
+    pub fn memory(&self) -> usize {
+        self.0.memory_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Takes bytes of the memory, if they fit.
+    pub(super) fn reserve(&self, bytes: usize) -> bool {
+        let Handle { memory_max_bytes, memory_bytes, .. } = &*self.0;
+        let max_bytes = memory_max_bytes.load(Ordering::Relaxed);
+        let fits = |taken: usize| taken.checked_add(bytes).filter(|&taken| taken <= max_bytes);
+        memory_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
+    }
+
+    /// Bytes of the memory that are not taken.
+    pub(super) fn memory_left(&self) -> usize {
+        self.0.memory_max_bytes.load(Ordering::Relaxed).saturating_sub(self.memory())
+    }
+
+    pub(super) fn unreserve(&self, bytes: usize) {
+        self.0.memory_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Makes an engine whose requests this disk's carries out. It has files of its own, and takes
+    /// buffers as in `options` when there is room. `path` is that of its first file, for errors.
+    pub(crate) fn engine_for(&self, options: &Options, path: &Path) -> Result<Engine, Error> {
+        if let Some(sim) = &self.0.sim {
+            return Engine::simulated(sim, options);
+        }
+        let (count, bytes) = FIRST_BUFFERS;
+        let (larger, first_bytes) =
+            ((options.buffers, options.buffer_bytes), options.buffer_bytes.min(bytes));
+        let reserved_bytes = count as usize * first_bytes;
+        if !self.reserve(reserved_bytes) {
+            let because = format!(
+                "the Writers on the disk have {} bytes of buffers, and may have {}",
+                self.memory(),
+                self.0.memory_max_bytes.load(Ordering::Relaxed)
+            );
+            return Err(Error::refused(path, because));
+        }
+        let carrier = Box::new(DiskCarrier::new(self.clone(), reserved_bytes, larger));
+        // If it fails, the carrier gives the memory back.
+        let pool = Pool::new(count, first_bytes)?;
+        let effective = self.effective();
+        let iodepth = options.iodepth.min(effective.iodepth);
+        Ok(Engine::carried(carrier, pool, iodepth, effective))
     }
 
     /// Opens a file. A block device is opened for reading only (W7). [`Error::Refused`] where
@@ -87,79 +184,69 @@ impl Disk {
         Ok(DirectFile::new(self.clone(), place, options.sync_metadata))
     }
 
-    /// Leases a buffer of [`Options::buffer_bytes`] to write from; waits for a completion where all
-    /// are in flight. The bytes are those of the last lease. Fails with `ENOBUFS` when all are held
-    /// outside the engine.
-    pub fn lease(&self) -> Result<Buffer, Error> {
+    /// Leases a buffer of [`Options::buffer_bytes`] to write from. Waits while all are in flight,
+    /// or held on any thread: in a [`DiskBuffer`] or a [`ReadBytes`](super::ReadBytes). The bytes are
+    /// those of the last lease.
+    ///
+    /// A thread that holds every buffer itself waits for ever; [`Disk::try_lease`] does not wait.
+    /// On a simulated disk that is an error, `ENOBUFS`.
+    pub fn lease(&self) -> Result<DiskBuffer, Error> {
         self.start_lease().wait()
     }
 
     /// As [`Disk::lease`], to await. Waiting callers get buffers in the order of their calls.
-    pub fn start_lease(&self) -> Operation<Buffer> {
+    pub fn start_lease(&self) -> Operation<DiskBuffer> {
         self.start(None, Touch::Nothing, Work::Lease(None))
     }
 
-    /// The engine's buffers.
-    pub fn pool(&self) -> Pool {
-        self.0.borrow().engine.pool().clone()
+    /// Leases a buffer if one is free.
+    pub fn try_lease(&self) -> Option<DiskBuffer> {
+        self.with(Schedule::try_lease)
+    }
+
+    /// The number of the engine's buffers, held or not: [`Options::buffers`].
+    pub fn buffers(&self) -> u32 {
+        self.with(|schedule| schedule.engine.pool().count())
+    }
+
+    /// The number of free buffers, which changes with every operation.
+    pub fn buffers_free(&self) -> usize {
+        self.with(|schedule| schedule.engine.pool().free())
+    }
+
+    /// Bytes of one buffer: [`Options::buffer_bytes`].
+    pub fn buffer_bytes(&self) -> usize {
+        self.with(|schedule| schedule.engine.pool().buffer_bytes())
     }
 
     /// The settings in effect, and each step down from those requested (W6).
     pub fn effective(&self) -> Effective {
-        self.0.borrow().engine.effective().clone()
+        self.with(|schedule| schedule.engine.effective().clone())
     }
 
     /// Operations that were started and are not complete, with or without a handle.
     pub fn outstanding(&self) -> usize {
-        self.0.borrow().unfinished()
+        self.with(|schedule| schedule.unfinished())
     }
 
     /// Hands operations to the kernel, without waiting. Otherwise the next wait or poll does it,
     /// for all at once.
     pub fn submit(&self) -> Result<(), Error> {
-        self.with(Schedule::submit)
+        self.shared().submit()
     }
 
     /// Waits for every operation. Each handle returns its own operation's error.
     pub fn drain(&self) -> Result<(), Error> {
-        self.with(|schedule| schedule.settle(None))
+        self.shared().wait_until(|schedule| (schedule.unfinished() == 0).then_some(()))
     }
 
     /// Runs a future to its end, on this thread. While it is pending the thread sleeps until an
-    /// operation of this disk is complete, or, with none in flight, until it is woken.
+    /// operation of this disk is complete, or until it is woken.
     ///
-    /// The future may await operations of several files, and other events. While operations are in
-    /// flight, an event on another thread is noticed when one of them completes. Another executor
-    /// inside the future must not wait for this disk's operations.
+    /// The future may await operations of several files, and other events. On a simulated disk with
+    /// operations in flight, an event on another thread is noticed when one of them completes.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let mut future = std::pin::pin!(future);
-        let alarm = Arc::new(Alarm { thread: std::thread::current(), rung: AtomicBool::new(true) });
-        let waker = Waker::from(Arc::clone(&alarm));
-        self.0.borrow_mut().drivers += 1;
-        let _driver = Driver(self);
-        loop {
-            if alarm.rung.swap(false, Ordering::AcqRel)
-                && let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker))
-            {
-                return output;
-            }
-            // A future that wakes itself must still leave the disk its turn.
-            let min = usize::from(!alarm.rung.load(Ordering::Acquire));
-            // Every operation returns a failure of the engine.
-            let went = self.with(|schedule| schedule.drive(min)).unwrap_or(true);
-            if went || alarm.rung.load(Ordering::Acquire) {
-                continue;
-            }
-            // Every woken task had its turn: no buffer will become free.
-            let starved = self.with(|schedule| {
-                let leasing = !schedule.leasing.is_empty();
-                schedule.starve(None);
-                leasing
-            });
-            if !starved {
-                std::thread::park();
-            }
-        }
+        self.shared().block_on(future)
     }
 
     pub(super) fn start<T: super::Output>(
@@ -172,99 +259,25 @@ impl Disk {
         Operation::started(self.clone(), key)
     }
 
-    /// Calls `look` with the schedule, and then the wakers of operations that are over: a waker may
-    /// run code that comes back here.
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.0.shared
+    }
+
+    /// Calls `look` with the schedule, and wakes the owners of operations that are over then.
     pub(super) fn with<T>(&self, look: impl FnOnce(&mut Schedule) -> T) -> T {
-        let (result, wakers) = {
-            let mut schedule = self.0.borrow_mut();
-            let result = look(&mut schedule);
-            (result, std::mem::take(&mut schedule.wakers))
-        };
-        wakers.into_iter().for_each(Waker::wake);
-        result
+        self.shared().with(look)
     }
 
     pub(super) fn is_over(&self, key: usize) -> bool {
-        self.0.borrow().is_over(key)
-    }
-
-    /// Drives the engine until the operation is over. Even if it is over already, everything that
-    /// was started before goes to the kernel.
-    pub(super) fn wait(&self, key: usize) -> Result<Outcome, Error> {
-        if self.is_over(key) {
-            // Each operation returns a failure of the engine.
-            let _ = self.submit();
-        }
-        loop {
-            let result = self.with(|schedule| {
-                // The operation returns a failure of the engine.
-                let idle = !schedule.is_over(key) && !schedule.drive(1).unwrap_or(true);
-                if idle && !schedule.is_over(key) {
-                    schedule.starve(Some(key));
-                }
-                schedule.take(key)
-            });
-            if let Some(result) = result {
-                return result;
-            }
-        }
-    }
-
-    pub(super) fn poll(&self, key: usize, waker: &Waker) -> Poll<Result<Outcome, Error>> {
-        // The previous waker is dropped when nothing is borrowed.
-        let (polled, driven, _before) = self.with(|schedule| {
-            let driven = schedule.drivers > 0;
-            if !driven && !schedule.is_over(key) {
-                // The operation returns a failure of the engine.
-                let went = schedule.drive(0).unwrap_or(true);
-                if !went && !schedule.is_over(key) && schedule.is_stuck(key) {
-                    schedule.starve(Some(key));
-                }
-            }
-            match schedule.take(key) {
-                Some(result) => (Poll::Ready(result), driven, None),
-                None => (Poll::Pending, driven, schedule.register(key, waker)),
-            }
-        });
-        if polled.is_pending() && !driven {
-            waker.wake_by_ref();
-        }
-        polled
-    }
-}
-
-/// Ends the mark of a driven engine.
-struct Driver<'a>(&'a Disk);
-
-impl Drop for Driver<'_> {
-    fn drop(&mut self) {
-        self.0.0.borrow_mut().drivers -= 1;
-    }
-}
-
-/// Wakes the thread that runs a future.
-struct Alarm {
-    thread: Thread,
-    rung: AtomicBool,
-}
-
-impl Wake for Alarm {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.rung.store(true, Ordering::Release);
-        self.thread.unpark();
+        self.with(|schedule| schedule.is_over(key))
     }
 }
 
 impl fmt::Debug for Disk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let schedule = self.0.borrow();
         f.debug_struct("Disk")
-            .field("effective", schedule.engine.effective())
-            .field("outstanding", &schedule.unfinished())
+            .field("effective", &self.effective())
+            .field("outstanding", &self.outstanding())
             .finish()
     }
 }

@@ -1,11 +1,13 @@
 //! One operation: its remaining work, its result, and its owner.
 
 use super::ReadBytes;
+use super::buffer::{DiskBuffer, Home};
 use super::order::Touch;
 use super::span::Span;
 use crate::Error;
 use crate::buffer::Buffer;
 use crate::engine::Op;
+use std::sync::Arc;
 use std::task::Waker;
 
 /// An operation from its start until its owner has taken the result.
@@ -25,6 +27,8 @@ pub(super) struct Entry {
     /// The engine's failure while it was in flight: its own result is unknown.
     pub broken: Option<Error>,
     pub owner: Owner,
+    /// Whether a task awaits it that drives nothing: the disk's thread must.
+    pub is_awaited: bool,
     /// The schedule's progress when it was last found to wait for a buffer that nothing in flight
     /// frees.
     pub stuck_at: Option<u64>,
@@ -55,7 +59,7 @@ pub(super) enum Owner {
 pub enum Outcome {
     Done,
     Read(ReadBytes),
-    Lease(Buffer),
+    Lease(DiskBuffer),
 }
 
 impl Entry {
@@ -71,6 +75,7 @@ impl Entry {
             finished: false,
             broken: None,
             owner: Owner::Waiting(None),
+            is_awaited: false,
             stuck_at: None,
         }
     }
@@ -106,13 +111,19 @@ impl Entry {
     }
 
     #[inline]
-    pub fn into_result(self) -> Result<Outcome, Error> {
+    pub fn into_result(self, home: &Arc<Home>) -> Result<Outcome, Error> {
         if let Some(error) = self.error {
             return Err(error);
         }
         Ok(match self.work {
-            Work::Lease(buffer) => Outcome::Lease(buffer.expect("leased before it is finished")),
-            Work::Read { span, found } => Outcome::Read(span.cut(found.into_iter().flatten())),
+            Work::Lease(buffer) => {
+                let buffer = buffer.expect("leased before it is finished");
+                Outcome::Lease(DiskBuffer::new(buffer, Arc::clone(home)))
+            }
+            Work::Read { span, found } => {
+                let lent = |(buffer, bytes)| (DiskBuffer::new(buffer, Arc::clone(home)), bytes);
+                Outcome::Read(span.cut(found.into_iter().flatten().map(lent)))
+            }
             Work::Steps { .. } => Outcome::Done,
         })
     }

@@ -1,9 +1,9 @@
 //! The handle of an operation, to block on or to await.
 
+use super::buffer::DiskBuffer;
 use super::entry::Outcome;
 use super::{Disk, ReadBytes};
 use crate::Error;
-use crate::buffer::Buffer;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 /// An operation that was started, and will be carried out. Blocks by [`Operation::wait`], or is a
-/// `Future` for [`Disk::block_on`] or any other executor of the same thread.
+/// `Future` for [`Disk::block_on`] or any other executor, on any thread.
 ///
 /// Dropping it cancels nothing (W5). The operation goes on, and its buffer returns to the pool when
 /// it is complete. The error of a dropped change is returned by the file's next flush or by
@@ -20,9 +20,9 @@ use std::task::{Context, Poll};
 ///
 /// # On another executor
 ///
-/// A poll looks for completions without waiting, and wakes their owners. A pending operation wakes
-/// itself: with no other task, the executor polls without a rest, and spends a CPU.
-/// [`Disk::block_on`] sleeps instead.
+/// A pending operation takes no CPU: the disk's thread waits for it, and wakes its task once. On a
+/// simulated disk, which has no thread, each poll looks for completions, and a pending operation
+/// wakes itself.
 #[must_use = "the operation goes on, but its error reaches only the next flush"]
 pub struct Operation<T: Output> {
     state: State,
@@ -39,12 +39,12 @@ enum State {
     Taken,
 }
 
-/// The result of an [`Operation`]: `()`, [`ReadBytes`] or [`Buffer`].
+/// The result of an [`Operation`]: `()`, [`ReadBytes`] or [`DiskBuffer`].
 pub trait Output: From<Outcome> {}
 
 impl Output for () {}
 impl Output for ReadBytes {}
-impl Output for Buffer {}
+impl Output for DiskBuffer {}
 
 impl From<Outcome> for () {
     fn from(_: Outcome) {}
@@ -57,8 +57,8 @@ impl From<Outcome> for ReadBytes {
     }
 }
 
-impl From<Outcome> for Buffer {
-    fn from(outcome: Outcome) -> Buffer {
+impl From<Outcome> for DiskBuffer {
+    fn from(outcome: Outcome) -> DiskBuffer {
         let Outcome::Lease(buffer) = outcome else { unreachable!("only leases start as such") };
         buffer
     }
@@ -88,7 +88,7 @@ impl<T: Output> Operation<T> {
     /// gave its result.
     pub fn wait(mut self) -> Result<T, Error> {
         let result = match std::mem::replace(&mut self.state, State::Taken) {
-            State::Started { disk, key } => disk.wait(key),
+            State::Started { disk, key } => disk.shared().wait(key),
             State::Over(result) => result,
             State::Taken => panic!("the operation has given its result"),
         };
@@ -101,7 +101,7 @@ impl<T: Output> Future for Operation<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, Error>> {
         let result = match std::mem::replace(&mut self.state, State::Taken) {
-            State::Started { disk, key } => match disk.poll(key, context.waker()) {
+            State::Started { disk, key } => match disk.shared().poll(key, context.waker()) {
                 Poll::Ready(result) => result,
                 Poll::Pending => {
                     self.state = State::Started { disk, key };
@@ -118,8 +118,7 @@ impl<T: Output> Future for Operation<T> {
 impl<T: Output> Drop for Operation<T> {
     fn drop(&mut self) {
         if let State::Started { disk, key } = &self.state {
-            // The waker is dropped when nothing is borrowed.
-            let _waker = disk.with(|schedule| schedule.forget(*key));
+            disk.shared().forget(*key);
         }
     }
 }

@@ -4,14 +4,17 @@
 //! for the buffers of a read (`leasing`), then for a place among the engine's `iodepth` (`ready`).
 //! Then it is in flight, until its completion is routed back to it here.
 
+use super::buffer::{DiskBuffer, Home};
 use super::entry::{Entry, Outcome, Owner, Work};
 use super::order::Touch;
-use crate::buffer::Buffer;
-use crate::engine::{Completion, Engine, FileId, Op};
+use crate::buffer::Pool;
+use crate::engine::{CarriedReply, CarriedRequest, Completion, Engine, FileId, Op, Wait};
 use crate::error::Error;
 use slab::Slab;
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Waker;
 
 pub(super) struct FileState {
@@ -22,8 +25,8 @@ pub(super) struct FileState {
     /// The file's end, or an earlier byte: operations in progress or another program may have made
     /// it longer.
     pub end: u64,
-    /// Operations started and not finished, and the changes among them.
-    unfinished: usize,
+    /// The keys of operations started and not finished, and the number of changes among them.
+    unfinished: Vec<usize>,
     changing: usize,
     /// Whether its handle was dropped. It is closed when nothing is unfinished.
     dropped: bool,
@@ -31,12 +34,21 @@ pub(super) struct FileState {
     pub untold: Option<Error>,
 }
 
+/// Work for a free place among the engine's `iodepth`.
+enum Ready {
+    Op(u64, Op),
+    Carried(u64, CarriedRequest),
+}
+
 pub(super) struct Schedule {
     pub engine: Engine,
     pub files: Slab<FileState>,
     entries: Slab<Entry>,
     pub leasing: VecDeque<usize>,
-    ready: VecDeque<(u64, Op)>,
+    ready: VecDeque<Ready>,
+    /// Replies to requests of other engines, which they have not collected yet.
+    pub inboxes: Slab<Vec<CarriedReply>>,
+    unfinished: usize,
     /// Operations that wait for others on the same bytes.
     waiting: usize,
     /// Unfinished operations whose handles were dropped.
@@ -47,25 +59,38 @@ pub(super) struct Schedule {
     completions: Vec<Completion>,
     /// Wakers to call when nothing here is borrowed.
     pub wakers: Vec<Waker>,
-    /// Callers that drive the engine until their future is ready.
-    pub drivers: usize,
+    /// Unfinished operations that tasks await that drive nothing.
+    pub awaited: usize,
+    /// The engine's failure, for good: a ring that cannot be entered.
+    pub failure: Option<Error>,
+    home: Arc<Home>,
 }
 
+// SAFETY: the parts that are not `Send` are the engine's: its pool and buffers, which are for
+// several threads, and addresses of that memory. The engine is made for callers of any thread.
+unsafe impl Send for Schedule {}
+
 impl Schedule {
-    pub fn new(engine: Engine) -> Schedule {
+    /// Makes the schedule of an engine for callers of several threads.
+    pub fn new(engine: Engine, home: Arc<Home>) -> Schedule {
+        assert!(engine.pool().is_shared(), "a disk's buffers are on any threads");
         Schedule {
             engine,
             files: Slab::new(),
             entries: Slab::new(),
             leasing: VecDeque::new(),
             ready: VecDeque::new(),
+            inboxes: Slab::new(),
+            unfinished: 0,
             waiting: 0,
             forgotten: 0,
             started: 0,
             progress: 0,
             completions: Vec::new(),
             wakers: Vec::new(),
-            drivers: 0,
+            awaited: 0,
+            failure: None,
+            home,
         }
     }
 
@@ -75,7 +100,7 @@ impl Schedule {
             id,
             since: self.started,
             end,
-            unfinished: 0,
+            unfinished: Vec::new(),
             changing: 0,
             dropped: false,
             untold: None,
@@ -83,7 +108,22 @@ impl Schedule {
     }
 
     pub fn unfinished(&self) -> usize {
-        self.entries.iter().filter(|(_, entry)| !entry.finished).count()
+        self.unfinished
+    }
+
+    /// Operations on the file that were started and are not finished.
+    pub fn unfinished_of(&self, file: usize) -> usize {
+        self.files[file].unfinished.len()
+    }
+
+    /// Whether the engine has an operation to carry out, or a completion.
+    pub fn has_work(&self) -> bool {
+        self.engine.outstanding() > 0
+    }
+
+    /// Whether the engine's depth bounds the operations without a handle (W8).
+    pub fn is_bounded(&self) -> bool {
+        self.forgotten <= self.engine.effective().iodepth as usize
     }
 
     /// Starts an operation, begins it if it need not wait, and returns its key.
@@ -91,13 +131,16 @@ impl Schedule {
         let mut entry = Entry::new(self.started, file, touch, work);
         self.started += 1;
         self.progress += 1;
+        self.unfinished += 1;
         if let Some(file) = file {
             entry.waits_for = self.count_earlier(file, &entry.touch);
-            self.files[file].unfinished += 1;
             self.files[file].changing += usize::from(entry.touch.changes());
         }
         let waits = entry.waits_for > 0;
         let key = self.entries.insert(entry);
+        if let Some(file) = file {
+            self.files[file].unfinished.push(key);
+        }
         if waits {
             self.waiting += 1;
         } else {
@@ -109,15 +152,20 @@ impl Schedule {
 
     /// Counts the operations on the file that one with this touch must follow.
     fn count_earlier(&self, file: usize, touch: &Touch) -> u32 {
-        let FileState { unfinished, changing, .. } = self.files[file];
+        let FileState { unfinished, changing, .. } = &self.files[file];
         // Only a change waits for a read.
-        if unfinished == 0 || changing == 0 && !touch.changes() {
+        if *changing == 0 && !touch.changes() {
             return 0;
         }
-        let precedes = |entry: &Entry| {
-            !entry.finished && entry.file == Some(file) && touch.must_follow(&entry.touch)
-        };
-        self.entries.iter().filter(|(_, entry)| precedes(entry)).count() as u32
+        let precedes = |key: &&usize| touch.must_follow(&self.entries[**key].touch);
+        unfinished.iter().filter(precedes).count() as u32
+    }
+
+    /// Queues a request of another engine, whose replies go to the inbox.
+    pub fn carry(&mut self, inbox: usize, request: CarriedRequest) {
+        let user_data = (inbox as u64 | CARRIED) << 32 | u64::from(request.token());
+        self.ready.push_back(Ready::Carried(user_data, request));
+        self.pump();
     }
 
     /// Queues an operation that waits for no other.
@@ -127,42 +175,91 @@ impl Schedule {
             Work::Steps { first, .. } => {
                 entry.missing = 1;
                 let op = first.take().expect("begun once");
-                self.ready.push_back((user_data(key, 0), op));
+                self.ready.push_back(Ready::Op(user_data(key, 0), op));
             }
             Work::Lease(_) | Work::Read { .. } => self.leasing.push_back(key),
         }
     }
 
     /// Begins operations, as far as possible. Returns whether the engine got one.
-    fn pump(&mut self) -> bool {
+    pub fn pump(&mut self) -> bool {
         while let Some(&key) = self.leasing.front() {
             if self.engine.pool().free() < self.entries[key].buffers_needed() {
-                break;
+                // A buffer that returned before the mark is seen by a second look.
+                if self.home.lacks_buffers.swap(true, Ordering::SeqCst) {
+                    break;
+                }
+                continue;
             }
             self.leasing.pop_front();
             self.progress += 1;
             self.begin_with_buffers(key);
         }
+        if self.leasing.is_empty() && self.home.lacks_buffers.load(Ordering::Relaxed) {
+            self.home.lacks_buffers.store(false, Ordering::SeqCst);
+        }
+        let mut handed = self.hand_on();
+        if !handed && self.waiting > 0 && self.engine.outstanding() == 0 {
+            self.unblock();
+            handed = self.hand_on();
+        }
+        handed
+    }
+
+    fn hand_on(&mut self) -> bool {
         let mut handed = false;
         while !self.engine.is_full()
-            && let Some((user_data, op)) = self.ready.pop_front()
+            && let Some(ready) = self.ready.pop_front()
         {
-            self.engine.queue(user_data, op);
+            match ready {
+                Ready::Op(user_data, op) => self.engine.queue(user_data, op),
+                Ready::Carried(user_data, request) => self.engine.queue_carried(user_data, request),
+            }
             handed = true;
         }
         handed
     }
 
-    fn lease(&self) -> Buffer {
-        let mut buffer = self.engine.pool().lease().expect("as many are free as are needed");
-        buffer.set_len(buffer.capacity());
-        buffer
+    /// Begins a read that waits for a buffer with memory of its own, if a write waits for the read.
+    /// Nothing is in flight, so writes like that may hold every buffer. One such read at a time
+    /// bounds the memory (W8).
+    fn unblock(&mut self) {
+        let is_blocking = |key: &usize| {
+            let Entry { number, touch, file: Some(file), .. } = &self.entries[*key] else {
+                return false;
+            };
+            self.files[*file].unfinished.iter().any(|&later| {
+                let later = &self.entries[later];
+                later.number > *number && later.touch.must_follow(touch)
+            })
+        };
+        let Some(place) = self.leasing.iter().position(is_blocking) else { return };
+        let key = self.leasing.remove(place).expect("it was found there");
+        self.progress += 1;
+        let pieces = self.entries[key].buffers_needed() as u32;
+        match Pool::shared(pieces, self.engine.pool().buffer_bytes()) {
+            Ok(own) => self.begin_on(key, &own),
+            Err(error) => {
+                self.entries[key].error = Some(error);
+                self.finish(key);
+            }
+        }
     }
 
     fn begin_with_buffers(&mut self, key: usize) {
+        let pool = self.engine.pool().clone();
+        self.begin_on(key, &pool);
+    }
+
+    fn begin_on(&mut self, key: usize, pool: &Pool) {
+        let lease = || {
+            let mut buffer = pool.lease().expect("as many are free as are needed");
+            buffer.set_len(buffer.capacity());
+            buffer
+        };
         let entry = &self.entries[key];
         let Work::Read { span, .. } = entry.work else {
-            let buffer = self.lease();
+            let buffer = lease();
             self.entries[key].work = Work::Lease(Some(buffer));
             return self.finish(key);
         };
@@ -170,9 +267,10 @@ impl Schedule {
         let pieces = entry.buffers_needed();
         for number in 0..pieces {
             let (offset, len) = span.piece(number as u64);
-            let mut buffer = self.lease();
+            let mut buffer = lease();
             buffer.set_len(len);
-            self.ready.push_back((user_data(key, number), Op::Read { file, offset, buffer }));
+            let read = Op::Read { file, offset, buffer };
+            self.ready.push_back(Ready::Op(user_data(key, number), read));
         }
         self.entries[key].missing = pieces as u32;
     }
@@ -185,24 +283,50 @@ impl Schedule {
         if self.engine.outstanding() == 0 {
             return Ok(false);
         }
-        let mut completions = std::mem::take(&mut self.completions);
-        let mut result = self.engine.reap(min, &mut completions);
-        for completion in completions.drain(..) {
-            self.route(completion);
-        }
-        self.completions = completions;
+        let mut result = self.reap(min);
         if self.pump() && result.is_ok() {
             result = self.engine.submit();
         }
         if let Err(error) = &result {
-            for (_, entry) in &mut self.entries {
-                if !entry.is_over() {
-                    entry.broken = Some(error.clone());
-                    self.wakers.extend(entry.take_waker());
-                }
-            }
+            self.fail(error);
         }
         result.map(|()| true)
+    }
+
+    fn reap(&mut self, min: usize) -> Result<(), Error> {
+        let mut completions = std::mem::take(&mut self.completions);
+        let result = self.engine.reap(min, &mut completions);
+        for completion in completions.drain(..) {
+            self.route(completion);
+        }
+        self.completions = completions;
+        result
+    }
+
+    /// Begins operations, and returns a wait for a completion that leaves this to other threads.
+    pub fn prepare_wait(&mut self) -> Result<Wait, Error> {
+        self.pump();
+        self.engine.prepare_wait()
+    }
+
+    /// Routes what is complete, and begins operations. The next turn hands them to the kernel.
+    pub fn collect(&mut self) {
+        if let Err(error) = self.reap(0) {
+            self.fail(&error);
+        }
+        self.pump();
+    }
+
+    /// Ends every operation with a failure of the engine: its own result is unknown.
+    pub fn fail(&mut self, error: &Error) {
+        self.failure.get_or_insert_with(|| error.clone());
+        for (_, entry) in &mut self.entries {
+            if !entry.is_over() {
+                entry.broken = Some(error.clone());
+                self.awaited -= usize::from(std::mem::take(&mut entry.is_awaited));
+                self.wakers.extend(entry.take_waker());
+            }
+        }
     }
 
     /// Hands operations to the kernel, without waiting.
@@ -214,6 +338,14 @@ impl Schedule {
     fn route(&mut self, completion: Completion) {
         self.progress += 1;
         let (key, number) = (completion.user_data >> 32, completion.user_data as u32);
+        if key & CARRIED != 0 {
+            let result = match completion.result {
+                Ok(bytes) => bytes as i64,
+                Err(error) => -i64::from(error.errno()),
+            };
+            let inbox = &mut self.inboxes[(key & !CARRIED) as usize];
+            return inbox.push(CarriedReply { token: number, result });
+        }
         let (key, number) = (key as usize, number as usize);
         let entry = &mut self.entries[key];
         entry.missing -= 1;
@@ -225,7 +357,7 @@ impl Schedule {
             (Ok(_), Work::Steps { then, .. }) => {
                 if let Some(op) = then.take() {
                     entry.missing = 1;
-                    self.ready.push_back((user_data(key, 0), op));
+                    self.ready.push_back(Ready::Op(user_data(key, 0), op));
                 }
             }
             (Ok(_), Work::Lease(_)) => unreachable!("a lease is nothing that the engine does"),
@@ -239,11 +371,14 @@ impl Schedule {
     fn finish(&mut self, key: usize) {
         let entry = &mut self.entries[key];
         entry.finished = true;
+        self.unfinished -= 1;
+        self.awaited -= usize::from(std::mem::take(&mut entry.is_awaited));
         let forgotten = entry.is_forgotten();
         self.wakers.extend(entry.take_waker());
         if let Some(file) = entry.file {
             let open = &mut self.files[file];
-            open.unfinished -= 1;
+            let place = open.unfinished.iter().position(|&unfinished| unfinished == key);
+            open.unfinished.swap_remove(place.expect("it was started on the file"));
             open.changing -= usize::from(entry.touch.changes());
             if let (None, Some(end)) = (&entry.error, entry.touch.change_end()) {
                 open.end = open.end.max(end);
@@ -273,8 +408,9 @@ impl Schedule {
         }
         let (number, touch) = (self.entries[key].number, self.entries[key].touch.clone());
         let mut free: Vec<(u64, usize)> = Vec::new();
-        for (key, entry) in &mut self.entries {
-            let later = entry.waits_for > 0 && entry.file == Some(file) && entry.number > number;
+        for &key in &self.files[file].unfinished {
+            let entry = &mut self.entries[key];
+            let later = entry.waits_for > 0 && entry.number > number;
             if later && entry.touch.must_follow(&touch) {
                 entry.waits_for -= 1;
                 if entry.waits_for == 0 {
@@ -298,17 +434,25 @@ impl Schedule {
             return None;
         }
         self.progress += 1;
-        Some(self.entries.remove(key).into_result())
+        let result = self.entries.remove(key).into_result(&self.home);
+        if result.is_err() {
+            // It may have held buffers.
+            self.pump();
+        }
+        Some(result)
     }
 
     pub fn is_over(&self, key: usize) -> bool {
         self.entries[key].is_over()
     }
 
-    /// Sets the waker for the end of the operation. Returns the previous waker, which must not be
-    /// dropped while this is borrowed.
-    pub fn register(&mut self, key: usize, waker: &Waker) -> Option<Waker> {
-        match &mut self.entries[key].owner {
+    /// Sets the waker for the end of the operation; `is_awaited` where its task drives nothing.
+    /// Returns the previous waker, which must not be dropped while this is borrowed.
+    pub fn register(&mut self, key: usize, waker: &Waker, is_awaited: bool) -> Option<Waker> {
+        let entry = &mut self.entries[key];
+        let was_awaited = std::mem::replace(&mut entry.is_awaited, is_awaited);
+        self.awaited = self.awaited + usize::from(is_awaited) - usize::from(was_awaited);
+        match &mut entry.owner {
             Owner::Waiting(Some(known)) if known.will_wake(waker) => None,
             Owner::Waiting(place) => place.replace(waker.clone()),
             Owner::Gone => None,
@@ -322,6 +466,7 @@ impl Schedule {
         self.progress += 1;
         let entry = &mut self.entries[key];
         let waker = entry.take_waker();
+        self.awaited -= usize::from(std::mem::take(&mut entry.is_awaited));
         if entry.finished {
             let entry = self.entries.remove(key);
             let told = matches!(entry.touch, Touch::Nothing | Touch::Read(_));
@@ -340,9 +485,6 @@ impl Schedule {
             self.leasing.retain(|&leasing| leasing != key);
             self.finish(key);
         }
-        // W8: the engine's depth bounds operations without a handle.
-        let depth = self.engine.effective().iodepth as usize;
-        while self.forgotten > depth && self.drive(1).is_ok_and(|went| went) {}
         waker
     }
 
@@ -360,23 +502,19 @@ impl Schedule {
         self.finish(key);
     }
 
+    /// Leases a buffer if one is free, and no operation waits for it.
+    pub fn try_lease(&mut self) -> Option<DiskBuffer> {
+        if !self.leasing.is_empty() {
+            return None;
+        }
+        let buffer = self.engine.pool().lease()?;
+        Some(DiskBuffer::new(buffer, Arc::clone(&self.home)))
+    }
+
     /// Whether nothing has changed since this operation was last found stuck: then every woken task
     /// has had its turn.
     pub fn is_stuck(&mut self, key: usize) -> bool {
         self.entries[key].stuck_at.replace(self.progress) == Some(self.progress)
-    }
-
-    /// Waits for every operation, or for those on one file.
-    pub fn settle(&mut self, file: Option<usize>) -> Result<(), Error> {
-        let left = |own: &Schedule| {
-            file.map_or_else(|| own.unfinished(), |file| own.files[file].unfinished)
-        };
-        while left(self) > 0 {
-            if !self.drive(1)? {
-                self.starve(None);
-            }
-        }
-        Ok(())
     }
 
     /// Drops the file's handle. The file is closed when nothing on it is unfinished.
@@ -386,7 +524,7 @@ impl Schedule {
     }
 
     fn close_if_unused(&mut self, file: usize) {
-        if self.files[file].dropped && self.files[file].unfinished == 0 {
+        if self.files[file].dropped && self.files[file].unfinished.is_empty() {
             let open = self.files.remove(file);
             // Nothing is in flight, so the close cannot fail.
             let _ = self.engine.close_file(open.id);
@@ -400,6 +538,9 @@ impl Drop for Schedule {
         while self.drive(1).is_ok_and(|went| went) {}
     }
 }
+
+/// Marks the number of a carried request, in the bits of the key.
+const CARRIED: u64 = 1 << 31;
 
 /// Returns the number by which the engine's completion finds its operation.
 fn user_data(key: usize, number: usize) -> u64 {

@@ -1,8 +1,8 @@
 //! The blocks that must be read for any range of bytes, in pieces of one buffer.
 
 use super::ReadBytes;
-use super::bytes::BufferPart;
-use crate::buffer::Buffer;
+use super::buffer::DiskBuffer;
+use super::bytes::ReadPiece;
 
 /// The aligned range around the requested bytes, cut into pieces that fit into buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Span {
     /// Returns the requested bytes, from the pieces and the number of bytes found in each. The
     /// first short piece ends at the end of the file. Buffers without a requested byte return to
     /// their pool.
-    pub(super) fn cut(&self, found: impl IntoIterator<Item = (Buffer, usize)>) -> ReadBytes {
+    pub(super) fn cut(&self, found: impl IntoIterator<Item = (DiskBuffer, usize)>) -> ReadBytes {
         let mut pieces = Vec::new();
         let (mut skip, mut left) = (self.skip as usize, self.len as usize);
         for (number, (buffer, found_bytes)) in found.into_iter().enumerate() {
@@ -69,7 +69,7 @@ impl Span {
             let end = found_bytes.min(skip.saturating_add(left));
             if end > skip {
                 left -= end - skip;
-                pieces.push(BufferPart { buffer, range: skip..end });
+                pieces.push(ReadPiece { buffer, range: skip..end });
             }
             skip = 0;
             if !whole {
@@ -131,7 +131,7 @@ mod tests {
             let file: Vec<u8> = (0..file_len).map(|place| (place % 251) as u8).collect();
             let span = Span::around(offset as u64, len, align, buffer_bytes);
             let count = span.pieces().unwrap();
-            let pool = Pool::new(count as u32, buffer_bytes).unwrap();
+            let pool = Pool::shared(count as u32, buffer_bytes).unwrap();
             let pieces = (0..count).map(|number| {
                 let (start, len) = span.piece(number);
                 assert!(start.is_multiple_of(align.into()));
@@ -140,7 +140,7 @@ mod tests {
                 let there = file.get(start as usize..).unwrap_or_default();
                 let found = there.len().min(len);
                 buffer[..found].copy_from_slice(&there[..found]);
-                (buffer, found)
+                (DiskBuffer::alone(buffer), found)
             });
             let bytes = span.cut(pieces);
             let end = (offset + len).min(file_len);

@@ -86,7 +86,8 @@ impl LogOptions {
 
     /// Sets whether the log holds its segments: retention then removes a segment only once
     /// [`Log::release`](super::Log::release) has released all its records, however many and old
-    /// they are. For programs that keep segments elsewhere ([`SealedSegments`](super::SealedSegments)).
+    /// they are. For programs that keep segments elsewhere:
+    /// [`SealedSegments`](super::SealedSegments).
     pub fn hold(self, hold: bool) -> LogOptions {
         LogOptions { hold, ..self }
     }

@@ -294,7 +294,7 @@ mod tests {
     use super::*;
     use crate::log::batch::BatchHeader;
 
-    /// Returns the numbers of the sealed segments of a log, with a durable sequence of the caller's.
+    /// Returns the numbers of the sealed segments of a log, given a durable sequence.
     fn sealed_of(built: &SampleLog, durable_sequence: u64) -> Vec<u64> {
         let sim = disk(1, &built.files(folder()));
         let files = files_of(&sim);
@@ -312,8 +312,8 @@ mod tests {
     fn a_segment_is_sealed_once_a_record_of_the_next_is_durable() {
         // W1
         let built = segments(2);
-        assert_eq!(sealed_of(&built, 0), []);
-        assert_eq!(sealed_of(&built, 1), [], "a power loss may take the next segment away");
+        assert_eq!(sealed_of(&built, 0), [0_u64; 0]);
+        assert_eq!(sealed_of(&built, 1), [0_u64; 0], "a power loss may take the next segment away");
         assert_eq!(sealed_of(&built, 2), [1]);
         let stated = segments(2).batch(2, &[b"a later record"]);
         assert_eq!(sealed_of(&stated, 0), [1], "a later batch states it");
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn without_a_statement_a_segment_is_sealed_once_three_follow() {
-        assert_eq!(sealed_of(&segments(3), 0), []);
+        assert_eq!(sealed_of(&segments(3), 0), [0_u64; 0]);
         assert_eq!(sealed_of(&segments(4), 0), [1]);
         assert_eq!(sealed_of(&segments(6), 0), [1, 2, 3]);
         assert_eq!(sealed_of(&segments(6), 5), [1, 2, 3, 4]);

@@ -2,10 +2,13 @@
 
 use super::Writer;
 use super::stream::Stream;
-use crate::engine::Callers;
-use crate::engine::Options;
-use crate::{Engine, Error, FileOptions, Ioengine, Sim, SyncPolicy};
-use std::path::Path;
+use super::target::Target;
+use crate::engine::{Callers, Options};
+use crate::{Disk, Engine, Error, FileOptions, Ioengine, Sim, SyncPolicy};
+use rustix::fs::{OFlags, fcntl_getfl};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// Buffers are whole pages: every file takes direct transfers of these.
 const BS_UNIT_BYTES: usize = 4096;
@@ -41,6 +44,10 @@ pub struct WriterOptions {
     cached: bool,
     create_new: bool,
     append: bool,
+    replace: bool,
+    mode: Option<u32>,
+    /// The disk whose engine and memory it shares.
+    disk: Option<Disk>,
 }
 
 impl WriterOptions {
@@ -78,6 +85,69 @@ impl WriterOptions {
         WriterOptions { cached: !direct, ..self }
     }
 
+    /// Sets the permissions of a new file (`open(2)`), less the umask; 0o666 by default. The file
+    /// has them from its first byte, so 0o600 suits a secret.
+    ///
+    /// An existing file keeps its own, unless [`WriterOptions::replace`] puts a new one in its
+    /// place.
+    ///
+    /// ```
+    /// use std::io::Write;
+    /// use wrote::Writer;
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("key");
+    /// let mut writer = Writer::options().replace(true).mode(0o600).open(&path)?;
+    /// writer.write_all(b"secret")?;
+    /// writer.commit()?;
+    /// # use std::os::unix::fs::PermissionsExt;
+    /// # assert_eq!(std::fs::metadata(&path)?.permissions().mode() & 0o777, 0o600);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn mode(self, mode: u32) -> WriterOptions {
+        WriterOptions { mode: Some(mode), ..self }
+    }
+
+    /// Sets whether the file is written beside its place, and takes it at the end, as
+    /// [`Writer::replace`] says. With [`WriterOptions::create_new`] it takes no place that is
+    /// taken, as [`crate::write_new`] says.
+    pub fn replace(self, replace: bool) -> WriterOptions {
+        WriterOptions { replace, ..self }
+    }
+
+    /// Shares the engine and the memory of a disk with its files and other `Writer`s, in place of a
+    /// ring and buffers of its own.
+    ///
+    /// It suits many `Writer`s at once. Each begins with two buffers of 16 KiB. With its first full
+    /// one it takes the buffers of [`WriterOptions::bs`] and [`WriterOptions::iodepth`], or smaller
+    /// ones: at most a quarter of what [`Disk::set_memory`] leaves. Where little is left it goes on
+    /// with the first ones, and slower.
+    /// [`WriterOptions::open`] fails with [`Error::Refused`] where the small ones do not fit.
+    ///
+    /// ```
+    /// use std::io::Write;
+    /// use wrote::engine::Options;
+    /// use wrote::{Disk, Ioengine, Writer};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let folder = folder.path();
+    /// let disk = Disk::open(&Options::new(Ioengine::IoUring, 32, 64 << 10))?;
+    /// let open = |number: u32| {
+    ///     Writer::options().on(&disk).open(folder.join(number.to_string()))
+    /// };
+    /// let mut writers = (0..100).map(open).collect::<Result<Vec<Writer>, _>>()?;
+    /// for number in 0..10_000 {
+    ///     writeln!(writers[number % 100], "{number}")?;
+    /// }
+    /// for writer in writers {
+    ///     writer.finish()?;
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn on(self, disk: &Disk) -> WriterOptions {
+        WriterOptions { disk: Some(disk.clone()), ..self }
+    }
+
     /// Sets whether an existing file is an error (`EEXIST`); by default its contents are replaced.
     pub fn create_new(self, create_new: bool) -> WriterOptions {
         WriterOptions { create_new, ..self }
@@ -103,8 +173,43 @@ impl WriterOptions {
     /// [`Error::Refused`] for any other thing that is no ordinary file. A refused io_uring or
     /// `O_DIRECT` is a fallback, not an error.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Writer, Error> {
-        let engine = Engine::open_for(&self.engine_options(), Callers::Any)?;
-        self.open_on(engine, path.as_ref())
+        let path = path.as_ref();
+        let engine = self.engine(path)?;
+        self.open_on(engine, path)
+    }
+
+    /// Writes to a file that the caller opened, from the place where it stands; with
+    /// [`WriterOptions::append`], or if it was opened so (`O_APPEND`), behind its end.
+    ///
+    /// The file is opened once more, by its descriptor (`/proc/self/fd`): reading it must be
+    /// allowed, too. Its own place (`lseek(2)`) stays. Bytes behind those that are written stay. No
+    /// lock is taken, and one of the caller's lasts. The file need not have a name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] for a file that is open for reading only, for one that is no ordinary
+    /// file, and with [`WriterOptions::create_new`], [`WriterOptions::replace`] or
+    /// [`WriterOptions::mode`], which are for a file that is to be made. `EACCES` where the file
+    /// may not be read.
+    pub fn from_file(self, file: File) -> Result<Writer, Error> {
+        let opened_at = Instant::now();
+        if self.create_new || self.replace || self.mode.is_some() {
+            let because = "is open already: create_new, replace and mode are for a new file";
+            return Err(Error::refused(&PathBuf::from("the given file"), because));
+        }
+        let append =
+            self.append || fcntl_getfl(&file).is_ok_and(|flags| flags.contains(OFlags::APPEND));
+        let mut engine = self.engine(Path::new("the given file"))?;
+        let options = FileOptions::new().write(true).direct(!self.cached);
+        let target = Target::give(&mut engine, file, append, &options)?;
+        WriterOptions { append, ..self }.begin(engine, target, opened_at)
+    }
+
+    fn engine(&self, path: &Path) -> Result<Engine, Error> {
+        match &self.disk {
+            Some(disk) => disk.engine_for(&self.engine_options(), path),
+            None => Engine::open_for(&self.engine_options(), Callers::Any),
+        }
     }
 
     /// Opens the file on a simulated disk, to test code that uses a `Writer`.
@@ -125,15 +230,34 @@ impl WriterOptions {
         }
     }
 
-    fn open_on(self, engine: Engine, path: &Path) -> Result<Writer, Error> {
+    fn open_on(self, mut engine: Engine, path: &Path) -> Result<Writer, Error> {
+        let opened_at = Instant::now();
         let file = FileOptions::new()
             .create_new(self.create_new)
             .create(true)
             .truncate(!self.append)
             .write(true)
-            .direct(!self.cached);
-        let mut stream = Stream::open(engine, path, &file, self.sync, self.append)?;
-        stream.allocate(self.size_hint_bytes)?;
+            .direct(!self.cached)
+            .mode(self.mode);
+        let target = if self.replace {
+            if self.append {
+                let because = "a new file that replaces this one has nothing to append to";
+                return Err(Error::refused(path, because));
+            }
+            Target::stage(&mut engine, path, !self.create_new, &file)?
+        } else {
+            Target::open(&mut engine, path, &file)?
+        };
+        self.begin(engine, target, opened_at)
+    }
+
+    fn begin(self, engine: Engine, target: Target, opened_at: Instant) -> Result<Writer, Error> {
+        let (direct, sync) = (!self.cached, self.sync);
+        let mut stream = Stream::open(engine, target, direct, sync, self.append, opened_at)?;
+        if let Err(error) = stream.allocate(self.size_hint_bytes) {
+            stream.discard();
+            return Err(error);
+        }
         Ok(Writer::new(stream))
     }
 }

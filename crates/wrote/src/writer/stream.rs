@@ -1,14 +1,16 @@
 //! The background half of a `Writer`: full buffers, the tail, the file's true length.
 
 use super::Written;
+use super::target::{Replacement, Target};
 use crate::buffer::Buffer;
-use crate::engine::folder_of;
-use crate::engine::{Found, Located, Op};
-use crate::error::Tried;
-use crate::{Action, Completion, Effective, Engine, Error, FileId, FileOptions, SyncPolicy};
+use crate::engine::Op;
+use crate::{Action, Completion, Effective, Engine, Error, FileId, SyncPolicy};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
+use std::fs::File;
+use std::io::IoSlice;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -28,8 +30,12 @@ pub(super) struct Stream {
     engine: Engine,
     file: FileId,
     path: PathBuf,
-    /// The folder that holds its name, absolute since the process may change its own (`chdir(2)`).
-    folder: PathBuf,
+    /// The folder that holds its name, if it has one.
+    folder: Option<PathBuf>,
+    /// The way to its place, if it is not there yet.
+    replacement: Option<Replacement>,
+    /// The file that the caller opened, which keeps its locks.
+    given: Option<File>,
     /// Offset and length of a transfer must be multiples of this.
     align_bytes: u64,
     /// The buffer; `None` only during a wait for another, and after an error.
@@ -73,25 +79,20 @@ pub(super) struct Stream {
 
 impl Stream {
     pub(super) fn open(
-        mut engine: Engine,
-        path: &Path,
-        options: &FileOptions,
+        engine: Engine,
+        target: Target,
+        direct: bool,
         sync: SyncPolicy,
         appends: bool,
+        opened_at: Instant,
     ) -> Result<Stream, Error> {
-        let opened_at = Instant::now();
-        // The sync must reach the folder of the file, not of a link to it.
-        let Located { path, found } = engine.locate(path)?;
-        if found == Found::Other {
-            let because = "is not an ordinary file, and a Writer writes no other";
-            return Err(Error::refused(&path, because));
-        }
-        let folder = std::path::absolute(folder_of(&path)).tried(&path, Action::Examine)?;
-        let file = engine.open_file(&path, options)?;
-        if appends {
+        let Target { file, path, folder, begin, replacement, given } = target;
+        // A lock of the caller's own would refuse this one.
+        if appends && given.is_none() {
             lock(&engine, file, &path)?;
         }
         let len = engine.file_len(file)?;
+        let begin = begin.unwrap_or(len);
         let align_bytes = u64::from(engine.align_bytes(file));
         let mut stream = Stream {
             align_bytes,
@@ -105,12 +106,12 @@ impl Stream {
             since_sync_bytes: 0,
             synced_at: opened_at,
             is_dirty: true,
-            is_name_durable: false,
+            is_name_durable: folder.is_none(),
             sync,
             appends,
             queued: 0,
-            queued_max: if options.direct { 1 } else { engine.effective().iodepth.div_ceil(2) },
-            is_sequential: true,
+            queued_max: if direct { 1 } else { engine.effective().iodepth.div_ceil(2) },
+            is_sequential: begin == len,
             failed_at: None,
             settled_len: len,
             failed: None,
@@ -119,10 +120,15 @@ impl Stream {
             completions: Vec::new(),
             path,
             folder,
+            replacement,
+            given,
             engine,
             file,
         };
-        stream.begin_at(len)?;
+        if let Err(error) = stream.begin_at(begin) {
+            stream.discard();
+            return Err(error);
+        }
         Ok(stream)
     }
 
@@ -148,6 +154,15 @@ impl Stream {
 
     pub(super) fn is_open(&self) -> bool {
         self.is_open
+    }
+
+    /// Whether the file takes its place at its end alone.
+    pub(super) fn is_replacement(&self) -> bool {
+        self.replacement.is_some()
+    }
+
+    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.engine.descriptor(self.file)
     }
 
     pub(super) fn position(&self) -> u64 {
@@ -183,7 +198,7 @@ impl Stream {
 
     /// The buffer's bytes that are used: whole blocks.
     fn capacity(&self) -> usize {
-        let bytes = self.engine.pool().buffer_bytes();
+        let bytes = self.buffer.as_ref().map_or(0, Buffer::capacity);
         bytes - bytes % self.align_bytes as usize
     }
 
@@ -219,8 +234,20 @@ impl Stream {
         if self.synced_at.elapsed() >= interval { self.sync_data() } else { Ok(()) }
     }
 
-    pub(super) fn write(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.check()?;
+        self.take(bytes)?;
+        self.sync_by_itself()
+    }
+
+    /// Writes all slices, as if they were one.
+    pub(super) fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> Result<(), Error> {
+        self.check()?;
+        slices.iter().try_for_each(|slice| self.take(slice))?;
+        self.sync_by_itself()
+    }
+
+    fn take(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
         while !bytes.is_empty() {
             let room = self.room()?;
             let (now, later) = bytes.split_at(bytes.len().min(room.len()));
@@ -228,7 +255,7 @@ impl Stream {
             bytes = later;
             self.advance(now.len())?;
         }
-        self.sync_by_itself()
+        Ok(())
     }
 
     /// The buffer's bytes that are whole blocks.
@@ -255,8 +282,8 @@ impl Stream {
             self.note(flushed)?;
             self.is_dirty = false;
         }
-        if !self.is_name_durable {
-            let synced = self.engine.sync_folder(&self.folder);
+        if let (Some(folder), false) = (&self.folder, self.is_name_durable) {
+            let synced = self.engine.sync_folder(folder);
             self.note(synced)?;
             self.is_name_durable = true;
         }
@@ -276,9 +303,10 @@ impl Stream {
         self.note(begun)
     }
 
-    /// Writes the rest, sets the true length, flushes if `durable`, and closes the file.
+    /// Writes the rest, sets the true length, flushes if `durable`, and closes the file. One that
+    /// replaces another takes its place, or is removed after an error.
     pub(super) fn end(&mut self, durable: bool) -> Result<Written, Error> {
-        let ended = if durable {
+        let ended = if durable && !self.is_replacement() {
             self.sync_data()
         } else {
             self.check().and_then(|()| self.settle()).and_then(|()| self.cut())
@@ -290,8 +318,12 @@ impl Stream {
             let _ = flock(descriptor, FlockOperation::Unlock);
         }
         self.buffer = None;
-        let closed = self.engine.close_file(self.file);
-        ended.and(closed)?;
+        let closed = match self.replacement.take() {
+            None => ended.and(self.engine.close_file(self.file)),
+            Some(replacement) => self.replace(replacement, ended, durable),
+        };
+        self.given = None;
+        closed?;
         Ok(Written {
             bytes: self.len,
             elapsed: self.opened_at.elapsed(),
@@ -299,6 +331,31 @@ impl Stream {
             durable,
             effective: self.engine.effective().clone(),
         })
+    }
+
+    fn replace(
+        &mut self,
+        replacement: Replacement,
+        written: Result<(), Error>,
+        durable: bool,
+    ) -> Result<(), Error> {
+        let engine = &mut self.engine;
+        match written.and_then(|()| replacement.complete(engine, durable)) {
+            Ok(()) => replacement.put(engine, durable).map_err(|error| error.about(&self.path)),
+            Err(error) => {
+                replacement.discard(engine);
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives up a file that is not at its place yet: it is removed.
+    pub(super) fn discard(&mut self) {
+        self.is_open = false;
+        self.buffer = None;
+        if let Some(replacement) = self.replacement.take() {
+            replacement.discard(&mut self.engine);
+        }
     }
 
     /// Begins a buffer at `place`, with nothing in flight. Reads the bytes of its block before the
@@ -338,6 +395,7 @@ impl Stream {
     fn hand_over(&mut self) -> Result<(), Error> {
         self.extend_ahead()?;
         self.check_others()?;
+        self.engine.grow();
         let whole = self.whole();
         let mut full = self.buffer.take().expect("there is a buffer while nothing failed");
         let leased = self.engine.lease();

@@ -11,15 +11,20 @@ mod engine_within;
 mod faulty;
 mod file_drops;
 mod file_faults;
+mod file_threads;
 mod file_waiting;
 mod interpreted;
 mod polled;
+mod reader;
+mod reader_faults;
 mod save;
 mod save_faults;
 mod save_read;
 mod script;
 mod writer;
 mod writer_faults;
+mod writer_replace;
+mod writer_shared;
 
 use std::path::PathBuf;
 

@@ -114,7 +114,7 @@ impl<'a> Script<'a> {
     /// Starts a step; waits for the oldest ones first if too many are in progress.
     pub fn step(&mut self, step: Step) {
         let buffers = StartedOp::buffers(&step);
-        let count = self.disk.pool().count() as usize;
+        let count = self.disk.buffers() as usize;
         while self.started.len() >= self.depth || self.held + buffers > count {
             self.finish_oldest();
         }
@@ -122,7 +122,7 @@ impl<'a> Script<'a> {
             Step::Read { offset, len } => {
                 let end = (offset as usize + len).min(self.model.len());
                 let expected = self.model.get(offset as usize..end).unwrap_or_default().to_vec();
-                let operation = self.file.start_read(offset, len);
+                let operation = self.file.read_at(offset, len);
                 self.reads_and_writes += 1;
                 self.push(step, StartedOp::Read { step, operation, expected });
             }
@@ -163,9 +163,9 @@ impl<'a> Script<'a> {
         buffer.copy_from_slice(bytes);
         self.reads_and_writes += 1;
         if durable {
-            self.file.start_write_durable(buffer, offset)
+            self.file.write_durable_at(buffer, offset)
         } else {
-            self.file.start_write(buffer, offset)
+            self.file.write_at(buffer, offset)
         }
     }
 
@@ -191,7 +191,7 @@ impl<'a> Script<'a> {
     pub fn end(mut self) -> Vec<u8> {
         self.finish_all();
         assert_eq!(self.disk.outstanding(), 0);
-        assert_eq!(self.disk.pool().free(), self.disk.pool().count() as usize, "W5");
+        assert_eq!(self.disk.buffers_free(), self.disk.buffers() as usize, "W5");
         std::mem::take(&mut self.model)
     }
 }

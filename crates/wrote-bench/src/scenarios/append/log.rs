@@ -10,9 +10,8 @@ use std::path::Path;
 use std::sync::Barrier;
 use std::time::Instant;
 use tokio::runtime::Runtime;
-use wrote::device::BlockDevice;
 use wrote::{Log, SyncPolicy};
-use wrote_jobs::clock::clocked;
+use wrote_jobs::clock::{Timer, clocked};
 use wrote_jobs::histogram;
 use wrote_jobs::rate::Rate;
 use wrote_machine::usage::Usage;
@@ -26,7 +25,6 @@ pub(super) struct Task<'a> {
     pub rate: Option<Rate>,
     pub runtime: &'a Runtime,
     pub stop: &'a Stop,
-    pub device: Option<&'a BlockDevice>,
 }
 
 pub(super) fn open(folder: &Path, promise: Promise) -> Result<Log, Error> {
@@ -37,15 +35,21 @@ pub(super) fn open(folder: &Path, promise: Promise) -> Result<Log, Error> {
 /// when the producers are there and wait for it.
 pub(super) fn append(
     task: &Task,
+    timer: Timer,
     messages: Vec<Messages>,
 ) -> Result<(Histogram<u64>, Run), Error> {
     match task.append_as {
-        AppendAs::Threads => by_threads(task, messages),
-        AppendAs::Tasks => clocked(task.device, Usage::now, || by_tasks(task, messages)),
+        // Before there are threads that wait for the clock.
+        AppendAs::Threads => by_threads(task, &timer.begun()?, messages),
+        AppendAs::Tasks => clocked(&timer, Usage::now, || by_tasks(task, messages)),
     }
 }
 
-fn by_threads(task: &Task, messages: Vec<Messages>) -> Result<(Histogram<u64>, Run), Error> {
+fn by_threads(
+    task: &Task,
+    timer: &Timer,
+    messages: Vec<Messages>,
+) -> Result<(Histogram<u64>, Run), Error> {
     let start = Barrier::new(messages.len() + 1);
     let arrivals = arrivals(task, &messages);
     std::thread::scope(|scope| {
@@ -58,7 +62,7 @@ fn by_threads(task: &Task, messages: Vec<Messages>) -> Result<(Histogram<u64>, R
             })
         };
         let producers: Vec<_> = messages.into_iter().zip(arrivals).map(begin).collect();
-        clocked(task.device, Usage::now, || {
+        clocked(timer, Usage::now, || {
             start.wait();
             let ended = producers.into_iter().map(|producer| producer.join());
             // All of them are waited for, before the first error is told.

@@ -62,6 +62,7 @@ impl scenario::Plan for Plan {
         for way in self.ways.clone() {
             let first = Files::new(self, site).first_look(&way)?;
             let messages_per_s = first.as_ref().map_or(f64::MAX, |(run, _)| run.iops);
+            let messages_per_s = site.least(messages_per_s)?;
             self.counts.push(self.messages(&way, messages_per_s));
             written_bytes += first.map_or(0, |(_, bytes)| bytes);
         }
@@ -166,7 +167,7 @@ impl<'a> Files<'a> {
             stop: self.site.stop,
         };
         let (latencies, run) =
-            clocked(self.site.device(), Usage::now, || usual::append(kind, task))?;
+            clocked(&self.site.timer(), Usage::now, || usual::append(kind, task))?;
         Ok(OneRun { latencies, run, effective, fallbacks: Vec::new() })
     }
 
@@ -185,9 +186,8 @@ impl<'a> Files<'a> {
             rate: self.plan.rate,
             runtime: &runtime,
             stop: self.site.stop,
-            device: self.site.device(),
         };
-        let timed = log::append(&task, messages);
+        let timed = log::append(&task, self.site.timer(), messages);
         drop(task);
         let told = log.effective();
         // Also where a producer failed: the log is at rest before its folder is looked at.

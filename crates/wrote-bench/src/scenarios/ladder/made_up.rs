@@ -5,7 +5,8 @@ use super::plan::{CALIBRATION_TIME, Plan};
 use super::{Blocks, Flush, Ioengine, NAME, WAYS, Way, Workload};
 use crate::budget::{Clock, RUNS_MIN};
 use crate::progress::Ticker;
-use crate::rounds::{Alone, Turn};
+use crate::rounds::Turn;
+use wrote_jobs::peers::Alone;
 use crate::sample::{Asked, place};
 use crate::scenario::{self, Measured, Plan as _, Site};
 use crate::scratch::Scratch;
@@ -195,6 +196,8 @@ fn ladder_on(disk: Disk, asked: &Asked) -> Outcome {
         keep: false,
         speed: &OnceLock::new(),
         peers: &Alone,
+        together: None,
+        ranks: Default::default(),
     };
     let mut observer = ();
     let mut ticker = Ticker::new(&mut observer, plan.runs_total(), Duration::ZERO);

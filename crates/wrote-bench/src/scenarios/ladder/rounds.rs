@@ -82,6 +82,10 @@ impl scenario::Plan for Plan {
         Ok(run)
     }
 
+    fn shares_files(&self) -> bool {
+        true
+    }
+
     fn makes_files(&self, row: usize) -> bool {
         self.ways[row].blocks != Blocks::Written
     }
@@ -94,7 +98,7 @@ impl scenario::Plan for Plan {
 
     fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
         let written = Workload::ALL.into_iter().filter(|workload| self.overwrites(*workload));
-        written.flat_map(|of| site.files(written_part(of), self.sizes_of(of).numjobs)).collect()
+        written.flat_map(|of| site.job_files(written_part(of), self.sizes_of(of).numjobs)).collect()
     }
 
     fn finish(&mut self) -> Result<(), Error> {
@@ -112,6 +116,7 @@ impl Plan {
             Some(bytes_per_s) => (*bytes_per_s, 0),
             None => {
                 let (measured, written_bytes) = self.measure_speed(site)?;
+                let measured = site.least(measured)?;
                 (*site.speed.get_or_init(|| measured), written_bytes)
             }
         };
@@ -125,10 +130,11 @@ impl Plan {
         if std::mem::replace(&mut self.filled[workload as usize], true) {
             return Ok(0);
         }
-        let files = site.files(written_part(workload), self.sizes_of(workload).numjobs);
+        let files = site.job_files(written_part(workload), self.sizes_of(workload).numjobs);
         // In large writes: small ones might take minutes.
         let stream = self.sizes_of(Workload::Stream);
         let job = self.sizes_of(workload).fill(stream.bs_bytes, stream.iodepth);
+        let site = site.apart();
         Ok(site.run_jobs(&job.on_each(&files, None), permissions(false))?.written_bytes())
     }
 
@@ -173,7 +179,7 @@ impl Plan {
     fn files(&self, way: &Way, site: &Site) -> Vec<PathBuf> {
         let in_place = way.blocks == Blocks::Written;
         let part = if in_place { written_part(way.workload) } else { "new" };
-        site.files(part, self.sizes_of(way.workload).numjobs)
+        site.job_files(part, self.sizes_of(way.workload).numjobs)
     }
 }
 

@@ -177,7 +177,7 @@ impl<'a> Saves<'a> {
             }
             Ok(())
         };
-        clocked(self.site.device(), Usage::now, saves).map(|((), run)| run)
+        clocked(&self.site.timer(), Usage::now, saves).map(|((), run)| run)
     }
 
     /// Makes the file that is there before the first save, durable.

@@ -68,7 +68,7 @@ impl scenario::Plan for Plan {
             iops.push(operations as f64 / group.elapsed.as_secs_f64().max(1e-9));
             written_bytes += group.written_bytes();
         }
-        self.closed_iops = stats::median(&iops);
+        self.closed_iops = site.least(stats::median(&iops))?;
         Ok(written_bytes)
     }
 
@@ -87,7 +87,11 @@ impl scenario::Plan for Plan {
     }
 
     fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
-        site.files("data", self.subject.numjobs)
+        site.job_files("data", self.subject.numjobs)
+    }
+
+    fn shares_files(&self) -> bool {
+        true
     }
 
     fn knee(&self, rows: &[Row]) -> Option<Knee> {

@@ -66,7 +66,7 @@ impl scenario::Plan for Plan {
                     let look = files.run(&way, self.messages_max(&way), Some(LOOK))?.run;
                     files.clear()?;
                     written_bytes += look.bytes;
-                    look.iops
+                    site.least(look.iops)?
                 }
             };
             self.counts.push(self.messages(&way, messages_per_s));
@@ -192,7 +192,7 @@ impl<'a> Files<'a> {
         let load = Load::connect(address, door.protocol, connections, window, messages, stop)?;
         let of_server = || pid.and_then(Usage::of_process).unwrap_or_default();
         let before = Usage::of_thread();
-        let ((mut driven, client), mut run) = clocked(self.site.device(), of_server, || {
+        let ((mut driven, client), mut run) = clocked(&self.site.timer(), of_server, || {
             let arrivals = self.plan.rate.map(|rate| Arrivals::new(Some(rate), 0, 1));
             let supply = Supply::new(count, time, arrivals, messages.message_bytes());
             let driven = load.run(supply)?;

@@ -10,12 +10,11 @@ use std::time::{Duration, Instant};
 use super::{NAME, Plan, RECOVERED_TIME_MAX, ROW, WORDS};
 use super::change::changes;
 use super::change::{interval, until};
-use wrote_jobs::jobs;
 use wrote_jobs::jobs::{GroupReport, Mark, Permissions, Watcher};
 use wrote_jobs::report::Repeated;
 use wrote_jobs::spec::JobSpec;
 use wrote_result::{Error, Stop};
-use wrote_result::document::{Sample, SteadyState, Sustained};
+use wrote_result::document::{RankFiles, Sample, SteadyState, Sustained};
 
 const PART: &str = "data";
 /// How often the pause looks around.
@@ -48,11 +47,13 @@ impl scenario::Plan for Plan {
         let whole = self.writing() + self.afterwards();
         let share = |time: Duration| time.as_secs_f64() / whole.as_secs_f64().max(1e-9);
         let (written, rested) = (share(self.writing()), share(self.writing() + self.idle));
-        let spec = JobSpec { files: site.files(PART, 1), ..self.spec() };
+        let spec = JobSpec { files: site.job_files(PART, 1), ..self.spec() };
         let report = write(&spec, site, &mut Part { ticker, of_whole: 0.0..written })?;
         let mut again_bytes = 0;
         let mut sustained = describe(&samples(&report.jobs[0].trail), self.file_bytes);
-        if let Some(bytes) = burst_bytes(&sustained).filter(|_| !self.idle.is_zero()) {
+        // A file that ranks share is written by all of them, or by none.
+        let recovers = !self.idle.is_zero() && site.ranks.files == RankFiles::PerRank;
+        if let Some(bytes) = burst_bytes(&sustained).filter(|_| recovers) {
             rest(self.idle, site.stop, &mut Part { ticker, of_whole: written..rested })?;
             let blocks = (bytes.min(self.recovered_bytes_max()) / self.bs_bytes).max(1);
             let again = JobSpec {
@@ -60,13 +61,15 @@ impl scenario::Plan for Plan {
                 runtime: Some(RECOVERED_TIME_MAX),
                 ..spec
             };
-            let again = write(&again, site, &mut Part { ticker, of_whole: rested..1.0 })?;
+            // Not every rank need have slowed down.
+            let site = site.apart();
+            let again = write(&again, &site, &mut Part { ticker, of_whole: rested..1.0 })?;
             again_bytes = again.written_bytes();
             let samples = samples(&again.jobs[0].trail);
             sustained.recovered_bytes_per_s = Some(interval(&samples, 0..samples.len()));
             sustained.idle_s = Some(self.idle.as_secs_f64());
         }
-        let mut run = Repeated::of(&report, &site.before(&[], &site.files(PART, 1)));
+        let mut run = Repeated::of(&report, &site.before(&[], &site.job_files(PART, 1)));
         run.written_bytes += again_bytes;
         for row in &mut run.rows {
             (row.workload, row.way) = (NAME.into(), WORDS.into());
@@ -76,15 +79,31 @@ impl scenario::Plan for Plan {
     }
 
     fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
-        site.files(PART, 1)
+        site.job_files(PART, 1)
+    }
+
+    fn shares_files(&self) -> bool {
+        true
+    }
+
+    /// Looks at the course of all ranks together.
+    fn summed(&self, mut run: Repeated) -> Result<Repeated, Error> {
+        for sustained in run.rows.iter_mut().filter_map(|row| row.sustained.as_mut()) {
+            let of_all = describe(&sustained.samples, sustained.file_bytes);
+            *sustained = Sustained {
+                recovered_bytes_per_s: sustained.recovered_bytes_per_s,
+                idle_s: sustained.idle_s,
+                ..of_all
+            };
+        }
+        Ok(run)
     }
 }
 
 fn write(spec: &JobSpec, site: &Site, part: &mut Part) -> Result<GroupReport, Error> {
     // The run made the file, below a folder of its own.
     let permissions = Permissions { overwrite: true, ..Permissions::default() };
-    let mut reports = jobs::run(std::slice::from_ref(spec), permissions, site.stop, part)?;
-    Ok(reports.remove(0))
+    site.run_jobs_watched(std::slice::from_ref(spec), permissions, part)
 }
 
 /// Nothing is written for a while.

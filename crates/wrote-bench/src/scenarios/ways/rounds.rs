@@ -19,7 +19,7 @@ use wrote_jobs::report::{self, Repeated};
 use wrote_machine::peak_memory;
 use wrote_machine::usage::Usage;
 use wrote_result::document::{Fallback, Run, Settings};
-use wrote_result::{Error, Stop};
+use wrote_result::Error;
 
 impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
@@ -54,7 +54,7 @@ impl scenario::Plan for Plan {
             Kind::Dd { direct } => dd::why_not(&output, direct),
             _ => None,
         });
-        self.sizes = make_source(self, &source(site), site.stop)?;
+        self.sizes = make_source(self, &source(site), site)?;
         Ok(self.sizes.file_bytes)
     }
 
@@ -105,14 +105,15 @@ struct Files<'a> {
 }
 
 /// Writes the source: random, durable bytes. The speed of the first decides their number.
-fn make_source(plan: &Plan, input: &Path, stop: &Stop) -> Result<Sizes, Error> {
+fn make_source(plan: &Plan, input: &Path, site: &Site) -> Result<Sizes, Error> {
+    let stop = site.stop;
     let made = |error| Error::Failed(format!("{}: create: {error}", input.display()));
     let file = File::options().read(true).write(true).create_new(true).open(input).map_err(made)?;
     let mut bytes_per_s = f64::MAX;
     if let Some(bytes) = plan.calibration_bytes() {
         let began = Instant::now();
         lay_out(input, &file, 0..bytes, stop)?;
-        bytes_per_s = bytes as f64 / began.elapsed().as_secs_f64().max(1e-9);
+        bytes_per_s = site.least(bytes as f64 / began.elapsed().as_secs_f64().max(1e-9))?;
     }
     let sizes = plan.sizes(bytes_per_s);
     lay_out(input, &file, 0..sizes.file_bytes, stop)?;
@@ -146,7 +147,7 @@ impl Files<'_> {
 
     fn dd(&self, direct: bool, size_bytes: u64) -> Result<Run, Error> {
         let task = self.task(&[], size_bytes);
-        let (peak, run) = clocked(self.site.device(), Usage::of_children, || {
+        let (peak, run) = clocked(&self.site.timer(), Usage::of_children, || {
             let peak = dd::write(&self.output, size_bytes, direct, self.site.stop)?;
             // dd flushes no folder; a program that wants its file to last adds that.
             if !direct {
@@ -171,7 +172,7 @@ impl Files<'_> {
         let bytes =
             if kind.holds_input() { read_whole(&self.source, size_bytes)? } else { Vec::new() };
         let task = self.task(&bytes, size_bytes);
-        let (done, mut run) = clocked(self.site.device(), Usage::now, || match kind {
+        let (done, mut run) = clocked(&self.site.timer(), Usage::now, || match kind {
             Kind::Writer(bytes) => write::writer(&task, bytes).map(Some),
             Kind::CopyFile(_) => write::copy(&task).map(Some),
             kind => write::write(kind, &task).map(|()| None),

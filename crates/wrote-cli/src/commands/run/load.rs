@@ -1,10 +1,11 @@
 //! From the job files that were named to the jobs that are to run.
 
-use crate::args::RunArgs;
+use crate::args::{RunArgs, of_rank};
 use crate::input;
 use itertools::Itertools;
 use std::path::Path;
 use wrote_jobs::fio;
+use wrote_jobs::peers::Peers;
 use wrote_jobs::spec::JobSpec;
 use wrote_result::units::some_of;
 use wrote_result::{Error, Stop};
@@ -30,7 +31,11 @@ impl JobFile {
 }
 
 /// Reads and parses all files, and keeps the jobs that were asked for.
-pub(super) fn files(arguments: &RunArgs, stop: &Stop) -> Result<Vec<JobFile>, Error> {
+pub(super) fn files(
+    arguments: &RunArgs,
+    peers: &dyn Peers,
+    stop: &Stop,
+) -> Result<Vec<JobFile>, Error> {
     let read = |path: &std::path::PathBuf| {
         let name = shown_name(path);
         let refused = |error: &str| Error::Usage(format!("{name}: {error}"));
@@ -44,7 +49,8 @@ pub(super) fn files(arguments: &RunArgs, stop: &Stop) -> Result<Vec<JobFile>, Er
     keep_sections(&mut files, &arguments.section)?;
     number_groups(&mut files);
     if let Some(directory) = &arguments.directory {
-        files.iter_mut().for_each(|file| put_into(directory, &mut file.jobs));
+        let directory = of_rank(directory, peers);
+        files.iter_mut().for_each(|file| put_into(&directory, &mut file.jobs));
     }
     Ok(files)
 }

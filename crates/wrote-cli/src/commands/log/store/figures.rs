@@ -115,7 +115,7 @@ pub(in super::super) fn verify(
     let runtime = runtime().map_err(of_store)?;
     let mut reporter = CopyReporter::new(arguments.quiet);
     let mut show = |bytes_done, bytes_total| {
-        reporter.progress(CopyProgress { bytes_done, bytes_total: Some(bytes_total) });
+        reporter.progress(CopyProgress::new(bytes_done, Some(bytes_total)));
     };
     let reading = wrote_store::verify(&store, &mut show);
     let verified = runtime.block_on(until(stop.flag(), reading)).map_err(of_store)?;

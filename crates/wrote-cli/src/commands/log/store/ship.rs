@@ -45,7 +45,7 @@ async fn pass(shipper: &mut Shipper, quiet: bool, stop: &Stop) -> Result<(), Sto
     let mut reporter = CopyReporter::new(quiet);
     let mut show = |progress: ShipProgress| {
         let ShipProgress { bytes_done, bytes_total, .. } = progress;
-        reporter.progress(CopyProgress { bytes_done, bytes_total: Some(bytes_total) });
+        reporter.progress(CopyProgress::new(bytes_done, Some(bytes_total)));
     };
     until(stop.flag(), shipper.pass(0, &mut show)).await
 }
@@ -71,7 +71,10 @@ async fn follow_log(shipper: &mut Shipper, quiet: bool, stop: &Stop) -> Result<(
             }
             Err(error) => return Err(error),
         }
-        let sleep = async { Ok(tokio::time::sleep(pause).await) };
+        let sleep = async {
+            tokio::time::sleep(pause).await;
+            Ok(())
+        };
         until(stop.flag(), sleep).await?;
     }
 }

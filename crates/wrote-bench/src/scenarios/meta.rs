@@ -1,0 +1,154 @@
+//! The scenario `meta`: operations on names and small files, in folders of their own and in one.
+
+mod plan;
+mod rounds;
+#[cfg(test)]
+mod tests;
+
+use crate::scenario::{self, Call, Listed, Scenario};
+use plan::Plan;
+use wrote::Survives;
+use wrote_result::document::{Blocks, Direction, Flush, Ioengine, Settings, SourceCache};
+use wrote_result::Error;
+
+pub(crate) const NAME: &str = "meta";
+/// The bytes of a file, as IO500's mdtest has them.
+pub(crate) const FILE_BYTES: u64 = 3901;
+
+/// The settings of the scenario `meta`.
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "cli", derive(clap::Args))]
+pub struct Meta {
+    /// Files of one run of meta, from 1 to 1000000 [default: as many as take a third of a
+    /// second, up to 10000]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = wrote_result::units::parse_count::<FILES_MAX>, allow_hyphen_values = true))]
+    pub meta_files: Option<u32>,
+}
+
+/// The most files of a run.
+#[cfg(feature = "cli")]
+const FILES_MAX: u32 = 1_000_000;
+
+/// An operation on one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Create,
+    Stat,
+    Open,
+    Read,
+    Rename,
+    Unlink,
+}
+
+use Kind::{Create, Open, Read, Rename, Stat, Unlink};
+
+/// A row: an operation, in one folder of all ranks or in one of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// `meta/own/create`.
+    pub name: &'static str,
+    pub workload: &'static str,
+    pub kind: Kind,
+    /// Whether all ranks use one folder.
+    pub is_shared: bool,
+    pub words: &'static str,
+}
+
+const fn own(name: &'static str, kind: Kind, words: &'static str) -> Way {
+    Way { name, workload: "meta/own", kind, is_shared: false, words }
+}
+
+const fn shared(name: &'static str, kind: Kind, words: &'static str) -> Way {
+    Way { name, workload: "meta/shared", kind, is_shared: true, words }
+}
+
+const WAYS: [Way; 12] = [
+    own("meta/own/create", Create, "create, close"),
+    own("meta/own/stat", Stat, "stat"),
+    own("meta/own/open", Open, "open, close"),
+    own("meta/own/read", Read, "open, read, close"),
+    own("meta/own/rename", Rename, "rename"),
+    own("meta/own/unlink", Unlink, "unlink"),
+    shared("meta/shared/create", Create, "create, close"),
+    shared("meta/shared/stat", Stat, "stat"),
+    shared("meta/shared/open", Open, "open, close"),
+    shared("meta/shared/read", Read, "open, read, close"),
+    shared("meta/shared/rename", Rename, "rename"),
+    shared("meta/shared/unlink", Unlink, "unlink"),
+];
+
+impl Kind {
+    /// The word in the settings of a row.
+    fn word(self) -> &'static str {
+        match self {
+            Create => "create",
+            Stat => "stat",
+            Open => "open",
+            Read => "read",
+            Rename => "rename",
+            Unlink => "unlink",
+        }
+    }
+
+    /// Whether it changes nothing.
+    fn is_read(self) -> bool {
+        matches!(self, Stat | Open | Read)
+    }
+
+    fn direction(self) -> Direction {
+        if self.is_read() { Direction::Read } else { Direction::Write }
+    }
+
+    /// Nothing flushes the folder: the change is in the kernel's memory, or a server's.
+    fn survives(self) -> Option<Survives> {
+        (!self.is_read()).then_some(Survives::ProcessCrash)
+    }
+
+    /// File bytes of one operation.
+    fn bytes(self) -> u64 {
+        if self == Read { FILE_BYTES } else { 0 }
+    }
+}
+
+impl Way {
+    /// The settings of a run of so many files.
+    fn settings(&self, files: u32, cache: Option<SourceCache>) -> Settings {
+        Settings {
+            rw: self.kind.word().into(),
+            ioengine: Ioengine::Psync,
+            bs_bytes: self.kind.bytes(),
+            size_bytes: self.kind.bytes() * u64::from(files),
+            iodepth: 1,
+            numjobs: 1,
+            sync: Flush::None,
+            blocks: if self.kind == Create { Blocks::New } else { Blocks::Written },
+            nrfiles: Some(files),
+            source_cache: cache.filter(|_| self.kind == Read),
+            ..Settings::default()
+        }
+    }
+}
+
+impl Scenario for Meta {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn catalogue(&self) -> Vec<Listed> {
+        let listed = |way: &Way| Listed {
+            scenario: NAME,
+            row: way.name,
+            way: way.words,
+            survives: way.kind.survives(),
+        };
+        WAYS.iter().map(listed).collect()
+    }
+
+    fn takes_rate(&self) -> bool {
+        false
+    }
+
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
+        Ok(scenario::boxed(Plan::new(self, call)))
+    }
+}

@@ -1,0 +1,120 @@
+//! Jobs that several ranks run at once, and the one result of all.
+
+use super::load::JobFile;
+use super::{plan, tell_notes};
+use crate::args::RunArgs;
+use crate::progress::JobReporter;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use wrote_jobs::jobs::{self, Permissions, Watcher};
+use wrote_jobs::peers::{Peers, Regions, file_of_rank};
+use wrote_jobs::report::{self, About, Before};
+use wrote_jobs::spec::JobSpec;
+use wrote_result::document::{Document, RankFiles};
+use wrote_result::{Error, Stop};
+
+/// Runs the jobs as one of the ranks. On rank 0 the document is that of all.
+pub(super) fn measure(
+    arguments: &RunArgs,
+    files: &[JobFile],
+    specs: &[JobSpec],
+    peers: &dyn Peers,
+    stop: &Stop,
+    command: Vec<String>,
+) -> Result<Document, Error> {
+    let (started_at, began) = (jiff::Timestamp::now(), Instant::now());
+    let settings = arguments.ranks.settings(arguments.directory.iter().map(PathBuf::as_path));
+    let shift = if settings.reorder { peers.shift() } else { 0 };
+    let regions = Regions { peers, files: settings.files, shift };
+    // Asked to write to a file that exists is refused here, before any rank makes one.
+    let permissions = arguments.permissions();
+    let own = Regions { shift: 0, ..regions }.place(specs, file_of_rank)?;
+    let check = |specs: &[JobSpec]| jobs::check(specs, permissions, &mut ());
+    if settings.files == RankFiles::PerRank { check(&own) } else { check(specs) }?;
+    peers.barrier("the checks")?;
+    let mut made = Made(regions.prepare(specs, file_of_rank, stop)?);
+    let placed = regions.place(specs, file_of_rank)?;
+    let overwrite = permissions.overwrite || settings.files != RankFiles::PerRank;
+    let permissions = Permissions { overwrite, ..permissions };
+    let before = Before::examine(&placed, permissions)?;
+    let mut reporter = JobReporter::new(specs);
+    if peers.is_first() {
+        tell_notes(files, &mut reporter);
+        let ranks = peers.ranks();
+        reporter.announce(format!("each of {ranks} ranks: {}", plan::announced(&placed)));
+    }
+    let mut watcher = InStep { reporter: &mut reporter, peers };
+    let groups = jobs::run(&placed, permissions, stop, &mut watcher)?;
+    peers.barrier("the end")?;
+    made.0.clear();
+    let about = About {
+        command,
+        commit: crate::commit(),
+        started_at,
+        elapsed: began.elapsed(),
+        read_unwritten: arguments.read_unwritten,
+    };
+    let mut left = &groups[..];
+    let files = files.iter().map(|file| {
+        let (of_file, others) = left.split_at(file.groups().min(left.len()));
+        left = others;
+        report::JobFile { name: &file.name, groups: of_file }
+    });
+    let files: Vec<report::JobFile> = files.collect();
+    report::document_of_ranks(&files, &before, &about, peers, &settings_of(arguments, peers))
+}
+
+fn settings_of(arguments: &RunArgs, peers: &dyn Peers) -> report::RankFacts {
+    let settings = arguments.ranks.settings(arguments.directory.iter().map(PathBuf::as_path));
+    report::RankFacts {
+        files: settings.files,
+        reorder: settings.reorder.then(|| peers.shift()),
+        own_paths: settings.own_paths,
+    }
+}
+
+/// Files that this rank made before the jobs ran. Dropping them removes them: the run failed.
+struct Made(Vec<PathBuf>);
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        for path in &self.0 {
+            let _ = fs::remove_file(path as &Path);
+        }
+    }
+}
+
+/// Has the groups of all ranks begin together. Rank 0 tells the user.
+struct InStep<'a> {
+    reporter: &'a mut JobReporter,
+    peers: &'a dyn Peers,
+}
+
+impl Watcher for InStep<'_> {
+    fn before(&mut self) -> Result<(), Error> {
+        self.peers.barrier("before a group")
+    }
+
+    fn group(&mut self, group: u32, jobs: &[JobSpec], laid_out_bytes: u64) {
+        if self.peers.is_first() {
+            self.reporter.group(group, jobs, laid_out_bytes);
+        }
+    }
+
+    fn progress(&mut self, read_bytes: u64, written_bytes: u64, fraction: f64) {
+        if self.peers.is_first() {
+            self.reporter.progress(read_bytes, written_bytes, fraction);
+        }
+    }
+
+    fn ready(&mut self) -> Result<(), Error> {
+        self.peers.barrier("the start of a group")
+    }
+
+    fn note(&mut self, text: &str) {
+        if self.peers.is_first() {
+            self.reporter.note(text);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The ranks under `mpirun` that a command measures with.
+
+use crate::args::Command;
+use std::time::Duration;
+use wrote_jobs::peers::{Alone, Peers};
+#[cfg(feature = "mpi")]
+use wrote_jobs::peers::{Post, Ranks};
+#[cfg(feature = "mpi")]
+use wrote_mpi::Mpi;
+use wrote_result::{Error, Stop};
+
+/// Variables with the number of ranks, of Open MPI, of MPICH and others (PMI), and of Slurm.
+const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"];
+/// Variables with the number of this rank.
+const RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"];
+
+/// The ranks that a command measures with.
+#[derive(Debug, Default)]
+pub struct Group {
+    #[cfg(feature = "mpi")]
+    joined: Option<Ranks<Mpi>>,
+}
+
+/// Whether this is a rank above 0 by what its starter says: rank 0 tells the user for all.
+pub fn is_quiet() -> bool {
+    numbers(&RANKS, |name| std::env::var(name).ok()).is_some_and(|rank| rank > 0)
+}
+
+impl Group {
+    /// Joins the ranks under `mpirun`, where the command measures and there are several.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Usage`] where there are several and this program was built without MPI. Else as
+    /// [`Peers::meet`].
+    pub fn join(command: &Command, stop: &Stop) -> Result<Group, Error> {
+        let Some(hung_after) = hung_after(command) else { return Ok(Group::default()) };
+        let read = |name: &str| std::env::var(name).ok();
+        let size = numbers(&SIZES, read).unwrap_or(1);
+        let rank = numbers(&["PMIX_RANK"], read).unwrap_or(0);
+        if size.max(rank + 1) == 1 {
+            return Ok(Group::default());
+        }
+        Group::of_many(size, stop, hung_after)
+    }
+
+    #[cfg(feature = "mpi")]
+    fn of_many(_size: u32, stop: &Stop, hung_after: Duration) -> Result<Group, Error> {
+        let mpi = Mpi::start()?;
+        if mpi.ranks() == 1 {
+            let text = "the starter of this process says that there are several, and MPI says one: \
+                        the MPI of mpirun is not the one that this program was built with";
+            return Err(Error::Usage(text.into()));
+        }
+        let joined = Some(Ranks::join(mpi, stop.clone(), hung_after)?);
+        Ok(Group { joined })
+    }
+
+    #[cfg(not(feature = "mpi"))]
+    fn of_many(size: u32, _stop: &Stop, _hung_after: Duration) -> Result<Group, Error> {
+        Err(Error::Usage(format!(
+            "started as one of {size} ranks, and this program was built without MPI: it would measure \
+             {size} times; build it with --features mpi, or start it once"
+        )))
+    }
+
+    /// The ranks, or this process alone.
+    pub fn peers(&self) -> &dyn Peers {
+        #[cfg(feature = "mpi")]
+        if let Some(joined) = &self.joined {
+            return joined;
+        }
+        &Alone
+    }
+
+    /// Ends the ranks with this exit code. Where one of them does not end, all are ended.
+    pub fn end(self, code: u8) {
+        #[cfg(feature = "mpi")]
+        if let Some(ranks) = self.joined {
+            let are_there = (code == 0 && ranks.rank() == 0) || ranks.part();
+            let mpi = ranks.into_post();
+            match code {
+                // Interrupted: each ends by itself, since the others may be gone.
+                129.. => mpi.leave(),
+                _ if are_there => mpi.end(),
+                _ => mpi.abort(code.into()),
+            }
+        }
+        #[cfg(not(feature = "mpi"))]
+        let _ = code;
+    }
+}
+
+/// How long a rank may keep the others waiting; `None` of a command that does not measure.
+fn hung_after(command: &Command) -> Option<Duration> {
+    match command {
+        Command::Bench(of) if !of.list && !of.schema => Some(of.ranks.rank_timeout),
+        Command::Run(of) if !of.check => Some(of.ranks.rank_timeout),
+        Command::Langs(of) if !of.list && !of.schema => Some(of.rank_timeout.rank_timeout),
+        _ => None,
+    }
+}
+
+/// The first of these variables that is a number.
+fn numbers(names: &[&str], read: impl Fn(&str) -> Option<String>) -> Option<u32> {
+    names.iter().find_map(|name| read(name)?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_ranks_is_that_of_whichever_starter_says_it() {
+        let say = |known: &'static str| move |name: &str| (name == known).then(|| "4".to_owned());
+        for known in SIZES {
+            assert_eq!(numbers(&SIZES, say(known)), Some(4), "{known}");
+        }
+        assert_eq!(numbers(&SIZES, say("HOME")), None);
+        assert_eq!(numbers(&SIZES, |_| Some("many".into())), None);
+    }
+}

@@ -1,0 +1,202 @@
+//! The files of ranks: one for each, or regions of one; and whose data a rank reads.
+
+use super::Peers;
+use crate::jobs::lay_out;
+use crate::spec::{Fallocate, JobSpec};
+use rustix::fs::{FallocateFlags, fallocate};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use wrote_result::document::RankFiles;
+use wrote_result::{Error, Stop};
+
+/// Where the jobs of a rank read and write.
+#[derive(Clone, Copy, Debug)]
+pub struct Regions<'a> {
+    /// The ranks.
+    pub peers: &'a dyn Peers,
+    /// Whether they share files.
+    pub files: RankFiles,
+    /// By how many ranks reads are shifted.
+    pub shift: u32,
+}
+
+/// A file as the jobs of one rank use it, before it is divided.
+#[derive(Clone, Copy, Debug, Default)]
+struct Extent {
+    /// The end of the farthest region.
+    end_bytes: u64,
+    /// The first group that uses it reads it, or writes over blocks that were written.
+    is_laid_out: bool,
+    group: Option<u32>,
+    fallocate: Fallocate,
+}
+
+impl Regions<'_> {
+    /// Gives each job its rank's files or regions. `name` returns the file of a rank.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Usage`] where a job can't be divided so.
+    pub fn place(
+        &self,
+        jobs: &[JobSpec],
+        name: impl Fn(&Path, u32) -> PathBuf,
+    ) -> Result<Vec<JobSpec>, Error> {
+        let extents = self.extents(jobs);
+        let place = |job: &JobSpec| {
+            let mut placed = job.clone();
+            let whose = self.whose(job);
+            let uses = |other: &&JobSpec| {
+                other.group == job.group && other.files.iter().any(|file| job.files.contains(file))
+            };
+            let beside = jobs.iter().filter(uses).count();
+            match self.files {
+                RankFiles::PerRank => {
+                    placed.files = job.files.iter().map(|file| name(file, whose)).collect();
+                }
+                _ => self.divide(&mut placed, whose, &extents, beside)?,
+            }
+            Ok(placed)
+        };
+        jobs.iter().map(place).collect()
+    }
+
+    /// Makes the files that ranks share, and those that other ranks read first. Returns those that
+    /// this rank made. `jobs` are as before [`Regions::place`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Failed`] where a file can't be made, and as [`Peers::meet`].
+    pub fn prepare(
+        &self,
+        jobs: &[JobSpec],
+        name: impl Fn(&Path, u32) -> PathBuf,
+        stop: &Stop,
+    ) -> Result<Vec<PathBuf>, Error> {
+        let (rank, ranks) = (self.peers.rank(), u64::from(self.peers.ranks()));
+        let mut made = Vec::new();
+        for (path, extent) in self.extents(jobs) {
+            if self.files == RankFiles::PerRank {
+                let own = name(&path, rank);
+                if self.shift > 0 && extent.is_laid_out && !own.exists() {
+                    let file = make(&own)?;
+                    made.push(own.clone());
+                    lay_out(&own, &file, 0..extent.end_bytes, stop)?;
+                }
+                continue;
+            }
+            let is_missing = self.peers.is_first() && !path.exists();
+            if is_missing {
+                let file = make(&path)?;
+                made.push(path.clone());
+                if !extent.is_laid_out && extent.fallocate == Fallocate::Native {
+                    allocate(&path, &file, ranks * extent.end_bytes)?;
+                }
+            }
+            if self.peers.of_first("a shared file", is_missing)? && extent.is_laid_out {
+                let file = File::options().read(true).write(true).open(&path);
+                let file = file.map_err(|error| failed(&path, "open", &error))?;
+                let start = u64::from(rank) * extent.end_bytes;
+                lay_out(&path, &file, start..start + extent.end_bytes, stop)?;
+            }
+        }
+        if self.shift > 0 || self.files != RankFiles::PerRank {
+            self.peers.barrier("the files")?;
+        }
+        Ok(made)
+    }
+
+    /// The rank whose data a job uses: only pure reads are shifted.
+    fn whose(&self, job: &JobSpec) -> u32 {
+        let shift = if job.rw.read && !job.rw.write { self.shift } else { 0 };
+        (self.peers.rank() + shift) % self.peers.ranks()
+    }
+
+    fn extents(&self, jobs: &[JobSpec]) -> BTreeMap<PathBuf, Extent> {
+        let mut extents: BTreeMap<PathBuf, Extent> = BTreeMap::new();
+        for job in jobs.iter().filter(|job| job.does_io()) {
+            for file in &job.files {
+                let len_bytes = || file.metadata().map_or(0, |found| found.len());
+                let part_bytes = || len_bytes() / u64::from(self.peers.ranks());
+                let bytes = job.file_bytes.unwrap_or_else(part_bytes);
+                let bytes = bytes / job.bs_bytes_max().max(1) * job.bs_bytes_max();
+                let extent = extents.entry(file.clone()).or_default();
+                extent.end_bytes = extent.end_bytes.max(job.offset_bytes + bytes);
+                if extent.group.is_none_or(|group| group == job.group) {
+                    extent.group = Some(job.group);
+                    extent.is_laid_out |= job.rw.read || job.overwrite;
+                    extent.fallocate = job.fallocate;
+                }
+            }
+        }
+        extents
+    }
+
+    fn divide(
+        &self,
+        job: &mut JobSpec,
+        whose: u32,
+        extents: &BTreeMap<PathBuf, Extent>,
+        beside: usize,
+    ) -> Result<(), Error> {
+        let refuse = |what: &str| {
+            let how = self.files.as_str();
+            Err(Error::Usage(format!("--shared-file={how}: {}: {what}", job.name)))
+        };
+        let extents: Vec<Extent> =
+            job.files.iter().filter_map(|file| extents.get(file).copied()).collect();
+        let Some(extent) = extents.first().copied() else { return Ok(()) };
+        if extents.iter().any(|other| other.end_bytes != extent.end_bytes) {
+            return refuse("its files are of several sizes");
+        }
+        if extent.end_bytes == 0 {
+            return refuse("a rank's region of its file is empty; give a size");
+        }
+        let (whose, ranks) = (u64::from(whose), u64::from(self.peers.ranks()));
+        if self.files == RankFiles::Segments {
+            job.file_bytes = job.file_bytes.or(Some(extent.end_bytes - job.offset_bytes));
+            job.offset_bytes += whose * extent.end_bytes;
+            return Ok(());
+        }
+        let Some(bs_bytes) = job.one_size().filter(|_| !job.rw.random && job.step_bytes == 0)
+        else {
+            return refuse("blocks take turns only in a sequential job of one block size");
+        };
+        if job.offset_bytes > 0 || beside > 1 {
+            return refuse("blocks take turns only where one job has the whole file");
+        }
+        job.io_bytes = Some(job.io_bytes.unwrap_or(extent.end_bytes));
+        job.offset_bytes = whose * bs_bytes;
+        job.file_bytes = Some(ranks * extent.end_bytes - whose * bs_bytes);
+        job.step_bytes = (ranks - 1) as i64 * bs_bytes as i64;
+        Ok(())
+    }
+}
+
+/// The file of a rank, as IOR names it: `FILE.00000003`.
+pub fn file_of_rank(path: &Path, rank: u32) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{rank:08}"));
+    name.into()
+}
+
+fn failed(path: &Path, what: &str, error: &dyn std::fmt::Display) -> Error {
+    Error::Failed(format!("{}: {what}: {error}", path.display()))
+}
+
+/// Makes a file; one that is there already is an error (W7).
+fn make(path: &Path) -> Result<File, Error> {
+    let made = File::options().read(true).write(true).create_new(true).open(path);
+    made.map_err(|error| failed(path, "create", &error))
+}
+
+/// Allocates blocks. Where the file system can't, the file grows.
+fn allocate(path: &Path, file: &File, bytes: u64) -> Result<(), Error> {
+    use rustix::io::Errno;
+    match fallocate(file, FallocateFlags::empty(), 0, bytes) {
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+        Err(errno) => return Err(failed(path, "fallocate", &errno)),
+    }
+    file.sync_all().map_err(|error| failed(path, "fsync", &error))
+}

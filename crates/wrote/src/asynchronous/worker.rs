@@ -1,0 +1,139 @@
+//! A thread that does one job after the other for a task.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+
+/// A thread, and the jobs and results between it and the task.
+///
+/// Dropping it ends the thread after the jobs that it has. Nothing waits for that.
+pub(super) struct Worker<J, R>(Arc<Shared<J, R>>);
+
+struct Shared<J, R> {
+    state: Mutex<State<J, R>>,
+    /// Rung for each job, and when no more will come.
+    bell: Condvar,
+}
+
+struct State<J, R> {
+    jobs: VecDeque<J>,
+    results: VecDeque<R>,
+    waker: Option<Waker>,
+    /// Whether no more jobs will come.
+    is_closed: bool,
+    /// Whether the thread has ended, by a panic.
+    is_gone: bool,
+}
+
+impl<J, R> Shared<J, R> {
+    fn state(&self) -> MutexGuard<'_, State<J, R>> {
+        // No code that can panic runs under the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
+    /// Starts the thread, which calls `work` for each job.
+    pub(super) fn start(
+        name: &str,
+        mut work: impl FnMut(J) -> R + Send + 'static,
+    ) -> io::Result<Worker<J, R>> {
+        let (jobs, results) = (VecDeque::new(), VecDeque::new());
+        let state = State { jobs, results, waker: None, is_closed: false, is_gone: false };
+        let shared = Arc::new(Shared { state: Mutex::new(state), bell: Condvar::new() });
+        let end = Ending(Arc::clone(&shared));
+        thread::Builder::new().name(name.to_owned()).spawn(move || {
+            while let Some(job) = end.next() {
+                let result = work(job);
+                end.give(result);
+            }
+        })?;
+        Ok(Worker(shared))
+    }
+}
+
+impl<J, R> Worker<J, R> {
+    /// Hands a job to the thread.
+    pub(super) fn send(&self, job: J) {
+        self.0.state().jobs.push_back(job);
+        self.0.bell.notify_one();
+    }
+
+    /// Takes the next result, which come in the order of the jobs. Without one the task is woken
+    /// when it is there. `None` where the thread panicked.
+    pub(super) fn poll_next(&self, context: &mut Context<'_>) -> Poll<Option<R>> {
+        let mut state = self.0.state();
+        if let Some(result) = state.results.pop_front() {
+            return Poll::Ready(Some(result));
+        }
+        if state.is_gone {
+            return Poll::Ready(None);
+        }
+        match &mut state.waker {
+            Some(waker) => waker.clone_from(context.waker()),
+            none => *none = Some(context.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    /// Takes the next result, if it is there.
+    pub(super) fn try_next(&self) -> Option<R> {
+        self.0.state().results.pop_front()
+    }
+}
+
+impl<J, R> Drop for Worker<J, R> {
+    fn drop(&mut self) {
+        self.0.state().is_closed = true;
+        self.0.bell.notify_one();
+    }
+}
+
+/// The thread's side. Its end, by a panic too, wakes the task.
+struct Ending<J, R>(Arc<Shared<J, R>>);
+
+impl<J, R> Ending<J, R> {
+    fn next(&self) -> Option<J> {
+        let mut state = self.0.state();
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                return Some(job);
+            }
+            if state.is_closed {
+                return None;
+            }
+            state = self.0.bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn give(&self, result: R) {
+        let waker = {
+            let mut state = self.0.state();
+            state.results.push_back(result);
+            state.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl<J, R> Drop for Ending<J, R> {
+    fn drop(&mut self) {
+        let waker = {
+            let mut state = self.0.state();
+            state.is_gone = true;
+            state.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// The error of a task whose thread panicked.
+pub(super) fn gone() -> io::Error {
+    io::Error::other("the thread that did its I/O panicked")
+}

@@ -1,0 +1,105 @@
+//! Transfers that another engine carries out: many engines, each with files and buffers of its own,
+//! on one ring.
+
+use super::Effective;
+use super::backend::{Files, OpenedFile, Transfer};
+use super::op::FileId;
+use super::request::{Reply, Request};
+use super::slots::Requests;
+use crate::buffer::Pool;
+use std::io;
+use std::os::fd::RawFd;
+use std::path::Path;
+
+/// A try of an operation that is carried out for another engine, which judges its result (W4).
+pub(crate) struct CarriedRequest {
+    pub(super) file: FileId,
+    pub(super) request: Request,
+}
+
+impl CarriedRequest {
+    /// The number that its reply repeats.
+    pub(crate) fn token(&self) -> u32 {
+        self.request.token
+    }
+}
+
+/// The result of a [`CarriedRequest`]: bytes moved, or a negative error number.
+#[derive(Clone, Copy)]
+pub(crate) struct CarriedReply {
+    pub(crate) token: u32,
+    pub(crate) result: i64,
+}
+
+/// The way to the engine that carries requests out. It uses their memory and files until the reply;
+/// the engine whose they are holds them until then (W5).
+pub(crate) trait Carrier {
+    /// Lets requests use a file that stays open until [`Carrier::release`].
+    fn adopt(&mut self, file: RawFd, path: &Path) -> FileId;
+    /// Ends the use of a file, of which nothing is in flight.
+    fn release(&mut self, file: FileId);
+    /// Queues a request.
+    fn push(&mut self, request: CarriedRequest);
+    /// Hands the queue on, without waiting.
+    fn submit(&mut self) -> io::Result<()>;
+    /// Hands the queue on, waits for `min` replies, and collects all that are there.
+    fn wait(&mut self, min: usize, done: &mut Vec<CarriedReply>) -> io::Result<()>;
+    /// Returns more memory than the engine began with, if there is room for it now.
+    fn grow(&mut self) -> Option<Pool>;
+}
+
+/// Hands every request to a [`Carrier`].
+pub(super) struct Carried {
+    carrier: Box<dyn Carrier>,
+    /// The carrier's names of the files, by their slots.
+    files: Vec<Option<FileId>>,
+    replies: Vec<CarriedReply>,
+}
+
+impl Carried {
+    pub(super) fn new(carrier: Box<dyn Carrier>) -> Carried {
+        Carried { carrier, files: Vec::new(), replies: Vec::new() }
+    }
+}
+
+impl Transfer for Carried {
+    fn opened(&mut self, file: &OpenedFile, _effective: &mut Effective) {
+        let slot = file.slot as usize;
+        self.files.resize(self.files.len().max(slot + 1), None);
+        self.files[slot] = Some(self.carrier.adopt(file.file, file.path));
+    }
+
+    fn closing(&mut self, slot: u32) {
+        if let Some(file) = self.files[slot as usize].take() {
+            self.carrier.release(file);
+        }
+    }
+
+    fn grow(&mut self) -> Option<Pool> {
+        self.carrier.grow()
+    }
+
+    fn push(&mut self, requests: Requests, _files: &Files) {
+        for &request in requests {
+            let file = self.files[request.slot as usize].expect("the engine has it open");
+            self.carrier.push(CarriedRequest { file, request });
+        }
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        self.carrier.submit()
+    }
+
+    fn wait(&mut self, min: usize, done: &mut Vec<Reply>) -> io::Result<()> {
+        let waited = self.carrier.wait(min, &mut self.replies);
+        let reply = |CarriedReply { token, result }| Reply { token, result };
+        done.extend(self.replies.drain(..).map(reply));
+        waited
+    }
+}
+
+impl Drop for Carried {
+    fn drop(&mut self) {
+        self.files.drain(..).flatten().for_each(|file| self.carrier.release(file));
+    }
+}

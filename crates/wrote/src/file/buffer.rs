@@ -1,0 +1,101 @@
+//! Buffers of a disk's pool, which any thread may hold.
+
+use super::shared::Shared;
+use crate::buffer::Buffer;
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+/// The disk that a buffer returns to.
+pub(super) struct Home {
+    pub disk: Weak<Shared>,
+    /// Whether an operation waits for a buffer that is held outside.
+    pub lacks_buffers: AtomicBool,
+}
+
+/// A leased buffer of a [`Disk`](super::Disk)'s pool, aligned to pages, on any thread. Dropping it
+/// returns it to the pool, where it wakes the first caller that waits for one.
+pub struct DiskBuffer {
+    buffer: ManuallyDrop<Buffer>,
+    home: Arc<Home>,
+}
+
+// SAFETY: `new` takes only buffers of a pool for several threads. Its counts have a lock or are
+// atomic. The memory is leased to this value alone.
+unsafe impl Send for DiskBuffer {}
+// SAFETY: as above; a shared reference gives out only bytes to read, and numbers.
+unsafe impl Sync for DiskBuffer {}
+
+impl DiskBuffer {
+    pub(super) fn new(buffer: Buffer, home: Arc<Home>) -> DiskBuffer {
+        assert!(buffer.is_shared(), "only a pool for several threads lends to several threads");
+        DiskBuffer { buffer: ManuallyDrop::new(buffer), home }
+    }
+
+    /// Makes a buffer without a disk.
+    #[cfg(test)]
+    pub(super) fn alone(buffer: Buffer) -> DiskBuffer {
+        let home = Home { disk: Weak::new(), lacks_buffers: AtomicBool::new(false) };
+        DiskBuffer::new(buffer, Arc::new(home))
+    }
+
+    /// Takes the buffer out, for an operation.
+    pub(super) fn into_inner(self) -> Buffer {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: `this` is neither used nor dropped from here on, so each part is taken once.
+        unsafe {
+            std::ptr::drop_in_place(&mut this.home);
+            ManuallyDrop::take(&mut this.buffer)
+        }
+    }
+
+    /// Sets the length that is used, from the buffer's start. Panics when `len` is more than
+    /// [`DiskBuffer::capacity`].
+    #[inline]
+    pub fn set_len(&mut self, len: usize) {
+        self.buffer.set_len(len);
+    }
+
+    /// The most that [`DiskBuffer::set_len`] takes.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.buffer.capacity()
+    }
+}
+
+impl Deref for DiskBuffer {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.buffer
+    }
+}
+
+impl DerefMut for DiskBuffer {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.buffer
+    }
+}
+
+impl Drop for DiskBuffer {
+    fn drop(&mut self) {
+        // SAFETY: the buffer is not used again.
+        unsafe { ManuallyDrop::drop(&mut self.buffer) };
+        // After the return: a caller that began to wait before it sees the buffer, or is seen here.
+        if self.home.lacks_buffers.load(Ordering::SeqCst)
+            && let Some(disk) = self.home.disk.upgrade()
+        {
+            disk.buffer_returned();
+        }
+    }
+}
+
+impl fmt::Debug for DiskBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.buffer.fmt(f)
+    }
+}

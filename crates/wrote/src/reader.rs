@@ -1,0 +1,331 @@
+//! `Reader`: a `std::io::BufRead` at the device's speed.
+
+mod ahead;
+mod bytes;
+mod options;
+mod plain;
+mod source;
+#[cfg(test)]
+mod tests;
+
+pub use bytes::ReaderBytes;
+pub use options::ReaderOptions;
+
+use crate::{Effective, Error};
+use source::Source;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, IoSliceMut, Read, Seek, SeekFrom};
+use std::path::Path;
+
+/// Reads a file in order, in place of `BufReader<File>`.
+///
+/// The first read takes 8 KiB, as a `BufReader` does, and each later one in order takes more, up to
+/// 128 KiB. A long file that the page cache does not hold is read past the cache (`O_DIRECT`), with
+/// more and more reads of 1 MiB in flight. A `Reader` takes 8 MiB of memory at most, for a file of
+/// any size (W8), and some 8 KiB for a short file.
+///
+/// ```
+/// use std::io::BufRead;
+/// use wrote::Reader;
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("numbers");
+/// # wrote::write(&path, "1\n2\n3\n")?;
+/// let mut sum = 0;
+/// for line in Reader::open(&path)?.lines() {
+///     sum += line?.parse::<u64>()?;
+/// }
+/// assert_eq!(sum, 6);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Cached or not
+///
+/// An ordinary file, or a block device, is read directly where 4 MiB or more are left and the cache
+/// holds less than half of the next 8 MiB (`cachestat(2)`, Linux 6.5; this process must own the
+/// file or be able to write to it). That is examined again every 8 MiB. What is read directly is
+/// not in the cache afterwards: [`ReaderOptions::direct`] turns direct reads off. Everything else
+/// is read through the cache: warm files, short ones, files of `/proc`, pipes and terminals.
+///
+/// The bytes are those last written, durable or not: a direct read finds pages that are only in the
+/// cache, too (`open(2)`, O_DIRECT). A file that grows is read up to the end that is found, and a
+/// later read continues there. Bytes in the buffer, or read ahead, stay as they were when another
+/// program changes the file.
+///
+/// # Errors
+///
+/// An error stands at its place: every byte before it is returned first. A direct read that fails
+/// is tried once more through the cache, and that error is returned. A later call tries again.
+///
+/// # Seeks
+///
+/// A seek within the buffer, or to what was read ahead, costs nothing more. Each other seek begins
+/// with a short read again. For reads in random order, several at a time, use
+/// [`crate::DirectFile`].
+pub struct Reader {
+    /// The next byte, and the end of the buffer. They are equal where every read takes the slow
+    /// path.
+    next: *const u8,
+    end: *const u8,
+    source: Source,
+}
+
+// SAFETY: the parts that are not `Send` are the pointers into the buffer that `source` holds, and
+// the counted references between the engine, its pool and that buffer. All of them are inside and
+// none is handed out, so they move together. The engine is made for callers of any thread.
+unsafe impl Send for Reader {}
+
+impl Reader {
+    /// Opens the file for reading, as [`File::open`] does.
+    pub fn open(path: impl AsRef<Path>) -> Result<Reader, Error> {
+        Reader::options().open(path)
+    }
+
+    /// Returns the options of a `Reader`, as a builder.
+    pub fn options() -> ReaderOptions {
+        ReaderOptions::default()
+    }
+
+    fn new(source: Source) -> Reader {
+        let mut reader = Reader { next: std::ptr::null(), end: std::ptr::null(), source };
+        reader.take_buffer();
+        reader
+    }
+
+    /// The file's length at this moment, in bytes; 0 for a pipe, and for most files of `/proc`.
+    pub fn len(&self) -> Result<u64, Error> {
+        self.source.len()
+    }
+
+    /// Whether the file has no bytes at this moment.
+    pub fn is_empty(&self) -> Result<bool, Error> {
+        Ok(self.len()? == 0)
+    }
+
+    /// The settings in effect, and each fallback. Until the file is read directly, reads go one by
+    /// one through the page cache ([`crate::Ioengine::Psync`]).
+    pub fn effective(&self) -> &Effective {
+        self.source.effective()
+    }
+
+    /// Whether reads bypass the page cache at this place of the file.
+    pub fn is_direct(&self) -> bool {
+        self.source.is_direct()
+    }
+
+    /// Returns an iterator over the bytes that follow. It is faster than that of [`Read::bytes`],
+    /// and yields the same. An error stands at its place; the next call tries again.
+    pub fn bytes(self) -> ReaderBytes {
+        ReaderBytes::new(self)
+    }
+
+    /// The bytes in the buffer, which the next reads return. Reads nothing.
+    #[inline]
+    pub fn buffer(&self) -> &[u8] {
+        // SAFETY: from `next` to `end` there are bytes of the buffer that `source` holds. It
+        // changes nothing of it until `refill` or `seek`, which take the reader for themselves.
+        unsafe { std::slice::from_raw_parts(self.next, self.left()) }
+    }
+
+    /// The bytes left in the buffer.
+    #[inline]
+    fn left(&self) -> usize {
+        self.end as usize - self.next as usize
+    }
+
+    /// Returns the buffer's next `len` bytes, if it has them, and moves on.
+    #[inline]
+    fn take(&mut self, len: usize) -> Option<&[u8]> {
+        if len > self.left() {
+            return None;
+        }
+        // SAFETY: as in `buffer`, and `len` bytes are left.
+        let taken = unsafe { std::slice::from_raw_parts(self.next, len) };
+        // SAFETY: at most `end`.
+        self.next = unsafe { self.next.add(len) };
+        Some(taken)
+    }
+
+    /// The place of the next byte.
+    fn position(&self) -> u64 {
+        self.source.place().0 - self.left() as u64
+    }
+
+    fn take_buffer(&mut self) {
+        let buffer = self.source.buffered().as_ptr_range();
+        (self.next, self.end) = (buffer.start, buffer.end);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refill(&mut self) -> io::Result<()> {
+        let refilled = self.source.refill();
+        self.take_buffer();
+        Ok(refilled?)
+    }
+
+    /// Reads one byte, and returns it by value: a caller's loop of single bytes then keeps them in
+    /// registers. `None` at the end of the file.
+    #[cold]
+    #[inline(never)]
+    fn read_byte_slowly(&mut self) -> io::Result<Option<u8>> {
+        self.refill()?;
+        Ok(self.take(1).map(|byte| byte[0]))
+    }
+
+    /// Reads where the buffer has too little for the caller.
+    #[cold]
+    #[inline(never)]
+    fn read_slowly(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if into.is_empty() {
+            return Ok(0);
+        }
+        if self.left() == 0 {
+            if let Some(read) = self.source.read_past(into) {
+                self.take_buffer();
+                return Ok(read?);
+            }
+            self.refill()?;
+        }
+        let len = into.len().min(self.left());
+        if let Some(bytes) = self.take(len) {
+            into[..len].copy_from_slice(bytes);
+        }
+        Ok(len)
+    }
+
+    fn go_to(&mut self, place: u64, is_to_be_told: bool) -> io::Result<()> {
+        let (end, buffered) = self.source.place();
+        let back = end.checked_sub(place).filter(|&back| back <= buffered as u64);
+        if let (Some(back), false) = (back, is_to_be_told) {
+            self.next = self.end.wrapping_sub(back as usize);
+            return Ok(());
+        }
+        let result = self.source.seek(place);
+        if result.is_ok() {
+            self.take_buffer();
+        }
+        Ok(result?)
+    }
+}
+
+impl Read for Reader {
+    #[inline]
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if let [byte] = into {
+            let next = if self.left() > 0 {
+                self.take(1).map(|taken| taken[0])
+            } else {
+                self.read_byte_slowly()?
+            };
+            return Ok(next.map_or(0, |next| {
+                *byte = next;
+                1
+            }));
+        }
+        match self.take(into.len()) {
+            Some(bytes) => {
+                into.copy_from_slice(bytes);
+                Ok(into.len())
+            }
+            None => self.read_slowly(into),
+        }
+    }
+
+    #[inline]
+    fn read_exact(&mut self, mut into: &mut [u8]) -> io::Result<()> {
+        if let Some(bytes) = self.take(into.len()) {
+            into.copy_from_slice(bytes);
+            return Ok(());
+        }
+        while !into.is_empty() {
+            match self.read_slowly(into)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                len => into = &mut into[len..],
+            }
+        }
+        Ok(())
+    }
+
+    fn read_vectored(&mut self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        let mut total = 0;
+        for slice in into.iter_mut().filter(|slice| !slice.is_empty()) {
+            if total > 0 && self.left() == 0 {
+                // Bytes that were read must not wait for others.
+                break;
+            }
+            let len = self.read(slice)?;
+            total += len;
+            if len < slice.len() {
+                break;
+            }
+        }
+        Ok(total)
+    }
+
+    fn read_to_end(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
+        let rest = self.len().unwrap_or(0).saturating_sub(self.position());
+        // Of a file that lies about its length, too, the rest is read as it comes.
+        into.try_reserve(usize::try_from(rest).unwrap_or(0))?;
+        let mut total = 0;
+        loop {
+            let bytes = self.fill_buf()?;
+            let len = bytes.len();
+            if len == 0 {
+                return Ok(total);
+            }
+            into.extend_from_slice(bytes);
+            self.consume(len);
+            total += len;
+        }
+    }
+}
+
+impl BufRead for Reader {
+    #[inline]
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.left() == 0 {
+            self.refill()?;
+        }
+        Ok(self.buffer())
+    }
+
+    #[inline]
+    fn consume(&mut self, len: usize) {
+        self.next = self.next.wrapping_add(len.min(self.left()));
+    }
+}
+
+impl Seek for Reader {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let place = match to {
+            SeekFrom::Start(place) => Some(place),
+            SeekFrom::Current(by) => self.position().checked_add_signed(by),
+            SeekFrom::End(by) => self.source.place_from_end(by)?,
+        };
+        // No file is longer (`lseek(2)`, EINVAL).
+        let place = place.filter(|&place| place <= i64::MAX as u64);
+        let place = place.ok_or(io::ErrorKind::InvalidInput)?;
+        self.go_to(place, matches!(to, SeekFrom::End(_)))?;
+        Ok(place)
+    }
+
+    fn stream_position(&mut self) -> io::Result<u64> {
+        Ok(self.position())
+    }
+}
+
+/// Reads from the place where the file stands. A file that is open for writing only fails at the
+/// first read. The file's own place (`lseek(2)`), which it shares with its duplicates, stays.
+impl From<File> for Reader {
+    fn from(file: File) -> Reader {
+        Reader::options().from_file(file)
+    }
+}
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader").field("source", &self.source).finish_non_exhaustive()
+    }
+}

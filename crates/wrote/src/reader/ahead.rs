@@ -1,0 +1,116 @@
+//! Direct reads in flight ahead of the caller, more of them the longer it goes on.
+
+use super::options::ReaderOptions;
+use super::plain::Plain;
+use crate::buffer::Buffer;
+use crate::engine::{Callers, Options};
+use crate::read_ahead::ReadAhead;
+use crate::{Effective, Engine, Error, FileId, FileOptions};
+
+/// Pieces read ahead at first. Each piece that the caller takes adds one, up to all buffers.
+const PIECES_AT_FIRST: usize = 2;
+/// The pieces after which the buffers are registered: registering touches all of them, which a
+/// short file need not pay for.
+const PIECES_TO_REGISTER: usize = 4;
+
+pub(super) struct Ahead {
+    /// Before the engine, to which their buffers belong.
+    pieces: ReadAhead,
+    engine: Engine,
+    file: FileId,
+    taken: usize,
+    /// The file's length when it was examined.
+    len: u64,
+    /// The end of the part of the file that is not cached, as far as it was examined.
+    cold_up_to: u64,
+    is_stopped: bool,
+}
+
+impl Ahead {
+    /// Opens the file again, directly if its file system can.
+    pub(super) fn open(plain: &Plain, options: &ReaderOptions) -> Result<Ahead, Error> {
+        let ReaderOptions { bs_bytes, iodepth, ioengine, .. } = *options;
+        // The caller holds one buffer more.
+        let engine_options = Options::new(ioengine, iodepth - 1, bs_bytes)
+            .buffers(iodepth)
+            .registered_buffers(false);
+        let mut engine = match plain.sim() {
+            Some(sim) => Engine::simulated(sim, &engine_options)?,
+            None => Engine::open_for(&engine_options, Callers::Any)?,
+        };
+        let direct = FileOptions::new().direct(true);
+        let file = engine
+            .open_file(plain.path_of_descriptor(), &direct)
+            .map_err(|error| error.about(plain.path()))?;
+        let pieces = ReadAhead::new(file, bs_bytes);
+        let (len, cold_up_to) = (0, 0);
+        Ok(Ahead { pieces, engine, file, taken: 0, len, cold_up_to, is_stopped: true })
+    }
+
+    pub(super) fn is_direct(&self) -> bool {
+        self.engine.is_direct(self.file)
+    }
+
+    pub(super) fn effective(&self) -> &Effective {
+        self.engine.effective()
+    }
+
+    /// Begins anew at `place`.
+    pub(super) fn begin_at(&mut self, place: u64, len: u64, cold_up_to: u64) {
+        let align_bytes = u64::from(self.engine.align_bytes(self.file));
+        self.pieces.begin_at(place - place % align_bytes);
+        (self.len, self.cold_up_to, self.is_stopped, self.taken) = (len, cold_up_to, false, 0);
+    }
+
+    /// Whether the byte at `place` was read ahead, or is in flight.
+    pub(super) fn has(&self, place: u64) -> bool {
+        !self.is_stopped && (self.pieces.offset()..self.pieces.queued_up_to()).contains(&place)
+    }
+
+    /// The place of the next piece.
+    pub(super) fn offset(&self) -> u64 {
+        self.pieces.offset()
+    }
+
+    /// Returns the place from which the page cache has to be examined, if the reads have come so
+    /// far.
+    pub(super) fn is_at_end_of_span(&self) -> Option<u64> {
+        let place = self.pieces.queued_up_to();
+        (!self.is_stopped && place >= self.cold_up_to && place < self.len).then_some(place)
+    }
+
+    /// Learns that `span` more bytes are not cached, and the file's length.
+    pub(super) fn go_on(&mut self, len: u64, span: u64) {
+        self.len = len;
+        self.cold_up_to = self.cold_up_to.saturating_add(span);
+        if span == 0 {
+            // What is queued still comes.
+            self.len = self.len.min(self.cold_up_to);
+        }
+    }
+
+    /// Whether everything that was to be read ahead was returned.
+    pub(super) fn is_done(&self) -> bool {
+        let all = self.pieces.queued_up_to();
+        self.is_stopped || self.pieces.offset() == all && all >= self.len.min(self.cold_up_to)
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.is_stopped = true;
+    }
+
+    pub(super) fn next(&mut self) -> Result<Buffer, Error> {
+        self.taken += 1;
+        if self.taken == PIECES_TO_REGISTER {
+            self.engine.register_buffers();
+        }
+        let pieces_max = PIECES_AT_FIRST + self.taken;
+        self.pieces.next_of(&mut self.engine, self.len.min(self.cold_up_to), pieces_max)
+    }
+}
+
+impl std::fmt::Debug for Ahead {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ahead").field("engine", &self.engine).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,281 @@
+//! Where the bytes of a `Reader` come from: one read after another, or several in flight.
+
+use super::ahead::Ahead;
+use super::options::ReaderOptions;
+use super::plain::Plain;
+use crate::buffer::Buffer;
+use crate::cached::cached_bytes_at;
+use crate::{Effective, Error, Ioengine};
+use std::io::SeekFrom;
+
+/// Bytes of the first read, as of a `BufReader`; each later one in order is four times as long.
+const FIRST_READ_BYTES: usize = 8 << 10;
+/// Bytes of the longest read through the page cache: they stay in the processor's cache.
+const READ_BYTES_MAX: usize = 128 << 10;
+/// Where the buffer begins in memory: at the start of a line of the processor's cache. The kernel
+/// took three times as long to copy to 16 bytes behind that, where `malloc(3)` puts memory.
+const BUFFER_ALIGN_BYTES: usize = 64;
+/// Bytes read in order from which the file may be read directly.
+const IN_ORDER_BYTES_MIN: u64 = 128 << 10;
+
+/// The buffer that the caller reads from.
+#[derive(Debug)]
+enum Current {
+    /// `bytes`: the buffer of plain reads is current.
+    Plain,
+    /// A piece that was read ahead.
+    Piece(Buffer),
+}
+
+/// A file, the buffer that is being read from, and what comes after it.
+#[derive(Debug)]
+pub(super) struct Source {
+    plain: Plain,
+    bytes: Vec<u8>,
+    current: Current,
+    /// The current buffer's part that has bytes of the file: offset and length.
+    part: (usize, usize),
+    /// The place of the first byte behind the current buffer.
+    end: u64,
+    /// Bytes of the next plain read, and of the longest.
+    read_bytes: usize,
+    read_bytes_max: usize,
+    /// Made when it is first needed; kept for the next time.
+    ahead: Option<Ahead>,
+    is_ahead: bool,
+    /// Whether direct reads are wanted, and were not refused.
+    may_be_direct: bool,
+    /// The place from which it is examined whether the cache has what follows.
+    examine_at: u64,
+    options: ReaderOptions,
+    effective: Effective,
+}
+
+impl Source {
+    pub(super) fn new(plain: Plain, options: &ReaderOptions, place: u64) -> Source {
+        let read_bytes_max = READ_BYTES_MAX.min(options.bs_bytes);
+        let effective = Effective { ioengine: Ioengine::Psync, iodepth: 1, ..Effective::default() };
+        let mut source = Source {
+            may_be_direct: options.direct && plain.is_at(),
+            plain,
+            bytes: Vec::new(),
+            current: Current::Plain,
+            part: (0, 0),
+            end: place,
+            read_bytes: 0,
+            read_bytes_max,
+            ahead: None,
+            is_ahead: false,
+            examine_at: 0,
+            options: options.clone(),
+            effective,
+        };
+        source.begin_small();
+        source
+    }
+
+    pub(super) fn effective(&self) -> &Effective {
+        self.ahead.as_ref().map_or(&self.effective, Ahead::effective)
+    }
+
+    pub(super) fn is_direct(&self) -> bool {
+        self.is_ahead
+    }
+
+    pub(super) fn len(&self) -> Result<u64, Error> {
+        self.plain.len()
+    }
+
+    /// The place of the first byte behind the buffer, and the bytes of the buffer.
+    pub(super) fn place(&self) -> (u64, usize) {
+        (self.end, self.part.1)
+    }
+
+    /// The current buffer's bytes of the file.
+    pub(super) fn buffered(&self) -> &[u8] {
+        let (start, len) = self.part;
+        match &self.current {
+            Current::Plain => &self.bytes[start..start + len],
+            Current::Piece(piece) => &piece[start..start + len],
+        }
+    }
+
+    /// Reads the bytes that follow the buffer into it, in place of its own. It is empty at the end
+    /// of the file, and after an error, which stands for the place where the buffer ended.
+    pub(super) fn refill(&mut self) -> Result<(), Error> {
+        self.part = (0, 0);
+        // Back to the pool, before a read takes its place.
+        self.current = Current::Plain;
+        if self.next_piece() {
+            return Ok(());
+        }
+        if self.bytes.len() < self.read_bytes + BUFFER_ALIGN_BYTES {
+            self.bytes = vec![0; self.read_bytes + BUFFER_ALIGN_BYTES];
+        }
+        let start = self.bytes.as_ptr().align_offset(BUFFER_ALIGN_BYTES).min(BUFFER_ALIGN_BYTES);
+        let room = &mut self.bytes[start..start + self.read_bytes];
+        let len = self.plain.read(room, self.end)?;
+        self.part = (start, len);
+        self.went_on(len);
+        Ok(())
+    }
+
+    /// Reads into the caller's memory what follows the buffer, which is empty. `None` where the
+    /// buffer serves better: for a short read, or with bytes read ahead.
+    pub(super) fn read_past(&mut self, into: &mut [u8]) -> Option<Result<usize, Error>> {
+        if into.len() < self.read_bytes || self.is_ahead || self.is_to_be_examined() {
+            return None;
+        }
+        self.part = (0, 0);
+        let read = self.plain.read(into, self.end);
+        Some(read.inspect(|&len| self.went_on(len)))
+    }
+
+    fn went_on(&mut self, len: usize) {
+        self.end += len as u64;
+        if len > 0 {
+            self.read_bytes = (self.read_bytes * 4).min(self.read_bytes_max);
+        }
+    }
+
+    /// Goes to a place outside of the buffer.
+    pub(super) fn seek(&mut self, place: u64) -> Result<(), Error> {
+        if !self.plain.is_at() {
+            self.plain.seek(SeekFrom::Start(place))?;
+        }
+        let is_read_ahead = self.is_ahead
+            && self.ahead.as_ref().is_some_and(|ahead| ahead.has(place) && place >= self.end);
+        self.part = (0, 0);
+        self.current = Current::Plain;
+        self.end = place;
+        if !is_read_ahead {
+            self.is_ahead = false;
+            self.begin_small();
+        }
+        Ok(())
+    }
+
+    /// Returns the place that lies `by` bytes behind the end of the file.
+    pub(super) fn place_from_end(&mut self, by: i64) -> Result<Option<u64>, Error> {
+        if self.plain.is_at() {
+            return Ok(self.plain.len()?.checked_add_signed(by));
+        }
+        let place = self.plain.seek(SeekFrom::End(by))?;
+        Ok(Some(place))
+    }
+
+    /// A reader that jumps about gets short reads: the next one may be elsewhere.
+    fn begin_small(&mut self) {
+        self.read_bytes = FIRST_READ_BYTES.min(self.read_bytes_max);
+        let in_order_bytes = IN_ORDER_BYTES_MIN.min(self.options.bs_bytes as u64);
+        self.examine_at = self.end.saturating_add(in_order_bytes);
+    }
+
+    fn is_to_be_examined(&self) -> bool {
+        self.may_be_direct && self.end >= self.examine_at
+    }
+
+    /// Bytes for which the page cache is examined at once.
+    fn span_bytes(&self) -> u64 {
+        self.options.bs_bytes as u64 * u64::from(self.options.iodepth)
+    }
+
+    /// Whether direct reads serve `from..len` better. If the kernel does not say how much is
+    /// cached, a read through the cache is never much slower; a read past it may be.
+    fn is_cold(&self, from: u64, len: u64) -> bool {
+        let span = self.span_bytes().min(len.saturating_sub(from));
+        match self.plain.descriptor() {
+            Some(file) => cached_bytes_at(file, from, span).is_some_and(|cached| cached < span / 2),
+            None => true,
+        }
+    }
+
+    /// Makes the next piece that was read ahead current. Returns `false` where a plain read has to
+    /// follow: at the end of the file, after an error, in a file that is cached.
+    fn next_piece(&mut self) -> bool {
+        self.is_ahead = self.is_ahead || self.is_to_be_examined() && self.begin_ahead();
+        if !self.is_ahead {
+            return false;
+        }
+        let found = self.find_piece();
+        if !found {
+            self.is_ahead = false;
+            self.read_bytes = self.read_bytes_max;
+            self.examine_at = self.end.saturating_add(self.span_bytes());
+        }
+        found
+    }
+
+    /// Opens the file directly, if that promises more than the cache.
+    fn begin_ahead(&mut self) -> bool {
+        self.examine_at = self.end.saturating_add(self.span_bytes());
+        let Ok(len) = self.plain.len() else { return false };
+        // A short rest does not pay for an engine.
+        if len.saturating_sub(self.end) < self.span_bytes() / 2 || !self.is_cold(self.end, len) {
+            return false;
+        }
+        if self.ahead.is_none() {
+            match Ahead::open(&self.plain, &self.options) {
+                Ok(ahead) => self.ahead = Some(ahead),
+                Err(error) => {
+                    self.may_be_direct = false;
+                    let because = error.to_string();
+                    self.effective.fell_back("direct reads", "page cache", because);
+                    return false;
+                }
+            }
+        }
+        let ahead = self.ahead.as_mut().expect("it was opened");
+        self.may_be_direct = ahead.is_direct();
+        self.is_ahead = self.may_be_direct;
+        if self.is_ahead {
+            let span = self.options.bs_bytes as u64 * u64::from(self.options.iodepth);
+            ahead.begin_at(self.end, len, self.end.saturating_add(span));
+        }
+        self.is_ahead
+    }
+
+    fn find_piece(&mut self) -> bool {
+        let mut ahead = self.ahead.take().expect("it was opened");
+        let found = self.find_piece_in(&mut ahead);
+        self.ahead = Some(ahead);
+        found
+    }
+
+    fn find_piece_in(&mut self, ahead: &mut Ahead) -> bool {
+        loop {
+            if let Some(from) = ahead.is_at_end_of_span() {
+                // The file may have grown.
+                let len = self.plain.len().unwrap_or(0);
+                let span = if self.is_cold(from, len) { self.span_bytes() } else { 0 };
+                ahead.go_on(len, span);
+            }
+            if ahead.is_done() {
+                return false;
+            }
+            let from = ahead.offset();
+            // The plain read at this place tells the error, if it meets one, too.
+            let Ok(piece) = ahead.next() else { return false };
+            if !ahead.is_direct() {
+                self.may_be_direct = false;
+                return false;
+            }
+            let is_last = piece.len() < self.options.bs_bytes;
+            let skipped = self.end.saturating_sub(from);
+            if skipped < piece.len() as u64 {
+                let skipped = skipped as usize;
+                self.part = (skipped, piece.len() - skipped);
+                self.end = from + piece.len() as u64;
+                self.current = Current::Piece(piece);
+                if is_last {
+                    // What comes behind a short piece was read of a file that has grown meanwhile.
+                    ahead.stop();
+                }
+                return true;
+            }
+            if is_last {
+                return false;
+            }
+        }
+    }
+}

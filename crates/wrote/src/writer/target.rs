@@ -1,0 +1,151 @@
+//! The file that a `Writer` writes: at its place, on its way to it, or given by the caller.
+
+use crate::engine::{Found, Located, folder_of};
+use crate::error::Tried;
+use crate::metadata::{Metadata, MetadataParts};
+use crate::save::find;
+use crate::staged::StagedFile;
+use crate::{Action, Engine, Error, FileId, FileOptions};
+use rustix::fs::{OFlags, fcntl_getfl, fstat};
+use std::fs::File;
+use std::io::Seek;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug)]
+pub(super) struct Target {
+    pub file: FileId,
+    /// The name that the caller gave to it, for errors.
+    pub path: PathBuf,
+    /// The folder that holds its name, absolute since the process may change its own (`chdir(2)`).
+    /// `None` where no sync of a folder makes it more durable: it has no name, or none yet.
+    pub folder: Option<PathBuf>,
+    /// The place at which writes begin; `None` for the end of the file.
+    pub begin: Option<u64>,
+    pub replacement: Option<Replacement>,
+    /// The file that the caller opened, whose locks last until it is closed.
+    pub given: Option<File>,
+}
+
+impl Target {
+    /// Opens the file, or makes it.
+    pub(super) fn open(
+        engine: &mut Engine,
+        path: &Path,
+        options: &FileOptions,
+    ) -> Result<Target, Error> {
+        // The sync must reach the folder of the file, not of a link to it.
+        let Located { path, found } = engine.locate(path)?;
+        if found == Found::Other {
+            return Err(not_ordinary(&path));
+        }
+        let folder = Some(absolute_folder(&path)?);
+        let file = engine.open_file(&path, options)?;
+        Ok(Target { file, path, folder, begin: None, replacement: None, given: None })
+    }
+
+    /// Makes a file beside `path`, which takes its place at the end.
+    pub(super) fn stage(
+        engine: &mut Engine,
+        path: &Path,
+        replace: bool,
+        options: &FileOptions,
+    ) -> Result<Target, Error> {
+        let (place, old) = find(engine, path, replace).map_err(|error| error.about(path))?;
+        let has_own_mode = options.mode.is_some();
+        // The old permissions are given when the content is whole and has the old owner.
+        let mode = options.mode.or(old.as_ref().map(Metadata::mode_at_first));
+        let place = std::path::absolute(&place).tried(path, Action::Examine)?;
+        let staged = StagedFile::new(engine, &place, replace, &options.mode(mode))
+            .map_err(|error| error.renamed(&place, path))?;
+        let file = staged.file;
+        engine.set_path(file, path);
+        let new = engine.descriptor(file).and_then(|new| fstat(new).ok());
+        let old = match (old, new) {
+            (Some(old), Some(new)) if has_own_mode => Some(old.with_mode(new.st_mode)),
+            (old, _) => old,
+        };
+        let replacement = Some(Replacement { staged, old });
+        let path = path.to_owned();
+        Ok(Target { file, path, folder: None, begin: None, replacement, given: None })
+    }
+
+    /// Opens a file of the caller's once more, to write from its place on, or to append to it.
+    pub(super) fn give(
+        engine: &mut Engine,
+        given: File,
+        append: bool,
+        options: &FileOptions,
+    ) -> Result<Target, Error> {
+        // A link that leads to the open file, whatever became of its name (`proc(5)`).
+        let link = PathBuf::from(format!("/proc/self/fd/{}", given.as_raw_fd()));
+        let named = std::fs::read_link(&link).ok();
+        let path = named.clone().unwrap_or_else(|| link.clone());
+        let flags = fcntl_getfl(&given).tried(&path, Action::Examine)?;
+        if flags & OFlags::RWMODE == OFlags::RDONLY {
+            let because = "is open for reading only, and a Writer writes: open it for writing";
+            return Err(Error::refused(&path, because));
+        }
+        let metadata = given.metadata().tried(&path, Action::Examine)?;
+        if !metadata.is_file() {
+            return Err(not_ordinary(&path));
+        }
+        let is_same = |path: &Path| {
+            std::fs::metadata(path)
+                .is_ok_and(|at| (at.dev(), at.ino()) == (metadata.dev(), metadata.ino()))
+        };
+        let folder = match named.filter(|path| is_same(path)) {
+            Some(path) => Some(absolute_folder(&path)?),
+            None => None,
+        };
+        let place = (&given).stream_position().tried(&path, Action::Examine)?;
+        let file = engine.open_file(&link, options).map_err(|error| error.about(&path))?;
+        engine.set_path(file, &path);
+        let begin = (!append).then_some(place);
+        Ok(Target { file, path, folder, begin, replacement: None, given: Some(given) })
+    }
+}
+
+fn not_ordinary(path: &Path) -> Error {
+    Error::refused(path, "is not an ordinary file, and a Writer writes no other")
+}
+
+fn absolute_folder(path: &Path) -> Result<PathBuf, Error> {
+    std::path::absolute(folder_of(path)).tried(path, Action::Examine)
+}
+
+/// A file beside its place, and the metadata of the one that it replaces.
+#[derive(Debug)]
+pub(super) struct Replacement {
+    staged: StagedFile,
+    old: Option<Metadata>,
+}
+
+impl Replacement {
+    /// Gives the file the old one's metadata; with `durable` makes all of it survive a power loss.
+    /// Nothing is in flight, and the length is the final one.
+    pub(super) fn complete(&self, engine: &mut Engine, durable: bool) -> Result<(), Error> {
+        let file = self.staged.file;
+        if let (Some(old), Some(new)) = (&self.old, engine.descriptor(file)) {
+            // After the writes, which take away the right to run as the owner (`write(2)`).
+            old.give(new, engine.path(file), MetadataParts { owner: true, times: false })?;
+        }
+        if durable {
+            // W1: before the file has its name. fdatasync may leave permissions behind.
+            engine.queue(0, crate::engine::Op::Fsync { file });
+            engine.drain()?;
+        }
+        Ok(())
+    }
+
+    /// Closes the file and gives it its place, in one step.
+    pub(super) fn put(self, engine: &mut Engine, durable: bool) -> Result<(), Error> {
+        self.staged.put(engine, durable)
+    }
+
+    /// Closes the file and removes it.
+    pub(super) fn discard(self, engine: &mut Engine) {
+        self.staged.abandon(engine);
+    }
+}

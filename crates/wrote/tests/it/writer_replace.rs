@@ -1,0 +1,354 @@
+//! `Writer::replace` and `commit`, on the real kernel and on a disk that fails or loses its power;
+//! files that the caller opened.
+
+use crate::folder;
+use std::fs::{self, File, OpenOptions};
+use std::io::{IoSlice, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use wrote::engine::Fault;
+use wrote::{Action, Error, Sim, SyncPolicy, Writer, WriterOptions};
+
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+const BS_BYTES: usize = 4096;
+
+fn content(start: usize, len: usize) -> Vec<u8> {
+    (start..start + len).map(|place| (place / 251 + place * 7 + 1) as u8).collect()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+#[test]
+fn the_old_content_stays_until_the_new_is_committed_and_nothing_else_is_left() {
+    let (folder, path) = folder();
+    for old in [None, Some(content(9, 1000))] {
+        for len in [0, 1, 4096, 100_001, 9_000_000] {
+            for (direct, durable) in [(true, true), (false, true), (true, false)] {
+                let _ = fs::remove_file(&path);
+                if let Some(old) = &old {
+                    fs::write(&path, old).unwrap();
+                }
+                let new = content(len, len);
+                let mut writer =
+                    Writer::options().replace(true).direct(direct).open(&path).unwrap();
+                for piece in new.chunks(77_777) {
+                    writer.write_all(piece).unwrap();
+                }
+                assert_eq!(fs::read(&path).ok(), old);
+                let written = if durable { writer.commit() } else { writer.close() }.unwrap();
+                assert_eq!((written.bytes, written.durable), (len as u64, durable));
+                assert!(fs::read(&path).unwrap() == new);
+                assert_eq!(names(folder.path()), ["file"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_dropped_without_a_commit_leaves_the_old_content_alone() {
+    // W7
+    let (folder, path) = folder();
+    fs::write(&path, b"old").unwrap();
+    let mut writer = Writer::replace(&path).unwrap();
+    writer.write_all(&content(0, 5_000_000)).unwrap();
+    writer.sync_data().unwrap();
+    assert_eq!(names(folder.path()).len(), 2);
+    drop(writer);
+    assert_eq!(fs::read(&path).unwrap(), b"old");
+    assert_eq!(names(folder.path()), ["file"]);
+    let error = Writer::options().replace(true).append(true).open(&path).unwrap_err();
+    assert!(matches!(error, Error::Refused { .. }), "{error}");
+    assert!(Writer::replace(folder.path()).unwrap_err().to_string().contains("is a folder"));
+    assert_eq!(names(folder.path()), ["file"]);
+}
+
+#[test]
+fn a_new_name_that_is_taken_meanwhile_is_not_replaced() {
+    // W7
+    let (folder, path) = folder();
+    let options = || Writer::options().replace(true).create_new(true);
+    let mut first = options().open(&path).unwrap();
+    let mut second = options().open(&path).unwrap();
+    first.write_all(b"first").unwrap();
+    second.write_all(b"second").unwrap();
+    first.commit().unwrap();
+    assert_eq!(second.commit().unwrap_err().errno(), libc_eexist());
+    assert_eq!(options().open(&path).unwrap_err().errno(), libc_eexist());
+    assert_eq!(fs::read(&path).unwrap(), b"first");
+    assert_eq!(names(folder.path()), ["file"]);
+}
+
+fn libc_eexist() -> i32 {
+    rustix::io::Errno::EXIST.raw_os_error()
+}
+
+#[test]
+fn a_secret_has_its_permissions_from_its_first_byte_and_a_replaced_file_the_old_ones() {
+    let (folder, path) = folder();
+    let staged = |folder: &Path| {
+        let name = names(folder).into_iter().find(|name| name.contains(".wrote-")).unwrap();
+        mode(&folder.join(name))
+    };
+    for old in [None, Some(0o644), Some(0o666)] {
+        if let Some(old) = old {
+            fs::write(&path, b"old").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(old)).unwrap();
+        }
+        let mut writer = Writer::options().replace(true).mode(0o600).open(&path).unwrap();
+        assert_eq!(staged(folder.path()), 0o600);
+        writer.write_all(b"secret").unwrap();
+        writer.commit().unwrap();
+        assert_eq!(mode(&path), 0o600);
+        fs::remove_file(&path).unwrap();
+    }
+    fs::write(&path, b"old").unwrap();
+    for old in [0o600, 0o640, 0o751] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(old)).unwrap();
+        let writer = Writer::replace(&path).unwrap();
+        assert_eq!(staged(folder.path()) & !old, 0, "never more than the old file");
+        writer.commit().unwrap();
+        assert_eq!(mode(&path), old);
+    }
+    fs::remove_file(&path).unwrap();
+    Writer::options().mode(0o600).open(&path).unwrap().finish().unwrap();
+    assert_eq!(mode(&path), 0o600);
+}
+
+#[test]
+fn a_link_stays_and_the_file_behind_it_is_replaced() {
+    let (folder, path) = folder();
+    let link = folder.path().join("link");
+    fs::write(&path, b"old").unwrap();
+    std::os::unix::fs::symlink("file", &link).unwrap();
+    let mut writer = Writer::replace(&link).unwrap();
+    writer.write_all(b"new").unwrap();
+    writer.commit().unwrap();
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(fs::read(&path).unwrap(), b"new");
+}
+
+#[test]
+fn a_file_that_the_caller_opened_is_written_from_where_it_stands() {
+    let (_folder, path) = folder();
+    for direct in [false, true] {
+        for len in [3, 100_000] {
+            fs::write(&path, content(0, 50_000)).unwrap();
+            let mut file = OpenOptions::new().write(true).open(&path).unwrap();
+            file.seek(SeekFrom::Start(1001)).unwrap();
+            let mut writer = Writer::options().bs(BS_BYTES).direct(direct).from_file(file).unwrap();
+            assert_eq!(writer.stream_position().unwrap(), 1001);
+            writer.write_all(&content(7, len)).unwrap();
+            let written = writer.finish().unwrap();
+            let mut expected = content(0, 50_000);
+            expected.resize(expected.len().max(1001 + len), 0);
+            expected[1001..1001 + len].copy_from_slice(&content(7, len));
+            assert_eq!(written.bytes, expected.len() as u64);
+            assert!(fs::read(&path).unwrap() == expected);
+        }
+    }
+    fs::write(&path, b"old").unwrap();
+    let file = OpenOptions::new().append(true).open(&path).unwrap();
+    let mut writer = Writer::try_from(file).unwrap();
+    writer.write_all(b" and new").unwrap();
+    writer.finish().unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"old and new");
+}
+
+#[test]
+fn a_given_file_needs_no_name_and_is_refused_where_it_can_not_be_written() {
+    let (folder, path) = folder();
+    let mut file = tempfile::tempfile_in(folder.path()).unwrap();
+    let mut writer = Writer::from_file(file.try_clone().unwrap()).unwrap();
+    writer.write_all(&content(0, 300_000)).unwrap();
+    assert!(writer.finish().unwrap().durable);
+    let mut found = Vec::new();
+    file.read_to_end(&mut found).unwrap();
+    assert!(found == content(0, 300_000));
+
+    fs::write(&path, b"old").unwrap();
+    let error = Writer::from_file(File::open(&path).unwrap()).unwrap_err();
+    assert!(error.to_string().contains("reading only"), "{error}");
+    let error = Writer::from_file(OpenOptions::new().write(true).open("/dev/null").unwrap());
+    assert!(matches!(error, Err(Error::Refused { .. })));
+    let file = || OpenOptions::new().write(true).open(&path).unwrap();
+    for options in [Writer::options().replace(true), Writer::options().create_new(true)] {
+        assert!(matches!(options.from_file(file()), Err(Error::Refused { .. })));
+    }
+    assert_eq!(fs::read(&path).unwrap(), b"old");
+}
+
+#[test]
+fn the_descriptor_is_that_of_the_file() {
+    let (_folder, path) = folder();
+    let writer = Writer::create(&path).unwrap();
+    let found = rustix::fs::fstat(writer.as_fd()).unwrap();
+    let metadata = fs::metadata(&path).unwrap();
+    assert_eq!((found.st_dev, found.st_ino), (metadata.dev(), metadata.ino()));
+}
+
+#[test]
+fn slices_are_written_whole_and_in_order_with_one_sync() {
+    let bytes = content(0, 60_000);
+    for sync in [SyncPolicy::No, SyncPolicy::Always] {
+        let sim = Sim::new(4);
+        let mut writer = options().sync(sync).open_simulated(&sim, "/sim/file").unwrap();
+        let mut left = &bytes[..];
+        for lens in [[0, 3, 5], [4000, 90, 7], [4096, 4096, 4096], [20_000, 0, 1]].iter().cycle() {
+            if left.is_empty() {
+                break;
+            }
+            let mut slices = Vec::new();
+            let mut total = 0;
+            for &len in lens {
+                let (now, later) = left.split_at(len.min(left.len()));
+                slices.push(IoSlice::new(now));
+                left = later;
+                total += now.len();
+            }
+            let before = sim.operations();
+            assert_eq!(writer.write_vectored(&slices).unwrap(), total);
+            if sync == SyncPolicy::Always && total < BS_BYTES {
+                // A write, a truncation, a flush; the first time a sync of the folder.
+                assert!(sim.operations() - before <= 5, "one sync for all slices");
+            }
+        }
+        writer.finish().unwrap();
+        assert!(sim.contents(Path::new("/sim/file")).unwrap() == bytes);
+    }
+}
+
+fn options() -> WriterOptions {
+    Writer::options().bs(BS_BYTES).iodepth(3)
+}
+
+fn place() -> &'static Path {
+    Path::new("/sim/file")
+}
+
+/// Replaces a file with 9 pages and a bit, in pieces.
+fn replace(sim: &Sim, direct: bool) -> Result<(), std::io::Error> {
+    let mut writer = options().replace(true).direct(direct).open_simulated(sim, place())?;
+    for piece in new().chunks(3000) {
+        writer.write_all(piece)?;
+    }
+    writer.commit()?;
+    Ok(())
+}
+
+fn old() -> Vec<u8> {
+    content(77, 5 * BS_BYTES)
+}
+
+fn new() -> Vec<u8> {
+    content(1234, 9 * BS_BYTES + 321)
+}
+
+/// A disk with the old file, durable.
+fn disk(seed: u64) -> (Sim, u64) {
+    let sim = Sim::new(seed);
+    let mut writer = options().open_simulated(&sim, place()).unwrap();
+    writer.write_all(&old()).unwrap();
+    writer.finish().unwrap();
+    let first = sim.operations();
+    (sim, first)
+}
+
+fn at_every_operation(fault: Fault, seeds: u64, check: impl Fn(&Sim, std::io::Result<()>)) {
+    for direct in [false, true] {
+        let (sim, first) = disk(0);
+        replace(&sim, direct).unwrap();
+        let operations = sim.operations() - first;
+        assert!(operations > 8);
+        for operation in 0..operations {
+            for seed in 0..seeds {
+                let (sim, first) = disk(operation * 100 + seed);
+                sim.fault(first + operation, fault);
+                let result = replace(&sim, direct);
+                check(&sim, result);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_power_loss_at_any_operation_leaves_the_old_content_or_the_new() {
+    // W1
+    at_every_operation(Fault::PowerLoss, 30, |sim, result| {
+        let found = sim.after_power_loss(place()).unwrap();
+        assert!(found == old() || found == new(), "{} bytes: a mix", found.len());
+        assert!(result.is_err() || found == new(), "what was acknowledged is there");
+    });
+    for seed in 0..50 {
+        let (sim, _) = disk(seed);
+        replace(&sim, true).unwrap();
+        assert!(sim.after_power_loss(place()).unwrap() == new());
+    }
+}
+
+#[test]
+fn an_error_at_any_operation_leaves_the_old_content_or_the_new_and_no_other_file() {
+    // W2
+    for errno in [EIO, ENOSPC] {
+        at_every_operation(Fault::Once(errno), 2, |sim, result| {
+            let found = sim.contents(place()).unwrap();
+            match result {
+                // The extension ahead is optional.
+                Ok(()) => assert!(found == new()),
+                Err(error) => {
+                    let inner = error.get_ref().unwrap().downcast_ref::<Error>().unwrap();
+                    assert_eq!(inner.errno(), errno);
+                    let is_late = matches!(inner, Error::File { action: Action::SyncFolder, .. });
+                    assert!(found == if is_late { new() } else { old() }, "{inner}");
+                    assert!(inner.to_string().starts_with("/sim/file: "), "{inner}");
+                }
+            }
+            assert_eq!(sim.names(), [place()]);
+        });
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_content() {
+    for capacity_bytes in (0..(new().len() as u64)).step_by(3000) {
+        let (sim, _) = disk(capacity_bytes);
+        sim.set_capacity(old().len() as u64 + capacity_bytes);
+        let error = replace(&sim, true).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+        assert!(sim.contents(place()).unwrap() == old());
+        assert_eq!(sim.names(), [place()]);
+    }
+}
+
+#[test]
+fn a_replacement_without_room_for_its_hint_leaves_no_file() {
+    let (sim, _) = disk(1);
+    sim.set_capacity(9 << 20);
+    let opened = options().replace(true).size_hint(20 << 20).open_simulated(&sim, place());
+    assert_eq!(opened.unwrap_err().errno(), ENOSPC);
+    assert_eq!(sim.names(), [place()]);
+}
+
+#[test]
+fn a_replacement_that_is_closed_without_a_flush_may_lose_its_content_in_a_power_loss() {
+    // Shows that the tests above see the flushes.
+    let lost = (0..50).filter(|&seed| {
+        let (sim, _) = disk(seed);
+        let mut writer = options().replace(true).open_simulated(&sim, place()).unwrap();
+        writer.write_all(&new()).unwrap();
+        writer.close().unwrap();
+        assert!(sim.contents(place()).unwrap() == new());
+        sim.after_power_loss(place()).unwrap() != new()
+    });
+    assert!(lost.count() > 0);
+}

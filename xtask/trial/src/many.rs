@@ -1,0 +1,85 @@
+//! Many files at once by one thread: `Writer`s on one disk, or with a ring each.
+
+use crate::Result;
+use crate::clock::Clock;
+use crate::data::Ring;
+use crate::outcome::Outcome;
+use std::io::Write;
+use std::path::Path;
+use wrote::engine::Options;
+use wrote::{Disk, Ioengine, Writer};
+
+/// Bytes of one call of `write_all`.
+const PIECE_BYTES: usize = 64 << 10;
+const RING_BYTES: usize = 64 << 20;
+/// Requests in flight of all `Writer`s on the disk, and the bytes of its own buffers, which no
+/// `Writer` uses.
+const IODEPTH: u32 = 64;
+const BUFFER_BYTES: usize = 4096;
+
+/// The ways to write many files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum By {
+    /// `Writer::options().on(&disk)`.
+    Shared,
+    /// `Writer::create`.
+    Own,
+}
+
+/// Writes `files` files of `bytes` bytes into the new folder `place`, a piece of each in turn,
+/// durable when the clock stops; then removes them.
+pub fn many(by: By, files: u64, bytes: u64, place: &Path) -> Result<Outcome> {
+    let ring = Ring::new(RING_BYTES);
+    std::fs::create_dir(place)?;
+    let clock = Clock::start()?;
+    let outcome =
+        write(by, &ring, files, bytes, place).and_then(|()| clock.stop(files * bytes, files));
+    std::fs::remove_dir_all(place)?;
+    outcome
+}
+
+fn write(by: By, ring: &Ring, files: u64, bytes: u64, place: &Path) -> Result<()> {
+    let disk = match by {
+        By::Shared => Some(Disk::open(&Options::new(Ioengine::IoUring, IODEPTH, BUFFER_BYTES))?),
+        By::Own => None,
+    };
+    let open = |number: u64| {
+        let options = match &disk {
+            Some(disk) => Writer::options().on(disk),
+            None => Writer::options(),
+        };
+        options.open(place.join(number.to_string()))
+    };
+    let mut writers = (0..files).map(open).collect::<Result<Vec<Writer>, _>>()?;
+    let mut start = 0;
+    while start < bytes {
+        let len = (bytes - start).min(PIECE_BYTES as u64) as usize;
+        for (number, writer) in (0..).zip(&mut writers) {
+            let piece = start / PIECE_BYTES as u64 * files + number;
+            writer.write_all(ring.piece(piece, len))?;
+        }
+        start += len as u64;
+    }
+    for writer in writers {
+        if !writer.finish()?.durable {
+            return Err("it is not durable".into());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_way_writes_every_byte_and_leaves_nothing() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let place = folder.path().join("files");
+        for by in [By::Shared, By::Own] {
+            let outcome = many(by, 3, 200_000, &place).expect("room");
+            assert_eq!((outcome.bytes, outcome.operations), (600_000, 3));
+            assert!(!place.exists());
+        }
+    }
+}
