@@ -17,9 +17,9 @@
 //! # Waiting
 //!
 //! `read`, `write`, `write_durable`, `allocate`, `sync_data` and `sync_all` block. Each has a form
-//! that returns an [`Operation`] at once: `read_at`, `write_at`, `write_durable_at`, `start_..`. Many operations can be in
-//! progress: wait for each, or await it in [`Disk::block_on`] or another executor. The rest (`len`,
-//! `truncate`, `close`) only blocks.
+//! that returns an [`Operation`] at once: `read_at`, `write_at`, `write_durable_at`, `start_..`.
+//! Many operations can be in progress: wait for each, or await it in [`Disk::block_on`] or another
+//! executor. The rest (`len`, `truncate`, `close`) only blocks.
 //!
 //! Operations on the same bytes of a file happen in the order in which they were started through
 //! one handle (W3). A flush covers every change that was started before it (W1).
