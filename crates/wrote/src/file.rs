@@ -11,15 +11,15 @@
 //! The kernel wants a direct transfer aligned, in the file and in memory. A [`DirectFile`] reads
 //! any bytes: it reads the blocks that hold them and returns the bytes that were requested. So a
 //! read of a few bytes costs a whole block. A write of a part of a block would have to read the
-//! rest first, at a hidden price. So a write takes a leased [`Buffer`] at an aligned offset and of
-//! an aligned length. Otherwise it fails and names the alignment ([`Error::Alignment`]).
+//! rest first, at a hidden price. So a write takes a leased [`DiskBuffer`] at an aligned offset and
+//! of an aligned length. Otherwise it fails and names the alignment ([`Error::Alignment`]).
 //!
 //! # Waiting
 //!
-//! Each of `read`, `write`, `write_durable`, `allocate`, `sync_data` and `sync_all` has a form that
-//! blocks and a form `start_..` that returns an [`Operation`] at once. Many operations can be in
-//! progress: wait for each, or await it in [`Disk::block_on`] or another executor. The rest (`len`,
-//! `truncate`, `close`) only blocks.
+//! `read`, `write`, `write_durable`, `allocate`, `sync_data` and `sync_all` block. Each has a form
+//! that returns an [`Operation`] at once: `read_at`, `write_at`, `write_durable_at`, `start_..`.
+//! Many operations can be in progress: wait for each, or await it in [`Disk::block_on`] or another
+//! executor. The rest (`len`, `truncate`, `close`) only blocks.
 //!
 //! Operations on the same bytes of a file happen in the order in which they were started through
 //! one handle (W3). A flush covers every change that was started before it (W1).

@@ -185,8 +185,8 @@ impl Disk {
     }
 
     /// Leases a buffer of [`Options::buffer_bytes`] to write from. Waits while all are in flight,
-    /// or held on any thread: in a [`DiskBuffer`] or a [`ReadBytes`](super::ReadBytes). The bytes are
-    /// those of the last lease.
+    /// or held on any thread: in a [`DiskBuffer`] or a [`ReadBytes`](super::ReadBytes). The bytes
+    /// are those of the last lease.
     ///
     /// A thread that holds every buffer itself waits for ever; [`Disk::try_lease`] does not wait.
     /// On a simulated disk that is an error, `ENOBUFS`.
