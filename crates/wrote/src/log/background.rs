@@ -139,7 +139,7 @@ mod tests {
         let waker = Waker::from(Arc::new(sleeper));
         log.driver().state.written.wake_at(1, None, &waker);
         // The log's thread writes the record, and calls the waker.
-        let _ = log.append(b"hello").unwrap();
+        drop(log.append(b"hello").unwrap());
         has_begun.recv_timeout(HANG).unwrap();
         let (closed, is_closed) = channel();
         thread::spawn(move || closed.send(log.close()));
