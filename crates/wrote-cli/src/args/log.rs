@@ -1,7 +1,8 @@
 //! The arguments of `wrote log` and of what it can do.
 
-use super::values::{number, words};
+use super::values::{moment, number, words};
 use clap::{Args, Subcommand, ValueHint};
+use jiff::Timestamp;
 use std::path::PathBuf;
 use wrote::{Format, SyncPolicy};
 use wrote_result::units;
@@ -58,11 +59,15 @@ const CAT_LONG_ABOUT: &str = "Print records, from the first to the last.\n\nEach
         any bytes, line feeds too: --json keeps them apart whatever they hold, and --raw adds nothing \
         to them. Before a record that follows a gap, --json prints the first missing \"sequence\" and how \
         many records are \"missing\". Where the first records were removed, because they were too many or too old, it begins \
-        with the first that is there.";
+        with the first that is there.\n\nThe time of a record is that at which the log handed it to the disk, by the writer's clock: \"written_at\" of \
+        --json, which is left out where it is unknown. A TIME of --since and --until is a timestamp (2026-11-24T07:00Z), \
+        a date and time of the local zone (2026-11-24T07:00), or an age (10m, 1h30m, 2d). Where the writer's clock stepped back, \
+        --since may begin a little off, and --until ends at the first later record. A log of lines has no times.";
 
 const CAT_EXAMPLES: &str = "Examples:\n  \
         wrote log cat events                            all records, a line each\n  \
         wrote log cat --from 1000 --count 50 events     50 of them\n  \
+        wrote log cat --since 10m events                those of the last ten minutes\n  \
         wrote log cat --sequence events | grep error    with the sequence before each\n  \
         wrote log cat --json events | jq -r .text       as JSON, a line each\n  \
         wrote log cat --raw events > all                their bytes and nothing else";
@@ -70,7 +75,9 @@ const CAT_EXAMPLES: &str = "Examples:\n  \
 const TAIL_LONG_ABOUT: &str = "Print the last records, and what comes.\n\nWith --follow it goes on with each record that is appended, \
         by whatever process, until it is interrupted. Ctrl-C ends it without a word and with the exit \
         code 130, as it ends tail -f. A reader that goes away ends it too, with 0. With --retry a log \
-        that is not there yet is waited for, and printed from its first record on.";
+        that is not there yet is waited for, and printed from its first record on.\n\nA TIME of --since is a timestamp \
+        (2026-11-24T07:00Z), a date and time of the local zone (2026-11-24T07:00), or an age (10m, 1h30m, 2d). \
+        The times of records are those of the writer's clock. A log of lines has none.";
 
 const TAIL_EXAMPLES: &str = "Examples:\n  \
         wrote log tail events                   the last ten records\n  \
@@ -78,6 +85,7 @@ const TAIL_EXAMPLES: &str = "Examples:\n  \
         wrote log tail -f events                the last ten, and what comes\n  \
         wrote log tail -f -n 0 --json events    only what comes, as JSON\n  \
         wrote log tail -f --from 1000 events    from that record on\n  \
+        wrote log tail -f --since 1h events     from the records of an hour ago on\n  \
         wrote log tail -F events                the same as -f, also before there is a log";
 
 const STAT_LONG_ABOUT: &str = "Say what a log consists of, and who writes it.\n\nIts segments with their records and bytes, its format, whether \
@@ -144,7 +152,8 @@ pub struct LogShape {
     #[arg(long, conflicts_with = "sequence")]
     pub raw: bool,
 
-    /// Print a JSON object a line: "sequence", and "text", or "bytes_base64" of what is no UTF-8
+    /// Print a JSON object a line: "sequence", "written_at", and "text", or "bytes_base64" of what is
+    /// no UTF-8
     #[arg(long, conflicts_with_all = ["sequence", "raw"])]
     pub json: bool,
 }
@@ -176,6 +185,14 @@ pub struct LogCatArgs {
     #[arg(long, value_name = "SEQUENCE", value_parser = number, allow_hyphen_values = true)]
     pub to: Option<u64>,
 
+    /// Begin with the first record that was written at this time or later
+    #[arg(long, value_name = "TIME", conflicts_with = "from", value_parser = moment, allow_hyphen_values = true)]
+    pub since: Option<Timestamp>,
+
+    /// End before the first record that was written after this time
+    #[arg(long, value_name = "TIME", value_parser = moment, allow_hyphen_values = true)]
+    pub until: Option<Timestamp>,
+
     /// Print at most N records
     #[arg(short = 'n', long, value_name = "N", value_parser = number, allow_hyphen_values = true)]
     pub count: Option<u64>,
@@ -203,6 +220,10 @@ pub struct LogTailArgs {
     /// Begin with the record of this sequence instead
     #[arg(long, value_name = "SEQUENCE", conflicts_with = "count", value_parser = number, allow_hyphen_values = true)]
     pub from: Option<u64>,
+
+    /// Begin with the first record that was written at this time or later instead
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["count", "from"], value_parser = moment, allow_hyphen_values = true)]
+    pub since: Option<Timestamp>,
 
     /// Go on with what is appended, until interrupted
     #[arg(short, long)]
@@ -358,6 +379,16 @@ mod tests {
             assert!(refused.contains("cannot be used with"), "{refused}");
         }
         assert!(parsed("wrote log tail -n 3 --from 4 events").is_err());
+        assert!(parsed("wrote log tail -n 3 --since 1h events").is_err());
+        assert!(parsed("wrote log tail --from 4 --since 1h events").is_err());
+        assert!(parsed("wrote log cat --from 4 --since 1h events").is_err());
+    }
+
+    #[test]
+    fn a_time_that_is_none_is_told() {
+        let refused = parsed("wrote log cat --since yesterday events").unwrap_err();
+        let because = "must be a time, as 2026-11-24T07:00Z or 2026-11-24T07:00, or an age, as 10m";
+        assert_eq!(refused, format!("--since \"yesterday\": {because}"));
     }
 
     #[test]

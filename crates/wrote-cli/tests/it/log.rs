@@ -3,6 +3,7 @@
 
 use crate::support::{assert_golden, wrote};
 use fixtures::{Finished, Mounted, Running, finish, folder, names, or_skip};
+use jiff::Timestamp;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use rustix::process::Signal;
@@ -120,8 +121,13 @@ fn records_of_any_bytes_are_told_apart_as_json() {
     }
     log.close().expect("a disk");
     let all = said(folder.path(), "cat --json events");
-    let records: Vec<Value> = all.lines().map(json).collect();
+    let mut records: Vec<Value> = all.lines().map(json).collect();
     assert_eq!(records.len(), 4, "{all}");
+    for record in &mut records {
+        let written_at = record.as_object_mut().expect("an object").remove("written_at");
+        let written_at = written_at.expect("a time");
+        written_at.as_str().expect("a text").parse::<Timestamp>().expect("a time");
+    }
     assert_eq!(records[0], json(r#"{"sequence": 0, "text": "plain"}"#));
     assert_eq!(records[1]["text"], "");
     assert_eq!(records[2]["text"], "two\nlines");
@@ -130,6 +136,84 @@ fn records_of_any_bytes_are_told_apart_as_json() {
     assert_eq!(first, "0\tplain\n1\t\n2\ttwo\nlines\n");
     let raw = log_bytes(folder.path(), "cat --raw events");
     assert_eq!(raw, b"plaintwo\nlines\xff\0");
+}
+
+/// Makes a log of 30 records in three parts, each later than the one before it, and returns the
+/// times of its records by its JSON.
+fn place_with_times() -> (tempfile::TempDir, Vec<Timestamp>) {
+    // The clock may step back, and is read on other threads.
+    for _ in 0..100 {
+        let folder = folder();
+        let log = open(folder.path(), Format::Framed);
+        (0..3).for_each(|part| append(&log, part * 10..part * 10 + 10));
+        log.close().expect("a disk");
+        let all = said(folder.path(), "cat --json events");
+        let time = |line: &str| json(line)["written_at"].as_str().expect("a time").parse();
+        let times: Vec<Timestamp> = all.lines().map(|line| time(line).expect("a time")).collect();
+        assert_eq!(times.len(), 30, "{all}");
+        if times.is_sorted() && times[9] < times[10] && times[19] < times[20] {
+            return (folder, times);
+        }
+    }
+    panic!("the clock went back a hundred times");
+}
+
+#[test]
+fn cat_prints_the_records_of_a_time_on_and_up_to_one() {
+    let (folder, times) = place_with_times();
+    let said = |arguments: &str| said(folder.path(), &format!("cat {arguments} events"));
+    let first = |at: Timestamp| times.iter().position(|time| *time >= at).unwrap_or(30) as u64;
+    let end = |at: Timestamp| times.iter().position(|time| *time > at).unwrap_or(30) as u64;
+    let (one, two) = (times[10], times[20]);
+    assert!(first(one) > 0 && end(one) < 30, "{times:?}");
+    assert_eq!(said(&format!("--since {one}")), lines(first(one)..30));
+    assert_eq!(said(&format!("--until {one}")), lines(0..end(one)));
+    assert_eq!(said(&format!("--since {one} --until {two}")), lines(first(one)..end(two)));
+    assert_eq!(said(&format!("--from 5 --until {one}")), lines(5..end(one)));
+    assert_eq!(said(&format!("--since {one} -n 2")), lines(first(one)..first(one) + 2));
+    assert_eq!(said("--since 1d"), lines(0..30));
+    assert_eq!(said("--until 1d"), "");
+    assert_eq!(said("--since 2999-01-01T00:00Z"), "");
+    // Records before a time are no gap.
+    let json = said(&format!("--json --since {one}"));
+    assert!(json.starts_with(&format!("{{\"sequence\":{}", first(one))), "{json}");
+    assert!(!json.contains("missing"), "{json}");
+}
+
+#[test]
+fn tail_begins_with_a_time_and_follows_from_there() {
+    let (folder, times) = place_with_times();
+    let first = times.iter().position(|time| *time >= times[20]).expect("a record") as u64;
+    let since = format!("--since {} events", times[20]);
+    assert_eq!(said(folder.path(), &format!("tail {since}")), lines(first..30));
+    let (mut reader, output) = std::io::pipe().expect("a pipe");
+    let mut command = log(folder.path(), &format!("tail -f {since}"));
+    let mut running = Running::start(command.stdout(output));
+    drop(command);
+    assert_eq!(read(&mut reader, 30 - first as usize), lines(first..30));
+    let writer = open(folder.path(), Format::Framed);
+    append(&writer, 30..35);
+    assert_eq!(read(&mut reader, 5), lines(30..35));
+    running.send(Signal::INT);
+    assert_eq!(running.finish().code(), Some(130));
+}
+
+#[test]
+fn a_log_without_times_refuses_a_time_in_one_line() {
+    let folder = place(Format::Lines, 3);
+    let without = said(folder.path(), "cat --json -n 1 events");
+    assert!(!without.contains("written_at"), "{without}");
+    for arguments in ["cat --since 1h events", "cat --until 1h events", "tail --since 1h events"] {
+        let finished = finish(&mut log(folder.path(), arguments));
+        assert_eq!((finished.code(), &*finished.stdout), (Some(2), ""), "{arguments}");
+        assert_eq!(finished.stderr.lines().count(), 1, "{}", finished.stderr);
+        let because = "a log of lines does not say when a line was written";
+        assert!(finished.stderr.contains(because), "{}", finished.stderr);
+    }
+    let finished = finish(&mut log(folder.path(), "cat --since yesterday events"));
+    let line = "wrote: --since \"yesterday\": must be a time, as 2026-11-24T07:00Z or \
+                2026-11-24T07:00, or an age, as 10m";
+    assert_eq!((finished.code(), finished.stderr.trim_end()), (Some(2), line));
 }
 
 fn log_bytes(folder: &Path, arguments: &str) -> Vec<u8> {

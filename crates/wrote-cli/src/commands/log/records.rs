@@ -1,14 +1,15 @@
 //! `wrote log cat` and `wrote log tail`: the records that are printed, and their shapes.
 
-use super::source::{Ends, Records, Source, source};
+use super::source::{Ends, Head, Records, Source, source};
 use crate::args::{LogCatArgs, LogShape, LogTailArgs};
 use crate::stdio::{End, Output};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
 use serde::Serialize;
-use serde_with::skip_serializing_none;
+use serde_with::{DisplayFromStr, serde_as, skip_serializing_none};
 use std::io::{self, BufWriter, Write};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use wrote_result::{Error, Stop};
 
 /// How long nothing may come before the command looks at a request to stop, or at a reader that
@@ -23,16 +24,28 @@ pub(super) fn cat(arguments: &LogCatArgs, stop: &Stop) -> Result<(), End> {
     let mut left = arguments.count.unwrap_or(u64::MAX);
     let mut printer = Printer::new(arguments.shape, stop);
     let source = source(&arguments.folder, &arguments.behind, stop)?;
-    let printed = each(&*source, arguments.from, stop, |sequence, bytes| {
-        if sequence > to || left == 0 {
+    let mut reader = source.open(arguments.from)?;
+    if let Some(until) = arguments.until {
+        // A place that has no times refuses, whichever records it has.
+        source.open(0)?.seek_time(until.into())?;
+    }
+    seek(&mut *reader, arguments.since)?;
+    let is_after = |head: &Head| {
+        let until = arguments.until.map(SystemTime::from);
+        until.zip(head.written_at).is_some_and(|(until, written_at)| written_at > until)
+    };
+    let printed = each(reader, stop, |head, bytes| {
+        let sequence = head.sequence;
+        if sequence > to || left == 0 || is_after(&head) {
             return Ok(false);
         }
         left -= 1;
-        if arguments.shape.json && printer.next.is_none() && sequence > arguments.from {
+        let is_first = printer.next.is_none() && arguments.since.is_none();
+        if arguments.shape.json && is_first && sequence > arguments.from {
             // Records before the first that is left were removed, and are no gap.
             printer.next = Some(source.ends()?.first.max(arguments.from));
         }
-        printer.print(sequence, bytes)?;
+        printer.print(head, bytes)?;
         Ok(left > 0)
     });
     finish(printed, printer)
@@ -42,43 +55,48 @@ pub(super) fn tail(arguments: &LogTailArgs, stop: &Stop) -> Result<(), End> {
     let source = source(&arguments.folder, &arguments.behind, stop)?;
     let (from, mut passed_over) = match arguments.from {
         Some(from) => (from, 0),
+        None if arguments.since.is_some() => (0, 0),
         None if arguments.retry && !source.is_there()? => (0, 0),
         None => last(&*source, arguments.count, stop)?,
     };
     let mut printer = Printer::new(arguments.shape, stop);
-    let mut print = |printer: &mut Printer, sequence, bytes: &[u8]| {
+    let mut print = |printer: &mut Printer, head, bytes: &[u8]| {
         if passed_over > 0 {
             passed_over -= 1;
             return Ok(());
         }
-        printer.print(sequence, bytes)
+        printer.print(head, bytes)
     };
     if arguments.follow || arguments.retry {
-        let reader = source.follow(from, arguments.retry)?;
+        let mut reader = source.follow(from, arguments.retry)?;
+        seek(&mut *reader, arguments.since)?;
         return match follow(reader, printer, print, stop) {
             // No other event ends it.
             Err(End::Because(Error::Interrupted)) => Ok(()),
             other => other,
         };
     }
-    let printed = each(&*source, from, stop, |sequence, bytes| {
-        print(&mut printer, sequence, bytes).map(|()| true)
-    });
+    let mut reader = source.open(from)?;
+    seek(&mut *reader, arguments.since)?;
+    let printed = each(reader, stop, |head, bytes| print(&mut printer, head, bytes).map(|()| true));
     finish(printed, printer)
 }
 
-/// Gives each record from `from` on, until there is no more or the answer is `false`.
+/// Moves to the records of a time on, where the user named one.
+fn seek(reader: &mut dyn Records, since: Option<Timestamp>) -> Result<(), End> {
+    since.map_or(Ok(()), |since| reader.seek_time(since.into()))
+}
+
+/// Gives each record, until there is no more or the answer is `false`.
 fn each(
-    source: &dyn Source,
-    from: u64,
+    mut reader: Box<dyn Records>,
     stop: &Stop,
-    mut take: impl FnMut(u64, &[u8]) -> Result<bool, End>,
+    mut take: impl FnMut(Head, &[u8]) -> Result<bool, End>,
 ) -> Result<(), End> {
-    let mut reader = source.open(from)?;
     let mut bytes = Vec::new();
-    while let Some(sequence) = reader.read_into(&mut bytes)? {
+    while let Some(head) = reader.read_into(&mut bytes)? {
         stop.check()?;
-        if !take(sequence, &bytes)? {
+        if !take(head, &bytes)? {
             break;
         }
         bytes.clear();
@@ -98,7 +116,7 @@ fn finish(printed: Result<(), End>, mut printer: Printer) -> Result<(), End> {
 fn follow(
     mut reader: Box<dyn Records>,
     mut printer: Printer,
-    mut print: impl FnMut(&mut Printer, u64, &[u8]) -> Result<(), End>,
+    mut print: impl FnMut(&mut Printer, Head, &[u8]) -> Result<(), End>,
     stop: &Stop,
 ) -> Result<(), End> {
     while !stop.is_requested() {
@@ -111,7 +129,8 @@ fn follow(
             record = reader.next_within(PATIENCE)?;
         }
         if let Some(record) = record {
-            print(&mut printer, record.sequence, &record.bytes)?;
+            let head = Head { sequence: record.sequence, written_at: record.written_at };
+            print(&mut printer, head, &record.bytes)?;
         }
     }
     printer.flush()
@@ -126,7 +145,7 @@ fn last(source: &dyn Source, count: u64, stop: &Stop) -> Result<(u64, u64), End>
         let from = next.saturating_sub(reach).max(first);
         // Unfilled places, and records that a repair left out, have sequences and are no records.
         let mut found = 0;
-        each(source, from, stop, |sequence, _| {
+        each(source.open(from)?, stop, |Head { sequence, .. }, _| {
             found += u64::from(sequence < next);
             Ok(sequence < next)
         })?;
@@ -140,10 +159,14 @@ fn last(source: &dyn Source, count: u64, stop: &Stop) -> Result<(u64, u64), End>
 /// Few enough for a person to see them come, many enough for a write to cost little.
 const BUFFER_BYTES: usize = 64 << 10;
 
+#[serde_as]
 #[skip_serializing_none]
 #[derive(Serialize)]
 struct JsonRecord<'a> {
     sequence: u64,
+    /// When the log handed it to the disk (RFC 3339), where that is known.
+    #[serde_as(as = "Option<DisplayFromStr>")]
+    written_at: Option<Timestamp>,
     /// The record, where it is UTF-8.
     text: Option<&'a str>,
     /// The record in base64, where it is not UTF-8 (RFC 4648, section 4).
@@ -170,11 +193,12 @@ impl<'a> Printer<'a> {
         Printer { out, shape, next: None }
     }
 
-    fn print(&mut self, sequence: u64, bytes: &[u8]) -> Result<(), End> {
+    fn print(&mut self, head: Head, bytes: &[u8]) -> Result<(), End> {
+        let sequence = head.sequence;
         let next = self.next.replace(sequence + 1).unwrap_or(sequence);
         let missing = sequence.saturating_sub(next);
         write_missing(&mut self.out, self.shape, next, missing)
-            .and_then(|()| write(&mut self.out, self.shape, sequence, bytes))
+            .and_then(|()| write(&mut self.out, self.shape, head, bytes))
             .map_err(|error| End::of_output(&error))
     }
 
@@ -195,11 +219,13 @@ fn write_missing(out: &mut impl Write, shape: LogShape, first: u64, count: u64) 
     out.write_all(b"\n")
 }
 
-fn write(out: &mut impl Write, shape: LogShape, sequence: u64, bytes: &[u8]) -> io::Result<()> {
+fn write(out: &mut impl Write, shape: LogShape, head: Head, bytes: &[u8]) -> io::Result<()> {
+    let Head { sequence, written_at } = head;
     if shape.json {
+        let written_at = written_at.and_then(|at| Timestamp::try_from(at).ok());
         let text = std::str::from_utf8(bytes).ok();
         let bytes_base64 = text.is_none().then(|| STANDARD.encode(bytes));
-        serde_json::to_writer(&mut *out, &JsonRecord { sequence, text, bytes_base64 })?;
+        serde_json::to_writer(&mut *out, &JsonRecord { sequence, written_at, text, bytes_base64 })?;
         return out.write_all(b"\n");
     }
     if shape.sequence {
@@ -215,12 +241,16 @@ mod tests {
 
     const LINES: LogShape = LogShape { sequence: false, raw: false, json: false };
 
+    fn head(sequence: u64, written_at: Option<SystemTime>) -> Head {
+        Head { sequence, written_at }
+    }
+
     fn printed(shape: LogShape) -> String {
         let mut out = Vec::new();
         for (sequence, bytes) in
             [&b"one"[..], b"", b"\"a\"\n\xc3\xa9", b"\xff\0"].iter().enumerate()
         {
-            write(&mut out, shape, sequence as u64 + 7, bytes).unwrap();
+            write(&mut out, shape, head(sequence as u64 + 7, None), bytes).unwrap();
         }
         out.escape_ascii().to_string()
     }
@@ -241,9 +271,18 @@ mod tests {
     fn json_is_a_line_whatever_the_record_holds() {
         let mut out = Vec::new();
         let shape = LogShape { json: true, ..LINES };
-        write(&mut out, shape, 7, "a\n\u{e9}".as_bytes()).unwrap();
-        write(&mut out, shape, 8, b"\xff\0").unwrap();
+        write(&mut out, shape, head(7, None), "a\n\u{e9}".as_bytes()).unwrap();
+        write(&mut out, shape, head(8, None), b"\xff\0").unwrap();
         let expected = "{\"sequence\":7,\"text\":\"a\\n\u{e9}\"}\n{\"sequence\":8,\"bytes_base64\":\"/wA=\"}\n";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn the_time_of_a_record_stands_in_its_json() {
+        let at = SystemTime::UNIX_EPOCH + Duration::new(1_795_503_600, 500);
+        let mut out = Vec::new();
+        write(&mut out, LogShape { json: true, ..LINES }, head(7, Some(at)), b"a").unwrap();
+        let expected = r#"{"sequence":7,"written_at":"2026-11-24T07:00:00.0000005Z","text":"a"}"#;
+        assert_eq!(String::from_utf8(out).unwrap().trim_end(), expected);
     }
 }

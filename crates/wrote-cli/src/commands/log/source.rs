@@ -5,7 +5,7 @@ use crate::args::BehindStore;
 use crate::stdio::End;
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use wrote::log::summary;
 use wrote::{LogReader, Record};
 use wrote_result::{Error, Stop};
@@ -33,10 +33,21 @@ pub(super) struct Ends {
     pub next: u64,
 }
 
+/// What is known of a record besides its bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    pub sequence: u64,
+    /// When the log handed it to the disk, where that is known.
+    pub written_at: Option<SystemTime>,
+}
+
 /// The records of a log in order.
 pub(super) trait Records {
-    /// Appends the next record to `bytes` and returns its sequence; `None` at the end.
-    fn read_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<u64>, End>;
+    /// Appends the next record to `bytes` and returns what else is known of it; `None` at the end.
+    fn read_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Head>, End>;
+
+    /// Continues with the first record that was written at `time` or later.
+    fn seek_time(&mut self, time: SystemTime) -> Result<(), End>;
 
     /// Returns the next record, if it comes in time.
     fn next_within(&mut self, timeout: Duration) -> Result<Option<Record>, End>;
@@ -97,8 +108,15 @@ impl Source for Folder {
 }
 
 impl Records for LogReader {
-    fn read_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<u64>, End> {
-        Ok(LogReader::read_into(self, bytes)?)
+    fn read_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Head>, End> {
+        Ok(self.next_lent()?.map(|record| {
+            bytes.extend_from_slice(record.bytes);
+            Head { sequence: record.sequence, written_at: record.written_at }
+        }))
+    }
+
+    fn seek_time(&mut self, time: SystemTime) -> Result<(), End> {
+        Ok(LogReader::seek_time(self, time)?)
     }
 
     fn next_within(&mut self, timeout: Duration) -> Result<Option<Record>, End> {

@@ -1,10 +1,10 @@
 //! Records of a log whose sealed segments are in a store.
 
-use super::super::source::{Ends, Records, Source};
+use super::super::source::{Ends, Head, Records, Source};
 use super::{of_store, open};
 use crate::stdio::End;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use wrote::Record;
 use wrote_result::{Error, Stop};
 use wrote_store::{SegmentStore, StoreError, StoreOptions, StoreReader, runtime, summary, until};
@@ -63,8 +63,18 @@ impl Source for Stored {
 }
 
 impl Records for StoreReader {
-    fn read_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<u64>, End> {
-        StoreReader::read_into(self, bytes).map_err(end)
+    fn read_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Head>, End> {
+        // One that does not follow has nothing to wait for.
+        let record = StoreReader::next_within(self, Duration::ZERO).map_err(end)?;
+        Ok(record.map(|Record { sequence, bytes: own, written_at }| {
+            bytes.extend_from_slice(&own);
+            Head { sequence, written_at }
+        }))
+    }
+
+    fn seek_time(&mut self, _: SystemTime) -> Result<(), End> {
+        let because = "--since and --until go with the folder of a log, and this is a store";
+        Err(Error::Usage(because.to_owned()).into())
     }
 
     fn next_within(&mut self, timeout: Duration) -> Result<Option<Record>, End> {
