@@ -16,6 +16,7 @@ mod saves;
 mod streams;
 mod subject;
 mod trees;
+mod wal;
 
 use clap::{Parser, ValueEnum};
 use marks::Marks;

@@ -7,6 +7,7 @@ use crate::said::{Line, Report};
 use crate::saves::{Saves, Way};
 use crate::streams::Streams;
 use crate::trees::Trees;
+use crate::wal::Wal;
 use clap::ValueEnum;
 use std::convert::Infallible;
 use std::fs::File;
@@ -70,6 +71,8 @@ pub enum Name {
     LogLines,
     /// A log behind `wrote_serve::Server`, with an answer to each record once it is durable.
     LogServed,
+    /// A `wrote::Log` as a write-ahead log: groups, trims and cuts.
+    Wal,
     /// As `save`, by the standard library: write, fsync, rename, fsync of the folder.
     ByHand,
     /// As `by-hand` without the last step. Its promise is false.
@@ -99,6 +102,7 @@ impl Name {
             Name::Log => Box::new(Logs::new(&folder, Safety::Record)),
             Name::LogSync => Box::new(Logs::new(&folder, Safety::Sync)),
             Name::LogLines => Box::new(Logs::new(&folder, Safety::Line)),
+            Name::Wal => Box::new(Wal::new(&folder)),
             Name::LogServed => Box::new(Logs::new(&folder, Safety::Served)),
         }
     }

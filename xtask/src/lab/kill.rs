@@ -23,7 +23,7 @@ pub struct Arguments {
 }
 
 /// Subjects of the program `power-cut` whose promises survive their process.
-const SUBJECTS: [&str; 9] = [
+const SUBJECTS: [&str; 10] = [
     "save",
     "replace",
     "writer",
@@ -33,6 +33,7 @@ const SUBJECTS: [&str; 9] = [
     "log-sync",
     "log-lines",
     "log-served",
+    "wal",
 ];
 /// The latest moment after all subjects are ready.
 const LATEST_MS: f64 = 200.0;

@@ -70,7 +70,7 @@ const RARE: [FileSystem; 2] = [
     FileSystem { name: "ext4, nobarrier", mounted: c"nobarrier", ..EXT4 },
 ];
 
-pub const SUBJECTS: [&str; 12] = [
+pub const SUBJECTS: [&str; 13] = [
     "save",
     "replace",
     "writer",
@@ -80,6 +80,7 @@ pub const SUBJECTS: [&str; 12] = [
     "log-sync",
     "log-lines",
     "log-served",
+    "wal",
     "by-hand",
     UNSYNCED[0],
     UNSYNCED[1],
@@ -90,7 +91,7 @@ pub const SUBJECTS: [&str; 12] = [
 pub const UNSYNCED: [&str; 2] = ["unsynced-folder", "unsynced"];
 
 /// Subjects that recover their files when they open them, and can lose them then.
-const REOPENED: [&str; 4] = ["log", "log-sync", "log-lines", "log-served"];
+const REOPENED: [&str; 5] = ["log", "log-sync", "log-lines", "log-served", "wal"];
 
 /// Errors of a file system without power: EIO, and in some calls of ext4 EROFS.
 const REFUSALS: [i32; 2] = [5, 30];

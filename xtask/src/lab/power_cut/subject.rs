@@ -46,7 +46,8 @@ impl Seen {
         let mut seen = Seen::default();
         for line in said.lines() {
             match line.split(' ').collect::<Vec<_>>()[..] {
-                ["ready" | "power-going" | "power-gone" | "unpoisoned"] | ["sending", ..] => {}
+                ["ready" | "power-going" | "power-gone" | "unpoisoned"]
+                | ["sending" | "grouping" | "cutting" | "trimming", ..] => {}
                 ["reopened", _] => seen.reopened += 1,
                 ["refused", action, errno] => {
                     seen.refused = (action.to_owned(), errno.parse().tried(line)?);
