@@ -152,8 +152,8 @@ pub struct LogShape {
     #[arg(long, conflicts_with = "sequence")]
     pub raw: bool,
 
-    /// Print a JSON object a line: "sequence", "written_at", and "text", or "bytes_base64" of what is
-    /// no UTF-8
+    /// Print a JSON object a line: "sequence", "written_at", and "text", or "bytes_base64" of what
+    /// is no UTF-8
     #[arg(long, conflicts_with_all = ["sequence", "raw"])]
     pub json: bool,
 }

@@ -47,7 +47,7 @@ impl World {
     }
 }
 
-/// What the lines say of a log.
+/// The states and limits that the lines leave for a log.
 #[derive(Debug)]
 struct Told {
     /// The states in which it may be. The last is the one that was written on.

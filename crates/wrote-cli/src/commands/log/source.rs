@@ -33,7 +33,7 @@ pub(super) struct Ends {
     pub next: u64,
 }
 
-/// What is known of a record besides its bytes.
+/// A record without its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     pub sequence: u64,

@@ -66,7 +66,7 @@ impl Records for StoreReader {
     fn read_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Head>, End> {
         // One that does not follow has nothing to wait for.
         let record = StoreReader::next_within(self, Duration::ZERO).map_err(end)?;
-        Ok(record.map(|Record { sequence, bytes: own, written_at }| {
+        Ok(record.map(|Record { sequence, bytes: own, written_at, .. }| {
             bytes.extend_from_slice(&own);
             Head { sequence, written_at }
         }))

@@ -1,0 +1,109 @@
+//! Takes records from 64 tasks, each of which goes on when its record survives a power loss: by a
+//! `Log`, and by a channel with a thread that gathers, writes and syncs.
+//!
+//! `cargo run --release -p wrote --example ingest -- FOLDER`
+
+use std::error::Error;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Instant;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use wrote::{Log, SyncPolicy};
+
+const TASKS: u64 = 64;
+const RECORDS_PER_TASK: u64 = 500;
+const RECORDS: u64 = TASKS * RECORDS_PER_TASK;
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+fn main() -> Result<(), Failure> {
+    let folder = PathBuf::from(std::env::args_os().nth(1).ok_or("usage: ingest FOLDER")?);
+    std::fs::create_dir_all(&folder)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().build()?;
+    let by_log = runtime.block_on(by_log(&folder.join("log")))?;
+    println!("Log: {by_log:.0} durable records a second");
+    let by_channel = runtime.block_on(by_channel(&folder.join("channel")))?;
+    println!("channel and thread: {by_channel:.0} durable records a second");
+    Ok(())
+}
+
+fn text(task: u64, number: u64) -> String {
+    format!("task {task}, record {number}: what a program takes from its network")
+}
+
+/// Returns the records a second of a log.
+async fn by_log(folder: &Path) -> Result<f64, Failure> {
+    let log = Log::options().sync(SyncPolicy::Always).open(folder)?;
+    let (began, mut tasks) = (Instant::now(), JoinSet::new());
+    for task in 0..TASKS {
+        let log = log.clone();
+        tasks.spawn(async move {
+            for number in 0..RECORDS_PER_TASK {
+                let ticket = log.append_async(text(task, number).as_bytes()).await?;
+                ticket.into_owned().await?;
+            }
+            Ok::<(), wrote::Error>(())
+        });
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended??;
+    }
+    let rate = RECORDS as f64 / began.elapsed().as_secs_f64();
+    log.close()?;
+    Ok(rate)
+}
+
+/// A record, and the sender of the answer that it is durable.
+type Message = (String, oneshot::Sender<()>);
+
+/// Returns the records a second of one thread that writes what has come, and syncs it.
+async fn by_channel(path: &Path) -> Result<f64, Failure> {
+    let file = File::create_new(path)?;
+    let (sender, receiver) = mpsc::channel::<Message>(1024);
+    let writer = thread::spawn(move || write(file, receiver));
+    let (began, mut tasks) = (Instant::now(), JoinSet::new());
+    for task in 0..TASKS {
+        let sender = sender.clone();
+        tasks.spawn(async move {
+            for number in 0..RECORDS_PER_TASK {
+                let (answer, answered) = oneshot::channel();
+                sender.send((text(task, number), answer)).await?;
+                answered.await?;
+            }
+            Ok::<(), Failure>(())
+        });
+    }
+    drop(sender);
+    let mut ended = Ok(());
+    while let Some(task) = tasks.join_next().await {
+        ended = ended.and(task?);
+    }
+    // The writer's error is the cause of the others.
+    writer.join().expect("it does not panic")?;
+    ended?;
+    Ok(RECORDS as f64 / began.elapsed().as_secs_f64())
+}
+
+/// Writes the records that are there, syncs them, and answers; then the next.
+fn write(mut file: File, mut receiver: mpsc::Receiver<Message>) -> io::Result<()> {
+    let (mut lines, mut answers) = (Vec::new(), Vec::new());
+    while let Some(first) = receiver.blocking_recv() {
+        let rest = std::iter::from_fn(|| receiver.try_recv().ok());
+        for (text, answer) in std::iter::once(first).chain(rest) {
+            lines.extend_from_slice(text.as_bytes());
+            lines.push(b'\n');
+            answers.push(answer);
+        }
+        file.write_all(&lines)?;
+        file.sync_data()?;
+        lines.clear();
+        for answer in answers.drain(..) {
+            // A task that has gone wants no answer.
+            let _ = answer.send(());
+        }
+    }
+    Ok(())
+}
