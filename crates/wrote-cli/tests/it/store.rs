@@ -99,6 +99,23 @@ fn what_is_shipped_is_read_from_the_url_as_from_the_folder() {
 }
 
 #[test]
+fn records_of_a_store_have_their_times_and_are_not_searched_by_them() {
+    let folder = folder();
+    append(folder.path(), 0..5000);
+    let url = store_of(folder.path());
+    shipped_to(&finish(&mut log(folder.path(), &["ship", "events", &url])));
+    let first = |place: &str| said(&mut log(folder.path(), &["cat", "--json", "-n", "1", place]));
+    assert!(first(&url).contains("\"written_at\":\""), "{}", first(&url));
+    assert_eq!(first(&url), first("events"));
+    for arguments in [["cat", "--since"], ["cat", "--until"], ["tail", "--since"]] {
+        let command = [&arguments[..], &["1h", &url]].concat();
+        let finished = finish(&mut log(folder.path(), &command));
+        assert_eq!((finished.code(), &*finished.stdout), (Some(2), ""), "{finished:?}");
+        assert!(finished.complaint().contains("go with the folder of a log"), "{finished:?}");
+    }
+}
+
+#[test]
 fn a_wrong_url_or_folder_is_told_in_one_line() {
     let folder = folder();
     append(folder.path(), 0..100);
