@@ -1,0 +1,7 @@
+//! Tests of the store: openraft's own, restarts, kills.
+
+mod kill;
+mod machine;
+
+mod restart;
+mod suite;
