@@ -1,8 +1,4 @@
-//! A log store for openraft 0.9: Raft's entries in a log of the library `wrote`, the vote and the
-//! purged id in small files beside it.
-//!
-//! [`LogStore`] is a `RaftLogStorage` for any type configuration whose entries serde can write.
-
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod places;
