@@ -185,9 +185,8 @@ pub fn repair_and_read(folder: &Path, truth: &Truth) {
     assert!(verified.damage.is_empty() && verified.garbage.is_empty(), "{verified:?}");
     assert!(after.records.iter().all(|record| truth.is_true(record)), "not what was written");
     // A repair does not keep the time of a record.
-    let same = |one: &Record, other: &Record| {
-        (one.sequence, &one.bytes) == (other.sequence, &other.bytes)
-    };
+    let same =
+        |one: &Record, other: &Record| (one.sequence, &one.bytes) == (other.sequence, &other.bytes);
     let is_kept = |record: &Record| after.records.iter().any(|other| same(record, other));
     let kept = before.records.iter().all(is_kept);
     assert!(kept, "a record that could be read is lost");

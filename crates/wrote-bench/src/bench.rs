@@ -72,6 +72,19 @@ pub fn bench_by(
     bench_at(&request.scenarios.all(), request, &OnceLock::new(), peers, stop, observer)
 }
 
+/// Refuses a scenario that one process measures alone.
+fn refuse_ranks(scenarios: &[&dyn Scenario], planned: &[Box<dyn Plan>]) -> Result<(), Error> {
+    let is_planned = |name| planned.iter().any(|plan| plan.scope().name == name);
+    let mut alone = scenarios.iter().filter(|scenario| !scenario.takes_ranks());
+    match alone.find(|scenario| is_planned(scenario.name())) {
+        Some(scenario) => {
+            let name = scenario.name();
+            Err(Error::Usage(format!("{name} is measured by one process: run it without mpirun")))
+        }
+        None => Ok(()),
+    }
+}
+
 /// As [`bench_of`]. The first calibration fills `speed`; later ones of the disk use it.
 pub(crate) fn bench_at(
     scenarios: &[&dyn Scenario],
@@ -94,6 +107,9 @@ pub(crate) fn bench_at(
             "--shared-file: {name} makes files of its own kind; ladder, peak, rand and sustained can \
              share one"
         )));
+    }
+    if peers.ranks() > 1 {
+        refuse_ranks(scenarios, &planned)?;
     }
     let leftovers = match peers.is_first() {
         true => report_leftovers(&request.path, observer),

@@ -34,6 +34,10 @@ pub trait Scenario {
     fn takes_rate(&self) -> bool {
         true
     }
+    /// Whether several ranks can measure it together.
+    fn takes_ranks(&self) -> bool {
+        true
+    }
     /// Whether it is asked to measure in place of every other scenario.
     fn is_alone(&self) -> bool {
         false

@@ -97,6 +97,11 @@ impl Scenario for Serve {
         DOORS.iter().map(listed).collect()
     }
 
+    /// Its clients and its server share the machine's processors: more of them measure no disk.
+    fn takes_ranks(&self) -> bool {
+        false
+    }
+
     fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
         Ok(scenario::boxed(Plan::new(self, call)?))
     }

@@ -339,7 +339,9 @@ fn an_interrupt_of_the_starter_cleans_up_everywhere() {
 #[test]
 fn what_all_ranks_refuse_is_said_once() {
     let test = "what_all_ranks_refuse_is_said_once";
-    for arguments in [&["bench", "--siez", "1G"][..], &["bench", "/nowhere"]] {
+    let folder = folder();
+    let alone = ["bench", folder.path().to_str().unwrap(), "--only", "serve/relp"];
+    for arguments in [&["bench", "--siez", "1G"][..], &["bench", "/nowhere"], &alone] {
         let Some(command) = mpirun(test, 3, arguments) else { return };
         let output = run(command);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
