@@ -22,7 +22,7 @@ pub struct Shared<C: RaftTypeConfig> {
     reader: Mutex<LogReader>,
 }
 
-/// What is known of the log without a read.
+/// The facts of the log that take no read.
 pub struct State<C: RaftTypeConfig> {
     pub places: Places,
     /// The id of the last record, purged or not.

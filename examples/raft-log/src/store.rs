@@ -45,13 +45,16 @@ impl Default for Sizes {
 ///
 /// | what | survives a power loss |
 /// |---|---|
-/// | entries | when the callback of `append` is called; the part of a batch in one buffer is there as a whole, or missing |
+/// | entries | when the callback of `append` is called |
 /// | vote, committed id | when the call returns |
-/// | truncation | when the call returns; after a crash before that, all entries or those that stay |
-/// | purge | when the call returns; a purged entry never comes back |
+/// | truncation | when the call returns |
+/// | purge | when the call returns |
 ///
-/// Every write waits for those before it, as openraft asks for. A store that reported an error
-/// writes nothing more: its log keeps failing (rule W2 of wrote). Open it again.
+/// A crash before that leaves the state before the call or after it. Of a batch longer than a
+/// buffer it may leave the beginning.
+///
+/// A write of another kind waits until the entries before it are durable, as openraft asks for.
+/// After a failed write or flush of the log, every later call fails. Open the store again then.
 ///
 /// The folder has a folder `log`, and the files `vote`, `committed` and `purged`. One store at a
 /// time has it open. Dropping the store and its last reader closes it, which waits for the disk.

@@ -125,7 +125,11 @@ pub const CAMPAIGNS: [Campaign; 23] = [
         what: "clippy and tests of rivals",
         round: |report, _| rivals(report),
     },
-    Campaign { name: "raft", what: "clippy and tests of raft-log", round: |report, _| raft(report) },
+    Campaign {
+        name: "raft",
+        what: "clippy and tests of raft-log",
+        round: |report, _| raft(report),
+    },
     Campaign {
         name: "crates",
         what: "packages of the crates",
