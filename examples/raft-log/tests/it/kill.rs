@@ -21,6 +21,9 @@ const SEED: &str = "RAFT_LOG_SEED";
 
 #[tokio::test]
 async fn a_killed_store_has_every_call_that_returned() {
+    if let (Some(folder), Ok(seed)) = (std::env::var_os(FOLDER), std::env::var(SEED)) {
+        return write_for_ever(Path::new(&folder), seed.parse().unwrap()).await;
+    }
     let folder = tempfile::tempdir().unwrap();
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let mut chance = Chance(clock.as_nanos() as u64);
@@ -41,14 +44,14 @@ async fn a_killed_store_has_every_call_that_returned() {
             interrupted += 1;
         }
     }
-    println!("{interrupted} of {ROUNDS} kills left the call that they interrupted finished");
+    println!("{interrupted} of {ROUNDS} kills came behind the effect of a call, before its return");
 }
 
 /// Starts the writer, kills it after some finished calls and microseconds, and returns how many
 /// calls it finished.
 fn kill(folder: &Path, seed: u64, calls: u64, micros: u64) -> u64 {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "kill::the_writer_that_is_killed", "--ignored", "--nocapture"])
+        .args(["--exact", "kill::a_killed_store_has_every_call_that_returned", "--nocapture"])
         .env(FOLDER, folder)
         .env(SEED, seed.to_string())
         .stdout(Stdio::null())
@@ -70,12 +73,10 @@ fn kill(folder: &Path, seed: u64, calls: u64, micros: u64) -> u64 {
     finished
 }
 
-#[tokio::test]
-#[ignore = "it writes until the other test kills it"]
-async fn the_writer_that_is_killed() {
-    let Some(folder) = std::env::var_os(FOLDER) else { return };
-    let mut chance = Chance(std::env::var(SEED).unwrap().parse().unwrap());
-    let mut store = open(Path::new(&folder)).await;
+/// Calls a store until the process is killed.
+async fn write_for_ever(folder: &Path, seed: u64) {
+    let mut chance = Chance(seed);
+    let mut store = open(folder).await;
     let mut model = Model::of(&mut store).await;
     loop {
         let call = model.draw(&mut chance);
