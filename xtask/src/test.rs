@@ -15,7 +15,7 @@ use crate::report::{Outcome, Report};
 use crate::repository::{cargo, release_lab, target};
 use crate::run::{HANG, Show, end_at, output, run};
 use crate::{clients, fuzz, repository};
-use campaigns::{CAMPAIGNS, Campaign, RIVALS};
+use campaigns::{CAMPAIGNS, Campaign, RAFT, RIVALS};
 use languages::Missing;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -85,7 +85,8 @@ fn default(report: &mut Report, install: bool) -> Result<(), Failure> {
     report.step("Debian packages", || packages::provide(&[LABS, TESTS].concat(), install))?;
     clients::provide(report, install)?;
     step(report, "fmt", &["fmt", "--all", "--check"])?;
-    for (name, manifest) in [("rivals", RIVALS), ("the fuzzer", fuzz::MANIFEST)] {
+    let others = [("rivals", RIVALS), ("raft-log", RAFT), ("the fuzzer", fuzz::MANIFEST)];
+    for (name, manifest) in others {
         let words = ["fmt", "--check", "--manifest-path", manifest];
         step(report, &format!("fmt of {name}"), &words)?;
     }

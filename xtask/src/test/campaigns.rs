@@ -28,7 +28,7 @@ pub struct Campaign {
 }
 
 /// Every campaign, in order.
-pub const CAMPAIGNS: [Campaign; 22] = [
+pub const CAMPAIGNS: [Campaign; 23] = [
     Campaign {
         name: "seeds",
         what: "lab sim: 100,000 seeds",
@@ -126,6 +126,11 @@ pub const CAMPAIGNS: [Campaign; 22] = [
         round: |report, _| rivals(report),
     },
     Campaign {
+        name: "raft",
+        what: "clippy and tests of raft-log",
+        round: |report, _| raft(report),
+    },
+    Campaign {
         name: "crates",
         what: "packages of the crates",
         round: |report, _| dist::check_crates(report),
@@ -141,6 +146,8 @@ pub const CAMPAIGNS: [Campaign; 22] = [
 
 /// The manifest of the crates that the log is measured against, a workspace of their own.
 pub const RIVALS: &str = "xtask/rivals/Cargo.toml";
+/// The manifest of the example that needs openraft, a workspace of its own.
+pub const RAFT: &str = "examples/raft-log/Cargo.toml";
 /// How long the fuzzer runs on the log.
 const FUZZ_SECONDS: u32 = 120;
 /// How long it runs on each of the server's parsers, which meet any bytes from the network. All of
@@ -217,6 +224,13 @@ fn rivals(report: &mut Report) -> Result<(), Failure> {
     clippy(report, "clippy of rivals", RIVALS)?;
     report.step("tests of rivals", || {
         cargo_tests(&mut cargo(&["test", "--no-fail-fast", "--manifest-path", RIVALS]))
+    })
+}
+
+fn raft(report: &mut Report) -> Result<(), Failure> {
+    clippy(report, "clippy of raft-log", RAFT)?;
+    report.step("tests of raft-log", || {
+        cargo_tests(&mut cargo(&["test", "--no-fail-fast", "--manifest-path", RAFT]))
     })
 }
 

@@ -1,0 +1,23 @@
+//! openraft's own tests of a log store.
+
+use crate::machine::{Machine, TypeConfig};
+use openraft::StorageError;
+use openraft::testing::{StoreBuilder, Suite};
+use raft_log::LogStore;
+use tempfile::TempDir;
+
+/// Makes stores in new folders, each beside a state machine, which the suite needs too.
+struct Builder;
+
+impl StoreBuilder<TypeConfig, LogStore<TypeConfig>, Machine, TempDir> for Builder {
+    async fn build(&self) -> Result<(TempDir, LogStore<TypeConfig>, Machine), StorageError<u64>> {
+        let folder = tempfile::tempdir().unwrap();
+        let store = LogStore::open(folder.path().join("raft")).await.unwrap();
+        Ok((folder, store, Machine::default()))
+    }
+}
+
+#[test]
+fn the_suite_of_openraft_passes() {
+    Suite::test_all(Builder).unwrap();
+}
