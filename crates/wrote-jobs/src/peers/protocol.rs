@@ -472,7 +472,8 @@ mod tests {
                 scope.spawn(move || {
                     let mut joined = Ranks::join(post, Stop::new(), LONG).expect("all are there");
                     joined.hung_after = hung_after;
-                    // None goes on while another still joins. One that fails then may be heard of here.
+                    // None goes on while another still joins. One that fails then may be heard of
+                    // here.
                     let _ = (&joined as &dyn Peers).barrier("joined");
                     rank(&joined)
                 })
