@@ -15,7 +15,7 @@ use std::ops::Range;
 /// # use wrote::{Disk, FileOptions, Ioengine, Sim};
 /// # let disk = Disk::simulated(&Sim::new(1), &Options::new(Ioengine::IoUring, 4, 4096))?;
 /// # let options = FileOptions::new().create_new(true).write(true);
-/// # let file = disk.open_file("/data".as_ref(), &options)?;
+/// # let file = disk.open_file("/data", &options)?;
 /// # let mut buffer = disk.lease()?;
 /// # buffer.fill(1);
 /// # file.write(buffer, 0)?;
