@@ -227,7 +227,9 @@ impl Subject for Wal {
         let mut writing = Writing { log: &log, say, group: 0, first: 0, next: 0, untrimmed: None };
         let Err(refused) = writing.write(seed);
         let first = writing.untrimmed.take().unwrap_or(refused);
-        if log.sync().is_ok() || log.append(b"late").is_ok() {
+        // A cut that could not be begun changes nothing, and the log may go on. But the power is
+        // off: no record is durable any more.
+        if log.append(b"late").and_then(|late| late.wait()).is_ok() {
             say(&Line::Unpoisoned).map_err(|trouble| unsaid(&trouble))?;
         }
         Err(first)
