@@ -52,13 +52,10 @@ impl Retention {
         durable: u64,
         released: u64,
     ) -> Option<&RetainedSegment> {
-        let oldest = self.segments.front()?;
-        if self.is_held && oldest.end_sequence > released {
-            return None;
-        }
+        let oldest = self.removable(durable, released)?;
         let is_over = self.bytes_max.is_some_and(|max| self.bytes + active_bytes > max);
         let is_old = self.age_max.is_some_and(|age| oldest.written_at_ns < unix_ns_ago(age));
-        ((is_over || is_old) && !self.needs_oldest(durable)).then_some(oldest)
+        (is_over || is_old).then_some(oldest)
     }
 
     /// Returns the oldest segment if every record in it is before `sequence`.
@@ -69,11 +66,14 @@ impl Retention {
         durable: u64,
         released: u64,
     ) -> Option<&RetainedSegment> {
+        self.removable(durable, released).filter(|oldest| oldest.end_sequence <= sequence)
+    }
+
+    /// Returns the oldest segment if neither recovery nor a holder needs it.
+    fn removable(&self, durable: u64, released: u64) -> Option<&RetainedSegment> {
         let oldest = self.segments.front()?;
-        if self.is_held && oldest.end_sequence > released {
-            return None;
-        }
-        (oldest.end_sequence <= sequence && !self.needs_oldest(durable)).then_some(oldest)
+        let is_held = self.is_held && oldest.end_sequence > released;
+        (!is_held && !self.needs_oldest(durable)).then_some(oldest)
     }
 
     /// Recovery must learn from one segment where the log was. The last sealed one can go once a
