@@ -4,6 +4,7 @@ mod s3;
 
 use crate::support::wrote;
 use fixtures::{Finished, Running, finish, folder};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -176,14 +177,15 @@ fn following_it_ships_what_is_sealed_and_ctrl_c_ends_it() {
     let first = running.until("the first segments", || Some(count()).filter(|count| *count > 0));
     append(folder.path(), 2000..5000);
     running.until("the later segments", || (count() > first + 3).then_some(()));
-    // It says so once, and goes on.
+    // It says so once, and goes on. The names change places at one moment, since a store that is
+    // missing for a moment would be made anew.
     let (store, aside) = (folder.path().join("store"), folder.path().join("aside"));
-    fs::rename(&store, &aside).expect("ours");
-    fs::write(&store, "in the way").expect("a file");
+    fs::write(&aside, "in the way").expect("a file");
+    let exchange = || renameat_with(CWD, &store, CWD, &aside, RenameFlags::EXCHANGE).expect("ours");
+    exchange();
     append(folder.path(), 5000..7000);
     std::thread::sleep(Duration::from_secs(3));
-    fs::remove_file(&store).expect("ours");
-    fs::rename(&aside, &store).expect("ours");
+    exchange();
     let before = count();
     running.until("it goes on", || (count() > before + 1).then_some(()));
     running.send(Signal::INT);

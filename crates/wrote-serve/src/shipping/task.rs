@@ -69,19 +69,18 @@ fn note(channel: &Channel, shipped: &Shipped) {
 }
 
 impl Shipping {
-    /// Notes a failure or the end of one, and says so once.
+    /// Notes a failure or the end of one, and says so when the first comes and when they end.
     fn say(&self, name: &str, error: Option<StoreError>) {
         let trouble = error.map(|error| error.to_string());
         if trouble.is_some() {
             self.failures.fetch_add(1, Ordering::Relaxed);
         }
         let mut last = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        if *last != trouble {
-            match &trouble {
-                Some(trouble) => log::warn!("{name} is not shipped: {trouble}"),
-                None => log::warn!("{name} is shipped again"),
-            }
-            *last = trouble;
+        match (&*last, &trouble) {
+            (None, Some(trouble)) => log::warn!("{name} is not shipped: {trouble}"),
+            (Some(_), None) => log::warn!("{name} is shipped again"),
+            _ => {}
         }
+        *last = trouble;
     }
 }

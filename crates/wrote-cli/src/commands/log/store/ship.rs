@@ -50,23 +50,22 @@ async fn pass(shipper: &mut Shipper, quiet: bool, stop: &Stop) -> Result<(), Sto
     until(stop.flag(), shipper.pass(0, &mut show)).await
 }
 
-/// Ships what is sealed, again and again. A failure that may pass is said once, and tried again.
+/// Ships what is sealed, again and again. The first failure of those that may pass is said, and
+/// the end of them: their words differ from try to try (a name, a number of the store's).
 async fn follow_log(shipper: &mut Shipper, quiet: bool, stop: &Stop) -> Result<(), StoreError> {
-    let (mut trouble, mut pause) = (None, LOOK_PAUSE);
+    let (mut is_failing, mut pause) = (false, LOOK_PAUSE);
     loop {
         match pass(shipper, quiet, stop).await {
             Ok(()) => {
-                if trouble.take().is_some() {
+                if std::mem::take(&mut is_failing) {
                     say("wrote: ships again");
                 }
                 pause = LOOK_PAUSE;
             }
             Err(error) if error.is_passing() => {
-                let line = error.to_string();
-                if trouble.as_ref() != Some(&line) {
-                    complain(&format!("{line}; trying again"));
+                if !std::mem::replace(&mut is_failing, true) {
+                    complain(&format!("{error}; trying again"));
                 }
-                trouble = Some(line);
                 pause = (pause * 2).min(FAILURE_PAUSE_MAX);
             }
             Err(error) => return Err(error),
