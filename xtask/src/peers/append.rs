@@ -113,6 +113,30 @@ pub fn one_producer() -> Contest {
     durable(1, &[LOG_DURABLE, FILE, FILE_PREPARED].map(of_one), requirements)
 }
 
+/// Compares `Log` with a thread that gathers: tasks of tokio, and threads, each message durable.
+pub fn gathered() -> Vec<Contest> {
+    let contest = |what, producers: u32, messages: u64, ways: [(&str, &str); 2], rate| {
+        let contenders = ways.map(|(by, name)| {
+            let sizes = "--shortest 500 --longest 500";
+            let work = format!("--messages {messages} --producers {producers} {sizes}");
+            Contender::timed(name, format!("trial append --by {by} {work} appended"))
+        });
+        let requirements = [
+            Requirement::of_each(Comparison::Rate, &[Condition::AtLeast(rate)]),
+            Requirement::of_each(Comparison::P99, &[Condition::AtMost(1.0)]),
+        ];
+        let what = format!("500 bytes, {what}, each durable");
+        Contest::new(what, Unit::Messages, contenders.into(), requirements.concat())
+    };
+    let tasks = [("log-tasks", "`Log`, awaited"), ("gathered-tasks", "gathered, awaited")];
+    let threads = [("log-durable", "`Log`"), ("gathered", "gathered")];
+    vec![
+        contest("64 tasks of tokio", 64, 200_000, tasks, 1.3),
+        contest("one task of tokio", 1, MESSAGES_OF_ONE, tasks, 1.0),
+        contest("64 threads", 64, 200_000, threads, 1.0),
+    ]
+}
+
 fn durable(producers: u32, ways: &[Way], requirements: Vec<Requirement>) -> Contest {
     let s = if producers == 1 { "" } else { "s" };
     let what = format!("300 to 2000 bytes, {producers} producer{s}, each durable");
@@ -187,6 +211,17 @@ mod tests {
             assert_eq!(table.matches("| 3000 |").count(), peers + 1, "{table}");
             assert!(calls[0].starts_with("trial append --by log-durable "), "{calls:?}");
         }
+    }
+
+    #[test]
+    fn gathered_messages_are_compared_by_rate_and_by_latency() {
+        let of = |contest: Contest| measured(contest);
+        let [tasks, one, threads]: [_; 3] =
+            gathered().into_iter().map(of).collect::<Vec<_>>().try_into().expect("three");
+        assert!(tasks.1[0].starts_with("trial append --by log-tasks --messages 200000"));
+        assert!(tasks.0.contains("| ≥ 1.30, not met; P99 ≤ 1.00, met |"), "{}", tasks.0);
+        assert!(one.1[1].contains("--by gathered-tasks --messages 3000 --producers 1 "));
+        assert!(threads.1[1].contains("--by gathered --messages"), "{:?}", threads.1);
     }
 
     #[test]

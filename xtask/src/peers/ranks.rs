@@ -20,8 +20,8 @@ const MPIRUN: &str = "mpirun --allow-run-as-root --oversubscribe --bind-to none 
 const FILE_MIB: u64 = 256;
 /// Files of a rank in the metadata row, enough for half a second.
 const FILES: u32 = 20_000;
-/// Makes the file system of a run. ext4 passes over inodes that were removed in the last minutes
-/// (`recently_deleted` in fs/ext4/ialloc.c), so that each run would pay for those before it.
+/// Makes the file system of a run. ext4 without a journal passes over inodes that were removed in
+/// the last minutes (`recently_deleted` in fs/ext4/ialloc.c): each run would pay for those before.
 const FRESH: &str = "rm -rf disk image && mkdir disk && truncate -s 4G image && \
     mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 image";
 

@@ -69,6 +69,9 @@ pub enum Row {
     /// Log against write and fdatasync: one producer, each message durable.
     #[value(name = "append-durable-1")]
     AppendDurable1,
+    /// Log against a thread that gathers, writes and flushes: tasks and threads, each message
+    /// durable.
+    AppendGathered,
     /// DirectFile awaited by tasks of tokio against spawn_blocking and wrote run: random reads.
     AwaitedRead,
     /// Writers on one disk against Writers with a ring each: 8 files at once.
@@ -127,6 +130,7 @@ impl Row {
             Row::AppendDurable64 => vec![append::one_flush_at_a_time()],
             Row::AppendDurablePeers => vec![append::logs()],
             Row::AppendDurable1 => vec![append::one_producer()],
+            Row::AppendGathered => append::gathered(),
             Row::AwaitedRead => awaited::reads(site)?,
             Row::ManyFiles => vec![awaited::many_files(site)],
             Row::LogReadCached => read::cached(),

@@ -2,7 +2,9 @@
 
 mod crew;
 mod file;
+mod gathered;
 mod messages;
+mod tasks;
 
 pub use crew::Timing;
 pub use messages::Messages;
@@ -37,6 +39,12 @@ pub enum By {
     Log,
     /// `wrote::Log` with `SyncPolicy::Always`: each producer waits until its message is durable.
     LogDurable,
+    /// As `log-durable`; the producers are tasks of tokio.
+    LogTasks,
+    /// A thread that gathers what waits: one write over zeros and one `fdatasync` for all of it.
+    Gathered,
+    /// As `gathered`; the producers are tasks of tokio.
+    GatheredTasks,
     /// A file that grows: each message written and `fdatasync`ed, one after the other.
     File,
     /// A file that was written with zeros before, so that no flush has to record new blocks.
@@ -48,6 +56,9 @@ pub fn append(by: By, messages: &Messages, place: &Path) -> Result<Outcome> {
     match by {
         By::Log => log_synced_at_end(messages, place),
         By::LogDurable => log_durable_each(messages, place),
+        By::LogTasks => log_durable_tasks(messages, place),
+        By::Gathered => gathered::threads(messages, place),
+        By::GatheredTasks => gathered::tasks(messages, place),
         By::File => file::growing(messages, place),
         By::FilePrepared => file::prepared(messages, place),
     }
@@ -72,6 +83,18 @@ fn log_durable_each(messages: &Messages, path: &Path) -> Result<Outcome> {
     let log = Log::options().sync(SyncPolicy::Always).open(path)?;
     let step = |message: &[u8]| Ok(log.append(message)?.wait()?);
     finish_log(&log, messages.append_each(step)?, &folder)
+}
+
+/// Awaits after each append that the message is durable.
+fn log_durable_tasks(messages: &Messages, path: &Path) -> Result<Outcome> {
+    let folder = Place::folder(path)?;
+    let log = Log::options().sync(SyncPolicy::Always).open(path)?;
+    let producer = log.clone();
+    let appended = tasks::by_tasks(messages, move |message: &[u8]| {
+        let (log, message) = (producer.clone(), message.to_vec());
+        async move { Ok(log.append_async(&message).await?.await?) }
+    })?;
+    finish_log(&log, appended, &folder)
 }
 
 /// Closes the log, and fails unless all messages are in it.

@@ -48,9 +48,24 @@ pub(super) struct Layout {
     pub block_bytes: u64,
     /// A segment ends before the first batch of full capacity that would pass this length.
     pub segment_bytes: u64,
+    /// The first segments are shorter.
+    pub ramp: Option<Ramp>,
     /// The log's number, with which every checksum of the log begins.
     pub log_id: u64,
 }
+
+/// Segments that grow from one to the next, until they have full length. So the space of each can be
+/// prepared as a whole before it begins, and never is much more than the log has written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ramp {
+    /// The segment in which the log began to write, and the length that it may reach.
+    pub segment: u64,
+    pub bytes: u64,
+}
+
+/// The bytes by which the first segment of a ramp may grow. Each later one has twice those of the
+/// one before.
+pub(super) const RAMP_BYTES: u64 = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Start {
@@ -301,7 +316,7 @@ impl Claims {
         let mut at = turn.start;
         at.first_sequence += count;
         at.offset += bytes.next_multiple_of(self.layout.block_bytes);
-        self.layout.start(at, std::mem::take(&mut turn.rotate))
+        self.layout.start(at, std::mem::take(&mut turn.rotate), bytes)
     }
 
     /// Opens the next batch if none is open, its slot has a buffer, and the log has not ended.
@@ -457,9 +472,11 @@ impl Claims {
 
 impl Layout {
     /// Returns `at`, or the beginning of the next segment if `rotate` or if a full batch would not
-    /// fit.
-    pub(super) fn start(&self, at: Start, rotate: bool) -> Start {
-        if !rotate && at.offset + self.capacity <= self.segment_bytes {
+    /// fit. On a ramp a batch counts as full that is twice as long as the last, of `last_bytes`.
+    pub(super) fn start(&self, at: Start, rotate: bool, last_bytes: u64) -> Start {
+        let fits = at.offset + self.capacity <= self.segment_bytes
+            && at.offset + self.capacity.min(2 * last_bytes) <= self.bytes_of(at.segment);
+        if !rotate && fits {
             return at;
         }
         let segment = match self.format {
@@ -467,6 +484,16 @@ impl Layout {
             Format::Lines => at.first_sequence,
         };
         Start { segment, offset: 0, ..at }
+    }
+
+    /// Returns the length of a segment. A batch on a ramp may pass it.
+    pub(super) fn bytes_of(&self, segment: u64) -> u64 {
+        let bytes = match self.ramp {
+            Some(ramp) if segment <= ramp.segment => ramp.bytes,
+            Some(ramp) => RAMP_BYTES << (segment - ramp.segment).min(32),
+            None => self.segment_bytes,
+        };
+        bytes.min(self.segment_bytes)
     }
 }
 
@@ -501,6 +528,7 @@ mod tests {
             capacity: 512,
             block_bytes: 512,
             segment_bytes: 1024,
+            ramp: None,
             log_id: 1,
         };
         let start = Start { first_sequence: 100, segment: 7, offset: 512 };

@@ -52,7 +52,7 @@ pub(super) struct LogDriver {
     is_driven: AtomicBool,
     /// The threads that wait for the flusher, to do with it what no other thread does.
     visitors: AtomicU32,
-    /// The last thread that drove left operations in flight.
+    /// The last thread that drove left work behind.
     has_left_work: AtomicBool,
     brevity: Brevity,
 }
@@ -273,7 +273,7 @@ impl LogDriver {
     }
 
     fn let_go(&self, flusher: MutexGuard<'_, Flusher>) {
-        self.has_left_work.store(flusher.has_work_in_flight(), Ordering::SeqCst);
+        self.has_left_work.store(flusher.leaves_work(), Ordering::SeqCst);
         self.note_effective(&flusher);
         drop(flusher);
         // Stored after the unlock: a thread that reads it can take the lock.

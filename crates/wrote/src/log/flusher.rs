@@ -49,6 +49,8 @@ pub(super) struct Flusher {
     /// Full segments that are not flushed yet.
     unflushed: Vec<OpenSegment>,
     preparing: Preparing,
+    /// The next segment should be begun, by a run that may change the folder.
+    is_next_due: bool,
     /// Bytes of records written since the opening: so much space is prepared ahead.
     written_bytes: u64,
     retention: Retention,
@@ -166,6 +168,7 @@ impl Flusher {
             previous: None,
             unflushed: Vec::new(),
             preparing: beginning.first.map_or(Preparing::Idle, Preparing::Waiting),
+            is_next_due: false,
             written_bytes: 0,
             retention: beginning.retention,
             is_folder_dirty: true,
@@ -187,8 +190,15 @@ impl Flusher {
         self.engine.effective()
     }
 
-    pub(super) fn has_work_in_flight(&self) -> bool {
+    fn has_work_in_flight(&self) -> bool {
         self.engine.outstanding() > 0
+    }
+
+    /// Tells whether work is left that another run must do soon. A step of a preparation is none:
+    /// the next run finds it done.
+    pub(super) fn leaves_work(&self) -> bool {
+        let steps = usize::from(matches!(self.preparing, Preparing::InFlight(_)));
+        self.engine.outstanding() > steps || self.is_next_due
     }
 
     /// Tells whether the segment that is written is older than `age`; says so once a segment.

@@ -88,6 +88,7 @@ impl Scene {
             capacity: (head_bytes(format, true) + records * FRAME) as u64,
             block_bytes,
             segment_bytes: batches * block_bytes - 1,
+            ramp: None,
             log_id: 7,
         };
         let cells = layout.capacity as usize / FRAME;

@@ -1,6 +1,6 @@
 //! Opening a log: recovers it, prepares a segment, and puts the log together.
 
-use super::claim::{CAPACITY_MAX, Layout, SLOTS_MAX, Start};
+use super::claim::{CAPACITY_MAX, Layout, RAMP_BYTES, Ramp, SLOTS_MAX, Start};
 use super::driver::LogDriver;
 use super::flusher::{AHEAD_BYTES_MIN, Beginning, Flusher, OpenSegment};
 use super::format::Format;
@@ -165,6 +165,7 @@ fn assemble(
         capacity: options.buffer_bytes as u64,
         block_bytes,
         segment_bytes: options.segment_bytes,
+        ramp: (prepare == Prepare::Write && options.format == Format::Framed).then(|| ramp(&found)),
         log_id: found.log_id,
     };
     let start = start(&found, &layout);
@@ -214,7 +215,14 @@ fn start(found: &Recovery, layout: &Layout) -> Start {
     // A longer batch than the segment says it has begins the next one.
     let is_too_long = active.longest_bytes > 0 && layout.capacity > u64::from(active.longest_bytes);
     let begins_next = is_too_long || active.is_older;
-    layout.start(Start { first_sequence, segment: active.number, offset }, begins_next)
+    layout.start(Start { first_sequence, segment: active.number, offset }, begins_next, 0)
+}
+
+/// Returns the ramp that begins with the first segment, or goes on with the one that is there.
+fn ramp(found: &Recovery) -> Ramp {
+    let (segment, bytes) =
+        found.active.as_ref().map_or((1, 0), |active| (active.number, active.bytes));
+    Ramp { segment, bytes: bytes + RAMP_BYTES }
 }
 
 /// Opens the segment in which a log continues. Its space is prepared with the first record.

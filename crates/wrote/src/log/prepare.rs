@@ -12,6 +12,10 @@ pub(super) const USER_DATA: u64 = 1 << 63;
 /// that holds acknowledged records is never written again (W3).
 pub(super) const BLOCK_BYTES: u64 = 4096;
 
+/// Zeros that are written step by step end at multiples of this. A flush beside a step takes longer,
+/// by the step's bytes and by its write itself: with steps of 64 KiB every flush had one beside it.
+const STEP_BYTES: u64 = 256 << 10;
+
 /// Opens through the page cache if direct transfers need a larger alignment than its blocks.
 pub(super) fn open(
     engine: &mut Engine,
@@ -86,8 +90,20 @@ impl Preparation {
         !self.is_new && self.step == PrepareStep::Flush
     }
 
-    /// Starts the next step, while none is in flight.
-    pub(super) fn start(&mut self, engine: &mut Engine) -> Result<(), Error> {
+    /// Tells whether a step is left that is due when there should be zeros up to `end`.
+    pub(super) fn is_due(&self, end: u64) -> bool {
+        match self.step {
+            PrepareStep::Write(offset) => self.zeros_end(end) > offset,
+            step => step != PrepareStep::Done,
+        }
+    }
+
+    fn zeros_end(&self, end: u64) -> u64 {
+        if end < self.end { end - end % STEP_BYTES } else { self.end }
+    }
+
+    /// Starts the next step, which is due, while none is in flight.
+    pub(super) fn start(&mut self, engine: &mut Engine, end: u64) -> Result<(), Error> {
         let file = self.file;
         let op = match self.step {
             PrepareStep::Allocate => {
@@ -95,7 +111,7 @@ impl Preparation {
             }
             PrepareStep::Write(offset) => {
                 let mut buffer = engine.lease()?;
-                let len = (self.end - offset).min(buffer.capacity() as u64);
+                let len = (self.zeros_end(end) - offset).min(buffer.capacity() as u64);
                 buffer.set_len(len as usize);
                 buffer.fill(0);
                 Op::Write { file, offset, buffer, durable: false }
@@ -134,7 +150,7 @@ impl Preparation {
     pub(super) fn finish(&mut self, engine: &mut Engine) -> Result<(), Error> {
         let mut completions = Vec::new();
         while !self.is_ready() {
-            self.start(engine)?;
+            self.start(engine, u64::MAX)?;
             engine.reap(usize::MAX, &mut completions)?;
             completions.drain(..).try_for_each(|completion| self.complete(completion))?;
         }

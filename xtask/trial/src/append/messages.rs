@@ -14,7 +14,7 @@ const CONTENT_BYTES: usize = 8 << 20;
 const LENGTHS: usize = 1 << 16;
 
 /// The messages of all producers.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Messages {
     content: Vec<u8>,
     lengths: Vec<u32>,

@@ -55,6 +55,7 @@ impl Flusher {
                 }
             };
             self.leave_segment(state);
+            self.is_folder_dirty = true;
             self.segment = Some(begun);
             state.counted().segments += 1;
         }
@@ -102,7 +103,6 @@ impl Flusher {
     fn make_lines(&mut self, state: &LogState, number: u64) -> Room<OpenSegment> {
         let path = segment::path(&state.terms.folder, Format::Lines, number);
         let options = FileOptions::new().create_new(true).write(true);
-        self.is_folder_dirty = true;
         match self.engine.open_file(&path, &options) {
             Ok(file) => Ok(Ok(OpenSegment::new(file, path, number, unix_ns()))),
             Err(error) => room(error),
@@ -140,7 +140,7 @@ impl Flusher {
                 },
                 preparing => {
                     self.preparing = preparing;
-                    self.start_preparing(state)?;
+                    self.go_on_preparing(u64::MAX)?;
                     self.reap(state)?;
                 }
             }
@@ -173,7 +173,7 @@ impl Flusher {
     ) {
         let Terms { layout, folder, prepare, .. } = &state.terms;
         let end_after = |from: u64| {
-            let ahead = (from + ahead_bytes).min(layout.segment_bytes);
+            let ahead = (from + ahead_bytes).min(layout.bytes_of(number));
             ahead.max(end).next_multiple_of(layout.block_bytes)
         };
         if let Some(segment) = self.segment.as_ref().filter(|segment| segment.number == number) {
@@ -184,7 +184,6 @@ impl Flusher {
             return;
         }
         let path = segment::path(folder, layout.format, number);
-        self.is_folder_dirty = true;
         let next = Preparation::new(&mut self.engine, &path, number, *prepare, end_after(0));
         self.preparing = match (next, failed) {
             (Ok(next), _) => Preparing::Waiting(next),
@@ -196,24 +195,37 @@ impl Flusher {
         };
     }
 
-    /// Prepares space a step further, once half of what lies ahead is used.
+    /// Prepares space a step further: that of the segment that is written once half of it is used,
+    /// and that of the next at the pace at which this one fills.
     pub(super) fn start_preparing(&mut self, state: &LogState) -> Result<(), Error> {
-        if matches!(self.preparing, Preparing::Idle) && state.format() == Format::Framed {
-            let segment_bytes = state.terms.layout.segment_bytes;
-            let Some(segment) = &self.segment else { return Ok(()) };
-            let is_whole = segment.prepared >= segment_bytes;
-            if is_whole && self.is_brief() {
-                return Ok(());
-            }
+        self.is_next_due = false;
+        let Some(segment) = &self.segment else { return Ok(()) };
+        let (layout, number) = (&state.terms.layout, segment.number);
+        let segment_bytes = layout.bytes_of(number);
+        let pace = Pace { used: segment.end, segment_bytes };
+        if matches!(self.preparing, Preparing::Idle) && layout.format == Format::Framed {
             let ahead_bytes = self.ahead_bytes().min(segment_bytes);
-            if segment.end + ahead_bytes / 2 > segment.prepared {
-                let number = segment.number + u64::from(is_whole);
-                self.begin_preparing(state, number, 0, ahead_bytes, Preparing::Idle);
+            let is_used = segment.end + ahead_bytes / 2 > segment.prepared;
+            if segment.prepared < segment_bytes {
+                if is_used {
+                    self.begin_preparing(state, number, 0, ahead_bytes, Preparing::Idle);
+                }
+            } else if pace.begins() && self.is_brief() {
+                self.is_next_due = true;
+            } else if pace.begins() {
+                let ahead_bytes = if layout.ramp.is_some() { u64::MAX } else { ahead_bytes };
+                self.begin_preparing(state, number + 1, 0, ahead_bytes, Preparing::Idle);
             }
         }
+        let next = self.preparing.preparation().filter(|next| next.number != number);
+        self.go_on_preparing(next.map_or(u64::MAX, |next| pace.end_of(next.end)))
+    }
+
+    /// Starts the next step of a preparation, of zeros none beyond `end`.
+    fn go_on_preparing(&mut self, end: u64) -> Result<(), Error> {
         self.preparing = match self.preparing.take() {
-            Preparing::Waiting(mut next) if !next.is_ready() => {
-                next.start(&mut self.engine)?;
+            Preparing::Waiting(mut next) if next.is_due(end) => {
+                next.start(&mut self.engine, end)?;
                 Preparing::InFlight(next)
             }
             next => next,
@@ -349,6 +361,28 @@ impl Flusher {
         self.engine.flush(file)?;
         state.counted().flushes += 1;
         Ok(())
+    }
+}
+
+/// How the next segment is prepared while one is written: a flush waits for the zeros that the disk
+/// got before it, so they go in small steps.
+#[derive(Clone, Copy)]
+struct Pace {
+    used: u64,
+    segment_bytes: u64,
+}
+
+impl Pace {
+    /// The next segment is begun at an eighth of this one, and is whole at seven eighths.
+    fn begins(self) -> bool {
+        self.used >= self.segment_bytes / 8
+    }
+
+    /// Returns the end of the zeros that a next segment of `bytes` should have now.
+    fn end_of(self, bytes: u64) -> u64 {
+        let (used, all) = (self.used.saturating_sub(self.segment_bytes / 8), self.segment_bytes);
+        let end = u128::from(bytes) * u128::from(used) / u128::from((all - all / 4).max(1));
+        u64::try_from(end).map_or(bytes, |end| end.min(bytes))
     }
 }
 

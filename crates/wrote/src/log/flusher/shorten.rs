@@ -184,7 +184,7 @@ impl Flusher {
         counted.segments += 1;
         counted.flushes += 1;
         let offset = written.end.next_multiple_of(layout.block_bytes);
-        Ok(layout.start(Start { first_sequence: next, segment: number, offset }, false))
+        Ok(layout.start(Start { first_sequence: next, segment: number, offset }, false, 0))
     }
 
     /// Removes the files of the segments that the cut took out of the log, and the end of the one
