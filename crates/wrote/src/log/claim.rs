@@ -54,8 +54,8 @@ pub(super) struct Layout {
     pub log_id: u64,
 }
 
-/// Segments that grow from one to the next, until they have full length. So the space of each can be
-/// prepared as a whole before it begins, and never is much more than the log has written.
+/// Segments that are longer from one to the next, until they have full length. So the space of each
+/// can be prepared as a whole before it begins, and is no more than the log has written before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ramp {
     /// The segment in which the log began to write, and the length that it may reach.
@@ -63,8 +63,8 @@ pub(super) struct Ramp {
     pub bytes: u64,
 }
 
-/// The bytes by which the first segment of a ramp may grow. Each later one has twice those of the
-/// one before.
+/// The bytes by which the first segment of a ramp may grow, and those of the second. Each later one
+/// is twice as long.
 pub(super) const RAMP_BYTES: u64 = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -490,7 +490,7 @@ impl Layout {
     pub(super) fn bytes_of(&self, segment: u64) -> u64 {
         let bytes = match self.ramp {
             Some(ramp) if segment <= ramp.segment => ramp.bytes,
-            Some(ramp) => RAMP_BYTES << (segment - ramp.segment).min(32),
+            Some(ramp) => RAMP_BYTES << (segment - ramp.segment - 1).min(32),
             None => self.segment_bytes,
         };
         bytes.min(self.segment_bytes)
@@ -583,6 +583,45 @@ mod tests {
         assert!(claims.publish(second).0 ^ claims.close_open().0);
         claims.take_ready().unwrap();
         assert_eq!(claims.take_ready().unwrap().start, start);
+    }
+
+    #[test]
+    fn segments_on_a_ramp_are_longer_from_one_to_the_next_until_they_are_full() {
+        let layout = Layout {
+            format: Format::Framed,
+            capacity: 1 << 20,
+            block_bytes: 4096,
+            segment_bytes: 5 << 20,
+            ramp: Some(Ramp { segment: 7, bytes: 3 << 20 }),
+            log_id: 1,
+        };
+        let mib = [7, 8, 9, 10, 11, 1000].map(|segment| layout.bytes_of(segment) >> 20);
+        assert_eq!(mib, [3, 1, 2, 4, 5, 5]);
+        assert_eq!(Layout { ramp: None, ..layout }.bytes_of(8), 5 << 20);
+    }
+
+    #[test]
+    fn a_segment_on_a_ramp_ends_where_two_batches_like_the_last_do_not_fit() {
+        let ramp = Some(Ramp { segment: 7, bytes: 1024 });
+        let layout = Layout {
+            format: Format::Framed,
+            capacity: 512,
+            block_bytes: 512,
+            segment_bytes: 4096,
+            ramp,
+            log_id: 1,
+        };
+        let at = Start { first_sequence: 100, segment: 7, offset: 512 };
+        let next = Start { segment: 8, offset: 0, ..at };
+        assert_eq!(layout.start(at, false, 256), at);
+        assert_eq!(layout.start(at, true, 256), next);
+        assert_eq!(layout.start(Start { offset: 1024, ..at }, false, 1), next);
+        // A full batch always fits into the whole of a segment.
+        assert_eq!(layout.start(Start { offset: 0, ..at }, false, 512).offset, 0);
+        let full = Start { segment: 100, offset: 4096 - 512, ..at };
+        assert_eq!(layout.start(full, false, 512), full);
+        let past = Start { offset: 4096 - 511, ..full };
+        assert_eq!(layout.start(past, false, 1).segment, 101);
     }
 
     #[test]

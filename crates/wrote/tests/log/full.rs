@@ -280,22 +280,23 @@ fn taken_bytes(folder: &Path) -> u64 {
 }
 
 #[test]
-fn a_log_prepares_one_and_a_half_times_its_records_until_it_is_closed() {
+fn a_log_prepares_three_times_its_records_at_most_until_it_is_closed() {
     let mounted = or_skip!(Mounted::image("ext4", 32 << 20));
     let path = mounted.path().join("log");
     let log = Log::open(&path).unwrap();
     let mut records_bytes = 0;
-    for number in 1..=200 {
+    for number in 1..=2000 {
         log.append(b"an event").unwrap().wait().unwrap();
         // A record that is made durable alone takes a block.
         records_bytes = number * 4096;
         let taken = taken_bytes(&path);
-        let most = records_bytes * 5 / 2 + (128 << 10);
+        let most = records_bytes * 4 + (128 << 10);
         assert!(taken <= most, "{taken} bytes for {number} records");
     }
     log.close().unwrap();
     let taken = taken_bytes(&path);
-    assert!(taken <= records_bytes + (64 << 10), "{taken} bytes for {records_bytes}");
+    // Files of up to 4 MiB have the room of two batches behind their last.
+    assert!(taken <= records_bytes + (128 << 10), "{taken} bytes for {records_bytes}");
 }
 
 /// Bytes that this thread has sent towards the disk (`proc(5)`, `/proc/pid/io`).

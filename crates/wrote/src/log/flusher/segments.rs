@@ -373,15 +373,16 @@ struct Pace {
 }
 
 impl Pace {
-    /// The next segment is begun at an eighth of this one, and is whole at seven eighths.
+    /// The next segment is begun at half of this one, and is whole at fifteen sixteenths.
     fn begins(self) -> bool {
-        self.used >= self.segment_bytes / 8
+        self.used >= self.segment_bytes / 2
     }
 
     /// Returns the end of the zeros that a next segment of `bytes` should have now.
     fn end_of(self, bytes: u64) -> u64 {
-        let (used, all) = (self.used.saturating_sub(self.segment_bytes / 8), self.segment_bytes);
-        let end = u128::from(bytes) * u128::from(used) / u128::from((all - all / 4).max(1));
+        let sixteenth = (self.segment_bytes / 16).max(1);
+        let used = self.used.saturating_sub(8 * sixteenth);
+        let end = u128::from(bytes) * u128::from(used) / u128::from(7 * sixteenth);
         u64::try_from(end).map_or(bytes, |end| end.min(bytes))
     }
 }
@@ -396,5 +397,20 @@ impl Preparing {
             Preparing::InFlight(next) | Preparing::Waiting(next) => Some(next),
             Preparing::Idle | Preparing::Failed(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_segment_is_prepared_while_the_second_half_of_this_one_fills() {
+        let pace = |used| Pace { used, segment_bytes: 16 << 20 };
+        assert!(!pace((8 << 20) - 1).begins() && pace(8 << 20).begins());
+        let ends = [0, 8 << 20, 11_534_336, 15 << 20, 16 << 20, u64::MAX / 2]
+            .map(|used| pace(used).end_of(32 << 20) >> 20);
+        assert_eq!(ends, [0, 0, 13, 32, 32, 32]);
+        assert_eq!(Pace { used: 0, segment_bytes: 0 }.end_of(4096), 0);
     }
 }
