@@ -14,6 +14,7 @@ use super::atomics::{
     AtomicU32, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, yield_now,
 };
 use super::format::Format;
+use super::prepare::BLOCK_BYTES;
 use super::{batch, segment};
 use std::collections::VecDeque;
 
@@ -61,11 +62,12 @@ pub(super) struct Ramp {
     /// The segment in which the log began to write, and the length that it may reach.
     pub segment: u64,
     pub bytes: u64,
+    /// The length of the second segment. Each later one is twice as long.
+    pub second_bytes: u64,
 }
 
-/// The bytes by which the first segment of a ramp may grow, and those of the second. Each later one
-/// is twice as long.
-pub(super) const RAMP_BYTES: u64 = 1 << 20;
+/// The segments of a ramp after which all have full length.
+const RAMP_SEGMENTS: u64 = 6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Start {
@@ -470,6 +472,14 @@ impl Claims {
     }
 }
 
+impl Ramp {
+    /// Returns the ramp to segments of `full_bytes`, which begins `grown_bytes` into a segment.
+    pub(super) fn to(full_bytes: u64, segment: u64, grown_bytes: u64) -> Ramp {
+        let second_bytes = (full_bytes >> RAMP_SEGMENTS).next_multiple_of(BLOCK_BYTES);
+        Ramp { segment, bytes: grown_bytes + second_bytes, second_bytes }
+    }
+}
+
 impl Layout {
     /// Returns `at`, or the beginning of the next segment if `rotate` or if a full batch would not
     /// fit. On a ramp a batch counts as full that is twice as long as the last, of `last_bytes`.
@@ -490,7 +500,7 @@ impl Layout {
     pub(super) fn bytes_of(&self, segment: u64) -> u64 {
         let bytes = match self.ramp {
             Some(ramp) if segment <= ramp.segment => ramp.bytes,
-            Some(ramp) => RAMP_BYTES << (segment - ramp.segment - 1).min(32),
+            Some(ramp) => ramp.second_bytes << (segment - ramp.segment - 1).min(RAMP_SEGMENTS),
             None => self.segment_bytes,
         };
         bytes.min(self.segment_bytes)
@@ -592,7 +602,7 @@ mod tests {
             capacity: 1 << 20,
             block_bytes: 4096,
             segment_bytes: 5 << 20,
-            ramp: Some(Ramp { segment: 7, bytes: 3 << 20 }),
+            ramp: Some(Ramp { segment: 7, bytes: 3 << 20, second_bytes: 1 << 20 }),
             log_id: 1,
         };
         let mib = [7, 8, 9, 10, 11, 1000].map(|segment| layout.bytes_of(segment) >> 20);
@@ -602,7 +612,7 @@ mod tests {
 
     #[test]
     fn a_segment_on_a_ramp_ends_where_two_batches_like_the_last_do_not_fit() {
-        let ramp = Some(Ramp { segment: 7, bytes: 1024 });
+        let ramp = Some(Ramp { segment: 7, bytes: 1024, second_bytes: 512 });
         let layout = Layout {
             format: Format::Framed,
             capacity: 512,

@@ -1,6 +1,6 @@
 //! Opening a log: recovers it, prepares a segment, and puts the log together.
 
-use super::claim::{CAPACITY_MAX, Layout, RAMP_BYTES, Ramp, SLOTS_MAX, Start};
+use super::claim::{CAPACITY_MAX, Layout, Ramp, SLOTS_MAX, Start};
 use super::driver::LogDriver;
 use super::flusher::{AHEAD_BYTES_MIN, Beginning, Flusher, OpenSegment};
 use super::format::Format;
@@ -165,7 +165,8 @@ fn assemble(
         capacity: options.buffer_bytes as u64,
         block_bytes,
         segment_bytes: options.segment_bytes,
-        ramp: (prepare == Prepare::Write && options.format == Format::Framed).then(|| ramp(&found)),
+        ramp: (prepare == Prepare::Write && options.format == Format::Framed)
+            .then(|| ramp(&found, options.segment_bytes)),
         log_id: found.log_id,
     };
     let start = start(&found, &layout);
@@ -219,10 +220,10 @@ fn start(found: &Recovery, layout: &Layout) -> Start {
 }
 
 /// Returns the ramp that begins with the first segment, or goes on with the one that is there.
-fn ramp(found: &Recovery) -> Ramp {
-    let (segment, bytes) =
-        found.active.as_ref().map_or((1, 0), |active| (active.number, active.bytes));
-    Ramp { segment, bytes: bytes + RAMP_BYTES }
+fn ramp(found: &Recovery, segment_bytes: u64) -> Ramp {
+    let active = found.active.as_ref();
+    let (segment, bytes) = active.map_or((1, 0), |active| (active.number, active.bytes));
+    Ramp::to(segment_bytes, segment, bytes)
 }
 
 /// Opens the segment in which a log continues. Its space is prepared with the first record.

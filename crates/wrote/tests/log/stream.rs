@@ -2,6 +2,7 @@
 
 use crate::small_log::{BUFFER_BYTES, FORMATS, block_on, folder, read, record, segments, small};
 use futures_util::{Stream, StreamExt, TryStreamExt, future};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::thread;
@@ -190,11 +191,14 @@ fn a_record_that_the_disk_has_lost_ends_a_stream_with_damage() {
     for number in 0..10 {
         log.append(&text(number)).unwrap().wait().unwrap();
     }
-    let path = segments(&folder, Format::Framed).remove(0);
-    let mut bytes = std::fs::read(&path).unwrap();
-    let at = bytes.windows(8).position(|window| window == text(7)).unwrap();
-    bytes[at] ^= 1;
-    std::fs::write(&path, bytes).unwrap();
+    let damage = |path: PathBuf| {
+        let mut bytes = std::fs::read(&path).unwrap();
+        let at = bytes.windows(8).position(|window| window == text(7))?;
+        bytes[at] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        Some(path)
+    };
+    segments(&folder, Format::Framed).into_iter().find_map(damage).unwrap();
     let mut stream = log.stream(0).unwrap();
     for number in 0..7 {
         assert_eq!(next(&mut stream), (number, text(number)));
