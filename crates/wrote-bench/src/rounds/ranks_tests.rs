@@ -55,7 +55,7 @@ fn write(disk: &Sim, path: &str, bytes: u64) -> u64 {
     let options = Options::new(Ioengine::IoUring, 4, BLOCK_BYTES as usize);
     let mut engine = Engine::simulated(disk, &options).unwrap();
     let options = FileOptions::new().create_new(true).write(true);
-    let file = engine.open_file(path.as_ref(), &options).unwrap();
+    let file = engine.open_file(path, &options).unwrap();
     let mut done = Vec::new();
     for number in 0..bytes / BLOCK_BYTES {
         let buffer = engine.lease().unwrap();
