@@ -81,13 +81,16 @@ impl Group {
     pub fn end(self, code: u8) {
         #[cfg(feature = "mpi")]
         if let Some(ranks) = self.joined {
+            if code > 128 {
+                // Interrupted: each ends by itself, since the others may be gone.
+                ranks.leave();
+                return ranks.into_post().leave();
+            }
             let are_there = (code == 0 && ranks.rank() == 0) || ranks.part();
             let mpi = ranks.into_post();
-            match code {
-                // Interrupted: each ends by itself, since the others may be gone.
-                129.. => mpi.leave(),
-                _ if are_there => mpi.end(),
-                _ => mpi.abort(code.into()),
+            match are_there {
+                true => mpi.end(),
+                false => mpi.abort(code.into()),
             }
         }
         #[cfg(not(feature = "mpi"))]

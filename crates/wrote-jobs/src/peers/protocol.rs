@@ -24,6 +24,9 @@ const ROUND_TRIPS: u32 = 40;
 const CLOCKS_MAX: u32 = 64;
 /// How long the ranks of a group that broke wait for each other's farewell.
 const PARTING: Duration = Duration::from_secs(5);
+/// How long those of an interrupted group do. A starter such as Open MPI's kills all a second after
+/// it has asked them to end.
+const LEAVING: Duration = Duration::from_millis(700);
 
 /// The messages of ranks.
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,7 +47,7 @@ enum Message {
     /// Asks for the time.
     Ask,
     Time(f64),
-    /// To rank 0: a rank ends.
+    /// To rank 0, and from it where the group was interrupted: a rank ends.
     Farewell,
 }
 
@@ -164,6 +167,47 @@ impl<P: Post> Ranks<P> {
         let looks: Vec<Option<Look>> = looks.into_iter().map(|one| one.map(look)).collect();
         self.places = Places::of(names, &looks);
         Ok(())
+    }
+
+    /// Ends an interrupted group, when this rank has cleaned up: returns when every rank has, or
+    /// shortly after. As soon as the first rank ends, Open MPI kills the others.
+    pub fn leave(&self) {
+        if self.post.rank() == 0 {
+            self.await_farewells(LEAVING);
+            (1..self.post.ranks()).for_each(|to| self.say(to, &Message::Farewell));
+            return;
+        }
+        self.say(0, &Message::Farewell);
+        let began = Instant::now();
+        while began.elapsed() < LEAVING {
+            while let Some((from, bytes)) = self.post.receive() {
+                if let Message::Farewell = Letter::read(from, bytes).message {
+                    return;
+                }
+            }
+            self.post.rest(LOOK_EVERY);
+        }
+    }
+
+    /// Rank 0 waits until all others have said farewell. Returns `false` where one has not.
+    fn await_farewells(&self, most: Duration) -> bool {
+        let began = Instant::now();
+        self.state.borrow_mut().parted[0] = true;
+        loop {
+            // What else they have to say is of no interest any more.
+            while let Some((from, bytes)) = self.post.receive() {
+                if let Message::Farewell = Letter::read(from, bytes).message {
+                    self.state.borrow_mut().parted[from as usize] = true;
+                }
+            }
+            if self.state.borrow().parted.iter().all(|parted| *parted) {
+                return true;
+            }
+            if began.elapsed() > most {
+                return false;
+            }
+            self.post.rest(LOOK_EVERY);
+        }
     }
 
     /// The post, for what is left to do when the group has ended.
@@ -477,23 +521,7 @@ impl<P: Post> Peers for Ranks<P> {
             self.say(0, &Message::Farewell);
             return !self.state.borrow().first_is_gone;
         }
-        let began = Instant::now();
-        self.state.borrow_mut().parted[0] = true;
-        loop {
-            // What else they have to say is of no interest any more.
-            while let Some((from, bytes)) = self.post.receive() {
-                if let Message::Farewell = Letter::read(from, bytes).message {
-                    self.state.borrow_mut().parted[from as usize] = true;
-                }
-            }
-            if self.state.borrow().parted.iter().all(|parted| *parted) {
-                return true;
-            }
-            if began.elapsed() > PARTING {
-                return false;
-            }
-            self.post.rest(LOOK_EVERY);
-        }
+        self.await_farewells(PARTING)
     }
 }
 
