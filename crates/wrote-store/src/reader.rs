@@ -50,7 +50,7 @@ pub struct StoreReader {
     /// The sequence of the next record.
     from: u64,
     log_id: u64,
-    /// The sequence of the last record that was missed in the local log and looked for in the store.
+    /// The last sequence that was missed in the local log and looked for in the store.
     looked_for: Option<u64>,
 }
 

@@ -28,7 +28,7 @@ pub struct Campaign {
 }
 
 /// Every campaign, in order.
-pub const CAMPAIGNS: [Campaign; 23] = [
+pub const CAMPAIGNS: [Campaign; 24] = [
     Campaign {
         name: "seeds",
         what: "lab sim: 100,000 seeds",

@@ -1,5 +1,4 @@
-//! The loop with ranks that are threads: a simulated disk, made-up clocks and times, and totals that
-//! are known.
+//! The loop with ranks that are threads: a simulated disk, made-up clocks and times, known totals.
 
 use super::*;
 use crate::budget::Clock;
