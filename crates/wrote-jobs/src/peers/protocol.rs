@@ -754,6 +754,8 @@ mod tests {
         }
     }
 
+    type Letters = Vec<(u32, Vec<u8>)>;
+
     /// A post with a fault.
     #[derive(Debug)]
     struct StrangePost {
@@ -761,7 +763,7 @@ mod tests {
         /// It takes this long to look at its clock.
         clock_takes: Duration,
         /// Letters of other ranks that are held back until rank 0 asks for the time.
-        held: Option<RefCell<Vec<(u32, Vec<u8>)>>>,
+        held: Option<RefCell<Letters>>,
         is_asked: Cell<bool>,
     }
 
