@@ -186,7 +186,8 @@ impl<'a> Site<'a> {
         let files = if shares { self.ranks.files } else { RankFiles::PerRank };
         let regions = Regions { peers: self.peers, files, shift };
         let name = |path: &Path, rank| self.scratch.of_rank(path, rank);
-        regions.prepare(jobs, name, self.stop)?;
+        // They go with the other files of the run.
+        regions.prepare(jobs, name, self.stop)?.keep();
         // The run made the shared file, and each rank writes to a region of its own.
         let overwrite = permissions.overwrite || shares;
         Ok((regions.place(jobs, name)?, Permissions { overwrite, ..permissions }))
