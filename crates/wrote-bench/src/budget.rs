@@ -1,6 +1,6 @@
 //! The runs that fit into the time of a measurement.
 
-use crate::rounds::{Turn, in_turn};
+use crate::rounds::Turn;
 use crate::scenario::Plan;
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -75,7 +75,7 @@ impl Schedule {
             RowTime { rank: plan.rank(row), runs: 0, took, is_left_out: false }
         };
         let rows: Vec<RowTime> = (0..plan.rows().len()).map(row).collect();
-        let order = in_turn(rows.len(), rounds).into();
+        let order = plan.order(rounds).into();
         Schedule { rounds, within: plan.within(), rows, order, begun: None, shrunk: 1.0 }
     }
 
@@ -85,7 +85,8 @@ impl Schedule {
             self.fit(plan, until.saturating_sub(now));
             let turn = *self.order.front()?;
             if now + self.takes(turn) > until {
-                self.order.clear();
+                let least = self.least();
+                self.order.retain(|turn| turn.round < least);
             }
         }
         let turn = *self.order.front()?;
@@ -148,7 +149,8 @@ impl Schedule {
         let is_first = self.begun != Some(turn.round);
         let of_round = self.order.iter().filter(|other| is_first && other.round == turn.round);
         let whole: Duration = of_round.map(|other| self.rows[other.row].next()).sum();
-        whole.max(self.rows[turn.row].next())
+        // Rows that come after all others have their least rounds still ahead.
+        whole.max(self.rows[turn.row].next()) + self.needs()
     }
 
     fn least(&self) -> u32 {

@@ -52,7 +52,7 @@ impl dyn Plan {
         if measured.is_err() {
             // The first error is the one to report; what stays goes with the folder.
             let files = self.shared_files(site);
-            let _ = self.finish().and_then(|()| site.clear(&files));
+            let _ = self.finish(site).and_then(|()| site.clear(&files));
         }
         measured
     }
@@ -102,7 +102,7 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
         schedule.is_over(took);
     }
     ticker.leave_out(told);
-    plan.finish()?;
+    plan.finish(site)?;
     if !site.keep {
         site.clear(&plan.shared_files(site))?;
     }

@@ -4,7 +4,7 @@ use crate::budget::Clock;
 use crate::measured::clear;
 use crate::progress::Ticker;
 use crate::request::{Common, RankSettings};
-use crate::rounds::Turn;
+use crate::rounds::{Turn, in_turn};
 use crate::scratch::Scratch;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -186,7 +186,8 @@ impl<'a> Site<'a> {
         let files = if shares { self.ranks.files } else { RankFiles::PerRank };
         let regions = Regions { peers: self.peers, files, shift };
         let name = |path: &Path, rank| self.scratch.of_rank(path, rank);
-        regions.prepare(jobs, name, self.stop)?;
+        // They go with the other files of the run.
+        regions.prepare(jobs, name, self.stop)?.keep();
         // The run made the shared file, and each rank writes to a region of its own.
         let overwrite = permissions.overwrite || shares;
         Ok((regions.place(jobs, name)?, Permissions { overwrite, ..permissions }))
@@ -328,6 +329,11 @@ pub trait Plan {
     fn written_bytes_max(&self) -> u64;
     /// The estimated time of all runs.
     fn estimate(&self) -> Duration;
+    /// The order of `rounds` rounds: in turn (M8). Runs that spoil the runs of another row come
+    /// after those, again in turn.
+    fn order(&self, rounds: u32) -> Vec<Turn> {
+        in_turn(self.rows().len(), rounds)
+    }
 
     /// Makes what all runs share, and measures what sizes depend on. Returns the bytes written.
     fn prepare(&mut self, _: &Site, _: &mut Ticker) -> Result<u64, Error> {
@@ -383,8 +389,9 @@ pub trait Plan {
     fn shared_files(&self, _: &Site) -> Vec<PathBuf> {
         Vec::new()
     }
-    /// Lets go of whatever the plan holds beside its files.
-    fn finish(&mut self) -> Result<(), Error> {
+    /// Lets go of whatever the plan holds beside its files, and removes files that no other call
+    /// names, unless the site keeps them.
+    fn finish(&mut self, _: &Site) -> Result<(), Error> {
         Ok(())
     }
     /// The bend, where the rows are a curve.

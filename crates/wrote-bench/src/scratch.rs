@@ -57,7 +57,7 @@ impl Scratch {
         match lock::make(&path) {
             Ok(lock) => Ok(Scratch { path, folder, lock: Some(lock), rank: None, is_maker: true }),
             Err(error) => {
-                let _ = folder.remove();
+                let _ = folder.remove(());
                 Err(not_made(parent, &error))
             }
         }
@@ -214,9 +214,9 @@ impl Scratch {
     }
 
     fn remove_once(&mut self) -> Result<(), Error> {
-        // Held until the folder is gone, so that no `wrote clean` removes it at the same time.
+        // Held until the lock file is gone, so that no `wrote clean` removes it at the same time.
         match self.lock.take() {
-            Some(_lock) => self.folder.remove(),
+            Some(lock) => self.folder.remove(lock),
             None => Ok(()),
         }
     }

@@ -41,12 +41,11 @@ fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
     let (code, complaint) = match signals {
         Ok(signals) => {
             let command = arguments.iter().map(|argument| argument.to_string_lossy().into());
-            let done = Group::join(&cli.command, &stop).and_then(|joined| {
-                group = joined;
-                let peers = group.peers();
-                let done = commands::run(cli, peers, &stop, command.collect());
-                done.map_err(|error| peers.fail(error))
-            });
+            let (of_ranks, joined) = Group::join(&cli.command, &stop);
+            group = of_ranks;
+            let peers = group.peers();
+            let done = joined.and_then(|()| commands::run(cli, peers, &stop, command.collect()));
+            let done = done.map_err(|error| peers.fail(error));
             commands::outcome(done, &signals)
         }
         Err(error) => {

@@ -27,41 +27,45 @@ pub fn is_quiet() -> bool {
 }
 
 impl Group {
-    /// Joins the ranks under `mpirun`, where the command measures and there are several.
+    /// Joins the ranks under `mpirun`, where the command measures and there are several. Returns
+    /// the group also after an error: it must be ended.
     ///
-    /// # Errors
-    ///
-    /// [`Error::Usage`] where there are several and this program was built without MPI. Else as
-    /// [`Peers::meet`].
-    pub fn join(command: &Command, stop: &Stop) -> Result<Group, Error> {
-        let Some(hung_after) = hung_after(command) else { return Ok(Group::default()) };
+    /// The error is [`Error::Usage`] where there are several ranks and this program was built
+    /// without MPI; else it is one of [`Peers::meet`].
+    pub fn join(command: &Command, stop: &Stop) -> (Group, Result<(), Error>) {
+        let Some(hung_after) = hung_after(command) else { return (Group::default(), Ok(())) };
         let read = |name: &str| std::env::var(name).ok();
         let size = numbers(&SIZES, read).unwrap_or(1);
         let rank = numbers(&["PMIX_RANK"], read).unwrap_or(0);
         if size.max(rank + 1) == 1 {
-            return Ok(Group::default());
+            return (Group::default(), Ok(()));
         }
         Group::of_many(size, stop, hung_after)
     }
 
     #[cfg(feature = "mpi")]
-    fn of_many(_size: u32, stop: &Stop, hung_after: Duration) -> Result<Group, Error> {
-        let mpi = Mpi::start()?;
+    fn of_many(_size: u32, stop: &Stop, hung_after: Duration) -> (Group, Result<(), Error>) {
+        let mpi = match Mpi::start() {
+            Ok(mpi) => mpi,
+            Err(error) => return (Group::default(), Err(error)),
+        };
         if mpi.ranks() == 1 {
             let text = "the starter of this process says that there are several, and MPI says one: \
                         the MPI of mpirun is not the one that this program was built with";
-            return Err(Error::Usage(text.into()));
+            return (Group::default(), Err(Error::Usage(text.into())));
         }
-        let joined = Some(Ranks::join(mpi, stop.clone(), hung_after)?);
-        Ok(Group { joined })
+        let mut ranks = Ranks::new(mpi, stop.clone(), hung_after);
+        let joined = ranks.join();
+        (Group { joined: Some(ranks) }, joined)
     }
 
     #[cfg(not(feature = "mpi"))]
-    fn of_many(size: u32, _stop: &Stop, _hung_after: Duration) -> Result<Group, Error> {
-        Err(Error::Usage(format!(
+    fn of_many(size: u32, _stop: &Stop, _hung_after: Duration) -> (Group, Result<(), Error>) {
+        let refused = Error::Usage(format!(
             "started as one of {size} ranks, and this program was built without MPI: it would measure \
              {size} times; build it with --features mpi, or start it once"
-        )))
+        ));
+        (Group::default(), Err(refused))
     }
 
     /// The ranks, or this process alone.
@@ -77,13 +81,16 @@ impl Group {
     pub fn end(self, code: u8) {
         #[cfg(feature = "mpi")]
         if let Some(ranks) = self.joined {
+            if code > 128 {
+                // Interrupted: each ends by itself, since the others may be gone.
+                ranks.leave();
+                return ranks.into_post().leave();
+            }
             let are_there = (code == 0 && ranks.rank() == 0) || ranks.part();
             let mpi = ranks.into_post();
-            match code {
-                // Interrupted: each ends by itself, since the others may be gone.
-                129.. => mpi.leave(),
-                _ if are_there => mpi.end(),
-                _ => mpi.abort(code.into()),
+            match are_there {
+                true => mpi.end(),
+                false => mpi.abort(code.into()),
             }
         }
         #[cfg(not(feature = "mpi"))]

@@ -12,6 +12,7 @@ mod reports;
 pub(crate) mod tests;
 mod verify;
 
+pub use files::Made;
 pub(crate) use files::NEW_BLOCKS;
 pub use layout::lay_out;
 pub use place::file_key;
@@ -49,15 +50,31 @@ pub fn run(
     stop: &Stop,
     watcher: &mut dyn Watcher,
 ) -> Result<Vec<GroupReport>, Error> {
+    let mut made = Made::default();
+    let reports = run_with(specs, permissions, stop, watcher, &mut made)?;
+    made.keep();
+    Ok(reports)
+}
+
+/// Runs all jobs as [`run`] does, and leaves it to the caller whether the files that the run made
+/// stay: of several ranks that run together, another may fail.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_with(
+    specs: &[JobSpec],
+    permissions: Permissions,
+    stop: &Stop,
+    watcher: &mut dyn Watcher,
+    made: &mut Made,
+) -> Result<Vec<GroupReport>, Error> {
     check(specs, permissions, watcher)?;
-    // Dropping it removes the files of a run that failed.
-    let mut made = files::Made::default();
     let mut reports = Vec::new();
     for group in check::groups(specs) {
-        reports.push(group::run_group(&group, &mut made, permissions, stop, watcher)?);
+        reports.push(group::run_group(&group, made, permissions, stop, watcher)?);
         let unlinked = group.iter().filter(|spec| spec.unlink).flat_map(|spec| &spec.files);
         unlinked.into_iter().try_for_each(|path| made.remove(path))?;
     }
-    made.keep();
     Ok(reports)
 }

@@ -17,6 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 use std::sync::OnceLock;
+use std::time::Duration;
 use wrote_result::Error;
 
 /// Makes rank 0's answer of what all ranks said, in the order of the ranks.
@@ -37,12 +38,19 @@ pub trait Peers: Debug {
     fn places(&self) -> &Places;
 
     /// Returns when every rank has called it, with the answer that rank 0 made of `mine` of all.
+    /// A rank may come `patience` later than another, or later still as the implementation allows.
     ///
     /// # Errors
     ///
     /// [`Error::Failed`] names the rank that failed, is gone, or does not come within the time
     /// limit; [`Error::Interrupted`] where a rank was asked to stop.
-    fn meet(&self, step: &'static str, mine: Vec<u8>, answer: Answer) -> Result<Vec<u8>, Error>;
+    fn meet(
+        &self,
+        step: &'static str,
+        patience: Duration,
+        mine: Vec<u8>,
+        answer: Answer,
+    ) -> Result<Vec<u8>, Error>;
 
     /// Tells the other ranks that this one can't go on, unless they know that the group is broken.
     /// Does not wait for them. Returns the error to report: the first one of the group.
@@ -75,8 +83,18 @@ impl dyn Peers + '_ {
     ///
     /// As [`Peers::meet`].
     pub fn barrier(&self, step: &'static str) -> Result<(), Error> {
+        self.barrier_within(Duration::ZERO, step)
+    }
+
+    /// Returns when every rank has called it. Some may have work of up to `patience` before, which
+    /// others have not.
+    ///
+    /// # Errors
+    ///
+    /// As [`Peers::meet`].
+    pub fn barrier_within(&self, patience: Duration, step: &'static str) -> Result<(), Error> {
         match self.are_many() {
-            true => self.meet(step, Vec::new(), &mut |_| Ok(Vec::new())).map(drop),
+            true => self.meet(step, patience, Vec::new(), &mut |_| Ok(Vec::new())).map(drop),
             false => Ok(()),
         }
     }
@@ -90,12 +108,28 @@ impl dyn Peers + '_ {
         &self,
         step: &'static str,
         mine: T,
+        choose: impl FnMut(Vec<T>) -> Result<A, Error>,
+    ) -> Result<A, Error> {
+        self.agree_within(Duration::ZERO, step, mine, choose)
+    }
+
+    /// Returns what `choose` makes of all ranks' values, the same on each. Some ranks may have work
+    /// of up to `patience` before, which others have not.
+    ///
+    /// # Errors
+    ///
+    /// As [`Peers::meet`], and those of `choose`.
+    pub fn agree_within<T: Serialize + DeserializeOwned, A: Serialize + DeserializeOwned>(
+        &self,
+        patience: Duration,
+        step: &'static str,
+        mine: T,
         mut choose: impl FnMut(Vec<T>) -> Result<A, Error>,
     ) -> Result<A, Error> {
         if !self.are_many() {
             return choose(vec![mine]);
         }
-        let answer = self.meet(step, packed(&mine)?, &mut |all| {
+        let answer = self.meet(step, patience, packed(&mine)?, &mut |all| {
             let all = all.iter().map(|one| unpacked(one)).collect::<Result<Vec<T>, Error>>()?;
             packed(&choose(all)?)
         })?;
@@ -176,7 +210,13 @@ impl Peers for Alone {
         HERE.get_or_init(Places::alone)
     }
 
-    fn meet(&self, _: &'static str, mine: Vec<u8>, answer: Answer) -> Result<Vec<u8>, Error> {
+    fn meet(
+        &self,
+        _: &'static str,
+        _: Duration,
+        mine: Vec<u8>,
+        answer: Answer,
+    ) -> Result<Vec<u8>, Error> {
         answer(vec![mine])
     }
 

@@ -123,7 +123,7 @@ fn utf8(path: &Path) -> Result<String, Error> {
 }
 
 /// The time limit: a program of a hundred lines on the slowest machine.
-const COMPILER_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+pub(super) const COMPILER_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// The most output that is kept. The first error may be far from the end.
 const OUTPUT_BYTES: usize = 1 << 20;
 const WORDS_CHARS: usize = 200;

@@ -7,7 +7,7 @@ mod table;
 mod tests;
 
 use super::Request;
-use super::build::{BuiltProgram, build};
+use super::build::{BuiltProgram, COMPILER_TIMEOUT, build};
 use super::catalogue::{Candidate, catalogue};
 use super::drive;
 use super::pace::Rate;
@@ -237,15 +237,17 @@ fn build_in_turn(
         let (ours, theirs) = (ids.join(", "), first.join(", "));
         return Err(Error::Failed(format!("{ours} can be run here, and {theirs} on rank 0")));
     }
+    // The other ranks have nothing to do meanwhile, and so cannot know how long it takes.
+    let patience = COMPILER_TIMEOUT * chosen.len() as u32;
     if !peers.is_first() {
-        peers.barrier("the builds of rank 0")?;
+        peers.barrier_within(patience, "the builds of rank 0")?;
     }
     let mut ready = build_all(chosen, &request.cache, languages, stop, reporter)?;
     if peers.is_first() {
         peers.barrier("the builds of rank 0")?;
     }
     let built: Vec<usize> = ready.iter().map(|of| of.program).collect();
-    let by_all = peers.agree("the builds", built, |all| {
+    let by_all = peers.agree_within(patience, "the builds", built, |all| {
         let by_all = |program: &usize| all.iter().all(|built| built.contains(program));
         Ok(all[0].iter().copied().filter(by_all).collect::<Vec<usize>>())
     })?;

@@ -23,6 +23,7 @@ pub fn shown_target(target: &Target, file: Option<&File>) -> result::Target {
         free_bytes: target.free_bytes,
         dio_offset_align_bytes: alignment.map(|alignment| alignment.offset_bytes),
         dio_memory_align_bytes: alignment.map(|alignment| alignment.memory_bytes),
+        has_journal: target.has_journal,
         device: device_of(target).map(shown),
         no_device_because: match &target.backing {
             Backing::None { because } => Some(because.clone()),

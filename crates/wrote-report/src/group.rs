@@ -2,6 +2,7 @@
 
 use crate::figures::{asked_rate, block_sizes, iterations, latency, load_percent, per_second};
 use crate::text::gathered;
+use itertools::Itertools;
 use wrote_result::document::{Direction, Knee, Reached, Row, Scenario, View, fastest};
 use wrote_result::{saves, units};
 
@@ -133,8 +134,12 @@ impl<'a> Group<'a> {
             return format!("messages of {sizes}");
         }
         if self.view() == View::Metadata {
-            let files = self.common(|row| row.settings.effective.nrfiles).flatten();
-            let files = files.map_or(String::new(), |files| format!("{files} "));
+            let files = self.rows.iter().filter_map(|row| row.settings.effective.nrfiles);
+            let files = match files.minmax().into_option() {
+                Some((few, many)) if few < many => format!("{few} to {many} "),
+                Some((all, _)) => format!("{all} "),
+                None => String::new(),
+            };
             return format!("{files}files of 3901 B");
         }
         let size = match self.common(|row| row.settings.effective.bs_bytes) {

@@ -111,6 +111,8 @@ pub struct Target {
     pub dio_offset_align_bytes: Option<u32>,
     /// The unit of the memory address of a direct transfer.
     pub dio_memory_align_bytes: Option<u32>,
+    /// Whether the file system keeps a journal, where it is ext4 and the kernel says so.
+    pub has_journal: Option<bool>,
     /// The block device, where there is one.
     pub device: Option<Device>,
     /// Why there is no block device, where there is none.

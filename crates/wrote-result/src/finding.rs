@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The stable id of each finding, in the order of `docs/findings.md`.
-pub const IDS: [&str; 38] = [
+pub const IDS: [&str; 41] = [
     "no-io",
     "ram-not-disk",
     "no-block-device",
@@ -37,6 +37,9 @@ pub const IDS: [&str; 38] = [
     "slow-clock",
     "records-lost",
     "records-out-of-order",
+    "slower-each-round",
+    "removed-inodes",
+    "discard-at-removal",
     "noisy",
     "fallback",
     "depth-not-reached",

@@ -29,5 +29,5 @@ pub use put::Put;
 pub use reader::{StoreOptions, StoreReader};
 pub use ship::{ShipProgress, Shipped, Shipper};
 pub use store::{SegmentStore, StoredSegment};
-pub use summary::{StoreSummary, StoredSummary, summary};
+pub use summary::{StoreSummary, StoredSummary, Unshipped, summary};
 pub use verify::{StoreDamage, StoreVerified, verify};

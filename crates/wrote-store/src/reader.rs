@@ -3,7 +3,7 @@
 use crate::blocking::until;
 use crate::error::StoreError;
 use crate::store::{Listing, SegmentStore};
-use crate::summary::{check_local, start_of, temporary};
+use crate::summary::{check_local, end_of, first_local, start_of, temporary};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,7 +33,8 @@ pub struct StoreOptions {
 ///
 /// A segment is fetched as a whole into a temporary folder, while the one before it is read; its
 /// checksum is compared first. So the folder holds three segments at most, and memory what
-/// [`LogReader`] takes (W8). A record that the local folder has is read there.
+/// [`LogReader`] takes (W8). A record that the local folder has is read there. If retention removes
+/// it before it is read, it is read from the store.
 ///
 /// Its calls block; the network's part runs in the runtime. They must not be made from a thread of
 /// that runtime.
@@ -49,6 +50,8 @@ pub struct StoreReader {
     /// The sequence of the next record.
     from: u64,
     log_id: u64,
+    /// The last sequence that was missed in the local log and looked for in the store.
+    looked_for: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -75,10 +78,10 @@ struct Next {
 
 impl StoreReader {
     /// Reads the log in `store` from the record `from` on, or from the first later one that is
-    /// there.
+    /// there. As long as nothing is shipped, it reads the local log alone.
     ///
-    /// Fails with [`StoreError::Empty`] if the URL has no segment, and [`StoreError::Differs`] if
-    /// the local folder has another log.
+    /// Fails with [`StoreError::Empty`] if neither the URL nor the local folder has a segment, and
+    /// [`StoreError::Differs`] if the local folder has another log.
     pub fn open(
         runtime: Handle,
         store: SegmentStore,
@@ -86,10 +89,15 @@ impl StoreReader {
         options: StoreOptions,
     ) -> Result<StoreReader, StoreError> {
         let listing = runtime.block_on(until(&options.stop, store.listing(0)))?;
-        let Some((&first, _)) = listing.segments.first_key_value() else {
-            return Err(StoreError::Empty { url: store.url().to_owned() });
+        let first = listing.segments.first_key_value().map(|(&first, _)| first);
+        let start = match (first, &options.local) {
+            (Some(first), _) => runtime.block_on(until(&options.stop, store.start(first)))?,
+            (None, Some(folder)) => {
+                let local = first_local(folder)?.map(|(_, start)| start);
+                local.ok_or_else(|| StoreError::Empty { url: store.url().to_owned() })?
+            }
+            (None, None) => return Err(StoreError::Empty { url: store.url().to_owned() }),
         };
-        let start = runtime.block_on(until(&options.stop, store.start(first)))?;
         let end = Part::End { number: 0, look_at: Instant::now() };
         let mut reader = StoreReader {
             folder: temporary()?,
@@ -100,19 +108,22 @@ impl StoreReader {
             part: end,
             from,
             log_id: start.log_id,
+            looked_for: None,
         };
         reader.begin(first)?;
         Ok(reader)
     }
 
-    fn begin(&mut self, first: u64) -> Result<(), StoreError> {
-        if let Some(folder) = &self.options.local {
-            let local = check_local(&self.store, self.log_id, folder)?;
-            if local.is_some_and(|local| local.first_sequence <= self.from) {
-                let folder = folder.clone();
+    /// Begins in the store, whose first segment is `first`, or in the local log.
+    fn begin(&mut self, first: Option<u64>) -> Result<(), StoreError> {
+        if let Some(folder) = self.options.local.clone() {
+            let local = check_local(&self.store, self.log_id, &folder)?;
+            let has_it = local.is_some_and(|local| local.first_sequence <= self.from);
+            if has_it || first.is_none() {
                 return self.go_on_in(&folder);
             }
         }
+        let Some(first) = first else { return Ok(()) };
         let number = self.runtime.block_on(until(&self.options.stop, self.find(first)))?;
         self.enter(number)
     }
@@ -157,11 +168,10 @@ impl StoreReader {
         waited.inspect_err(|_| abort.abort())
     }
 
-    /// Begins to fetch the segment behind `number`, if the store had one at the last look.
+    /// Begins to fetch the segment behind `number`, if the store had one at the last look. A later
+    /// one would look like damage to the reader of this one.
     fn fetch_next(&mut self, number: u64) {
-        let behind = (Bound::Excluded(number), Bound::Unbounded);
-        let following = self.listing.segments.range(behind).next();
-        let following = following.map(|(&number, _)| number);
+        let following = Some(number + 1).filter(|next| self.listing.segments.contains_key(next));
         let fetched = following.map(|number| Next { number, fetched: self.fetch(number) });
         if let Part::Stored { next, .. } = &mut self.part {
             *next = fetched;
@@ -198,10 +208,12 @@ impl StoreReader {
                     Ok(found) => found,
                     Err(error) => return Err(self.of_copy(error)),
                 },
-                Part::Local(reader) => {
-                    let found = reader.next_within(timeout)?;
-                    return Ok(found.inspect(|record| self.from = record.sequence + 1));
-                }
+                Part::Local(reader) => match reader.next_within(timeout)? {
+                    Some(record) if record.sequence > self.from && self.go_back()? => continue,
+                    found => {
+                        return Ok(found.inspect(|record| self.from = record.sequence + 1));
+                    }
+                },
                 Part::End { number, look_at } => {
                     let number = *number;
                     if !self.options.follows {
@@ -228,16 +240,9 @@ impl StoreReader {
         let Part::Stored { number, next, .. } = &mut self.part else { return Ok(()) };
         let (before, Some(Next { number, fetched })) = (*number, next.take()) else {
             let number = *number;
-            if let Some(folder) = self.options.local.clone() {
-                return self.go_on_in(&folder);
-            }
-            self.part = Part::End { number, look_at: Instant::now() + LOOK_PAUSE };
-            return Ok(());
+            return self.go_on_behind(number);
         };
         self.wait(fetched)?;
-        if number != before + 1 {
-            return Err(self.lacks(before + 1, number - 1));
-        }
         self.check_seam(before, number)?;
         if let Part::Stored { number: own, reader, .. } = &mut self.part {
             *own = number;
@@ -247,9 +252,7 @@ impl StoreReader {
                 Err(error) => return Err(self.of_copy(error)),
             }
         }
-        let path = self.folder.path().join(segment_name(before));
-        let removed = std::fs::remove_file(&path);
-        removed.map_err(|error| StoreError::local(path.display().to_string(), error))?;
+        self.remove_copy(before)?;
         self.fetch_next(number);
         Ok(())
     }
@@ -268,6 +271,44 @@ impl StoreReader {
         }
         let because = format!("record {} can't be read, and was durable once", end.end_sequence);
         Err(StoreError::Damaged { object: self.store.url_of(before), because })
+    }
+
+    /// Goes on behind the segment `number`, the last one of the last look.
+    fn go_on_behind(&mut self, number: u64) -> Result<(), StoreError> {
+        let behind = (Bound::Excluded(number), Bound::Unbounded);
+        if let Some((&later, _)) = self.listing.segments.range(behind).next() {
+            return Err(self.lacks(number + 1, later - 1));
+        }
+        let Some(folder) = self.options.local.clone() else {
+            self.part = Part::End { number, look_at: Instant::now() + LOOK_PAUSE };
+            return Ok(());
+        };
+        let local = check_local(&self.store, self.log_id, &folder)?;
+        // Since the last look a shipper and retention may have moved the next segments.
+        if local.is_some_and(|local| local.first_sequence > self.from) && self.look_again(number)? {
+            return Ok(());
+        }
+        self.go_on_in(&folder)
+    }
+
+    /// Goes back to the store, if it has the record that the local log has no more. Returns whether
+    /// it has. A place without a record is in neither.
+    fn go_back(&mut self) -> Result<bool, StoreError> {
+        if self.looked_for.replace(self.from) == Some(self.from) {
+            return Ok(false);
+        }
+        let looked = async {
+            let listing = self.store.listing(0).await?;
+            let Some((&last, _)) = listing.segments.last_key_value() else { return Ok(None) };
+            let end_sequence = end_of(&self.store, last, &listing).await?;
+            Ok(Some(listing).filter(|_| end_sequence > self.from))
+        };
+        let looked = self.runtime.block_on(until(&self.options.stop, looked))?;
+        let Some(listing) = looked else { return Ok(false) };
+        let first = listing.segments.first_key_value().map_or(1, |(&first, _)| first);
+        self.listing = listing;
+        let number = self.runtime.block_on(until(&self.options.stop, self.find(first)))?;
+        self.enter(number).map(|()| true)
     }
 
     /// Reads on in the local log, which must have the next record.
@@ -289,23 +330,36 @@ impl StoreReader {
             });
         }
         let open = if self.options.follows { LogReader::follow } else { LogReader::open };
-        self.part = Part::Local(open(folder, self.from)?);
+        let reader = open(folder, self.from)?;
+        if let Part::Stored { number, .. } = self.part {
+            self.remove_copy(number)?;
+        }
+        self.part = Part::Local(reader);
         Ok(())
+    }
+
+    /// Removes the copy of a segment that was read.
+    fn remove_copy(&self, number: u64) -> Result<(), StoreError> {
+        let path = self.folder.path().join(segment_name(number));
+        let removed = std::fs::remove_file(&path);
+        removed.map_err(|error| StoreError::local(path.display().to_string(), error))
     }
 
     /// Looks for segments behind `number` that were shipped since. Returns whether there are any.
     fn look_again(&mut self, number: u64) -> Result<bool, StoreError> {
         let listed = self.store.listing(number + 1);
-        self.listing = self.runtime.block_on(until(&self.options.stop, listed))?;
-        let Some((&next, _)) = self.listing.segments.first_key_value() else {
-            self.part = Part::End { number, look_at: Instant::now() + LOOK_PAUSE };
+        let listing = self.runtime.block_on(until(&self.options.stop, listed))?;
+        let Some((&next, _)) = listing.segments.first_key_value() else {
+            if let Part::End { look_at, .. } = &mut self.part {
+                *look_at = Instant::now() + LOOK_PAUSE;
+            }
             return Ok(false);
         };
+        self.listing = listing;
         if next != number + 1 {
             return Err(self.lacks(number + 1, next - 1));
         }
-        let path = self.folder.path().join(segment_name(number));
-        let _ = std::fs::remove_file(path);
+        self.remove_copy(number)?;
         self.enter(next).map(|()| true)
     }
 

@@ -7,7 +7,8 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use wrote::log::{
-    LogSummary, SEGMENT_START_BYTES, SegmentStart, check_segment, segment_name, segment_number,
+    LogSummary, SEGMENT_START_BYTES, SealedSegments, SegmentStart, check_segment, segment_name,
+    segment_number,
 };
 
 /// Requests in flight for the beginnings of segments.
@@ -21,12 +22,29 @@ pub struct StoreSummary {
     pub url: String,
     /// The segments in the store, in order.
     pub segments: Vec<StoredSummary>,
-    /// The sequence of the first record in the store.
+    /// The sequence of the first record in the store; 0 if it has none.
     pub first_sequence: u64,
-    /// The sequence behind the last record in the store.
+    /// The sequence behind the last record in the store: every earlier record is shipped.
     pub end_sequence: u64,
     /// The local log.
     pub local: Option<LogSummary>,
+    /// The part of the local log that a shipper would ship now.
+    pub unshipped: Option<Unshipped>,
+}
+
+/// The sealed segments of a local log that its store does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unshipped {
+    /// Their number.
+    pub segments: u64,
+    /// Their bytes, up to the end of the last batch of each.
+    pub bytes: u64,
+    /// The sequence behind the last record in them; the store's, if there are none.
+    pub end_sequence: u64,
+    /// The first and the last number of the segments that are neither in the store nor in the
+    /// folder. Then nothing can be shipped.
+    pub missing: Option<(u64, u64)>,
 }
 
 impl StoreSummary {
@@ -56,8 +74,8 @@ pub struct StoredSummary {
 /// Summarizes a store, and the log in `local` that goes on where the store ends. Reads the first
 /// bytes of each segment.
 ///
-/// Fails with [`StoreError::Empty`] if the URL has no segment, and [`StoreError::Differs`] if the
-/// folder has another log.
+/// Fails with [`StoreError::Differs`] if the folder has another log. If neither the URL nor the
+/// folder has a log, it fails with [`StoreError::Empty`] or with the error of the folder.
 pub async fn summary(
     store: &SegmentStore,
     local: Option<&Path>,
@@ -68,10 +86,12 @@ pub async fn summary(
     };
     let starts: Vec<(SegmentStart, u64)> =
         stream::iter(listing.segments.iter().map(start)).buffered(AT_ONCE).try_collect().await?;
-    let Some(((first, _), (last, _))) = starts.first().zip(starts.last()) else {
-        return Err(StoreError::Empty { url: store.url().to_owned() });
+    let last = starts.last().map(|(start, _)| *start);
+    let end_sequence = match last {
+        Some(last) => end_of(store, last.number, &listing).await?,
+        None if local.is_some() => 0,
+        None => return Err(StoreError::Empty { url: store.url().to_owned() }),
     };
-    let end_sequence = end_of(store, last.number, &listing).await?;
     let ends = starts.iter().skip(1).map(|(next, _)| next.first_sequence).chain([end_sequence]);
     let segments = starts.iter().zip(ends).map(|((start, bytes), end)| StoredSummary {
         number: start.number,
@@ -80,19 +100,41 @@ pub async fn summary(
         first_sequence: start.first_sequence,
         records: end.saturating_sub(start.first_sequence),
     });
-    let local = match local.map(Path::to_owned) {
-        None => None,
-        Some(folder) => {
-            check_local(store, first.log_id, &folder)?;
-            Some(blocking(move || Ok(wrote::log::summary(folder)?)).await?)
-        }
-    };
-    Ok(StoreSummary {
+    let mut summary = StoreSummary {
         url: store.url().to_owned(),
         segments: segments.collect(),
-        first_sequence: first.first_sequence,
+        first_sequence: starts.first().map_or(0, |(first, _)| first.first_sequence),
         end_sequence,
-        local,
+        local: None,
+        unshipped: None,
+    };
+    if let Some(folder) = local.map(Path::to_owned) {
+        if let Some(last) = last {
+            check_local(store, last.log_id, &folder)?;
+        }
+        let stored = last.map_or(0, |last| last.number);
+        let (log, unshipped) = blocking(move || {
+            // The list first: a segment that is sealed in between then counts as not sealed yet.
+            let unshipped = unshipped(&folder, stored, end_sequence)?;
+            Ok((wrote::log::summary(folder)?, unshipped))
+        })
+        .await?;
+        (summary.local, summary.unshipped) = (Some(log), Some(unshipped));
+    }
+    Ok(summary)
+}
+
+/// Finds the sealed segments behind the number `stored`, the last in the store. Blocks.
+fn unshipped(folder: &Path, stored: u64, end_sequence: u64) -> Result<Unshipped, StoreError> {
+    let mut sealed = SealedSegments::open(folder)?;
+    let waiting = sealed.list(stored + 1, 0)?;
+    let first = first_local(folder)?.map(|(_, start)| start.number);
+    let gap = first.filter(|first| stored > 0 && *first > stored + 1);
+    Ok(Unshipped {
+        segments: waiting.len() as u64,
+        bytes: waiting.iter().map(|segment| segment.bytes).sum(),
+        end_sequence: waiting.last().map_or(end_sequence, |last| last.end_sequence),
+        missing: gap.map(|first| (stored + 1, first - 1)),
     })
 }
 

@@ -53,6 +53,7 @@ pub fn examine(path: impl AsRef<Path>) -> Result<Target, Error> {
         free_bytes: space.f_bavail.saturating_mul(space.f_frsize),
         read_only: space.f_flag.contains(StatVfsMountFlags::RDONLY),
         in_memory,
+        has_journal: has_journal(&backing, Path::new(SYS)),
         backing,
     })
 }
@@ -79,8 +80,16 @@ fn bare(path: PathBuf, (major, minor): (u32, u32), sys: &Path) -> Target {
         free_bytes: 0,
         read_only: false,
         in_memory: block::is_memory(sys, &device),
+        has_journal: None,
         backing: Backing::Block(device),
     }
+}
+
+/// Tells whether the ext4 on this device keeps a journal, by the folder of that device in `/sys`.
+fn has_journal(backing: &Backing, sys: &Path) -> Option<bool> {
+    let Backing::Block(device) = backing else { return None };
+    let path = sys.join("fs/ext4").join(&device.name).join("journal_task");
+    std::fs::read_to_string(path).ok().map(|task| task.trim() != "<none>")
 }
 
 /// Returns the device below a mount, and whether writes there stay in memory.
@@ -264,6 +273,19 @@ mod tests {
     }
 
     #[test]
+    fn ext4_says_whether_it_keeps_a_journal_and_other_file_systems_say_nothing() {
+        let sys = Sys::new();
+        sys.disk("vda", (254, 0), 1000);
+        let backing = Backing::Block(block::describe(sys.path(), 254, 0));
+        assert_eq!(has_journal(&backing, sys.path()), None);
+        sys.file("fs/ext4/vda/journal_task", "<none>\n");
+        assert_eq!(has_journal(&backing, sys.path()), Some(false));
+        sys.file("fs/ext4/vda/journal_task", "165\n");
+        assert_eq!(has_journal(&backing, sys.path()), Some(true));
+        assert_eq!(has_journal(&Backing::default(), sys.path()), None);
+    }
+
+    #[test]
     fn only_known_file_systems_write_in_place_and_flush_as_they_are_mounted() {
         let target = |filesystem: &str, options: &[&str]| Target {
             path: "/m".into(),
@@ -274,6 +296,7 @@ mod tests {
             free_bytes: 1,
             read_only: false,
             in_memory: false,
+            has_journal: None,
             backing: Backing::None { because: String::new() },
         };
         assert!(target("ext4", &["rw", "relatime"]).writes_in_place());

@@ -36,6 +36,9 @@ struct Arguments {
     /// Keep the length of each file without its bytes; they are read as zeros.
     #[arg(long)]
     forget: bool,
+    /// Keep a name for a file that is removed while it is open, as NFS does.
+    #[arg(long)]
+    keep_names: bool,
     #[command(flatten)]
     faults: faults::FaultArguments,
     #[command(flatten)]
@@ -59,6 +62,7 @@ fn run(arguments: &Arguments) -> io::Result<()> {
     let owner = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&arguments.mount_point)?);
     let root = Maker { mode: 0o755, uid: owner, gid: owner };
     let tree = Tree::new(arguments.capacity_mib << 20, arguments.forget, root);
+    let tree = if arguments.keep_names { tree.keep_names() } else { tree };
     let mut config = Config::default();
     config.mount_options = vec![
         MountOption::FSName("strange-fs".into()),

@@ -107,6 +107,10 @@ pub struct Tree {
     used_bytes: u64,
     capacity_bytes: u64,
     forgets: bool,
+    /// Whether an open file that is removed keeps a name, as on NFS, until it is closed.
+    keeps_names: bool,
+    /// The folder and the name of each file that was removed while it was open.
+    hidden: BTreeMap<u64, (u64, OsString)>,
 }
 
 impl Tree {
@@ -120,7 +124,14 @@ impl Tree {
             used_bytes: 0,
             capacity_bytes,
             forgets,
+            keeps_names: false,
+            hidden: BTreeMap::new(),
         }
+    }
+
+    /// Gives an open file that is removed another name, which goes when it is closed.
+    pub fn keep_names(self) -> Tree {
+        Tree { keeps_names: true, ..self }
     }
 
     /// Returns the content of a new file.
@@ -182,8 +193,14 @@ impl Tree {
         if matches!(node.kind, Kind::Folder(_)) {
             return Err(Errno::EISDIR);
         }
+        let hides = node.open > 0;
         node.linked = false;
         self.names_mut(folder)?.remove(name);
+        if self.keeps_names && hides {
+            let hidden = OsString::from(format!(".nfs{number:016x}"));
+            self.names_mut(folder)?.insert(hidden.clone(), number);
+            self.hidden.insert(number, (folder, hidden));
+        }
         self.drop_unused(number);
         Ok(())
     }
@@ -230,6 +247,12 @@ impl Tree {
     pub fn release(&mut self, number: u64) {
         if let Some(node) = self.nodes.get_mut(&number) {
             node.open = node.open.saturating_sub(1);
+            if node.open == 0
+                && let Some((folder, name)) = self.hidden.remove(&number)
+                && let Ok(names) = self.names_mut(folder)
+            {
+                names.remove(&name);
+            }
         }
         self.drop_unused(number);
     }
@@ -350,6 +373,18 @@ mod tests {
         tree.release(file);
         assert!(tree.read(file, 0, 4).is_err());
         assert_eq!(tree.room_bytes(), (10_000, 10_000));
+    }
+
+    #[test]
+    fn an_open_file_that_is_removed_may_keep_a_name_until_it_is_closed() {
+        let mut tree = tree().keep_names();
+        let file = file(&mut tree, "a");
+        tree.open(file).expect("there");
+        tree.unlink(ROOT, OsStr::new("a")).expect("there");
+        let names: Vec<_> = tree.names(ROOT).expect("the root").keys().cloned().collect();
+        assert_eq!(names, [OsStr::new(&format!(".nfs{file:016x}"))]);
+        tree.release(file);
+        assert!(tree.names(ROOT).expect("the root").is_empty());
     }
 
     #[test]

@@ -32,6 +32,7 @@ const MODES: &[Mode] = &[
         &["--refuse-direct", "transfer"],
         Expected::NotDirect,
     ),
+    ("a removed file keeps a name while it is open", &["--keep-names"], Expected::Result),
     ("at most 12 KiB taken of each write", &["--short-writes", "12288"], Expected::Result),
     ("the first flush fails", &["--fail-fsync"], Expected::Error("Input/output error")),
 ];

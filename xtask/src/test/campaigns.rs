@@ -9,7 +9,7 @@ use crate::lab::confine::Share;
 use crate::lab::{
     commands, confine, damage, faulty_disk, kill, log_writes, logs, nvme, power_cut, soak,
 };
-use crate::packages::{DEVICE_MAPPER, NVME, provide};
+use crate::packages::{DEVICE_MAPPER, MPI, NVME, provide};
 use crate::programs::cargo_tests;
 use crate::report::{Outcome, Report};
 use crate::repository::{cargo, target};
@@ -28,7 +28,7 @@ pub struct Campaign {
 }
 
 /// Every campaign, in order.
-pub const CAMPAIGNS: [Campaign; 23] = [
+pub const CAMPAIGNS: [Campaign; 24] = [
     Campaign {
         name: "seeds",
         what: "lab sim: 100,000 seeds",
@@ -96,6 +96,7 @@ pub const CAMPAIGNS: [Campaign; 23] = [
         round: |report, _| features(report),
     },
     Campaign { name: "s3", what: "logs in an S3 server", round: stores::s3 },
+    Campaign { name: "ranks", what: "a whole benchmark of four ranks", round: ranks },
     Campaign {
         name: "nvme",
         what: "lab nvme",
@@ -143,6 +144,15 @@ pub const CAMPAIGNS: [Campaign; 23] = [
     Campaign { name: "book", what: "book of the documents", round: book::check },
     Campaign { name: "languages", what: "every language", round: every_language },
 ];
+
+/// Runs the tests under `mpirun` that take a minute or more.
+fn ranks(report: &mut Report, install: bool) -> Result<(), Failure> {
+    report.step("a whole benchmark under mpirun", || {
+        provide(MPI, install)?;
+        let words = ["test", "-p", "wrote-cli", "--features", "mpi", "--test", "mpi"];
+        cargo_tests(cargo(&words).args(["--", "--ignored", "--nocapture"]))
+    })
+}
 
 /// The manifest of the crates that the log is measured against, a workspace of their own.
 pub const RIVALS: &str = "xtask/rivals/Cargo.toml";

@@ -1,5 +1,6 @@
 //! The scenario `meta`: operations on names and small files, in folders of their own and in one.
 
+mod findings;
 mod plan;
 mod rounds;
 #[cfg(test)]
@@ -8,7 +9,8 @@ mod tests;
 use crate::scenario::{self, Call, Listed, Scenario};
 use plan::Plan;
 use wrote::Survives;
-use wrote_result::document::{Blocks, Direction, Flush, Ioengine, Settings, SourceCache};
+use wrote_jobs::findings::Evidence;
+use wrote_result::document::{Blocks, Direction, Finding, Flush, Ioengine, Settings, SourceCache};
 use wrote_result::Error;
 
 pub(crate) const NAME: &str = "meta";
@@ -20,7 +22,7 @@ pub(crate) const FILE_BYTES: u64 = 3901;
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 pub struct Meta {
     /// Files of one run of meta, from 1 to 1000000 [default: as many as take a third of a
-    /// second, up to 10000]
+    /// second, up to 2000]
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = wrote_result::units::parse_count::<FILES_MAX>, allow_hyphen_values = true))]
     pub meta_files: Option<u32>,
 }
@@ -150,5 +152,9 @@ impl Scenario for Meta {
 
     fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
         Ok(scenario::boxed(Plan::new(self, call)))
+    }
+
+    fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
+        findings::find(evidence).into_iter().flatten().collect()
     }
 }

@@ -34,7 +34,7 @@ struct Candidate {
     folder: remove::Open,
     contents: remove::Contents,
     /// Keeps the lock of a dead run, so that no other process removes its folder meanwhile.
-    _state: State,
+    state: State,
 }
 
 /// The folders in `parent` that runs of the current user made and that are still there, by name.
@@ -65,7 +65,7 @@ pub fn clean(parent: &Path) -> Result<Cleaned, Error> {
                 remove::listed(&candidate.contents.foreign)
             ));
         } else {
-            match candidate.folder.remove() {
+            match candidate.folder.remove(candidate.state) {
                 Ok(()) => cleaned.removed.push(candidate.leftover),
                 Err(error) => cleaned.refused.push(error.to_string()),
             }
@@ -120,7 +120,7 @@ fn candidate(path: PathBuf) -> Option<Candidate> {
     };
     let size_bytes = contents.size_bytes;
     let leftover = Leftover { path, size_bytes, alive };
-    Some(Candidate { leftover, folder: open, contents, _state: state })
+    Some(Candidate { leftover, folder: open, contents, state })
 }
 
 #[cfg(test)]

@@ -57,8 +57,9 @@ impl Open {
     }
 
     /// Removes the files that a run made in the folder, then the folder. What else is in it stays,
-    /// and the folder with it, and the error names it.
-    pub(super) fn remove(&self) -> Result<(), Error> {
+    /// and the folder with it, and the error names it. `lock` is what keeps other processes from
+    /// removing the folder meanwhile.
+    pub(super) fn remove(&self, lock: impl Sized) -> Result<(), Error> {
         let failed = |error: io::Error| {
             Error::Failed(format!("{}: can't be removed: {error}", self.path.display()))
         };
@@ -84,6 +85,9 @@ impl Open {
                 listed(&contents.foreign)
             )));
         }
+        // NFS keeps a name for a file that was removed and is still open. Without its lock file the
+        // folder is no run's to any other process.
+        drop(lock);
         let name = self.path.file_name().unwrap_or_default();
         match unlinkat(&self.parent, name, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),

@@ -37,6 +37,7 @@ fn sample() -> Value {
             "path": "/data", "filesystem": "ext4", "mount_options": ["rw"],
             "capacity_bytes": 1, "free_bytes": 0,
             "dio_offset_align_bytes": 512, "dio_memory_align_bytes": 4,
+            "has_journal": true,
             "device": {
                 "name": "sda1", "disks": ["sda"], "model": "M", "capacity_bytes": 1,
                 "rotational": false, "scheduler": "none", "logical_block_bytes": 512,
@@ -110,6 +111,7 @@ fn least() -> Value {
         "device",
         "dio_offset_align_bytes",
         "dio_memory_align_bytes",
+        "has_journal",
         "no_device_because",
         "limits",
     ];

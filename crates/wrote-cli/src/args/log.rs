@@ -92,10 +92,13 @@ const STAT_LONG_ABOUT: &str = "Say what a log consists of, and who writes it.\n\
         it was closed after its last record, and which process has it open for writing. Records are not \
         read: verify does that.\n\nRECORDS counts sequences, those too that a repair left \
         empty, which a line names; USED counts bytes up to the end of the last record, FILE the length of the file, with \
-        what is only prepared for records to come.";
+        what is only prepared for records to come.\n\nThe URL of a store says up to which record the store has the log. With --local it also counts \
+        the sealed segments of the folder that wait to be shipped.";
 
-const STAT_EXAMPLES: &str =
-    "Examples:\n  wrote log stat events\n  wrote log stat --json events | jq .records";
+const STAT_EXAMPLES: &str = "Examples:\n  \
+        wrote log stat events                               segments, records, bytes\n  \
+        wrote log stat --json events | jq .records          as JSON\n  \
+        wrote log stat s3://bucket/events --local events    what is shipped, and what waits";
 
 const VERIFY_LONG_ABOUT: &str = "Read every byte and say what is damaged.\n\nA log is damaged where records that were durable can't be read any \
         more: the disk lost them, or something else wrote there. Each place is told in a line, and the \

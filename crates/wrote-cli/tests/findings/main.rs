@@ -15,6 +15,7 @@ mod limits;
 mod long;
 mod machine;
 mod messages;
+mod meta;
 mod neighbour;
 mod offsets;
 mod preload;

@@ -100,6 +100,113 @@ fn what_is_shipped_is_read_from_the_url_as_from_the_folder() {
 }
 
 #[test]
+fn stat_says_what_is_shipped_and_what_waits() {
+    let folder = folder();
+    append(folder.path(), 0..2000);
+    let url = store_of(folder.path());
+    let end = shipped_to(&finish(&mut log(folder.path(), &["ship", "events", &url])));
+    let run = |arguments: &[&str]| said(&mut log(folder.path(), arguments));
+    let stat = || run(&["stat", &url, "--local", "events"]);
+    let json = || -> Value {
+        serde_json::from_str(&run(&["stat", "--json", &url, "--local", "events"])).expect("JSON")
+    };
+    assert!(stat().contains("\nno sealed segment waits to be shipped\n"), "{}", stat());
+    assert_eq!(json()["unshipped"]["segments"], 0);
+    append(folder.path(), 2000..5000);
+    let before = json();
+    let [segments, bytes, to] =
+        ["segments", "bytes", "end_sequence"].map(|key| before["unshipped"][key].as_u64());
+    let (segments, bytes) = (segments.expect("a number"), bytes.expect("bytes"));
+    assert!(segments > 3 && (60_000 * segments..=64 * 1024 * segments).contains(&bytes));
+    let waiting = format!("\n{segments} sealed segments wait to be shipped, ");
+    assert!(stat().contains(&waiting), "{}", stat());
+    assert!(stat().contains(&format!(": the records before {}\n", to.expect("a sequence"))));
+    // A shipper ships just these.
+    let again = finish(&mut log(folder.path(), &["ship", "events", &url]));
+    assert!(again.stderr.starts_with(&format!("shipped {segments} segments, ")), "{again:?}");
+    assert_eq!(Some(shipped_to(&again)), to);
+    assert_eq!(
+        (json()["unshipped"]["segments"].as_u64(), json()["end_sequence"].as_u64()),
+        (Some(0), to)
+    );
+    // Two segments that are nowhere.
+    append(folder.path(), 5000..7000);
+    let stored = numbers(&folder.path().join("store"));
+    let last = stored.last().expect("a segment");
+    for number in 1..=last + 2 {
+        let name = format!("events/{number:020}.segment");
+        fs::remove_file(folder.path().join(name)).expect("ours");
+    }
+    let missing = format!("segments {} to {} are neither in the store nor in", last + 1, last + 2);
+    assert!(stat().contains(&missing), "{}", stat());
+    assert_eq!(json()["unshipped"]["missing"]["first"], last + 1);
+    assert!(end < 2000);
+}
+
+#[test]
+fn before_anything_is_shipped_stat_counts_all_that_waits() {
+    let folder = folder();
+    append(folder.path(), 0..2000);
+    fs::create_dir(folder.path().join("store")).expect("a folder");
+    let url = store_of(folder.path());
+    let stat = said(&mut log(folder.path(), &["stat", &url, "--local", "events"]));
+    let waiting = numbers(&folder.path().join("events")).len() - 1;
+    assert!(stat.contains("\nthe store ends before record 0\n"), "{stat}");
+    assert!(stat.contains(&format!("\n{waiting} sealed segments wait to be shipped, ")), "{stat}");
+    let cat = said(&mut log(folder.path(), &["cat", &url, "--local", "events"]));
+    assert_eq!(cat, lines(0..2000));
+}
+
+/// Reads lines from a pipe.
+fn read_lines(reader: &mut std::io::PipeReader, count: u64) -> String {
+    let (mut text, mut bytes) = (Vec::new(), [0]);
+    for _ in 0..count * line(0).len() as u64 + count {
+        reader.read_exact(&mut bytes).expect("the program prints");
+        text.push(bytes[0]);
+    }
+    String::from_utf8(text).expect("text")
+}
+
+#[test]
+fn tail_waits_for_a_store_follows_it_and_goes_on_in_the_local_log_where_it_ends() {
+    for is_made in [false, true] {
+        let folder = folder();
+        let (site, prepared) = (folder.path().join("site"), folder.path().join("prepared"));
+        fs::create_dir(&prepared).expect("a folder");
+        if is_made {
+            fs::create_dir_all(site.join("store")).expect("a folder");
+        }
+        let (mut reader, output) = std::io::pipe().expect("a pipe");
+        let url = store_of(&site);
+        let mut command = log(folder.path(), &["tail", "-F", &url, "--local", "site/events"]);
+        let mut running = Running::start(command.stdout(output));
+        drop(command);
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(!running.is_over(), "it waits for a log");
+        // The folder keeps the end of the log alone. Both come at one moment.
+        append(&prepared, 0..5000);
+        let ship = ["ship", "prepared/events", &store_of(&prepared)];
+        let end = shipped_to(&finish(&mut log(folder.path(), &ship)));
+        for number in numbers(&prepared.join("store")) {
+            let name = format!("events/{number:020}.segment");
+            fs::remove_file(prepared.join(name)).expect("ours");
+        }
+        assert!(end > 4000 && numbers(&prepared.join("events")).len() == 1);
+        let flags = if is_made { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
+        renameat_with(CWD, &prepared, CWD, &site, flags).expect("ours");
+        assert_eq!(read_lines(&mut reader, 5000), lines(0..5000));
+        append(&site, 5000..6800);
+        assert_eq!(read_lines(&mut reader, 1800), lines(5000..6800));
+        shipped_to(&finish(&mut log(folder.path(), &["ship", "site/events", &url])));
+        append(&site, 6800..7000);
+        assert_eq!(read_lines(&mut reader, 200), lines(6800..7000));
+        running.send(Signal::INT);
+        let finished = running.finish();
+        assert_eq!((finished.code(), finished.stderr.as_str()), (Some(130), ""));
+    }
+}
+
+#[test]
 fn records_of_a_store_have_their_times_and_are_not_searched_by_them() {
     let folder = folder();
     append(folder.path(), 0..5000);

@@ -267,6 +267,25 @@ fn languages_are_measured_by_all_ranks() {
     assert!(names(folder.path()).is_empty());
 }
 
+/// A disk of 1 MiB, unmounted when dropped.
+struct SmallDisk(std::path::PathBuf);
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+fn small_disk(test: &str, point: &Path) -> Option<SmallDisk> {
+    let mut command = Command::new("mount");
+    command.args(["-t", "tmpfs", "-o", "size=1M", "tmpfs"]).arg(point).stderr(Stdio::null());
+    if command.status().is_ok_and(|status| status.success()) {
+        return Some(SmallDisk(point.to_owned()));
+    }
+    fixtures::skip(test, "a tmpfs can't be mounted here");
+    None
+}
+
 #[test]
 fn a_disk_that_is_too_small_for_one_rank_ends_all_and_is_named() {
     let test = "a_disk_that_is_too_small_for_one_rank_ends_all_and_is_named";
@@ -274,20 +293,12 @@ fn a_disk_that_is_too_small_for_one_rank_ends_all_and_is_named() {
     let [first, second] = ["0", "1"].map(|name| folder.path().join(name));
     std::fs::create_dir(&first).unwrap();
     std::fs::create_dir(&second).unwrap();
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=1M", "tmpfs"])
-        .arg(&second)
-        .stderr(Stdio::null())
-        .status();
-    if !mounted.is_ok_and(|status| status.success()) {
-        return fixtures::skip(test, "a tmpfs can't be mounted here");
-    }
+    let Some(_mounted) = small_disk(test, &second) else { return };
     // So many files that a rank only finds out when it makes them.
     let path = format!("{}/{{rank}}", folder.path().display());
     let arguments = ["bench", &path, "--only", "meta/own", "--meta-files", "400", "--runs", "2"];
     let output = mpirun(test, 2, &arguments).map(run);
     let left = [names(&first), names(&second)];
-    let _ = Command::new("umount").arg(&second).status();
     let Some(output) = output else { return };
     assert_eq!(output.status.code(), Some(1));
     let complaints = complaints(&output);
@@ -322,6 +333,145 @@ fn a_hung_rank_ends_all_and_is_named() {
     let named = complaints.iter().filter(|line| line.contains("did not come to the others"));
     assert_eq!(named.count(), 1, "{complaints:?}");
     assert!(names(folder.path()).is_empty(), "{:?}", names(folder.path()));
+}
+
+/// Builds a program that starts MPI and then does nothing.
+fn hanging(folder: &Path) -> Result<std::path::PathBuf, String> {
+    let (source, program) = (folder.join("hanging.c"), folder.join("hanging"));
+    let text = "#include <mpi.h>\n#include <unistd.h>\n\
+                int main(int argc, char **argv) { MPI_Init(&argc, &argv); for (;;) pause(); }\n";
+    std::fs::write(&source, text).unwrap();
+    let mut command = Command::new("mpicc");
+    let built = command.arg(&source).arg("-o").arg(&program).output();
+    let built = built.map_err(|error| format!("mpicc: {error}"))?;
+    let told = String::from_utf8_lossy(&built.stderr);
+    assert!(built.status.success(), "{told}");
+    Ok(program)
+}
+
+#[test]
+fn a_rank_that_hangs_while_the_ranks_start_ends_all_and_is_named() {
+    let test = "a_rank_that_hangs_while_the_ranks_start_ends_all_and_is_named";
+    let [folder, programs] = [folder(), folder()];
+    let path = folder.path().to_str().unwrap();
+    let arguments = ["bench", path, "--only", "meta", "--rank-timeout", "2s"];
+    let Some(mut command) = mpirun(test, 2, &arguments) else { return };
+    match hanging(programs.path()) {
+        Ok(program) => command.args([":", "-np", "1"]).arg(program),
+        Err(because) => return fixtures::skip(test, &because),
+    };
+    let output = run(command);
+    assert_eq!(output.status.code(), Some(1));
+    let complaints = complaints(&output);
+    assert_eq!(complaints.len(), 1, "{complaints:?}");
+    assert!(complaints[0].contains("rank 2 did not come to the others"), "{complaints:?}");
+    assert!(names(folder.path()).is_empty(), "{:?}", names(folder.path()));
+}
+
+#[test]
+fn an_interrupt_of_the_starter_takes_back_the_files_of_jobs() {
+    let test = "an_interrupt_of_the_starter_takes_back_the_files_of_jobs";
+    for shared in [&[][..], &["--shared-file"], &["--reorder"]] {
+        let folder = folder();
+        let job = folder.path().join("a.fio");
+        let text = "[r]\nrw=read\nbs=64k\nsize=1m\nfilename=data\ntime_based=1\nruntime=600\n";
+        std::fs::write(&job, text).unwrap();
+        let (job, path) = (job.to_str().unwrap(), folder.path().to_str().unwrap());
+        let arguments = [&["run", job, "--directory", path][..], shared].concat();
+        let Some(mut command) = mpirun(test, 3, &arguments) else { return };
+        let child = command.spawn().unwrap();
+        ranks_of(child.id());
+        let files = if shared == ["--shared-file"] { 1 } else { 3 };
+        let began = Instant::now();
+        while names(folder.path()).len() < 1 + files {
+            assert!(began.elapsed() < PATIENCE, "{:?}", names(folder.path()));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(200));
+        send(child.id() as i32, rustix::process::Signal::INT);
+        let output = ended(child);
+        assert!(!output.status.success());
+        assert_eq!(names(folder.path()), ["a.fio"], "{shared:?}");
+    }
+}
+
+#[test]
+fn a_rank_that_fails_takes_back_the_files_of_all() {
+    let test = "a_rank_that_fails_takes_back_the_files_of_all";
+    let folder = folder();
+    let [first, second] = ["0", "1"].map(|name| folder.path().join(name));
+    std::fs::create_dir(&first).unwrap();
+    std::fs::create_dir(&second).unwrap();
+    let Some(_mounted) = small_disk(test, &second) else { return };
+    let job = folder.path().join("a.fio");
+    // The rank with room is done when the other one fails.
+    let text = "[w]\nrw=write\nbs=64k\nsize=8m\nfilename=data\nfallocate=none\n";
+    std::fs::write(&job, text).unwrap();
+    let directory = format!("{}/{{rank}}", folder.path().display());
+    let arguments = ["run", job.to_str().unwrap(), "--directory", &directory];
+    let Some(command) = mpirun(test, 2, &arguments) else { return };
+    let output = run(command);
+    assert_eq!(output.status.code(), Some(1));
+    let complaints = complaints(&output);
+    assert_eq!(complaints.len(), 1, "{complaints:?}");
+    assert!(complaints[0].contains("rank 1 on "), "{complaints:?}");
+    assert_eq!([names(&first), names(&second)], [[""; 0], [""; 0]], "both have cleaned up");
+}
+
+#[test]
+fn every_scenario_is_measured_by_all_ranks() {
+    let test = "every_scenario_is_measured_by_all_ranks";
+    let folder = folder();
+    let path = folder.path().to_str().unwrap();
+    // A row or two of each: the whole takes minutes.
+    let only = "small/cached,ways/file/fs-write,latency/existing/fs-write,append/log-written,peak/write,\
+                rand/mix,sustained,meta/own";
+    let arguments = [
+        "bench",
+        path,
+        "--only",
+        only,
+        "--size",
+        "4MiB",
+        "--runs",
+        "1",
+        "--messages",
+        "1000",
+        "--meta-files",
+        "20",
+        "--format",
+        "json",
+    ];
+    let Some(command) = mpirun(test, 2, &arguments) else { return };
+    let document = json(&run(command));
+    let measured = document["scenarios"].as_array().unwrap();
+    let names_of: Vec<&str> = measured.iter().filter_map(|of| of["name"].as_str()).collect();
+    let all = ["ladder", "ways", "latency", "append", "peak", "rand", "sustained", "meta"];
+    assert!(all.iter().all(|name| names_of.contains(name)), "{names_of:?}");
+    for row in rows(&document) {
+        for run in row["runs"].as_array().unwrap() {
+            assert!(run["ranks"]["slowest"]["rank"].is_number(), "{}: {run}", row["name"]);
+        }
+    }
+    assert!(names(folder.path()).is_empty());
+}
+
+/// The default benchmark, as its user starts it: `cargo xtask campaign ranks` runs it.
+#[test]
+#[ignore = "campaign"]
+fn the_default_benchmark_of_four_ranks_prints_one_table() {
+    let test = "the_default_benchmark_of_four_ranks_prints_one_table";
+    let folder = folder();
+    let Some(command) = mpirun(test, 4, &["bench", folder.path().to_str().unwrap()]) else {
+        return;
+    };
+    let began = Instant::now();
+    let output = run(command);
+    let (told, took) = (String::from_utf8_lossy(&output.stdout), began.elapsed());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(told.matches("4 ranks").count(), 1, "{told}");
+    println!("it took {took:.0?}");
+    assert!(names(folder.path()).is_empty());
 }
 
 #[test]

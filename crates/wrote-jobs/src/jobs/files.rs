@@ -340,7 +340,7 @@ pub fn drop_pages(path: &Path, region: &Range<u64>) -> Result<Option<String>, Er
     Ok(dropped.err().map(|errno| format!("posix_fadvise: {}", std::io::Error::from(errno))))
 }
 
-/// The files that the run made. Dropping it removes them, [`Made::keep`] leaves them.
+/// The files that a run made. Dropping it removes them, [`Made::keep`] leaves them.
 #[derive(Debug, Default)]
 pub struct Made {
     files: Vec<(PathBuf, Identity)>,
@@ -357,7 +357,7 @@ fn identity(metadata: &Metadata) -> Identity {
 
 impl Made {
     /// Makes a file; one that is there already is an error (W7).
-    pub fn make(&mut self, path: &Path) -> Result<File, Error> {
+    pub(crate) fn make(&mut self, path: &Path) -> Result<File, Error> {
         let failed = |error| Error::Failed(format!("{}: create: {error}", path.display()));
         let file = OpenOptions::new()
             .read(true)
@@ -373,18 +373,18 @@ impl Made {
     }
 
     /// Returns what is there now, with the knowledge of what this run made.
-    pub fn find(&self, path: &Path) -> Result<Found, Error> {
+    pub(crate) fn find(&self, path: &Path) -> Result<Found, Error> {
         let found = Found::now(path)?;
         let made = std::fs::metadata(path).is_ok_and(|there| self.has(&there));
         Ok(Found { ours: found.ours || made, ..found })
     }
 
-    pub fn has(&self, metadata: &Metadata) -> bool {
+    pub(crate) fn has(&self, metadata: &Metadata) -> bool {
         self.files.iter().any(|(_, known)| *known == identity(metadata))
     }
 
     /// Removes a file that the run made; another one that has its name stays.
-    pub fn remove(&mut self, path: &Path) -> Result<(), Error> {
+    pub(crate) fn remove(&mut self, path: &Path) -> Result<(), Error> {
         let Ok(found) = std::fs::metadata(path) else { return Ok(()) };
         let is_it = |(_, known): &mut (PathBuf, Identity)| *known == identity(&found);
         self.files.extract_if(.., is_it).try_for_each(|(path, known)| {
@@ -393,6 +393,7 @@ impl Made {
         })
     }
 
+    /// Leaves the files where they are: the run has succeeded.
     pub fn keep(mut self) {
         self.files.clear();
     }

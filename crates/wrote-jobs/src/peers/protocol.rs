@@ -8,7 +8,7 @@ use super::places::Look;
 use super::{Answer, Peers, Places, Post};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};
 use wrote_result::{Error, Stop};
 
@@ -24,6 +24,9 @@ const ROUND_TRIPS: u32 = 40;
 const CLOCKS_MAX: u32 = 64;
 /// How long the ranks of a group that broke wait for each other's farewell.
 const PARTING: Duration = Duration::from_secs(5);
+/// How long those of an interrupted group do. A starter such as Open MPI's kills all a second after
+/// it has asked them to end.
+const LEAVING: Duration = Duration::from_millis(700);
 
 /// The messages of ranks.
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,7 +47,7 @@ enum Message {
     /// Asks for the time.
     Ask,
     Time(f64),
-    /// To rank 0: a rank ends.
+    /// To rank 0, and from it where the group was interrupted: a rank ends.
     Farewell,
 }
 
@@ -115,6 +118,8 @@ struct State {
     number: u32,
     /// The end of the last one.
     met: Instant,
+    /// When rank 0 has last told others that it waits.
+    told: Instant,
     broken: Option<Ending>,
     /// Rank 0 did not answer.
     first_is_gone: bool,
@@ -125,39 +130,84 @@ struct State {
 }
 
 impl<P: Post> Ranks<P> {
-    /// Joins the ranks of a post: each learns the nodes and clocks of all.
+    /// The ranks of a post, which know nothing of each other yet.
     ///
     /// A rank that comes `hung_after` later than another, and later than ten times the time that
     /// the other needed, is taken for hung.
+    pub fn new(post: P, stop: Stop, hung_after: Duration) -> Ranks<P> {
+        let state = State {
+            number: 0,
+            met: Instant::now(),
+            told: Instant::now(),
+            broken: None,
+            first_is_gone: false,
+            early: VecDeque::new(),
+            parted: vec![false; post.ranks() as usize],
+        };
+        Ranks { post, stop, hung_after, places: Places::default(), state: RefCell::new(state) }
+    }
+
+    /// Joins the ranks: each learns the nodes and clocks of all. Before that there are no
+    /// [`Peers::places`]. After an error the group is broken, and can only part.
     ///
     /// # Errors
     ///
     /// As [`Peers::meet`].
-    pub fn join(post: P, stop: Stop, hung_after: Duration) -> Result<Ranks<P>, Error> {
-        let parted = vec![false; post.ranks() as usize];
-        let state = State {
-            number: 0,
-            met: Instant::now(),
-            broken: None,
-            first_is_gone: false,
-            early: VecDeque::new(),
-            parted,
-        };
-        let places = Places::default();
-        let mut ranks = Ranks { post, stop, hung_after, places, state: RefCell::new(state) };
-        let peers = &ranks as &dyn Peers;
-        let names = peers.agree("start", ranks.post.node(), Ok)?;
+    pub fn join(&mut self) -> Result<(), Error> {
+        let peers = &*self as &dyn Peers;
+        let names = peers.agree("start", self.post.node(), Ok)?;
         let mut looks = vec![None; names.len()];
-        for rank in ranks.asked_for_clocks(&names) {
-            looks[rank as usize] = ranks.look_at_clock(rank)?;
+        for rank in self.asked_for_clocks(&names) {
+            looks[rank as usize] = self.look_at_clock(rank)?;
         }
         let looks: Vec<Option<(f64, f64)>> =
             looks.iter().map(|look| look.map(|of: Look| (of.offset_s, of.round_trip_s))).collect();
         let looks = peers.of_first("clocks", looks)?;
         let look = |(offset_s, round_trip_s)| Look { offset_s, round_trip_s };
         let looks: Vec<Option<Look>> = looks.into_iter().map(|one| one.map(look)).collect();
-        ranks.places = Places::of(names, &looks);
-        Ok(ranks)
+        self.places = Places::of(names, &looks);
+        Ok(())
+    }
+
+    /// Ends an interrupted group, when this rank has cleaned up: returns when every rank has, or
+    /// shortly after. As soon as the first rank ends, Open MPI kills the others.
+    pub fn leave(&self) {
+        if self.post.rank() == 0 {
+            self.await_farewells(LEAVING);
+            (1..self.post.ranks()).for_each(|to| self.say(to, &Message::Farewell));
+            return;
+        }
+        self.say(0, &Message::Farewell);
+        let began = Instant::now();
+        while began.elapsed() < LEAVING {
+            while let Some((from, bytes)) = self.post.receive() {
+                if let Message::Farewell = Letter::read(from, bytes).message {
+                    return;
+                }
+            }
+            self.post.rest(LOOK_EVERY);
+        }
+    }
+
+    /// Rank 0 waits until all others have said farewell. Returns `false` where one has not.
+    fn await_farewells(&self, most: Duration) -> bool {
+        let began = Instant::now();
+        self.state.borrow_mut().parted[0] = true;
+        loop {
+            // What else they have to say is of no interest any more.
+            while let Some((from, bytes)) = self.post.receive() {
+                if let Message::Farewell = Letter::read(from, bytes).message {
+                    self.state.borrow_mut().parted[from as usize] = true;
+                }
+            }
+            if self.state.borrow().parted.iter().all(|parted| *parted) {
+                return true;
+            }
+            if began.elapsed() > most {
+                return false;
+            }
+            self.post.rest(LOOK_EVERY);
+        }
     }
 
     /// The post, for what is left to do when the group has ended.
@@ -166,9 +216,10 @@ impl<P: Post> Ranks<P> {
     }
 
     fn asked_for_clocks(&self, names: &[String]) -> Vec<u32> {
-        let is_asked = |rank: u32| {
-            let name = &names[rank as usize];
-            rank > 0 && (self.post.ranks() <= CLOCKS_MAX || !names[..rank as usize].contains(name))
+        let mut nodes = HashSet::new();
+        let mut is_asked = |rank: u32| {
+            let is_new = nodes.insert(&names[rank as usize]);
+            rank > 0 && (self.post.ranks() <= CLOCKS_MAX || is_new)
         };
         (0..self.post.ranks()).filter(|rank| is_asked(*rank)).collect()
     }
@@ -176,15 +227,18 @@ impl<P: Post> Ranks<P> {
     /// Rank 0 asks a rank for its time, and takes half of the round trip for the way.
     fn look_at_clock(&self, rank: u32) -> Result<Option<Look>, Error> {
         let mut best: Option<Look> = None;
-        for _ in 0..ROUND_TRIPS {
+        for trip in 0..ROUND_TRIPS {
             if self.post.rank() == rank {
-                self.await_from(0, "clocks", |message| matches!(message, Message::Ask))?;
+                // Rank 0 asks other ranks before.
+                let is_busy = trip > 0;
+                let is_ask = |message: &Message| matches!(message, Message::Ask);
+                self.await_from(0, "clocks", is_busy, is_ask)?;
                 self.say(0, &Message::Time(self.post.clock_s()));
             } else if self.post.rank() == 0 {
                 let asked_s = self.post.clock_s();
                 self.say(rank, &Message::Ask);
                 let is_time = |message: &Message| matches!(message, Message::Time(_));
-                let told = self.await_from(rank, "clocks", is_time)?;
+                let told = self.await_from(rank, "clocks", true, is_time)?;
                 let round_trip_s = self.post.clock_s() - asked_s;
                 if let Message::Time(theirs_s) = told
                     && best.is_none_or(|best| round_trip_s < best.round_trip_s)
@@ -201,25 +255,50 @@ impl<P: Post> Ranks<P> {
         self.post.send(to, Letter::bytes(message, &[]));
     }
 
-    /// Returns a message of `from` that is wanted; looks without a rest, since its time counts.
+    /// Returns a message of `from` that is wanted. Looks without a rest if it `is_busy`, since the
+    /// time of the message counts.
     fn await_from(
         &self,
         from: u32,
         step: &'static str,
+        is_busy: bool,
         is_wanted: impl Fn(&Message) -> bool,
     ) -> Result<Message, Error> {
-        let began = Instant::now();
+        let is_first = self.post.rank() == 0;
+        let limit = if is_first { self.hung_after } else { self.hung_after + 2 * TELL_EVERY };
+        let mut heard = Instant::now();
         loop {
             self.read_post()?;
-            if let Some(message) =
-                self.take(|letter| letter.from == from && is_wanted(&letter.message))
+            let is_of = |letter: &Letter| letter.from == from;
+            if let Some(letter) = self.take(|letter| is_of(letter) && is_wanted(&letter.message)) {
+                return Ok(letter.message);
+            }
+            if self
+                .take(|letter| is_of(letter) && matches!(letter.message, Message::Waiting))
+                .is_some()
             {
-                return Ok(message);
+                heard = Instant::now();
             }
-            if began.elapsed() > self.hung_after {
-                return Err(self.breaks(self.missing(&[from], step, began.elapsed())));
+            if heard.elapsed() > limit {
+                self.state.borrow_mut().first_is_gone = !is_first;
+                return Err(self.breaks(self.missing(&[from], step, heard.elapsed())));
             }
-            std::thread::yield_now();
+            if is_first {
+                self.tell_that_it_waits(1..self.post.ranks());
+            }
+            match is_busy {
+                true => std::thread::yield_now(),
+                false => self.post.rest(LOOK_EVERY),
+            }
+        }
+    }
+
+    /// Rank 0 tells those that wait for it that it waits too, now and then.
+    fn tell_that_it_waits(&self, for_it: impl Iterator<Item = u32>) {
+        let mut state = self.state.borrow_mut();
+        if state.told.elapsed() > TELL_EVERY {
+            state.told = Instant::now();
+            for_it.for_each(|rank| self.say(rank, &Message::Waiting));
         }
     }
 
@@ -241,10 +320,12 @@ impl<P: Post> Ranks<P> {
         Ok(())
     }
 
-    fn take(&self, is_wanted: impl Fn(&Letter) -> bool) -> Option<Message> {
+    /// Takes the first letter that is wanted. Letters of several ranks come in any order, so others
+    /// stay for those who want them.
+    fn take(&self, is_wanted: impl Fn(&Letter) -> bool) -> Option<Letter> {
         let early = &mut self.state.borrow_mut().early;
         let place = early.iter().position(is_wanted)?;
-        early.remove(place).map(|letter| letter.message)
+        early.remove(place)
     }
 
     fn next_letter(&self) -> Option<Letter> {
@@ -297,6 +378,7 @@ impl<P: Post> Ranks<P> {
         &self,
         number: u32,
         step: &'static str,
+        limit: Duration,
         mine: Vec<u8>,
         answer: Answer,
     ) -> Result<Vec<u8>, Error> {
@@ -304,8 +386,7 @@ impl<P: Post> Ranks<P> {
         let mut said: Vec<Option<Vec<u8>>> = vec![None; count];
         said[0] = Some(mine);
         let mut left = count - 1;
-        let (began, limit) = (Instant::now(), self.patience());
-        let mut told = began;
+        let began = Instant::now();
         while left > 0 {
             self.read_post()?;
             while let Some(Letter { from, message, payload }) = self.next_letter() {
@@ -330,11 +411,8 @@ impl<P: Post> Ranks<P> {
                 let missing: Vec<u32> = missing().collect();
                 return Err(self.breaks(self.missing(&missing, step, began.elapsed())));
             }
-            if told.elapsed() > TELL_EVERY {
-                told = Instant::now();
-                let here = (1..).zip(&said[1..]).filter(|(_, said)| said.is_some());
-                here.for_each(|(rank, _)| self.say(rank, &Message::Waiting));
-            }
+            let here = (1..).zip(&said[1..]).filter(|(_, said)| said.is_some());
+            self.tell_that_it_waits(here.map(|(rank, _)| rank));
             self.post.rest(LOOK_EVERY);
         }
         let said = said.into_iter().map(|said| said.expect("all were there")).collect();
@@ -344,27 +422,31 @@ impl<P: Post> Ranks<P> {
     }
 
     /// Another rank tells rank 0 that it is there, and waits for the answer.
-    fn follow(&self, number: u32, step: &'static str, mine: Vec<u8>) -> Result<Vec<u8>, Error> {
+    fn follow(
+        &self,
+        number: u32,
+        step: &'static str,
+        limit: Duration,
+        mine: Vec<u8>,
+    ) -> Result<Vec<u8>, Error> {
         self.post.send(0, Letter::bytes(&Message::Here { number, step: step.into() }, &mine));
-        let limit = self.patience() + 2 * TELL_EVERY;
+        let limit = limit + 2 * TELL_EVERY;
         let mut heard = Instant::now();
         loop {
             self.read_post()?;
-            match self.next_letter() {
-                Some(Letter { message: Message::Go { number: theirs }, payload, .. })
-                    if theirs == number =>
-                {
-                    self.pass_on(number, &payload);
-                    return Ok(payload);
-                }
-                Some(Letter { message: Message::Waiting, .. }) => heard = Instant::now(),
-                Some(other) => debug_assert!(false, "{other:?}"),
-                None if heard.elapsed() > limit => {
-                    self.state.borrow_mut().first_is_gone = true;
-                    return Err(self.breaks(self.missing(&[0], step, heard.elapsed())));
-                }
-                None => self.post.rest(LOOK_EVERY),
+            let is_go = |letter: &Letter| matches!(letter.message, Message::Go { number: theirs } if theirs == number);
+            if let Some(Letter { payload, .. }) = self.take(is_go) {
+                self.pass_on(number, &payload);
+                return Ok(payload);
             }
+            if self.take(|letter| matches!(letter.message, Message::Waiting)).is_some() {
+                heard = Instant::now();
+            }
+            if heard.elapsed() > limit {
+                self.state.borrow_mut().first_is_gone = true;
+                return Err(self.breaks(self.missing(&[0], step, heard.elapsed())));
+            }
+            self.post.rest(LOOK_EVERY);
         }
     }
 
@@ -384,7 +466,7 @@ impl<P: Post> Ranks<P> {
     }
 
     /// How long others may be waited for: they do what took this rank so long.
-    fn patience(&self) -> Duration {
+    fn limit(&self) -> Duration {
         self.hung_after.max(self.state.borrow().met.elapsed() * SLOWER_MAX)
     }
 }
@@ -402,14 +484,20 @@ impl<P: Post> Peers for Ranks<P> {
         &self.places
     }
 
-    fn meet(&self, step: &'static str, mine: Vec<u8>, answer: Answer) -> Result<Vec<u8>, Error> {
+    fn meet(
+        &self,
+        step: &'static str,
+        patience: Duration,
+        mine: Vec<u8>,
+        answer: Answer,
+    ) -> Result<Vec<u8>, Error> {
         if let Some(known) = &self.state.borrow().broken {
             return Err(known.error());
         }
-        let number = self.state.borrow().number;
+        let (number, limit) = (self.state.borrow().number, self.limit().max(patience));
         let met = match self.post.rank() {
-            0 => self.lead(number, step, mine, answer),
-            _ => self.follow(number, step, mine),
+            0 => self.lead(number, step, limit, mine, answer),
+            _ => self.follow(number, step, limit, mine),
         };
         let mut state = self.state.borrow_mut();
         (state.number, state.met) = (number + 1, Instant::now());
@@ -433,23 +521,7 @@ impl<P: Post> Peers for Ranks<P> {
             self.say(0, &Message::Farewell);
             return !self.state.borrow().first_is_gone;
         }
-        let began = Instant::now();
-        self.state.borrow_mut().parted[0] = true;
-        loop {
-            // What else they have to say is of no interest any more.
-            while let Some((from, bytes)) = self.post.receive() {
-                if let Message::Farewell = Letter::read(from, bytes).message {
-                    self.state.borrow_mut().parted[from as usize] = true;
-                }
-            }
-            if self.state.borrow().parted.iter().all(|parted| *parted) {
-                return true;
-            }
-            if began.elapsed() > PARTING {
-                return false;
-            }
-            self.post.rest(LOOK_EVERY);
-        }
+        self.await_farewells(PARTING)
     }
 }
 
@@ -457,6 +529,8 @@ impl<P: Post> Peers for Ranks<P> {
 mod tests {
     use super::*;
     use crate::peers::threads::ThreadPost;
+    use std::cell::Cell;
+    use std::sync::{Arc, Barrier, Mutex};
 
     /// Runs each rank as a thread, and returns what each of them comes to.
     fn ranks<T: Send>(
@@ -470,7 +544,8 @@ mod tests {
             let rank = &rank;
             let thread = |post| {
                 scope.spawn(move || {
-                    let mut joined = Ranks::join(post, Stop::new(), LONG).expect("all are there");
+                    let mut joined = Ranks::new(post, Stop::new(), LONG);
+                    joined.join().expect("all are there");
                     joined.hung_after = hung_after;
                     // None goes on while another still joins. One that fails then may be heard of
                     // here.
@@ -579,6 +654,220 @@ mod tests {
             },
         );
         assert!(errors[0].starts_with("rank 1 on node0: is at other"), "{}", errors[0]);
+    }
+
+    /// A post that notes the messages of meetings: their sender, whether they say that a rank is
+    /// there, and their bytes.
+    #[derive(Debug)]
+    struct NotedPost {
+        post: ThreadPost,
+        noted: Arc<Mutex<Vec<(u32, bool, usize)>>>,
+    }
+
+    impl Post for NotedPost {
+        fn rank(&self) -> u32 {
+            self.post.rank()
+        }
+
+        fn ranks(&self) -> u32 {
+            self.post.ranks()
+        }
+
+        fn node(&self) -> String {
+            self.post.node()
+        }
+
+        fn send(&self, to: u32, bytes: Vec<u8>) {
+            let letter = Letter::read(self.rank(), bytes.clone());
+            if let Message::Here { .. } | Message::Go { .. } = letter.message {
+                let is_here = matches!(letter.message, Message::Here { .. });
+                self.noted.lock().unwrap().push((self.rank(), is_here, bytes.len()));
+            }
+            self.post.send(to, bytes);
+        }
+
+        fn receive(&self) -> Option<(u32, Vec<u8>)> {
+            self.post.receive()
+        }
+
+        fn rest(&self, time: Duration) {
+            self.post.rest(time);
+        }
+    }
+
+    #[test]
+    fn a_meeting_takes_two_messages_a_rank_and_few_of_them_from_rank_0() {
+        const RANKS: u32 = 300;
+        let noted = Arc::new(Mutex::new(Vec::new()));
+        let [before, after] = [(), ()].map(|()| Barrier::new(RANKS as usize));
+        let rank = |post: ThreadPost| {
+            let mut ranks = Ranks::new(NotedPost { post, noted: noted.clone() }, Stop::new(), LONG);
+            ranks.join().unwrap();
+            if before.wait().is_leader() {
+                noted.lock().unwrap().clear();
+            }
+            after.wait();
+            (&ranks as &dyn Peers).barrier("the start of a run").unwrap();
+        };
+        std::thread::scope(|scope| {
+            for post in ThreadPost::many(RANKS, |rank| (format!("node{}", rank / 20), 0.0)) {
+                scope.spawn(|| rank(post));
+            }
+        });
+        let noted = noted.lock().unwrap();
+        type Noted = Vec<(u32, bool, usize)>;
+        let (to_first, down): (Noted, Noted) = noted.iter().partition(|(_, is_here, _)| *is_here);
+        assert_eq!((to_first.len(), down.len()), (299, 299));
+        let of_first = down.iter().filter(|(rank, ..)| *rank == 0).count();
+        assert_eq!(of_first as u32, RANKS.next_power_of_two().ilog2());
+        let most = down.iter().map(|(rank, ..)| down.iter().filter(|of| of.0 == *rank).count());
+        assert_eq!(most.max(), Some(of_first), "no rank passes more on");
+        assert!(to_first.iter().all(|(.., bytes)| *bytes < 60));
+        assert!(down.iter().all(|(.., bytes)| *bytes < 30));
+    }
+
+    #[test]
+    fn an_error_before_the_clocks_are_known_breaks_the_group_and_rank_0_names_the_rank() {
+        for hung in [0, 2] {
+            let posts = ThreadPost::many(3, |_| ("node".into(), 0.0));
+            let errors: Vec<_> = std::thread::scope(|scope| {
+                let rank = |post: ThreadPost| {
+                    scope.spawn(move || {
+                        if post.rank() == hung {
+                            return None;
+                        }
+                        let mut ranks = Ranks::new(post, Stop::new(), Duration::from_secs(1));
+                        let error = ranks.join().unwrap_err();
+                        Some((ranks.fail(error).to_string(), ranks.tells(), ranks.part()))
+                    })
+                };
+                let threads: Vec<_> = posts.into_iter().map(rank).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            for (rank, (error, tells, are_there)) in
+                errors.into_iter().enumerate().filter_map(|(rank, error)| Some((rank, error?)))
+            {
+                assert!(error.contains(&format!("rank {hung} did not come")), "{error}");
+                assert_eq!(tells, rank == 0 || hung == 0, "{rank} without {hung}");
+                assert_eq!(are_there, rank != 0 && hung != 0, "{rank} without {hung}");
+            }
+        }
+    }
+
+    type Letters = Vec<(u32, Vec<u8>)>;
+
+    /// A post with a fault.
+    #[derive(Debug)]
+    struct StrangePost {
+        post: ThreadPost,
+        /// It takes this long to look at its clock.
+        clock_takes: Duration,
+        /// Letters of other ranks that are held back until rank 0 asks for the time.
+        held: Option<RefCell<Letters>>,
+        is_asked: Cell<bool>,
+    }
+
+    impl StrangePost {
+        fn new(post: ThreadPost) -> StrangePost {
+            let is_asked = Cell::new(false);
+            StrangePost { post, clock_takes: Duration::ZERO, held: None, is_asked }
+        }
+    }
+
+    impl Post for StrangePost {
+        fn rank(&self) -> u32 {
+            self.post.rank()
+        }
+
+        fn ranks(&self) -> u32 {
+            self.post.ranks()
+        }
+
+        fn node(&self) -> String {
+            self.post.node()
+        }
+
+        fn clock_s(&self) -> f64 {
+            std::thread::sleep(self.clock_takes);
+            self.post.clock_s()
+        }
+
+        fn send(&self, to: u32, message: Vec<u8>) {
+            self.post.send(to, message);
+        }
+
+        fn receive(&self) -> Option<(u32, Vec<u8>)> {
+            let Some(held) = &self.held else { return self.post.receive() };
+            let is_asked = |of: &(u32, Vec<u8>)| of.1.starts_with(b"\"Ask\"");
+            let mut held = held.borrow_mut();
+            held.extend(std::iter::from_fn(|| self.post.receive()));
+            // Then the others come, one by one.
+            let next = held.iter().position(is_asked);
+            let next = next.or((self.is_asked.get() && !held.is_empty()).then_some(0))?;
+            self.is_asked.set(true);
+            Some(held.remove(next))
+        }
+
+        fn rest(&self, time: Duration) {
+            self.post.rest(time);
+        }
+    }
+
+    /// Joins ranks of one node, whose posts `change` has changed. Returns whether each has.
+    fn joined(
+        count: u32,
+        hung_after: Duration,
+        change: impl Fn(&mut StrangePost) + Sync,
+    ) -> Vec<Result<(), Error>> {
+        let posts = ThreadPost::many(count, |_| ("node".into(), 0.0));
+        std::thread::scope(|scope| {
+            let change = &change;
+            let rank = |post: ThreadPost| {
+                scope.spawn(move || {
+                    let mut post = StrangePost::new(post);
+                    change(&mut post);
+                    Ranks::new(post, Stop::new(), hung_after).join()
+                })
+            };
+            let threads: Vec<_> = posts.into_iter().map(rank).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        })
+    }
+
+    #[test]
+    fn a_rank_that_waits_for_slow_clocks_waits_as_long_as_rank_0_does() {
+        // Rank 1 answers late, again and again, but each time within the limit.
+        let joined = joined(3, Duration::from_secs(2), |post| {
+            post.clock_takes = Duration::from_millis(if post.rank() == 1 { 400 } else { 0 });
+        });
+        assert!(joined.iter().all(Result::is_ok), "{joined:?}");
+    }
+
+    #[test]
+    fn letters_of_several_ranks_may_come_in_any_order() {
+        // Rank 3 is let go by rank 2, and hears of it only after rank 0 has asked for its time.
+        let joined = joined(4, LONG, |post| {
+            post.held = (post.rank() == 3).then(RefCell::default);
+        });
+        assert!(joined.iter().all(Result::is_ok), "{joined:?}");
+    }
+
+    #[test]
+    fn a_rank_may_be_given_longer_than_the_limit() {
+        let met = ranks(
+            3,
+            Duration::from_secs(5),
+            |_| 0.0,
+            |peers| {
+                let limit = peers.hung_after + 2 * TELL_EVERY;
+                let peers = peers as &dyn Peers;
+                if peers.rank() == 0 {
+                    std::thread::sleep(limit + Duration::from_secs(1));
+                }
+                peers.barrier_within(LONG, "the builds of rank 0").is_ok()
+            },
+        );
+        assert_eq!(met, [true; 3]);
     }
 
     #[test]

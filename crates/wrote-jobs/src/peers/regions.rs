@@ -1,7 +1,7 @@
 //! The files of ranks: one for each, or regions of one; and whose data a rank reads.
 
 use super::Peers;
-use crate::jobs::lay_out;
+use crate::jobs::{Made, lay_out};
 use crate::spec::{Fallocate, JobSpec};
 use rustix::fs::{FallocateFlags, fallocate};
 use std::collections::BTreeMap;
@@ -63,7 +63,8 @@ impl Regions<'_> {
     }
 
     /// Makes the files that ranks share, and those that other ranks read first. Returns those that
-    /// this rank made. `jobs` are as before [`Regions::place`].
+    /// this rank made; where any rank fails, none of them stays. `jobs` are as before
+    /// [`Regions::place`].
     ///
     /// # Errors
     ///
@@ -73,23 +74,21 @@ impl Regions<'_> {
         jobs: &[JobSpec],
         name: impl Fn(&Path, u32) -> PathBuf,
         stop: &Stop,
-    ) -> Result<Vec<PathBuf>, Error> {
+    ) -> Result<Made, Error> {
         let (rank, ranks) = (self.peers.rank(), u64::from(self.peers.ranks()));
-        let mut made = Vec::new();
+        let mut made = Made::default();
         for (path, extent) in self.extents(jobs) {
             if self.files == RankFiles::PerRank {
                 let own = name(&path, rank);
                 if self.shift > 0 && extent.is_laid_out && !own.exists() {
-                    let file = make(&own)?;
-                    made.push(own.clone());
+                    let file = made.make(&own)?;
                     lay_out(&own, &file, 0..extent.end_bytes, stop)?;
                 }
                 continue;
             }
             let is_missing = self.peers.is_first() && !path.exists();
             if is_missing {
-                let file = make(&path)?;
-                made.push(path.clone());
+                let file = made.make(&path)?;
                 if !extent.is_laid_out && extent.fallocate == Fallocate::Native {
                     allocate(&path, &file, ranks * extent.end_bytes)?;
                 }
@@ -185,12 +184,6 @@ fn failed(path: &Path, what: &str, error: &dyn std::fmt::Display) -> Error {
     Error::Failed(format!("{}: {what}: {error}", path.display()))
 }
 
-/// Makes a file; one that is there already is an error (W7).
-fn make(path: &Path) -> Result<File, Error> {
-    let made = File::options().read(true).write(true).create_new(true).open(path);
-    made.map_err(|error| failed(path, "create", &error))
-}
-
 /// Allocates blocks. Where the file system can't, the file grows.
 fn allocate(path: &Path, file: &File, bytes: u64) -> Result<(), Error> {
     use rustix::io::Errno;
@@ -199,4 +192,55 @@ fn allocate(path: &Path, file: &File, bytes: u64) -> Result<(), Error> {
         Err(errno) => return Err(failed(path, "fallocate", &errno)),
     }
     file.sync_all().map_err(|error| failed(path, "fsync", &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peers::Ranks;
+    use crate::peers::threads::ThreadPost;
+    use crate::spec::Rw;
+    use std::time::Duration;
+
+    const HUNG: Duration = Duration::from_secs(300);
+
+    /// Runs two ranks as threads.
+    fn two<T: Send>(rank: impl Fn(&Ranks<ThreadPost>) -> T + Sync) -> Vec<T> {
+        std::thread::scope(|scope| {
+            let rank = &rank;
+            let thread = |post| {
+                scope.spawn(move || {
+                    let mut ranks = Ranks::new(post, Stop::new(), HUNG);
+                    ranks.join().unwrap();
+                    rank(&ranks)
+                })
+            };
+            let posts = ThreadPost::many(2, |_| ("node".into(), 0.0));
+            let threads: Vec<_> = posts.into_iter().map(thread).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        })
+    }
+
+    fn reads(path: &Path) -> JobSpec {
+        let (rw, files) = (Rw { read: true, ..Rw::default() }, vec![path.to_owned()]);
+        JobSpec { files, file_bytes: Some(64 << 10), ..JobSpec::new("reads", rw, 4096) }
+    }
+
+    #[test]
+    fn files_that_a_rank_made_for_the_others_go_where_another_rank_fails() {
+        for files in [RankFiles::Segments, RankFiles::PerRank] {
+            let folder = fixtures::folder();
+            let job = [reads(&folder.path().join("data"))];
+            let made = two(|peers| {
+                let regions = Regions { peers, files, shift: 1 };
+                match peers.rank() {
+                    0 => regions.prepare(&job, file_of_rank, &Stop::new()).map(Made::keep),
+                    _ => Err(peers.fail(Error::Failed("the disk is full".into()))),
+                }
+            });
+            let error = made[0].as_ref().unwrap_err().to_string();
+            assert!(error.contains("rank 1 on node: the disk is full"), "{error}");
+            assert_eq!(fixtures::names(folder.path()), [""; 0], "{files:?}");
+        }
+    }
 }

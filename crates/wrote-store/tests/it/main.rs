@@ -3,5 +3,6 @@
 mod faults;
 mod faulty;
 mod reading;
+mod requests;
 mod shipping;
 mod support;

@@ -4,6 +4,7 @@ use crate::support::{append, make, memory, options, read, record, runtime, ship}
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStoreExt, PutPayload};
 use std::fs;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 use wrote::log::{SealedSegments, segment_name};
@@ -66,6 +67,119 @@ fn a_reader_that_follows_sees_what_is_shipped_and_what_is_appended() {
             }
         });
     }
+}
+
+/// Ships all that is sealed, and removes the local segments that are in the store then, as
+/// retention does.
+fn ship_and_remove(runtime: &tokio::runtime::Runtime, store: &SegmentStore, folder: &Path) {
+    ship(runtime, store, folder).unwrap();
+    for segment in runtime.block_on(store.list(1)).unwrap() {
+        let _ = fs::remove_file(folder.join(segment_name(segment.number)));
+    }
+}
+
+/// Reads records up to `to`, and asserts that none is left out.
+fn read_to(reader: &mut StoreReader, next: &mut u64, to: u64) {
+    let begin = Instant::now();
+    while *next < to {
+        assert!(begin.elapsed() < PATIENCE, "record {next} does not come");
+        if let Some(found) = reader.next_within(Duration::from_millis(200)).unwrap() {
+            assert_eq!(found.sequence, *next);
+            assert!(found.bytes == record(*next), "record {next}");
+            *next += 1;
+        }
+    }
+}
+
+#[test]
+fn segments_that_are_shipped_and_removed_while_a_reader_is_at_work_are_read_from_the_store() {
+    let (runtime, folder) = (runtime(), tempfile::tempdir().unwrap());
+    let log = options().open(folder.path()).unwrap();
+    append(&log, 60);
+    let (_, store) = memory();
+    ship_and_remove(&runtime, &store, folder.path());
+    for follows in [false, true] {
+        let to = log.stats().next_sequence + 100;
+        let local = Some(folder.path().to_owned());
+        let options = StoreOptions { local, follows, ..StoreOptions::default() };
+        let handle = runtime.handle().clone();
+        let mut reader = StoreReader::open(handle, store.clone(), 0, options).unwrap();
+        let mut next = 0;
+        read_to(&mut reader, &mut next, 5);
+        append(&log, to);
+        ship_and_remove(&runtime, &store, folder.path());
+        read_to(&mut reader, &mut next, to);
+    }
+}
+
+#[test]
+fn a_reader_whose_local_segments_are_removed_before_it_reads_them_goes_back_to_the_store() {
+    let (runtime, folder) = (runtime(), tempfile::tempdir().unwrap());
+    let log = options().open(folder.path()).unwrap();
+    append(&log, 60);
+    let (_, store) = memory();
+    ship_and_remove(&runtime, &store, folder.path());
+    let local = Some(folder.path().to_owned());
+    let options = StoreOptions { local, follows: true, ..StoreOptions::default() };
+    let handle = runtime.handle().clone();
+    let mut next = 59;
+    let mut reader = StoreReader::open(handle, store.clone(), next, options).unwrap();
+    read_to(&mut reader, &mut next, 60);
+    for to in [200, 340] {
+        append(&log, to);
+        ship_and_remove(&runtime, &store, folder.path());
+        read_to(&mut reader, &mut next, to);
+    }
+}
+
+#[test]
+fn before_anything_is_shipped_the_local_log_is_all_there_is() {
+    let (runtime, folder) = (runtime(), tempfile::tempdir().unwrap());
+    let log = options().open(folder.path()).unwrap();
+    append(&log, 60);
+    let (_, store) = memory();
+    let found = read(&runtime, &store, 7, Some(folder.path())).unwrap();
+    assert_eq!(found, (7..60).collect::<Vec<_>>());
+    let sealed = SealedSegments::open(folder.path()).unwrap().list(1, 0).unwrap();
+    let summed = runtime.block_on(summary(&store, Some(folder.path()))).unwrap();
+    assert_eq!((summed.segments.len(), summed.end_sequence, summed.next_sequence()), (0, 0, 60));
+    let unshipped = summed.unshipped.unwrap();
+    assert_eq!((unshipped.segments, unshipped.missing), (sealed.len() as u64, None));
+    assert_eq!(unshipped.bytes, sealed.iter().map(|segment| segment.bytes).sum::<u64>());
+    assert_eq!(unshipped.end_sequence, sealed.last().unwrap().end_sequence);
+    let empty = tempfile::tempdir().unwrap();
+    let error = read(&runtime, &store, 0, Some(empty.path())).unwrap_err();
+    assert_eq!(error.to_string(), "memory://logs/events: there is no log here");
+}
+
+#[test]
+fn a_summary_counts_the_sealed_segments_that_wait_and_names_those_that_are_nowhere() {
+    let (runtime, folder) = (runtime(), tempfile::tempdir().unwrap());
+    let log = options().open(folder.path()).unwrap();
+    append(&log, 60);
+    let (_, store) = memory();
+    let shipped = ship(&runtime, &store, folder.path()).unwrap().shipped();
+    let unshipped = || {
+        let summed = runtime.block_on(summary(&store, Some(folder.path()))).unwrap();
+        assert_eq!(summed.end_sequence, shipped.end_sequence);
+        summed.unshipped.unwrap()
+    };
+    let none = unshipped();
+    assert_eq!((none.segments, none.bytes, none.end_sequence), (0, 0, shipped.end_sequence));
+    append(&log, 160);
+    let sealed = SealedSegments::open(folder.path()).unwrap();
+    let sealed = { sealed }.list(shipped.segments + 1, 0).unwrap();
+    let waiting = unshipped();
+    assert_eq!((waiting.segments, waiting.missing), (sealed.len() as u64, None));
+    assert_eq!(waiting.bytes, sealed.iter().map(|segment| segment.bytes).sum::<u64>());
+    assert_eq!(waiting.end_sequence, sealed.last().unwrap().end_sequence);
+    // The shipped ones are removed, and two more that nothing has shipped.
+    for number in 1..=shipped.segments + 2 {
+        fs::remove_file(folder.path().join(segment_name(number))).unwrap();
+    }
+    let gap = unshipped();
+    assert_eq!(gap.missing, Some((shipped.segments + 1, shipped.segments + 2)));
+    assert_eq!(gap.segments, waiting.segments - 2);
 }
 
 #[test]

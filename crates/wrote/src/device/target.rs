@@ -27,6 +27,9 @@ pub struct Target {
     /// whose upper folder lies on one of them, a block device made of memory (zram, brd), a loop
     /// device over a file in memory.
     pub in_memory: bool,
+    /// Whether ext4 keeps a journal here (`journal_task` in `/sys/fs/ext4/DEVICE`). `None` on other
+    /// file systems, and where `/sys` does not say.
+    pub has_journal: Option<bool>,
     /// The block device below.
     pub backing: Backing,
 }

@@ -101,7 +101,7 @@ impl scenario::Plan for Plan {
         written.flat_map(|of| site.job_files(written_part(of), self.sizes_of(of).numjobs)).collect()
     }
 
-    fn finish(&mut self) -> Result<(), Error> {
+    fn finish(&mut self, _: &Site) -> Result<(), Error> {
         self.held.as_mut().map_or(Ok(()), HeldMemory::give_back)
     }
 }

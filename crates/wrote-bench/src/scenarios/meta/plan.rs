@@ -1,32 +1,69 @@
-//! The rows and the number of files.
+//! The rows, the number of files, and the time.
 
-use super::{FILE_BYTES, Meta, NAME, WAYS, Way};
+use super::{Create, FILE_BYTES, Kind, Meta, NAME, Open, Read, Rename, Stat, Unlink, WAYS, Way};
 use crate::rounds::RUNS;
 use crate::scenario::Call;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The time of a run of the slowest operation.
+/// The time of a run, unless its files are too few or too many.
 const RUN_S: f64 = 0.3;
-/// The files of a run that was not asked for a number.
-const FILES_MAX: u32 = 10_000;
+/// The time in which the files that stay for all rounds are made and removed.
+const STAYING_S: f64 = 3.0;
+/// The files of a run that was not asked for a number. On ext4 without a journal each file that is
+/// removed makes the creations of the next minutes slower, those of a second benchmark too.
+pub(super) const FILES_MAX: u32 = 2_000;
 const FILES_MIN: u32 = 50;
 /// Files of the first look.
 pub(super) const LOOK_FILES: u32 = 50;
 /// The blocks of a file and what its name takes.
-pub(super) const FILE_SPACE_BYTES: u64 = 8 << 10;
+const FILE_SPACE_BYTES: u64 = 8 << 10;
+/// The space of an empty file: its inode and its name.
+const EMPTY_SPACE_BYTES: u64 = 512;
+/// The time from the first look to the end. It is long enough for all runs on most disks.
+const WITHIN: Duration = Duration::from_secs(100);
+
+/// The time that one file takes, in seconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    pub made_s: f64,
+    pub found_s: f64,
+    pub read_s: f64,
+    pub removed_s: f64,
+}
+
+impl Pace {
+    /// The pace before the first look.
+    const USUAL: Pace = Pace { made_s: 50e-6, found_s: 5e-6, read_s: 100e-6, removed_s: 50e-6 };
+
+    fn of(&self, kind: Kind) -> f64 {
+        match kind {
+            Stat | Open => self.found_s,
+            Read => self.read_s,
+            Create | Rename => self.made_s,
+            Unlink => self.removed_s,
+        }
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct Plan {
     pub ways: Vec<Way>,
     pub runs: u32,
     asked: Option<u32>,
-    /// Files of a run; the most until the first look.
-    pub files: u32,
-    /// The time of a file: made, used and removed.
-    pub file_time: Duration,
-    /// Folders that the plan made.
+    /// Whether the time is limited: not where the request names an amount.
+    is_limited: bool,
+    /// The time from the program's start in which all must be over.
+    pub within: Option<Duration>,
+    pub pace: Pace,
+    /// The factor by which runs are smaller than usual.
+    shrunk: f64,
+    /// The most files that a rank made in any folder.
+    pub files_made: u32,
+    /// Folders that the plan made or found.
     pub folders: Vec<PathBuf>,
+    /// Those of them whose files have their bytes.
+    pub filled: Vec<PathBuf>,
 }
 
 impl Plan {
@@ -34,22 +71,99 @@ impl Plan {
     pub fn new(asked: &Meta, call: &Call) -> Option<Plan> {
         let ways: Vec<Way> =
             WAYS.into_iter().filter(|way| call.names(NAME, way.name)).collect();
-        let files = asked.meta_files.unwrap_or(FILES_MAX);
-        let runs = call.common.runs.unwrap_or(RUNS);
-        let file_time = Duration::from_micros(100);
-        let folders = Vec::new();
-        let asked = asked.meta_files;
-        (!ways.is_empty()).then_some(Plan { ways, runs, asked, files, file_time, folders })
+        let plan = Plan {
+            runs: call.common.runs.unwrap_or(RUNS),
+            asked: asked.meta_files,
+            is_limited: call.common.runs.is_none() && asked.meta_files.is_none(),
+            within: None,
+            pace: Pace::USUAL,
+            shrunk: 1.0,
+            files_made: 0,
+            folders: Vec::new(),
+            filled: Vec::new(),
+            ways,
+        };
+        (!plan.ways.is_empty()).then_some(plan)
     }
 
-    /// Chooses the files of a run by the files a second of the first look.
-    pub fn choose(&mut self, files_per_s: f64) {
-        let fit = (files_per_s * RUN_S) as u32;
-        self.files = self.asked.unwrap_or(fit.clamp(FILES_MIN, FILES_MAX));
-        self.file_time = Duration::from_secs_f64(1.0 / files_per_s.max(1e-3));
+    /// Limits the time, where the request names no amount. `began` is the time of the first look.
+    pub fn begin(&mut self, began: Duration) {
+        self.within = self.is_limited.then(|| WITHIN + Duration::from_secs(began.as_secs()));
     }
 
-    pub fn run_bytes(&self) -> u64 {
-        u64::from(self.files) * FILE_BYTES
+    /// Returns the files of a run.
+    pub fn files(&self, kind: Kind) -> u32 {
+        let Pace { made_s, removed_s, .. } = self.pace;
+        let of_run = RUN_S / self.pace.of(kind).max(1e-9);
+        let fit = match is_of_round(kind) {
+            true => of_run,
+            false => of_run.min(STAYING_S / (made_s + removed_s).max(1e-9)),
+        };
+        let usual = fit.min(f64::from(FILES_MAX));
+        self.asked.unwrap_or(((usual / self.shrunk) as u32).max(FILES_MIN))
     }
+
+    /// Returns the files of a folder that stays: enough for each row that uses them.
+    pub fn files_staying(&self) -> u32 {
+        let kinds = self.ways.iter().map(|way| way.kind).filter(|kind| !is_of_round(*kind));
+        kinds.map(|kind| self.files(kind)).max().unwrap_or(0)
+    }
+
+    /// Returns the expected time of a run of this row, its files made ready.
+    pub fn foreseen_of(&self, way: &Way) -> Duration {
+        let ready_s = match way.kind {
+            Read => self.pace.found_s,
+            Rename | Unlink => self.pace.made_s,
+            Create | Stat | Open => 0.0,
+        };
+        let file_s = self.pace.of(way.kind) + ready_s;
+        Duration::from_secs_f64(f64::from(self.files(way.kind)) * file_s)
+    }
+
+    /// Returns the expected time of all runs, and of the files that stay.
+    pub fn estimate_of_all(&self) -> Duration {
+        let of_round: Duration = self.ways.iter().map(|way| self.foreseen_of(way)).sum();
+        let staying = self.folders_of(|kind| !is_of_round(kind)) as f64;
+        let file_s = self.pace.made_s + self.pace.removed_s;
+        of_round * self.runs
+            + Duration::from_secs_f64(staying * f64::from(self.files_staying()) * file_s)
+    }
+
+    /// Makes runs smaller by about `factor`; `false` where they are as small as a figure allows.
+    pub fn shrink_by(&mut self, factor: f64) -> bool {
+        let files =
+            |plan: &Plan| plan.ways.iter().map(|way| plan.files(way.kind)).collect::<Vec<_>>();
+        let before = files(self);
+        self.shrunk *= factor;
+        files(self) != before
+    }
+
+    /// Folders that stay for all rounds, and folders that a round has for itself.
+    fn folders_of(&self, is_of_round: fn(Kind) -> bool) -> u64 {
+        let has = |is_shared| {
+            self.ways.iter().any(|way| way.is_shared == is_shared && is_of_round(way.kind))
+        };
+        [true, false].into_iter().filter(|is_shared| has(*is_shared)).count() as u64
+    }
+
+    /// The most bytes in the folder at any time: one folder of a round has its bytes at once.
+    pub fn space_bytes(&self) -> u64 {
+        let staying = self.folders_of(|kind| !is_of_round(kind)) * u64::from(self.files_staying());
+        let last = self.folders_of(|kind| kind == Unlink).min(1) * u64::from(self.files(Unlink));
+        let empty = self.folders_of(is_of_round) * u64::from(self.runs);
+        let of_round = u64::from(self.files(Create).max(self.files(Unlink)));
+        (staying + last) * FILE_SPACE_BYTES + empty * of_round * EMPTY_SPACE_BYTES
+    }
+
+    /// The bytes written in all: once in folders that stay, in each round in those of `unlink`.
+    pub fn written_bytes(&self) -> u64 {
+        let staying = self.folders_of(|kind| !is_of_round(kind)) * u64::from(self.files_staying());
+        let removed = self.folders_of(|kind| kind == Unlink) * u64::from(self.files(Unlink));
+        (staying + removed * u64::from(self.runs)) * FILE_BYTES
+    }
+}
+
+/// Whether each round has files of its own: `create` makes them, and `unlink` removes them.
+pub(super) fn is_of_round(kind: Kind) -> bool {
+    matches!(kind, Create | Unlink)
 }

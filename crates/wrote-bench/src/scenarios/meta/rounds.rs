@@ -1,10 +1,11 @@
-//! One run of a row: files made before the clock, each used once, and removed after it.
+//! One run of a row: an operation on each of many files, in a folder that stays or in one of the
+//! round.
 
-use super::plan::{FILE_SPACE_BYTES, LOOK_FILES, Plan};
+use super::plan::{LOOK_FILES, Pace, Plan, is_of_round};
 use super::{Create, FILE_BYTES, Kind, NAME, Open, Read, Rename, Stat, Unlink, Way};
 use crate::measured::{OneRun, RowLabel};
 use crate::progress::Ticker;
-use crate::rounds::Turn;
+use crate::rounds::{Turn, in_turn};
 use crate::scenario::{self, Site};
 use rustix::fs::{Advice, fadvise, syncfs};
 use std::fs::{self, File};
@@ -31,39 +32,66 @@ impl scenario::Plan for Plan {
     }
 
     fn space_bytes_max(&self) -> u64 {
-        u64::from(self.files) * FILE_SPACE_BYTES
+        self.space_bytes()
     }
 
     fn written_bytes_max(&self) -> u64 {
-        self.run_bytes() * u64::from(self.runs) * self.ways.len() as u64
+        self.written_bytes()
     }
 
     fn estimate(&self) -> Duration {
-        self.file_time * self.files * self.runs * self.ways.len() as u32
+        self.estimate_of_all()
     }
 
-    /// Looks at how long a file takes, made, found and removed.
+    /// All other rows are over before `unlink` removes files: on some file systems a creation is
+    /// slower after many removals.
+    fn order(&self, rounds: u32) -> Vec<Turn> {
+        let turns = in_turn(self.ways.len(), rounds).into_iter();
+        let (last, mut order): (Vec<Turn>, Vec<Turn>) =
+            turns.partition(|turn| self.ways[turn.row].kind == Unlink);
+        order.extend(last);
+        order
+    }
+
+    /// Looks at how long a file takes, made, found, read and removed.
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
-        let way = self.ways[0];
-        let began = Instant::now();
-        let folder = Folder::make(&way, self, site)?;
-        folder.fill(LOOK_FILES)?;
-        (0..LOOK_FILES).try_for_each(|number| folder.operate(Stat, number))?;
-        folder.clear(LOOK_FILES)?;
-        let files_per_s = f64::from(LOOK_FILES) / began.elapsed().as_secs_f64().max(1e-9);
-        self.choose(site.least(files_per_s)?);
+        // Every rank has the same limit.
+        self.begin(Duration::from_secs_f64(site.least(site.clock.elapsed().as_secs_f64())?));
+        self.files_made = LOOK_FILES;
+        let first = self.ways[0];
+        let folder = Folder::make(&first, STAYING, self, site)?;
+        let each = |kind| (0..LOOK_FILES).try_for_each(|number| folder.operate(kind, number));
+        let made_s = timed(site, || folder.fill(LOOK_FILES))?;
+        folder.settle()?;
+        folder.drop_pages(LOOK_FILES)?;
+        let found_s = timed(site, || each(Stat))?;
+        let read_s = timed(site, || each(Read))?;
+        let removed_s = timed(site, || each(Unlink))?;
+        self.pace = Pace { made_s, found_s, read_s, removed_s };
+        self.files_made = self.ways.iter().map(|way| self.files(way.kind)).max().unwrap_or(0);
         Ok(u64::from(LOOK_FILES) * FILE_BYTES)
     }
 
+    fn within(&self) -> Option<Duration> {
+        self.within
+    }
+
+    fn foreseen(&self, row: usize) -> Duration {
+        self.foreseen_of(&self.ways[row])
+    }
+
+    fn shrink(&mut self, factor: f64) -> bool {
+        self.shrink_by(factor)
+    }
+
     fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
-        let (way, files) = (self.ways[turn.row], self.files);
-        let folder = Folder::make(&way, self, site)?;
-        let (mut written_bytes, mut cache) = (0, None);
-        if way.kind != Create {
-            folder.fill(files)?;
-            written_bytes = self.run_bytes();
-            cache = Some(folder.settle(files)?);
-        }
+        let way = self.ways[turn.row];
+        let files = self.files(way.kind);
+        let (folder, written_bytes) = self.ready(&way, turn.round, site)?;
+        let cache = match way.kind {
+            Read => Some(folder.drop_pages(files)?),
+            _ => None,
+        };
         // What a rank finds and reads may be another's.
         let used = folder.of_others(way.kind, site);
         let mut latencies = histogram();
@@ -100,20 +128,60 @@ impl scenario::Plan for Plan {
         Ok(run)
     }
 
-    fn makes_files(&self, _: usize) -> bool {
-        true
-    }
-
+    /// Gives the files their names back.
     fn clear(&mut self, row: usize, site: &Site) -> Result<(), Error> {
         let way = self.ways[row];
-        Folder::make(&way, self, site)?.clear(self.files)
+        match way.kind {
+            Rename => Folder::make(&way, STAYING, self, site)?.rename_back(self.files_made),
+            _ => Ok(()),
+        }
     }
 
     /// Removes the folders. One that others still use goes with the run's own.
-    fn finish(&mut self) -> Result<(), Error> {
-        self.folders.drain(..).for_each(|folder| drop(fs::remove_dir(folder)));
+    fn finish(&mut self, site: &Site) -> Result<(), Error> {
+        if site.keep {
+            return Ok(());
+        }
+        for path in std::mem::take(&mut self.folders) {
+            Folder::of(path.clone(), site).clear(self.files_made)?;
+            let _ = fs::remove_dir(&path);
+        }
         Ok(())
     }
+}
+
+/// The number of the folder whose files stay for all rounds. Round 0 has folder 1.
+const STAYING: u32 = 0;
+
+impl Plan {
+    /// Makes the files ready that a run uses: for `create` an empty folder, for `unlink` the files
+    /// that `create` made. Returns the folder, and the bytes written.
+    fn ready(&mut self, way: &Way, round: u32, site: &Site) -> Result<(Folder, u64), Error> {
+        let number = if is_of_round(way.kind) { 1 + round } else { STAYING };
+        let folder = Folder::make(way, number, self, site)?;
+        if way.kind == Create || self.filled.contains(&folder.path) {
+            return Ok((folder, 0));
+        }
+        if way.kind == Unlink {
+            // No file is made once files were removed.
+            for later in round + 1..self.runs {
+                Folder::make(way, 1 + later, self, site)?.touch(self.files(Unlink))?;
+            }
+        }
+        let files = if way.kind == Unlink { self.files(Unlink) } else { self.files_staying() };
+        folder.fill(files)?;
+        folder.settle()?;
+        self.filled.push(folder.path.clone());
+        Ok((folder, u64::from(files) * FILE_BYTES))
+    }
+}
+
+/// Returns the time of a file of the first look, in seconds: that of the slowest rank.
+fn timed(site: &Site, part: impl FnOnce() -> Result<(), Error>) -> Result<f64, Error> {
+    let began = Instant::now();
+    part()?;
+    let files_per_s = f64::from(LOOK_FILES) / began.elapsed().as_secs_f64().max(1e-9);
+    Ok(1.0 / site.least(files_per_s)?)
 }
 
 /// The files of a rank in a folder.
@@ -126,25 +194,27 @@ struct Folder {
 
 impl Folder {
     /// Makes the folder, unless it is there.
-    fn make(way: &Way, plan: &mut Plan, site: &Site) -> Result<Folder, Error> {
+    fn make(way: &Way, number: u32, plan: &mut Plan, site: &Site) -> Result<Folder, Error> {
         let path = match way.is_shared {
-            true => site.scratch.shared_file(NAME, "shared-tree", 0),
-            false => site.file("own-tree", 0),
+            true => site.scratch.shared_file(NAME, "shared-tree", number),
+            false => site.file("own-tree", number),
         };
-        match fs::create_dir(&path) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                return Err(failed(&path, "mkdir", &error));
-            }
-            made => {
-                // Which rank made a folder of all ranks is known to that rank alone.
-                if made.is_ok() || !plan.folders.contains(&path) {
-                    plan.folders.push(path.clone());
+        if !plan.folders.contains(&path) {
+            // Which rank made a folder of all ranks is known to that rank alone.
+            match fs::create_dir(&path) {
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                    return Err(failed(&path, "mkdir", &error));
                 }
+                _ => plan.folders.push(path.clone()),
             }
         }
+        Ok(Folder::of(path, site))
+    }
+
+    fn of(path: PathBuf, site: &Site) -> Folder {
         let mut data = vec![0; FILE_BYTES as usize];
         Data::new(site.peers.rank() as usize, 0).fill(&mut data);
-        Ok(Folder { path, whose: whose(site, site.peers.rank()), data })
+        Folder { path, whose: whose(site, site.peers.rank()), data }
     }
 
     /// The files that a timed operation uses: of the next node's rank, where reads are shifted.
@@ -166,19 +236,33 @@ impl Folder {
         self.path.join(format!("{NAME}-renamed{}-{number}.data", self.whose))
     }
 
-    /// Makes files with [`FILE_BYTES`] each.
+    /// Gives the first files [`FILE_BYTES`] each, and makes those that are missing.
     fn fill(&self, files: u32) -> Result<(), Error> {
+        self.write(files, &self.data)
+    }
+
+    /// Makes the files that are missing, empty.
+    fn touch(&self, files: u32) -> Result<(), Error> {
+        self.write(files, &[])
+    }
+
+    fn write(&self, files: u32, data: &[u8]) -> Result<(), Error> {
         (0..files).try_for_each(|number| {
             let path = self.file(number);
-            let made = File::create_new(&path).and_then(|mut file| file.write_all(&self.data));
+            let file = File::options().write(true).create(true).truncate(false).open(&path);
+            let made = file.and_then(|mut file| file.write_all(data));
             made.map_err(|error| failed(&path, "write", &error))
         })
     }
 
-    /// Has the file system write all of it, and drop the files' pages (M9).
-    fn settle(&self, files: u32) -> Result<SourceCache, Error> {
+    /// Has the file system write all of it (M9).
+    fn settle(&self) -> Result<(), Error> {
         let folder = File::open(&self.path).map_err(|error| failed(&self.path, "open", &error))?;
-        syncfs(&folder).map_err(|errno| failed(&self.path, "syncfs", &errno.into()))?;
+        syncfs(&folder).map_err(|errno| failed(&self.path, "syncfs", &errno.into()))
+    }
+
+    /// Drops the files' pages (M9).
+    fn drop_pages(&self, files: u32) -> Result<SourceCache, Error> {
         let mut cache = SourceCache::Dropped;
         for number in 0..files {
             let path = self.file(number);
@@ -201,6 +285,16 @@ impl Folder {
             Unlink => fs::remove_file(&path),
         };
         done.map_err(|error| failed(&path, kind.word(), &error))
+    }
+
+    /// Gives the files that were renamed their first names.
+    fn rename_back(&self, files: u32) -> Result<(), Error> {
+        (0..files).try_for_each(|number| match fs::rename(self.renamed(number), self.file(number)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(failed(&self.renamed(number), "rename", &error))
+            }
+            _ => Ok(()),
+        })
     }
 
     /// Removes what is left of the files.

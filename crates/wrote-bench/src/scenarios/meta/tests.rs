@@ -1,9 +1,14 @@
 //! The scenario as a whole, on this machine's disk.
 
+use super::plan::{FILES_MAX, Pace, Plan};
 use super::{Kind, NAME, WAYS};
+use crate::budget::{RUNS_MIN, Schedule};
 use crate::sample::{Asked, asked};
 use crate::scratch::Scratch;
+use crate::rounds::RUNS;
+use crate::scenario::Plan as _;
 use std::collections::BTreeSet;
+use std::time::Duration;
 use wrote_result::Stop;
 use wrote_result::document::{Direction, Survives, View};
 
@@ -66,4 +71,167 @@ fn what_only_looks_survives_nothing_and_need_not() {
         let is_read = matches!(way.kind, Kind::Stat | Kind::Open | Kind::Read);
         assert_eq!(way.kind.survives().is_none(), is_read, "{}", way.name);
     }
+}
+
+/// A plan of all rows, or of those that are asked for, at a pace.
+fn planned(asked: &Asked, pace: Pace) -> Plan {
+    let place = crate::sample::place(1 << 40, 1 << 39);
+    let plan = asked.plan(&place, |of, call| Ok(Plan::new(&of.meta, call)));
+    let mut plan = plan.unwrap().expect("the call names rows");
+    plan.begin(Duration::from_secs(1));
+    plan.pace = pace;
+    plan
+}
+
+fn pace(file_s: f64) -> Pace {
+    Pace { made_s: file_s, found_s: file_s, read_s: file_s, removed_s: file_s }
+}
+
+/// The time that a plan needs whose runs take `slower` times as long as foreseen, and the runs that
+/// each row gets.
+fn made_up(plan: &mut Plan, slower: f64) -> (Duration, Vec<u32>) {
+    let mut schedule = Schedule::new(plan, plan.runs);
+    let mut runs = vec![0; plan.ways.len()];
+    let mut now = Duration::from_secs(1);
+    while let Some(turn) = schedule.next(plan, now) {
+        let took = plan.foreseen(turn.row).mul_f64(slower);
+        schedule.is_over(took);
+        now += took;
+        runs[turn.row] += 1;
+    }
+    (now, runs)
+}
+
+#[test]
+fn a_fast_disk_gets_all_rounds_of_the_most_files() {
+    let mut plan = planned(&asked(&[NAME]), pace(20e-6));
+    assert!(WAYS.iter().all(|way| plan.files(way.kind) == FILES_MAX));
+    let (took, runs) = made_up(&mut plan, 1.0);
+    assert_eq!(runs, [RUNS; 12]);
+    assert!(took < Duration::from_secs(10), "{took:?}");
+}
+
+#[test]
+fn a_disk_that_slows_down_is_measured_in_time_with_three_runs_of_each_row() {
+    // M8: each row has an interval, those that come last too.
+    for file_s in [20e-6, 1e-3, 5e-3] {
+        for slower in [1.0, 3.0, 25.0, 100.0] {
+            let mut plan = planned(&asked(&[NAME]), pace(file_s));
+            let (took, runs) = made_up(&mut plan, slower);
+            // The first removals may be slower than any time that was left for them.
+            let longest = plan.foreseen_of(&WAYS[5]).mul_f64(slower);
+            assert!(took <= plan.within.unwrap() + longest, "{file_s} {slower}: {took:?}");
+            let is_whole = runs.iter().all(|runs| *runs >= RUNS_MIN);
+            // Beyond that there is no time for three runs of the fewest files, or the last row was
+            // a hundred times as slow as the first look.
+            let is_too_slow = file_s * slower > 0.02 || slower > 25.0;
+            assert!(is_whole || is_too_slow, "{file_s} {slower}: {runs:?}");
+        }
+    }
+}
+
+#[test]
+fn one_slow_operation_leaves_the_others_their_files() {
+    let plan = planned(&asked(&[NAME]), Pace { removed_s: 3e-3, ..pace(20e-6) });
+    assert_eq!(plan.files(Kind::Create), FILES_MAX);
+    assert_eq!(plan.files(Kind::Unlink), 100);
+    // Files that stay are removed once, and that takes its time too.
+    assert!((900..1000).contains(&plan.files(Kind::Stat)));
+}
+
+#[test]
+fn what_was_asked_for_is_measured_in_any_time() {
+    let by_files = Asked { meta_files: Some(9000), ..asked(&[NAME]) };
+    let by_runs = Asked { runs: Some(7), ..asked(&[NAME]) };
+    assert_eq!(planned(&by_files, pace(1.0)).files(Kind::Unlink), 9000);
+    for asked in [by_files, by_runs] {
+        let mut plan = planned(&asked, pace(1.0));
+        assert_eq!(plan.within, None);
+        let rounds = plan.runs;
+        assert_eq!(made_up(&mut plan, 10.0).1, [rounds; 12]);
+    }
+}
+
+#[test]
+fn all_creations_are_over_before_the_first_removal_and_every_second_round_is_backwards() {
+    // M8
+    let plan = planned(&asked(&["meta/own"]), pace(20e-6));
+    let order: Vec<(u32, &str)> =
+        plan.order(2).iter().map(|turn| (turn.round, plan.ways[turn.row].kind.word())).collect();
+    let first = ["create", "stat", "open", "read", "rename"].map(|word| (0, word));
+    let second = ["rename", "read", "open", "stat", "create"].map(|word| (1, word));
+    assert_eq!(order[..5], first);
+    assert_eq!(order[5..10], second);
+    assert_eq!(order[10..], [(0, "unlink"), (1, "unlink")]);
+    let shared = planned(&asked(&["meta/own/unlink", "meta/shared/unlink"]), pace(20e-6));
+    let rows: Vec<usize> = shared.order(2).iter().map(|turn| turn.row).collect();
+    assert_eq!(rows, [0, 1, 1, 0]);
+}
+
+#[test]
+fn a_row_alone_makes_the_files_that_it_needs_and_the_announced_bytes_hold() {
+    for way in WAYS {
+        let folder = fixtures::folder();
+        let request = Asked {
+            only: vec![way.name.into()],
+            runs: Some(3),
+            meta_files: Some(60),
+            ..Asked::new(folder.path().to_owned())
+        };
+        let announced = request.planned()[0].written_bytes_max();
+        let scratch = Scratch::make(folder.path()).unwrap();
+        let measured = request.measured(&scratch, &Stop::new(), false).unwrap();
+        // Beside those of the first look.
+        let look = 50 * 3901;
+        assert_eq!(measured.written_bytes, announced + look, "{}", way.name);
+        assert_eq!(measured.scenario.rows[0].latency_ns.unwrap().count, 3 * 60);
+        assert_eq!(fixtures::names(scratch.path()), ["lock"], "{}", way.name);
+    }
+}
+
+#[test]
+fn files_have_their_first_names_again_and_are_kept_where_that_is_asked() {
+    let folder = fixtures::folder();
+    let request = Asked {
+        only: vec!["meta/own/rename".into(), "meta/own/create".into()],
+        runs: Some(2),
+        meta_files: Some(50),
+        ..Asked::new(folder.path().to_owned())
+    };
+    let scratch = Scratch::make(folder.path()).unwrap();
+    request.measured(&scratch, &Stop::new(), true).unwrap();
+    let trees = ["meta-own-tree-0.data", "meta-own-tree-1.data", "meta-own-tree-2.data"];
+    assert_eq!(fixtures::names(scratch.path()), [&["lock"][..], &trees].concat());
+    for (tree, bytes) in trees.into_iter().zip([3901, 0, 0]) {
+        let tree = scratch.path().join(tree);
+        let files = fixtures::names(&tree);
+        assert_eq!(files.len(), 50);
+        for name in files {
+            assert!(name.starts_with("meta-file-"), "{name}");
+            assert_eq!(std::fs::metadata(tree.join(&name)).unwrap().len(), bytes, "{name}");
+        }
+    }
+    scratch.remove().unwrap();
+    assert!(fixtures::names(folder.path()).is_empty(), "W7");
+}
+
+#[test]
+fn a_measurement_that_is_stopped_leaves_no_folder() {
+    // W7
+    let folder = fixtures::folder();
+    let request = Asked { only: vec![NAME.into()], ..Asked::new(folder.path().to_owned()) };
+    let scratch = Scratch::make(folder.path()).unwrap();
+    let stop = Stop::new();
+    /// Stops in the middle of the rows of the second round.
+    struct AfterTwenty<'a>(&'a Stop);
+    impl crate::progress::Observer for AfterTwenty<'_> {
+        fn progress(&mut self, progress: &crate::progress::Progress) {
+            if progress.runs_done == 20 {
+                self.0.request();
+            }
+        }
+    }
+    let error = request.observed(&mut AfterTwenty(&stop), &scratch, &stop, false).unwrap_err();
+    assert!(matches!(error, wrote_result::Error::Interrupted), "{error}");
+    assert_eq!(fixtures::names(scratch.path()), ["lock"]);
 }

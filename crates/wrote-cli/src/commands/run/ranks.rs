@@ -4,10 +4,9 @@ use super::load::JobFile;
 use super::{plan, tell_notes};
 use crate::args::RunArgs;
 use crate::progress::JobReporter;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
-use wrote_jobs::jobs::{self, Permissions, Watcher};
+use wrote_jobs::jobs::{self, Made, Permissions, Watcher};
 use wrote_jobs::peers::{Peers, Regions, file_of_rank};
 use wrote_jobs::report::{self, About, Before};
 use wrote_jobs::spec::JobSpec;
@@ -33,7 +32,8 @@ pub(super) fn measure(
     let check = |specs: &[JobSpec]| jobs::check(specs, permissions, &mut ());
     if settings.files == RankFiles::PerRank { check(&own) } else { check(specs) }?;
     peers.barrier("the checks")?;
-    let mut made = Made(regions.prepare(specs, file_of_rank, stop)?);
+    // Dropping either removes the files of a run that failed, here or on another rank.
+    let (prepared, mut made) = (regions.prepare(specs, file_of_rank, stop)?, Made::default());
     let placed = regions.place(specs, file_of_rank)?;
     let overwrite = permissions.overwrite || settings.files != RankFiles::PerRank;
     let permissions = Permissions { overwrite, ..permissions };
@@ -45,9 +45,10 @@ pub(super) fn measure(
         reporter.announce(format!("each of {ranks} ranks: {}", plan::announced(&placed)));
     }
     let mut watcher = InStep { reporter: &mut reporter, peers };
-    let groups = jobs::run(&placed, permissions, stop, &mut watcher)?;
+    let groups = jobs::run_with(&placed, permissions, stop, &mut watcher, &mut made)?;
     peers.barrier("the end")?;
-    made.0.clear();
+    prepared.keep();
+    made.keep();
     let about = About {
         command,
         commit: crate::commit(),
@@ -71,17 +72,6 @@ fn settings_of(arguments: &RunArgs, peers: &dyn Peers) -> report::RankFacts {
         files: settings.files,
         reorder: settings.reorder.then(|| peers.shift()),
         own_paths: settings.own_paths,
-    }
-}
-
-/// Files that this rank made before the jobs ran. Dropping them removes them: the run failed.
-struct Made(Vec<PathBuf>);
-
-impl Drop for Made {
-    fn drop(&mut self) {
-        for path in &self.0 {
-            let _ = fs::remove_file(path as &Path);
-        }
     }
 }
 

@@ -14,7 +14,7 @@ use wrote::log::SegmentSummary;
 use wrote_report::{plain, write_json};
 use wrote_result::units::counted;
 use wrote_result::{Error, Stop, units};
-use wrote_store::{StoreDamage, StoreSummary, StoreVerified, runtime, summary, until};
+use wrote_store::{StoreDamage, StoreSummary, StoreVerified, Unshipped, runtime, summary, until};
 
 pub(in super::super) fn stat(url: &str, arguments: &LogStatArgs, stop: &Stop) -> Result<(), Error> {
     let (store, local) = (open(url)?, arguments.behind.local.as_deref());
@@ -41,6 +41,34 @@ struct JsonStore<'a> {
     segments: Vec<JsonSegment<'a>>,
     /// The log in the folder, where one is given.
     local: Option<JsonSummary>,
+    /// Its sealed segments that the store does not have.
+    unshipped: Option<JsonUnshipped>,
+}
+
+#[skip_serializing_none]
+#[derive(Serialize)]
+struct JsonUnshipped {
+    segments: u64,
+    bytes: u64,
+    /// The sequence behind the last record in them.
+    end_sequence: u64,
+    /// Segments that are in neither place, left out where there are none.
+    missing: Option<JsonMissing>,
+}
+
+/// The numbers of segments.
+#[derive(Serialize)]
+struct JsonMissing {
+    first: u64,
+    last: u64,
+}
+
+impl JsonUnshipped {
+    fn of(unshipped: &Unshipped) -> JsonUnshipped {
+        let Unshipped { segments, bytes, end_sequence, missing, .. } = *unshipped;
+        let missing = missing.map(|(first, last)| JsonMissing { first, last });
+        JsonUnshipped { segments, bytes, end_sequence, missing }
+    }
 }
 
 #[derive(Serialize)]
@@ -69,6 +97,7 @@ impl<'a> JsonStore<'a> {
             bytes: summed.segments.iter().map(|segment| segment.bytes).sum(),
             segments: segments.collect(),
             local: log.map(|(log, folder)| JsonSummary::of(folder, log)),
+            unshipped: summed.unshipped.as_ref().map(JsonUnshipped::of),
         }
     }
 }
@@ -80,10 +109,15 @@ fn write_table(summed: &StoreSummary, local: Option<&Path>, out: &mut dyn Write)
     let segments = counted(summed.segments.len() as u64, "segment");
     writeln!(out, "{}: {records} in {segments}, {bytes}", plain(&summed.url))?;
     writeln!(out, "the store ends before record {}", summed.end_sequence)?;
-    let behind = unshipped(summed);
+    let behind = behind(summed);
     if let Some((log, folder)) = summed.local.as_ref().zip(local) {
         let (folder, next) = (plain(&folder.to_string_lossy()), log.next_sequence);
         writeln!(out, "{folder} goes on; the next record is {next}")?;
+        let unshipped = summed.unshipped.unwrap_or_default();
+        writeln!(out, "{}", waiting(&unshipped))?;
+        if let Some((first, last)) = unshipped.missing {
+            writeln!(out, "segments {first} to {last} are neither in the store nor in {folder}")?;
+        }
     }
     writeln!(out)?;
     let mut rows = vec![["SEGMENT", "FIRST", "RECORDS", "BYTES", "IN"].map(str::to_owned)];
@@ -99,8 +133,20 @@ fn write_table(summed: &StoreSummary, local: Option<&Path>, out: &mut dyn Write)
     write_rows(&rows, out)
 }
 
+/// `2 sealed segments wait to be shipped, 128 MB: the records before 5000`.
+fn waiting(unshipped: &Unshipped) -> String {
+    let Unshipped { segments, bytes, end_sequence, .. } = *unshipped;
+    let wait = match segments {
+        0 => return "no sealed segment waits to be shipped".to_owned(),
+        1 => "waits",
+        _ => "wait",
+    };
+    let (segments, bytes) = (counted(segments, "sealed segment"), units::bytes(bytes));
+    format!("{segments} {wait} to be shipped, {bytes}: the records before {end_sequence}")
+}
+
 /// Returns the local segments that the store does not have.
-fn unshipped(summed: &StoreSummary) -> Vec<SegmentSummary> {
+fn behind(summed: &StoreSummary) -> Vec<SegmentSummary> {
     let local = summed.local.iter().flat_map(|log| &log.segments);
     local.filter(|segment| segment.first_sequence >= summed.end_sequence).cloned().collect()
 }

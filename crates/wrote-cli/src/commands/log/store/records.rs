@@ -1,18 +1,24 @@
 //! Records of a log whose sealed segments are in a store.
 
 use super::super::source::{Ends, Head, Records, Source};
-use super::{of_store, open};
+use super::of_store;
 use crate::stdio::End;
+use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
-use wrote::Record;
+use wrote::{Record, log};
 use wrote_result::{Error, Stop};
 use wrote_store::{SegmentStore, StoreError, StoreOptions, StoreReader, runtime, summary, until};
+
+/// The pause between two looks for a log that is not there yet.
+const LOOK_PAUSE: Duration = Duration::from_secs(1);
 
 /// A store, and the folder in which the log goes on.
 struct Stored {
     runtime: tokio::runtime::Runtime,
-    store: SegmentStore,
+    url: String,
+    /// Opened when it is first read: the folder of a `file://` URL may be waited for.
+    store: OnceCell<SegmentStore>,
     local: Option<PathBuf>,
     stop: Stop,
 }
@@ -22,43 +28,67 @@ pub(in super::super) fn source(
     local: Option<PathBuf>,
     stop: &Stop,
 ) -> Result<Box<dyn Source>, Error> {
-    let (store, runtime) = (open(url)?, runtime().map_err(of_store)?);
-    Ok(Box::new(Stored { runtime, store, local, stop: stop.clone() }))
+    SegmentStore::check(url).map_err(of_store)?;
+    let (runtime, store) = (runtime().map_err(of_store)?, OnceCell::new());
+    Ok(Box::new(Stored { runtime, url: url.to_owned(), store, local, stop: stop.clone() }))
 }
 
 impl Stored {
-    fn read(&self, from: u64, follows: bool) -> Result<Box<dyn Records>, End> {
+    fn store(&self) -> Result<&SegmentStore, StoreError> {
+        match self.store.get() {
+            Some(store) => Ok(store),
+            None => SegmentStore::open(&self.url).map(|opened| self.store.get_or_init(|| opened)),
+        }
+    }
+
+    fn read(&self, from: u64, follows: bool) -> Result<StoreReader, StoreError> {
         let (local, stop) = (self.local.clone(), self.stop.flag().clone());
         let options = StoreOptions { local, follows, stop };
-        let handle = self.runtime.handle().clone();
-        let reader = StoreReader::open(handle, self.store.clone(), from, options);
-        Ok(Box::new(reader.map_err(of_store)?))
+        StoreReader::open(self.runtime.handle().clone(), self.store()?.clone(), from, options)
+    }
+
+    /// Whether the URL, which is a right one, or the folder has no log yet.
+    fn is_missing(&self, error: &StoreError) -> bool {
+        match error {
+            StoreError::Empty { .. } | StoreError::Url { .. } => true,
+            _ => self.local.as_ref().is_some_and(|local| !local.exists()),
+        }
     }
 }
 
 impl Source for Stored {
     fn open(&self, from: u64) -> Result<Box<dyn Records>, End> {
-        self.read(from, false)
+        Ok(Box::new(self.read(from, false).map_err(of_store)?))
     }
 
     fn follow(&self, from: u64, is_expected: bool) -> Result<Box<dyn Records>, End> {
-        while is_expected && !self.is_there()? {
+        loop {
+            match self.read(from, true) {
+                Err(error) if is_expected && self.is_missing(&error) => {}
+                reader => return Ok(Box::new(reader.map_err(of_store)?)),
+            }
             self.stop.check()?;
-            std::thread::sleep(Duration::from_secs(1));
+            std::thread::sleep(LOOK_PAUSE);
         }
-        self.read(from, true)
     }
 
     fn is_there(&self) -> Result<bool, End> {
-        let listed = until(self.stop.flag(), self.store.list(0));
+        let listed = match self.store() {
+            Err(error) if self.is_missing(&error) => return Ok(false),
+            store => until(self.stop.flag(), store.map_err(of_store)?.list(0)),
+        };
         let listed = self.runtime.block_on(listed).map_err(of_store)?;
-        Ok(!listed.is_empty())
+        let begun = |local| log::summary(local).is_ok_and(|local| !local.segments.is_empty());
+        Ok(!listed.is_empty() || self.local.as_ref().is_some_and(begun))
     }
 
     fn ends(&self) -> Result<Ends, End> {
-        let summed = until(self.stop.flag(), summary(&self.store, self.local.as_deref()));
+        let store = self.store().map_err(of_store)?;
+        let summed = until(self.stop.flag(), summary(store, self.local.as_deref()));
         let summed = self.runtime.block_on(summed).map_err(of_store)?;
-        Ok(Ends { first: summed.first_sequence, next: summed.next_sequence() })
+        let local = summed.local.as_ref().filter(|_| summed.segments.is_empty());
+        let first = local.map_or(summed.first_sequence, |local| local.first_sequence);
+        Ok(Ends { first, next: summed.next_sequence() })
     }
 }
 
