@@ -79,6 +79,7 @@ compile_error!(
 
 #[cfg(any(feature = "tokio", feature = "futures-io"))]
 pub mod asynchronous;
+mod budget;
 pub mod buffer;
 mod cached;
 #[cfg(feature = "copy")]
