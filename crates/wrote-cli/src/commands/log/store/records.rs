@@ -55,6 +55,11 @@ impl Source for Stored {
         Ok(!listed.is_empty())
     }
 
+    fn check_times(&self) -> Result<(), End> {
+        // Only framed logs are shipped.
+        Ok(())
+    }
+
     fn ends(&self) -> Result<Ends, End> {
         let summed = until(self.stop.flag(), summary(&self.store, self.local.as_deref()));
         let summed = self.runtime.block_on(summed).map_err(of_store)?;
@@ -72,9 +77,8 @@ impl Records for StoreReader {
         }))
     }
 
-    fn seek_time(&mut self, _: SystemTime) -> Result<(), End> {
-        let because = "--since and --until go with the folder of a log, and this is a store";
-        Err(Error::Usage(because.to_owned()).into())
+    fn seek_time(&mut self, time: SystemTime) -> Result<(), End> {
+        StoreReader::seek_time(self, time).map_err(end)
     }
 
     fn next_within(&mut self, timeout: Duration) -> Result<Option<Record>, End> {
