@@ -13,7 +13,7 @@ use crate::packages::{DEVICE_MAPPER, NVME, provide};
 use crate::programs::cargo_tests;
 use crate::report::{Outcome, Report};
 use crate::repository::{cargo, target};
-use crate::{book, dist, miri, model, toolchains};
+use crate::{book, dist, miri, model, semver, toolchains};
 use std::time::Duration;
 
 /// A long run. Most draw their own chances, so that rounds add up.
@@ -28,7 +28,7 @@ pub struct Campaign {
 }
 
 /// Every campaign, in order.
-pub const CAMPAIGNS: [Campaign; 23] = [
+pub const CAMPAIGNS: [Campaign; 24] = [
     Campaign {
         name: "seeds",
         what: "lab sim: 100,000 seeds",
@@ -134,6 +134,11 @@ pub const CAMPAIGNS: [Campaign; 23] = [
         name: "crates",
         what: "packages of the crates",
         round: |report, _| dist::check_crates(report),
+    },
+    Campaign {
+        name: "semver",
+        what: "API of the library against the last release",
+        round: semver::check,
     },
     Campaign {
         name: "dist",
