@@ -119,6 +119,8 @@ pub struct Engine {
     done: Vec<Reply>,
     /// Whether a registration of the pool was tried.
     registered: bool,
+    /// Whether requests go to a ring of its own.
+    has_ring: bool,
     /// Folders whose flush failed, with the error number (W2).
     poisoned_folders: Vec<(PathBuf, i32)>,
     effective: Effective,
@@ -153,7 +155,9 @@ impl Engine {
                 }
             },
         };
-        Ok(Engine::with(backend, pool, effective))
+        let mut engine = Engine::with(backend, pool, effective);
+        engine.has_ring = engine.effective.ioengine == Ioengine::IoUring;
+        Ok(engine)
     }
 
     /// Makes an engine whose requests another engine carries out. It has the pool of a budget, and
@@ -232,6 +236,7 @@ impl Engine {
             completed: Vec::with_capacity(depth as usize),
             done: Vec::with_capacity(depth as usize),
             registered: false,
+            has_ring: false,
             poisoned_folders: Vec::new(),
             effective,
             allowance: None,
