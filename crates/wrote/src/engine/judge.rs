@@ -57,9 +57,9 @@ impl Engine {
     ///
     /// A thread that ends takes its operations back from the ring. The kernel leaves each flush to
     /// a worker (`io_fsync` in `io_uring/sync.c`). A worker that comes to one that was taken back
-    /// returns `ECANCELED` in its place (`io_wq_submit_work` in `io_uring/io_uring.c`); one that has
-    /// begun goes on to the flush's own result. So nothing was flushed, and no error was taken from
-    /// the file: another try is the first one (W2).
+    /// returns `ECANCELED` in its place (`io_wq_submit_work` in `io_uring/io_uring.c`). One that
+    /// has begun goes on to the flush's own result. So nothing was flushed, and no error was taken
+    /// from the file: another try is the first one (W2).
     ///
     /// Without a ring, or where the thread that handed the try on has not ended, `ECANCELED` is the
     /// file system's own answer, as that of a FUSE server may be. The flush has failed then.
