@@ -7,7 +7,9 @@ use crate::failure::{Failure, Tried};
 use crate::packages::{self, MPI};
 use crate::repository::{cargo, target};
 use crate::run::{HANG, Show, run};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
 use std::process::Command;
 
 /// The folder of the source of github.com/hpc/ior.
@@ -16,12 +18,16 @@ const RANKS: [u32; 3] = [1, 2, 4];
 const MPIRUN: &str = "mpirun --allow-run-as-root --oversubscribe --bind-to none --quiet -np";
 /// MiB of a rank's file.
 const FILE_MIB: u64 = 256;
-/// Files of a rank in the metadata row, enough for a second.
+/// Files of a rank in the metadata row, enough for half a second.
 const FILES: u32 = 20_000;
+/// Makes the file system of a run. ext4 passes over inodes that were removed in the last minutes
+/// (`recently_deleted` in fs/ext4/ialloc.c), so that each run would pay for those before it.
+const FRESH: &str = "rm -rf disk image && mkdir disk && truncate -s 4G image && \
+    mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 image";
 
 /// Sums up IOR's JSON: the bytes, and the time from the first open to the last close.
 const OF_IOR: &str = "python3 -c 'import json; r = json.load(open(\"ior.json\"))[\"tests\"][0]\
-    [\"Results\"][0]; r = [x for x in r if x[\"access\"] == \"write\"][0]; print(json.dumps({\"bytes\": \
+    [\"Results\"]; r = [x for x in r if x[\"access\"] == \"write\"][0]; print(json.dumps({\"bytes\": \
     int(r[\"blockKiB\"] * 1024) * RANKS, \"elapsed_s\": r[\"totalTime\"], \"cpu_s\": 0.0}))'";
 /// The same of a row of our own result.
 const OF_WROTE: &str = "python3 -c 'import json; r = json.load(open(\"wrote.json\"))[\"scenarios\"][0]\
@@ -33,21 +39,19 @@ const OF_MDTEST: &str = "awk '/File creation/ && !seen++ {printf \"{\\\"bytes\\\
 
 /// Streams of a file for each rank, flushed at the end.
 pub fn write() -> Result<Vec<Contest>, Failure> {
-    let (wrote, ior) = programs()?;
+    programs()?;
     let contest = |ranks: u32| {
-        let clean = "rm -f data.* ior.json wrote.json";
+        let clean = "rm -f data data.* ior.json wrote.json";
         let job = format!(
             "printf '[w]\\nrw=write\\nbs=1m\\nsize={FILE_MIB}m\\nioengine=psync\\nfallocate=none\\n\
              filename=data\\nend_fsync=1\\n' > ranks.fio"
         );
         let own = format!(
-            "{MPIRUN} {ranks} {} run ranks.fio --format json -o wrote.json --force 2>/dev/null && {OF_WROTE}",
-            wrote.display()
+            "{MPIRUN} {ranks} wrote-mpi run ranks.fio --format json -o wrote.json --force 2>/dev/null && {OF_WROTE}"
         );
         let peer = format!(
-            "{MPIRUN} {ranks} {} -a POSIX -F -w -e -k -b {FILE_MIB}m -t 1m -o data -O \
+            "{MPIRUN} {ranks} ior -a POSIX -F -w -e -k -b {FILE_MIB}m -t 1m -o data -O \
              summaryFormat=JSON -O summaryFile=ior.json >/dev/null && {}",
-            ior.join("ior").display(),
             OF_IOR.replace("RANKS", &ranks.to_string())
         );
         let contenders = vec![
@@ -60,28 +64,31 @@ pub fn write() -> Result<Vec<Contest>, Failure> {
     Ok(RANKS.into_iter().map(contest).collect())
 }
 
-/// Files created in one folder by all ranks.
+/// Files created in one folder by all ranks, each run on a new file system.
 pub fn meta() -> Result<Vec<Contest>, Failure> {
-    let (wrote, ior) = programs()?;
+    programs()?;
+    packages::install(&["mkfs.ext4"])?;
     let contest = |ranks: u32| {
         let own = format!(
-            "{MPIRUN} {ranks} {} bench . --only meta/shared/create --meta-files {FILES} --runs 1 \
-             --format json -o wrote.json --force 2>/dev/null && {OF_WROTE}",
-            wrote.display()
+            "{MPIRUN} {ranks} wrote-mpi bench . --only meta/shared/create --meta-files {FILES} --runs 1 \
+             --format json -o wrote.json 2>/dev/null && {OF_WROTE}"
         );
         let peer = format!(
-            "{MPIRUN} {ranks} {} -n {FILES} -F -C -r -d meta > mdtest.txt && {}",
-            ior.join("mdtest").display(),
+            "{MPIRUN} {ranks} mdtest -n {FILES} -F -C -d meta > mdtest.txt && {}",
             OF_MDTEST.replace("TOTAL", &(FILES * ranks).to_string())
         );
-        let contenders = vec![
-            prepared("`wrote bench`", own, "rm -f wrote.json"),
-            prepared("mdtest", peer, "rm -rf meta mdtest.txt"),
-        ];
+        let contenders = vec![mounted("`wrote bench`", &own), mounted("mdtest", &peer)];
         let what = format!("ranks: {ranks}, {FILES} empty files a rank, created in one folder");
         Contest::new(what, Unit::Messages, contenders, Vec::new())
     };
     Ok(RANKS.into_iter().map(contest).collect())
+}
+
+/// A contender that works on a new file system, which is unmounted however it ends.
+fn mounted(name: &str, command: &str) -> Contender {
+    let line =
+        format!("trap 'umount disk' EXIT && mount -o loop image disk && (cd disk && {command})");
+    prepared(name, line, FRESH)
 }
 
 /// A contender that prints its outcome. CPU time is that of the whole, with the starter's.
@@ -96,8 +103,13 @@ fn prepared(name: &str, command: String, prepare: &str) -> Contender {
     Contender { prepare: prepare.to_owned(), ..Contender::new(name, command, run) }
 }
 
+/// The folder of the programs, by the names that the commands use.
+pub fn folder() -> PathBuf {
+    target().join("mpi/peers")
+}
+
 /// Builds `wrote` with its ranks, and IOR with mdtest where their source is given.
-fn programs() -> Result<(PathBuf, PathBuf), Failure> {
+fn programs() -> Result<(), Failure> {
     let Some(source) = std::env::var_os(SOURCE).map(PathBuf::from) else {
         let text = format!("{SOURCE} names no folder with the source of github.com/hpc/ior");
         return Err(Failure::Skipped(text));
@@ -106,14 +118,24 @@ fn programs() -> Result<(PathBuf, PathBuf), Failure> {
     let place = target().join("mpi");
     let mut command = cargo(&["build", "--release", "-p", "wrote-cli", "--features", "mpi"]);
     run(command.env("CARGO_TARGET_DIR", &place), HANG, Show::Live)?.success("cargo build")?;
-    let absolute = |path: &Path| std::path::absolute(path).tried(path.display());
-    let programs = source.join("src");
-    if !programs.join("mdtest").is_file() {
+    let built = source.join("src");
+    if !built.join("mdtest").is_file() {
         packages::install(&["autoreconf", "automake", "libtoolize", "pkg-config", "make"])?;
         let build = "./bootstrap && ./configure CC=mpicc >/dev/null && make >/dev/null";
         let mut command = Command::new("sh");
         command.args(["-c", build]).current_dir(&source);
         run(&mut command, HANG, Show::Errors)?.success("the build of IOR")?;
     }
-    Ok((absolute(&place.join("release/wrote"))?, absolute(&programs)?))
+    fs::create_dir_all(folder()).tried(folder().display())?;
+    let wrote = place.join("release/wrote");
+    for (program, name) in
+        [(wrote, "wrote-mpi"), (built.join("ior"), "ior"), (built.join("mdtest"), "mdtest")]
+    {
+        let program = std::path::absolute(&program).tried(program.display())?;
+        let link = folder().join(name);
+        // Of an earlier measurement.
+        let _ = fs::remove_file(&link);
+        symlink(&program, &link).tried(link.display())?;
+    }
+    Ok(())
 }

@@ -3,7 +3,7 @@
 use super::job::{Job, Size};
 use super::outcome::Outcome;
 use super::rows::Row;
-use super::t_io_uring;
+use super::{ranks, t_io_uring};
 use crate::clients;
 use crate::failure::{Failure, Tried};
 use crate::repository::{cargo, release, release_wrote, root, target};
@@ -91,7 +91,12 @@ pub fn build(rows: &[Row]) -> Result<OsString, Failure> {
         run(&mut command, HANG, Show::Live)?.success("cargo build of rivals")?;
     }
     let mut folders = Vec::new();
-    let others = [rivals_target.join("release"), clients::nats_folder(), t_io_uring::folder()];
+    let others = [
+        rivals_target.join("release"),
+        clients::nats_folder(),
+        t_io_uring::folder(),
+        ranks::folder(),
+    ];
     for folder in std::iter::once(release_folder).chain(others) {
         folders.push(std::path::absolute(&folder).tried(folder.display())?);
     }
