@@ -1,5 +1,5 @@
-//! The check of a log after a power cut, and its openings until the next one, for every subject that
-//! has a log.
+//! The check of a log after a power cut, and its openings until the next one, for every subject
+//! that has a log.
 
 use crate::found::{CheckResult, names};
 use crate::said::{Line, Report};
