@@ -18,6 +18,7 @@ mod report;
 mod repository;
 mod run;
 mod sections;
+mod semver;
 mod steady;
 mod test;
 mod toolchains;

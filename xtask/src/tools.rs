@@ -21,6 +21,10 @@ pub const MDBOOK: Tool = Tool { name: "mdbook", version: "0.5.4", features: "sea
 /// Makes Debian packages. It compresses by the program `xz`, without the library.
 pub const CARGO_DEB: Tool = Tool { name: "cargo-deb", version: "3.8.0", features: "" };
 
+/// Compares the public API of a crate with that of an earlier version.
+pub const CARGO_SEMVER_CHECKS: Tool =
+    Tool { name: "cargo-semver-checks", version: "0.51.0", features: "" };
+
 /// Returns the path of `tool`, which is built where it is missing. That takes some minutes, once.
 /// Without `install` the step is skipped then.
 pub fn provide(tool: &Tool, install: bool) -> Result<PathBuf, Failure> {

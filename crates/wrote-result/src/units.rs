@@ -1,8 +1,10 @@
-//! Sizes, rates and times as text.
+//! Sizes, rates, durations and times as text.
 
+mod moment;
 mod parse;
 mod show;
 
+pub use moment::parse_moment;
 pub use parse::{parse_block_size, parse_count, parse_duration, parse_pause, parse_size};
 pub use show::{
     block_size, bytes, counted, exact, nanoseconds, part, rate, seconds, significant, some_of,

@@ -8,11 +8,11 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
-use wrote::log::{check_segment, segment_name};
+use wrote::log::{SegmentStart, check_segment, segment_name};
 use wrote::{LogReader, Record};
 
 /// The pause between two looks for segments that were shipped since.
@@ -36,6 +36,8 @@ pub struct StoreOptions {
 /// [`LogReader`] takes (W8). A record that the local folder has is read there. If retention removes
 /// it before it is read, it is read from the store.
 ///
+/// [`StoreReader::open`] fetches no segment: the first call that needs records does.
+///
 /// Its calls block; the network's part runs in the runtime. They must not be made from a thread of
 /// that runtime.
 #[derive(Debug)]
@@ -56,6 +58,8 @@ pub struct StoreReader {
 
 #[derive(Debug)]
 enum Part {
+    /// Nothing was read yet, nor fetched.
+    Begin,
     /// A segment of the store, and the next one on its way.
     Stored {
         number: u64,
@@ -73,7 +77,17 @@ enum Part {
 #[derive(Debug)]
 struct Next {
     number: u64,
-    fetched: JoinHandle<Result<(), StoreError>>,
+    fetched: Fetch,
+}
+
+/// A segment on its way, which is given up when this is dropped.
+#[derive(Debug)]
+struct Fetch(JoinHandle<Result<(), StoreError>>);
+
+impl Drop for Fetch {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl StoreReader {
@@ -98,46 +112,108 @@ impl StoreReader {
             }
             (None, None) => return Err(StoreError::Empty { url: store.url().to_owned() }),
         };
-        let end = Part::End { number: 0, look_at: Instant::now() };
-        let mut reader = StoreReader {
+        if let Some(folder) = &options.local {
+            check_local(&store, start.log_id, folder)?;
+        }
+        Ok(StoreReader {
             folder: temporary()?,
             runtime,
             store,
             options,
             listing,
-            part: end,
+            part: Part::Begin,
             from,
             log_id: start.log_id,
             looked_for: None,
-        };
-        reader.begin(first)?;
-        Ok(reader)
+        })
     }
 
-    /// Begins in the store, whose first segment is `first`, or in the local log.
-    fn begin(&mut self, first: Option<u64>) -> Result<(), StoreError> {
-        if let Some(folder) = self.options.local.clone() {
-            let local = check_local(&self.store, self.log_id, &folder)?;
-            let has_it = local.is_some_and(|local| local.first_sequence <= self.from);
-            if has_it || first.is_none() {
-                return self.go_on_in(&folder);
+    fn begin(&mut self) -> Result<(), StoreError> {
+        let (from, is_empty) = (self.from, self.listing.segments.is_empty());
+        let local = self.local_from(|local| is_empty || local.first_sequence <= from)?;
+        match local {
+            Some(local) => self.go_on_in(&local),
+            None => self.enter_last(|start| start.first_sequence <= from),
+        }
+    }
+
+    /// Returns the local folder, if its log is there and its first segment `suits`.
+    fn local_from(
+        &self,
+        suits: impl FnOnce(&SegmentStart) -> bool,
+    ) -> Result<Option<PathBuf>, StoreError> {
+        let Some(folder) = &self.options.local else { return Ok(None) };
+        let local = check_local(&self.store, self.log_id, folder)?;
+        Ok(local.is_some_and(|local| suits(&local)).then(|| folder.clone()))
+    }
+
+    /// Continues with the first record that was written at `time` or later
+    /// ([`Record::written_at`]); behind the last one if none was. As
+    /// [`LogReader::seek_time`](wrote::LogReader::seek_time), it goes by the writer's clock.
+    ///
+    /// It fetches the first 64 bytes of some segments, as many as halvings of their list, and one
+    /// segment as a whole: the last that was begun before `time`. If all of its records are
+    /// earlier, the next one is fetched, too. A local log that was begun before `time` is searched
+    /// in place of the store. Fails as [`StoreReader::read_into`] does.
+    pub fn seek_time(&mut self, time: SystemTime) -> Result<(), StoreError> {
+        self.rewind()?;
+        let is_empty = self.listing.segments.is_empty();
+        if let Some(folder) = self.local_from(|local| is_empty || local.created_at < time)? {
+            let mut reader = self.open_local(&folder, 0)?;
+            reader.seek_time(time)?;
+            self.from = reader.next_sequence();
+            self.part = Part::Local(reader);
+            return Ok(());
+        }
+        self.from = 0;
+        self.enter_last(|start| start.created_at < time)?;
+        if let Part::Stored { reader, .. } = &mut self.part {
+            match reader.seek_time(time) {
+                Ok(()) => self.from = reader.next_sequence(),
+                Err(error) => return Err(self.of_copy(error)),
             }
         }
-        let Some(first) = first else { return Ok(()) };
-        let number = self.runtime.block_on(until(&self.options.stop, self.find(first)))?;
-        self.enter(number)
+        let from = self.from;
+        match self.local_from(|local| local.first_sequence <= from)? {
+            Some(local) => self.go_on_in(&local),
+            None => Ok(()),
+        }
     }
 
-    /// Finds the last segment that begins with the wanted record or an earlier one.
-    async fn find(&self, first: u64) -> Result<u64, StoreError> {
+    /// Forgets what was read and fetched.
+    fn rewind(&mut self) -> Result<(), StoreError> {
+        if matches!(self.part, Part::Begin) {
+            return Ok(());
+        }
+        self.part = Part::Begin;
+        self.folder = temporary()?;
+        let listed = self.store.listing(0);
+        self.listing = self.runtime.block_on(until(&self.options.stop, listed))?;
+        Ok(())
+    }
+
+    /// Fetches the last segment of those that begin as wanted, which come before the others; the
+    /// first one if none does. Reads on in it.
+    fn enter_last(&mut self, is_wanted: impl Fn(&SegmentStart) -> bool) -> Result<(), StoreError> {
+        let found = until(&self.options.stop, self.find_last(is_wanted));
+        match self.runtime.block_on(found)? {
+            Some(number) => self.enter(number),
+            None => Err(StoreError::Empty { url: self.store.url().to_owned() }),
+        }
+    }
+
+    async fn find_last(
+        &self,
+        is_wanted: impl Fn(&SegmentStart) -> bool,
+    ) -> Result<Option<u64>, StoreError> {
         let numbers: Vec<u64> = self.listing.segments.keys().copied().collect();
         let (mut low, mut high) = (0, numbers.len());
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             let start = self.store.start(numbers[middle]).await?;
-            if start.first_sequence <= self.from { low = middle } else { high = middle }
+            if is_wanted(&start) { low = middle } else { high = middle }
         }
-        Ok(numbers.get(low).copied().unwrap_or(first))
+        Ok(numbers.get(low).copied())
     }
 
     /// Fetches a segment and reads on in it.
@@ -151,31 +227,36 @@ impl StoreReader {
         Ok(())
     }
 
-    fn fetch(&self, number: u64) -> JoinHandle<Result<(), StoreError>> {
+    fn fetch(&self, number: u64) -> Fetch {
         let (store, path) = (self.store.clone(), self.folder.path().join(segment_name(number)));
         let named = self.listing.checksums_of(number).to_vec();
-        self.runtime.spawn(async move { store.fetch_listed(number, &named, &path).await.map(drop) })
+        let fetch = async move { store.fetch_listed(number, &named, &path).await.map(drop) };
+        Fetch(self.runtime.spawn(fetch))
     }
 
-    fn wait(&self, fetched: JoinHandle<Result<(), StoreError>>) -> Result<(), StoreError> {
-        let abort = fetched.abort_handle();
+    fn wait(&self, mut fetched: Fetch) -> Result<(), StoreError> {
         let joined = async {
-            fetched.await.unwrap_or_else(|error| {
+            (&mut fetched.0).await.unwrap_or_else(|error| {
                 Err(StoreError::local("a task", std::io::Error::other(error)))
             })
         };
-        let waited = self.runtime.block_on(until(&self.options.stop, joined));
-        waited.inspect_err(|_| abort.abort())
+        self.runtime.block_on(until(&self.options.stop, joined))
     }
 
-    /// Begins to fetch the segment behind `number`, if the store had one at the last look. A later
-    /// one would look like damage to the reader of this one.
+    /// Begins to fetch the segment behind `number`, if the store had it at the last look.
     fn fetch_next(&mut self, number: u64) {
-        let following = Some(number + 1).filter(|next| self.listing.segments.contains_key(next));
-        let fetched = following.map(|number| Next { number, fetched: self.fetch(number) });
+        // Beside a copy of `number`, one of a later segment would look like damage.
+        let next = self.following(number).filter(|&next| next == number + 1);
+        let fetched = next.map(|number| Next { number, fetched: self.fetch(number) });
         if let Part::Stored { next, .. } = &mut self.part {
             *next = fetched;
         }
+    }
+
+    /// Returns the first segment behind `number` that the store had at the last look.
+    fn following(&self, number: u64) -> Option<u64> {
+        let behind = (Bound::Excluded(number), Bound::Unbounded);
+        self.listing.segments.range(behind).next().map(|(&number, _)| number)
     }
 
     /// Returns the folder of the segments that are being read.
@@ -204,6 +285,10 @@ impl StoreReader {
     pub fn next_within(&mut self, timeout: Duration) -> Result<Option<Record>, StoreError> {
         loop {
             let found = match &mut self.part {
+                Part::Begin => {
+                    self.begin()?;
+                    continue;
+                }
                 Part::Stored { reader, .. } => match reader.next_within(Duration::ZERO) {
                     Ok(found) => found,
                     Err(error) => return Err(self.of_copy(error)),
@@ -275,9 +360,14 @@ impl StoreReader {
 
     /// Goes on behind the segment `number`, the last one of the last look.
     fn go_on_behind(&mut self, number: u64) -> Result<(), StoreError> {
-        let behind = (Bound::Excluded(number), Bound::Unbounded);
-        if let Some((&later, _)) = self.listing.segments.range(behind).next() {
-            return Err(self.lacks(number + 1, later - 1));
+        match self.following(number) {
+            None => {}
+            // Its fetch has failed: once more.
+            Some(next) if next == number + 1 => {
+                self.fetch_next(number);
+                return Ok(());
+            }
+            Some(later) => return Err(self.lacks(number + 1, later - 1)),
         }
         let Some(folder) = self.options.local.clone() else {
             self.part = Part::End { number, look_at: Instant::now() + LOOK_PAUSE };
@@ -305,10 +395,9 @@ impl StoreReader {
         };
         let looked = self.runtime.block_on(until(&self.options.stop, looked))?;
         let Some(listing) = looked else { return Ok(false) };
-        let first = listing.segments.first_key_value().map_or(1, |(&first, _)| first);
         self.listing = listing;
-        let number = self.runtime.block_on(until(&self.options.stop, self.find(first)))?;
-        self.enter(number).map(|()| true)
+        let from = self.from;
+        self.enter_last(|start| start.first_sequence <= from).map(|()| true)
     }
 
     /// Reads on in the local log, which must have the next record.
@@ -329,8 +418,7 @@ impl StoreReader {
                 hint: "read without --local, or from a later record on",
             });
         }
-        let open = if self.options.follows { LogReader::follow } else { LogReader::open };
-        let reader = open(folder, self.from)?;
+        let reader = self.open_local(folder, self.from)?;
         if let Part::Stored { number, .. } = self.part {
             self.remove_copy(number)?;
         }
@@ -343,6 +431,11 @@ impl StoreReader {
         let path = self.folder.path().join(segment_name(number));
         let removed = std::fs::remove_file(&path);
         removed.map_err(|error| StoreError::local(path.display().to_string(), error))
+    }
+
+    fn open_local(&self, folder: &Path, from: u64) -> Result<LogReader, StoreError> {
+        let open = if self.options.follows { LogReader::follow } else { LogReader::open };
+        Ok(open(folder, from)?)
     }
 
     /// Looks for segments behind `number` that were shipped since. Returns whether there are any.
@@ -382,14 +475,6 @@ impl StoreReader {
             }
             wrote::Error::Interrupted => StoreError::Interrupted,
             other => StoreError::Log(other),
-        }
-    }
-}
-
-impl Drop for StoreReader {
-    fn drop(&mut self) {
-        if let Part::Stored { next: Some(next), .. } = &self.part {
-            next.fetched.abort();
         }
     }
 }

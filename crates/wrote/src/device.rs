@@ -30,6 +30,22 @@ use std::path::{Path, PathBuf};
 ///
 /// Fails with the kernel's words where the path cannot be resolved, or `/proc/self/mountinfo`
 /// cannot be read.
+///
+/// ```
+/// use wrote::device::{Backing, examine};
+///
+/// # fn main() -> Result<(), wrote::Error> {
+/// let target = examine(".")?;
+/// println!("{}, {} bytes free", target.filesystem, target.free_bytes);
+/// if let Backing::Block(device) = &target.backing {
+///     println!("{}: its cache is {}", device.name, device.write_cache);
+/// }
+/// if target.in_memory || !target.flushes_reach_device() {
+///     println!("no write here survives a power loss");
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub fn examine(path: impl AsRef<Path>) -> Result<Target, Error> {
     let path = path.as_ref();
     let named = path;

@@ -64,6 +64,7 @@ pub(crate) use wait::Wait;
 pub(crate) use without_sim::Sim;
 
 use crate::Error;
+use crate::budget::Allowance;
 use crate::buffer::{Buffer, Pool};
 use crate::error::errno_of;
 use backend::{Backend, Kernel};
@@ -118,9 +119,13 @@ pub struct Engine {
     done: Vec<Reply>,
     /// Whether a registration of the pool was tried.
     registered: bool,
+    /// Whether requests go to a ring of its own.
+    has_ring: bool,
     /// Folders whose flush failed, with the error number (W2).
     poisoned_folders: Vec<(PathBuf, i32)>,
     effective: Effective,
+    /// The pool's memory, where it is of a budget.
+    allowance: Option<Allowance>,
 }
 
 impl Engine {
@@ -150,14 +155,16 @@ impl Engine {
                 }
             },
         };
-        Ok(Engine::with(backend, pool, effective))
+        let mut engine = Engine::with(backend, pool, effective);
+        engine.has_ring = engine.effective.ioengine == Ioengine::IoUring;
+        Ok(engine)
     }
 
-    /// Makes an engine whose requests another engine carries out. It has `pool`, and the settings
-    /// in `effective` but for the depth.
+    /// Makes an engine whose requests another engine carries out. It has the pool of a budget, and
+    /// the settings in `effective` but for the depth.
     pub(crate) fn carried(
         carrier: Box<dyn Carrier>,
-        pool: Pool,
+        (pool, allowance): (Pool, Allowance),
         iodepth: u32,
         effective: Effective,
     ) -> Engine {
@@ -165,14 +172,26 @@ impl Engine {
         let (registered_files, registered_buffers, iodepth_reached) = (false, false, 0);
         let own = Effective { iodepth, iodepth_reached, registered_files, ..effective };
         let effective = Effective { registered_buffers, ..own };
-        Engine::with(backend, pool, effective)
+        Engine::with(backend, pool, effective).within(allowance)
     }
 
-    /// Takes more memory, where the engine shares a disk that has room for it. Buffers of before
-    /// stay as they are.
+    fn within(mut self, allowance: Allowance) -> Engine {
+        self.allowance = Some(allowance);
+        self
+    }
+
+    /// Takes larger buffers, where the engine's memory is of a budget that has room for them.
+    /// Buffers of before stay as they are.
     pub(crate) fn grow(&mut self) {
-        if let Some(pool) = self.backend.grow() {
+        if let Some(pool) = self.allowance.as_mut().and_then(Allowance::grow) {
             self.pool = pool;
+        }
+    }
+
+    /// Records steps down that came before the engine was made.
+    pub(crate) fn fell_back_before(&mut self, fallbacks: &[Fallback]) {
+        for Fallback { wanted, got, because } in fallbacks {
+            self.effective.fell_back(wanted, got, because.clone());
         }
     }
 
@@ -196,6 +215,15 @@ impl Engine {
         Ok(Engine::with(sim.backend(), pool, effective_of(options)))
     }
 
+    /// As [`Engine::simulated`], with the pool of a budget.
+    pub(crate) fn simulated_within(
+        sim: &Sim,
+        (pool, allowance): (Pool, Allowance),
+        options: &Options,
+    ) -> Engine {
+        Engine::with(sim.backend(), pool, effective_of(options)).within(allowance)
+    }
+
     fn with(backend: Box<dyn Backend>, pool: Pool, effective: Effective) -> Engine {
         let depth = effective.iodepth;
         Engine {
@@ -208,8 +236,10 @@ impl Engine {
             completed: Vec::with_capacity(depth as usize),
             done: Vec::with_capacity(depth as usize),
             registered: false,
+            has_ring: false,
             poisoned_folders: Vec::new(),
             effective,
+            allowance: None,
         }
     }
 
@@ -512,6 +542,7 @@ impl Drop for Engine {
                 // The kernel may use their memory for ever: it stays mapped for good.
                 self.pool.leak();
                 self.slots.leak();
+                std::mem::forget(self.allowance.take());
                 return;
             }
         }

@@ -219,6 +219,25 @@ impl fmt::Display for Error {
 /// repeat them. Programs ask [`Error::kind`], [`Error::path`] and [`Error::raw_os_error`].
 impl std::error::Error for Error {}
 
+/// The path of an error, borrowed as the error is; `None` where it is about none.
+macro_rules! path_of {
+    ($error:expr) => {
+        match $error {
+            Error::File { path, .. }
+            | Error::Poisoned { path, .. }
+            | Error::Alignment { path, .. }
+            | Error::TooLong { path, .. }
+            | Error::Refused { path, .. }
+            | Error::Damaged { path, .. }
+            | Error::Truncated { path, .. }
+            | Error::Interfered { path, .. }
+            | Error::Foreign { path, .. }
+            | Error::Differs { path, .. } => Some(path),
+            Error::Engine { .. } | Error::Interrupted => None,
+        }
+    };
+}
+
 impl Error {
     /// Returns the kernel's error as one about `path`.
     pub fn file(
@@ -238,19 +257,7 @@ impl Error {
 
     /// The file or folder that the error is about; `None` where it is about none.
     pub fn path(&self) -> Option<&Path> {
-        match self {
-            Error::File { path, .. }
-            | Error::Poisoned { path, .. }
-            | Error::Alignment { path, .. }
-            | Error::TooLong { path, .. }
-            | Error::Refused { path, .. }
-            | Error::Damaged { path, .. }
-            | Error::Truncated { path, .. }
-            | Error::Interfered { path, .. }
-            | Error::Foreign { path, .. }
-            | Error::Differs { path, .. } => Some(path),
-            Error::Engine { .. } | Error::Interrupted => None,
-        }
+        path_of!(self)
     }
 
     /// The error number that the kernel returned; `None` where the library refused by itself.
@@ -291,19 +298,7 @@ impl Error {
     }
 
     pub(crate) fn path_mut(&mut self) -> Option<&mut PathBuf> {
-        match self {
-            Error::File { path, .. }
-            | Error::Poisoned { path, .. }
-            | Error::Alignment { path, .. }
-            | Error::TooLong { path, .. }
-            | Error::Refused { path, .. }
-            | Error::Damaged { path, .. }
-            | Error::Truncated { path, .. }
-            | Error::Interfered { path, .. }
-            | Error::Foreign { path, .. }
-            | Error::Differs { path, .. } => Some(path),
-            Error::Engine { .. } | Error::Interrupted => None,
-        }
+        path_of!(self)
     }
 
     /// The kernel's error number. `EINVAL` for [`Error::Alignment`] and [`Error::Refused`],

@@ -13,6 +13,7 @@
 //! | read and write files in tasks (with a feature) | `AsyncReader`, `AsyncWriter` |
 //! | copy files, folders, streams | [`copy`](fn@copy), [`copy_tree`], [`copy_in`], [`copy_out`] |
 //! | read any bytes of a file and write its blocks directly, blocking or awaited | [`DirectFile`] |
+//! | open many files, `Writer`s and `Reader`s with one ring and one budget of memory | [`Disk`] |
 //! | make writes durable in the way that is fastest here | [`file::calibrate`] |
 //! | write or read many blocks at the device's speed, with my own loop | [`Engine`] |
 //! | append records from many threads, and know when each is durable | [`Log`] |
@@ -79,6 +80,7 @@ compile_error!(
 
 #[cfg(any(feature = "tokio", feature = "futures-io"))]
 pub mod asynchronous;
+mod budget;
 pub mod buffer;
 mod cached;
 #[cfg(feature = "copy")]

@@ -12,6 +12,7 @@ pub use bytes::ReaderBytes;
 pub use options::ReaderOptions;
 
 use crate::{Effective, Error};
+use plain::Plain;
 use source::Source;
 use std::fmt;
 use std::fs::File;
@@ -23,7 +24,8 @@ use std::path::Path;
 /// The first read takes 8 KiB, as a `BufReader` does, and each later one in order takes more, up to
 /// 128 KiB. A long file that the page cache does not hold is read past the cache (`O_DIRECT`), with
 /// more and more reads of 1 MiB in flight. A `Reader` takes 8 MiB of memory at most, for a file of
-/// any size (W8), and some 8 KiB for a short file.
+/// any size (W8), and some 8 KiB for a short file. Many of them share one engine and one budget of
+/// memory on a [`Disk`](crate::Disk): [`ReaderOptions::on`].
 ///
 /// ```
 /// use std::io::BufRead;
@@ -320,7 +322,9 @@ impl Seek for Reader {
 /// first read. The file's own place (`lseek(2)`), which it shares with its duplicates, stays.
 impl From<File> for Reader {
     fn from(file: File) -> Reader {
-        Reader::options().from_file(file)
+        let plain = Plain::given(file);
+        let place = plain.place();
+        Reader::new(Source::new(plain, Reader::options(), place, None))
     }
 }
 

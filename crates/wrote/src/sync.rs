@@ -53,6 +53,16 @@ pub enum SyncPolicy {
 }
 
 /// The facts about an acknowledgement from which [`Acknowledged::survives`] follows, as a builder.
+///
+/// ```
+/// use wrote::{Acknowledged, Survives};
+///
+/// let cached = Acknowledged::new();
+/// assert_eq!(cached.survives(), Survives::ProcessCrash);
+/// assert_eq!(cached.flushed(true).survives(), Survives::PowerLoss);
+/// let direct = Acknowledged::new().direct(true).settled_blocks(true);
+/// assert_eq!(direct.survives(), Survives::OsCrash);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Acknowledged {

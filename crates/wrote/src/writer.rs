@@ -64,8 +64,10 @@ use stream::Stream;
 ///
 /// # Cost
 ///
-/// Opening and closing costs a ring and its buffers, some 0.3 ms. For a file of a few kilobytes
-/// [`crate::write`] is the better tool: it is atomic, too.
+/// Opening and closing costs a ring and its buffers, some 0.3 ms. Memory is 8 MiB by default, of
+/// which a short file touches what it fills ([`WriterOptions::bs`], [`WriterOptions::iodepth`]).
+/// For a file of a few kilobytes [`crate::write`] is the better tool: it is atomic, too. Many
+/// `Writer`s at once share one ring and one budget of memory: [`WriterOptions::on`].
 pub struct Writer {
     /// The places of the next byte and of the buffer's last byte. The last byte is left to the slow
     /// path, which hands on a full buffer. The two places are equal where every write takes the
@@ -84,7 +86,7 @@ unsafe impl Send for Writer {}
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Written {
-    /// The file's length.
+    /// The file's length, in bytes.
     pub bytes: u64,
     /// The time from the opening to the end.
     pub elapsed: Duration,

@@ -4,7 +4,8 @@ mod judge;
 mod records;
 mod served;
 
-use crate::found::{CheckResult, names};
+use crate::found::CheckResult;
+use crate::log_checks;
 use crate::said::{Line, Report};
 use crate::subject::{Reporter, Subject, make_folder, sync_folder, unsaid};
 use judge::{Place, judge};
@@ -188,10 +189,7 @@ impl Logs {
     /// Returns the state of the records without a promise; an error in words for a broken promise.
     fn examine(&self, said: &Report) -> Result<&'static str, String> {
         let log = self.open().map_err(|error| format!("opening: {error}"))?;
-        let recovered = log.recovered().clone();
-        if let Some(lost) = recovered.kept_aside.iter().find(|path| !path.exists()) {
-            return Err(format!("{} was to be kept aside, and is not there", lost.display()));
-        }
+        let recovered = log_checks::recovered(&log)?;
         let places = self.read(&log)?;
         let promised = judge(&places, said, self.safe == Safety::Sync)?;
         let next = log.stats().next_sequence;
@@ -297,16 +295,7 @@ impl Subject for Logs {
     }
 
     fn check(&self, said: &Report) -> io::Result<CheckResult> {
-        let temporary_files = if self.log().exists() { names(&self.log())?.1 } else { 0 };
-        let mut found = CheckResult { temporary_files, ..CheckResult::default() };
-        match self.examine(said) {
-            Ok(in_flight) => found.in_flight = in_flight,
-            Err(fault) => found.faults.push(fault),
-        }
-        if said.all().contains(&Line::Unpoisoned) {
-            found.faults.push("after the first error the log took more".to_owned());
-        }
-        Ok(found)
+        log_checks::check(&self.log(), said, || self.examine(said))
     }
 
     fn late_max(&self) -> usize {
@@ -320,16 +309,7 @@ impl Subject for Logs {
     }
 
     fn reopen(&self, say: Reporter) -> Option<Error> {
-        loop {
-            let opened = self.open().and_then(|log| {
-                let line = Line::Reopened(log.stats().next_sequence);
-                say(&line).map_err(|trouble| unsaid(&trouble))?;
-                log.close()
-            });
-            if let Err(error) = opened {
-                return Some(error);
-            }
-        }
+        Some(log_checks::reopen(|| self.open(), say))
     }
 }
 

@@ -7,6 +7,7 @@
 mod content;
 mod copies;
 mod found;
+mod log_checks;
 mod logs;
 // One call of the kernel has no safe wrapper.
 #[allow(unsafe_code)]

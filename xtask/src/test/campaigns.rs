@@ -13,7 +13,7 @@ use crate::packages::{DEVICE_MAPPER, MPI, NVME, provide};
 use crate::programs::cargo_tests;
 use crate::report::{Outcome, Report};
 use crate::repository::{cargo, target};
-use crate::{book, dist, miri, model, toolchains};
+use crate::{book, dist, miri, model, semver, toolchains};
 use std::time::Duration;
 
 /// A long run. Most draw their own chances, so that rounds add up.
@@ -135,6 +135,11 @@ pub const CAMPAIGNS: [Campaign; 24] = [
         name: "crates",
         what: "packages of the crates",
         round: |report, _| dist::check_crates(report),
+    },
+    Campaign {
+        name: "semver",
+        what: "API of the library against the last release",
+        round: semver::check,
     },
     Campaign {
         name: "dist",

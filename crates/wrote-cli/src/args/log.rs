@@ -1,6 +1,6 @@
 //! The arguments of `wrote log` and of what it can do.
 
-use super::values::{moment, number, words};
+use super::values::{number, words};
 use clap::{Args, Subcommand, ValueHint};
 use jiff::Timestamp;
 use std::path::PathBuf;
@@ -68,6 +68,7 @@ const CAT_EXAMPLES: &str = "Examples:\n  \
         wrote log cat events                            all records, a line each\n  \
         wrote log cat --from 1000 --count 50 events     50 of them\n  \
         wrote log cat --since 10m events                those of the last ten minutes\n  \
+        wrote log cat --since 2d s3://bucket/events     of two days, from the store\n  \
         wrote log cat --sequence events | grep error    with the sequence before each\n  \
         wrote log cat --json events | jq -r .text       as JSON, a line each\n  \
         wrote log cat --raw events > all                their bytes and nothing else";
@@ -86,6 +87,7 @@ const TAIL_EXAMPLES: &str = "Examples:\n  \
         wrote log tail -f -n 0 --json events    only what comes, as JSON\n  \
         wrote log tail -f --from 1000 events    from that record on\n  \
         wrote log tail -f --since 1h events     from the records of an hour ago on\n  \
+        wrote log tail --since 1h s3://b/events --local events    from the store, then the folder\n  \
         wrote log tail -F events                the same as -f, also before there is a log";
 
 const STAT_LONG_ABOUT: &str = "Say what a log consists of, and who writes it.\n\nIts segments with their records and bytes, its format, whether \
@@ -189,11 +191,11 @@ pub struct LogCatArgs {
     pub to: Option<u64>,
 
     /// Begin with the first record that was written at this time or later
-    #[arg(long, value_name = "TIME", conflicts_with = "from", value_parser = moment, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", conflicts_with = "from", value_parser = units::parse_moment, allow_hyphen_values = true)]
     pub since: Option<Timestamp>,
 
     /// End before the first record that was written after this time
-    #[arg(long, value_name = "TIME", value_parser = moment, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = units::parse_moment, allow_hyphen_values = true)]
     pub until: Option<Timestamp>,
 
     /// Print at most N records
@@ -225,7 +227,7 @@ pub struct LogTailArgs {
     pub from: Option<u64>,
 
     /// Begin with the first record that was written at this time or later instead
-    #[arg(long, value_name = "TIME", conflicts_with_all = ["count", "from"], value_parser = moment, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["count", "from"], value_parser = units::parse_moment, allow_hyphen_values = true)]
     pub since: Option<Timestamp>,
 
     /// Go on with what is appended, until interrupted

@@ -40,6 +40,9 @@ type Plan = Box<dyn FnMut(u64) -> Fault + Send>;
 pub struct FaultyStore {
     inner: Arc<dyn ObjectStore>,
     requests: AtomicU64,
+    /// Requests for a part of an object, and for an object as a whole.
+    parts: AtomicU64,
+    wholes: AtomicU64,
     plan: Mutex<Plan>,
 }
 
@@ -49,7 +52,13 @@ impl FaultyStore {
         plan: impl FnMut(u64) -> Fault + Send + 'static,
     ) -> Arc<FaultyStore> {
         let plan: Mutex<Plan> = Mutex::new(Box::new(plan));
-        Arc::new(FaultyStore { inner, requests: AtomicU64::new(0), plan })
+        let [requests, parts, wholes] = [(); 3].map(|()| AtomicU64::new(0));
+        Arc::new(FaultyStore { inner, requests, parts, wholes, plan })
+    }
+
+    /// Returns the requests for a part of an object, and for a whole one, since the last call.
+    pub fn take_gets(&self) -> (u64, u64) {
+        (self.parts.swap(0, Ordering::SeqCst), self.wholes.swap(0, Ordering::SeqCst))
     }
 
     pub fn requests(&self) -> u64 {
@@ -116,6 +125,11 @@ impl ObjectStore for FaultyStore {
     async fn get_opts(&self, from: &Path, options: GetOptions) -> Result<GetResult> {
         let fault = self.meet().await?;
         let is_head = options.head;
+        match (is_head, &options.range) {
+            (true, _) => {}
+            (false, Some(_)) => _ = self.parts.fetch_add(1, Ordering::SeqCst),
+            (false, None) => _ = self.wholes.fetch_add(1, Ordering::SeqCst),
+        }
         let found = answered(fault, self.inner.get_opts(from, options).await)?;
         if is_head || !matches!(fault, Fault::BreakOff | Fault::Change) {
             return Ok(found);

@@ -1,12 +1,15 @@
 //! Records are read from the store by sequence, and on in the local log; damage is found.
 
-use crate::support::{append, make, memory, options, read, record, runtime, ship};
+use crate::faulty::{Fault, FaultyStore};
+use crate::support::{self, append, make, memory, options, read, record, runtime, ship};
+use object_store::memory::InMemory;
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStoreExt, PutPayload};
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use wrote::log::{SealedSegments, segment_name};
 use wrote_store::{SegmentStore, StoreError, StoreOptions, StoreReader, summary, verify};
 
@@ -299,4 +302,117 @@ fn the_temporary_folder_holds_three_segments_at_most() {
         most = most.max(fs::read_dir(reader.temporary_folder()).unwrap().count());
     }
     assert!((2..=3).contains(&most), "{most}");
+}
+
+/// A log of `records`, with a moment behind each fifth, and everything shipped that is sealed.
+struct Timed {
+    source: tempfile::TempDir,
+    store: SegmentStore,
+    objects: Arc<FaultyStore>,
+    /// Moments, each with the number of records that were written before it.
+    moments: Vec<(SystemTime, u64)>,
+    end: u64,
+}
+
+fn timed(runtime: &tokio::runtime::Runtime, records: u64) -> Timed {
+    let source = tempfile::tempdir().unwrap();
+    let log = options().open(source.path()).unwrap();
+    let mut moments = vec![(SystemTime::UNIX_EPOCH, 0)];
+    for to in (5..=records).step_by(5) {
+        append(&log, to);
+        moments.push((SystemTime::now(), to));
+    }
+    log.close().unwrap();
+    let objects = FaultyStore::new(Arc::new(InMemory::new()), |_| Fault::None);
+    let store = SegmentStore::of(objects.clone(), "logs/events", "memory://logs/events");
+    let end = ship(runtime, &store, source.path()).unwrap().shipped().end_sequence;
+    Timed { source, store, objects, moments, end }
+}
+
+#[test]
+fn a_reader_finds_the_first_record_of_a_time_in_the_store_and_in_the_local_log() {
+    let runtime = runtime();
+    let Timed { source, store, moments, end, .. } = timed(&runtime, 200);
+    let open = |local: bool| {
+        let local = local.then(|| source.path().to_owned());
+        let options = StoreOptions { local, ..StoreOptions::default() };
+        StoreReader::open(runtime.handle().clone(), store.clone(), 0, options).unwrap()
+    };
+    let rest = |reader: &mut StoreReader| {
+        let (mut sequences, mut bytes) = (Vec::new(), Vec::new());
+        while let Some(sequence) = reader.read_into(&mut bytes).unwrap() {
+            sequences.push(sequence);
+        }
+        sequences
+    };
+    for local in [false, true] {
+        let to = if local { 200 } else { end };
+        if local {
+            // Retention has removed what the store has, but for the last.
+            let sealed = SealedSegments::open(source.path()).unwrap().list(1, 0).unwrap();
+            for segment in &sealed[..sealed.len() - 2] {
+                fs::remove_file(&segment.path).unwrap();
+            }
+        }
+        let mut moved = open(local);
+        for &(moment, before) in &moments {
+            let expected: Vec<u64> = (before..to).collect();
+            let mut reader = open(local);
+            reader.seek_time(moment).unwrap();
+            assert_eq!(rest(&mut reader), expected, "local: {local}, {before} before");
+            // From any place, and more than once.
+            moved.seek_time(moment).unwrap();
+            let first = moved.next_within(Duration::ZERO).unwrap();
+            assert_eq!(first.map(|record| record.sequence), expected.first().copied());
+        }
+        let later = SystemTime::now() + Duration::from_secs(3600);
+        moved.seek_time(later).unwrap();
+        assert!(rest(&mut moved).is_empty());
+    }
+}
+
+#[test]
+fn the_search_for_a_time_fetches_one_segment_or_two_and_the_first_bytes_of_few_others() {
+    let runtime = runtime();
+    let Timed { store, objects, moments, end, .. } = timed(&runtime, 600);
+    let segments = runtime.block_on(store.list(1)).unwrap().len();
+    assert!(segments > 32, "{segments}");
+    for &(moment, before) in moments.iter().filter(|(_, before)| *before < end) {
+        let options = StoreOptions::default();
+        let handle = runtime.handle().clone();
+        let mut reader = StoreReader::open(handle, store.clone(), 0, options).unwrap();
+        objects.take_gets();
+        reader.seek_time(moment).unwrap();
+        let record = reader.next_within(Duration::ZERO).unwrap().unwrap();
+        assert_eq!(record.sequence, before);
+        drop(reader);
+        let (starts, whole) = objects.take_gets();
+        assert!(starts <= u64::from(segments.ilog2()) + 1, "{starts} of {segments}");
+        // The one before the record's, the record's own, and one that is on its way.
+        assert!((1..=3).contains(&whole), "{whole} segments for {before}");
+    }
+}
+
+#[test]
+fn a_reader_that_follows_from_a_time_on_gets_what_is_shipped_and_appended() {
+    let runtime = runtime();
+    let Timed { source, store, moments, end, .. } = timed(&runtime, 100);
+    let (moment, before) = moments[10];
+    let local = Some(source.path().to_owned());
+    let options = StoreOptions { local, follows: true, ..StoreOptions::default() };
+    let mut reader =
+        StoreReader::open(runtime.handle().clone(), store.clone(), 0, options).unwrap();
+    reader.seek_time(moment).unwrap();
+    assert!(before < end);
+    let mut next = before;
+    let log = support::options().open(source.path()).unwrap();
+    append(&log, 150);
+    let begin = Instant::now();
+    while next < 150 {
+        assert!(begin.elapsed() < PATIENCE, "record {next} does not come");
+        if let Some(found) = reader.next_within(Duration::from_millis(200)).unwrap() {
+            assert_eq!((found.sequence, found.bytes), (next, record(next)));
+            next += 1;
+        }
+    }
 }

@@ -22,14 +22,16 @@ use std::time::Instant;
 ///
 /// A new file has the permissions 0o666 less the umask; a replaced file keeps its own. With
 /// [`CopyOptions::verify`] the file is read back past the page cache and its checksum compared.
-/// [`CopyOptions::reflink`] has no effect. `watch` is called at least ten times a second, even
-/// while nothing comes.
+/// [`CopyOptions::reflink`] has no effect. The watcher of [`CopyOptions::watch`] is called at least
+/// ten times a second, even while nothing comes. The copy, with its name, survives a power loss
+/// when this returns.
 ///
 /// # Errors
 ///
-/// With the kernel's words; `EEXIST` for an existing file without `replace`; [`Error::Refused`]
-/// where `to` is a folder or a device; [`Error::Interrupted`] when `watch` asks to stop. A file at
-/// `to` is then unchanged, unless only the last step failed, the flush of its folder.
+/// With the kernel's words; `EEXIST` for an existing file without [`CopyOptions::replace`];
+/// [`Error::Refused`] where `to` is a folder or a device; [`Error::Interrupted`] when the watcher
+/// asks to stop. A file at `to` is then unchanged, unless only the last step failed, the flush of
+/// its folder.
 pub fn copy_in(from: impl AsFd, to: impl AsRef<Path>) -> Result<Copied, Error> {
     CopyOptions::new().copy_in(from, to)
 }
@@ -92,7 +94,7 @@ fn copy_in_through(
 /// Copies the ordinary file `from` to the open file `to`, a stream, which is not synced.
 ///
 /// [`CopyOptions::iodepth`] reads are in flight ahead of the writes; of the other options only
-/// [`CopyOptions::bs_bytes`] has an effect. `watch` is called at least ten times a second, even
+/// [`CopyOptions::bs_bytes`] has an effect. The watcher is called at least ten times a second, even
 /// while the stream takes nothing, where the kernel can write without waiting (pipes since Linux
 /// 6.4, sockets).
 ///
@@ -101,7 +103,7 @@ fn copy_in_through(
 /// With the kernel's words; `EPIPE` means that the reader has gone. [`Error::Refused`] where `from`
 /// is no ordinary file or is `to` itself, or with [`CopyOptions::verify`], since a stream can't be
 /// read back. [`Error::Differs`] when `from` becomes shorter meanwhile; [`Error::Interrupted`] when
-/// `watch` asks to stop.
+/// the watcher asks to stop.
 pub fn copy_out(from: impl AsRef<Path>, to: impl AsFd) -> Result<Copied, Error> {
     CopyOptions::new().copy_out(from, to)
 }

@@ -82,7 +82,7 @@ pub struct TreeCopied {
 /// With the kernel's words, also when a file vanishes meanwhile, and `EEXIST` for an existing
 /// folder without `replace`. [`Error::Refused`], before anything is made, where `to` exists and is
 /// no folder, or is in `from`, or where a file of the one is a folder of the other.
-/// [`Error::Interrupted`] when `watch` asks to stop.
+/// [`Error::Interrupted`] when the watcher of [`CopyOptions::watch`] asks to stop.
 pub fn copy_tree(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<TreeCopied, Error> {
     CopyOptions::new().copy_tree(from, to)
 }

@@ -64,10 +64,6 @@ pub(super) trait Backend {
     fn adopt(&mut self, _file: &OpenedFile, _effective: &mut Effective) {
         unreachable!("a simulated disk has no descriptors");
     }
-    /// Returns more memory than the engine began with, where it shares a disk that has room.
-    fn grow(&mut self) -> Option<Pool> {
-        None
-    }
     /// Queues requests. At most `iodepth` are queued or in flight at once.
     fn push(&mut self, requests: Requests);
     /// Hands the queue on, without waiting.
@@ -100,9 +96,6 @@ pub(super) trait Transfer {
     fn truncated(&mut self, _slot: u32) {}
     fn closing(&mut self, _slot: u32) {}
     fn register_buffers(&mut self, _pool: &Pool, _effective: &mut Effective) {}
-    fn grow(&mut self) -> Option<Pool> {
-        None
-    }
     fn push(&mut self, requests: Requests, files: &Files);
     /// As [`Backend::submit`]; a no-op where [`Transfer::push`] submits.
     fn submit(&mut self) -> io::Result<()> {
@@ -187,10 +180,6 @@ impl<T: Transfer> Backend for Kernel<T> {
     fn adopt(&mut self, file: &OpenedFile, effective: &mut Effective) {
         self.transfer.opened(file, effective);
         self.files.put(file.slot, HeldFile { raw: file.file, own: None });
-    }
-
-    fn grow(&mut self) -> Option<Pool> {
-        self.transfer.grow()
     }
 
     fn clear_direct(&mut self, slot: u32) -> io::Result<()> {

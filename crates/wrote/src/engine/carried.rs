@@ -6,7 +6,6 @@ use super::backend::{Files, OpenedFile, Transfer};
 use super::op::FileId;
 use super::request::{Reply, Request};
 use super::slots::Requests;
-use crate::buffer::Pool;
 use std::io;
 use std::os::fd::RawFd;
 use std::path::Path;
@@ -44,8 +43,6 @@ pub(crate) trait Carrier {
     fn submit(&mut self) -> io::Result<()>;
     /// Hands the queue on, waits for `min` replies, and collects all that are there.
     fn wait(&mut self, min: usize, done: &mut Vec<CarriedReply>) -> io::Result<()>;
-    /// Returns more memory than the engine began with, if there is room for it now.
-    fn grow(&mut self) -> Option<Pool>;
 }
 
 /// Hands every request to a [`Carrier`].
@@ -73,10 +70,6 @@ impl Transfer for Carried {
         if let Some(file) = self.files[slot as usize].take() {
             self.carrier.release(file);
         }
-    }
-
-    fn grow(&mut self) -> Option<Pool> {
-        self.carrier.grow()
     }
 
     fn push(&mut self, requests: Requests, _files: &Files) {

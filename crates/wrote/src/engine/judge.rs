@@ -1,7 +1,7 @@
 //! The verdict on a try of an operation (W4): it is whole, it goes on, or it failed.
 
 use super::op::OpKind;
-use super::pending::PendingOp;
+use super::pending::{PendingOp, ThreadMark};
 use super::request::Reply;
 use super::{Completion, Engine};
 use crate::error::{Action, Error, errno_of};
@@ -36,6 +36,11 @@ impl Engine {
     #[inline(never)]
     fn settle_by_verdict(&mut self, reply: Reply) -> Option<Completion> {
         if self.slots.op(reply.token).is_carried() {
+            if self.is_never_begun(reply) {
+                // Only this engine can tell.
+                self.slots.again(reply.token);
+                return None;
+            }
             return Some(self.hand_back(reply));
         }
         match self.judge(reply) {
@@ -46,6 +51,22 @@ impl Engine {
             Verdict::Whole(moved) => Some(self.complete(reply.token, Ok(moved as usize))),
             Verdict::Failed(errno) => Some(self.fail(reply.token, errno)),
         }
+    }
+
+    /// Whether the kernel returned the try without having begun it.
+    ///
+    /// A thread that ends takes its operations back from the ring. The kernel leaves each flush to
+    /// a worker (`io_fsync` in `io_uring/sync.c`). A worker that comes to one that was taken back
+    /// returns `ECANCELED` in its place (`io_wq_submit_work` in `io_uring/io_uring.c`). One that
+    /// has begun goes on to the flush's own result. So nothing was flushed, and no error was taken
+    /// from the file: another try is the first one (W2).
+    ///
+    /// Without a ring, or where the thread that handed the try on has not ended, `ECANCELED` is the
+    /// file system's own answer, as that of a FUSE server may be. The flush has failed then.
+    fn is_never_begun(&mut self, reply: Reply) -> bool {
+        reply.result == -i64::from(libc::ECANCELED)
+            && self.has_ring
+            && self.slots.op(reply.token).handed_on_by != ThreadMark::of_this()
     }
 
     /// Ends a try of another engine's operation with the kernel's own result.
@@ -65,6 +86,7 @@ impl Engine {
     }
 
     fn judge(&mut self, reply: Reply) -> Verdict {
+        let is_never_begun = self.is_never_begun(reply);
         let op = self.slots.op(reply.token);
         let file = self.files[op.request.slot as usize].as_mut().expect("open while in flight");
         let (kind, rw_flags) = (op.request.kind, op.request.rw_flags);
@@ -72,10 +94,7 @@ impl Engine {
             let errno = i32::try_from(-reply.result).unwrap_or(libc::EIO);
             return match errno {
                 libc::EINTR | libc::EAGAIN => again(op, errno),
-                // A thread that ends takes its operations back from the kernel's workers, and the
-                // engine may have moved on to another thread. A flush among them was not begun: it
-                // lost nothing, and this is no second try of one that failed (W2).
-                libc::ECANCELED => again(op, errno),
+                libc::ECANCELED if !kind.flushes() || is_never_begun => again(op, errno),
                 // O_DIRECT was taken at open and refused at this transfer, or at others beside it.
                 // An atomic write may be refused for its size or place, which says nothing of
                 // O_DIRECT.

@@ -16,8 +16,10 @@ pub struct FileId {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Op {
-    /// Writes the whole buffer at `offset`. With `durable` it completes when its bytes are on
+    /// Writes the whole buffer at `offset`. A completed write survives a crash of the process, and
+    /// a power loss once a flush covers it. With `durable` it completes when its bytes are on
     /// stable storage: `RWF_DSYNC` (`pwritev2(2)`, Linux 4.7), which is `O_DSYNC` for one write.
+    /// Its failure poisons the file, as that of a flush (W2).
     Write {
         /// The file.
         file: FileId,
@@ -37,8 +39,9 @@ pub enum Op {
         /// The buffer to fill.
         buffer: Buffer,
     },
-    /// Flushes writes that were *completed* before: `fdatasync(2)`. It does not cover operations in
-    /// flight.
+    /// Flushes writes that were *completed* before: `fdatasync(2)`. They survive a power loss then,
+    /// once the folder was synced too (W1). It does not cover operations in flight. A failure
+    /// poisons the file for good (W2).
     Fdatasync {
         /// The file.
         file: FileId,

@@ -70,6 +70,18 @@ impl Work {
     }
 }
 
+/// A thread while it lives. A later one may get the mark of one that has ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct ThreadMark(usize);
+
+impl ThreadMark {
+    #[inline]
+    pub(super) fn of_this() -> ThreadMark {
+        thread_local!(static OWN: u8 = const { 0 });
+        ThreadMark(OWN.with(|own| std::ptr::from_ref(own) as usize))
+    }
+}
+
 /// A slot's operation, and the try that the backend has or gets next.
 pub(super) struct PendingOp {
     /// The try: of the rest that was not moved yet.
@@ -82,6 +94,8 @@ pub(super) struct PendingOp {
     buffer: Option<Buffer>,
     /// Tries that moved nothing.
     pub fruitless: u32,
+    /// The thread that handed the try to the backend.
+    pub handed_on_by: ThreadMark,
     /// Whether the file was open directly when the try was made.
     pub direct: bool,
     /// Whether a reply of all bytes ends it without a look at its file.
@@ -103,6 +117,7 @@ impl PendingOp {
             moved: 0,
             buffer: None,
             fruitless: 0,
+            handed_on_by: ThreadMark(0),
             direct: false,
             is_plain: false,
             is_pending: false,

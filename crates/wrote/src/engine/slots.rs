@@ -1,6 +1,6 @@
 //! Operations in flight: each stays in the slot that it was begun in until it is complete.
 
-use super::pending::PendingOp;
+use super::pending::{PendingOp, ThreadMark};
 use super::request::Request;
 
 /// As many slots as operations may be in flight. The number of an operation's slot is its token.
@@ -54,9 +54,12 @@ impl Slots {
         !self.queued.is_empty()
     }
 
-    /// Learns that the backend has every queued try.
+    /// Learns that the backend has every queued try, by this thread.
     pub(super) fn handed_on(&mut self) {
-        self.queued.clear();
+        let thread = ThreadMark::of_this();
+        for token in self.queued.drain(..) {
+            self.ops[token as usize].handed_on_by = thread;
+        }
     }
 
     #[inline]

@@ -113,7 +113,7 @@ fn median(samples: &mut [u64]) -> u64 {
 /// println!("{calibration}");
 ///
 /// let options = FileOptions::new().create_new(true).write(true).direct(true);
-/// let file = disk.open_file(&folder.path().join("data"), &options)?;
+/// let file = disk.open_file(folder.path().join("data"), &options)?;
 /// file.set_durable(calibration.choice);
 /// let mut buffer = disk.lease()?;
 /// buffer.set_len(4096);

@@ -7,16 +7,18 @@ use super::order::Touch;
 use super::schedule::Schedule;
 use super::shared::{Arrival, Shared};
 use super::{DirectFile, Operation};
+use crate::budget::{Allowance, Budget, Share};
 use crate::buffer::Pool;
 use crate::engine::{Callers, Effective, Engine, FileOptions, Ioengine, Options, Sim};
 use crate::error::Error;
 use std::fmt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 
-/// An [`Engine`] that any number of [`DirectFile`]s share, on any threads. Clones are handles to
-/// the same engine.
+/// An [`Engine`] that any number of [`DirectFile`]s, [`Writer`](crate::Writer)s and
+/// [`Reader`](crate::Reader)s share, on any threads, with one budget of memory
+/// ([`Disk::set_memory`]). Clones are handles to the same engine.
 ///
 /// It needs no runtime. A caller that blocks drives the engine itself. For futures a thread of the
 /// disk's own does, `wrote-disk`: it starts when the first future is left pending, and sleeps while
@@ -58,9 +60,10 @@ struct Handle {
     shared: Arc<Shared>,
     /// The simulated disk, for engines that share this one.
     sim: Option<Sim>,
-    /// The most bytes of buffers that `Writer`s have, and those that they have.
-    memory_max_bytes: AtomicUsize,
-    memory_bytes: AtomicUsize,
+    /// The memory of all buffers: the engine's, the `Writer`s' and the `Reader`s'.
+    budget: Arc<Budget>,
+    /// The memory of the engine's own buffers.
+    _own: Share,
 }
 
 impl Drop for Handle {
@@ -69,8 +72,8 @@ impl Drop for Handle {
     }
 }
 
-/// The memory of all `Writer`s on a disk, until it is set.
-const MEMORY_MAX_BYTES: usize = 64 << 20;
+/// The memory beside the disk's own buffers, until it is set.
+const MEMORY_BYTES: usize = 64 << 20;
 /// Number and bytes of the buffers that a `Writer` begins with: one is filled while the other is
 /// written.
 const FIRST_BUFFERS: (u32, usize) = (2, 16 << 10);
@@ -94,72 +97,107 @@ impl Disk {
             Ioengine::IoUring | Ioengine::Threads => Arrival::Kernel,
             Ioengine::Psync | Ioengine::Mmap | Ioengine::Null => Arrival::AtOnce,
         };
+        let own_bytes = Pool::mapped_bytes(engine.pool().count(), engine.pool().buffer_bytes());
+        let budget = Budget::new(own_bytes.saturating_add(MEMORY_BYTES));
+        let own = budget.take(own_bytes).expect("it fits");
         let schedule = |disk: &Weak<Shared>| {
             let lacks_buffers = AtomicBool::new(false);
             Schedule::new(engine, Arc::new(Home { disk: Weak::clone(disk), lacks_buffers }))
         };
         let shared = Shared::new(schedule, arrival);
-        let memory_max_bytes = AtomicUsize::new(MEMORY_MAX_BYTES);
-        let memory_bytes = AtomicUsize::new(0);
-        Disk(Arc::new(Handle { shared, sim, memory_max_bytes, memory_bytes }))
+        Disk(Arc::new(Handle { shared, sim, budget, _own: own }))
     }
 
-    /// Sets the most bytes of buffers that all [`Writer`](crate::Writer)s on this disk have at once
-    /// (W8); 64 MiB by default. Buffers that they have already stay.
+    /// Sets the most bytes of all buffers on this disk (W8). By default they are 64 MiB more than
+    /// the disk's own. What is taken already stays.
     ///
-    /// A `Writer` begins with 32 KiB, and fails to open where these do not fit. With its first full
-    /// buffer it takes those of its options, 8 MiB by default, or halves of them: at most a quarter
-    /// of the memory that is left then.
+    /// One sum counts them all:
+    ///
+    /// - the disk's own buffers, [`Options::buffers`] of [`Options::buffer_bytes`], in which
+    ///   [`DirectFile`]s read and callers lease. They are there from the start, and are no more;
+    /// - the buffers of each [`Writer`](crate::Writer) on it
+    ///   ([details](crate::WriterOptions::on));
+    /// - the buffers of each [`Reader`](crate::Reader) on it
+    ///   ([details](crate::ReaderOptions::on)).
+    ///
+    /// A `Writer` or `Reader` fails to open where its first few KiB do not fit. Each of them takes
+    /// more when it has use for it: at most a quarter of what is left then.
+    ///
+    /// Not counted: the pages of cached files, which are the kernel's, a few hundred bytes for each
+    /// file and operation, and one read that a write waits for while the caller holds all of the
+    /// disk's own buffers.
+    ///
+    /// ```
+    /// use wrote::engine::Options;
+    /// use wrote::{Disk, Ioengine, Reader, Writer};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let folder = folder.path();
+    /// # std::fs::write(folder.join("old"), "content")?;
+    /// let disk = Disk::open(&Options::new(Ioengine::IoUring, 64, 64 << 10))?; // 4 MiB of its own
+    /// disk.set_memory(32 << 20); // with all that follows
+    /// let reader = Reader::options().on(&disk).open(folder.join("old"))?;
+    /// let writer = Writer::options().on(&disk).open(folder.join("new"))?;
+    /// assert!(disk.memory() > 4 << 20 && disk.memory() <= 32 << 20);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn set_memory(&self, max_bytes: usize) {
-        self.0.memory_max_bytes.store(max_bytes, Ordering::Relaxed);
+        self.0.budget.set_max(max_bytes);
     }
 
-    /// Bytes of buffers that the [`Writer`](crate::Writer)s on this disk have.
+    /// Bytes of all buffers on this disk, as [`Disk::set_memory`] counts them.
     pub fn memory(&self) -> usize {
-        self.0.memory_bytes.load(Ordering::Relaxed)
+        self.0.budget.taken_bytes()
     }
 
-    /// Takes bytes of the memory, if they fit.
-    pub(super) fn reserve(&self, bytes: usize) -> bool {
-        let Handle { memory_max_bytes, memory_bytes, .. } = &*self.0;
-        let max_bytes = memory_max_bytes.load(Ordering::Relaxed);
-        let fits = |taken: usize| taken.checked_add(bytes).filter(|&taken| taken <= max_bytes);
-        memory_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
+    /// Takes bytes of the memory, for the owner of the file `path`.
+    pub(crate) fn take_memory(&self, bytes: usize, path: &Path) -> Result<Share, Error> {
+        self.0.budget.take(bytes).ok_or_else(|| self.has_no_room(path))
     }
 
-    /// Bytes of the memory that are not taken.
-    pub(super) fn memory_left(&self) -> usize {
-        self.0.memory_max_bytes.load(Ordering::Relaxed).saturating_sub(self.memory())
+    fn has_no_room(&self, path: &Path) -> Error {
+        let (taken, max) = (self.memory(), self.0.budget.max_bytes());
+        let because = format!("the disk has {taken} bytes of buffers, and may have {max}");
+        Error::refused(path, because)
     }
 
-    pub(super) fn unreserve(&self, bytes: usize) {
-        self.0.memory_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    /// The simulated disk that this one is on.
+    pub(crate) fn sim(&self) -> Option<&Sim> {
+        self.0.sim.as_ref()
     }
 
-    /// Makes an engine whose requests this disk's carries out. It has files of its own, and takes
-    /// buffers as in `options` when there is room. `path` is that of its first file, for errors.
+    /// Makes an engine whose requests this disk's carries out. It has files of its own. It begins
+    /// with small buffers, and [`Engine::grow`] takes those of `options` when there is room. `path`
+    /// is that of its first file, for errors.
     pub(crate) fn engine_for(&self, options: &Options, path: &Path) -> Result<Engine, Error> {
-        if let Some(sim) = &self.0.sim {
-            return Engine::simulated(sim, options);
-        }
         let (count, bytes) = FIRST_BUFFERS;
-        let (larger, first_bytes) =
-            ((options.buffers, options.buffer_bytes), options.buffer_bytes.min(bytes));
-        let reserved_bytes = count as usize * first_bytes;
-        if !self.reserve(reserved_bytes) {
-            let because = format!(
-                "the Writers on the disk have {} bytes of buffers, and may have {}",
-                self.memory(),
-                self.0.memory_max_bytes.load(Ordering::Relaxed)
-            );
-            return Err(Error::refused(path, because));
+        let first = (count, options.buffer_bytes.min(bytes));
+        let larger = (options.buffers, options.buffer_bytes);
+        let memory = Allowance::begin(&self.0.budget, first, larger)?;
+        let memory = memory.ok_or_else(|| self.has_no_room(path))?;
+        Ok(self.engine_within(memory, options))
+    }
+
+    /// As [`Disk::engine_for`], with the buffers of `options` at once, or with halves of them down
+    /// to `bytes_min`. `None` where the memory cannot spare even those.
+    pub(crate) fn whole_engine_for(
+        &self,
+        options: &Options,
+        bytes_min: usize,
+    ) -> Result<Option<Engine>, Error> {
+        let buffers = (options.buffers, options.buffer_bytes);
+        let memory = Allowance::whole(&self.0.budget, buffers, bytes_min)?;
+        Ok(memory.map(|memory| self.engine_within(memory, options)))
+    }
+
+    fn engine_within(&self, memory: (Pool, Allowance), options: &Options) -> Engine {
+        if let Some(sim) = &self.0.sim {
+            // Names are the simulated disk's, so it needs an engine of its own.
+            return Engine::simulated_within(sim, memory, options);
         }
-        let carrier = Box::new(DiskCarrier::new(self.clone(), reserved_bytes, larger));
-        // If it fails, the carrier gives the memory back.
-        let pool = Pool::new(count, first_bytes)?;
         let effective = self.effective();
         let iodepth = options.iodepth.min(effective.iodepth);
-        Ok(Engine::carried(carrier, pool, iodepth, effective))
+        Engine::carried(Box::new(DiskCarrier::new(self.clone())), memory, iodepth, effective)
     }
 
     /// Opens a file. A block device is opened for reading only (W7). [`Error::Refused`] where

@@ -17,6 +17,23 @@ pub enum Prepare {
 }
 
 /// Options of a [`Log`](super::Log); [`LogOptions::open`] opens it.
+///
+/// ```
+/// use std::time::Duration;
+/// use wrote::{Log, SyncPolicy};
+///
+/// # fn main() -> Result<(), wrote::Error> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let folder = folder.path().join("events");
+/// let log = Log::options()
+///     .sync(SyncPolicy::EverySec) // a waited-for record survives a crash of the process
+///     .retain_bytes(10_000_000_000) // then the oldest segments go
+///     .retain_age(Duration::from_secs(30 * 24 * 3600))
+///     .buffer_bytes(256 << 10) // 8 of them: 2 MiB of memory
+///     .open(&folder)?;
+/// # log.close()
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct LogOptions {
     pub(super) sync: SyncPolicy,

@@ -222,6 +222,12 @@ impl LogReader {
         Ok(sequence)
     }
 
+    /// The sequence of the next record: the reader returns that one, or a later one where it is not
+    /// there. At the end it is the sequence of a record to come.
+    pub fn next_sequence(&self) -> u64 {
+        self.from
+    }
+
     /// Continues with the record `from`, before or behind the present place, or with the first
     /// later one that is there. Fails as [`LogReader::next_within`] does.
     ///

@@ -35,6 +35,28 @@ use std::path::Path;
 /// torn end. Segments that retention removes before they are read are left out.
 ///
 /// Fails with [`Error::Refused`] if the folder has no log; damage and garbage are no errors.
+///
+/// ```
+/// use wrote::Log;
+/// use wrote::log::{repair, verify};
+///
+/// # fn main() -> Result<(), wrote::Error> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let folder = folder.path().join("events");
+/// # let log = Log::open(&folder)?;
+/// # log.append(b"hello")?.wait()?;
+/// # log.close()?;
+/// let found = verify(&folder, |_, _| true)?;
+/// for damage in &found.damage {
+///     println!("{} at byte {}: {}", damage.path.display(), damage.offset_bytes, damage.because);
+/// }
+/// if !found.damage.is_empty() {
+///     println!("{} records are left", repair(&folder)?.records);
+/// }
+/// # assert_eq!(found.records, 1);
+/// # Ok(())
+/// # }
+/// ```
 pub fn verify(
     folder: impl AsRef<Path>,
     mut watch: impl FnMut(u64, u64) -> bool,

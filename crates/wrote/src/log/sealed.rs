@@ -11,6 +11,7 @@ use super::segment::{HEADER_BYTES, SegmentHeader};
 use super::walk::{Walk, WalkStep};
 use crate::Error;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The bytes at the beginning of a segment that [`SegmentStart::read`] needs.
 pub const SEGMENT_START_BYTES: usize = HEADER_BYTES;
@@ -45,6 +46,8 @@ pub struct SegmentStart {
     pub first_sequence: u64,
     /// The bytes of the segment before, up to the end of its last batch; 0 where there was none.
     pub previous_bytes: u64,
+    /// When it was begun, by the writer's clock: no later than its first record was written.
+    pub created_at: SystemTime,
 }
 
 impl SegmentStart {
@@ -60,6 +63,7 @@ impl SegmentStart {
             number: header.segment_id,
             first_sequence: header.first_sequence,
             previous_bytes: header.previous_bytes,
+            created_at: UNIX_EPOCH + Duration::from_nanos(header.created_at_ns),
         }
     }
 }

@@ -5,13 +5,17 @@ use super::plain::Plain;
 use crate::buffer::Buffer;
 use crate::engine::{Callers, Options};
 use crate::read_ahead::ReadAhead;
-use crate::{Effective, Engine, Error, FileId, FileOptions};
+use crate::{Effective, Engine, Error, Fallback, FileId, FileOptions};
 
 /// Pieces read ahead at first. Each piece that the caller takes adds one, up to all buffers.
 const PIECES_AT_FIRST: usize = 2;
 /// The pieces after which the buffers are registered: registering touches all of them, which a
 /// short file need not pay for.
 const PIECES_TO_REGISTER: usize = 4;
+
+/// Bytes of a direct read below which a reader on a disk reads through the page cache: a read there
+/// takes as many.
+const SHARED_BYTES_MIN: usize = 128 << 10;
 
 pub(super) struct Ahead {
     /// Before the engine, to which their buffers belong.
@@ -27,24 +31,40 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// Opens the file again, directly if its file system can.
-    pub(super) fn open(plain: &Plain, options: &ReaderOptions) -> Result<Ahead, Error> {
+    /// Opens the file again, directly if its file system can. `None` where the reader is on a disk
+    /// whose memory has no room for the buffers. Records the fallbacks of before.
+    pub(super) fn open(
+        plain: &Plain,
+        options: &ReaderOptions,
+        fallbacks: &[Fallback],
+    ) -> Result<Option<Ahead>, Error> {
         let ReaderOptions { bs_bytes, iodepth, ioengine, .. } = *options;
         // The caller holds one buffer more.
         let engine_options = Options::new(ioengine, iodepth - 1, bs_bytes)
             .buffers(iodepth)
             .registered_buffers(false);
-        let mut engine = match plain.sim() {
-            Some(sim) => Engine::simulated(sim, &engine_options)?,
-            None => Engine::open_for(&engine_options, Callers::Any)?,
+        let engine = match (&options.disk, plain.sim()) {
+            (Some(disk), _) => {
+                let bytes_min = bs_bytes.min(SHARED_BYTES_MIN);
+                disk.whole_engine_for(&engine_options, bytes_min)?
+            }
+            (None, Some(sim)) => Some(Engine::simulated(sim, &engine_options)?),
+            (None, None) => Some(Engine::open_for(&engine_options, Callers::Any)?),
         };
+        let Some(mut engine) = engine else { return Ok(None) };
+        engine.fell_back_before(fallbacks);
         let direct = FileOptions::new().direct(true);
         let file = engine
             .open_file(plain.path_of_descriptor(), &direct)
             .map_err(|error| error.about(plain.path()))?;
-        let pieces = ReadAhead::new(file, bs_bytes);
+        let pieces = ReadAhead::new(file, engine.pool().buffer_bytes());
         let (len, cold_up_to) = (0, 0);
-        Ok(Ahead { pieces, engine, file, taken: 0, len, cold_up_to, is_stopped: true })
+        Ok(Some(Ahead { pieces, engine, file, taken: 0, len, cold_up_to, is_stopped: true }))
+    }
+
+    /// Bytes of one piece: fewer than those of the options where a disk has little memory.
+    pub(super) fn piece_bytes(&self) -> usize {
+        self.engine.pool().buffer_bytes()
     }
 
     pub(super) fn is_direct(&self) -> bool {

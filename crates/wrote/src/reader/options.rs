@@ -2,10 +2,11 @@
 
 use super::Reader;
 use super::plain::Plain;
-use super::source::Source;
+use super::source::{FIRST_BUFFER_BYTES, Source};
+use crate::budget::Share;
 use crate::engine::Options;
 use crate::error::Tried;
-use crate::{Action, Engine, Error, Ioengine, Sim};
+use crate::{Action, Disk, Engine, Error, Ioengine, Sim};
 use std::fs::File;
 use std::path::Path;
 
@@ -31,13 +32,15 @@ pub struct ReaderOptions {
     pub(super) bs_bytes: usize,
     pub(super) iodepth: u32,
     pub(super) ioengine: Ioengine,
+    /// The disk whose engine and memory it shares.
+    pub(super) disk: Option<Disk>,
 }
 
 impl Default for ReaderOptions {
     /// A few long transfers keep a device busy.
     fn default() -> ReaderOptions {
         let ioengine = Ioengine::IoUring;
-        ReaderOptions { direct: true, bs_bytes: 1 << 20, iodepth: 8, ioengine }
+        ReaderOptions { direct: true, bs_bytes: 1 << 20, iodepth: 8, ioengine, disk: None }
     }
 }
 
@@ -60,6 +63,50 @@ impl ReaderOptions {
         ReaderOptions { iodepth: iodepth.clamp(2, Options::IODEPTH_MAX), ..self }
     }
 
+    /// Shares the engine and the memory of a disk with its files, its `Writer`s and other
+    /// `Reader`s, in place of a ring and buffers of its own.
+    ///
+    /// It suits many `Reader`s at once. Each begins with 8 KiB of [`Disk::set_memory`], and fails
+    /// to open ([`Error::Refused`]) where these do not fit. Later it takes more, at most a quarter
+    /// of what is left then:
+    ///
+    /// - up to 128 KiB, for longer reads through the page cache;
+    /// - in their place, to read directly, the buffers of [`ReaderOptions::bs`] and
+    ///   [`ReaderOptions::iodepth`], or halves of them down to 128 KiB. It gives them back when it
+    ///   reads through the cache again: at the end of the file, behind a seek, in a warm part.
+    ///
+    /// Where the memory has no room for these, it reads through the cache, which is noted in
+    /// [`Reader::effective`], and looks again after some 8 MiB. No `Reader` waits for the memory of
+    /// another. The chunks of an `AsyncReader` are not of the disk.
+    ///
+    /// ```
+    /// use std::io::{BufRead, Read};
+    /// use wrote::engine::Options;
+    /// use wrote::{Disk, Ioengine, Reader};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let folder = folder.path();
+    /// # for number in 0..100 {
+    /// #     std::fs::write(folder.join(number.to_string()), format!("{number}\n"))?;
+    /// # }
+    /// let disk = Disk::open(&Options::new(Ioengine::IoUring, 32, 64 << 10))?;
+    /// let open = |number: u32| {
+    ///     Reader::options().on(&disk).open(folder.join(number.to_string()))
+    /// };
+    /// let mut readers = (0..100).map(open).collect::<Result<Vec<Reader>, _>>()?;
+    /// let mut sum = 0;
+    /// for reader in &mut readers {
+    ///     let mut line = String::new();
+    ///     reader.read_line(&mut line)?;
+    ///     sum += line.trim().parse::<u32>()?;
+    /// }
+    /// assert_eq!(sum, 4950);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn on(self, disk: &Disk) -> ReaderOptions {
+        ReaderOptions { disk: Some(disk.clone()), ..self }
+    }
+
     /// Opens the file.
     ///
     /// # Errors
@@ -68,25 +115,48 @@ impl ReaderOptions {
     /// or `O_DIRECT` is a fallback, not an error.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Reader, Error> {
         let path = path.as_ref();
+        if let Some(sim) = self.disk.as_ref().and_then(Disk::sim).cloned() {
+            return self.open_simulated(&sim, path);
+        }
         let file = File::open(path).tried(path, Action::Open)?;
         let plain = Plain::of(file, path);
         if plain.is_folder() {
             return Err(Error::refused(path, "is a folder: name a file in it"));
         }
-        Ok(Reader::new(Source::new(plain, &self, 0)))
+        self.begin(plain, 0)
     }
 
     /// Opens the file on a simulated disk, to test code that uses a `Reader`.
     pub fn open_simulated(self, sim: &Sim, path: impl AsRef<Path>) -> Result<Reader, Error> {
         let one = Options::new(Ioengine::Psync, 1, self.bs_bytes);
         let plain = Plain::simulated(Engine::simulated(sim, &one)?, sim, path.as_ref())?;
-        Ok(Reader::new(Source::new(plain, &self, 0)))
+        self.begin(plain, 0)
     }
 
-    /// Reads a file that the caller opened, from the place where the file stands.
-    pub fn from_file(self, file: File) -> Reader {
+    /// Reads a file that the caller opened, from the place where the file stands. `Reader::from`
+    /// does the same with the usual options, and cannot fail.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] where a disk has no room ([`ReaderOptions::on`]), or is simulated and so
+    /// lacks the file. A folder, or a file that is open for writing only, fails at the first read.
+    pub fn from_file(self, file: File) -> Result<Reader, Error> {
         let plain = Plain::given(file);
+        if self.disk.as_ref().is_some_and(|disk| disk.sim().is_some()) {
+            return Err(Error::refused(plain.path(), "is no file of the simulated disk"));
+        }
         let place = plain.place();
-        Reader::new(Source::new(plain, &self, place))
+        self.begin(plain, place)
+    }
+
+    fn begin(self, plain: Plain, place: u64) -> Result<Reader, Error> {
+        let memory = self.first_memory(plain.path())?;
+        Ok(Reader::new(Source::new(plain, self, place, memory)))
+    }
+
+    /// Takes what a `Reader` begins with; `None` where it shares no disk.
+    fn first_memory(&self, path: &Path) -> Result<Option<Share>, Error> {
+        let take = |disk: &Disk| disk.take_memory(FIRST_BUFFER_BYTES, path);
+        self.disk.as_ref().map(take).transpose()
     }
 }

@@ -3,6 +3,7 @@
 use super::ahead::Ahead;
 use super::options::ReaderOptions;
 use super::plain::Plain;
+use crate::budget::Share;
 use crate::buffer::Buffer;
 use crate::cached::cached_bytes_at;
 use crate::{Effective, Error, Ioengine};
@@ -15,6 +16,8 @@ const READ_BYTES_MAX: usize = 128 << 10;
 /// Where the buffer begins in memory: at the start of a line of the processor's cache. The kernel
 /// took three times as long to copy to 16 bytes behind that, where `malloc(3)` puts memory.
 const BUFFER_ALIGN_BYTES: usize = 64;
+/// The memory of the first read.
+pub(super) const FIRST_BUFFER_BYTES: usize = FIRST_READ_BYTES + BUFFER_ALIGN_BYTES;
 /// Bytes read in order from which the file may be read directly.
 const IN_ORDER_BYTES_MIN: u64 = 128 << 10;
 
@@ -49,10 +52,18 @@ pub(super) struct Source {
     examine_at: u64,
     options: ReaderOptions,
     effective: Effective,
+    /// The part of a disk's memory that `bytes` may take, at least that of the first read.
+    memory: Option<Share>,
 }
 
 impl Source {
-    pub(super) fn new(plain: Plain, options: &ReaderOptions, place: u64) -> Source {
+    /// `memory` is that of the first read, where the reader is on a disk.
+    pub(super) fn new(
+        plain: Plain,
+        options: ReaderOptions,
+        place: u64,
+        memory: Option<Share>,
+    ) -> Source {
         let read_bytes_max = READ_BYTES_MAX.min(options.bs_bytes);
         let effective = Effective { ioengine: Ioengine::Psync, iodepth: 1, ..Effective::default() };
         let mut source = Source {
@@ -67,8 +78,9 @@ impl Source {
             ahead: None,
             is_ahead: false,
             examine_at: 0,
-            options: options.clone(),
+            options,
             effective,
+            memory,
         };
         source.begin_small();
         source
@@ -109,9 +121,8 @@ impl Source {
         if self.next_piece() {
             return Ok(());
         }
-        if self.bytes.len() < self.read_bytes + BUFFER_ALIGN_BYTES {
-            self.bytes = vec![0; self.read_bytes + BUFFER_ALIGN_BYTES];
-        }
+        self.give_back_ahead();
+        self.make_room();
         let start = self.bytes.as_ptr().align_offset(BUFFER_ALIGN_BYTES).min(BUFFER_ALIGN_BYTES);
         let room = &mut self.bytes[start..start + self.read_bytes];
         let len = self.plain.read(room, self.end)?;
@@ -120,12 +131,48 @@ impl Source {
         Ok(())
     }
 
+    /// Makes the buffer of plain reads as long as the next one, or as a disk can spare.
+    fn make_room(&mut self) {
+        if self.bytes.len() >= self.read_bytes + BUFFER_ALIGN_BYTES {
+            return;
+        }
+        while let Some(memory) = &mut self.memory
+            && self.read_bytes > FIRST_READ_BYTES
+            && !memory.grow_to(self.read_bytes + BUFFER_ALIGN_BYTES)
+        {
+            self.read_bytes = (self.read_bytes / 4).max(FIRST_READ_BYTES);
+        }
+        if self.bytes.len() < self.read_bytes + BUFFER_ALIGN_BYTES {
+            // Never both at once.
+            self.bytes = Vec::new();
+            self.bytes = vec![0; self.read_bytes + BUFFER_ALIGN_BYTES];
+        }
+    }
+
+    /// Frees the buffer of plain reads, which is not current.
+    fn free_room(&mut self) {
+        self.bytes = Vec::new();
+        if let Some(memory) = &mut self.memory {
+            memory.shrink_to(FIRST_BUFFER_BYTES);
+        }
+    }
+
+    /// Leaves the memory of the reads ahead to others on the disk, after those in flight (W5).
+    fn give_back_ahead(&mut self) {
+        if self.options.disk.is_some()
+            && let Some(ahead) = self.ahead.take()
+        {
+            self.effective = ahead.effective().clone();
+        }
+    }
+
     /// Reads into the caller's memory what follows the buffer, which is empty. `None` where the
     /// buffer serves better: for a short read, or with bytes read ahead.
     pub(super) fn read_past(&mut self, into: &mut [u8]) -> Option<Result<usize, Error>> {
         if into.len() < self.read_bytes || self.is_ahead || self.is_to_be_examined() {
             return None;
         }
+        self.give_back_ahead();
         self.part = (0, 0);
         let read = self.plain.read(into, self.end);
         Some(read.inspect(|&len| self.went_on(len)))
@@ -214,9 +261,15 @@ impl Source {
         if len.saturating_sub(self.end) < self.span_bytes() / 2 || !self.is_cold(self.end, len) {
             return false;
         }
+        self.free_room();
         if self.ahead.is_none() {
-            match Ahead::open(&self.plain, &self.options) {
-                Ok(ahead) => self.ahead = Some(ahead),
+            match Ahead::open(&self.plain, &self.options, &self.effective.fallbacks) {
+                Ok(Some(ahead)) => self.ahead = Some(ahead),
+                Ok(None) => {
+                    let because = "the disk's memory has no room for their buffers".to_owned();
+                    self.effective.fell_back("direct reads", "page cache", because);
+                    return false;
+                }
                 Err(error) => {
                     self.may_be_direct = false;
                     let because = error.to_string();
@@ -260,7 +313,7 @@ impl Source {
                 self.may_be_direct = false;
                 return false;
             }
-            let is_last = piece.len() < self.options.bs_bytes;
+            let is_last = piece.len() < ahead.piece_bytes();
             let skipped = self.end.saturating_sub(from);
             if skipped < piece.len() as u64 {
                 let skipped = skipped as usize;

@@ -68,7 +68,8 @@ impl WriterOptions {
     }
 
     /// Sets the writes in flight; by default 3, and 8 through the page cache. One buffer more is
-    /// filled meanwhile.
+    /// filled meanwhile. So memory is `(iodepth + 1) * bs`: 8 MiB by default, and 1.7 MiB through
+    /// the page cache. On a disk ([`WriterOptions::on`]) that is the most.
     pub fn iodepth(self, iodepth: u32) -> WriterOptions {
         WriterOptions { iodepth: Some(iodepth.clamp(1, Options::IODEPTH_MAX)), ..self }
     }

@@ -9,6 +9,7 @@ const EIO: i32 = 5;
 const EAGAIN: i32 = 11;
 const EINVAL: i32 = 22;
 const ENOSPC: i32 = 28;
+const ECANCELED: i32 = 125;
 
 const BLOCK_BYTES: usize = 4096;
 const BLOCKS: u64 = 12;
@@ -171,6 +172,20 @@ fn a_failed_flush_poisons_the_file_for_good() {
     let buffer = engine.lease().unwrap();
     engine.queue(0, Op::Read { file, offset: 0, buffer });
     engine.drain().unwrap();
+}
+
+#[test]
+fn a_flush_that_the_file_system_cancels_has_failed_and_a_transfer_goes_on() {
+    // W2: no thread has ended, so this is no flush that a ring returned without having begun it.
+    let sim = Sim::new(3);
+    let mut engine = engine(&sim);
+    let file = open(&sim, &mut engine, true);
+    sim.fault(sim.operations(), Fault::Once(ECANCELED));
+    queue_block(&mut engine, file, 0, false);
+    engine.drain().unwrap();
+    sim.fault(sim.operations(), Fault::Once(ECANCELED));
+    assert_eq!(engine.flush(file).unwrap_err().errno(), ECANCELED);
+    assert!(matches!(engine.flush(file), Err(Error::Poisoned { errno: ECANCELED, .. })));
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod interpreted;
 mod polled;
 mod reader;
 mod reader_faults;
+mod reader_shared;
 mod save;
 mod save_faults;
 mod save_read;

@@ -9,6 +9,9 @@ use wrote::{Disk, Error, Ioengine, Sim, Writer};
 const RUNGS: [Ioengine; 3] = [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring];
 const MIB: usize = 1 << 20;
 
+/// The bytes of a disk's own buffers.
+const OWN: usize = 16 * 4096;
+
 fn disk(ioengine: Ioengine) -> Disk {
     Disk::open(&Options::new(ioengine, 16, 4096)).unwrap()
 }
@@ -39,10 +42,10 @@ fn writers_on_one_disk_write_what_they_are_given_small_and_grown_on_every_rung()
             let path = |number: usize| folder.path().join(number.to_string());
             let mut writers: Vec<Writer> =
                 (0..8).map(|number| options.clone().open(path(number)).unwrap()).collect();
-            assert_eq!(disk.memory(), 8 * (32 << 10));
+            assert_eq!(disk.memory(), OWN + 8 * (32 << 10));
             let len = MIB + 777;
             fill(&mut writers, len, 5000);
-            let grown = disk.memory() - 8 * (32 << 10);
+            let grown = disk.memory() - OWN - 8 * (32 << 10);
             assert!(grown > 4 * (256 << 10) && grown < 8 * 4 * (256 << 10), "{grown}");
             assert!(disk.memory() <= 5 * MIB);
             for (number, writer) in writers.into_iter().enumerate() {
@@ -51,7 +54,7 @@ fn writers_on_one_disk_write_what_they_are_given_small_and_grown_on_every_rung()
                 let found = std::fs::read(path(number)).unwrap();
                 assert!(found == content(number, 0, len), "{rung:?}: file {number}");
             }
-            assert_eq!(disk.memory(), 0);
+            assert_eq!(disk.memory(), OWN);
         }
     }
 }
@@ -87,7 +90,7 @@ fn writers_on_one_disk_are_filled_by_a_thread_each_beside_its_direct_files() {
                 assert!(file.read(u64::from(block) * 4096, 10).unwrap() == [block; 10][..]);
             }
         });
-        assert_eq!((disk.memory(), disk.outstanding()), (0, 0));
+        assert_eq!((disk.memory(), disk.outstanding()), (OWN, 0));
     }
 }
 
@@ -102,6 +105,7 @@ fn a_thousand_writers_have_64_mib_at_most_and_one_too_many_is_refused() {
     }
     let (folder, _) = folder();
     let disk = disk(Ioengine::IoUring);
+    disk.set_memory(64 * MIB);
     let path = |number: usize| folder.path().join(number.to_string());
     let mut writers: Vec<Writer> =
         (0..WRITERS).map(|n| Writer::options().on(&disk).open(path(n)).unwrap()).collect();
@@ -140,7 +144,12 @@ fn a_writer_on_a_simulated_disk_meets_its_faults() {
     let disk = Disk::simulated(&sim, &Options::new(Ioengine::IoUring, 4, 4096)).unwrap();
     let path = Path::new("/sim/file");
     let mut writer = Writer::options().on(&disk).bs(4096).open(path).unwrap();
+    let own = disk.buffers() as usize * disk.buffer_bytes();
+    assert_eq!(disk.memory(), own + 2 * 4096);
     writer.write_all(&content(1, 0, 50_000)).unwrap();
+    // W8: the memory of a simulated disk is counted, too.
+    assert_eq!(disk.memory(), own + 2 * 4096 + 4 * 4096);
     writer.finish().unwrap();
+    assert_eq!(disk.memory(), own);
     assert!(sim.after_power_loss(path).unwrap() == content(1, 0, 50_000));
 }

@@ -25,9 +25,9 @@ pub(super) fn cat(arguments: &LogCatArgs, stop: &Stop) -> Result<(), End> {
     let mut printer = Printer::new(arguments.shape, stop);
     let source = source(&arguments.folder, &arguments.behind, stop)?;
     let mut reader = source.open(arguments.from)?;
-    if let Some(until) = arguments.until {
-        // A place that has no times refuses, whichever records it has.
-        source.open(0)?.seek_time(until.into())?;
+    if arguments.until.is_some() {
+        // A log without times is refused, whichever records it has.
+        source.check_times()?;
     }
     seek(&mut *reader, arguments.since)?;
     let is_after = |head: &Head| {

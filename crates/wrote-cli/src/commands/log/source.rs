@@ -22,6 +22,9 @@ pub(super) trait Source {
     /// Tells whether there is a log.
     fn is_there(&self) -> Result<bool, End>;
 
+    /// Fails if the log has no times.
+    fn check_times(&self) -> Result<(), End>;
+
     /// Returns the sequences of the first record and of the next one.
     fn ends(&self) -> Result<Ends, End>;
 }
@@ -99,6 +102,10 @@ impl Source for Folder {
             Err(error) if error.errno() == Errno::NOENT.raw_os_error() => Ok(false),
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn check_times(&self) -> Result<(), End> {
+        Ok(LogReader::open(&self.0, 0)?.seek_time(SystemTime::UNIX_EPOCH)?)
     }
 
     fn ends(&self) -> Result<Ends, End> {

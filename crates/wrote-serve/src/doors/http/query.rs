@@ -3,6 +3,9 @@
 use super::pieces::By;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use hyper::http::request::Parts;
+use percent_encoding::percent_decode_str;
+use std::time::SystemTime;
+use wrote_result::units;
 
 /// Types of bodies with a record per line.
 const LINES_TYPES: [&str; 4] =
@@ -17,11 +20,20 @@ pub(super) enum Layout {
     U32,
 }
 
+/// Where an answer begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begin {
+    /// With the record of this sequence.
+    At(u64),
+    /// With the first record that was written at this time or later.
+    Since(SystemTime),
+}
+
 /// The request to read records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
-    /// The first sequence.
-    pub from: u64,
+    /// Its first record.
+    pub begin: Begin,
     /// Records at most.
     pub limit: u64,
     /// The answer goes on with the records that come.
@@ -56,12 +68,16 @@ pub(super) fn is_encoded(parts: &Parts) -> bool {
 
 /// Returns what a request to read asks for.
 pub(super) fn wanted(parts: &Parts) -> Result<Wanted, String> {
-    let mut wanted = Wanted { from: 0, limit: u64::MAX, follows: false, layout: None };
+    let (mut from, mut since) = (None, None);
+    let mut wanted = Wanted { begin: Begin::At(0), limit: u64::MAX, follows: false, layout: None };
     for (name, value) in pairs(parts) {
-        let bad =
-            || format!("{name}={value} is none of from=N, limit=N, follow=1, as=lines, as=u32");
+        let bad = || {
+            let known = "from=N, since=TIME, limit=N, follow=1, as=lines, as=u32";
+            format!("{name}={value} is none of {known}")
+        };
         match (name, value) {
-            ("from", number) => wanted.from = number.parse().map_err(|_| bad())?,
+            ("from", number) => from = Some(number.parse().map_err(|_| bad())?),
+            ("since", time) => since = Some(moment(time)?),
             ("limit", number) => wanted.limit = number.parse().map_err(|_| bad())?,
             ("follow", "0" | "false") => wanted.follows = false,
             ("follow", "" | "1" | "true") => wanted.follows = true,
@@ -70,7 +86,19 @@ pub(super) fn wanted(parts: &Parts) -> Result<Wanted, String> {
             _ => return Err(bad()),
         }
     }
+    wanted.begin = match (from, since) {
+        (Some(_), Some(_)) => return Err("from and since name two beginnings: send one".into()),
+        (None, Some(since)) => Begin::Since(since),
+        (from, None) => Begin::At(from.unwrap_or(0)),
+    };
     Ok(wanted)
+}
+
+/// Reads a time, whose colons and plus a client may have written as `%3A` and `%2B` (RFC 3986).
+fn moment(value: &str) -> Result<SystemTime, String> {
+    let text = percent_decode_str(value).decode_utf8_lossy();
+    let moment = units::parse_moment(&text).map_err(|because| format!("since={because}"))?;
+    Ok(moment.into())
 }
 
 fn pairs(parts: &Parts) -> impl Iterator<Item = (&str, &str)> {
@@ -83,6 +111,7 @@ fn pairs(parts: &Parts) -> impl Iterator<Item = (&str, &str)> {
 mod tests {
     use super::*;
     use hyper::Request;
+    use std::time::Duration;
 
     fn parts(uri: &str, content_type: Option<&str>) -> Parts {
         let request = Request::builder().uri(uri);
@@ -112,13 +141,30 @@ mod tests {
     #[test]
     fn a_request_to_read_is_read_and_a_wrong_one_is_refused() {
         let of = |query: &str| wanted(&parts(&format!("/records?{query}"), None));
-        let all = Wanted { from: 0, limit: u64::MAX, follows: false, layout: None };
+        let all = Wanted { begin: Begin::At(0), limit: u64::MAX, follows: false, layout: None };
         assert_eq!(of(""), Ok(all));
         let layout = Some(Layout::U32);
-        let some = Wanted { from: 5, limit: 10, follows: true, layout };
+        let some = Wanted { begin: Begin::At(5), limit: 10, follows: true, layout };
         assert_eq!(of("from=5&limit=10&follow&as=u32"), Ok(some));
         for bad in ["from=-1", "from=", "limit=x", "follow=yes", "as=json", "form=5"] {
             assert!(of(bad).unwrap_err().contains("is none of"), "{bad}");
         }
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_503_600);
+        for since in [
+            "2026-11-24T07:00Z",
+            "2026-11-24T07%3A00%3A00Z",
+            "2026-11-24T09:00+02:00",
+            "2026-11-24T09%3A00%2b02%3A00",
+        ] {
+            let begin = of(&format!("since={since}")).unwrap().begin;
+            assert_eq!(begin, Begin::Since(time), "{since}");
+        }
+        let Begin::Since(time) = of("since=10m").unwrap().begin else { panic!("a time") };
+        assert!(time < SystemTime::now() - Duration::from_secs(599));
+        for bad in ["since=", "since=yesterday", "since=%ff", "since=5"] {
+            let refused = of(bad).unwrap_err();
+            assert!(refused.contains("must be a time, as 2026-11-24T07:00Z"), "{refused}");
+        }
+        assert!(of("from=1&since=10m").unwrap_err().contains("send one"));
     }
 }

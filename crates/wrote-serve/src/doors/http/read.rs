@@ -1,4 +1,4 @@
-//! `GET /records`: the records of the log from a sequence on, and those that come.
+//! `GET /records`: the records of the log from a sequence or a time on, and those that come.
 //!
 //! A client gets only records that are as safe as the listener's answers promise. So a record that
 //! it has read keeps its sequence, and the client can go on behind it after any crash.
@@ -6,7 +6,7 @@
 use super::answer::{Answer, json_answer, not_now, wrong};
 use super::body::{Body, Broken, Pieces};
 use super::exchange::Exchange;
-use super::query::{self, Layout, Wanted};
+use super::query::{self, Begin, Layout, Wanted};
 use crate::intake::Level;
 use crate::limits::Reason;
 use crate::port::Port;
@@ -15,7 +15,7 @@ use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Response, StatusCode};
 use serde_json::json;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
@@ -27,6 +27,8 @@ const PIECE_BYTES: usize = 64 << 10;
 const RECORD_PATIENCE: Duration = Duration::from_secs(10);
 /// The pause after the log has failed.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// The sequence with which an answer begins.
+const FIRST_SEQUENCE: HeaderName = HeaderName::from_static("wrote-first-sequence");
 /// The sequence with which a client goes on behind an answer.
 const NEXT_SEQUENCE: HeaderName = HeaderName::from_static("wrote-next-sequence");
 
@@ -55,6 +57,9 @@ pub(super) async fn records(parts: &Parts, exchange: &Exchange) -> Answer {
             let because = format!("the first record that is there is {first}");
             json_answer(StatusCode::GONE, &json!({ "error": because, "first": first }))
         }
+        Err(Failure::HasNoTimes(because)) => {
+            refuse(Reason::Malformed, wrong(StatusCode::BAD_REQUEST, &because))
+        }
         Err(Failure::Log(error)) => refuse(Reason::Log, not_now(&error.to_string())),
     }
 }
@@ -64,6 +69,8 @@ enum Failure {
     Removed {
         first: u64,
     },
+    /// A time was named, and the log has none.
+    HasNoTimes(String),
     Log(Error),
 }
 
@@ -75,19 +82,24 @@ async fn begin(
     permit: OwnedSemaphorePermit,
 ) -> Result<Answer, Failure> {
     let stats = log.stats();
-    if wanted.from < stats.first_sequence {
+    if matches!(wanted.begin, Begin::At(from) if from < stats.first_sequence) {
         return Err(Failure::Removed { first: stats.first_sequence });
     }
+    let present = present(log, port.listen.ack).await;
+    let (from, reader) = match wanted.begin {
+        Begin::At(from) => (from, None),
+        Begin::Since(time) => since(log, time, wanted.follows).await?,
+    };
     // A log of lines prepares no segments.
     let suits = if stats.prepare.is_none() { Layout::Lines } else { Layout::U32 };
     let layout = wanted.layout.unwrap_or(suits);
-    let end = wanted.from.saturating_add(wanted.limit);
+    let end = from.saturating_add(wanted.limit);
     let mut reading = Reading {
-        reader: None,
+        reader,
         layout,
         follows: wanted.follows,
-        next: wanted.from,
-        known: wanted.from.max(present(log, port.listen.ack).await).min(end),
+        next: from,
+        known: from.max(present).min(end),
         end,
         port: port.clone(),
         _permit: permit,
@@ -106,10 +118,35 @@ async fn begin(
     };
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(FIRST_SEQUENCE, HeaderValue::from(from));
     if !wanted.follows {
         headers.insert(NEXT_SEQUENCE, HeaderValue::from(known));
     }
     Ok(answer)
+}
+
+/// Finds the first record that was written at `time` or later, or the place behind the last one.
+/// Returns its sequence, and a reader that stands there.
+async fn since(
+    log: &Log,
+    time: SystemTime,
+    follows: bool,
+) -> Result<(u64, Option<LogReader>), Failure> {
+    let log = log.clone();
+    let find = move || {
+        let mut reader = if follows { log.tail(0)? } else { log.reader(0)? };
+        reader.seek_time(time).map_err(|error| match error {
+            Error::Refused { .. } => Failure::HasNoTimes(error.to_string()),
+            error => Failure::Log(error),
+        })?;
+        // Places without a record may come before it.
+        let first = reader.next_within(Duration::ZERO)?.map(|record| record.sequence);
+        let from = first.unwrap_or(reader.next_sequence());
+        reader.seek(from)?;
+        Ok((from, Some(reader)))
+    };
+    // It waits for the disk.
+    spawn_blocking(find).await.unwrap_or(Err(Failure::Log(Error::Interrupted)))
 }
 
 /// Makes every record that is in the log now as safe as `level` says, so that a client reads what

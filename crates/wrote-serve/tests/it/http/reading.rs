@@ -1,7 +1,9 @@
-//! `GET /records`: exactly the log, from a sequence on.
+//! `GET /records`: exactly the log, from a sequence or a time on.
 
 use super::client::Client;
 use crate::serving::Serving;
+use jiff::Timestamp;
+use std::time::SystemTime;
 use wrote::{Format, Log, SyncPolicy};
 
 fn lines(format: Format) -> Serving {
@@ -44,6 +46,57 @@ fn records_are_read_from_a_sequence_up_to_a_limit_or_the_end() {
         let answer = client.get(beyond);
         assert_eq!((answer.code, answer.text()), (200, ""), "{beyond}");
     }
+    serving.stop();
+}
+
+#[test]
+fn records_are_read_from_a_time_on_by_timestamp_or_age() {
+    let serving = lines(Format::Framed);
+    let mut client = Client::connect(serving.address());
+    let mut bounds = Vec::new();
+    for number in 0..5 {
+        client.append(&numbers(number..number + 1));
+        // Written before the next one's time, by the one clock of this machine.
+        bounds.push(SystemTime::now());
+    }
+    let mut read = |bound: SystemTime, rest: &str| {
+        let time = Timestamp::try_from(bound).unwrap().to_string().replace(':', "%3A");
+        client.get(&format!("/records?since={time}&as=lines{rest}"))
+    };
+    for (number, bound) in bounds.iter().enumerate() {
+        let number = number as u32 + 1;
+        let answer = read(*bound, "");
+        assert_eq!((answer.code, answer.text()), (200, &*numbers(number..5)));
+        assert_eq!(answer.header("wrote-first-sequence"), Some(&*number.to_string()));
+        assert_eq!(answer.header("wrote-next-sequence"), Some("5"));
+        assert_eq!(read(*bound, "&limit=1").text(), numbers(number..5.min(number + 1)));
+    }
+    for (since, expected) in [("1h", 0), ("2999-01-01T00:00Z", 5), ("1970-01-01", 0)] {
+        let answer = client.get(&format!("/records?since={since}&as=lines"));
+        assert_eq!((answer.code, answer.text()), (200, &*numbers(expected..5)), "{since}");
+    }
+    let mut follower = Client::connect(serving.address());
+    follower.send(b"GET /records?since=2999-01-01T00:00Z&follow=1&as=lines HTTP/1.1\r\n");
+    follower.send(b"Host: x\r\n\r\n");
+    assert_eq!(follower.head().code, 200);
+    client.append(&numbers(5..6));
+    assert_eq!(follower.chunk().unwrap(), numbers(5..6).as_bytes());
+    for bad in ["since=yesterday", "since=", "since=1h&from=3"] {
+        assert_eq!(client.get(&format!("/records?{bad}")).code, 400, "{bad}");
+    }
+    drop(follower);
+    serving.stop();
+}
+
+#[test]
+fn a_log_of_lines_has_no_times_and_says_so() {
+    let serving = lines(Format::Lines);
+    let mut client = Client::connect(serving.address());
+    client.append("a\n");
+    let answer = client.get("/records?since=1h");
+    assert_eq!(answer.code, 400);
+    assert!(answer.text().contains("lines"), "{}", answer.text());
+    assert_eq!(client.get("/records").text(), "a\n");
     serving.stop();
 }
 

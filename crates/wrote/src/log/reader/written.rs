@@ -5,11 +5,6 @@ use super::LogReader;
 use crate::Error;
 
 impl LogReader {
-    /// Returns the sequence from which on the next record is searched.
-    pub(in crate::log) fn next_sequence(&self) -> u64 {
-        self.from
-    }
-
     /// Goes on behind a cut at the record `cut`. Fails if this reader has read that record.
     pub(in crate::log) fn pass_cut(&mut self, cut: u64) -> Result<(), Error> {
         if self.from > cut {

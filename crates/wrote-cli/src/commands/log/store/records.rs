@@ -82,6 +82,11 @@ impl Source for Stored {
         Ok(!listed.is_empty() || self.local.as_ref().is_some_and(begun))
     }
 
+    fn check_times(&self) -> Result<(), End> {
+        // Only framed logs are shipped.
+        Ok(())
+    }
+
     fn ends(&self) -> Result<Ends, End> {
         let store = self.store().map_err(of_store)?;
         let summed = until(self.stop.flag(), summary(store, self.local.as_deref()));
@@ -102,9 +107,8 @@ impl Records for StoreReader {
         }))
     }
 
-    fn seek_time(&mut self, _: SystemTime) -> Result<(), End> {
-        let because = "--since and --until go with the folder of a log, and this is a store";
-        Err(Error::Usage(because.to_owned()).into())
+    fn seek_time(&mut self, time: SystemTime) -> Result<(), End> {
+        StoreReader::seek_time(self, time).map_err(end)
     }
 
     fn next_within(&mut self, timeout: Duration) -> Result<Option<Record>, End> {

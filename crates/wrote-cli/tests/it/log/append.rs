@@ -1,0 +1,112 @@
+//! `wrote log append`: lines of standard input as records.
+
+use super::place::{append_by_command, json, lines, log, said};
+use fixtures::{Mounted, Running, finish, folder, or_skip};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::Write;
+
+#[test]
+fn each_line_of_standard_input_becomes_a_record() {
+    for (format, sync) in [("framed", "always"), ("framed", "no"), ("lines", "everysec")] {
+        let folder = folder();
+        let arguments = format!("--format {format} --sync {sync}");
+        let finished = append_by_command(folder.path(), &arguments, b"one\n\nlast, without an end");
+        assert_eq!((finished.code(), finished.stdout.as_str()), (Some(0), ""), "{finished:?}");
+        let said_of_it = finished.stderr;
+        assert!(said_of_it.starts_with("appended 3 records (0 to 2), 23 B, in "), "{said_of_it}");
+        assert!(said_of_it.ends_with("survives a power loss\n"), "{said_of_it}");
+        assert_eq!(said(folder.path(), "cat events"), "one\n\nlast, without an end\n");
+        // The log keeps its first format.
+        let finished = append_by_command(folder.path(), "-q", b"four\n");
+        assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""));
+        assert_eq!(said(folder.path(), "tail -n 1 --sequence events"), "3\tfour\n");
+        let stat = json(&said(folder.path(), "stat --json events"));
+        let closed = if format == "framed" { Value::Bool(true) } else { Value::Null };
+        assert_eq!((&stat["format"], &stat["closed"]), (&format.into(), &closed));
+    }
+}
+
+#[test]
+fn a_line_that_is_no_record_is_told_with_its_number_and_those_before_it_stay() {
+    let folder = folder();
+    let finished = append_by_command(folder.path(), "--format lines -q", b"one\ntwo\0\nthree\n");
+    assert_eq!(finished.code(), Some(1), "{finished:?}");
+    let said_of_it = finished.complaint();
+    assert!(said_of_it.starts_with("wrote: standard input: line 2: "), "{said_of_it}");
+    let long = vec![b'x'; 3 << 20];
+    let finished = append_by_command(folder.path(), "-q", &long);
+    let said_of_it =
+        "wrote: standard input: line 1: longer than 1 MiB; --record-max allows up to 63 MiB";
+    assert_eq!(finished.complaint(), said_of_it);
+    assert_eq!(said(folder.path(), "cat events"), "one\n");
+}
+
+#[test]
+fn a_record_is_as_long_as_was_allowed_and_no_longer() {
+    for (format, arguments, bytes_max) in [
+        ("framed", "", 1 << 20),
+        ("framed", "--record-max 3MiB", 3 << 20),
+        ("lines", "--record-max 63MiB", 63 << 20),
+        ("framed", "--record-max 63MiB", 63 << 20),
+        ("framed", "--record-max 10", 10),
+    ] {
+        let folder = folder();
+        let arguments = format!("-q --sync no --format {format} {arguments}");
+        let mut input = vec![b'x'; bytes_max];
+        let finished = append_by_command(folder.path(), &arguments, &input);
+        assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""), "{arguments}");
+        assert_eq!(said(folder.path(), "cat --raw events").len(), bytes_max, "{arguments}");
+        input.push(b'x');
+        let finished = append_by_command(folder.path(), &arguments, &input);
+        assert!(finished.complaint().contains("; --record-max allows up to 63 MiB"), "{arguments}");
+    }
+    let folder = folder();
+    let finished = append_by_command(folder.path(), "--record-max 64MiB", b"one");
+    assert_eq!(finished.code(), Some(2));
+    assert!(finished.complaint().contains("is more than 63 MiB"), "{finished:?}");
+}
+
+#[test]
+fn a_full_disk_ends_an_append_that_says_how_many_records_are_in() {
+    let mounted = or_skip!(Mounted::tmpfs(8 << 20));
+    for format in ["framed", "lines"] {
+        let input = lines(0..200_000);
+        let outside = folder();
+        fs::write(outside.path().join("input"), input).expect("a file");
+        let input = File::open(outside.path().join("input")).expect("a file");
+        let mut command =
+            log(mounted.path(), &format!("append --sync no --format {format} {format}"));
+        let finished = finish(command.stdin(input));
+        assert_eq!(finished.code(), Some(1), "{finished:?}");
+        let told = finished.complaint();
+        assert!(told.contains("No space left on device"), "{told}");
+        let cat = said(mounted.path(), &format!("cat {format}"));
+        let there = cat.lines().count();
+        assert!(there > 0 && told.ends_with(&format!(" (0 to {})", there - 1)), "{there}: {told}");
+        assert!(told.contains(&format!("; {there} of ")), "{there}: {told}");
+        fs::remove_dir_all(mounted.path().join(format)).expect("it is ours");
+    }
+}
+
+#[test]
+fn lines_are_there_as_they_come_and_stay_when_it_is_interrupted() {
+    let folder = folder();
+    let (input, mut writer) = std::io::pipe().expect("a pipe");
+    let mut running = Running::start(log(folder.path(), "append events").stdin(input));
+    for (number, line) in ["one\n", "two\n"].iter().enumerate() {
+        writer.write_all(line.as_bytes()).expect("it reads");
+        running.until("the record", || {
+            let cat = finish(&mut log(folder.path(), "cat events"));
+            (cat.stdout.lines().count() == number + 1).then_some(())
+        });
+    }
+    running.send(Signal::INT);
+    let finished = running.finish();
+    assert_eq!(finished.code(), Some(130), "{finished:?}");
+    let said_of_it: Vec<&str> = finished.stderr.lines().collect();
+    assert!(said_of_it[0].starts_with("appended 2 records (0 to 1), 6 B, in "), "{said_of_it:?}");
+    assert_eq!(said_of_it[1..], ["wrote: interrupted"]);
+    assert_eq!(said(folder.path(), "cat events"), "one\ntwo\n");
+}

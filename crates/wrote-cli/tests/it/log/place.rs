@@ -1,0 +1,127 @@
+//! The logs of these tests, and the command in their folder.
+
+use crate::support::wrote;
+use fixtures::{Finished, finish, folder, names};
+use jiff::Timestamp;
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use wrote::{Format, Log, SyncPolicy};
+
+/// Returns the command `wrote log` in the folder, with a word for each argument.
+pub(super) fn log(folder: &Path, arguments: &str) -> Command {
+    let mut command = wrote(&["log"]);
+    command.args(arguments.split_whitespace()).current_dir(folder);
+    command
+}
+
+/// Returns the standard output of a successful run.
+pub(super) fn said(folder: &Path, arguments: &str) -> String {
+    let finished = finish(&mut log(folder, arguments));
+    assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""), "{arguments}");
+    finished.stdout
+}
+
+pub(super) fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// Opens a fast log: small buffers and segments, and no flushes until it is told to flush.
+pub(super) fn open(folder: &Path, format: Format) -> Log {
+    let options =
+        Log::options().sync(SyncPolicy::No).format(format).buffers(2).buffer_bytes(16 << 10);
+    options.segment_bytes(32 << 10).open(folder.join("events")).expect("a log")
+}
+
+/// Appends records `from..to`, each a line of 100 bytes that begins with its number.
+pub(super) fn append(log: &Log, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        assert_eq!(log.append(text(number).as_bytes()).expect("room").sequence(), number);
+    }
+    log.sync().expect("a disk");
+}
+
+pub(super) fn text(number: u64) -> String {
+    format!("record {number:<93}")
+}
+
+pub(super) fn lines(numbers: std::ops::Range<u64>) -> String {
+    numbers.map(|number| text(number) + "\n").collect()
+}
+
+/// Makes a folder with the closed log `events` of this number of records.
+pub(super) fn place(format: Format, records: u64) -> tempfile::TempDir {
+    let folder = folder();
+    let log = open(folder.path(), format);
+    append(&log, 0..records);
+    log.close().expect("a disk");
+    folder
+}
+
+/// Returns the segments of `events`, in order.
+pub(super) fn segments(folder: &Path) -> Vec<PathBuf> {
+    let is_segment = |name: &String| name.ends_with(".segment") || name.ends_with(".log");
+    let events = folder.join("events");
+    names(&events).into_iter().filter(is_segment).map(|name| events.join(name)).collect()
+}
+
+/// Changes a byte in the middle of record `number` on the disk.
+pub(super) fn damage(folder: &Path, number: u64) -> PathBuf {
+    let wanted = text(number);
+    for path in segments(folder) {
+        let mut bytes = fs::read(&path).expect("a file");
+        let place = bytes.windows(wanted.len()).position(|bytes| bytes == wanted.as_bytes());
+        if let Some(place) = place {
+            bytes[place + 50] ^= 1;
+            fs::write(&path, bytes).expect("a file");
+            return path;
+        }
+    }
+    panic!("record {number} is in no segment");
+}
+
+/// Returns the names and bytes of all files of the log but its lock. The lock names its last owner.
+pub(super) fn content(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let events = folder.join("events");
+    let files = names(&events).into_iter().filter(|name| name != "lock");
+    let read = |name: String| (name.clone(), fs::read(events.join(name)).expect("a file"));
+    files.map(read).collect()
+}
+
+pub(super) const FORMATS: [Format; 2] = [Format::Framed, Format::Lines];
+
+/// Makes a log of 30 records in three parts, each later than the one before it, and returns the
+/// times of its records by its JSON.
+pub(super) fn place_with_times() -> (tempfile::TempDir, Vec<Timestamp>) {
+    // The clock may step back, and is read on other threads.
+    for _ in 0..100 {
+        let folder = folder();
+        let log = open(folder.path(), Format::Framed);
+        (0..3).for_each(|part| append(&log, part * 10..part * 10 + 10));
+        log.close().expect("a disk");
+        let all = said(folder.path(), "cat --json events");
+        let time = |line: &str| json(line)["written_at"].as_str().expect("a time").parse();
+        let times: Vec<Timestamp> = all.lines().map(|line| time(line).expect("a time")).collect();
+        assert_eq!(times.len(), 30, "{all}");
+        if times.is_sorted() && times[9] < times[10] && times[19] < times[20] {
+            return (folder, times);
+        }
+    }
+    panic!("the clock went back a hundred times");
+}
+
+/// Reads this number of records of a followed log.
+pub(super) fn read(from: &mut impl Read, records: usize) -> String {
+    let mut bytes = vec![0; records * 101];
+    from.read_exact(&mut bytes).expect("as much comes");
+    String::from_utf8(bytes).expect("it is text")
+}
+
+/// Runs `wrote log append` with this standard input.
+pub(super) fn append_by_command(folder: &Path, arguments: &str, input: &[u8]) -> Finished {
+    fs::write(folder.join("input"), input).expect("a file");
+    let input = File::open(folder.join("input")).expect("a file");
+    finish(log(folder, &format!("append {arguments} events")).stdin(input))
+}

@@ -1,0 +1,104 @@
+//! `wrote log tail`: the last records, and those that come.
+
+use super::place::{FORMATS, append, lines, log, open, place, place_with_times, read, said};
+use fixtures::{Running, finish, folder};
+use rustix::process::Signal;
+use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+use wrote::Format;
+
+#[test]
+fn tail_begins_with_a_time_and_follows_from_there() {
+    let (folder, times) = place_with_times();
+    let first = times.iter().position(|time| *time >= times[20]).expect("a record") as u64;
+    let since = format!("--since {} events", times[20]);
+    assert_eq!(said(folder.path(), &format!("tail {since}")), lines(first..30));
+    let (mut reader, output) = std::io::pipe().expect("a pipe");
+    let mut command = log(folder.path(), &format!("tail -f {since}"));
+    let mut running = Running::start(command.stdout(output));
+    drop(command);
+    assert_eq!(read(&mut reader, 30 - first as usize), lines(first..30));
+    let writer = open(folder.path(), Format::Framed);
+    append(&writer, 30..35);
+    assert_eq!(read(&mut reader, 5), lines(30..35));
+    running.send(Signal::INT);
+    assert_eq!(running.finish().code(), Some(130));
+}
+
+#[test]
+fn tail_prints_the_last_records() {
+    for format in FORMATS {
+        let folder = place(format, 500);
+        let said = |arguments: &str| said(folder.path(), &format!("tail {arguments} events"));
+        assert_eq!(said(""), lines(490..500));
+        assert_eq!(said("-n 300"), lines(200..500));
+        assert_eq!(said("-n 501"), lines(0..500));
+        assert_eq!(said("-n 0"), "");
+        assert_eq!(said("--from 498"), lines(498..500));
+    }
+}
+
+#[test]
+fn tail_passes_over_places_that_nobody_filled() {
+    let folder = folder();
+    let log = open(folder.path(), Format::Framed);
+    append(&log, 0..5);
+    for _ in 0..20 {
+        let filled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _ = log.append_with(10, |_| std::panic::resume_unwind(Box::new("on purpose")));
+        }));
+        assert!(filled.is_err());
+    }
+    append(&log, 25..27);
+    log.close().expect("a disk");
+    assert_eq!(said(folder.path(), "tail -n 3 events"), lines(4..5) + &lines(25..27));
+}
+
+#[test]
+fn tail_follows_what_is_appended_until_it_is_interrupted_and_says_no_word() {
+    for format in FORMATS {
+        let folder = folder();
+        let writer = open(folder.path(), format);
+        append(&writer, 0..20);
+        let (mut reader, output) = std::io::pipe().expect("a pipe");
+        let mut command = log(folder.path(), "tail -f events");
+        let mut running = Running::start(command.stdout(output));
+        drop(command);
+        assert_eq!(read(&mut reader, 10), lines(10..20));
+        // Enough records that segments end meanwhile.
+        append(&writer, 20..1000);
+        assert!(read(&mut reader, 980) == lines(20..1000), "{format}");
+        append(&writer, 1000..1001);
+        assert_eq!(read(&mut reader, 1), lines(1000..1001));
+        running.send(Signal::INT);
+        let finished = running.finish();
+        assert_eq!((finished.code(), finished.stderr.as_str()), (Some(130), ""), "{format}");
+    }
+}
+
+#[test]
+fn tail_waits_for_a_log_that_another_process_makes_where_it_is_told_to_retry() {
+    let folder = folder();
+    for arguments in ["tail -f new/events", "tail new/events"] {
+        assert_eq!(finish(&mut log(folder.path(), arguments)).code(), Some(1), "{arguments}");
+    }
+    let (mut reader, output) = std::io::pipe().expect("a pipe");
+    let mut command = log(folder.path(), "tail -F -n 3 new/events");
+    let mut running = Running::start(command.stdout(output));
+    drop(command);
+    fs::create_dir(folder.path().join("new")).expect("a folder");
+    for numbers in [0..100, 100..101, 101..500] {
+        let mut command = log(folder.path(), "append --quiet new/events");
+        let mut child = command.stdin(Stdio::piped()).spawn().expect("wrote");
+        let mut input = child.stdin.take().expect("a pipe");
+        input.write_all(lines(numbers.clone()).as_bytes()).expect("it reads");
+        drop(input);
+        assert!(child.wait().expect("it ends").success());
+        let count = numbers.clone().count();
+        assert_eq!(read(&mut reader, count), lines(numbers));
+    }
+    running.send(Signal::INT);
+    let finished = running.finish();
+    assert_eq!((finished.code(), finished.stderr.as_str()), (Some(130), ""));
+}
