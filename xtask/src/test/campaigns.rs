@@ -28,7 +28,7 @@ pub struct Campaign {
 }
 
 /// Every campaign, in order.
-pub const CAMPAIGNS: [Campaign; 24] = [
+pub const CAMPAIGNS: [Campaign; 25] = [
     Campaign {
         name: "seeds",
         what: "lab sim: 100,000 seeds",
