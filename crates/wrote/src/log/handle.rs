@@ -81,8 +81,8 @@ use std::time::Duration;
 ///
 /// Memory: [`LogOptions::buffers`](super::LogOptions::buffers) of
 /// [`LogOptions::buffer_bytes`](super::LogOptions::buffer_bytes), however much is appended (W8).
-/// Disk: beside the records, up to three times the bytes that were appended since the opening, until
-/// the log is closed: 64 KiB at least, two segments at most. The default of
+/// Disk: beside the records, up to three times the bytes that were appended since the opening,
+/// until the log is closed: 64 KiB at least, two segments at most. The default of
 /// [`crate::SyncPolicy::Always`] writes zeros there ([`Prepare::Write`](super::Prepare::Write)).
 /// Each batch begins a block of 4 KiB: a record that is made durable alone takes that much. One
 /// thread, which sleeps while no producer appends.

@@ -79,8 +79,8 @@ impl LogOptions {
     }
 
     /// Sets the approximate length of a segment in bytes: 64 MiB by default, at least two buffers.
-    /// With [`Prepare::Write`] an opened log begins with shorter segments: of a 64th, then each twice
-    /// as long as the one before.
+    /// With [`Prepare::Write`] an opened log begins with shorter segments: of a 64th, then each
+    /// twice as long as the one before.
     pub fn segment_bytes(self, bytes: u64) -> LogOptions {
         LogOptions { segment_bytes: bytes, ..self }
     }

@@ -1,4 +1,4 @@
-//! What a program writes that has no log: a thread gathers the messages that wait, writes them with
+//! The code of a program without a log: a thread gathers the messages that wait, writes them with
 //! one write over zeros, flushes once, and answers each producer.
 
 use super::Messages;
