@@ -12,8 +12,8 @@ pub(super) const USER_DATA: u64 = 1 << 63;
 /// that holds acknowledged records is never written again (W3).
 pub(super) const BLOCK_BYTES: u64 = 4096;
 
-/// Zeros that are written step by step end at multiples of this. A flush beside a step takes longer
-/// by the step's bytes, and by its write itself: with steps of 64 KiB every flush had one beside it.
+/// Zeros that are written step by step end at multiples of this. A flush beside a step takes
+/// longer, by its bytes and by the write itself: with 64 KiB every flush had a step beside it.
 const STEP_BYTES: u64 = 256 << 10;
 
 /// Opens through the page cache if direct transfers need a larger alignment than its blocks.
