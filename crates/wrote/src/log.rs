@@ -18,6 +18,7 @@ mod format;
 mod handle;
 mod input;
 mod interrupt;
+mod layout;
 mod lines;
 mod lock;
 #[cfg(test)]

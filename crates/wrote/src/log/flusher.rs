@@ -10,8 +10,9 @@ mod shorten;
 pub(super) use segments::AHEAD_BYTES_MIN;
 
 use super::batch::BatchHeader;
-use super::claim::{ClosedBatch, Start};
+use super::claim::ClosedBatch;
 use super::format::Format;
+use super::layout::Start;
 use super::prepare::{self, Preparation};
 use super::retention::Retention;
 use super::segment::{self, SegmentHeader, unix_ns, unix_ns_ago};

@@ -4,8 +4,9 @@
 //! the memory model allows a read to see, within `LOOM_MAX_PREEMPTIONS`. It also finds deadlocks.
 
 use super::atomics::{Condvar, Mutex};
-use super::claim::{Claims, ClosedBatch, Layout, Place, Ready, Start, head_bytes};
+use super::claim::{Claims, ClosedBatch, Place, Ready, head_bytes};
 use super::format::Format;
+use super::layout::{Layout, Start};
 use loom::cell::UnsafeCell;
 
 use loom::thread;

@@ -1,11 +1,12 @@
 //! Opening a log: recovers it, prepares a segment, and puts the log together.
 
-use super::claim::{CAPACITY_MAX, Layout, Ramp, SLOTS_MAX, Start};
+use super::claim::{CAPACITY_MAX, SLOTS_MAX};
 use super::driver::LogDriver;
 use super::flusher::{AHEAD_BYTES_MIN, Beginning, Flusher, OpenSegment};
 use super::format::Format;
 use super::handle::Log;
 use super::input::LogFiles;
+use super::layout::{Layout, Ramp, Start};
 use super::lock::{LOCK, Lock};
 use super::options::{LogOptions, Prepare};
 use super::prepare::{self, BLOCK_BYTES, Preparation};

@@ -1,7 +1,8 @@
 //! The state of an open log that its producers and its flusher share.
 
-use super::claim::{Claims, Layout, Start};
+use super::claim::Claims;
 use super::format::Format;
+use super::layout::{Layout, Start};
 use super::options::Prepare;
 use super::recovery::Recovered;
 use super::stats::LogStats;

@@ -2,8 +2,9 @@
 //! the last.
 
 use super::super::batch::{self, BatchHeader};
-use super::super::claim::{ClosedBatch, Start};
+use super::super::claim::ClosedBatch;
 use super::super::format::Format;
+use super::super::layout::Start;
 use super::super::prepare::Preparation;
 use super::super::retention::RetainedSegment;
 use super::super::segment::{self, unix_ns};

@@ -1,9 +1,9 @@
 //! A log that is written is made shorter: whole segments at its beginning, records at its end.
 
-use super::super::claim::Start;
 use super::super::cut::{self, CutPlace};
 use super::super::format::Format;
 use super::super::input::LogFiles;
+use super::super::layout::Start;
 use super::super::prepare;
 use super::super::retention::RetainedSegment;
 use super::super::segment::{self, SegmentHeader};
