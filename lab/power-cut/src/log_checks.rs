@@ -38,6 +38,38 @@ pub fn recovered(log: &Log) -> Result<Recovered, String> {
     }
 }
 
+/// Closes the log, checks every byte of it, and opens it again. The opening finds no torn end, and
+/// the mark of the end where the format `has_mark` of it.
+pub fn opened_after_close(
+    log: Log,
+    folder: &Path,
+    open: impl Fn() -> Result<Log, Error>,
+    has_mark: bool,
+) -> Result<Log, String> {
+    let words = |error: Error| error.to_string();
+    log.close().map_err(words)?;
+    drop(log);
+    let verified = wrote::log::verify(folder, |_, _| true).map_err(words)?;
+    if let Some(damage) = verified.damage.first() {
+        return Err(format!("going on: {damage:?}"));
+    }
+    let log = open().map_err(words)?;
+    let recovered = log.recovered();
+    if recovered.torn_bytes > 0 || recovered.closed != has_mark {
+        return Err(format!("after it was closed: {recovered:?}"));
+    }
+    Ok(log)
+}
+
+/// Fails unless the log that was closed has the records that belong there.
+pub fn all_found<P: PartialEq>(found: &[P], places: &[P]) -> Result<(), String> {
+    if found == places {
+        return Ok(());
+    }
+    let (found, expected) = (found.len(), places.len());
+    Err(format!("after it was closed: {found} records, where {expected} belong"))
+}
+
 /// Opens and closes the log until that fails, and reports its end each time.
 pub fn reopen(open: impl Fn() -> Result<Log, Error>, say: Reporter) -> Error {
     loop {

@@ -216,26 +216,14 @@ impl Logs {
             ticket.wait().map_err(words)?;
             places.push(place);
         }
-        log.close().map_err(words)?;
-        drop(log);
-        let verified = wrote::log::verify(self.log(), |_, _| true).map_err(words)?;
-        if let Some(damage) = verified.damage.first() {
-            return Err(format!("going on: {damage:?}"));
-        }
-        let log = self.open().map_err(words)?;
-        let recovered = log.recovered();
         // Lines have no mark of their end.
-        if recovered.torn_bytes > 0 || recovered.closed == self.is_text() {
-            return Err(format!("after it was closed: {recovered:?}"));
-        }
+        let has_mark = !self.is_text();
+        let log = log_checks::opened_after_close(log, &self.log(), || self.open(), has_mark)?;
         let found = self.read(&log)?;
         // The last append may have removed the oldest segment.
         let removed = found.first().map_or(0, |first| first.sequence);
         places.retain(|place| place.sequence >= removed);
-        if found != places {
-            let (found, expected) = (found.len(), places.len());
-            return Err(format!("after it was closed: {found} records, where {expected} belong"));
-        }
+        log_checks::all_found(&found, &places)?;
         log.close().map_err(words)
     }
 }

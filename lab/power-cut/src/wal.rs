@@ -183,22 +183,8 @@ impl Wal {
         let at = end - size(MORE - 1);
         log.truncate_from(at).map_err(words)?;
         places.retain(|(sequence, _)| *sequence < at);
-        log.close().map_err(words)?;
-        drop(log);
-        let verified = wrote::log::verify(self.log(), |_, _| true).map_err(words)?;
-        if let Some(damage) = verified.damage.first() {
-            return Err(format!("going on: {damage:?}"));
-        }
-        let log = self.open().map_err(words)?;
-        let recovered = log.recovered();
-        if recovered.torn_bytes > 0 || !recovered.closed {
-            return Err(format!("after it was closed: {recovered:?}"));
-        }
-        let found = Wal::read(&log)?;
-        if found != places {
-            let (found, expected) = (found.len(), places.len());
-            return Err(format!("after it was closed: {found} records, where {expected} belong"));
-        }
+        let log = log_checks::opened_after_close(log, &self.log(), || self.open(), true)?;
+        log_checks::all_found(&Wal::read(&log)?, &places)?;
         log.close().map_err(words)
     }
 }
