@@ -1,27 +1,33 @@
 //! Copies of folders with their contents.
 
 mod folder;
+mod small;
 mod walk;
+mod workers;
 
 use super::file;
-use super::options::{CopyOptions, CopySettings, Method, engine_for};
+use super::options::{CopyOptions, CopySettings, Method, Reflink, engine_for};
 use super::progress::{CopyProgress, Watch, report};
+use super::source::SMALL_BYTES_MAX;
 use crate::engine::Found;
 use crate::engine::folder_of;
 use crate::error::Tried;
 use crate::metadata::{Metadata, MetadataParts, times};
 use crate::staged::beside;
-use crate::{Action, Effective, Engine, Error};
+use crate::{Action, Effective, Engine, Error, Fallback};
 use folder::StagedFolder;
 use rustix::fs::{AtFlags, CWD, lstat, utimensat};
 use rustix::io::Errno;
+use small::{SmallCopied, SmallCopier, SmallJob};
 use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use walk::{EntryKind, TreeStep, TreeWalk};
+use workers::Workers;
 
 const LEFT_OUT_NAMED_MAX: usize = 100;
 
@@ -137,9 +143,13 @@ fn copy_through(
     let copied = TreeCopied { verified: settings.verify, effective, ..TreeCopied::default() };
     let total = if settings.verify { bytes.saturating_mul(2) } else { bytes };
     let (from, to) = (from.to_owned(), place.path);
-    let mut tree = Tree { engine, settings, watch, from, to, total, done: 0, copied, staged: None };
+    let (workers, staged) = (workers_for(settings), None);
+    let mut tree =
+        Tree { engine, settings, watch, from, to, total, done: 0, copied, staged, workers };
     let result = tree.run().map_err(|error| tree.told(error));
-    let Tree { mut copied, staged, .. } = tree;
+    let Tree { mut copied, staged, workers, .. } = tree;
+    // Nothing is made in the folder any more when it is removed.
+    drop(workers);
     result.inspect_err(|_| {
         if let Some(staged) = staged {
             staged.abandon();
@@ -219,23 +229,42 @@ struct Tree<'a, 'w> {
     copied: TreeCopied,
     /// The new folder that is being built, if there is one.
     staged: Option<StagedFolder>,
+    /// The threads for small files in such a folder; `None` where every file goes the general way.
+    workers: Option<Workers>,
+}
+
+/// Returns the threads for small files. What is read back, or must share blocks, goes the general
+/// way.
+fn workers_for(settings: &CopySettings) -> Option<Workers> {
+    if settings.verify || settings.reflink == Reflink::Always {
+        return None;
+    }
+    Some(Workers::new(SmallCopier {
+        bytes_max: settings.bs_bytes.min(SMALL_BYTES_MAX as usize),
+        shares_blocks: settings.reflink == Reflink::Auto,
+        no_reflink_of: OnceLock::new(),
+    }))
 }
 
 impl Tree<'_, '_> {
     fn run(&mut self) -> Result<(), Error> {
         let mut walk = TreeWalk::of(&self.from)?;
         while let Some(TreeStep { path, kind }) = walk.next()? {
-            let progress = CopyProgress { bytes_done: self.done, bytes_total: Some(self.total) };
-            report(self.watch, progress)?;
+            self.report()?;
             match kind {
                 EntryKind::Folder => self.enter(&path)?,
-                EntryKind::File => self.file(&path)?,
+                EntryKind::File => self.file(path)?,
                 EntryKind::Link => self.link(&path)?,
                 EntryKind::Other => self.leave_out(path),
                 EntryKind::End => self.leave(&path)?,
             }
         }
         Ok(())
+    }
+
+    fn report(&mut self) -> Result<(), Error> {
+        let progress = CopyProgress { bytes_done: self.done, bytes_total: Some(self.total) };
+        report(self.watch, progress)
     }
 
     /// Returns the place where the copy of `path` is made.
@@ -262,6 +291,11 @@ impl Tree<'_, '_> {
 
     /// Gives a full folder its metadata; a folder that was built takes its place.
     fn leave(&mut self, path: &Path) -> Result<(), Error> {
+        if let Some(workers) = &mut self.workers {
+            workers.finish();
+            self.collect()?;
+            self.report()?;
+        }
         let target = self.target(path);
         let Some(staged) = &self.staged else { return Ok(()) };
         let open = |folder: &Path| File::open(folder).tried(folder, Action::Open);
@@ -280,8 +314,34 @@ impl Tree<'_, '_> {
         Ok(())
     }
 
-    fn file(&mut self, path: &Path) -> Result<(), Error> {
-        let target = self.target(path);
+    fn file(&mut self, path: PathBuf) -> Result<(), Error> {
+        let target = self.target(&path);
+        match (&self.staged, &mut self.workers) {
+            (Some(staged), Some(workers)) => {
+                let is_synced = staged.syncs_each;
+                workers.take(SmallJob { from: path, to: target, is_synced });
+                self.collect()
+            }
+            _ => self.copy_file(&path, &target),
+        }
+    }
+
+    /// Counts the small files that are copied, and copies those that were not small.
+    fn collect(&mut self) -> Result<(), Error> {
+        let results = self.workers.as_ref().map(Workers::results).unwrap_or_default();
+        for (SmallJob { from, to, .. }, result) in results {
+            match result? {
+                Some(SmallCopied { bytes, method, fallback }) => {
+                    self.count(bytes, method, fallback);
+                }
+                None => self.copy_file(&from, &to)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies a file of any kind, under a name of its own until it is whole.
+    fn copy_file(&mut self, path: &Path, target: &Path) -> Result<(), Error> {
         let durable = match &self.staged {
             Some(staged) => staged.syncs_each,
             None => self.settings.durable,
@@ -289,23 +349,28 @@ impl Tree<'_, '_> {
         let settings = CopySettings { durable, ..self.settings.clone() };
         let (done, total) = (self.done, self.total);
         let watch = &mut *self.watch;
-        let copied = file::copy_through(self.engine, path, &target, &settings, &mut |progress| {
+        let copied = file::copy_through(self.engine, path, target, &settings, &mut |progress| {
             let bytes_done = done.saturating_add(progress.bytes_done).min(total);
             watch(CopyProgress { bytes_done, bytes_total: Some(total) })
         })?;
-        for fallback in copied.effective.fallbacks {
-            if !self.copied.effective.fallbacks.contains(&fallback) {
-                self.copied.effective.fallbacks.push(fallback);
+        self.count(copied.bytes, copied.method, copied.effective.fallbacks);
+        Ok(())
+    }
+
+    fn count(&mut self, bytes: u64, method: Method, fallbacks: impl IntoIterator<Item = Fallback>) {
+        let copied = &mut self.copied;
+        for fallback in fallbacks {
+            if !copied.effective.fallbacks.contains(&fallback) {
+                copied.effective.fallbacks.push(fallback);
             }
         }
-        if !self.copied.methods.contains(&copied.method) {
-            self.copied.methods.push(copied.method);
+        if !copied.methods.contains(&method) {
+            copied.methods.push(method);
         }
-        self.copied.files += 1;
-        self.copied.bytes += copied.bytes;
+        copied.files += 1;
+        copied.bytes += bytes;
         let times = if self.settings.verify { 2 } else { 1 };
-        self.done = done.saturating_add(copied.bytes.saturating_mul(times)).min(total);
-        Ok(())
+        self.done = self.done.saturating_add(bytes.saturating_mul(times)).min(self.total);
     }
 
     /// Makes the link, with its times. A replacement is made beside the old one and renamed.
