@@ -6,7 +6,7 @@ mod walk;
 mod workers;
 
 use super::file;
-use super::options::{CopyOptions, CopySettings, Method, Reflink, engine_for};
+use super::options::{CopyOptions, CopySettings, Method, Reflink, engine_options};
 use super::progress::{CopyProgress, Watch, report};
 use super::source::SMALL_BYTES_MAX;
 use crate::engine::Found;
@@ -19,6 +19,7 @@ use folder::StagedFolder;
 use rustix::fs::{AtFlags, CWD, lstat, utimensat};
 use rustix::io::Errno;
 use small::{SmallCopied, SmallCopier, SmallJob};
+use std::collections::VecDeque;
 use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
@@ -30,6 +31,10 @@ use walk::{EntryKind, TreeStep, TreeWalk};
 use workers::Workers;
 
 const LEFT_OUT_NAMED_MAX: usize = 100;
+
+/// Folders that lack small files at most (W8). A thread may be at work on one file for long, while
+/// the walk goes on.
+const ENDS_MAX: usize = 64;
 
 /// Permissions of a folder while it is filled: no other user puts anything into it.
 const MODE_PRIVATE: u32 = 0o700;
@@ -102,8 +107,12 @@ impl CopyOptions<'_> {
     ) -> Result<TreeCopied, Error> {
         let (from, to) = (from.as_ref(), to.as_ref());
         self.run(|settings, watch| {
-            // The engine gets all buffers, as for long files.
-            copy_through(&mut engine_for(u64::MAX, settings)?, from, to, settings, watch)
+            // The engine gets all buffers, as for long files. Small files need none of them, so
+            // the first file that does has them registered.
+            let options = engine_options(u64::MAX, settings).registered_buffers(false);
+            let mut engine = Engine::open(&options)?;
+            let engine = TreeEngine { engine: &mut engine, registers: true };
+            copy_through(engine, from, to, settings, watch)
         })
     }
 
@@ -115,14 +124,22 @@ impl CopyOptions<'_> {
         to: impl AsRef<Path>,
     ) -> Result<TreeCopied, Error> {
         let (from, to) = (from.as_ref(), to.as_ref());
+        let engine = TreeEngine { engine, registers: false };
         self.run(|settings, watch| copy_through(engine, from, to, settings, watch))
     }
+}
+
+/// The engine of a copy of a folder.
+struct TreeEngine<'a> {
+    engine: &'a mut Engine,
+    /// Whether its buffers are registered before the first file that takes them.
+    registers: bool,
 }
 
 pub use walk::FOLDERS_DEEP_MAX;
 
 fn copy_through(
-    engine: &mut Engine,
+    TreeEngine { engine, registers }: TreeEngine,
     from: &Path,
     to: &Path,
     settings: &CopySettings,
@@ -143,9 +160,21 @@ fn copy_through(
     let copied = TreeCopied { verified: settings.verify, effective, ..TreeCopied::default() };
     let total = if settings.verify { bytes.saturating_mul(2) } else { bytes };
     let (from, to) = (from.to_owned(), place.path);
-    let (workers, staged) = (workers_for(settings), None);
-    let mut tree =
-        Tree { engine, settings, watch, from, to, total, done: 0, copied, staged, workers };
+    let (workers, staged, ends) = (workers_for(settings), None, VecDeque::new());
+    let mut tree = Tree {
+        engine,
+        registers,
+        settings,
+        watch,
+        from,
+        to,
+        total,
+        done: 0,
+        copied,
+        staged,
+        workers,
+        ends,
+    };
     let result = tree.run().map_err(|error| tree.told(error));
     let Tree { mut copied, staged, workers, .. } = tree;
     // Nothing is made in the folder any more when it is removed.
@@ -185,15 +214,12 @@ fn refuse_inside(from: &Path, to: &Path) -> Result<(), Error> {
 /// conflicts there.
 fn measure(from: &Path, onto: Option<&PathBuf>, watch: Watch) -> Result<u64, Error> {
     let mut bytes = 0_u64;
-    let mut walk = TreeWalk::of(from)?;
+    let mut walk = TreeWalk::of(from)?.measuring();
     while let Some(step) = walk.next()? {
         if let Some(onto) = onto {
             refuse_conflict(&moved(&step.path, from, onto), step.kind)?;
         }
-        if step.kind == EntryKind::File {
-            let metadata = fs::symlink_metadata(&step.path).tried(&step.path, Action::Examine)?;
-            bytes = bytes.saturating_add(metadata.len());
-        }
+        bytes = bytes.saturating_add(step.len);
         report(watch, CopyProgress { bytes_done: 0, bytes_total: None })?;
     }
     Ok(bytes)
@@ -219,6 +245,7 @@ fn refuse_conflict(there: &Path, kind: EntryKind) -> Result<(), Error> {
 
 struct Tree<'a, 'w> {
     engine: &'a mut Engine,
+    registers: bool,
     settings: &'a CopySettings,
     watch: Watch<'w>,
     from: PathBuf,
@@ -231,6 +258,15 @@ struct Tree<'a, 'w> {
     staged: Option<StagedFolder>,
     /// The threads for small files in such a folder; `None` where every file goes the general way.
     workers: Option<Workers>,
+    /// Folders in it that lack small files, the inner ones first.
+    ends: VecDeque<FolderEnd>,
+}
+
+/// The end of a folder: no file of it follows.
+struct FolderEnd {
+    path: PathBuf,
+    /// It has all its files when so many small files are copied.
+    after: u64,
 }
 
 /// Returns the threads for small files. What is read back, or must share blocks, goes the general
@@ -249,14 +285,14 @@ fn workers_for(settings: &CopySettings) -> Option<Workers> {
 impl Tree<'_, '_> {
     fn run(&mut self) -> Result<(), Error> {
         let mut walk = TreeWalk::of(&self.from)?;
-        while let Some(TreeStep { path, kind }) = walk.next()? {
+        while let Some(TreeStep { path, kind, .. }) = walk.next()? {
             self.report()?;
             match kind {
                 EntryKind::Folder => self.enter(&path)?,
                 EntryKind::File => self.file(path)?,
                 EntryKind::Link => self.link(&path)?,
                 EntryKind::Other => self.leave_out(path),
-                EntryKind::End => self.leave(&path)?,
+                EntryKind::End => self.leave(path)?,
             }
         }
         Ok(())
@@ -289,13 +325,23 @@ impl Tree<'_, '_> {
         Ok(())
     }
 
-    /// Gives a full folder its metadata; a folder that was built takes its place.
-    fn leave(&mut self, path: &Path) -> Result<(), Error> {
-        if let Some(workers) = &mut self.workers {
+    /// Notes that a folder has all its contents, once its small files are copied. A folder that was
+    /// built takes its place.
+    fn leave(&mut self, path: PathBuf) -> Result<(), Error> {
+        let Some(staged) = &self.staged else { return Ok(()) };
+        let is_whole = staged.from == path;
+        let after = self.workers.as_ref().map_or(0, Workers::taken);
+        self.ends.push_back(FolderEnd { path, after });
+        if let Some(workers) = &mut self.workers
+            && (is_whole || self.ends.len() > ENDS_MAX)
+        {
             workers.finish();
-            self.collect()?;
-            self.report()?;
         }
+        self.collect()
+    }
+
+    /// Gives a full folder its metadata; a folder that was built takes its place.
+    fn end(&mut self, path: &Path) -> Result<(), Error> {
         let target = self.target(path);
         let Some(staged) = &self.staged else { return Ok(()) };
         let open = |folder: &Path| File::open(folder).tried(folder, Action::Open);
@@ -326,9 +372,14 @@ impl Tree<'_, '_> {
         }
     }
 
-    /// Counts the small files that are copied, and copies those that were not small.
+    /// Counts the small files that are copied, copies those that were not small, and ends the
+    /// folders that have all of theirs.
     fn collect(&mut self) -> Result<(), Error> {
-        let results = self.workers.as_ref().map(Workers::results).unwrap_or_default();
+        let (results, finished) = match &self.workers {
+            Some(workers) => workers.results(),
+            None => (Vec::new(), 0),
+        };
+        let is_progress = !results.is_empty();
         for (SmallJob { from, to, .. }, result) in results {
             match result? {
                 Some(SmallCopied { bytes, method, fallback }) => {
@@ -336,6 +387,13 @@ impl Tree<'_, '_> {
                 }
                 None => self.copy_file(&from, &to)?,
             }
+        }
+        if is_progress {
+            self.report()?;
+        }
+        while self.ends.front().is_some_and(|end| end.after <= finished) {
+            let end = self.ends.pop_front().expect("it was there");
+            self.end(&end.path)?;
         }
         Ok(())
     }
@@ -346,6 +404,9 @@ impl Tree<'_, '_> {
             Some(staged) => staged.syncs_each,
             None => self.settings.durable,
         };
+        if self.registers {
+            self.engine.register_buffers();
+        }
         let settings = CopySettings { durable, ..self.settings.clone() };
         let (done, total) = (self.done, self.total);
         let watch = &mut *self.watch;

@@ -17,13 +17,15 @@ const WAKES_AT: usize = 8;
 
 pub(super) type SmallResult = (SmallJob, Result<Option<SmallCopied>, Error>);
 
-/// The threads and their jobs. The walking thread does jobs, too: a full queue, and the end of a
-/// folder, never wait for a thread to wake up.
+/// The threads and their jobs. The walking thread does jobs, too, where many wait: it sleeps only
+/// in [`Workers::finish`].
 pub(super) struct Workers {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     threads_max: usize,
     buffer: Vec<u8>,
+    /// Jobs that were taken: the number of the next.
+    taken: u64,
 }
 
 struct Shared {
@@ -37,16 +39,17 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    waiting: VecDeque<SmallJob>,
+    /// Jobs in their order, with their numbers.
+    waiting: VecDeque<(u64, SmallJob)>,
     results: Vec<SmallResult>,
-    /// Threads that are at work on a job.
-    at_work: usize,
+    /// The numbers of the jobs that threads are at work on.
+    at_work: Vec<u64>,
     has_panicked: bool,
     is_over: bool,
 }
 
 /// A thread's work on a job. It ends when this is dropped, after a panic too.
-struct AtWork<'a>(&'a Shared);
+struct AtWork<'a>(&'a Shared, u64);
 
 impl Workers {
     pub(super) fn new(copier: SmallCopier) -> Workers {
@@ -55,13 +58,20 @@ impl Workers {
         let state = Mutex::default();
         let (has_jobs, is_idle) = (Condvar::new(), Condvar::new());
         let shared = Arc::new(Shared { copier, state, has_jobs, is_idle });
-        Workers { shared, threads: Vec::new(), threads_max: threads_max.min(THREADS_MAX), buffer }
+        let threads_max = threads_max.min(THREADS_MAX);
+        Workers { shared, threads: Vec::new(), threads_max, buffer, taken: 0 }
+    }
+
+    /// Returns the number of jobs that were taken.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
     }
 
     /// Has a job done, by this thread where many wait.
     pub(super) fn take(&mut self, job: SmallJob) {
         let mut state = self.shared.lock();
-        state.waiting.push_back(job);
+        state.waiting.push_back((self.taken, job));
+        self.taken += 1;
         let waiting = state.waiting.len();
         drop(state);
         if waiting == WAKES_AT {
@@ -86,16 +96,20 @@ impl Workers {
         self.shared.has_jobs.notify_all();
     }
 
-    /// Returns the results that have come since the last call.
-    pub(super) fn results(&self) -> Vec<SmallResult> {
-        std::mem::take(&mut self.shared.lock().results)
+    /// Returns the results that have come since the last call, and a number: the results of all
+    /// jobs that were taken before have come now.
+    pub(super) fn results(&self) -> (Vec<SmallResult>, u64) {
+        let mut state = self.shared.lock();
+        let waiting = state.waiting.front().map(|&(number, _)| number);
+        let unfinished = state.at_work.iter().copied().chain(waiting).min();
+        (std::mem::take(&mut state.results), unfinished.unwrap_or(self.taken))
     }
 
     /// Has all jobs done.
     pub(super) fn finish(&mut self) {
         while self.shared.work_once(&mut self.buffer) {}
         let mut state = self.shared.lock();
-        while state.at_work > 0 {
+        while !state.at_work.is_empty() {
             state = self.shared.is_idle.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         // The file of that thread is missing in the copy.
@@ -141,10 +155,10 @@ impl Shared {
     /// Does one job; returns `false` where none waits.
     fn work_once(&self, buffer: &mut [u8]) -> bool {
         let mut state = self.lock();
-        let Some(job) = state.waiting.pop_front() else { return false };
-        state.at_work += 1;
+        let Some((number, job)) = state.waiting.pop_front() else { return false };
+        state.at_work.push(number);
         drop(state);
-        let at_work = AtWork(self);
+        let at_work = AtWork(self, number);
         let result = self.copier.copy(&job, buffer);
         self.lock().results.push((job, result));
         drop(at_work);
@@ -156,8 +170,8 @@ impl Drop for AtWork<'_> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.has_panicked |= std::thread::panicking();
-        state.at_work -= 1;
-        if state.at_work == 0 {
+        state.at_work.retain(|&number| number != self.1);
+        if state.at_work.is_empty() {
             self.0.is_idle.notify_all();
         }
     }
