@@ -1,6 +1,6 @@
 //! Copies of folders: every tree arrives whole, or not at all.
 
-use fixtures::{folder, names, skip_here};
+use fixtures::{Mounted, folder, names, or_skip, skip_here};
 use proptest::prelude::*;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use wrote::copy::FOLDERS_DEEP_MAX;
 use wrote::engine::{Fault, Options};
-use wrote::{CopyOptions, Engine, Error, Ioengine, Sim};
+use wrote::{CopyOptions, Engine, Error, Ioengine, Reflink, Sim};
 
 const QUICK: CopyOptions<'static> = CopyOptions::new()
-    .reflink(wrote::Reflink::Auto)
+    .reflink(Reflink::Auto)
     .replace(false)
     .durable(false)
     .verify(false)
@@ -217,6 +217,36 @@ fn many_small_files_that_are_stopped_at_any_moment_leave_nothing() {
 }
 
 #[test]
+fn many_small_files_on_a_full_disk_leave_nothing_and_the_error_names_the_place() {
+    let mounted = or_skip!(Mounted::image("ext4", 64 << 20));
+    let folder = folder();
+    let tree = folder.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    let content = vec![7; 60 << 10];
+    (0..1100).for_each(|number| fs::write(tree.join(number.to_string()), &content).unwrap());
+    let before = names(mounted.path());
+    let to = mounted.path().join("to");
+    let error = QUICK.copy_tree(&tree, &to).unwrap_err();
+    assert_eq!(error.errno(), ENOSPC, "{error}");
+    assert!(error.path().is_some_and(|path| path.starts_with(&to)), "{error}");
+    assert_eq!(names(mounted.path()), before);
+}
+
+#[test]
+fn small_files_share_blocks_where_the_file_system_can() {
+    for fs_name in ["xfs", "btrfs"] {
+        let mounted = or_skip!(Mounted::image(fs_name, 400 << 20));
+        let tree = many_small_files(mounted.path());
+        let to = mounted.path().join("to");
+        let copied = QUICK.durable(true).copy_tree(&tree, &to).unwrap();
+        assert_eq!(listed(&to), listed(&tree), "{fs_name}");
+        assert!(copied.methods.contains(&wrote::copy::Method::Reflink), "{:?}", copied.methods);
+        let copied = QUICK.reflink(Reflink::Never).copy_tree(&tree, mounted.path().join("bytes"));
+        assert!(!copied.unwrap().methods.contains(&wrote::copy::Method::Reflink), "{fs_name}");
+    }
+}
+
+#[test]
 fn attributes_of_a_read_only_small_file_are_kept() {
     let folder = folder();
     let tree = folder.path().join("tree");
@@ -229,7 +259,7 @@ fn attributes_of_a_read_only_small_file_are_kept() {
     };
     let flags = rustix::fs::XattrFlags::empty();
     if let Err(errno) = rustix::fs::setxattr(tree.join("one"), "user.colour", b"red", flags) {
-        return skip_here!("no attributes: {errno}");
+        return skip_here!("the file system has no attributes");
     }
     fs::set_permissions(tree.join("one"), Permissions::from_mode(0o444)).unwrap();
     let to = folder.path().join("to");
