@@ -5,10 +5,10 @@
 pub const FRESH: &str = "rm -rf disk image && mkdir disk && truncate -s 4G image && \
     mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 image";
 
-/// Returns the line that mounts the image on `disk`, runs `prepare`, then `command` in it. The file
-/// system is unmounted however that ends.
+/// Unmounts the file system however the shell ends. A signal alone would skip the trap of `EXIT`.
+const UNMOUNT: &str = "trap 'umount disk' EXIT && trap 'exit 1' HUP INT TERM";
+
+/// Returns the line that mounts the image on `disk`, runs `prepare`, then `command` in it.
 pub fn mounted(prepare: &str, command: &str) -> String {
-    format!(
-        "trap 'umount disk' EXIT && mount -o loop image disk && {prepare}(cd disk && {command})"
-    )
+    format!("{UNMOUNT} && mount -o loop image disk && {prepare}(cd disk && {command})")
 }
