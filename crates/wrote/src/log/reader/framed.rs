@@ -254,6 +254,8 @@ impl Cursor for FramedCursor {
                 return Err(Error::Truncated { path: folder, sequence: first });
             }
             false if !follows => is_left,
+            // Retention removed this segment, and a later one may have got its file meanwhile.
+            _ if is_left && first > sequence => !self.walk.has_come()?,
             _ => first == sequence,
         };
         if is_next {
