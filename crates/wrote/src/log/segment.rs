@@ -24,7 +24,7 @@ pub(crate) const VERSION_RECYCLED: u8 = 3;
 /// The first version, which has neither cuts nor batches that count whole. It is read for good.
 const VERSION_FIRST: u8 = 1;
 
-/// What stands behind the zeros in place of a header in a file that is to be a segment again.
+/// The mark behind the zeros in place of a header, in a file that is to be a segment again.
 const SPARE: [u8; 8] = *b"recycled";
 
 /// In place of a distance: a cut before which the log has no segment.

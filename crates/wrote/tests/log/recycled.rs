@@ -2,6 +2,7 @@
 
 use crate::small_log::{SEGMENT_BYTES, folder, read, record, segments, small};
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use wrote::log::{Prepare, check_segment, repair, summary, verify};
 use wrote::{Format, Log, LogReader};
@@ -73,6 +74,27 @@ fn a_reader_in_a_removed_segment_reads_on_to_its_end() {
     }
     assert_eq!(read, end);
     log.close().unwrap();
+}
+
+#[test]
+fn a_reader_whose_file_became_another_segment_goes_on_with_the_first_that_is_left() {
+    let (folder, log_folder) = folder();
+    let log = small(Format::Framed).open(&log_folder).unwrap();
+    append(&log, 0..1000);
+    log.close().unwrap();
+    let mut reader = LogReader::open(&log_folder, 0).unwrap();
+    assert_eq!(reader.next().unwrap().unwrap().sequence, 0);
+    let begins = summary(&log_folder).unwrap().segments[1].first_sequence;
+    let first = &segments(&log_folder, Format::Framed)[0];
+    let elsewhere = folder.path().join("elsewhere");
+    fs::rename(first, &elsewhere).unwrap();
+    let other = fs::OpenOptions::new().write(true).open(&elsewhere).unwrap();
+    other.write_all_at(&vec![b'o'; SEGMENT_BYTES as usize], 0).unwrap();
+    let read: Vec<u64> = reader.map(|record| record.unwrap().sequence).collect();
+    // It has read some of the file before.
+    let skipped = read.windows(2).filter(|pair| pair[0] + 1 != pair[1]).count();
+    assert!(skipped <= 1 && read.contains(&begins), "{read:?}");
+    assert_eq!(read.last(), Some(&999));
 }
 
 #[test]
