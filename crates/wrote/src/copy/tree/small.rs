@@ -35,7 +35,7 @@ pub(super) struct SmallCopied {
     pub fallback: Option<Fallback>,
 }
 
-/// What all copies of small files have in common.
+/// The settings of all copies of small files, and the device that shares no blocks.
 #[derive(Debug)]
 pub(super) struct SmallCopier {
     /// The length of the longest small file.
