@@ -158,3 +158,75 @@ impl Acks {
 fn wake(woken: VecDeque<(u64, u64, Waker)>) {
     woken.into_iter().for_each(|(_, _, waker)| waker.wake());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Wake;
+    use wrote::SyncPolicy;
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn log() -> (tempfile::TempDir, Log) {
+        let folder = fixtures::folder();
+        let log = Log::options().sync(SyncPolicy::No).open(folder.path().join("log")).unwrap();
+        (folder, log)
+    }
+
+    /// Polls the task that wakes the others until it waits for nothing.
+    fn settle(acks: &Arc<Acks>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let task = tokio::spawn(acks.clone().run());
+            while acks.waiting().idle.is_none() {
+                yield_now().await;
+            }
+            task.abort();
+        });
+    }
+
+    #[test]
+    fn all_whose_records_are_safe_are_woken_and_who_has_ended_is_not() {
+        let (_folder, log) = log();
+        let acks = Arc::new(Acks::new(Level::Durable));
+        let wakes: [Arc<Woken>; 3] = Default::default();
+        let mut waits = Vec::new();
+        for woken in &wakes {
+            let sequence = log.append(b"a record").unwrap().sequence();
+            let waker = Waker::from(woken.clone());
+            let context = Context::from_waker(&waker);
+            waits.push(acks.wait((0, &log), sequence + 1, &context).unwrap());
+        }
+        acks.forget(waits[1]);
+        settle(&acks);
+        assert_eq!(log.durable_sequence(), 3); // W1
+        assert_eq!(wakes.map(|woken| woken.0.load(Ordering::SeqCst)), [1, 0, 1]);
+        assert!(waits.into_iter().all(|wait| acks.check(wait).is_ok()));
+    }
+
+    #[test]
+    fn those_who_wait_for_a_log_that_was_replaced_fail_and_later_ones_do_not() {
+        let ((_old_folder, old), (_new_folder, new)) = (log(), log());
+        let acks = Arc::new(Acks::new(Level::Durable));
+        let (before, after): (Arc<Woken>, Arc<Woken>) = Default::default();
+        let (waker, later) = (Waker::from(before.clone()), Waker::from(after.clone()));
+        let end = old.append(b"a record").unwrap().sequence() + 1;
+        let wait = acks.wait((0, &old), end, &Context::from_waker(&waker)).unwrap();
+        old.close().unwrap();
+        let end = new.append(b"a record").unwrap().sequence() + 1;
+        let next = acks.wait((1, &new), end, &Context::from_waker(&later)).unwrap();
+        assert_eq!(before.0.load(Ordering::SeqCst), 1);
+        assert!(acks.check(wait).is_err() && acks.check(next).is_ok()); // W2
+        assert!(acks.wait((0, &old), 1, &Context::from_waker(&waker)).is_err());
+        settle(&acks);
+        assert_eq!(after.0.load(Ordering::SeqCst), 1);
+    }
+}

@@ -96,7 +96,7 @@ impl Server {
             .enable_all()
             .build()
             .map_err(Error::Runtime)?;
-        let workers = Workers::start()?;
+        let workers = Workers::start(config.workers)?;
         let (stop, draining) = watch::channel(false);
         let (metrics, addresses) = (Arc::new(Metrics::default()), Arc::new(Addresses::default()));
         let free_bytes_min = config.limits.free_bytes;

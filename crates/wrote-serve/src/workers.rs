@@ -14,6 +14,12 @@ use tokio::sync::watch;
 /// How long the end waits for calls that block.
 const END: Duration = Duration::from_secs(1);
 
+/// The usual number of workers: one for each processor but one. That one is left to the thread of the
+/// log, and to the kernel. On two processors, two workers took a third more CPU time for a message.
+pub(crate) fn usual() -> usize {
+    thread::available_parallelism().map_or(1, usize::from).saturating_sub(1).max(1)
+}
+
 /// A thread that serves connections.
 #[derive(Debug)]
 pub(crate) struct Worker {
@@ -35,12 +41,11 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// Starts a worker for each processor.
-    pub(crate) fn start() -> Result<Workers, Error> {
-        let count = thread::available_parallelism().map_or(1, usize::from);
+    /// Starts so many workers, at least one.
+    pub(crate) fn start(count: usize) -> Result<Workers, Error> {
         let (end, _) = watch::channel(());
         let (mut all, mut threads) = (Vec::new(), Vec::new());
-        for number in 0..count {
+        for number in 0..count.max(1) {
             let runtime = Builder::new_current_thread()
                 .enable_all()
                 .thread_name("wrote-serve")
