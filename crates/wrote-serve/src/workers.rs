@@ -14,8 +14,9 @@ use tokio::sync::watch;
 /// How long the end waits for calls that block.
 const END: Duration = Duration::from_secs(1);
 
-/// The usual number of workers: one for each processor but one. That one is left to the thread of the
-/// log, and to the kernel. On two processors, two workers took a third more CPU time for a message.
+/// The usual number of workers: one for each processor but one. That one is left to the thread of
+/// the log, and to the kernel. On two processors, two workers took a third more CPU time for a
+/// message.
 pub(crate) fn usual() -> usize {
     thread::available_parallelism().map_or(1, usize::from).saturating_sub(1).max(1)
 }
