@@ -77,6 +77,8 @@ struct Segment<'a> {
     identity: [u8; 16],
     /// The flags that its version has.
     flags: u32,
+    /// Its file was another segment's.
+    is_recycled: bool,
     /// A cut takes off the records from this one on.
     limit: u64,
 }
@@ -88,6 +90,7 @@ struct Header {
     previous: (usize, u32),
     block: usize,
     flags: u32,
+    is_recycled: bool,
     /// The number of the segment before it, and whether a cut states it.
     before: u64,
     is_cut: bool,
@@ -125,7 +128,7 @@ fn header(bytes: &[u8], number: u64) -> Option<Header> {
     let checksum = crc32c(&[&header[..12], &header[16..]]);
     let block = word(header, 52);
     let (version, back) = (header[8], u64::from(word(header, 8) >> 8));
-    let is_known = version == 2 || version == 1 && back == 0;
+    let is_known = version == 2 || version == 3 || version == 1 && back == 0;
     let before = match back {
         0 => number.checked_sub(1)?,
         0xff_ffff => 0,
@@ -135,6 +138,7 @@ fn header(bytes: &[u8], number: u64) -> Option<Header> {
     let is_ours = is_ours && block.is_power_of_two();
     (is_ours && word(header, 12) == checksum && long(header, 24) == number).then(|| Header {
         flags: if version == 1 { 3 } else { 7 },
+        is_recycled: version == 3,
         before,
         is_cut: back > 0,
         log: long(header, 16),
@@ -205,6 +209,15 @@ impl<'a> Segment<'a> {
         Some(batches.filter(|batch| batch.end - batch.begin <= longest).collect())
     }
 
+    /// Tells whether something was written behind the place of a reader.
+    fn has_more(&self, place: &Place) -> bool {
+        if !self.is_recycled {
+            return is_filled(self.bytes, place.at);
+        }
+        let valid = place.rest.map(|rest| self.valid(place.at, place.sequence, rest));
+        self.durable(place.at, valid.unwrap_or_default()).is_some()
+    }
+
     /// Returns the end of the record at `at`, as its length states it.
     fn stated_end(&self, at: usize) -> Option<usize> {
         let header = self.bytes.get(at..at.checked_add(8)?)?;
@@ -231,10 +244,10 @@ impl<'a> Segment<'a> {
         ranges
     }
 
-    /// Returns the greatest `durable_sequence` of the batches from `from` on. `valid` are records
-    /// behind it that are valid.
-    fn durable(&self, from: usize, mut valid: Vec<std::ops::Range<usize>>) -> u64 {
-        let mut durable = 0;
+    /// Returns the greatest `durable_sequence` of the batches from `from` on; `None` if there is no
+    /// batch. `valid` are records behind it that are valid.
+    fn durable(&self, from: usize, mut valid: Vec<std::ops::Range<usize>>) -> Option<u64> {
+        let mut durable = None;
         let blocks = (0..self.bytes.len()).step_by(self.block).skip_while(|&at| at < from);
         let first = Some(64).filter(|_| from == 0);
         for at in first.into_iter().chain(blocks) {
@@ -242,7 +255,7 @@ impl<'a> Segment<'a> {
                 continue;
             }
             let Some(batch) = self.batch(at) else { continue };
-            durable = durable.max(batch.durable_sequence);
+            durable = durable.max(Some(batch.durable_sequence));
             let rest = Rest { left: batch.count, end: batch.end };
             valid = self.valid(at + 48, batch.first_sequence, rest);
         }
@@ -303,8 +316,9 @@ fn read_segment(segment: &Segment<'_>, place: &mut Place, records: &mut Vec<(u64
 }
 
 fn of_header<'a>(bytes: &'a [u8], header: &Header, number: u64) -> Segment<'a> {
-    let Header { block, flags, log, .. } = *header;
-    Segment { bytes, block, identity: identity(log, number), flags, limit: u64::MAX }
+    let Header { block, flags, is_recycled, log, .. } = *header;
+    let identity = identity(log, number);
+    Segment { bytes, block, identity, flags, is_recycled, limit: u64::MAX }
 }
 
 /// Files by number, and the records at which cuts take off the end of some.
@@ -347,7 +361,7 @@ pub fn read(files: &[File]) -> ReadLog {
             if own.previous != (place.at, place.checksum) {
                 unlinked.push(number);
             }
-            if !own.is_cut && is_filled(before.bytes, place.at) {
+            if !own.is_cut && before.has_more(&place) {
                 garbage.push(number - 1);
             }
         }
@@ -409,6 +423,11 @@ pub fn has_header(files: &[File]) -> bool {
     numbered(files, ".segment").into_iter().any(|(number, bytes)| header(bytes, number).is_some())
 }
 
+/// Tells whether a file is prepared as a recycled segment.
+fn is_spare(bytes: &[u8]) -> bool {
+    bytes.len() >= 72 && !is_filled(&bytes[..64], 0) && &bytes[64..72] == b"recycled"
+}
+
 fn is_filled(bytes: &[u8], from: usize) -> bool {
     bytes.get(from..).is_some_and(|rest| rest.iter().any(|&byte| byte != 0))
 }
@@ -424,25 +443,27 @@ fn end(
     let known = files.iter().find_map(|&(number, bytes)| header(bytes, number));
     let Some(Header { log, block, .. }) = known else { return End::Open { sequence } };
     let block = last.map_or(block, |segment| segment.block);
-    let mut durable = last.map_or(0, |segment| {
+    let mut durable = last.and_then(|segment| {
         let valid = place.rest.map(|rest| segment.valid(offset, sequence, rest));
         segment.durable(offset, valid.unwrap_or_default())
     });
+    let mut is_torn = last.is_some_and(|segment| segment.has_more(place));
     for &(number, bytes) in later {
-        let own = identity(log, number);
-        let segment = Segment { bytes, block, identity: own, flags: 7, limit: u64::MAX };
+        let own = header(bytes, number);
+        let is_recycled = own.as_ref().map_or(is_spare(bytes), |own| own.is_recycled);
+        let identity = identity(log, number);
+        let segment = Segment { bytes, block, identity, flags: 7, is_recycled, limit: u64::MAX };
+        is_torn |= segment.has_more(&Place::default());
         durable = durable.max(segment.durable(0, Vec::new()));
         // The batch in the sector of the header: the header was there too.
         let first = segment.batch(64).filter(|batch| batch.first_sequence >= sequence);
-        if first.is_some() && header(bytes, number).is_none() {
+        if first.is_some() && own.is_none() {
             return End::Damaged { sequence, offset };
         }
     }
-    if durable > sequence {
+    if durable > Some(sequence) {
         return End::Damaged { sequence, offset };
     }
-    let is_torn = last.is_some_and(|segment| is_filled(segment.bytes, offset))
-        || later.iter().any(|(_, bytes)| is_filled(bytes, 0));
     if !place.is_whole() || is_torn {
         return End::Torn { sequence, offset };
     }

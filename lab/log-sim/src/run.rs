@@ -41,6 +41,8 @@ pub struct Tally {
     pub segments: u64,
     /// Segments that were removed.
     pub removed: u64,
+    /// Segments that were begun in the file of a removed one.
+    pub recycled: u64,
     /// Groups that were appended as a whole.
     pub groups: u64,
     /// Trims of the log's beginning.
@@ -66,6 +68,7 @@ impl Tally {
         self.closed += other.closed;
         self.segments += other.segments;
         self.removed += other.removed;
+        self.recycled += other.recycled;
         self.groups += other.groups;
         self.trims += other.trims;
         self.truncations += other.truncations;
@@ -247,6 +250,7 @@ impl Run {
         living.end(life.end)?;
         let stats = log.stats();
         self.tally.segments += stats.segments;
+        self.tally.recycled += stats.recycled;
         self.tally.removed += stats.removed;
         self.end(log, life.end);
         Ok(())

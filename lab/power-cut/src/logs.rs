@@ -112,6 +112,8 @@ impl Logs {
         };
         match seed % 5 {
             0 => options.prepare(Prepare::Allocate),
+            // Segments in the files of removed ones.
+            1 | 2 => options.prepare(Prepare::Write),
             _ => options,
         }
     }

@@ -128,13 +128,31 @@ pub fn gathered() -> Vec<Contest> {
         let what = format!("500 bytes, {what}, each durable");
         Contest::new(what, Unit::Messages, contenders.into(), requirements.concat())
     };
+    let recycled = "`Log` with retention";
+    let recycled_tasks =
+        [("log-recycled-tasks", recycled), ("gathered-tasks", "gathered, awaited")];
     let tasks = [("log-tasks", "`Log`, awaited"), ("gathered-tasks", "gathered, awaited")];
     let threads = [("log-durable", "`Log`"), ("gathered", "gathered")];
     vec![
         contest("64 tasks of tokio", 64, 200_000, tasks, 1.3),
         contest("one task of tokio", 1, MESSAGES_OF_ONE, tasks, 1.0),
         contest("64 threads", 64, 200_000, threads, 1.0),
+        contest("64 tasks, recycled segments", 64, 200_000, recycled_tasks, 1.3),
+        contest("one task, recycled segments", 1, MESSAGES_OF_ONE, recycled_tasks, 1.0),
     ]
+}
+
+/// Measures the bytes for the device, each message durable: by a log that begins segments in the
+/// files of removed ones, and by a new log.
+pub fn device_bytes() -> Vec<Contest> {
+    let contest = |producers, messages, most| {
+        let ways = [("log-recycled", "`Log` with retention"), ("log-durable", "`Log`, new")];
+        let ways = ways.map(|(by, name)| ("trial append", by, name, messages));
+        let asked = Condition::AtMost(most);
+        let requirement = Requirement { of: Comparison::Device, asked, contender: Some(0) };
+        durable(producers, &ways, vec![requirement])
+    };
+    vec![contest(DURABLE_PRODUCERS, 50_000, 1.2), contest(1, MESSAGES_OF_ONE, 5.0)]
 }
 
 fn durable(producers: u32, ways: &[Way], requirements: Vec<Requirement>) -> Contest {
@@ -216,12 +234,23 @@ mod tests {
     #[test]
     fn gathered_messages_are_compared_by_rate_and_by_latency() {
         let of = |contest: Contest| measured(contest);
-        let [tasks, one, threads]: [_; 3] =
-            gathered().into_iter().map(of).collect::<Vec<_>>().try_into().expect("three");
+        let [tasks, one, threads, recycled, _]: [_; 5] =
+            gathered().into_iter().map(of).collect::<Vec<_>>().try_into().expect("five");
         assert!(tasks.1[0].starts_with("trial append --by log-tasks --messages 200000"));
         assert!(tasks.0.contains("| ≥ 1.30, met; P99 ≤ 1.00, met |"), "{}", tasks.0);
         assert!(one.1[1].contains("--by gathered-tasks --messages 3000 --producers 1 "));
         assert!(threads.1[1].contains("--by gathered --messages"), "{:?}", threads.1);
+        assert!(recycled.1[0].contains("--by log-recycled-tasks --messages"), "{:?}", recycled.1);
+    }
+
+    #[test]
+    fn the_bytes_for_the_device_are_asked_of_a_log_in_use() {
+        let [many, one]: [Contest; 2] = device_bytes().try_into().ok().expect("two");
+        let (table, calls) = measured(many);
+        assert!(calls[0].contains("--by log-recycled --messages 50000 --producers 64 "));
+        assert!(table.contains("| device bytes / byte (range) |"), "{table}");
+        assert!(table.contains("| device bytes ≤ 1.20, met |"), "{table}");
+        assert!(measured(one).1[1].contains("--by log-durable --messages 3000 --producers 1 "));
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub enum Comparison {
     Difference,
     /// The contender's own rate.
     Own,
+    /// The contender's own bytes for the device, for each byte of the work.
+    Device,
 }
 
 /// A comparison and the condition on it.
@@ -178,6 +180,7 @@ impl Contest {
                 figures => figures.to_string(),
             })
         };
+        let asks = |of| self.requirements.iter().any(|one| one.of == of);
         let micros = |ns: u64| ns as f64 / 1e3;
         let [rate, cpu] = self.unit.heads();
         let columns = [
@@ -201,8 +204,14 @@ impl Contest {
             compared("wrote's P99 / one flush (range)", Comparison::Wait),
             compared("difference (range)", Comparison::Difference),
             // Elsewhere a flush is the measure.
-            match self.requirements.iter().any(|one| one.of == Comparison::P99) {
+            match asks(Comparison::P99) {
                 true => compared("P99, wrote's / peer (range)", Comparison::P99),
+                false => Vec::new(),
+            },
+            match asks(Comparison::Device) {
+                true => column("device bytes / byte (range)", &|index| {
+                    self.compare(Comparison::Device, index, runs).to_string()
+                }),
                 false => Vec::new(),
             },
             column("asked", &|index| self.verdict(index, runs)),
@@ -230,6 +239,7 @@ impl Contest {
             Comparison::Wait => Some(ours.latency_ns?.p99 as f64 / peer.flush_ns?.p50 as f64),
             Comparison::P99 => Some(ours.latency_ns?.p99 as f64 / peer.latency_ns?.p99 as f64),
             Comparison::Own => Some(unit.rate(peer)),
+            Comparison::Device => Some(peer.device_bytes? as f64 / peer.bytes as f64),
         };
         Figures::new(runs[0].iter().zip(&runs[contender]).filter_map(compare))
     }
@@ -246,6 +256,7 @@ impl Contest {
                 Comparison::Wait | Comparison::P99 => "P99 ",
                 Comparison::Difference => "difference ",
                 Comparison::Own => &format!("{} ", self.unit.heads()[0]),
+                Comparison::Device => "device bytes ",
             };
             format!("{figure}{}", asked.verdict(&self.compare(*of, contender, runs)))
         };

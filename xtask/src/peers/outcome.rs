@@ -17,6 +17,8 @@ pub struct Outcome {
     pub cpu_s: f64,
     /// Resident memory at its peak, without the memory before the clock started.
     pub memory_bytes: Option<u64>,
+    /// Bytes that the kernel took for the device.
+    pub device_bytes: Option<u64>,
     /// From the start of an append until its message was durable, in nanoseconds.
     pub latency_ns: Option<Percentiles>,
     /// A single flush, in nanoseconds.

@@ -72,6 +72,8 @@ pub enum Row {
     /// Log against a thread that gathers, writes and flushes: tasks and threads, each message
     /// durable.
     AppendGathered,
+    /// Log alone: the bytes that the device gets, each message durable.
+    AppendDeviceBytes,
     /// DirectFile awaited by tasks of tokio against spawn_blocking and wrote run: random reads.
     AwaitedRead,
     /// Writers on one disk against Writers with a ring each: 8 files at once.
@@ -131,6 +133,7 @@ impl Row {
             Row::AppendDurablePeers => vec![append::logs()],
             Row::AppendDurable1 => vec![append::one_producer()],
             Row::AppendGathered => append::gathered(),
+            Row::AppendDeviceBytes => append::device_bytes(),
             Row::AwaitedRead => awaited::reads(site)?,
             Row::ManyFiles => vec![awaited::many_files(site)],
             Row::LogReadCached => read::cached(),

@@ -150,7 +150,7 @@ pub mod fake {
              elapsed_s=0.5;; esac\ncase \"$*\" in *appended*) waits=',\"latency_ns\":\
              {{\"p50\":1000000,\"p99\":3000000}},\"flush_ns\":{{\"p50\":2000000,\"p99\":3000000}}';; \
              esac\necho '{{\"bytes\":{bytes},\"operations\":1000,\"elapsed_s\":'$elapsed_s',\
-             \"cpu_s\":0.5,\"memory_bytes\":2097152'$waits'}}'\n"
+             \"cpu_s\":0.5,\"memory_bytes\":2097152,\"device_bytes\":{bytes}'$waits'}}'\n"
         );
         let trial = format!(
             "case $1 in run) shift 2; \"$@\";; make) truncate -s $3 \"$4\";; esac\n{outcome}"

@@ -41,6 +41,11 @@ pub enum By {
     LogDurable,
     /// As `log-durable`; the producers are tasks of tokio.
     LogTasks,
+    /// As `log-durable`, with a log that has removed old segments before and begins new ones in
+    /// their files.
+    LogRecycled,
+    /// As `log-recycled`; the producers are tasks of tokio.
+    LogRecycledTasks,
     /// A thread that gathers what waits: one write over zeros and one `fdatasync` for all of it.
     Gathered,
     /// As `gathered`; the producers are tasks of tokio.
@@ -51,12 +56,20 @@ pub enum By {
     FilePrepared,
 }
 
+/// The lengths of the segments of a log that has been in use, and of all of them.
+const USED_SEGMENT_BYTES: u64 = 32 << 20;
+const USED_RETAIN_BYTES: u64 = 128 << 20;
+/// The first segments of a log, which are shorter.
+const RAMP_SEGMENTS: u64 = 7;
+
 /// Appends the messages to `place`, and removes it.
 pub fn append(by: By, messages: &Messages, place: &Path) -> Result<Outcome> {
     match by {
         By::Log => log_synced_at_end(messages, place),
-        By::LogDurable => log_durable_each(messages, place),
-        By::LogTasks => log_durable_tasks(messages, place),
+        By::LogDurable => log_durable_each(messages, place, open_new),
+        By::LogTasks => log_durable_tasks(messages, place, open_new),
+        By::LogRecycled => log_durable_each(messages, place, open_used),
+        By::LogRecycledTasks => log_durable_tasks(messages, place, open_used),
         By::Gathered => gathered::threads(messages, place),
         By::GatheredTasks => gathered::tasks(messages, place),
         By::File => file::growing(messages, place),
@@ -74,33 +87,60 @@ fn log_synced_at_end(messages: &Messages, path: &Path) -> Result<Outcome> {
     };
     let steps = vec![step; messages.work.producers as usize];
     let appended = messages.append(steps, Timing::None, || Ok(log.sync()?))?;
-    finish_log(&log, appended, &folder)
+    finish_log(&log, 0, appended, &folder)
 }
 
 /// Waits after each append until the message is durable.
-fn log_durable_each(messages: &Messages, path: &Path) -> Result<Outcome> {
+fn log_durable_each(messages: &Messages, path: &Path, open: Open) -> Result<Outcome> {
     let folder = Place::folder(path)?;
-    let log = Log::options().sync(SyncPolicy::Always).open(path)?;
+    let (log, first) = open(path)?;
     let step = |message: &[u8]| Ok(log.append(message)?.wait()?);
-    finish_log(&log, messages.append_each(step)?, &folder)
+    finish_log(&log, first, messages.append_each(step)?, &folder)
 }
 
 /// Awaits after each append that the message is durable.
-fn log_durable_tasks(messages: &Messages, path: &Path) -> Result<Outcome> {
+fn log_durable_tasks(messages: &Messages, path: &Path, open: Open) -> Result<Outcome> {
     let folder = Place::folder(path)?;
-    let log = Log::options().sync(SyncPolicy::Always).open(path)?;
+    let (log, first) = open(path)?;
     let producer = log.clone();
     let appended = tasks::by_tasks(messages, move |message: &[u8]| {
         let (log, message) = (producer.clone(), message.to_vec());
         async move { Ok(log.append_async(&message).await?.await?) }
     })?;
-    finish_log(&log, appended, &folder)
+    finish_log(&log, first, appended, &folder)
 }
 
-/// Closes the log, and fails unless all messages are in it.
-fn finish_log(log: &Log, appended: Outcome, folder: &Place) -> Result<Outcome> {
+/// Opens a log, and returns the sequence of its next record.
+type Open = fn(&Path) -> Result<(Log, u64)>;
+
+fn open_new(path: &Path) -> Result<(Log, u64)> {
+    Ok((Log::options().sync(SyncPolicy::Always).open(path)?, 0))
+}
+
+/// Opens a log and fills it until retention has removed segments of full length, and until one
+/// began in the file of another.
+fn open_used(path: &Path) -> Result<(Log, u64)> {
+    const FILLING_BYTES: usize = 256 << 10;
+    let options = Log::options().sync(SyncPolicy::Always).segment_bytes(USED_SEGMENT_BYTES);
+    let log = options.retain_bytes(USED_RETAIN_BYTES).open(path)?;
+    let filling = vec![b'f'; FILLING_BYTES];
+    let is_used = |log: &Log| log.stats().recycled > 1 && log.stats().removed > RAMP_SEGMENTS;
+    let mut filled_bytes = 0;
+    while !is_used(&log) {
+        if filled_bytes > 4 * USED_RETAIN_BYTES {
+            return Err("no segment began in the file of another".into());
+        }
+        log.append(&filling)?.wait()?;
+        filled_bytes += FILLING_BYTES as u64;
+    }
+    let first = log.stats().next_sequence;
+    Ok((log, first))
+}
+
+/// Closes the log, and fails unless all messages are in it, from the record `first` on.
+fn finish_log(log: &Log, first: u64, appended: Outcome, folder: &Place) -> Result<Outcome> {
     log.close()?;
-    let mut reader = LogReader::open(folder.path(), 0)?;
+    let mut reader = LogReader::open(folder.path(), first)?;
     let (mut messages, mut bytes, mut record) = (0_u64, 0_u64, Vec::new());
     while reader.read_into(&mut record)?.is_some() {
         messages += 1;

@@ -15,6 +15,7 @@ pub struct Clock {
     begin: Instant,
     cpu_before_s: f64,
     rss_before_bytes: u64,
+    device_before_bytes: u64,
 }
 
 impl Clock {
@@ -32,8 +33,10 @@ impl Clock {
     }
 
     fn new(whose: UsageWho, rss_before_bytes: u64) -> Result<Clock> {
-        let cpu_before_s = cpu_s(&getrusage(whose)?);
-        Ok(Clock { whose, begin: Instant::now(), cpu_before_s, rss_before_bytes })
+        let before = getrusage(whose)?;
+        let (cpu_before_s, device_before_bytes) = (cpu_s(&before), device_bytes(&before));
+        let begin = Instant::now();
+        Ok(Clock { whose, begin, cpu_before_s, rss_before_bytes, device_before_bytes })
     }
 
     /// Stops it after `bytes` were written in `operations`.
@@ -46,10 +49,16 @@ impl Clock {
             elapsed_s,
             cpu_s: cpu_s(&after) - self.cpu_before_s,
             memory_bytes: rss_bytes(&after).saturating_sub(self.rss_before_bytes),
+            device_bytes: device_bytes(&after) - self.device_before_bytes,
             latency_ns: None,
             flush_ns: None,
         })
     }
+}
+
+/// Linux counts in sectors of 512 bytes.
+fn device_bytes(usage: &Usage) -> u64 {
+    u64::try_from(usage.block_writes()).unwrap_or(0) << 9
 }
 
 fn cpu_s(usage: &Usage) -> f64 {

@@ -19,6 +19,9 @@ pub struct Outcome {
     /// Resident memory of the largest process at its peak, without the peak before the clock
     /// started: that was the program and the data to write.
     pub memory_bytes: u64,
+    /// Bytes that the kernel took for the device while the clock ran (`getrusage(2)`, ru_oublock);
+    /// those of a write through the page cache when it makes pages dirty.
+    pub device_bytes: u64,
     /// From the start of an append until its message was durable, where producers wait for that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<Percentiles>,
@@ -83,14 +86,14 @@ mod tests {
         elapsed_s: 0.5,
         cpu_s: 0.25,
         memory_bytes: 4096,
+        device_bytes: 512,
         latency_ns: None,
         flush_ns: None,
     };
 
     #[test]
     fn an_outcome_is_one_line_with_units_in_its_keys() {
-        let expected =
-            r#"{"bytes":1000,"operations":0,"elapsed_s":0.5,"cpu_s":0.25,"memory_bytes":4096}"#;
+        let expected = r#"{"bytes":1000,"operations":0,"elapsed_s":0.5,"cpu_s":0.25,"memory_bytes":4096,"device_bytes":512}"#;
         assert_eq!(OUTCOME.json().expect("JSON"), expected);
     }
 

@@ -48,6 +48,8 @@ pub(super) trait Backend {
     /// Sets the file's length, once: EINTR comes back as it is.
     fn truncate(&mut self, slot: u32, len_bytes: u64) -> io::Result<()>;
     fn drop_clean_pages(&mut self, slot: u32);
+    /// Tells whether the file has another name, or is open elsewhere.
+    fn is_shared(&self, slot: u32) -> io::Result<bool>;
     /// The open file itself; `None` on a simulated disk.
     fn descriptor(&self, slot: u32) -> Option<BorrowedFd<'_>>;
     /// Finds where a write to the name `path` ends, and what is there.
@@ -206,6 +208,10 @@ impl<T: Transfer> Backend for Kernel<T> {
     fn drop_clean_pages(&mut self, slot: u32) {
         // Advice: a refusal changes nothing.
         let _ = fadvise(self.file(slot), 0, None, Advice::DontNeed);
+    }
+
+    fn is_shared(&self, slot: u32) -> io::Result<bool> {
+        super::files::is_shared(self.file(slot))
     }
 
     fn descriptor(&self, slot: u32) -> Option<BorrowedFd<'_>> {

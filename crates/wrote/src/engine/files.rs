@@ -7,8 +7,12 @@ use crate::error::errno_of;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+
+/// Chooses the signal of a lease (`fcntl(2)`, uapi/asm-generic/fcntl.h); libc has no name for it.
+const F_SETSIG: i32 = 10;
 
 /// Opens `path`.
 ///
@@ -77,6 +81,25 @@ pub(super) fn clear_direct(file: &File) -> io::Result<()> {
     Ok(fcntl_setfl(file, flags - OFlags::DIRECT)?)
 }
 
+/// Tells whether the file has another name, or is open elsewhere.
+///
+/// A write lease is given only where no other open file description leads to the file (`fcntl(2)`,
+/// F_SETLEASE). It is given back at once. An opening in between would signal this process: by
+/// SIGURG, which is ignored by default, in place of SIGIO, which ends it.
+pub(super) fn is_shared(file: &File) -> io::Result<bool> {
+    if file.metadata()?.nlink() != 1 {
+        return Ok(true);
+    }
+    // SAFETY: these commands take a number each, and no memory.
+    let fcntl = |command, number: i32| unsafe { libc::fcntl(file.as_raw_fd(), command, number) };
+    if fcntl(F_SETSIG, libc::SIGURG) < 0 || fcntl(libc::F_SETLEASE, libc::F_WRLCK) < 0 {
+        // Refused, or the file system knows no leases.
+        return Ok(true);
+    }
+    let given_back = fcntl(libc::F_SETLEASE, libc::F_UNLCK);
+    if given_back < 0 { Err(io::Error::last_os_error()) } else { Ok(false) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,6 +131,29 @@ mod tests {
         let options = FileOptions::new().write(true);
         let error = open(&device, &options).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EPERM));
+    }
+
+    #[test]
+    fn a_file_is_shared_while_it_is_open_elsewhere_or_has_another_name() {
+        let folder = fixtures::folder();
+        let path = folder.path().join("file");
+        let options = FileOptions::new().create_new(true).write(true).direct(true);
+        let (file, _) = open(&path, &options).unwrap();
+        if is_shared(&file).unwrap() {
+            return fixtures::skip(
+                "a_file_is_shared_while_it_is_open_elsewhere_or_has_another_name",
+                "the file system gives no leases",
+            );
+        }
+        let reader = File::open(&path).unwrap();
+        assert!(is_shared(&file).unwrap());
+        drop(reader);
+        assert!(!is_shared(&file).unwrap());
+        let other = folder.path().join("other");
+        std::fs::hard_link(&path, &other).unwrap();
+        assert!(is_shared(&file).unwrap());
+        std::fs::remove_file(&other).unwrap();
+        assert!(!is_shared(&file).unwrap());
     }
 
     #[test]

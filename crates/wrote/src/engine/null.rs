@@ -48,6 +48,10 @@ impl Backend for Null {
 
     fn drop_clean_pages(&mut self, _slot: u32) {}
 
+    fn is_shared(&self, _slot: u32) -> io::Result<bool> {
+        not_supported()
+    }
+
     fn descriptor(&self, _slot: u32) -> Option<BorrowedFd<'_>> {
         None
     }

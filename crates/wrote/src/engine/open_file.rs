@@ -204,6 +204,14 @@ impl Engine {
         }
     }
 
+    /// Tells whether another program may still see what is written to the file: it has a second
+    /// name, or is open elsewhere, also in this process. A yes may be wrong where the system cannot
+    /// tell; a no is right for openings before the call.
+    pub(crate) fn is_shared(&self, file: FileId) -> Result<bool, Error> {
+        let path = &self.known(file).path;
+        self.backend.is_shared(file.slot).tried(path, Action::Examine)
+    }
+
     /// The open file itself, to examine or change its permissions and extents. `None` on a
     /// simulated disk.
     pub fn descriptor(&self, file: FileId) -> Option<BorrowedFd<'_>> {

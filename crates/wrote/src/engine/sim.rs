@@ -351,6 +351,13 @@ impl SimBackend {
     }
 }
 
+impl Drop for SimBackend {
+    fn drop(&mut self) {
+        let mut disk = self.sim.disk();
+        self.slots.values().for_each(|slot| disk.files[slot.file].opened -= 1);
+    }
+}
+
 impl Backend for SimBackend {
     fn open(
         &mut self,
@@ -372,6 +379,7 @@ impl Backend for SimBackend {
         if options.truncate {
             disk.files[file].cached.clear();
         }
+        disk.files[file].opened += 1;
         let direct = options.direct && !disk.refuse_direct_at_open;
         self.slots.insert(slot, SimSlot { file, direct });
         let refused = (options.direct && !direct).then_some(libc::EINVAL);
@@ -385,7 +393,8 @@ impl Backend for SimBackend {
     }
 
     fn close(&mut self, slot: u32) {
-        self.slots.remove(&slot);
+        let closed = self.slots.remove(&slot).expect("the engine closes a file once");
+        self.sim.disk().files[closed.file].opened -= 1;
     }
 
     fn len(&self, slot: u32) -> io::Result<u64> {
@@ -406,6 +415,10 @@ impl Backend for SimBackend {
 
     fn drop_clean_pages(&mut self, slot: u32) {
         self.sim.disk().files[self.slots[&slot].file].forget_lost();
+    }
+
+    fn is_shared(&self, slot: u32) -> io::Result<bool> {
+        Ok(self.sim.disk().files[self.slots[&slot].file].opened > 1)
     }
 
     fn descriptor(&self, _slot: u32) -> Option<BorrowedFd<'_>> {

@@ -6,6 +6,7 @@
 
 mod segments;
 mod shorten;
+mod spare;
 
 pub(super) use segments::AHEAD_BYTES_MIN;
 
@@ -15,12 +16,13 @@ use super::format::Format;
 use super::layout::Start;
 use super::prepare::{self, Preparation};
 use super::retention::Retention;
-use super::segment::{self, SegmentHeader, unix_ns, unix_ns_ago};
+use super::segment::{self, SegmentHeader, VERSION, VERSION_RECYCLED, unix_ns, unix_ns_ago};
 use super::state::LogState;
 use super::wait::{Waiters, wake};
 use crate::buffer::Buffer;
 use crate::engine::Op;
 use crate::{Completion, Durable, Effective, Engine, Error, FileId};
+use spare::Spare;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -50,6 +52,7 @@ pub(super) struct Flusher {
     /// Full segments that are not flushed yet.
     unflushed: Vec<OpenSegment>,
     preparing: Preparing,
+    spare: Option<Spare>,
     /// The next segment should be begun, by a run that may change the folder.
     is_next_due: bool,
     /// Bytes of records written since the opening: so much space is prepared ahead.
@@ -115,6 +118,8 @@ pub(super) struct OpenSegment {
     /// The end of its prepared space; no record is written behind it. A segment of lines has none.
     pub prepared: u64,
     pub last_checksum: u32,
+    /// Its file was another segment's.
+    is_recycled: bool,
     created_at_ns: u64,
     /// It exceeded its age: the next batch but one begins another.
     is_old: bool,
@@ -132,6 +137,7 @@ impl OpenSegment {
             end: 0,
             prepared: 0,
             last_checksum: 0,
+            is_recycled: false,
             created_at_ns,
             is_old: false,
             is_dirty: false,
@@ -169,6 +175,7 @@ impl Flusher {
             previous: None,
             unflushed: Vec::new(),
             preparing: beginning.first.map_or(Preparing::Idle, Preparing::Waiting),
+            spare: None,
             is_next_due: false,
             written_bytes: 0,
             retention: beginning.retention,
@@ -344,7 +351,9 @@ impl Flusher {
         let mut at = 0;
         if offset == 0 {
             let (previous_bytes, previous_checksum) = self.previous.unwrap_or_default();
+            let is_recycled = self.segment.as_ref().is_some_and(|segment| segment.is_recycled);
             let header = SegmentHeader {
+                version: if is_recycled { VERSION_RECYCLED } else { VERSION },
                 log_id: layout.log_id,
                 segment_id,
                 first_sequence,

@@ -12,7 +12,9 @@ pub enum Prepare {
     /// system's journal that the blocks are written.
     Allocate,
     /// Writes zeros into it. Each byte of the log then costs two on the device. A durable record
-    /// costs one write over existing blocks, which needs no journal.
+    /// costs one write over existing blocks, which needs no journal. A log that removes its oldest
+    /// segments ([`LogOptions::retain_bytes`], [`Log::trim_before`](super::Log::trim_before)) gives
+    /// their files to later ones instead, and writes each byte once.
     Write,
 }
 
@@ -93,6 +95,12 @@ impl LogOptions {
     /// Sets the most bytes that the log takes on the disk; beyond them it removes its oldest
     /// segments. It never removes the segment that is written, so the log can exceed the limit by
     /// one segment. By default it removes none.
+    ///
+    /// With [`Prepare::Write`] a log that is open keeps the file of one removed segment, under a
+    /// temporary name, for a later segment. It does so only with a file that has no second name and
+    /// that no program has open (`fcntl(2)`, F_SETLEASE). So a reader in a removed segment reads on
+    /// to its end, and a copy by hard links stays as it is. A program that opens a segment in the
+    /// very moment of its removal may find other bytes, which are not valid to a reader.
     pub fn retain_bytes(self, bytes: u64) -> LogOptions {
         LogOptions { retain_bytes: Some(bytes), ..self }
     }

@@ -1,6 +1,7 @@
 //! The preparation of a segment before its first record: its file, its space, and zeros in it.
 
 use super::options::Prepare;
+use super::segment;
 use crate::engine::Op;
 use crate::{Completion, Engine, Error, FileId, FileOptions};
 use std::path::{Path, PathBuf};
@@ -40,13 +41,19 @@ pub(super) struct Preparation {
     how: Prepare,
     step: PrepareStep,
     from: u64,
-    /// Whether the file was made for it and holds no records.
+    /// Whether the file holds no records yet.
     is_new: bool,
+    /// The name that a file gets which was another segment's: it has a temporary one, until what it
+    /// was is gone.
+    place: Option<PathBuf>,
+    pub is_recycled: bool,
 }
 
 /// The next step of a preparation, or the one in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PrepareStep {
+    /// The header of the file's former segment is overwritten.
+    Mark,
     Allocate,
     /// Zeros from this offset on.
     Write(u64),
@@ -78,7 +85,15 @@ impl Preparation {
         end: u64,
     ) -> Preparation {
         let step = if from < end { PrepareStep::Allocate } else { PrepareStep::Done };
-        Preparation { file, path: path.to_owned(), number, how, step, from, end, is_new: false }
+        let (path, is_new, place, is_recycled) = (path.to_owned(), false, None, false);
+        Preparation { file, path, number, end, how, step, from, is_new, place, is_recycled }
+    }
+
+    /// Does the same with a file that was another segment's, and then names it `place`.
+    pub(super) fn in_spare_for(self, place: &Path) -> Preparation {
+        let end = self.end.max(self.from);
+        let place = Some(place.to_owned());
+        Preparation { step: PrepareStep::Mark, end, is_new: true, is_recycled: true, place, ..self }
     }
 
     pub(super) fn is_ready(&self) -> bool {
@@ -106,6 +121,12 @@ impl Preparation {
     pub(super) fn start(&mut self, engine: &mut Engine, end: u64) -> Result<(), Error> {
         let file = self.file;
         let op = match self.step {
+            PrepareStep::Mark => {
+                let mut buffer = engine.lease()?;
+                buffer.set_len(BLOCK_BYTES as usize);
+                segment::encode_spare(&mut buffer);
+                Op::Write { file, offset: 0, buffer, durable: true }
+            }
             PrepareStep::Allocate => {
                 Op::Fallocate { file, offset: self.from, len: self.end - self.from }
             }
@@ -125,8 +146,19 @@ impl Preparation {
     }
 
     /// Takes the completion of the step in flight, and moves to the next step.
-    pub(super) fn complete(&mut self, completion: Completion) -> Result<(), Error> {
+    pub(super) fn complete(
+        &mut self,
+        engine: &mut Engine,
+        completion: Completion,
+    ) -> Result<(), Error> {
         self.step = match (self.step, completion.result) {
+            (PrepareStep::Mark, Ok(_)) => {
+                if let Some(place) = self.place.take() {
+                    engine.rename(&self.path, &place, false)?;
+                    self.path = place;
+                }
+                if self.from < self.end { PrepareStep::Allocate } else { PrepareStep::Done }
+            }
             // A full disk is an error now rather than in the middle of the segment. A file system
             // that cannot allocate (NFS, FUSE) gives space as it is written.
             (PrepareStep::Allocate, Err(error)) if error.errno() != libc::EOPNOTSUPP => {
@@ -152,7 +184,9 @@ impl Preparation {
         while !self.is_ready() {
             self.start(engine, u64::MAX)?;
             engine.reap(usize::MAX, &mut completions)?;
-            completions.drain(..).try_for_each(|completion| self.complete(completion))?;
+            for completion in completions.drain(..) {
+                self.complete(engine, completion)?;
+            }
         }
         Ok(())
     }

@@ -18,8 +18,14 @@ pub(crate) const NUMBER_END: u64 = 1 << 61;
 const MAGIC: [u8; 8] = *b"wrotelog";
 /// The version of the format that this code writes.
 pub(crate) const VERSION: u8 = 2;
+/// The version of a segment whose file was that of another before. It is otherwise as the one
+/// above.
+pub(crate) const VERSION_RECYCLED: u8 = 3;
 /// The first version, which has neither cuts nor batches that count whole. It is read for good.
 const VERSION_FIRST: u8 = 1;
+
+/// The mark behind the zeros in place of a header, in a file that is to be a segment again.
+const SPARE: [u8; 8] = *b"recycled";
 
 /// In place of a distance: a cut before which the log has no segment.
 const BACK_TO_NOTHING: u32 = (1 << 24) - 1;
@@ -76,6 +82,11 @@ impl SegmentHeader {
         seed(self.log_id, self.segment_id)
     }
 
+    /// Tells whether batches of another segment may stand behind its own.
+    pub(crate) fn is_recycled(&self) -> bool {
+        self.version == VERSION_RECYCLED
+    }
+
     /// Returns the number of the segment before it in the log; 0 if there is none.
     pub(crate) fn previous(&self) -> u64 {
         self.cut_behind.unwrap_or(self.segment_id - 1)
@@ -112,7 +123,7 @@ impl SegmentHeader {
             return Err(NotASegment::Damaged);
         }
         let (version, back) = (header[8], u32_at(header, 8) >> 8);
-        if !(VERSION_FIRST..=VERSION).contains(&version) {
+        if !(VERSION_FIRST..=VERSION_RECYCLED).contains(&version) {
             return Err(NotASegment::Version(version));
         }
         let segment_id = u64_at(header, 24);
@@ -141,6 +152,20 @@ impl SegmentHeader {
         let numbers = (1..NUMBER_END).contains(&segment_id) && header.first_sequence < NUMBER_END;
         if blocks && numbers { Ok(header) } else { Err(NotASegment::Damaged) }
     }
+}
+
+/// Makes the beginning of a file that is to be a segment again. Like any prepared file it has no
+/// header yet.
+pub(super) fn encode_spare(to: &mut [u8]) {
+    to.fill(0);
+    to[HEADER_BYTES..][..SPARE.len()].copy_from_slice(&SPARE);
+}
+
+/// Tells whether a file begins as [`encode_spare`] made it.
+pub(super) fn is_spare(bytes: &[u8]) -> bool {
+    bytes.split_at_checked(HEADER_BYTES).is_some_and(|(header, behind)| {
+        behind.starts_with(&SPARE) && header.iter().all(|&byte| byte == 0)
+    })
 }
 
 fn checksum(header: &[u8]) -> u32 {
@@ -203,6 +228,7 @@ mod tests {
         for header in [
             HEADER,
             SegmentHeader { version: VERSION_FIRST, ..HEADER },
+            SegmentHeader { version: VERSION_RECYCLED, ..HEADER },
             SegmentHeader { cut_behind: Some(2), ..HEADER },
             SegmentHeader { cut_behind: Some(1), ..HEADER },
             SegmentHeader { cut_behind: Some(0), ..HEADER },
@@ -238,7 +264,7 @@ mod tests {
             bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
             SegmentHeader::decode(&bytes)
         };
-        assert_eq!(with(3), Err(NotASegment::Version(3)));
+        assert_eq!(with(4), Err(NotASegment::Version(4)));
         assert_eq!(with(0), Err(NotASegment::Version(0)));
         // A cut where the first version has none, and one behind a segment before the first.
         assert_eq!(with(0x101), Err(NotASegment::Damaged));

@@ -25,6 +25,8 @@ pub struct LogStats {
     pub segments: u64,
     /// Segments that retention removed.
     pub removed: u64,
+    /// Segments begun in the file of a removed one.
+    pub recycled: u64,
     /// How records are made durable here.
     pub durable: Durable,
     /// How segments are prepared; `None` for lines.

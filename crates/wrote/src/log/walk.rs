@@ -17,6 +17,8 @@ pub(super) struct Walk {
     /// The checksum of the segment's identity.
     pub seed: u32,
     pub block_bytes: u64,
+    /// Batches of another segment may stand behind those of this one.
+    pub is_recycled: bool,
     /// The offset of the next batch or record.
     pub place: u64,
     /// The sequence of the next record.
@@ -81,7 +83,9 @@ pub(super) enum WalkStep<'a> {
 impl Walk {
     /// Begins a walk at the segment's first batch.
     pub(super) fn new(input: Input, header: &SegmentHeader) -> Walk {
-        Walk::of(input, header.seed(), u64::from(header.block_bytes), header.first_sequence)
+        let block_bytes = u64::from(header.block_bytes);
+        let walk = Walk::of(input, header.seed(), block_bytes, header.first_sequence);
+        Walk { is_recycled: header.is_recycled(), ..walk }
     }
 
     /// Begins a walk at the first batch of a segment whose header is lost.
@@ -90,6 +94,7 @@ impl Walk {
             input,
             seed,
             block_bytes,
+            is_recycled: false,
             place: segment::HEADER_BYTES as u64,
             sequence,
             end: segment::HEADER_BYTES as u64,

@@ -8,6 +8,7 @@ mod full;
 mod held;
 mod open;
 mod read;
+mod recycled;
 mod rescue;
 mod small_log;
 mod stream;

@@ -15,12 +15,14 @@ pub(super) struct SimFile {
     pub cached: Vec<u8>,
     /// Sectors that a failed flush lost: no later flush writes them, unless they are written again.
     pub lost: HashSet<usize>,
+    /// How often it is open, by engines of any boot.
+    pub opened: usize,
 }
 
 impl SimFile {
     /// Makes every byte stable, but for the sectors that a failed flush has lost.
     pub(super) fn flush(&mut self) {
-        let SimFile { stable, cached, lost } = self;
+        let SimFile { stable, cached, lost, .. } = self;
         if lost.is_empty() {
             return stable.clone_from(cached);
         }

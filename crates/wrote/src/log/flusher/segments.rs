@@ -58,7 +58,9 @@ impl Flusher {
             self.leave_segment(state);
             self.is_folder_dirty = true;
             self.segment = Some(begun);
-            state.counted().segments += 1;
+            let mut counted = state.counted();
+            counted.segments += 1;
+            counted.recycled += u64::from(self.segment.as_ref().is_some_and(|it| it.is_recycled));
         }
         match state.format() {
             Format::Framed => self.prepare(state, number, offset + batch.bytes as u64),
@@ -116,6 +118,7 @@ impl Flusher {
         };
         let mut segment = OpenSegment::new(next.file, next.path, next.number, unix_ns());
         segment.prepared = next.end;
+        segment.is_recycled = next.is_recycled;
         segment
     }
 
@@ -131,7 +134,7 @@ impl Flusher {
             match self.preparing.take() {
                 failed @ (Preparing::Idle | Preparing::Failed(_)) => match (lengths.next(), failed)
                 {
-                    (Some(len), failed) => self.begin_preparing(state, number, end, len, failed),
+                    (Some(len), failed) => self.begin_preparing(state, number, end, len, failed)?,
                     (None, Preparing::Failed(error)) => {
                         // Nothing is tried ahead until the next record needs it.
                         self.preparing = Preparing::Failed(error.clone());
@@ -171,7 +174,7 @@ impl Flusher {
         end: u64,
         ahead_bytes: u64,
         failed: Preparing,
-    ) {
+    ) -> Result<(), Error> {
         let Terms { layout, folder, prepare, .. } = &state.terms;
         let end_after = |from: u64| {
             let ahead = (from + ahead_bytes).min(layout.bytes_of(number));
@@ -182,9 +185,13 @@ impl Flusher {
             let end = end_after(*prepared);
             let rest = Preparation::rest_of(*file, path, number, *prepare, *prepared, end);
             self.preparing = Preparing::Waiting(rest);
-            return;
+            return Ok(());
         }
         let path = segment::path(folder, layout.format, number);
+        if let Some(next) = self.recycle(state, &path, number, end_after(0))? {
+            self.preparing = Preparing::Waiting(next);
+            return Ok(());
+        }
         let next = Preparation::new(&mut self.engine, &path, number, *prepare, end_after(0));
         self.preparing = match (next, failed) {
             (Ok(next), _) => Preparing::Waiting(next),
@@ -194,6 +201,7 @@ impl Flusher {
             }
             (Err(error), _) => Preparing::Failed(error),
         };
+        Ok(())
     }
 
     /// Prepares space a step further: that of the segment that is written once half of it is used,
@@ -209,13 +217,13 @@ impl Flusher {
             let is_used = segment.end + ahead_bytes / 2 > segment.prepared;
             if segment.prepared < segment_bytes {
                 if is_used {
-                    self.begin_preparing(state, number, 0, ahead_bytes, Preparing::Idle);
+                    self.begin_preparing(state, number, 0, ahead_bytes, Preparing::Idle)?;
                 }
             } else if pace.begins() && self.is_brief() {
                 self.is_next_due = true;
             } else if pace.begins() {
                 let ahead_bytes = if layout.ramp.is_some() { u64::MAX } else { ahead_bytes };
-                self.begin_preparing(state, number + 1, 0, ahead_bytes, Preparing::Idle);
+                self.begin_preparing(state, number + 1, 0, ahead_bytes, Preparing::Idle)?;
             }
         }
         let next = self.preparing.preparation().filter(|next| next.number != number);
@@ -238,7 +246,7 @@ impl Flusher {
         let Preparing::InFlight(mut next) = self.preparing.take() else {
             unreachable!("a preparation is in flight")
         };
-        match next.complete(completion) {
+        match next.complete(&mut self.engine, completion) {
             // W2
             Err(error) if next.flushes_records() => return Err(error),
             Err(error) => {
@@ -299,11 +307,11 @@ impl Flusher {
         let active_bytes = self.segment.as_ref().map_or(0, |segment| segment.end);
         let (durable, released) = (state.durable.done(), state.released());
         while let Some(oldest) = self.retention.excess(active_bytes, durable, released) {
-            if let Err(error) = self.engine.remove(&oldest.path) {
+            let RetainedSegment { path, bytes, end_sequence, .. } = oldest.clone();
+            if let Err(error) = self.remove_segment(&state.terms, &path, bytes) {
                 log::warn!("retention could not remove a segment: {error}");
                 return;
             }
-            let end_sequence = oldest.end_sequence;
             self.note_removed(state, end_sequence);
         }
     }
@@ -328,6 +336,7 @@ impl Flusher {
         if let Some(segment) = self.segment.take() {
             self.engine.close_file(segment.file)?;
         }
+        self.discard_spare();
         self.engine.sync_folder(&state.terms.folder).map(Ok)
     }
 

@@ -25,11 +25,12 @@ impl Flusher {
         while let Some(oldest) =
             self.retention.before(sequence, state.durable.done(), state.released())
         {
-            removed = self.engine.remove(&oldest.path);
+            let RetainedSegment { path, bytes, end_sequence, .. } = oldest.clone();
+            removed = self.remove_segment(&state.terms, &path, bytes);
             if removed.is_err() {
                 break;
             }
-            self.note_removed(state, oldest.end_sequence);
+            self.note_removed(state, end_sequence);
         }
         // Retention does not wait for the folder.
         if self.has_removed {

@@ -89,6 +89,14 @@ impl EncodedSegment {
         self.bytes[begin..self.used_bytes].copy_from_slice(&bytes);
     }
 
+    /// Puts the segment into the file of another one.
+    fn recycled(mut self, other: &EncodedSegment) -> EncodedSegment {
+        self.header.version = segment::VERSION_RECYCLED;
+        self.header.encode(&mut self.bytes);
+        self.bytes.extend(&other.bytes[self.bytes.len()..]);
+        self
+    }
+
     /// Cuts the segment at `end`, the end of the last whole record, as recovery does.
     fn cut(&mut self, end: usize, next_sequence: u64) {
         self.bytes.truncate(end);
@@ -397,17 +405,43 @@ fn both_readers_agree_on_logs_of_which_a_file_is_lost_or_followed_by_garbage() {
     }
 }
 
+/// Makes the same segments in files of earlier ones, and one more file that is ready for a segment.
+fn recycled_segments() -> Vec<File> {
+    let mut earlier = EncodedSegment::begin(9, 0, None);
+    for round in 0..12 {
+        let durable_sequence = earlier.next_sequence;
+        let said = BatchHeader { durable_sequence, ..BatchHeader::default() };
+        earlier.batch(&[Frame::Data(&[7; 5000]), Frame::Skipped(round)], said);
+    }
+    let mut spare = earlier.bytes.clone();
+    segment::encode_spare(&mut spare[..BLOCK]);
+    let segments = three_segments().into_iter().map(|segment| segment.recycled(&earlier).bytes);
+    let numbered = (1..).zip(segments.chain([spare]));
+    numbered.map(|(number, bytes)| (name(Format::Framed, number), bytes)).collect()
+}
+
+#[test]
+fn what_a_recycled_file_held_before_is_neither_read_nor_torn_nor_garbage() {
+    let read = agreed(&recycled_segments(), "recycled");
+    let plain = (1..).zip(three_segments());
+    let plain: Vec<File> =
+        plain.map(|(number, segment)| (name(Format::Framed, number), segment.bytes)).collect();
+    assert_eq!(read, agreed(&plain, "plain"));
+    assert_eq!(read.end, End::Open { sequence: 27 });
+}
+
 #[test]
 fn both_readers_agree_on_logs_that_are_damaged_by_chance() {
-    let segments = three_segments();
+    let plain = (1..).zip(three_segments());
+    let plain: Vec<File> =
+        plain.map(|(number, segment)| (name(Format::Framed, number), segment.bytes)).collect();
+    let recycled = recycled_segments();
     let mut random = Xoshiro256PlusPlus::seed_from_u64(7);
-    for round in 0..400 {
-        let numbered = (1..).zip(&segments);
-        let mut files: Vec<File> = numbered
-            .map(|(number, segment)| (name(Format::Framed, number), segment.bytes.clone()))
-            .collect();
+    for round in 0..800 {
+        let mut files = if round % 2 == 0 { plain.clone() } else { recycled.clone() };
         for _ in 0..random.random_range(1..4) {
-            let bytes = &mut files[random.random_range(0..3)].1;
+            let count = files.len();
+            let bytes = &mut files[random.random_range(0..count)].1;
             if bytes.is_empty() {
                 continue;
             }

@@ -122,10 +122,12 @@ fn open_any(
     Ok(Some(FramedCursor { header, walk, record: (0, 0), written_at_ns: 0, index: None }))
 }
 
-/// Tells whether segments had durable records, although no header tells what they are.
+/// Tells whether segments had durable records, although no header tells what the first of them is.
 fn has_durable_records(files: &LogFiles, names: &SegmentNames) -> Result<bool, Error> {
-    for (_, path) in names {
-        if rest::scan_file(files, path, 0, Identity::Lost)?.durable_sequence > 0 {
+    for (number, path) in names {
+        let header = read_header(&mut Input::open(files, path, true, false)?, *number)?;
+        let identity = header.as_ref().map_or(Identity::Lost, Identity::of);
+        if rest::scan_file(files, path, 0, identity)?.durable_sequence > 0 {
             return Ok(true);
         }
     }
@@ -254,6 +256,8 @@ impl Cursor for FramedCursor {
                 return Err(Error::Truncated { path: folder, sequence: first });
             }
             false if !follows => is_left,
+            // Retention removed this segment, and a later one may have got its file meanwhile.
+            _ if is_left && first > sequence => !self.walk.has_come()?,
             _ => first == sequence,
         };
         if is_next {

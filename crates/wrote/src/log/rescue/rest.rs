@@ -23,7 +23,8 @@ static ZEROS: [u8; STEP_BYTES as usize] = [0; STEP_BYTES as usize];
 /// The rest of a segment from some offset on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::log) struct Rest {
-    /// The end of the last byte that is not zero; the beginning of the rest if every byte is.
+    /// The end of the last byte that is not zero; the beginning of the rest if every byte is. In a
+    /// recycled file it is the end of the last batch of the segment itself.
     pub end: u64,
     /// Every record before this sequence was durable, as the batches there say.
     pub durable_sequence: u64,
@@ -42,6 +43,8 @@ struct Search {
     range: Range<u64>,
     sequence: u64,
     identity: Identity,
+    /// Whether bytes of another segment may stand there.
+    is_recycled: bool,
     /// Whether a batch counts only if its first record is valid.
     is_readable: bool,
 }
@@ -70,8 +73,10 @@ fn scan(input: &mut Input, search: &Search, mut records: ValidRecords) -> Result
                     place = place.max(data - data % step);
                     continue;
                 }
-                let last = bytes.iter().rposition(|&byte| byte != 0);
-                rest.end = at + last.expect("not every byte is zero") as u64 + 1;
+                if !search.is_recycled {
+                    let last = bytes.iter().rposition(|&byte| byte != 0);
+                    rest.end = at + last.expect("not every byte is zero") as u64 + 1;
+                }
                 let behind_header = (at == 0).then_some(segment::HEADER_BYTES as u64);
                 for begin in behind_header.into_iter().chain([at]) {
                     if let Some(found) = rest.note(input, begin, search)? {
@@ -89,9 +94,14 @@ fn scan(input: &mut Input, search: &Search, mut records: ValidRecords) -> Result
 /// Examines the rest of the segment behind the end of a walk.
 pub(super) fn after(walk: &mut Walk) -> Result<Rest, Error> {
     let (identity, records) = (walk.identity(), ValidRecords::behind(walk));
-    let (range, sequence) = (walk.end..u64::MAX, walk.sequence);
-    let search = Search { range, sequence, identity, is_readable: false };
-    scan(&mut walk.input, &search, records)
+    let (range, sequence, is_recycled) = (walk.end..u64::MAX, walk.sequence, walk.is_recycled);
+    let search = Search { range, sequence, identity, is_recycled, is_readable: false };
+    let mut rest = scan(&mut walk.input, &search, records)?;
+    if let Some(open) = walk.open.filter(|_| is_recycled) {
+        // Which of its bytes are there cannot be told.
+        rest.end = rest.end.max(open.end.min(walk.input.len_bytes));
+    }
+    Ok(rest)
 }
 
 /// Finds the batch of the next record, or of the first later one, before the place of a walk: a
@@ -99,7 +109,8 @@ pub(super) fn after(walk: &mut Walk) -> Result<Rest, Error> {
 pub(super) fn before(walk: &mut Walk) -> Result<Option<(u64, BatchHeader)>, Error> {
     let (range, sequence) = (0..walk.place, walk.sequence);
     // With a record that is read, the walk gets further each time.
-    let search = Search { range, sequence, identity: walk.identity(), is_readable: true };
+    let (identity, is_recycled) = (walk.identity(), walk.is_recycled);
+    let search = Search { range, sequence, identity, is_recycled, is_readable: true };
     Ok(scan(&mut walk.input, &search, ValidRecords::default())?.next)
 }
 
@@ -163,14 +174,21 @@ pub(in crate::log) fn scan_file(
     identity: Identity,
 ) -> Result<Rest, Error> {
     let mut input = Input::open(files, path, true, false)?;
+    let is_spare = segment::is_spare(input.bytes(0, BLOCK_BYTES_MIN as usize)?);
+    if is_spare && matches!(identity, Identity::Lost) {
+        // Its batches are of segments that were removed, as far as can be told.
+        return Ok(Rest::default());
+    }
     let header = SegmentHeader::decode(input.bytes(0, segment::HEADER_BYTES)?);
-    let is_known = header.is_ok_and(|header| match identity {
+    let known = header.ok().filter(|header| match identity {
         Identity::Known { seed, .. } => header.seed() == seed,
         Identity::Lost => true,
     });
-    let search = Search { range: 0..u64::MAX, sequence, identity, is_readable: false };
+    let is_recycled = is_spare || known.is_some_and(|header| header.is_recycled());
+    let range = 0..u64::MAX;
+    let search = Search { range, sequence, identity, is_recycled, is_readable: false };
     let mut rest = scan(&mut input, &search, ValidRecords::default())?;
-    rest.is_headless = !is_known && rest.end > 0;
+    rest.is_headless = known.is_none() && rest.end > 0;
     if rest.is_headless
         && let Some(first_sequence) = rest.begins_with
     {
@@ -194,10 +212,18 @@ impl Rest {
                 let bytes = input.bytes(place, batch::HEADER_BYTES)?;
                 walk::decode(bytes, seed).map(|(header, _)| (header, seed))
             }
-            Identity::Lost if may_begin(BLOCK_BYTES_MIN) => batch_by_its_record(input, place)?,
+            Identity::Lost if may_begin(BLOCK_BYTES_MIN) => {
+                // The file's first batch tells which segment it is, also in a recycled one.
+                let is_own = |seed| self.begins_with.is_none() || seed == self.seed;
+                batch_by_its_record(input, place)?.filter(|(_, seed)| is_own(*seed))
+            }
             _ => None,
         };
         let Some((header, seed)) = found else { return Ok(None) };
+        if search.is_recycled {
+            let end = place + u64::from(header.bytes);
+            self.end = self.end.max(end.min(input.len_bytes));
+        }
         let (records, first) = (ValidRecords::of(place, &header, seed), header.first_sequence);
         if first >= search.sequence && (!search.is_readable || records.is_valid(input)?) {
             self.durable_sequence = self.durable_sequence.max(header.durable_sequence);

@@ -263,7 +263,9 @@ impl Salvage<'_> {
 
     fn segment(&mut self, index: usize) -> Result<SegmentEnd, Error> {
         if self.segments[index].header.is_none() {
-            let was_durable = self.was_durable(index)? || self.is_followed(index + 1);
+            // What was removed before the first segment was durable, and the segment with it.
+            let is_left = index == 0 && self.segments[index].number > 1;
+            let was_durable = is_left || self.was_durable(index)? || self.is_followed(index + 1);
             if !self.look_again(index)? && !was_durable {
                 return self.end_before(index).map(SegmentEnd::LogEnds);
             }
