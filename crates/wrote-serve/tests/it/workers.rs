@@ -28,7 +28,8 @@ fn append(serving: &Serving, client: usize) -> Vec<u64> {
 fn connections_of_all_workers_are_answered_and_each_keeps_its_order() {
     let serving = Serving::start("resp://127.0.0.1:0", |config| config.workers = 3);
     let all: Vec<_> = thread::scope(|scope| {
-        let append = |client| scope.spawn({ let serving = &serving; move || append(serving, client) });
+        let serving = &serving;
+        let append = |client| scope.spawn(move || append(serving, client));
         let threads: Vec<_> = (0..CLIENTS).map(append).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
