@@ -6,6 +6,7 @@ mod bench;
 mod contest;
 mod copy;
 mod figures;
+mod fresh;
 mod job;
 mod job_rows;
 pub mod outcome;

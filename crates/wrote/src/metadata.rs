@@ -4,8 +4,8 @@ use crate::error::Tried;
 use crate::staged::MODE_PRIVATE;
 use crate::{Action, Error};
 use rustix::fs::{
-    Gid, Mode, Stat, Timespec, Timestamps, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr,
-    fremovexattr, fsetxattr, fstat, futimens, lgetxattr, llistxattr, lstat,
+    FileType, Gid, Mode, Stat, Timespec, Timestamps, Uid, XattrFlags, fchmod, fchown, fgetxattr,
+    flistxattr, fremovexattr, fsetxattr, fstat, futimens, lgetxattr, llistxattr, lstat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -48,6 +48,25 @@ impl Metadata {
         let stat = lstat(path).tried(path, Action::Examine)?;
         let xattrs = xattrs(|names| llistxattr(path, names), get).tried(path, Action::Examine)?;
         Ok(Metadata { stat, xattrs })
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.stat.st_size as u64
+    }
+
+    /// Returns the number of the device that the file lies on.
+    pub(crate) fn device(&self) -> u64 {
+        self.stat.st_dev
+    }
+
+    /// Returns the permissions of a new file in a folder that no other user may enter: the final
+    /// ones. A file with attributes has to be writable until it has them (`xattr(7)`).
+    pub(crate) fn mode_in_private(&self) -> u32 {
+        if self.xattrs.is_empty() { self.stat.st_mode & 0o777 } else { MODE_PRIVATE }
+    }
+
+    pub(crate) fn is_file(&self) -> bool {
+        FileType::from_raw_mode(self.stat.st_mode).is_file()
     }
 
     /// Returns the permissions of the new file until it is whole: the final ones where they admit
@@ -186,6 +205,16 @@ mod tests {
             let metadata = Metadata::of(file.as_file().as_fd(), file.path()).unwrap();
             assert_eq!(metadata.mode_at_first(), at_first, "{mode:o}");
         }
+    }
+
+    #[test]
+    fn a_new_file_has_its_final_permissions_unless_attributes_must_be_written_first() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::set_permissions(file.path(), fs::Permissions::from_mode(0o4444)).unwrap();
+        let mut metadata = Metadata::of(file.as_file().as_fd(), file.path()).unwrap();
+        assert_eq!(metadata.mode_in_private(), 0o444);
+        metadata.xattrs.push((c"user.colour".to_owned(), b"red".to_vec()));
+        assert_eq!(metadata.mode_in_private(), MODE_PRIVATE);
     }
 
     #[test]

@@ -1,11 +1,15 @@
-//! `wrote copy` against cp, dd and rsync, and its peak memory: files of random data, durable.
+//! `wrote copy` against cp, dd and rsync, and its peak memory: random data, durable.
 
 use super::contest::{Comparison, Contender, Contest, Requirement};
 use super::figures::Condition;
+use super::fresh::{self, FRESH};
 use super::outcome::{Outcome, Unit};
 use super::site::Site;
 use super::ways::WAYS_GIB;
 use crate::failure::{Failure, Tried};
+use crate::packages;
+use std::fs::{self, File};
+use std::io::Read;
 
 const COPY: &str = "copy";
 const SOURCE: &str = "source";
@@ -23,6 +27,16 @@ const SHORTER_BYTES: u64 = GIB;
 const LONGER_BYTES: u64 = 16 * GIB;
 /// Bytes that stay free besides the files.
 const RESERVE_BYTES: u64 = 4 * GIB;
+/// The numbers of files of the copied folders.
+const TREE_FILES: [u64; 2] = [2_000, 100_000];
+const TREE_FOLDER_FILES: u64 = 100;
+const TREE_FILE_BYTES: u64 = 4 << 10;
+/// Copies of a folder, made side by side with nothing else: each is a process.
+const TREE_WAYS: [(&str, &str); 2] = [
+    ("`wrote copy -r`", "wrote copy -r source copy"),
+    ("`cp -r`, `sync -f`", "cp -r source copy && sync -f copy"),
+];
+
 const MEMORY_ROUNDS_MAX: u32 = 3;
 const MEMORY_MIB_MAX: f64 = 64.0;
 const DIFFERENCE_MIB_MAX: f64 = 4.0;
@@ -88,6 +102,57 @@ fn memory_of(site: &Site, shorter: u64, longer: u64) -> Result<Contest, Failure>
     })
 }
 
+/// Compares copies of folders with many small files, each on a new file system. Its journal and its
+/// size are those that `mkfs.ext4` chooses.
+pub fn trees(site: &Site) -> Result<Vec<Contest>, Failure> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(Failure::Skipped("root alone may mount a new file system".to_owned()));
+    }
+    packages::install(&["mkfs.ext4"])?;
+    TREE_FILES.into_iter().map(|files| tree(site, files)).collect()
+}
+
+fn tree(site: &Site, files: u64) -> Result<Contest, Failure> {
+    let source = format!("tree-{files}");
+    make_tree(site, &source, files)?;
+    let contender = |(name, command): (&str, &str)| {
+        // What was copied is compared outside the clock.
+        let command = format!("trial run -- sh -c '{command}' && diff -r source copy");
+        let prepare = format!("cp -r {source} disk/source && sync -f disk && ");
+        let run = move |site: &Site, line: &str| {
+            let outcome = Outcome::of_line(&site.run(line)?.stdout, line)?;
+            Ok(Outcome { operations: files, ..outcome })
+        };
+        let contender = Contender::new(name, fresh::mounted(&prepare, &command), run);
+        Contender { prepare: FRESH.to_owned(), ..contender }
+    };
+    Ok(Contest::new(
+        format!("copy of {files} files of 4 KiB in folders of {TREE_FOLDER_FILES}, durable"),
+        Unit::Files,
+        TREE_WAYS.map(contender).into(),
+        Requirement::of_best(Condition::AtLeast(1.0)),
+    ))
+}
+
+/// Makes a folder with files of random data, in folders of a hundred.
+fn make_tree(site: &Site, name: &str, files: u64) -> Result<(), Failure> {
+    const DATA: &str = "tree-data";
+    make(site, DATA, files * TREE_FILE_BYTES)?;
+    let path = site.folder.join(DATA);
+    let mut data = File::open(&path).tried(path.display())?;
+    let mut content = vec![0; TREE_FILE_BYTES as usize];
+    for number in 0..files {
+        let folder = site.folder.join(name).join(format!("{:04}", number / TREE_FOLDER_FILES));
+        if number % TREE_FOLDER_FILES == 0 {
+            fs::create_dir_all(&folder).tried(folder.display())?;
+        }
+        data.read_exact(&mut content).tried(path.display())?;
+        let file = folder.join(format!("{number:06}"));
+        fs::write(&file, &content).tried(file.display())?;
+    }
+    fs::remove_file(&path).tried(path.display())
+}
+
 /// Makes a file of random data in the folder.
 pub fn make(site: &Site, name: &str, bytes: u64) -> Result<(), Failure> {
     site.run(&format!("trial make --bytes {bytes} {name}")).map(|_| ())
@@ -114,7 +179,7 @@ fn copy(site: &Site, line: &str, bytes: u64) -> Result<Outcome, Failure> {
     let (_, outcome) = site.measure(line)?;
     let copy = site.folder.join(COPY);
     let length = copy.metadata().tried(copy.display())?.len();
-    std::fs::remove_file(&copy).tried(copy.display())?;
+    fs::remove_file(&copy).tried(copy.display())?;
     if length == bytes {
         return Ok(Outcome { bytes, ..outcome });
     }
@@ -158,6 +223,23 @@ mod tests {
     }
 
     #[test]
+    fn each_copy_of_a_folder_is_compared_on_a_file_system_of_its_own() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let site = fake::site(folder.path(), 1, 1000);
+        let contest = tree(&site, 250).expect("room");
+        let path = |name: &str| folder.path().join("tree-250").join(name);
+        assert_eq!(fs::metadata(path("0002/000249")).expect("the last").len(), 4096);
+        assert!(!path("0002/000250").exists() && !path("0003").exists());
+        for contender in &contest.contenders {
+            let Contender { prepare, command, .. } = contender;
+            assert!(prepare.contains("mkfs.ext4"), "{prepare}");
+            let words = ["cp -r tree-250 disk/source && sync -f disk", "diff -r source copy"];
+            assert!(words.iter().all(|words| command.contains(words)), "{command}");
+            assert!(command.starts_with("trap 'umount disk' EXIT && "), "{command}");
+        }
+    }
+
+    #[test]
     fn a_copy_that_is_too_short_is_found_out() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let site = fake::site(folder.path(), 1, 1000);
@@ -192,10 +274,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let site = fake::site(folder.path(), 1, 1000);
         let path = folder.path().join("file");
-        std::fs::write(&path, "content").expect("room");
+        fs::write(&path, "content").expect("room");
         site.run(&drop_cache("file")).expect("there");
         site.run(&fill_cache("file")).expect("there");
-        assert_eq!(std::fs::read(&path).expect("there"), b"content");
+        assert_eq!(fs::read(&path).expect("there"), b"content");
         let message = site.run(&fill_cache("missing")).expect_err("not there").to_string();
         assert!(message.contains("missing: No such file"), "{message}");
         assert!(site.run(&drop_cache("missing")).is_err());

@@ -108,6 +108,8 @@ pub enum Unit {
     Reads,
     /// Saves a second, and CPU microseconds each.
     Saves,
+    /// Files a second, and CPU microseconds each.
+    Files,
     /// Thousands of messages a second, and CPU microseconds each.
     Messages,
     /// Instructions in user space that each read takes.
@@ -128,6 +130,7 @@ impl Unit {
             Unit::Stream => ["MB/s", "CPU s/GB"],
             Unit::Reads => ["kIOPS", "CPU µs/read"],
             Unit::Saves => ["saves/s", "CPU µs/save"],
+            Unit::Files => ["files/s", "CPU µs/file"],
             Unit::Messages => ["k/s", "CPU µs/message"],
             Unit::Instructions => ["instructions/read", ""],
             Unit::Memory => ["MiB", ""],
@@ -140,7 +143,7 @@ impl Unit {
         match self {
             Unit::Stream => run.bytes as f64 / run.elapsed_s / 1e6,
             Unit::Reads | Unit::Messages => run.operations as f64 / run.elapsed_s / 1e3,
-            Unit::Saves => run.operations as f64 / run.elapsed_s,
+            Unit::Saves | Unit::Files => run.operations as f64 / run.elapsed_s,
             Unit::Instructions => known(run.instructions) / run.operations as f64,
             Unit::Memory => known(run.memory_bytes) / MIB,
             Unit::Time => run.elapsed_s * 1e3 / run.operations as f64,
@@ -151,7 +154,7 @@ impl Unit {
     pub fn cpu(self, run: &Outcome) -> Option<f64> {
         match self {
             Unit::Stream => Some(run.cpu_s / (run.bytes as f64 / 1e9)),
-            Unit::Reads | Unit::Saves | Unit::Messages => {
+            Unit::Reads | Unit::Saves | Unit::Files | Unit::Messages => {
                 Some(run.cpu_s * 1e6 / run.operations as f64)
             }
             Unit::Instructions | Unit::Memory | Unit::Time => None,

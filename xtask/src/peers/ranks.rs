@@ -1,6 +1,7 @@
 //! Several ranks: `mpirun wrote` against IOR and mdtest, built where their source is given.
 
 use super::contest::{Contender, Contest};
+use super::fresh::{self, FRESH};
 use super::outcome::{Outcome, Unit};
 use super::site::Site;
 use crate::failure::{Failure, Tried};
@@ -20,10 +21,6 @@ const MPIRUN: &str = "mpirun --allow-run-as-root --oversubscribe --bind-to none 
 const FILE_MIB: u64 = 256;
 /// Files of a rank in the metadata row, enough for half a second.
 const FILES: u32 = 20_000;
-/// Makes the file system of a run. ext4 without a journal passes over inodes that were removed in
-/// the last minutes (`recently_deleted` in fs/ext4/ialloc.c): each run would pay for those before.
-const FRESH: &str = "rm -rf disk image && mkdir disk && truncate -s 4G image && \
-    mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 image";
 
 /// Sums up IOR's JSON: the bytes, and the time from the first open to the last close.
 const OF_IOR: &str = "python3 -c 'import json; r = json.load(open(\"ior.json\"))[\"tests\"][0]\
@@ -86,9 +83,7 @@ pub fn meta() -> Result<Vec<Contest>, Failure> {
 
 /// A contender that works on a new file system, which is unmounted however it ends.
 fn mounted(name: &str, command: &str) -> Contender {
-    let line =
-        format!("trap 'umount disk' EXIT && mount -o loop image disk && (cd disk && {command})");
-    prepared(name, line, FRESH)
+    prepared(name, fresh::mounted("", command), FRESH)
 }
 
 /// A contender that prints its outcome. CPU time is that of the whole, with the starter's.

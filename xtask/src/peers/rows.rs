@@ -49,6 +49,8 @@ pub enum Row {
     CopyDurable,
     /// Peak memory of wrote copy of a file and of one that is 16 times as long.
     CopyMemory,
+    /// wrote copy -r against cp -r, durable: many files of 4 KiB onto a new file system.
+    CopyTree,
     /// wrote::write against the same steps by hand.
     Save,
     /// Log against the usual strategies: 4 producers, one sync in the end.
@@ -124,6 +126,7 @@ impl Row {
             Row::ReaderWarm => ways::warm(site)?,
             Row::CopyDurable => copy::durable(site)?,
             Row::CopyMemory => vec![copy::memory(site)?],
+            Row::CopyTree => copy::trees(site)?,
             Row::Save => vec![ways::save()],
             Row::AppendNo4 => vec![append::strategies(4)],
             Row::AppendNo64 => vec![append::strategies(64)],

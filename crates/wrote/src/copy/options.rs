@@ -178,14 +178,19 @@ impl Method {
 /// The longest registered buffer of a ring (`io_uring_register(2)`).
 const BS_BYTES_MAX: usize = 1 << 30;
 
-/// Opens an engine for a copy of `len` bytes. Its buffers hold no more than these bytes, since
-/// preparing them takes time.
+/// Opens an engine for a copy of `len` bytes.
 pub(super) fn engine_for(len: u64, settings: &CopySettings) -> Result<Engine, Error> {
+    Engine::open(&engine_options(len, settings))
+}
+
+/// Returns options of an engine for `len` bytes. Its buffers hold no more than these bytes, since
+/// preparing them takes time.
+pub(super) fn engine_options(len: u64, settings: &CopySettings) -> Options {
     let needed = len.clamp(1, BS_BYTES_MAX as u64) as usize;
     let bs_bytes = settings.bs_bytes.clamp(1, needed).next_multiple_of(page_size());
     let pieces = len.div_ceil(bs_bytes as u64).max(1);
     let iodepth = u64::from(settings.iodepth.max(1)).min(pieces) as u32;
-    Engine::open(&Options::new(Ioengine::IoUring, iodepth, bs_bytes))
+    Options::new(Ioengine::IoUring, iodepth, bs_bytes)
 }
 
 /// Returns the file's length as far as it is known before the file is open.

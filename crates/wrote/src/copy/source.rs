@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// The longest file that is copied through the page cache. The kernel then writes many such files
 /// together, while each direct write waits for the device by itself.
-const SMALL_BYTES_MAX: u64 = 128 << 10;
+pub(super) const SMALL_BYTES_MAX: u64 = 128 << 10;
 
 pub(super) struct Source<'a> {
     pub file: FileId,

@@ -14,6 +14,7 @@ use rustix::fs::{Advice, fadvise};
 use slab::Slab;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::Path;
 
 /// Zeros of a hole that a checksum takes between two reports of progress.
 const ZEROS_BYTES_MAX: u64 = 64 << 20;
@@ -52,8 +53,12 @@ impl PieceSizes {
 }
 
 pub(crate) fn source_shrank(engine: &Engine, source: FileId) -> Error {
+    shrank(engine.path(source))
+}
+
+pub(super) fn shrank(path: &Path) -> Error {
     let because = "became shorter while it was copied".into();
-    Error::Differs { path: engine.path(source).to_owned(), because }
+    Error::Differs { path: path.to_owned(), because }
 }
 
 /// Allocates space in `target` for the data of `source`, which finds a full disk before anything is

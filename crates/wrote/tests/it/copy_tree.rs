@@ -1,6 +1,6 @@
 //! Copies of folders: every tree arrives whole, or not at all.
 
-use fixtures::{folder, names, skip_here};
+use fixtures::{Mounted, folder, names, or_skip, skip_here};
 use proptest::prelude::*;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use wrote::copy::FOLDERS_DEEP_MAX;
 use wrote::engine::{Fault, Options};
-use wrote::{CopyOptions, Engine, Error, Ioengine, Sim};
+use wrote::{CopyOptions, Engine, Error, Ioengine, Reflink, Sim};
 
 const QUICK: CopyOptions<'static> = CopyOptions::new()
-    .reflink(wrote::Reflink::Auto)
+    .reflink(Reflink::Auto)
     .replace(false)
     .durable(false)
     .verify(false)
@@ -147,6 +147,125 @@ fn a_copy_that_is_stopped_at_any_moment_leaves_nothing() {
             Err(error) => panic!("{error}"),
         }
     }
+}
+
+/// Makes a tree with several folders of many small files, of which some are no ordinary work: with
+/// a hole, read-only, long, empty.
+fn many_small_files(folder: &Path) -> PathBuf {
+    let tree = folder.join("tree");
+    for number in 0..600_usize {
+        let inside = tree.join(format!("{}", number % 7));
+        fs::create_dir_all(&inside).unwrap();
+        let (len, hole) = match number % 50 {
+            0 => (0, false),
+            1 => (100_000, false),
+            2 => (50_000, true),
+            _ => (number * 7, false),
+        };
+        let mode = if number % 3 == 0 { 0o444 } else { 0o640 };
+        make(&inside.join(number.to_string()), &Thing::File { len, hole, mode });
+    }
+    tree
+}
+
+#[test]
+fn many_small_files_arrive_whole_and_are_counted() {
+    let folder = folder();
+    let tree = many_small_files(folder.path());
+    let to = folder.path().join("to");
+    let mut done = 0;
+    let copied = QUICK
+        .watch(&mut |progress| {
+            assert!(progress.bytes_done >= done, "it goes back");
+            done = progress.bytes_done;
+            ControlFlow::Continue(())
+        })
+        .copy_tree(&tree, &to)
+        .unwrap();
+    assert_eq!(listed(&to), listed(&tree));
+    assert_eq!((copied.files, copied.folders), (600, 8));
+    let bytes: u64 = (0..7)
+        .flat_map(|number| fs::read_dir(tree.join(number.to_string())).unwrap())
+        .map(|entry| entry.unwrap().metadata().unwrap().len())
+        .sum();
+    assert_eq!((copied.bytes, done), (bytes, bytes));
+}
+
+#[test]
+fn many_small_files_that_are_stopped_at_any_moment_leave_nothing() {
+    let folder = folder();
+    let tree = many_small_files(folder.path());
+    let to = folder.path().join("to");
+    // The first walk reports each file, too.
+    for most in (0..1400).step_by(37) {
+        let mut asked = 0;
+        let result = QUICK
+            .watch(&mut |_| {
+                asked += 1;
+                if asked > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })
+            .copy_tree(&tree, &to);
+        match result {
+            Err(Error::Interrupted) => assert_eq!(names(folder.path()), ["tree"], "{most}"),
+            Ok(_) => {
+                assert!(most > 1200, "it was asked {most} times");
+                fs::remove_dir_all(&to).unwrap();
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn many_small_files_on_a_full_disk_leave_nothing_and_the_error_names_the_place() {
+    let mounted = or_skip!(Mounted::image("ext4", 64 << 20));
+    let folder = folder();
+    let tree = folder.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    let content = vec![7; 60 << 10];
+    (0..1100).for_each(|number| fs::write(tree.join(number.to_string()), &content).unwrap());
+    let before = names(mounted.path());
+    let to = mounted.path().join("to");
+    let error = QUICK.copy_tree(&tree, &to).unwrap_err();
+    assert_eq!(error.errno(), ENOSPC, "{error}");
+    assert!(error.path().is_some_and(|path| path.starts_with(&to)), "{error}");
+    assert_eq!(names(mounted.path()), before);
+}
+
+#[test]
+fn small_files_share_blocks_where_the_file_system_can() {
+    for fs_name in ["xfs", "btrfs"] {
+        let mounted = or_skip!(Mounted::image(fs_name, 400 << 20));
+        let tree = many_small_files(mounted.path());
+        let to = mounted.path().join("to");
+        let copied = QUICK.durable(true).copy_tree(&tree, &to).unwrap();
+        assert_eq!(listed(&to), listed(&tree), "{fs_name}");
+        assert!(copied.methods.contains(&wrote::copy::Method::Reflink), "{:?}", copied.methods);
+        let copied = QUICK.reflink(Reflink::Never).copy_tree(&tree, mounted.path().join("bytes"));
+        assert!(!copied.unwrap().methods.contains(&wrote::copy::Method::Reflink), "{fs_name}");
+    }
+}
+
+#[test]
+fn attributes_of_a_read_only_small_file_are_kept() {
+    let folder = folder();
+    let tree = folder.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("one"), b"one").unwrap();
+    let attribute = |path: &Path| {
+        let mut value = [0; 8];
+        let len = rustix::fs::getxattr(path, "user.colour", &mut value[..])?;
+        Ok::<_, rustix::io::Errno>(value[..len].to_vec())
+    };
+    let flags = rustix::fs::XattrFlags::empty();
+    if rustix::fs::setxattr(tree.join("one"), "user.colour", b"red", flags).is_err() {
+        return skip_here!("the file system has no attributes");
+    }
+    fs::set_permissions(tree.join("one"), Permissions::from_mode(0o444)).unwrap();
+    let to = folder.path().join("to");
+    QUICK.copy_tree(&tree, &to).unwrap();
+    assert_eq!(attribute(&to.join("one")).unwrap(), b"red");
+    assert_eq!(listed(&to), listed(&tree));
 }
 
 #[test]

@@ -25,12 +25,15 @@ pub(super) enum EntryKind {
 pub(super) struct TreeStep {
     pub path: PathBuf,
     pub kind: EntryKind,
+    /// The length of a file, in a walk that measures; else 0.
+    pub len: u64,
 }
 
 /// A walk through a folder, depth first, in the file system's order of the names.
 pub(super) struct TreeWalk {
     open: Vec<(PathBuf, ReadDir)>,
     next: Option<PathBuf>,
+    measures: bool,
 }
 
 impl TreeWalk {
@@ -40,7 +43,12 @@ impl TreeWalk {
         if !metadata.is_dir() {
             return Err(Error::refused(folder, "is no folder"));
         }
-        Ok(TreeWalk { open: Vec::new(), next: Some(folder.to_owned()) })
+        Ok(TreeWalk { open: Vec::new(), next: Some(folder.to_owned()), measures: false })
+    }
+
+    /// Returns the walk that finds the lengths of files, too.
+    pub(super) fn measuring(self) -> TreeWalk {
+        TreeWalk { measures: true, ..self }
     }
 
     /// Returns the next step, or `None` after the end of the first folder.
@@ -52,14 +60,14 @@ impl TreeWalk {
             }
             let entries = fs::read_dir(&folder).tried(&folder, Action::Open)?;
             self.open.push((folder.clone(), entries));
-            return Ok(Some(TreeStep { path: folder, kind: EntryKind::Folder }));
+            return Ok(Some(TreeStep { path: folder, kind: EntryKind::Folder, len: 0 }));
         }
         let Some((folder, entries)) = self.open.last_mut() else {
             return Ok(None);
         };
         let Some(entry) = entries.next() else {
             let (path, _) = self.open.pop().expect("there was a last one");
-            return Ok(Some(TreeStep { path, kind: EntryKind::End }));
+            return Ok(Some(TreeStep { path, kind: EntryKind::End, len: 0 }));
         };
         let entry = entry.tried(folder, Action::Read)?;
         let path = entry.path();
@@ -72,6 +80,10 @@ impl TreeWalk {
             kind if kind.is_symlink() => EntryKind::Link,
             _ => EntryKind::Other,
         };
-        Ok(Some(TreeStep { path, kind }))
+        let is_measured = self.measures && kind == EntryKind::File;
+        // By the folder's descriptor, without the way to it.
+        let len =
+            if is_measured { entry.metadata().tried(&path, Action::Examine)?.len() } else { 0 };
+        Ok(Some(TreeStep { path, kind, len }))
     }
 }
