@@ -4,6 +4,7 @@ use crate::addresses::Place;
 use crate::limits::Reason;
 use crate::metrics::{Metrics, add, sub};
 use crate::port::Port;
+use crate::workers::Seat;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,6 +13,7 @@ use std::sync::atomic::Ordering;
 #[derive(Debug)]
 pub(crate) struct Admission {
     metrics: Arc<Metrics>,
+    pub seat: Seat,
     /// `None` for a connection without an address.
     _place: Option<Place>,
 }
@@ -19,7 +21,7 @@ pub(crate) struct Admission {
 impl Admission {
     /// Admits a connection from `address`, or counts why the limits refuse it.
     pub(crate) fn of(port: &Port, address: Option<IpAddr>) -> Option<Admission> {
-        let Port { metrics, limits, addresses, .. } = port;
+        let Port { metrics, limits, addresses, workers, .. } = port;
         if metrics.connections.load(Ordering::Relaxed) >= limits.connections as u64 {
             metrics.refuse(Reason::Connections);
             return None;
@@ -32,7 +34,8 @@ impl Admission {
         }
         add(&metrics.connections, 1);
         add(&metrics.connections_total, 1);
-        Some(Admission { metrics: metrics.clone(), _place: place.flatten() })
+        let (metrics, seat) = (metrics.clone(), Seat::of(workers));
+        Some(Admission { metrics, seat, _place: place.flatten() })
     }
 }
 

@@ -10,6 +10,7 @@ use crate::limits::Limits;
 use crate::settings;
 use crate::shipping;
 use crate::tls::TlsFiles;
+use crate::workers;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -24,6 +25,8 @@ const GRACE: Duration = Duration::from_secs(10);
 pub struct Config {
     /// The logs, each with its listeners.
     pub logs: Vec<LogConfig>,
+    /// The threads that serve connections, at least one. A connection stays with one of them.
+    pub workers: usize,
     /// The limits beyond which it refuses.
     pub limits: Limits,
     /// How long the end may take before connections are cut off.
@@ -49,7 +52,8 @@ impl Config {
     /// These logs, and every default.
     pub(crate) fn of_logs(logs: Vec<LogConfig>) -> Config {
         let (limits, access) = (Limits::default(), AccessConfig::default());
-        Config { logs, limits, grace: GRACE, metrics: None, tls: None, access }
+        let workers = workers::usual();
+        Config { logs, workers, limits, grace: GRACE, metrics: None, tls: None, access }
     }
 
     /// Checks everything that can be checked without binding a listener or opening a log: also the

@@ -1,9 +1,10 @@
 //! A connection: bytes from a stream through its protocol into the log, and answers back.
 
+use crate::acks::{Acks, Wait as Acked};
 use crate::admission::Admission;
 use crate::answers::Answers;
 use crate::doors::Protocol;
-use crate::intake::{Intake, Later, Level};
+use crate::intake::{Intake, Later};
 use crate::limits::Refusal;
 use crate::metrics::{add, sub};
 use crate::port::Port;
@@ -11,11 +12,12 @@ use crate::stream::Stream;
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::io::ReadBuf;
 use tokio::time::Sleep;
-use wrote::{Log, Ticket};
+use wrote::Log;
 
 /// Bytes of one read at most.
 const READ_BYTES: usize = 128 << 10;
@@ -40,8 +42,9 @@ pub(crate) struct Connection<S, P> {
     /// Bytes that were read and not taken: an unfinished message, or messages without room.
     kept: Vec<u8>,
     answers: Answers,
-    /// The ticket of the record that the next answer waits for.
-    ticket: Option<Ticket<'static>>,
+    acks: Arc<Acks>,
+    /// The wait for the record of the next answer.
+    acked: Option<Acked>,
     /// The log had no room for the message at the beginning of `kept`.
     room: Option<Wait>,
     /// The answer that is still made; nothing is taken before it is whole.
@@ -102,6 +105,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         log: Log,
     ) -> Connection<S, P> {
         let generation = port.channel.generation();
+        let acks = port.acks[admission.seat.worker().number].clone();
         let mut draining = port.draining.clone();
         let drain = Box::pin(async move {
             // An error says that the server is gone, which is the same.
@@ -119,7 +123,8 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             generation,
             kept: Vec::new(),
             answers: Answers::default(),
-            ticket: None,
+            acks,
+            acked: None,
             room: None,
             later: None,
             has_rest: false,
@@ -162,24 +167,24 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
     /// Releases the answers whose records are safe, and asks to be woken for the next.
     fn release(&mut self, context: &mut Context<'_>) -> Result<(), Refusal> {
         while let Some(end) = self.answers.awaited() {
-            let level = self.port.listen.ack;
-            let reached = level.reached(&self.log);
-            let acks = self.answers.release(reached);
+            let reached = self.port.listen.ack.reached(&self.log);
+            let count = self.answers.release(reached);
             if self.answers.awaited() != Some(end) {
-                self.acknowledge(reached, acks);
-                self.ticket = None;
+                self.acknowledge(reached, count);
+                self.acked = None;
                 continue;
             }
-            let ticket = self.ticket.get_or_insert_with(|| {
-                let ticket = self.log.ticket(end - 1).into_owned();
-                match level {
-                    Level::Durable => ticket.until_durable(),
-                    _ => ticket.until_written(),
+            match self.acked {
+                Some(acked) if acked.end == end => {
+                    self.acks.check(acked).map_err(Refusal::Log)?;
+                    break;
                 }
-            });
-            match Pin::new(ticket).poll(context) {
-                Poll::Ready(outcome) => outcome.map_err(Refusal::Log)?,
-                Poll::Pending => break,
+                // It is looked at once more: the record may be safe meanwhile.
+                _ => {
+                    let log = (self.generation, &self.log);
+                    let wait = self.acks.wait(log, end, context).map_err(Refusal::Log)?;
+                    self.acked = Some(wait);
+                }
             }
         }
         Ok(())
@@ -475,6 +480,9 @@ impl<S: Stream, P: Protocol> Future for Connection<S, P> {
 
 impl<S, P> Drop for Connection<S, P> {
     fn drop(&mut self) {
+        if let Some(acked) = self.acked {
+            self.acks.forget(acked);
+        }
         let metrics = &self.port.metrics;
         sub(&metrics.in_flight_bytes, self.counted_bytes as u64);
         metrics.forget(self.unacked);

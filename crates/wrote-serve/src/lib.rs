@@ -8,6 +8,7 @@
 //! it: many answers in one write, in order.
 
 mod access;
+mod acks;
 mod addresses;
 mod admission;
 mod answers;
@@ -34,6 +35,7 @@ mod socket_file;
 mod stream;
 mod throttle;
 mod tls;
+mod workers;
 
 pub use access::AccessConfig;
 pub use config::{Config, Listen, LogConfig, Socket};

@@ -9,7 +9,7 @@ use crate::inherited::{Inherited, Passed};
 use crate::limits::Reason;
 use crate::port::Port;
 use crate::socket_file::SocketFile;
-use crate::stream::Stream;
+use crate::stream::{Accepted, Stream};
 use crate::throttle::Throttle;
 use crate::tls;
 use rustls::ServerConfig;
@@ -97,6 +97,11 @@ impl Bound {
         if let Bound::Datagrams(datagrams) = bound {
             return datagrams.receive(port).await;
         }
+        if port.listen.answers().is_some() {
+            for (worker, acks) in port.workers.iter().zip(&*port.acks) {
+                worker.runtime().spawn(acks.clone().run());
+            }
+        }
         let mut draining = port.draining.clone();
         tokio::select! {
             () = bound.accept_all(&mut port) => {}
@@ -176,9 +181,15 @@ fn prepared(stream: TcpStream) -> TcpStream {
 }
 
 /// Serves a stream in a task of its own, if the limits allow one more.
-fn admit<S: Stream>(stream: S, from: Option<IpAddr>, port: &mut Port) {
+fn admit<S: Accepted>(stream: S, from: Option<IpAddr>, port: &mut Port) {
     port.renew();
     let Some(admission) = Admission::of(port, from) else { return };
+    let runtime = admission.seat.worker().runtime().clone();
+    let _entered = runtime.enter();
+    let stream = match stream.moved() {
+        Ok(stream) => stream,
+        Err(error) => return log::warn!("{}: {error}", port.listen),
+    };
     let port = port.clone();
     match port.tls.clone() {
         None => serve(stream, admission, port),

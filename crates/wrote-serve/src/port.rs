@@ -1,6 +1,7 @@
 //! A port: what all connections of one listener share.
 
 use crate::access::Access;
+use crate::acks::Acks;
 use crate::addresses::Addresses;
 use crate::channel::Channel;
 use crate::config::Listen;
@@ -8,6 +9,7 @@ use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::settings::Settings;
 use crate::throttle::Throttle;
+use crate::workers::Worker;
 use rustls::ServerConfig;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, watch};
@@ -26,6 +28,9 @@ pub(crate) struct Port {
     /// The connections of each address, of all listeners.
     pub addresses: Arc<Addresses>,
     pub metrics: Arc<Metrics>,
+    /// The workers of the server, and what each has for this listener.
+    pub workers: Arc<[Arc<Worker>]>,
+    pub acks: Arc<[Arc<Acks>]>,
     /// A request that reads a log over HTTP holds one: readers have buffers of their own (W8).
     pub readers: Arc<Semaphore>,
     /// Becomes true when the server drains.

@@ -1,6 +1,7 @@
 //! The server: started, running, and brought to its end.
 
 use crate::access;
+use crate::acks::Acks;
 use crate::addresses::Addresses;
 use crate::channel::{Channel, Opener};
 use crate::config::{Config, Listen, LogConfig};
@@ -13,6 +14,7 @@ use crate::operators::{Operators, Shown};
 use crate::port::Port;
 use crate::settings::{self, Loaded, Settings};
 use crate::shipping;
+use crate::workers::Workers;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -32,6 +34,7 @@ const READERS_MAX: usize = 32;
 #[derive(Debug)]
 pub struct Server {
     runtime: Runtime,
+    workers: Workers,
     bound: Vec<(Bound, Port)>,
     operators: Option<Operators>,
     channels: Vec<Arc<Channel>>,
@@ -93,6 +96,7 @@ impl Server {
             .enable_all()
             .build()
             .map_err(Error::Runtime)?;
+        let workers = Workers::start(config.workers)?;
         let (stop, draining) = watch::channel(false);
         let (metrics, addresses) = (Arc::new(Metrics::default()), Arc::new(Addresses::default()));
         let free_bytes_min = config.limits.free_bytes;
@@ -117,8 +121,10 @@ impl Server {
                 let (sender, receiver) = watch::channel(settings.clone());
                 let actual = Arc::new(actual);
                 bound_as.push(Listener { asked: listen, actual: actual.clone(), settings: sender });
+                let acks = |_: &_| Arc::new(Acks::new(actual.ack));
+                let acks = workers.all().iter().map(acks).collect();
                 let port = Port {
-                    listen: actual,
+                    listen: actual.clone(),
                     channel: channel.clone(),
                     limits: settings.limits,
                     access: settings.access,
@@ -127,6 +133,8 @@ impl Server {
                     addresses: addresses.clone(),
                     readers: readers.clone(),
                     metrics: metrics.clone(),
+                    workers: workers.all(),
+                    acks,
                     draining: draining.clone(),
                     failed_handshakes: Arc::default(),
                 };
@@ -150,7 +158,7 @@ impl Server {
         let channels_of_handle = channels.clone();
         let handle =
             Handle { metrics, channels: channels_of_handle, stop, limits, listeners: bound_as };
-        Ok(Server { runtime, bound, operators, channels, grace: config.grace, handle })
+        Ok(Server { runtime, workers, bound, operators, channels, grace: config.grace, handle })
     }
 
     /// Returns the listeners, with the ports that the kernel has chosen.
@@ -171,7 +179,7 @@ impl Server {
     /// Serves until [`Handle::stop`], then drains: accepts no more, takes what has arrived, makes
     /// it durable, answers, says goodbye, and closes the logs.
     pub fn run(self) -> Result<(), Error> {
-        let Server { runtime, bound, operators, channels, grace, handle } = self;
+        let Server { runtime, workers, bound, operators, channels, grace, handle } = self;
         if let Some(operators) = operators {
             let (metrics, channels) = (handle.metrics.clone(), channels.clone());
             let draining = handle.stop.subscribe();
@@ -196,6 +204,7 @@ impl Server {
             let _ = timeout(grace, drained).await;
         });
         runtime.shutdown_timeout(Duration::from_secs(1));
+        drop(workers);
         let closed: Vec<_> = channels.iter().map(|channel| channel.close()).collect();
         closed.into_iter().collect::<Result<Vec<()>, _>>()?;
         Ok(())

@@ -1,6 +1,7 @@
 //! Streams that tell whether more was received for them.
 
 use rustix::io::ioctl_fionread;
+use std::io;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
@@ -10,6 +11,24 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     /// Tells whether bytes wait to be read, here or in the kernel. The runtime may not know of them
     /// yet.
     fn has_unread(&mut self) -> bool;
+}
+
+/// A stream that was accepted.
+pub(crate) trait Accepted: Stream + Sized {
+    /// Moves it to the runtime that was entered.
+    fn moved(self) -> io::Result<Self>;
+}
+
+impl Accepted for TcpStream {
+    fn moved(self) -> io::Result<TcpStream> {
+        TcpStream::from_std(self.into_std()?)
+    }
+}
+
+impl Accepted for UnixStream {
+    fn moved(self) -> io::Result<UnixStream> {
+        UnixStream::from_std(self.into_std()?)
+    }
 }
 
 impl Stream for TcpStream {

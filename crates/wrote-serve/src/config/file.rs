@@ -17,6 +17,9 @@ use wrote::{Format, Log, LogOptions, SyncPolicy};
 /// Bytes that a log's buffer needs beside a message.
 const HEADER_BYTES_MAX: usize = 200;
 
+/// More threads than any machine has processors.
+const WORKERS_MAX: usize = 4096;
+
 /// The offsets in a file at which faults are reported that only the whole shows.
 #[derive(Default)]
 struct Offsets {
@@ -56,6 +59,9 @@ fn parse(text: &str, folder: &Path) -> Result<Config, Vec<String>> {
     let mut offsets = Offsets::default();
     let mut config = Config::of_logs(Vec::new());
     config.metrics = root.take("metrics", &mut faults, string);
+    if let Some(workers) = root.take("workers", &mut faults, workers) {
+        config.workers = workers;
+    }
     if let Some(mut limits) = root.take_table("limits", &mut faults) {
         if let Some(grace) = limits.take("grace", &mut faults, duration) {
             config.grace = grace;
@@ -195,6 +201,14 @@ fn read_options(
         options = options.segment_bytes(bytes);
     }
     options
+}
+
+fn workers(value: DeValue<'_>) -> Result<usize, String> {
+    let workers = count(value)?;
+    if workers > WORKERS_MAX {
+        return Err(format!("must be {WORKERS_MAX} at most"));
+    }
+    Ok(workers)
 }
 
 fn sync(value: DeValue<'_>) -> Result<SyncPolicy, String> {

@@ -57,6 +57,7 @@ fn the_documented_example_is_read_and_shows_the_defaults() {
     assert_eq!(config.check().unwrap(), [""; 0]);
     assert_eq!(config.limits, Limits::default());
     assert_eq!(config.grace, Duration::from_secs(10));
+    assert_eq!(config.workers, 7);
     let urls = |log: &wrote_serve::LogConfig| -> Vec<String> {
         log.listeners.iter().map(ToString::to_string).collect()
     };

@@ -18,3 +18,4 @@ mod simulated;
 mod streams;
 mod tls;
 mod warnings;
+mod workers;

@@ -1,0 +1,232 @@
+//! Acknowledgements: the connections of one listener and one worker, woken together when their
+//! records are safe.
+//!
+//! Each flush makes the records of many connections safe. One task waits for it, and wakes them
+//! all. Were each to wait by itself, each would be woken twice, and others for it.
+
+use crate::intake::Level;
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use tokio::task::yield_now;
+use wrote::{Error, Log, Ticket};
+
+/// The connections of one listener and one worker that wait for their records.
+#[derive(Debug)]
+pub(crate) struct Acks {
+    level: Level,
+    /// How often the log has failed those that waited.
+    failures: AtomicU64,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// The log of those that wait, and how often it was opened.
+    log: Option<(u64, Log)>,
+    /// Each with the sequence before which every record must be safe, in their order, and a number
+    /// of its own.
+    wakers: VecDeque<(u64, u64, Waker)>,
+    number: u64,
+    /// The last failure.
+    error: Option<Error>,
+    /// The task that wakes the others, while it waits for nothing.
+    idle: Option<Waker>,
+}
+
+/// The wait of one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wait {
+    pub end: u64,
+    number: u64,
+    failures: u64,
+}
+
+impl Acks {
+    pub(crate) fn new(level: Level) -> Acks {
+        Acks { level, failures: AtomicU64::new(0), waiting: Mutex::default() }
+    }
+
+    /// Wakes the task of `context` once every record of `log` before `end` is safe, or the log has
+    /// failed. `generation` is how often the log was opened.
+    pub(crate) fn wait(
+        &self,
+        (generation, log): (u64, &Log),
+        end: u64,
+        context: &Context<'_>,
+    ) -> Result<Wait, Error> {
+        let mut waiting = self.waiting();
+        let known = waiting.log.as_ref().map(|(known, _)| *known);
+        if known.is_some_and(|known| known > generation) {
+            // A log that was opened again had failed.
+            log.check()?;
+            return Err(Error::Interrupted);
+        }
+        let mut woken = VecDeque::new();
+        if known != Some(generation)
+            && let Some((_, old)) = waiting.log.replace((generation, log.clone()))
+        {
+            woken = self.fail(&mut waiting, old.check().err());
+        }
+        let (number, failures) = (waiting.number, self.failures.load(Ordering::Relaxed));
+        waiting.number += 1;
+        let at = waiting.wakers.partition_point(|(other, ..)| *other <= end);
+        waiting.wakers.insert(at, (end, number, context.waker().clone()));
+        let idle = waiting.idle.take();
+        drop(waiting);
+        wake(woken);
+        if let Some(idle) = idle {
+            idle.wake();
+        }
+        Ok(Wait { end, number, failures })
+    }
+
+    /// Forgets a connection that ends.
+    pub(crate) fn forget(&self, wait: Wait) {
+        let mut waiting = self.waiting();
+        let begin = waiting.wakers.partition_point(|(end, ..)| *end < wait.end);
+        let same = waiting.wakers.range(begin..).take_while(|(end, ..)| *end == wait.end);
+        let at = same.into_iter().position(|(_, number, _)| *number == wait.number);
+        if let Some(at) = at {
+            waiting.wakers.remove(begin + at);
+        }
+    }
+
+    /// Fails if the log has failed since the wait began.
+    pub(crate) fn check(&self, wait: Wait) -> Result<(), Error> {
+        if self.failures.load(Ordering::Relaxed) == wait.failures {
+            return Ok(());
+        }
+        Err(self.waiting().error.clone().unwrap_or(Error::Interrupted))
+    }
+
+    /// Wakes connections for as long as the server lives.
+    pub(crate) async fn run(self: Arc<Self>) {
+        loop {
+            let (generation, log, ticket) = poll_fn(|context| self.next(context)).await;
+            // Connections whose messages have arrived append first, and share the flush.
+            yield_now().await;
+            let outcome = ticket.await;
+            let mut waiting = self.waiting();
+            if waiting.log.as_ref().is_none_or(|(known, _)| *known != generation) {
+                // They have failed already.
+                continue;
+            }
+            let woken = match outcome {
+                Ok(()) => {
+                    let reached = self.level.reached(&log);
+                    let count = waiting.wakers.partition_point(|(end, ..)| *end <= reached);
+                    waiting.wakers.drain(..count).collect()
+                }
+                Err(error) => self.fail(&mut waiting, Some(error)),
+            };
+            drop(waiting);
+            wake(woken);
+        }
+    }
+
+    /// The ticket of the first connection that waits.
+    fn next(&self, context: &Context<'_>) -> Poll<(u64, Log, Ticket<'static>)> {
+        let mut waiting = self.waiting();
+        let (Some((end, ..)), Some((generation, log))) = (waiting.wakers.front(), &waiting.log)
+        else {
+            waiting.idle = Some(context.waker().clone());
+            return Poll::Pending;
+        };
+        let ticket = log.ticket(end - 1).into_owned();
+        let ticket = match self.level {
+            Level::Durable => ticket.until_durable(),
+            _ => ticket.until_written(),
+        };
+        Poll::Ready((*generation, log.clone(), ticket))
+    }
+
+    /// Takes out all connections, to be woken: their log has failed.
+    fn fail(&self, waiting: &mut Waiting, error: Option<Error>) -> VecDeque<(u64, u64, Waker)> {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        waiting.error = error;
+        std::mem::take(&mut waiting.wakers)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn wake(woken: VecDeque<(u64, u64, Waker)>) {
+    woken.into_iter().for_each(|(_, _, waker)| waker.wake());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Wake;
+    use wrote::SyncPolicy;
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn log() -> (tempfile::TempDir, Log) {
+        let folder = fixtures::folder();
+        let log = Log::options().sync(SyncPolicy::No).open(folder.path().join("log")).unwrap();
+        (folder, log)
+    }
+
+    /// Polls the task that wakes the others until it waits for nothing.
+    fn settle(acks: &Arc<Acks>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let task = tokio::spawn(acks.clone().run());
+            while acks.waiting().idle.is_none() {
+                yield_now().await;
+            }
+            task.abort();
+        });
+    }
+
+    #[test]
+    fn all_whose_records_are_safe_are_woken_and_who_has_ended_is_not() {
+        let (_folder, log) = log();
+        let acks = Arc::new(Acks::new(Level::Durable));
+        let wakes: [Arc<Woken>; 3] = Default::default();
+        let mut waits = Vec::new();
+        for woken in &wakes {
+            let sequence = log.append(b"a record").unwrap().sequence();
+            let waker = Waker::from(woken.clone());
+            let context = Context::from_waker(&waker);
+            waits.push(acks.wait((0, &log), sequence + 1, &context).unwrap());
+        }
+        acks.forget(waits[1]);
+        settle(&acks);
+        assert_eq!(log.durable_sequence(), 3); // W1
+        assert_eq!(wakes.map(|woken| woken.0.load(Ordering::SeqCst)), [1, 0, 1]);
+        assert!(waits.into_iter().all(|wait| acks.check(wait).is_ok()));
+    }
+
+    #[test]
+    fn those_who_wait_for_a_log_that_was_replaced_fail_and_later_ones_do_not() {
+        let ((_old_folder, old), (_new_folder, new)) = (log(), log());
+        let acks = Arc::new(Acks::new(Level::Durable));
+        let (before, after): (Arc<Woken>, Arc<Woken>) = Default::default();
+        let (waker, later) = (Waker::from(before.clone()), Waker::from(after.clone()));
+        let end = old.append(b"a record").unwrap().sequence() + 1;
+        let wait = acks.wait((0, &old), end, &Context::from_waker(&waker)).unwrap();
+        old.close().unwrap();
+        let end = new.append(b"a record").unwrap().sequence() + 1;
+        let next = acks.wait((1, &new), end, &Context::from_waker(&later)).unwrap();
+        assert_eq!(before.0.load(Ordering::SeqCst), 1);
+        assert!(acks.check(wait).is_err() && acks.check(next).is_ok()); // W2
+        assert!(acks.wait((0, &old), 1, &Context::from_waker(&waker)).is_err());
+        settle(&acks);
+        assert_eq!(after.0.load(Ordering::SeqCst), 1);
+    }
+}

@@ -1,0 +1,108 @@
+//! Workers: the threads that serve connections, each with a runtime of its own.
+//!
+//! A connection stays with one worker. Where workers take tasks from each other, they wake each
+//! other for it: with short tasks that costs more than it saves.
+
+use crate::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::watch;
+
+/// How long the end waits for calls that block.
+const END: Duration = Duration::from_secs(1);
+
+/// The usual number of workers: one for each processor but one. That one is left to the thread of
+/// the log, and to the kernel. On two processors, two workers took a third more CPU time for a
+/// message.
+pub(crate) fn usual() -> usize {
+    thread::available_parallelism().map_or(1, usize::from).saturating_sub(1).max(1)
+}
+
+/// A thread that serves connections.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub number: usize,
+    runtime: Handle,
+    connections: AtomicUsize,
+}
+
+/// A connection's place at its worker, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Seat(Arc<Worker>);
+
+/// All workers. They end when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    all: Arc<[Arc<Worker>]>,
+    threads: Vec<JoinHandle<()>>,
+    end: Option<watch::Sender<()>>,
+}
+
+impl Workers {
+    /// Starts so many workers, at least one.
+    pub(crate) fn start(count: usize) -> Result<Workers, Error> {
+        let (end, _) = watch::channel(());
+        let (mut all, mut threads) = (Vec::new(), Vec::new());
+        for number in 0..count.max(1) {
+            let runtime = Builder::new_current_thread()
+                .enable_all()
+                .thread_name("wrote-serve")
+                .build()
+                .map_err(Error::Runtime)?;
+            let (handle, mut ended) = (runtime.handle().clone(), end.subscribe());
+            let serve = move || {
+                // It never changes, and ends with its sender.
+                let _ = runtime.block_on(ended.changed());
+                runtime.shutdown_timeout(END);
+            };
+            let thread = thread::Builder::new().name("wrote-serve".to_owned());
+            threads.push(thread.spawn(serve).map_err(Error::Runtime)?);
+            let connections = AtomicUsize::new(0);
+            all.push(Arc::new(Worker { number, runtime: handle, connections }));
+        }
+        Ok(Workers { all: all.into(), threads, end: Some(end) })
+    }
+
+    pub(crate) fn all(&self) -> Arc<[Arc<Worker>]> {
+        self.all.clone()
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.end = None;
+        for thread in self.threads.drain(..) {
+            // A worker that panicked has ended too.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Worker {
+    pub(crate) fn runtime(&self) -> &Handle {
+        &self.runtime
+    }
+}
+
+impl Seat {
+    /// Takes a place at the worker that has the fewest connections.
+    pub(crate) fn of(workers: &[Arc<Worker>]) -> Seat {
+        let load = |worker: &&Arc<Worker>| worker.connections.load(Ordering::Relaxed);
+        let worker = workers.iter().min_by_key(load).expect("there is one");
+        worker.connections.fetch_add(1, Ordering::Relaxed);
+        Seat(worker.clone())
+    }
+
+    pub(crate) fn worker(&self) -> &Worker {
+        &self.0
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
