@@ -244,7 +244,7 @@ fn opening(random: &mut Random) -> Opening {
         buffers: random.random_range(2..=4),
         buffer_bytes,
         segment_buffers: random.random_range(2..=4),
-        retain_bytes: one_in(random, 5).then_some(retain_bytes),
+        retain_bytes: one_in(random, 3).then_some(retain_bytes),
     }
 }
 

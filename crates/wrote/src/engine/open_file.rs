@@ -205,8 +205,8 @@ impl Engine {
     }
 
     /// Tells whether another program may still see what is written to the file: it has a second
-    /// name, or is open elsewhere, also in this process. A yes may be wrong where the system cannot
-    /// tell; a no is right for openings before the call.
+    /// name, or is open elsewhere, also in this process. It holds for openings before the call, by
+    /// programs on this system. Fails where the system cannot tell.
     pub(crate) fn is_shared(&self, file: FileId) -> Result<bool, Error> {
         let path = &self.known(file).path;
         self.backend.is_shared(file.slot).tried(path, Action::Examine)

@@ -53,6 +53,8 @@ pub(super) struct Flusher {
     unflushed: Vec<OpenSegment>,
     preparing: Preparing,
     spare: Option<Spare>,
+    /// The file system does not tell whether a file is shared, so none is kept.
+    knows_no_sharing: bool,
     /// The next segment should be begun, by a run that may change the folder.
     is_next_due: bool,
     /// Bytes of records written since the opening: so much space is prepared ahead.
@@ -176,6 +178,7 @@ impl Flusher {
             unflushed: Vec::new(),
             preparing: beginning.first.map_or(Preparing::Idle, Preparing::Waiting),
             spare: None,
+            knows_no_sharing: false,
             is_next_due: false,
             written_bytes: 0,
             retention: beginning.retention,
@@ -419,6 +422,9 @@ impl Flusher {
         self.flush = Flush::Idle;
         if std::mem::take(&mut self.is_folder_dirty) {
             self.engine.sync_folder(&state.terms.folder)?;
+            if let Some(spare) = &mut self.spare {
+                spare.is_removed_durably = true;
+            }
         }
         self.reach_durable(state, covers);
         if self.is_brief() { Ok(()) } else { self.seal(state, covers) }

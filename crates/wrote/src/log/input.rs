@@ -6,7 +6,7 @@ use crate::cached::cached_bytes;
 use crate::engine::{Found, Op, Options};
 use crate::error::Tried;
 use crate::{Action, Completion, Engine, Error, FileId, FileOptions, Ioengine};
-use rustix::fs::{SeekFrom, fstat, seek};
+use rustix::fs::{SeekFrom, fstat, seek, stat};
 use rustix::io::Errno;
 use std::cell::{RefCell, RefMut};
 use std::collections::VecDeque;
@@ -241,12 +241,15 @@ impl Input {
         Ok(())
     }
 
-    /// Tells whether the file is shorter than it was known to be, or has lost its name.
+    /// Tells whether the file is shorter than it was known to be, or has lost its name: it was
+    /// removed, or is kept for a later segment.
     pub(super) fn is_shorter(&self) -> Result<bool, Error> {
         let mut engine = self.files.engine();
         if let Some(descriptor) = engine.descriptor(self.file) {
-            let stat = fstat(descriptor).tried(&self.path, Action::Examine)?;
-            return Ok(stat.st_nlink == 0 || (stat.st_size as u64) < self.len_bytes);
+            let own = fstat(descriptor).tried(&self.path, Action::Examine)?;
+            let has_name = stat(&self.path)
+                .is_ok_and(|named| (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino));
+            return Ok(!has_name || (own.st_size as u64) < self.len_bytes);
         }
         Ok(engine.file_len(self.file)? < self.len_bytes
             || engine.locate(&self.path)?.found == Found::Nothing)

@@ -94,13 +94,15 @@ impl LogOptions {
 
     /// Sets the most bytes that the log takes on the disk; beyond them it removes its oldest
     /// segments. It never removes the segment that is written, so the log can exceed the limit by
-    /// one segment. By default it removes none.
+    /// one segment, and by the next while that is prepared. By default it removes none.
     ///
     /// With [`Prepare::Write`] a log that is open keeps the file of one removed segment, under a
-    /// temporary name, for a later segment. It does so only with a file that has no second name and
-    /// that no program has open (`fcntl(2)`, F_SETLEASE). So a reader in a removed segment reads on
-    /// to its end, and a copy by hard links stays as it is. A program that opens a segment in the
-    /// very moment of its removal may find other bytes, which are not valid to a reader.
+    /// temporary name, for a later segment. Until that one is full, the bytes of removed records
+    /// are there. The log takes only a file that it has written since it was opened, that has no
+    /// second name, and that no program of this system has open (`fcntl(2)`, F_SETLEASE). So a
+    /// reader in a removed segment reads on to its end, and a copy by hard links stays as it is. A
+    /// program that opens a segment in the very moment of its removal may find other bytes, which
+    /// are not valid to a reader.
     pub fn retain_bytes(self, bytes: u64) -> LogOptions {
         LogOptions { retain_bytes: Some(bytes), ..self }
     }

@@ -124,7 +124,7 @@ impl Preparation {
             PrepareStep::Mark => {
                 let mut buffer = engine.lease()?;
                 buffer.set_len(BLOCK_BYTES as usize);
-                segment::encode_spare(&mut buffer);
+                segment::mark_recycled(&mut buffer);
                 Op::Write { file, offset: 0, buffer, durable: true }
             }
             PrepareStep::Allocate => {
@@ -155,6 +155,7 @@ impl Preparation {
             (PrepareStep::Mark, Ok(_)) => {
                 if let Some(place) = self.place.take() {
                     engine.rename(&self.path, &place, false)?;
+                    engine.set_path(self.file, &place);
                     self.path = place;
                 }
                 if self.from < self.end { PrepareStep::Allocate } else { PrepareStep::Done }

@@ -14,6 +14,8 @@ pub(super) struct RetainedSegment {
     pub end_sequence: u64,
     /// Time of its last write, in nanoseconds since 1970.
     pub written_at_ns: u64,
+    /// Every block of its file was written by this opening of the log.
+    pub is_written: bool,
 }
 
 #[derive(Debug)]

@@ -25,7 +25,7 @@ pub(crate) const VERSION_RECYCLED: u8 = 3;
 const VERSION_FIRST: u8 = 1;
 
 /// The mark behind the zeros in place of a header, in a file that is to be a segment again.
-const SPARE: [u8; 8] = *b"recycled";
+const RECYCLED: [u8; 8] = *b"recycled";
 
 /// In place of a distance: a cut before which the log has no segment.
 const BACK_TO_NOTHING: u32 = (1 << 24) - 1;
@@ -156,15 +156,15 @@ impl SegmentHeader {
 
 /// Makes the beginning of a file that is to be a segment again. Like any prepared file it has no
 /// header yet.
-pub(super) fn encode_spare(to: &mut [u8]) {
+pub(super) fn mark_recycled(to: &mut [u8]) {
     to.fill(0);
-    to[HEADER_BYTES..][..SPARE.len()].copy_from_slice(&SPARE);
+    to[HEADER_BYTES..][..RECYCLED.len()].copy_from_slice(&RECYCLED);
 }
 
-/// Tells whether a file begins as [`encode_spare`] made it.
-pub(super) fn is_spare(bytes: &[u8]) -> bool {
+/// Tells whether a file begins as [`mark_recycled`] made it.
+pub(super) fn is_marked_recycled(bytes: &[u8]) -> bool {
     bytes.split_at_checked(HEADER_BYTES).is_some_and(|(header, behind)| {
-        behind.starts_with(&SPARE) && header.iter().all(|&byte| byte == 0)
+        behind.starts_with(&RECYCLED) && header.iter().all(|&byte| byte == 0)
     })
 }
 

@@ -146,3 +146,42 @@ fn damage_in_a_recycled_segment_is_repaired_and_costs_one_record() {
     assert!(verified.damage.is_empty() && verified.garbage.is_empty(), "{verified:?}");
     assert_eq!((verified.records, verified.summary.first_sequence), (2000 - first - 1, first));
 }
+
+#[test]
+fn the_file_behind_a_link_in_place_of_a_segment_stays_as_it_is() {
+    // W7
+    let (place, folder) = folder();
+    let log = open(&folder);
+    append(&log, 0..50);
+    let first = &segments(&folder, Format::Framed)[0];
+    let archived = place.path().join("archived");
+    fs::rename(first, &archived).unwrap();
+    std::os::unix::fs::symlink(&archived, first).unwrap();
+    let before = fs::read(&archived).unwrap();
+    append(&log, 50..2000);
+    assert!(log.stats().recycled > 2 && !first.exists(), "{:?}", log.stats());
+    log.close().unwrap();
+    assert!(fs::read(&archived).unwrap() == before);
+}
+
+#[test]
+fn a_repair_without_any_header_brings_no_removed_record_back() {
+    let (_folder, folder) = folder();
+    let log = open(&folder);
+    append(&log, 0..1000);
+    log.close().unwrap();
+    let kept = read(&folder);
+    let mut left = segments(&folder, Format::Framed);
+    let last = left
+        .iter()
+        .rposition(|path| version(path) == 3 && fs::metadata(path).unwrap().len() == SEGMENT_BYTES);
+    let last = left.remove(last.expect("a whole segment in a recycled file"));
+    left.iter().for_each(|path| fs::remove_file(path).unwrap());
+    let mut bytes = fs::read(&last).unwrap();
+    bytes[..512].fill(0xee);
+    fs::write(&last, bytes).unwrap();
+    repair(&folder).unwrap();
+    let repaired = read(&folder);
+    assert!(repaired.len() > 20, "{} records", repaired.len());
+    assert!(repaired.iter().all(|record| kept.contains(record)));
+}

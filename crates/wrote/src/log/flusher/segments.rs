@@ -5,6 +5,7 @@ use super::super::batch::{self, BatchHeader};
 use super::super::claim::ClosedBatch;
 use super::super::format::Format;
 use super::super::layout::Start;
+use super::super::options::Prepare;
 use super::super::prepare::Preparation;
 use super::super::retention::RetainedSegment;
 use super::super::segment::{self, unix_ns};
@@ -126,15 +127,19 @@ impl Flusher {
     /// disk without room for the space ahead it prepares the needed part only.
     fn prepare(&mut self, state: &LogState, number: u64, end: u64) -> Room<()> {
         let block_bytes = state.terms.layout.block_bytes;
-        let mut lengths = [self.ahead_bytes(), AHEAD_BYTES_MIN, block_bytes].into_iter();
+        let lengths = [self.ahead_bytes(), AHEAD_BYTES_MIN, block_bytes];
+        let mut left = lengths.into_iter();
         while !self.is_prepared(number, end) {
             if self.preparing.preparation().is_some_and(|next| next.number != number) {
                 self.abandon_preparing(state)?;
             }
             match self.preparing.take() {
-                failed @ (Preparing::Idle | Preparing::Failed(_)) => match (lengths.next(), failed)
-                {
+                failed @ (Preparing::Idle | Preparing::Failed(_)) => match (left.next(), failed) {
                     (Some(len), failed) => self.begin_preparing(state, number, end, len, failed)?,
+                    // The spare file takes room that the record needs.
+                    (None, failed) if self.discard_spare() => {
+                        (left, self.preparing) = (lengths.into_iter(), failed);
+                    }
                     (None, Preparing::Failed(error)) => {
                         // Nothing is tried ahead until the next record needs it.
                         self.preparing = Preparing::Failed(error.clone());
@@ -295,8 +300,15 @@ impl Flusher {
             let OpenSegment { file, path, end_sequence, .. } = self.unflushed.remove(0);
             let bytes = self.engine.file_len(file)?;
             self.engine.close_file(file)?;
-            let written_at_ns = unix_ns();
-            self.retention.push(RetainedSegment { path, bytes, end_sequence, written_at_ns });
+            let is_prepared = state.format() == Format::Framed;
+            let is_written = is_prepared && state.terms.prepare == Prepare::Write;
+            self.retention.push(RetainedSegment {
+                path,
+                bytes,
+                end_sequence,
+                written_at_ns: unix_ns(),
+                is_written,
+            });
         }
         self.retain(state);
         Ok(())
@@ -307,12 +319,12 @@ impl Flusher {
         let active_bytes = self.segment.as_ref().map_or(0, |segment| segment.end);
         let (durable, released) = (state.durable.done(), state.released());
         while let Some(oldest) = self.retention.excess(active_bytes, durable, released) {
-            let RetainedSegment { path, bytes, end_sequence, .. } = oldest.clone();
-            if let Err(error) = self.remove_segment(&state.terms, &path, bytes) {
+            let oldest = oldest.clone();
+            if let Err(error) = self.remove_segment(state, &oldest) {
                 log::warn!("retention could not remove a segment: {error}");
                 return;
             }
-            self.note_removed(state, end_sequence);
+            self.note_removed(state, oldest.end_sequence);
         }
     }
 

@@ -25,12 +25,12 @@ impl Flusher {
         while let Some(oldest) =
             self.retention.before(sequence, state.durable.done(), state.released())
         {
-            let RetainedSegment { path, bytes, end_sequence, .. } = oldest.clone();
-            removed = self.remove_segment(&state.terms, &path, bytes);
+            let oldest = oldest.clone();
+            removed = self.remove_segment(state, &oldest);
             if removed.is_err() {
                 break;
             }
-            self.note_removed(state, end_sequence);
+            self.note_removed(state, oldest.end_sequence);
         }
         // Retention does not wait for the folder.
         if self.has_removed {
@@ -206,7 +206,14 @@ impl Flusher {
             cut::shorten(&mut self.engine, active.file, end)?;
             let written_at_ns = segment::unix_ns();
             let path = active.path;
-            self.retention.push(RetainedSegment { path, bytes, end_sequence, written_at_ns });
+            self.retention.push(RetainedSegment {
+                path,
+                bytes,
+                end_sequence,
+                written_at_ns,
+                // Its file was cut.
+                is_written: false,
+            });
         } else {
             self.engine.close_file(active.file)?;
             while let Some(last) = self.retention.take_last_unless(is_live) {

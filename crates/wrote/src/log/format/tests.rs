@@ -414,7 +414,7 @@ fn recycled_segments() -> Vec<File> {
         earlier.batch(&[Frame::Data(&[7; 5000]), Frame::Skipped(round)], said);
     }
     let mut spare = earlier.bytes.clone();
-    segment::encode_spare(&mut spare[..BLOCK]);
+    segment::mark_recycled(&mut spare[..BLOCK]);
     let segments = three_segments().into_iter().map(|segment| segment.recycled(&earlier).bytes);
     let numbered = (1..).zip(segments.chain([spare]));
     numbered.map(|(number, bytes)| (name(Format::Framed, number), bytes)).collect()

@@ -147,6 +147,14 @@ impl FramedCursor {
         Err(Error::Truncated { path: folder.to_owned(), sequence: cut })
     }
 
+    /// Tells whether the file is no longer this segment.
+    fn has_become_another(&mut self) -> Result<bool, Error> {
+        self.walk.input.look_again()?;
+        let header = SegmentHeader::decode(self.walk.input.bytes(0, segment::HEADER_BYTES)?);
+        self.walk.input.pause()?;
+        Ok(header != Ok(self.header))
+    }
+
     /// Moves to a place where a reader was before. Returns whether the log goes on there.
     fn jump(&mut self, folder: &Path, place: IndexPlace) -> Result<bool, Error> {
         if place.number != self.header.segment_id {
@@ -256,8 +264,8 @@ impl Cursor for FramedCursor {
                 return Err(Error::Truncated { path: folder, sequence: first });
             }
             false if !follows => is_left,
-            // Retention removed this segment, and a later one may have got its file meanwhile.
-            _ if is_left && first > sequence => !self.walk.has_come()?,
+            // Retention removed this segment, and a later one has got its file.
+            _ if is_left && first > sequence => self.has_become_another()?,
             _ => first == sequence,
         };
         if is_next {

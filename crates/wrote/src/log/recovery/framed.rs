@@ -100,6 +100,7 @@ fn recovery(segments: &[SegmentHead], walk: &Walk, recovered: Recovered) -> Reco
         bytes: segment.file_bytes,
         end_sequence: header(next).first_sequence,
         written_at_ns: header(next).created_at_ns,
+        is_written: false,
     });
     Recovery {
         recovered,

@@ -53,6 +53,7 @@ fn sealed(files: &LogFiles, names: &[(u64, PathBuf)]) -> Result<Vec<RetainedSegm
             bytes: input.len_bytes,
             end_sequence: *next,
             written_at_ns: modified_at_ns(&input),
+            is_written: false,
         });
     }
     Ok(sealed)

@@ -32,6 +32,8 @@ pub(in crate::log) struct Rest {
     pub next: Option<(u64, BatchHeader)>,
     /// The seed with which that batch is valid.
     pub seed: u32,
+    /// The greatest first sequence of those batches.
+    last_sequence: u64,
     /// The first sequence of the batch right behind the segment header.
     begins_with: Option<u64>,
     /// It is a whole file that has bytes, but no valid segment header.
@@ -43,8 +45,8 @@ struct Search {
     range: Range<u64>,
     sequence: u64,
     identity: Identity,
-    /// Whether bytes of another segment may stand there.
-    is_recycled: bool,
+    /// Behind this offset bytes of another segment may stand, and only batches count.
+    filled_until: u64,
     /// Whether a batch counts only if its first record is valid.
     is_readable: bool,
 }
@@ -63,7 +65,9 @@ fn scan(input: &mut Input, search: &Search, mut records: ValidRecords) -> Result
     while place < input.len_bytes.min(end) {
         match &valid {
             Some(range) if range.end <= place => valid = records.next(input)?,
-            Some(range) if range.start <= place => (rest.end, place) = (range.end, range.end),
+            Some(range) if range.start <= place => {
+                (rest.end, place) = (rest.end.max(range.end), range.end);
+            }
             _ => {
                 let at = place;
                 place = (at + 1).next_multiple_of(step);
@@ -73,10 +77,9 @@ fn scan(input: &mut Input, search: &Search, mut records: ValidRecords) -> Result
                     place = place.max(data - data % step);
                     continue;
                 }
-                if !search.is_recycled {
-                    let last = bytes.iter().rposition(|&byte| byte != 0);
-                    rest.end = at + last.expect("not every byte is zero") as u64 + 1;
-                }
+                let last = bytes.iter().rposition(|&byte| byte != 0);
+                let filled = at + last.expect("not every byte is zero") as u64 + 1;
+                rest.end = rest.end.max(filled.min(search.filled_until));
                 let behind_header = (at == 0).then_some(segment::HEADER_BYTES as u64);
                 for begin in behind_header.into_iter().chain([at]) {
                     if let Some(found) = rest.note(input, begin, search)? {
@@ -94,14 +97,15 @@ fn scan(input: &mut Input, search: &Search, mut records: ValidRecords) -> Result
 /// Examines the rest of the segment behind the end of a walk.
 pub(super) fn after(walk: &mut Walk) -> Result<Rest, Error> {
     let (identity, records) = (walk.identity(), ValidRecords::behind(walk));
-    let (range, sequence, is_recycled) = (walk.end..u64::MAX, walk.sequence, walk.is_recycled);
-    let search = Search { range, sequence, identity, is_recycled, is_readable: false };
-    let mut rest = scan(&mut walk.input, &search, records)?;
-    if let Some(open) = walk.open.filter(|_| is_recycled) {
-        // Which of its bytes are there cannot be told.
-        rest.end = rest.end.max(open.end.min(walk.input.len_bytes));
-    }
-    Ok(rest)
+    let (range, sequence) = (walk.end..u64::MAX, walk.sequence);
+    let filled_until = match walk.open {
+        _ if !walk.is_recycled => u64::MAX,
+        // Which of the batch's bytes are its own cannot be told.
+        Some(open) => open.end,
+        None => 0,
+    };
+    let search = Search { range, sequence, identity, filled_until, is_readable: false };
+    scan(&mut walk.input, &search, records)
 }
 
 /// Finds the batch of the next record, or of the first later one, before the place of a walk: a
@@ -109,8 +113,8 @@ pub(super) fn after(walk: &mut Walk) -> Result<Rest, Error> {
 pub(super) fn before(walk: &mut Walk) -> Result<Option<(u64, BatchHeader)>, Error> {
     let (range, sequence) = (0..walk.place, walk.sequence);
     // With a record that is read, the walk gets further each time.
-    let (identity, is_recycled) = (walk.identity(), walk.is_recycled);
-    let search = Search { range, sequence, identity, is_recycled, is_readable: true };
+    let (identity, filled_until) = (walk.identity(), u64::MAX);
+    let search = Search { range, sequence, identity, filled_until, is_readable: true };
     Ok(scan(&mut walk.input, &search, ValidRecords::default())?.next)
 }
 
@@ -174,8 +178,8 @@ pub(in crate::log) fn scan_file(
     identity: Identity,
 ) -> Result<Rest, Error> {
     let mut input = Input::open(files, path, true, false)?;
-    let is_spare = segment::is_spare(input.bytes(0, BLOCK_BYTES_MIN as usize)?);
-    if is_spare && matches!(identity, Identity::Lost) {
+    let is_marked = segment::is_marked_recycled(input.bytes(0, BLOCK_BYTES_MIN as usize)?);
+    if is_marked && matches!(identity, Identity::Lost) {
         // Its batches are of segments that were removed, as far as can be told.
         return Ok(Rest::default());
     }
@@ -184,9 +188,9 @@ pub(in crate::log) fn scan_file(
         Identity::Known { seed, .. } => header.seed() == seed,
         Identity::Lost => true,
     });
-    let is_recycled = is_spare || known.is_some_and(|header| header.is_recycled());
-    let range = 0..u64::MAX;
-    let search = Search { range, sequence, identity, is_recycled, is_readable: false };
+    let is_recycled = is_marked || known.is_some_and(|header| header.is_recycled());
+    let (range, filled_until) = (0..u64::MAX, if is_recycled { 0 } else { u64::MAX });
+    let search = Search { range, sequence, identity, filled_until, is_readable: false };
     let mut rest = scan(&mut input, &search, ValidRecords::default())?;
     rest.is_headless = known.is_none() && rest.end > 0;
     if rest.is_headless
@@ -212,21 +216,25 @@ impl Rest {
                 let bytes = input.bytes(place, batch::HEADER_BYTES)?;
                 walk::decode(bytes, seed).map(|(header, _)| (header, seed))
             }
-            Identity::Lost if may_begin(BLOCK_BYTES_MIN) => {
-                // The file's first batch tells which segment it is, also in a recycled one.
-                let is_own = |seed| self.begins_with.is_none() || seed == self.seed;
-                batch_by_its_record(input, place)?.filter(|(_, seed)| is_own(*seed))
-            }
+            Identity::Lost if may_begin(BLOCK_BYTES_MIN) => batch_by_its_record(input, place)?,
             _ => None,
         };
         let Some((header, seed)) = found else { return Ok(None) };
-        if search.is_recycled {
+        if search.filled_until < u64::MAX {
             let end = place + u64::from(header.bytes);
             self.end = self.end.max(end.min(input.len_bytes));
         }
         let (records, first) = (ValidRecords::of(place, &header, seed), header.first_sequence);
+        if self.next.is_some() && seed != self.seed {
+            // A recycled file whose identity is lost: the later records are its own.
+            if first <= self.last_sequence {
+                return Ok(Some(records));
+            }
+            (self.next, self.durable_sequence, self.begins_with) = (None, 0, None);
+        }
         if first >= search.sequence && (!search.is_readable || records.is_valid(input)?) {
             self.durable_sequence = self.durable_sequence.max(header.durable_sequence);
+            self.last_sequence = self.last_sequence.max(first);
             if self.next.is_none_or(|(_, next)| first < next.first_sequence) {
                 (self.next, self.seed) = (Some((place, header)), seed);
             }

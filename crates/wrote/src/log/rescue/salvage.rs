@@ -263,7 +263,7 @@ impl Salvage<'_> {
 
     fn segment(&mut self, index: usize) -> Result<SegmentEnd, Error> {
         if self.segments[index].header.is_none() {
-            // What was removed before the first segment was durable, and the segment with it.
+            // Segments before the first one were removed: then its beginning was durable.
             let is_left = index == 0 && self.segments[index].number > 1;
             let was_durable = is_left || self.was_durable(index)? || self.is_followed(index + 1);
             if !self.look_again(index)? && !was_durable {
