@@ -3,7 +3,7 @@
 use super::contest::{Comparison, Contender, Contest, Requirement};
 use super::figures::Condition;
 use super::outcome::{Outcome, Percentiles, Unit};
-use super::served::{Kind, Served};
+use super::served::{Kind, Place, Served};
 use super::site::Site;
 use super::wrote;
 use crate::failure::{Failure, Tried};
@@ -23,20 +23,22 @@ const REDIS: [(u32, u32, u32); 6] = [
 /// Compares lines on TCP with rsyslog and syslog-ng: none syncs.
 pub fn lines() -> Vec<Contest> {
     let peers = [("rsyslog, imptcp", Kind::Rsyslog), ("syslog-ng, network", Kind::SyslogNg)];
-    lines_against(&peers, 5.0)
+    let against = |place| lines_against(&peers, place, 5.0);
+    [Place::Disk, Place::Memory].into_iter().flat_map(against).collect()
 }
 
 /// Compares lines on TCP with a reader that throws them away.
 pub fn floor() -> Vec<Contest> {
-    lines_against(&[("the lines read alone", Kind::Reader)], 0.6)
+    lines_against(&[("the lines read alone", Kind::Reader)], Place::Disk, 0.6)
 }
 
-fn lines_against(peers: &[(&str, Kind)], asked: f64) -> Vec<Contest> {
+fn lines_against(peers: &[(&str, Kind)], place: Place, asked: f64) -> Vec<Contest> {
     let contest = |connections| {
         let all = [&[("wrote serve", Kind::Wrote)], peers].concat();
-        let contender = |(name, kind)| generated(name, kind, "tcp", connections, None);
+        let contender = |(name, kind)| generated(name, kind, "tcp", connections, None, place);
+        let on = if place == Place::Memory { ", on tmpfs" } else { "" };
         Contest::new(
-            format!("lines of {MESSAGE_BYTES} B, {connections} connections, not synced"),
+            format!("lines of {MESSAGE_BYTES} B, {connections} connections, not synced{on}"),
             Unit::Messages,
             all.into_iter().map(contender).collect(),
             Requirement::of_best(Condition::AtLeast(asked)),
@@ -51,7 +53,9 @@ pub fn relp() -> Vec<Contest> {
     let contest = Contest::new(
         format!("RELP, {MESSAGE_BYTES} B, 64 connections, window 128, synced"),
         Unit::Messages,
-        contenders.map(|(name, kind)| generated(name, kind, "relp", 64, Some(128))).into(),
+        contenders
+            .map(|(name, kind)| generated(name, kind, "relp", 64, Some(128), Place::Disk))
+            .into(),
         Requirement::of_best(Condition::AtLeast(5.0)),
     );
     vec![contest]
@@ -85,7 +89,7 @@ pub fn http() -> Vec<Contest> {
         format!("{MESSAGE_BYTES} B, 64 connections, 100 messages at a time, durable"),
         Unit::Messages,
         vec![
-            generated("wrote serve, HTTP", Kind::Wrote, "http", 64, Some(100)),
+            generated("wrote serve, HTTP", Kind::Wrote, "http", 64, Some(100), Place::Disk),
             nats_load("nats-server, JetStream", 64, 100, 4_000),
         ],
         Requirement::of_best(Condition::AtLeast(5.0)),
@@ -117,6 +121,7 @@ fn generated(
     scheme: &'static str,
     connections: u32,
     window: Option<u32>,
+    place: Place,
 ) -> Contender {
     let window = window.map(|window| format!(" --window {window}")).unwrap_or_default();
     let load = format!(
@@ -125,7 +130,7 @@ fn generated(
     );
     let command = format!("{} &\n{load}", kind.line(scheme));
     Contender::new(name, command, move |site: &Site, _: &str| {
-        let served = Served::start(site, kind, scheme)?;
+        let served = Served::start_in(place, site, kind, scheme)?;
         let stdout = site.run(&served.told(&load))?.stdout;
         let mut outcome = generator(&stdout)?;
         // Its queues hold messages yet.

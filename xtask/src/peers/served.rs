@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// How long a server may take to listen, and to end.
 const HANG: Duration = Duration::from_secs(120);
@@ -19,6 +20,8 @@ const LOOK: Duration = Duration::from_millis(2);
 const WHOLE: Duration = Duration::from_millis(500);
 /// The file that a peer writes.
 const OUTPUT: &str = "messages";
+/// A tmpfs of every Linux (`shm_overview(7)`).
+const MEMORY: &str = "/dev/shm";
 /// The file of a server's own words.
 const SAID: &str = "stderr";
 
@@ -39,12 +42,23 @@ pub enum Kind {
     Nats,
 }
 
+/// Where a server writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the site's folder.
+    Disk,
+    /// In a folder of tmpfs: no disk is waited for.
+    Memory,
+}
+
 /// A server that runs. It is killed when it is dropped.
 pub struct Served {
     kind: Kind,
     child: Child,
     folder: PathBuf,
     port: u16,
+    /// Removes what the server wrote in memory, once it is killed.
+    _memory: Option<TempDir>,
 }
 
 /// The use of a process so far.
@@ -83,11 +97,13 @@ impl Kind {
             Kind::Rsyslog => {
                 let (module, sync) =
                     if scheme == "relp" { ("imrelp", "on") } else { ("imptcp", "off") };
+                // imptcp listens with a queue of 5: of 1,000 clients at once, most are refused.
+                let backlog = if module == "imptcp" { " socketBacklog=\"1000\"" } else { "" };
                 let text = format!(
                     "global(workDirectory=\"{folder}\" maxMessageSize=\"64k\")\n\
                      module(load=\"{module}\")\n\
                      template(name=\"raw\" type=\"string\" string=\"%rawmsg%\\n\")\n\
-                     input(type=\"{module}\" port=\"{port}\")\n\
+                     input(type=\"{module}\" port=\"{port}\"{backlog})\n\
                      action(type=\"omfile\" file=\"{output}\" template=\"raw\" sync=\"{sync}\")\n",
                     folder = folder.display(),
                 );
@@ -132,7 +148,21 @@ impl Kind {
 impl Served {
     /// Starts a server in a new folder below the site's, and waits until it listens.
     pub fn start(site: &Site, kind: Kind, scheme: &str) -> Result<Served, Failure> {
-        let folder = site.folder.join("served");
+        Served::start_in(Place::Disk, site, kind, scheme)
+    }
+
+    /// Starts a server in a new folder, and waits until it listens.
+    pub fn start_in(
+        place: Place,
+        site: &Site,
+        kind: Kind,
+        scheme: &str,
+    ) -> Result<Served, Failure> {
+        let memory = match place {
+            Place::Disk => None,
+            Place::Memory => Some(tempfile::tempdir_in(MEMORY).tried(MEMORY)?),
+        };
+        let folder = memory.as_ref().map_or(&*site.folder, TempDir::path).join("served");
         if folder.exists() {
             std::fs::remove_dir_all(&folder).tried(folder.display())?;
         }
@@ -162,7 +192,7 @@ impl Served {
         let said = File::create(folder.join(SAID)).tried(SAID)?;
         command.stderr(said);
         let child = command.spawn().tried(program)?;
-        let mut served = Served { kind, child, folder, port };
+        let mut served = Served { kind, child, folder, port, _memory: memory };
         served.wait_until("listen", |_| TcpStream::connect(("127.0.0.1", port)).is_ok())?;
         Ok(served)
     }
