@@ -2,7 +2,7 @@
 
 use super::interrupt::Interrupt;
 use crate::buffer::Buffer;
-use crate::cached::cached_bytes;
+use crate::cached::cached_bytes_at;
 use crate::engine::{Found, Op, Options};
 use crate::error::Tried;
 use crate::{Action, Completion, Engine, Error, FileId, FileOptions, Ioengine};
@@ -25,6 +25,10 @@ const PIECE_BYTES_MIN: u64 = 16 << 10;
 /// Bytes of one read from the page cache: the processor's cache still holds them when they are
 /// looked at.
 const CACHED_PIECE_BYTES: u64 = 128 << 10;
+/// Parts of a file, and the bytes of each, by which the page cache is judged to hold the file: a look
+/// at each page of a gigabyte takes 4 ms.
+const SAMPLES: u64 = 16;
+const SAMPLE_BYTES: u64 = 512 << 10;
 /// Reads that return nothing before the end of the file, until that is an error.
 const FRUITLESS_READS_MAX: u32 = 10;
 
@@ -165,9 +169,8 @@ impl Input {
         let is_cached = {
             let descriptors = engine.descriptor(input.file).zip(engine.descriptor(cached));
             descriptors.is_some_and(|(direct, cached)| {
-                let held_bytes = || cached_bytes(cached, input.len_bytes).unwrap_or(0);
-                let is_held = || held_bytes() > input.len_bytes / 8 * 7;
-                (by == ReadBy::Place || is_held()) && is_same_file(direct, cached)
+                let is_held = by == ReadBy::Place || is_nearly_held(cached, input.len_bytes);
+                is_held && is_same_file(direct, cached)
             })
         };
         if is_cached {
@@ -457,6 +460,15 @@ impl Drop for Input {
     }
 }
 
+/// Whether the page cache holds nearly all of a file, as far as samples tell.
+fn is_nearly_held(file: BorrowedFd<'_>, len_bytes: u64) -> bool {
+    let (part_bytes, rest_bytes) = (len_bytes / SAMPLES, len_bytes % SAMPLES);
+    let sample_bytes = (part_bytes + rest_bytes).min(SAMPLE_BYTES);
+    let held_bytes: Option<u64> =
+        (0..SAMPLES).map(|part| cached_bytes_at(file, part * part_bytes, sample_bytes)).sum();
+    held_bytes.is_some_and(|held_bytes| held_bytes > SAMPLES * sample_bytes / 8 * 7)
+}
+
 fn is_same_file(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {
     let numbers = |file| fstat(file).map(|stat| (stat.st_dev, stat.st_ino)).ok();
     numbers(one).is_some_and(|one| numbers(other) == Some(one))
@@ -466,6 +478,10 @@ fn is_same_file(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {
 mod tests {
     use super::super::testing::{disk, engine, files_of, folder};
     use super::*;
+    use rustix::fd::AsFd;
+    use rustix::fs::{Advice, fadvise};
+    use std::io::Write;
+    use std::os::unix::fs::FileExt;
 
     #[test]
     fn requests_in_any_order_and_of_any_length_get_the_bytes_of_the_file() {
@@ -491,6 +507,31 @@ mod tests {
                     input.pause().unwrap();
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_file_is_nearly_held_while_nearly_all_of_its_parts_are_in_the_page_cache() {
+        let test = "a_file_is_nearly_held_while_nearly_all_of_its_parts_are_in_the_page_cache";
+        // In the build's folder: on a disk where the build is on a disk.
+        let program = std::env::current_exe().unwrap();
+        for len_bytes in [100, 100_000, SAMPLES * SAMPLE_BYTES * 3 + 1] {
+            let mut file = tempfile::tempfile_in(program.parent().unwrap()).unwrap();
+            file.write_all(&vec![7; len_bytes as usize]).unwrap();
+            if cached_bytes_at(file.as_fd(), 0, len_bytes).is_none() {
+                return fixtures::skip(test, "the kernel does not say what is cached");
+            }
+            assert!(is_nearly_held(file.as_fd(), len_bytes), "{len_bytes} bytes");
+            file.sync_all().unwrap();
+            fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+            if cached_bytes_at(file.as_fd(), 0, len_bytes) != Some(0) {
+                return fixtures::skip(test, "the file's pages stay in the cache here");
+            }
+            assert!(!is_nearly_held(file.as_fd(), len_bytes), "{len_bytes} bytes");
+            // The first half alone is too little. The kernel must not read the rest ahead.
+            fadvise(&file, 0, None, Advice::Random).unwrap();
+            file.read_exact_at(&mut vec![0; len_bytes as usize / 2], 0).unwrap();
+            assert!(len_bytes == 100 || !is_nearly_held(file.as_fd(), len_bytes), "{len_bytes}");
         }
     }
 

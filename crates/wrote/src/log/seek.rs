@@ -20,6 +20,8 @@ const BEGIN: u64 = segment::HEADER_BYTES as u64;
 const NEAR: u64 = 3;
 /// The most looks of one search. Each halves what is left, or does better.
 const LOOKS_MAX: u32 = 64;
+/// The most batches that a search passes by their headers between two looks.
+const STEPS_MAX: u32 = 16;
 
 /// The place of a batch, and the sequence of its first record.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +90,9 @@ impl Search {
             let behind = self.known.partition_point(|known| known.sequence <= sequence);
             let high = self.known.get(behind).copied();
             end = end.min(high.map_or(end, |high| high.offset));
-            if end.saturating_sub(low.offset) <= NEAR * self.reach_bytes {
+            let is_near = end.saturating_sub(low.offset) <= NEAR * self.reach_bytes;
+            let is_probably_near = is_near || self.is_probably_near(low, high, sequence);
+            if is_probably_near && self.follow(walk, low, sequence)? || is_near {
                 return Ok(());
             }
             let at = self.guess(look, low, high, end, sequence).next_multiple_of(walk.block_bytes);
@@ -105,19 +109,56 @@ impl Search {
     /// Returns the place of the next look: where the record would be if all were equally long, or
     /// in the middle.
     fn guess(&self, look: u32, low: Known, high: Option<Known>, end: u64, sequence: u64) -> u64 {
-        let first = self.known[0];
-        let (from, to) = high.map_or((first, low), |high| (low, high));
-        let (bytes, records) = (to.offset - from.offset, to.sequence - from.sequence);
         let middle = low.offset + (end - low.offset) / 2;
-        if records == 0 || look % 3 == 2 {
+        let Some(ahead) = self.estimate(low, high, sequence).filter(|_| look % 3 != 2) else {
             return middle;
-        }
-        let ahead = u128::from(sequence - low.sequence) * u128::from(bytes) / u128::from(records);
+        };
         // The look finds the batch behind its place.
-        let guess = u64::try_from(u128::from(low.offset) + ahead).unwrap_or(u64::MAX);
-        let guess = guess.saturating_sub(self.reach_bytes);
+        let guess = low.offset.saturating_add(ahead).saturating_sub(self.reach_bytes);
         let margin = ((end - low.offset) / 16).min(self.reach_bytes);
         guess.clamp(low.offset + margin, end - margin)
+    }
+
+    /// Returns how far behind `low` the record would be if all were equally long.
+    fn estimate(&self, low: Known, high: Option<Known>, sequence: u64) -> Option<u64> {
+        let (from, to) = high.map_or((self.known[0], low), |high| (low, high));
+        let (bytes, records) = (to.offset - from.offset, to.sequence - from.sequence);
+        let ahead = u128::from(sequence - low.sequence) * u128::from(bytes);
+        let ahead = ahead.checked_div(u128::from(records))?;
+        Some(u64::try_from(ahead).unwrap_or(u64::MAX))
+    }
+
+    fn is_probably_near(&self, low: Known, high: Option<Known>, sequence: u64) -> bool {
+        self.estimate(low, high, sequence).is_some_and(|ahead| ahead <= NEAR * self.reach_bytes)
+    }
+
+    /// Goes from header to header, from the batch `low` to that of the record. Returns whether it
+    /// came there: it gives up where the next does not continue the one before, and where the batch
+    /// is more than [`STEPS_MAX`] away.
+    fn follow(&mut self, walk: &mut Walk, low: Known, sequence: u64) -> Result<bool, Error> {
+        walk.input.pause()?;
+        let mut next = low;
+        for step in 0..STEPS_MAX {
+            let found = walk.batch_at(next.offset)?;
+            let continues = |batch: &BatchHeader| batch.first_sequence == next.sequence;
+            let Some((batch, _)) = found.filter(|(batch, _)| continues(batch)) else {
+                return Ok(false);
+            };
+            if !self.insert(next.offset, &batch) || batch.count == 0 {
+                return Ok(false);
+            }
+            let end = next.offset + u64::from(batch.bytes);
+            next.sequence += u64::from(batch.count);
+            if sequence < next.sequence {
+                return Ok(true);
+            }
+            let steps_left = u64::from(STEPS_MAX - step);
+            if (sequence - next.sequence) / u64::from(batch.count) > steps_left {
+                return Ok(false);
+            }
+            next.offset = end.next_multiple_of(walk.block_bytes);
+        }
+        Ok(false)
     }
 
     /// Finds the first batch at `at` or behind it over which no other reaches; `None` if none is as
@@ -191,6 +232,24 @@ mod tests {
             }
             let far = walk.place - begin;
             assert!(far <= (NEAR + 4) * u64::from(LONGEST_BYTES), "record {sequence}: {far} bytes");
+        }
+    }
+
+    #[test]
+    fn a_search_among_equal_batches_ends_at_the_batch_of_the_record() {
+        let mut built = SampleLog::default().segment();
+        let batch_records = 3;
+        for _ in 0..200 {
+            let durable_sequence = built.next_sequence;
+            let header =
+                BatchHeader { durable_sequence, longest_bytes: 1024, ..BatchHeader::default() };
+            built = built.batch_of(header, &[&[7_u8; 200][..]; 3]);
+        }
+        let sim = disk(1, &built.files(folder()));
+        for sequence in 1..built.next_sequence {
+            let mut walk = walk(&sim);
+            seek(&mut walk, sequence, || Ok(u64::MAX)).unwrap();
+            assert_eq!(walk.sequence, sequence - sequence % batch_records, "record {sequence}");
         }
     }
 
