@@ -40,6 +40,8 @@ struct Search {
     known: Vec<Known>,
     /// Every record before this sequence was durable once.
     durable_sequence: u64,
+    /// About the end of the segment, for the first guess.
+    end: Option<Known>,
 }
 
 /// Moves a walk from its segment's beginning to a batch near the record `sequence`, or before it.
@@ -59,11 +61,14 @@ pub(super) fn seek(
     if !is_first || walk.input.len_bytes <= NEAR * reach_bytes {
         return Ok(());
     }
+    let (end, durable_sequence) = (walk.input.len_bytes, durable()?);
+    let is_known = (sequence + 1..u64::MAX).contains(&durable_sequence);
     let mut search = Search {
         reach_bytes,
         first_end: BEGIN + u64::from(first.bytes),
         known: vec![Known { offset: BEGIN, sequence: first.first_sequence }],
-        durable_sequence: durable()?.max(first.first_sequence),
+        durable_sequence: durable_sequence.max(first.first_sequence),
+        end: is_known.then_some(Known { offset: end, sequence: durable_sequence }),
     };
     search.run(walk, sequence)?;
     if search.best(sequence).sequence > search.durable_sequence {
@@ -121,7 +126,11 @@ impl Search {
 
     /// Returns how far behind `low` the record would be if all were equally long.
     fn estimate(&self, low: Known, high: Option<Known>, sequence: u64) -> Option<u64> {
-        let (from, to) = high.map_or((self.known[0], low), |high| (low, high));
+        let (from, to) = match high {
+            Some(high) => (low, high),
+            None if self.known.len() == 1 => (low, self.end?),
+            None => (self.known[0], low),
+        };
         let (bytes, records) = (to.offset - from.offset, to.sequence - from.sequence);
         let ahead = u128::from(sequence - low.sequence) * u128::from(bytes);
         let ahead = ahead.checked_div(u128::from(records))?;
