@@ -41,7 +41,9 @@ pub fn describe(found: &[u8], expected: &[u8]) -> String {
 /// Returns the names in a folder without those of temporary files, and the number of these.
 pub fn names(folder: &Path) -> io::Result<(Vec<String>, usize)> {
     let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
+    let named =
+        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", folder.display()));
+    for entry in std::fs::read_dir(folder).map_err(named)? {
         names.push(entry?.file_name().to_string_lossy().into_owned());
     }
     let all = names.len();
