@@ -25,8 +25,8 @@ const PIECE_BYTES_MIN: u64 = 16 << 10;
 /// Bytes of one read from the page cache: the processor's cache still holds them when they are
 /// looked at.
 const CACHED_PIECE_BYTES: u64 = 128 << 10;
-/// Parts of a file, and the bytes of each, by which the page cache is judged to hold the file: a look
-/// at each page of a gigabyte takes 4 ms.
+/// Parts of a file, and the bytes of each, by which the page cache is judged to hold the file. A
+/// look at each page of a gigabyte takes 4 ms.
 const SAMPLES: u64 = 16;
 const SAMPLE_BYTES: u64 = 512 << 10;
 /// Reads that return nothing before the end of the file, until that is an error.
