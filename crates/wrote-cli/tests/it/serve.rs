@@ -262,3 +262,34 @@ fn a_low_limit_of_open_files_is_raised() {
     server.send(Signal::TERM);
     assert_eq!(server.finish().code(), Some(0));
 }
+
+// W8
+#[test]
+fn clients_that_all_read_at_once_share_a_few_readers_of_the_log() {
+    const CLIENTS: usize = 100;
+    let (manager, folder) = (Manager::new(), folder());
+    let log = folder.path().join("events");
+    let url = format!("resp://{}", manager.address());
+    let mut server = manager.start("", &[log.to_str().unwrap(), "--listen", &url]);
+    let message = "x".repeat(500);
+    let add = format!("*5\r\n$4\r\nXADD\r\n$1\r\nl\r\n$1\r\n*\r\n$1\r\nm\r\n$500\r\n{message}\r\n");
+    assert_eq!(manager.ask(&add.repeat(1000)).lines().count(), 2000);
+
+    let connect = |_| TcpStream::connect(manager.address()).unwrap();
+    let mut streams: Vec<_> = (0..CLIENTS).map(connect).collect();
+    for stream in &mut streams {
+        stream.write_all(b"XRANGE l - +\r\nQUIT\r\n").unwrap();
+    }
+    for mut stream in streams {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("*1000\r\n"), "{:.100}", answer);
+        assert_eq!(answer.matches(&message).count(), 1000);
+    }
+    let status = fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak_kib: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(peak_kib < 128 << 10, "{peak_kib} KiB");
+    server.send(Signal::TERM);
+    assert_eq!(server.finish().code(), Some(0));
+}

@@ -7,12 +7,15 @@ use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, timeout_at};
 use wrote::{Error, Log, LogReader};
 
 /// Bytes of one answer's records at most: an answer is made whole before it leaves.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
+/// Answers that are read from logs at a time: each takes a reader's buffers and its own bytes (W8).
+/// The others wait. An answer that waits for its client is counted among the bytes in flight.
+static READS: Semaphore = Semaphore::const_new(4);
 /// Records of an XREAD that asks for no number.
 const READ_COUNT: usize = 1000;
 
@@ -210,7 +213,12 @@ async fn written(log: &Log) {
 }
 
 async fn entries(channel: Arc<Channel>, wanted: Wanted) -> Result<Entries, Failure> {
-    let read = move || read(&channel, &wanted);
+    let permit = READS.acquire().await.expect("it is never closed");
+    let read = move || {
+        // Held also where the client has gone meanwhile.
+        let _permit = permit;
+        read(&channel, &wanted)
+    };
     tokio::task::spawn_blocking(read).await.unwrap_or(Err(Failure::TooLarge))
 }
 
