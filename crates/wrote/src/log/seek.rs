@@ -62,7 +62,7 @@ pub(super) fn seek(
         return Ok(());
     }
     let (end, durable_sequence) = (walk.input.len_bytes, durable()?);
-    let is_known = (sequence + 1..u64::MAX).contains(&durable_sequence);
+    let is_known = sequence < durable_sequence && durable_sequence < u64::MAX;
     let mut search = Search {
         reach_bytes,
         first_end: BEGIN + u64::from(first.bytes),
@@ -157,7 +157,7 @@ impl Search {
                 return Ok(false);
             }
             let end = next.offset + u64::from(batch.bytes);
-            next.sequence += u64::from(batch.count);
+            next.sequence = walk::end_sequence(&batch);
             if sequence < next.sequence {
                 return Ok(true);
             }
@@ -259,6 +259,11 @@ mod tests {
             let mut walk = walk(&sim);
             seek(&mut walk, sequence, || Ok(u64::MAX)).unwrap();
             assert_eq!(walk.sequence, sequence - sequence % batch_records, "record {sequence}");
+        }
+        for durable_sequence in [0, built.next_sequence, u64::MAX] {
+            let mut walk = walk(&sim);
+            seek(&mut walk, u64::MAX, || Ok(durable_sequence)).unwrap();
+            assert!(walk.sequence < built.next_sequence, "{}", walk.sequence);
         }
     }
 
