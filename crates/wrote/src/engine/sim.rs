@@ -31,7 +31,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// A transfer moves at most this many bytes; other operations are not affected.
+    /// A transfer moves at most this many bytes; other operations are not affected. A read before
+    /// the end of the file moves at least one: 0 bytes say the end (`read(2)`).
     Short(u64),
     /// The operation fails with this error number and changes nothing.
     Once(i32),

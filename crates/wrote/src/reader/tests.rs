@@ -209,7 +209,7 @@ proptest! {
         direct in any::<bool>(),
         refuse in 0u8..3,
         seed in any::<u64>(),
-        short in prop::collection::vec((0u64..40, 0u64..5000), 0..6),
+        short in prop::collection::vec((0u64..40, prop_oneof![0u64..4, 0u64..5000]), 0..6),
     ) {
         let (sim, path, content) = (Sim::new(seed), Path::new("/sim/file"), content(len));
         let mut writer = crate::Writer::options().open_simulated(&sim, path).unwrap();

@@ -371,7 +371,7 @@ fn an_invalid_argument_after_direct_io_worked_is_an_error_and_no_fallback() {
 fn a_read_is_whole_up_to_the_end_of_the_file_whatever_is_short() {
     // W4
     for direct in [false, true] {
-        for bytes in [1, 511, 512, 700, 4000] {
+        for bytes in [0, 1, 511, 512, 700, 4000] {
             for operation in 0..4 {
                 let sim = Sim::new(operation);
                 let mut engine = engine(&sim);

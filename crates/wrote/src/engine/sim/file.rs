@@ -105,7 +105,8 @@ impl SimFile {
 
     pub(super) fn read(&self, request: &Request, offset: u64, bytes_max: u64) -> usize {
         let there = self.cached.get(offset as usize..).unwrap_or_default();
-        let len = there.len().min(request.len.min(bytes_max) as usize);
+        // A disk never answers 0 inside a file: that says its end (`read(2)`).
+        let len = there.len().min(request.len.min(bytes_max.max(1)) as usize);
         // SAFETY: as in `write`, and `len` is at most the request's.
         let bytes = unsafe { std::slice::from_raw_parts_mut(request.address, len) };
         bytes.copy_from_slice(&there[..len]);
