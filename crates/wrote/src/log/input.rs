@@ -17,8 +17,10 @@ use std::rc::Rc;
 /// Bytes of one read from front to back, and the number of such reads in flight.
 const READ_BYTES: usize = 512 << 10;
 const READS: u32 = 8;
-/// Buffers beside those of the reads in flight: the one that is looked at, that of a second file,
-/// and one for a copy.
+/// Buffers beside those of the reads in flight: of pieces that have arrived together, and
+/// [`OTHER_BUFFERS`]. In all they fill whole huge pages.
+const ARRIVED_BUFFERS: u32 = 5;
+/// The buffer that is looked at, that of a second file, and one for a copy.
 const OTHER_BUFFERS: u32 = 3;
 /// Bytes of the first read at a new offset. Each read that continues there doubles them.
 const PIECE_BYTES_MIN: u64 = 16 << 10;
@@ -59,7 +61,7 @@ impl LogFiles {
 
     pub(super) fn options() -> Options {
         Options::new(Ioengine::IoUring, READS, READ_BYTES)
-            .buffers(READS + OTHER_BUFFERS)
+            .buffers(READS + ARRIVED_BUFFERS + OTHER_BUFFERS)
             .registered_buffers(false)
     }
 
@@ -367,6 +369,9 @@ impl Input {
             let mut completions = Vec::new();
             self.files.engine().reap(1, &mut completions)?;
             completions.into_iter().try_for_each(|completion| self.arrive(completion))?;
+            // Reads that were in flight together often arrive together. The device gets the next
+            // ones before the caller looks at these.
+            self.ask_ahead(align)?;
         }
         let piece = self.ahead.pop_front().expect("one was requested");
         debug_assert_eq!(piece.offset, offset, "pieces follow each other");
@@ -383,24 +388,26 @@ impl Input {
         Ok(is_whole)
     }
 
-    /// Requests pieces: one at first, and [`READS`] once they have grown to a whole buffer.
+    /// Requests pieces: one at first, and as many as may be in flight once they have grown to a
+    /// whole buffer.
     fn ask_ahead(&mut self, align: u64) -> Result<(), Error> {
         let mut engine = self.files.engine();
         let buffer_bytes = engine.pool().buffer_bytes() as u64;
-        let (buffer_bytes, reads) = match self.direct {
+        let (buffer_bytes, pieces_max) = match self.direct {
             Some(_) => (buffer_bytes.min(CACHED_PIECE_BYTES), 1),
-            None => (buffer_bytes, READS),
+            // The buffer that is looked at is one of them.
+            None => (buffer_bytes, engine.pool().count().saturating_sub(OTHER_BUFFERS - 1).max(1)),
         };
         let largest = (buffer_bytes - buffer_bytes % align).max(align);
         let mut has_asked = false;
         loop {
             let is_grown = self.piece_bytes >= largest;
-            let most = engine.pool().count().saturating_sub(OTHER_BUFFERS - 1).clamp(1, reads);
-            let wanted = if is_grown { most as usize } else { 1 };
+            let wanted = if is_grown { pieces_max as usize } else { 1 };
             let last = self.ahead.back().map(|piece| piece.offset + piece.len);
             let offset = last.unwrap_or(self.current_start);
             let end = self.len_bytes.min(self.expected_end);
-            if self.ahead.len() >= wanted || (!self.ahead.is_empty() && offset >= end) {
+            let is_enough = offset >= end || engine.is_full();
+            if self.ahead.len() >= wanted || !self.ahead.is_empty() && is_enough {
                 break;
             }
             let len = self.piece_bytes.min(largest).next_multiple_of(align).min(largest);
