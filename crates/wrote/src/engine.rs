@@ -115,12 +115,13 @@ pub struct Engine {
     opened: u64,
     slots: Slots,
     completed: Vec<Completion>,
-    /// Replies of the backend that are not settled yet.
+    /// Replies of the backend, and how many of them are settled.
     done: Vec<Reply>,
+    settled: usize,
     /// Whether a registration of the pool was tried.
     registered: bool,
-    /// Whether requests go to a ring of its own.
-    has_ring: bool,
+    /// Whether requests go to a ring of its own, and several threads hand them on.
+    has_shared_ring: bool,
     /// Folders whose flush failed, with the error number (W2).
     poisoned_folders: Vec<(PathBuf, i32)>,
     effective: Effective,
@@ -156,7 +157,8 @@ impl Engine {
             },
         };
         let mut engine = Engine::with(backend, pool, effective);
-        engine.has_ring = engine.effective.ioengine == Ioengine::IoUring;
+        let has_ring = engine.effective.ioengine == Ioengine::IoUring;
+        engine.has_shared_ring = has_ring && callers != Callers::One;
         Ok(engine)
     }
 
@@ -235,8 +237,9 @@ impl Engine {
             slots: Slots::new(depth),
             completed: Vec::with_capacity(depth as usize),
             done: Vec::with_capacity(depth as usize),
+            settled: 0,
             registered: false,
-            has_ring: false,
+            has_shared_ring: false,
             poisoned_folders: Vec::new(),
             effective,
             allowance: None,
@@ -265,22 +268,24 @@ impl Engine {
     /// with `ENOBUFS` when all buffers are leased and none of them is in flight.
     #[inline]
     pub fn lease(&mut self) -> Result<Buffer, Error> {
-        if self.pool.free() == 0 {
-            self.wait_for_buffer()?;
+        match self.pool.lease() {
+            Some(buffer) => Ok(buffer),
+            None => self.lease_after_another(),
         }
-        Ok(self.pool.lease().expect("a buffer is free"))
     }
 
     #[cold]
-    fn wait_for_buffer(&mut self) -> Result<(), Error> {
-        while self.pool.free() == 0 {
+    fn lease_after_another(&mut self) -> Result<Buffer, Error> {
+        loop {
             if self.in_flight() == 0 {
                 let what = "leasing a buffer: all are held outside the engine";
                 return Err(Error::Engine { what, errno: libc::ENOBUFS });
             }
             self.advance(1)?;
+            if let Some(buffer) = self.pool.lease() {
+                return Ok(buffer);
+            }
         }
-        Ok(())
     }
 
     /// The engine's buffers.
@@ -355,7 +360,7 @@ impl Engine {
         let in_flight = self.in_flight() as u32;
         self.effective.iodepth_reached = self.effective.iodepth_reached.max(in_flight);
         self.backend.push(self.slots.requests());
-        self.slots.handed_on();
+        self.slots.handed_on(self.has_shared_ring);
     }
 
     /// Hands the queue to the kernel, without waiting. After an error, operations in flight stay in
@@ -396,7 +401,7 @@ impl Engine {
     /// threads. For an engine of [`Callers::Shared`].
     pub(crate) fn prepare_wait(&mut self) -> Result<Wait, Error> {
         self.hand_on();
-        if !self.completed.is_empty() || !self.done.is_empty() {
+        if !self.completed.is_empty() || self.has_unsettled() {
             return Ok(Wait::None);
         }
         self.backend.prepare_wait().map_err(|error| failed("submitting to the kernel", &error))
@@ -469,6 +474,11 @@ impl Engine {
         waited
     }
 
+    /// Whether replies are left: `take` panicked, and the kernel gives none again.
+    fn has_unsettled(&self) -> bool {
+        self.settled < self.done.len()
+    }
+
     /// Hands the queue on, and settles each reply that `wait` collects: again, whole, or failed.
     #[inline]
     fn settle_all(
@@ -477,11 +487,14 @@ impl Engine {
         take: &mut impl FnMut(Completion),
     ) -> Result<(), Error> {
         self.hand_on();
-        // Replies are left where `take` panicked, and the kernel gives none again.
-        let is_left = !self.done.is_empty();
-        let waited = if is_left { Ok(()) } else { wait(&mut *self.backend, &mut self.done) };
-        self.done.reverse();
-        while let Some(reply) = self.done.pop() {
+        let mut waited = Ok(());
+        if !self.has_unsettled() {
+            self.done.clear();
+            self.settled = 0;
+            waited = wait(&mut *self.backend, &mut self.done);
+        }
+        while let Some(&reply) = self.done.get(self.settled) {
+            self.settled += 1;
             self.settle(reply, take);
         }
         waited.map_err(|error| failed("waiting for the kernel", &error))

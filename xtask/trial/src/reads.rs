@@ -39,8 +39,7 @@ fn length_bytes(path: &Path) -> Result<u64> {
 fn read_all(engine: &mut Engine, file: FileId, reads: u64, blocks: u64) -> Result<u64> {
     let mut chance = SplitMix64::seed_from_u64(1);
     let depth = engine.effective().iodepth as usize;
-    let mut completions: Vec<Completion> = Vec::with_capacity(depth);
-    let (mut queued, mut bytes) = (0, 0);
+    let (mut queued, mut bytes, mut first_error) = (0, 0, None);
     while queued < reads || engine.outstanding() > 0 {
         let room = depth - engine.outstanding();
         let together = (room.min(TOGETHER) as u64).min(reads - queued);
@@ -52,12 +51,15 @@ fn read_all(engine: &mut Engine, file: FileId, reads: u64, blocks: u64) -> Resul
         }
         queued += together;
         if engine.is_full() || queued == reads {
-            engine.reap(TOGETHER, &mut completions)?;
+            engine.reap_each(TOGETHER, |Completion { result, .. }| match result {
+                Ok(read) => bytes += read as u64,
+                Err(error) => _ = first_error.get_or_insert(error),
+            })?;
         } else {
             engine.submit()?;
         }
-        for completion in completions.drain(..) {
-            bytes += completion.result? as u64;
+        if let Some(error) = first_error {
+            return Err(error.into());
         }
     }
     Ok(bytes)

@@ -61,11 +61,12 @@ impl Engine {
     /// has begun goes on to the flush's own result. So nothing was flushed, and no error was taken
     /// from the file: another try is the first one (W2).
     ///
-    /// Without a ring, or where the thread that handed the try on has not ended, `ECANCELED` is the
-    /// file system's own answer, as that of a FUSE server may be. The flush has failed then.
+    /// Without a ring that several threads use, or where the thread that handed the try on has not
+    /// ended, `ECANCELED` is the file system's own answer, as that of a FUSE server may be. The
+    /// flush has failed then.
     fn is_never_begun(&mut self, reply: Reply) -> bool {
         reply.result == -i64::from(libc::ECANCELED)
-            && self.has_ring
+            && self.has_shared_ring
             && self.slots.op(reply.token).handed_on_by != ThreadMark::of_this()
     }
 

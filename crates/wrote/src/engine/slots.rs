@@ -54,12 +54,13 @@ impl Slots {
         !self.queued.is_empty()
     }
 
-    /// Learns that the backend has every queued try, by this thread.
-    pub(super) fn handed_on(&mut self) {
-        let thread = ThreadMark::of_this();
-        for token in self.queued.drain(..) {
-            self.ops[token as usize].handed_on_by = thread;
+    /// Learns that the backend has every queued try, and with `marks` that this thread gave them.
+    pub(super) fn handed_on(&mut self, marks: bool) {
+        if marks {
+            let thread = ThreadMark::of_this();
+            self.queued.iter().for_each(|&token| self.ops[token as usize].handed_on_by = thread);
         }
+        self.queued.clear();
     }
 
     #[inline]
