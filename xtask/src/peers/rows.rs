@@ -133,7 +133,7 @@ impl Row {
             Row::AppendNoDevice => append::device(site)?,
             Row::AppendSmall => vec![append::small()?],
             Row::AppendDurable64 => vec![append::one_flush_at_a_time()],
-            Row::AppendDurablePeers => vec![append::logs()],
+            Row::AppendDurablePeers => append::logs(),
             Row::AppendDurable1 => vec![append::one_producer()],
             Row::AppendGathered => append::gathered(),
             Row::AppendDeviceBytes => append::device_bytes(),
