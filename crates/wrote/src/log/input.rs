@@ -18,8 +18,9 @@ use std::rc::Rc;
 const READ_BYTES: usize = 512 << 10;
 const READS: u32 = 8;
 /// Buffers beside those of the reads in flight: of pieces that have arrived together, and
-/// [`OTHER_BUFFERS`]. In all they fill whole huge pages.
-const ARRIVED_BUFFERS: u32 = 5;
+/// [`OTHER_BUFFERS`]. In all they fill whole huge pages, but for the first: a reader of a few
+/// records uses that one alone, and touches no huge page.
+const ARRIVED_BUFFERS: u32 = 6;
 /// The buffer that is looked at, that of a second file, and one for a copy.
 const OTHER_BUFFERS: u32 = 3;
 /// Bytes of the first read at a new offset. Each read that continues there doubles them.
@@ -115,6 +116,8 @@ pub(super) struct Input {
     joined: Vec<u8>,
     /// Pieces in flight or arrived, in order: they follow `current` and each other.
     ahead: VecDeque<ReadPiece>,
+    /// The buffer of the short reads, while many reads are in flight: it lies in small pages.
+    small: Option<Buffer>,
 }
 
 #[derive(Debug)]
@@ -155,6 +158,7 @@ impl Input {
             joined_start: 0,
             joined: Vec::new(),
             ahead: VecDeque::new(),
+            small: None,
         })
     }
 
@@ -396,13 +400,17 @@ impl Input {
         let (buffer_bytes, pieces_max) = match self.direct {
             Some(_) => (buffer_bytes.min(CACHED_PIECE_BYTES), 1),
             // The buffer that is looked at is one of them.
-            None => (buffer_bytes, engine.pool().count().saturating_sub(OTHER_BUFFERS - 1).max(1)),
+            None => (buffer_bytes, engine.pool().count().saturating_sub(OTHER_BUFFERS).max(1)),
         };
         let largest = (buffer_bytes - buffer_bytes % align).max(align);
+        let is_grown = self.piece_bytes >= largest;
+        let wanted = if is_grown { pieces_max as usize } else { 1 };
+        if is_grown && self.direct.is_none() && self.small.is_none() && has_many_free(&engine) {
+            // The one on top is that of the short reads before.
+            self.small = Some(engine.lease()?);
+        }
         let mut has_asked = false;
         loop {
-            let is_grown = self.piece_bytes >= largest;
-            let wanted = if is_grown { pieces_max as usize } else { 1 };
             let last = self.ahead.back().map(|piece| piece.offset + piece.len);
             let offset = last.unwrap_or(self.current_start);
             let end = self.len_bytes.min(self.expected_end);
@@ -448,6 +456,7 @@ impl Input {
         self.piece_bytes = self.first_bytes;
         let is_in_flight = self.ahead.iter().any(|piece| piece.arrived.is_none());
         self.ahead.clear();
+        self.small = None;
         if is_in_flight {
             let mut completions = Vec::new();
             self.files.engine().reap(usize::MAX, &mut completions)?;
@@ -465,6 +474,11 @@ impl Drop for Input {
             let _ = engine.close_file(file);
         }
     }
+}
+
+/// Whether a buffer can be left out of use.
+fn has_many_free(engine: &Engine) -> bool {
+    engine.pool().free() > READS as usize
 }
 
 /// Whether the page cache holds nearly all of a file, as far as samples tell.
