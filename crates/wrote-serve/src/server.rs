@@ -27,8 +27,8 @@ use tokio::time::{sleep, timeout};
 /// The pause between two looks at how many connections are left while the server drains.
 const DRAIN_PAUSE: Duration = Duration::from_millis(5);
 
-/// Requests at a time that read a log over HTTP: the buffers of each take 5.5 MiB at most.
-const READERS_MAX: usize = 32;
+/// Requests at a time that read a log over HTTP: the buffers of each take 6.5 MiB at most.
+const READERS_MAX: usize = 24;
 
 /// A server whose logs are open and whose listeners are bound.
 #[derive(Debug)]

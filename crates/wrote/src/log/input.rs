@@ -20,7 +20,7 @@ const READS: u32 = 8;
 /// Buffers beside those of the reads in flight: of pieces that have arrived together, and
 /// [`OTHER_BUFFERS`]. In all they fill whole huge pages, but for the first: a reader of a few
 /// records uses that one alone, and touches no huge page.
-const ARRIVED_BUFFERS: u32 = 6;
+const ARRIVED_BUFFERS: u32 = 2;
 /// The buffer that is looked at, that of a second file, and one for a copy.
 const OTHER_BUFFERS: u32 = 3;
 /// Bytes of the first read at a new offset. Each read that continues there doubles them.
@@ -404,10 +404,15 @@ impl Input {
         };
         let largest = (buffer_bytes - buffer_bytes % align).max(align);
         let is_grown = self.piece_bytes >= largest;
-        let wanted = if is_grown { pieces_max as usize } else { 1 };
+        let mut wanted = if is_grown { pieces_max as usize } else { 1 };
         if is_grown && self.direct.is_none() && self.small.is_none() && has_many_free(&engine) {
-            // The one on top is that of the short reads before.
-            self.small = Some(engine.lease()?);
+            if self.ahead.is_empty() {
+                // On top is the buffer of the short reads before.
+                self.small = Some(engine.lease()?);
+            } else {
+                // The last of them still has it.
+                wanted = 1;
+            }
         }
         let mut has_asked = false;
         loop {

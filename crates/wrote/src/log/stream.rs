@@ -68,7 +68,7 @@ use std::task::{Context, Poll, ready};
 /// A thread of its own reads for the stream, so a poll never waits for the disk. The thread reads
 /// up to three batches of 256 KiB ahead of the consumer, or three records if they are longer, and
 /// then sleeps until the consumer takes one (W8). It has the buffers of a [`LogReader`] besides,
-/// 5.5 MiB at most. Many consumers of one log should share a stream. Dropping the stream ends the
+/// 6.5 MiB at most. Many consumers of one log should share a stream. Dropping the stream ends the
 /// thread after the read that is in flight.
 #[must_use = "a stream yields nothing unless it is polled"]
 pub struct LogStream {

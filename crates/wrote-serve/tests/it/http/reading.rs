@@ -150,7 +150,7 @@ fn a_client_that_follows_gets_what_comes_and_the_end_of_the_server() {
 #[test]
 fn a_follower_that_goes_is_noticed() {
     let serving = lines(Format::Framed);
-    let followers: Vec<_> = (0..32)
+    let followers: Vec<_> = (0..24)
         .map(|_| {
             let mut follower = Client::connect(serving.address());
             follower.send(b"GET /records?follow=1 HTTP/1.1\r\nHost: x\r\n\r\n");
