@@ -405,7 +405,8 @@ impl Input {
         let largest = (buffer_bytes - buffer_bytes % align).max(align);
         let is_grown = self.piece_bytes >= largest;
         let mut wanted = if is_grown { pieces_max as usize } else { 1 };
-        if is_grown && self.direct.is_none() && self.small.is_none() && has_many_free(&engine) {
+        let has_many_free = engine.pool().free() > READS as usize;
+        if is_grown && self.direct.is_none() && self.small.is_none() && has_many_free {
             if self.ahead.is_empty() {
                 // On top is the buffer of the short reads before.
                 self.small = Some(engine.lease()?);
@@ -479,11 +480,6 @@ impl Drop for Input {
             let _ = engine.close_file(file);
         }
     }
-}
-
-/// Whether a buffer can be left out of use.
-fn has_many_free(engine: &Engine) -> bool {
-    engine.pool().free() > READS as usize
 }
 
 /// Whether the page cache holds nearly all of a file, as far as samples tell.
