@@ -8,6 +8,10 @@ const BATCH_HEADER: usize = 48;
 const RECORD_HEADER: usize = 8;
 const AFTER_CUT: u32 = 1;
 const CLOSED: u32 = 2;
+const WHOLE: u32 = 4;
+const RECYCLED_VERSION: u8 = 3;
+/// The bytes that the writer overwrites in a file that it gives to a later segment.
+const MARKED_BYTES: usize = 4096;
 
 /// The form of a log before it is damaged.
 #[derive(Arbitrary, Debug)]
@@ -21,6 +25,14 @@ pub struct Shape {
     prepared: u8,
     is_closed: bool,
     has_next_prepared: bool,
+    /// The versions of the segments and of the prepared file in turn, repeated as often as needed.
+    versions: [u8; 3],
+}
+
+impl Shape {
+    fn version(&self, index: u8) -> u8 {
+        1 + self.versions[usize::from(index) % 3] % RECYCLED_VERSION
+    }
 }
 
 #[derive(Arbitrary, Debug)]
@@ -31,6 +43,8 @@ struct Batch {
     skipped: u8,
     /// The last record is cut off and written again by the next batch.
     is_cut: bool,
+    /// The batch counts only with all its records, where it is not cut.
+    is_whole: bool,
 }
 
 /// A valid log, and the facts about it.
@@ -56,10 +70,13 @@ struct Writer {
     log: Log,
     log_id: u64,
     segment_id: u64,
+    version: u8,
     bytes: Vec<u8>,
     used: usize,
     last_checksum: u32,
     after_cut: bool,
+    /// Nothing is behind the segment's own batches: recovery cut the file off.
+    is_truncated: bool,
     /// The frontier after each batch.
     frontiers: Vec<u64>,
     lag: usize,
@@ -89,16 +106,18 @@ pub fn build(shape: &Shape, block_bytes: usize) -> Log {
         log,
         log_id: LOG_ID,
         segment_id: 0,
+        version: 1,
         bytes: Vec::new(),
         used: 0,
         last_checksum: 0,
         after_cut: false,
+        is_truncated: false,
         frontiers: vec![0],
         lag: usize::from(shape.lag % 4),
     };
     let segments = 1 + shape.segments % 4;
     for index in 0..segments {
-        writer.begin();
+        writer.begin(shape.version(index));
         for batch in &shape.batches[..1 + usize::from(index) % 4] {
             writer.batch(batch);
         }
@@ -110,7 +129,12 @@ pub fn build(shape: &Shape, block_bytes: usize) -> Log {
     writer.bytes.resize(end, 0);
     writer.end_segment();
     if shape.has_next_prepared {
-        writer.log.files.insert(name(writer.segment_id + 1), vec![0; 2 * block_bytes]);
+        let mut next = vec![0; 2 * block_bytes];
+        if shape.version(segments) == RECYCLED_VERSION {
+            writer.leave_old_batches(&mut next);
+            next[SEGMENT_HEADER..][..8].copy_from_slice(b"recycled");
+        }
+        writer.log.files.insert(name(writer.segment_id + 1), next);
     }
     writer.log
 }
@@ -120,22 +144,37 @@ impl Writer {
         self.log.records.len() as u64
     }
 
-    fn begin(&mut self) {
+    fn begin(&mut self, version: u8) {
         let previous = if self.segment_id == 0 { (0, 0) } else { (self.used, self.last_checksum) };
         self.end_segment();
         self.segment_id += 1;
+        (self.version, self.is_truncated) = (version, false);
         let first_sequence = self.next_sequence();
         self.bytes = vec![0; self.log.block_bytes];
         let block_bytes = self.log.block_bytes as u32;
-        put_segment_header(&mut self.bytes, block_bytes, self.segment_id, first_sequence, previous);
+        let id = self.segment_id;
+        put_segment_header(&mut self.bytes, version, block_bytes, id, first_sequence, previous);
         (self.used, self.last_checksum) = (SEGMENT_HEADER, 0);
         self.log.segments.push((name(self.segment_id), first_sequence));
     }
 
     fn end_segment(&mut self) {
         if self.segment_id > 0 {
-            let bytes = std::mem::take(&mut self.bytes);
+            let mut bytes = std::mem::take(&mut self.bytes);
+            if self.version == RECYCLED_VERSION && !self.is_truncated {
+                self.leave_old_batches(&mut bytes);
+            }
             self.log.files.insert(name(self.segment_id), bytes);
+        }
+    }
+
+    /// Appends what an earlier segment has left in the file.
+    fn leave_old_batches(&self, bytes: &mut Vec<u8>) {
+        bytes.resize(bytes.len().max(MARKED_BYTES), 0);
+        if let Some((_, old)) = self.log.files.last_key_value() {
+            let kept = old.get(bytes.len()..).filter(|rest| !rest.is_empty());
+            let kept = kept.or_else(|| old.get(self.log.block_bytes..));
+            bytes.extend_from_slice(kept.unwrap_or_default());
         }
     }
 
@@ -151,7 +190,8 @@ impl Writer {
             (0..records).map(|index| (index != skipped).then(|| own(first + index))).collect();
         let lagging = self.frontiers.len().saturating_sub(1 + self.lag);
         let durable = self.frontiers[lagging];
-        let ends = self.frame_batch(&frames, 0, durable);
+        let is_whole = batch.is_whole && !batch.is_cut && self.version > 1;
+        let ends = self.frame_batch(&frames, if is_whole { WHOLE } else { 0 }, durable);
         self.log.records.extend(frames);
         self.frontiers.push(self.next_sequence());
         if batch.is_cut {
@@ -165,6 +205,7 @@ impl Writer {
         let end =
             ends.iter().rev().nth(1).copied().expect("where the records begin is one of them");
         self.bytes.truncate(end);
+        self.is_truncated = true;
         self.used = end;
         self.after_cut = true;
         *self.frontiers.last_mut().expect("there is one") = self.next_sequence();
@@ -248,13 +289,14 @@ impl BatchHeader {
 
 fn put_segment_header(
     to: &mut [u8],
+    version: u8,
     block_bytes: u32,
     id: u64,
     first_sequence: u64,
     previous: (usize, u32),
 ) {
     to[..8].copy_from_slice(b"wrotelog");
-    to[8..12].copy_from_slice(&1u32.to_le_bytes());
+    to[8] = version;
     to[16..24].copy_from_slice(&LOG_ID.to_le_bytes());
     to[24..32].copy_from_slice(&id.to_le_bytes());
     to[32..40].copy_from_slice(&first_sequence.to_le_bytes());

@@ -424,7 +424,7 @@ pub fn has_header(files: &[File]) -> bool {
 }
 
 /// Tells whether a file is prepared as a recycled segment.
-fn is_spare(bytes: &[u8]) -> bool {
+fn is_marked_recycled(bytes: &[u8]) -> bool {
     bytes.len() >= 72 && !is_filled(&bytes[..64], 0) && &bytes[64..72] == b"recycled"
 }
 
@@ -450,7 +450,7 @@ fn end(
     let mut is_torn = last.is_some_and(|segment| segment.has_more(place));
     for &(number, bytes) in later {
         let own = header(bytes, number);
-        let is_recycled = own.as_ref().map_or(is_spare(bytes), |own| own.is_recycled);
+        let is_recycled = own.as_ref().map_or(is_marked_recycled(bytes), |own| own.is_recycled);
         let identity = identity(log, number);
         let segment = Segment { bytes, block, identity, flags: 7, is_recycled, limit: u64::MAX };
         is_torn |= segment.has_more(&Place::default());

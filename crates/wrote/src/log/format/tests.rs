@@ -431,6 +431,23 @@ fn what_a_recycled_file_held_before_is_neither_read_nor_torn_nor_garbage() {
 }
 
 #[test]
+fn zeros_at_the_end_of_a_batch_are_not_torn_whatever_the_file_held_behind_it() {
+    let mut files = recycled_segments();
+    files.pop();
+    let last = &mut files.last_mut().unwrap().1;
+    let end = three_segments()[2].used_bytes;
+    // The last record did not come to the disk before the power went.
+    last[end - record::HEADER_BYTES - b"end".len()..end].fill(0);
+    assert!(last[end.next_multiple_of(BLOCK)..].iter().any(|&byte| byte != 0));
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in &files {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    let found = crate::log::verify(folder.path(), |_, _| true).unwrap();
+    assert_eq!((found.records, found.torn_bytes), (17, 0));
+}
+
+#[test]
 fn both_readers_agree_on_logs_that_are_damaged_by_chance() {
     let plain = (1..).zip(three_segments());
     let plain: Vec<File> =

@@ -77,9 +77,10 @@ fn scan(input: &mut Input, search: &Search, mut records: ValidRecords) -> Result
                     place = place.max(data - data % step);
                     continue;
                 }
-                let last = bytes.iter().rposition(|&byte| byte != 0);
-                let filled = at + last.expect("not every byte is zero") as u64 + 1;
-                rest.end = rest.end.max(filled.min(search.filled_until));
+                let own = search.filled_until.saturating_sub(at).min(bytes.len() as u64);
+                if let Some(last) = bytes[..own as usize].iter().rposition(|&byte| byte != 0) {
+                    rest.end = rest.end.max(at + last as u64 + 1);
+                }
                 let behind_header = (at == 0).then_some(segment::HEADER_BYTES as u64);
                 for begin in behind_header.into_iter().chain([at]) {
                     if let Some(found) = rest.note(input, begin, search)? {
