@@ -1,6 +1,7 @@
 //! Comma-separated values, for a spreadsheet or a data frame.
 
 use crate::figures::text;
+use crate::text::plain;
 use std::io::{self, Write};
 use wrote_result::document::{Document, Latency, Row, Run, Scenario};
 
@@ -33,14 +34,15 @@ pub fn write_lines(
     write_records(names.into_iter().chain(values), out)
 }
 
-/// Writes records as in RFC 4180, but with line feeds alone.
+/// Writes records as in RFC 4180, but with line feeds alone, and with blanks for characters that a
+/// terminal would obey.
 pub fn write_records(
     records: impl Iterator<Item = Vec<String>>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut lines = csv::Writer::from_writer(Vec::new());
     for record in records {
-        lines.write_record(record)?;
+        lines.write_record(record.iter().map(|field| plain(field)))?;
     }
     // Through memory: the errors of the crate csv hide the kind of an I/O error, and a reader that
     // has gone differs from a full disk.

@@ -2,6 +2,7 @@
 
 use crate::config::{Listen, Socket};
 use crate::doors::Door;
+use crate::input;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use subtle::{Choice, ConstantTimeEq};
@@ -25,7 +26,7 @@ impl Access {
     /// Reads the tokens. Empty lines and those that begin with `#` are passed over.
     pub(crate) fn load(config: &AccessConfig) -> Result<Access, String> {
         let Some(path) = &config.token_file else { return Ok(Access::default()) };
-        let text = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let text = input::read(path)?;
         let tokens = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
         let tokens = tokens.filter(|token| !token.is_empty() && token[0] != b'#');
         let tokens: Vec<_> = tokens.map(<[u8]>::to_vec).collect();

@@ -22,6 +22,7 @@ mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod inherited;
+mod input;
 mod intake;
 mod limits;
 mod listen;

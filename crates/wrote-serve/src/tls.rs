@@ -1,6 +1,7 @@
 //! TLS: certificates and keys from files, and handshakes.
 
 use crate::doors::Door;
+use crate::input;
 use crate::stream::Stream;
 use rustls::pki_types::pem::{Error as PemError, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
@@ -92,7 +93,7 @@ pub(crate) async fn handshake<S: Stream>(
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let pem = read(path)?;
+    let pem = input::read(path)?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     match certificates {
         Ok(certificates) if certificates.is_empty() => {
@@ -104,16 +105,12 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
 }
 
 fn key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
-    PrivateKeyDer::from_pem_slice(&read(path)?).map_err(|error| match error {
+    PrivateKeyDer::from_pem_slice(&input::read(path)?).map_err(|error| match error {
         PemError::NoItemsFound => {
             wrong(path, &"holds no private key in PEM without a passphrase (BEGIN PRIVATE KEY)")
         }
         error => no_pem(path, &error),
     })
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|error| wrong(path, &error))
 }
 
 fn no_pem(path: &Path, error: &PemError) -> String {

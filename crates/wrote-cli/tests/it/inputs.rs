@@ -56,6 +56,21 @@ fn what_has_no_end_or_is_far_too_long_is_refused() {
 }
 
 #[test]
+fn a_server_refuses_files_without_an_end() {
+    let folder = place();
+    let because = "which no file of a server is";
+    for file in ["/dev/zero", "sparse"] {
+        for words in [
+            "serve --check --config @",
+            "serve log --listen http://127.0.0.1:0 --token-file @",
+            "serve log --listen tls://127.0.0.1:0 --cert-file @ --key-file @",
+        ] {
+            assert_refused(&finish(&mut reads(folder.path(), words, file)), because);
+        }
+    }
+}
+
+#[test]
 fn a_folder_and_nothing_are_no_files_to_read() {
     let folder = place();
     for (words, _) in READERS {

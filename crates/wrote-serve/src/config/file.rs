@@ -5,6 +5,7 @@ mod table;
 use super::{Config, Listen, LogConfig, Socket, default_sync};
 use crate::access::AccessConfig;
 use crate::error::Error;
+use crate::input;
 use crate::limits::Limits;
 use crate::settings::{self, Fault, Place};
 use crate::shipping;
@@ -36,7 +37,8 @@ impl Config {
     /// [`Error::Config`], a line for each fault, with its line in the file.
     pub fn from_file(path: &Path) -> Result<Config, Error> {
         let shown = path.display();
-        let text = std::fs::read_to_string(path)
+        let bytes = input::read(path).map_err(Error::Config)?;
+        let text = String::from_utf8(bytes)
             .map_err(|error| Error::Config(format!("{shown}: {error}")))?;
         parse(&text, path.parent().unwrap_or(Path::new(""))).map_err(|faults| {
             let lines: Vec<_> = faults.iter().map(|fault| format!("{shown}: {fault}")).collect();

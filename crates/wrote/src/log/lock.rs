@@ -2,10 +2,11 @@
 //! lock.
 
 use crate::error::{Action, Error, Tried};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -25,8 +26,12 @@ impl Lock {
     pub(super) fn take(folder: &Path) -> Result<Lock, Error> {
         let path = folder.join(LOCK);
         // Not truncated before it is locked: it may belong to another process.
-        let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
-        let mut file = file.tried(&path, Action::Open)?;
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        let Some(mut file) = open(&options, &path).tried(&path, Action::Open)? else {
+            let because = "is not an ordinary file, so it is no lock of a log";
+            return Err(Error::refused(&path, because));
+        };
         let is_taken = lock(&file, FlockOperation::NonBlockingLockExclusive, TRIES);
         if !is_taken.tried(&path, Action::Examine)? {
             let holder = process_in(&mut file)
@@ -42,7 +47,7 @@ impl Lock {
     /// Returns the process that has the log open for writing; `None` if there is none, or if this
     /// process cannot see it.
     pub(super) fn holder(folder: &Path) -> Option<u32> {
-        let mut file = File::open(folder.join(LOCK)).ok()?;
+        let mut file = open(File::options().read(true), &folder.join(LOCK)).ok()??;
         let is_free = lock(&file, FlockOperation::NonBlockingLockShared, 1).ok()?;
         if is_free {
             drop(Lock { file });
@@ -58,6 +63,13 @@ impl Drop for Lock {
     fn drop(&mut self) {
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
+}
+
+/// Opens an ordinary file; `None` where it is none. The open of a pipe does not wait for its other
+/// end.
+fn open(options: &OpenOptions, path: &Path) -> std::io::Result<Option<File>> {
+    let file = options.clone().custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
+    Ok(file.metadata()?.is_file().then_some(file))
 }
 
 fn lock(file: &File, operation: FlockOperation, tries: u32) -> std::io::Result<bool> {
@@ -95,6 +107,17 @@ mod tests {
         drop(first);
         assert_eq!(Lock::holder(folder.path()), None);
         Lock::take(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn a_pipe_is_no_lock_and_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(LOCK);
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+        assert_eq!(Lock::holder(folder.path()), None);
+        let because = "is not an ordinary file, so it is no lock of a log";
+        let error = Lock::take(folder.path()).unwrap_err();
+        assert_eq!(error.to_string(), format!("{}: {because}", path.display()));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
-use wrote::{Error, Format, LogReader, Survives, SyncPolicy};
+use wrote::{Error, Format, Log, LogReader, Survives, SyncPolicy};
 
 /// The environment variable with the log's folder, for a test that is run again in another process.
 const FOLDER: &str = "WROTE_TEST_FOLDER";
@@ -49,6 +49,30 @@ fn a_second_opener_is_refused_in_one_line_and_readers_are_not() {
     drop(clone);
     let log = small(Format::Framed).open(&folder).unwrap();
     assert_eq!(log.stats().next_sequence, 2);
+}
+
+#[test]
+fn an_opening_of_a_log_that_exists_writes_at_most_64_kib() {
+    let test = "an_opening_of_a_log_that_exists_writes_at_most_64_kib";
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let log = Log::open(folder).unwrap();
+        // The log's thread could write meanwhile.
+        thread::sleep(Duration::from_millis(100));
+        assert!(written_bytes() <= 64 << 10, "{}", written_bytes());
+        return log.close().unwrap();
+    }
+    let (_folder, folder) = folder();
+    let log = Log::open(&folder).unwrap();
+    log.append(b"an event").unwrap().wait().unwrap();
+    log.close().unwrap();
+    in_another_process(test, &folder);
+}
+
+/// Bytes that this process has sent towards the disk (`proc(5)`, `/proc/pid/io`).
+fn written_bytes() -> u64 {
+    let text = fs::read_to_string("/proc/self/io").unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("write_bytes: ")).unwrap();
+    line.parse().unwrap()
 }
 
 #[test]

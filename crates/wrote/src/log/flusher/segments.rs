@@ -14,7 +14,8 @@ use super::{Flush, Flusher, OpenSegment, Preparing};
 use crate::engine::Op;
 use crate::{Completion, Error, FileOptions};
 
-/// The least space that is prepared at once. An opened log has no more before its first record.
+/// The least space that is prepared at once. A new log has no more before its first record, and one
+/// that was there before has none.
 pub(in crate::log) const AHEAD_BYTES_MIN: u64 = 64 << 10;
 
 /// Prepared space, or the error of a full disk. Any other error is outside and fails the log.
@@ -213,7 +214,10 @@ impl Flusher {
     /// and that of the next at the pace at which this one fills.
     pub(super) fn start_preparing(&mut self, state: &LogState) -> Result<(), Error> {
         self.is_next_due = false;
-        let Some(segment) = &self.segment else { return Ok(()) };
+        // An opening that appends nothing need not write.
+        let Some(segment) = self.segment.as_ref().filter(|_| self.written_bytes > 0) else {
+            return Ok(());
+        };
         let (layout, number) = (&state.terms.layout, segment.number);
         let segment_bytes = layout.bytes_of(number);
         let pace = Pace { used: segment.end, segment_bytes };
