@@ -88,8 +88,9 @@ impl LogDriver {
         waits: bool,
     ) -> TicketResult<'_> {
         let (state, claims) = (&self.state, &self.state.claims);
-        state.check()?;
+        // First: what can never be appended is no matter of the disk.
         let bytes = self.group_bytes(records)?;
+        state.check()?;
         loop {
             // One record is whole by its own checksum.
             let claim = match records.len() {

@@ -414,10 +414,12 @@ impl Salvage<'_> {
         next.and_then(|next| next.header).is_some_and(|header| header.first_sequence <= sequence)
     }
 
-    /// Tells whether the segment after this one is missing, but a later one is there.
+    /// Tells whether the segment after this one is missing or has no header, so that lost records
+    /// are its own, where this one ends between two batches.
     fn is_next_missing(&self, index: usize) -> bool {
         let number = self.segments[index].number;
-        self.segments.get(index + 1).is_some_and(|next| !next.continues(number))
+        let is_missing = |next: &SegmentHead| !next.continues(number) || next.header.is_none();
+        self.segments.get(index + 1).is_some_and(is_missing)
     }
 
     /// Continues in the same batch, if the next record, which was durable, has come meanwhile, or
