@@ -170,8 +170,9 @@ impl Copier<'_, '_> {
             return Ok(Method::CopyFileRange);
         }
         let (source, target) = (self.source.file, self.target);
+        let progress = &mut self.progress;
         // One piece is one write, which needs no allocation and finds a full disk itself.
-        if has_pieces && !stream::allocate(self.engine, source, target, sizes)? {
+        if has_pieces && !stream::allocate(self.engine, source, target, sizes, progress)? {
             let because = format!("fallocate: {}", io::Error::from(Errno::OPNOTSUPP));
             self.fell_back("allocated space", "length alone", because);
             self.give_len()?;

@@ -71,6 +71,7 @@ pub(super) fn allocate(
     source: FileId,
     target: FileId,
     sizes: PieceSizes,
+    progress: &mut Watcher,
 ) -> Result<bool, Error> {
     let mut extents = Extents::new(sizes.len, sizes.block_bytes);
     let mut allocate_all = || {
@@ -78,15 +79,18 @@ pub(super) fn allocate(
             let len = extent.end.next_multiple_of(sizes.block_bytes) - extent.start;
             engine.queue(0, Op::Fallocate { file: target, offset: extent.start, len });
             engine.reap_results(engine.is_full().into())?;
+            // A file may have more extents than a second allocates.
+            progress.add(0)?;
         }
         engine.drain()
     };
-    match allocate_all() {
-        Err(error) if matches!(error.errno(), libc::EOPNOTSUPP | libc::ENOSYS) => {
-            // The first error is the one to report.
-            let _ = engine.drain();
-            Ok(false)
-        }
+    let allocated = allocate_all();
+    if allocated.is_err() {
+        // The first error is the one to report.
+        let _ = engine.drain();
+    }
+    match allocated {
+        Err(error) if matches!(error.errno(), libc::EOPNOTSUPP | libc::ENOSYS) => Ok(false),
         allocated => allocated.map(|()| true),
     }
 }

@@ -233,6 +233,24 @@ fn a_copy_that_is_stopped_leaves_nothing() {
 }
 
 #[test]
+fn a_copy_of_many_extents_can_be_stopped_while_they_are_allocated() {
+    let folder = folder();
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    let source = File::create_new(&from).unwrap();
+    for number in 0..200 {
+        source.write_all_at(&random(4096, number), number * (64 << 10)).unwrap();
+    }
+    let mut calls = 0;
+    let mut watch = |progress: CopyProgress| {
+        calls += u32::from(progress.bytes_done == 0);
+        if calls == 100 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let stopped = PIECES.watch(&mut watch).copy(&from, &to);
+    assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
+    assert_eq!(names(folder.path()), ["from"]);
+}
+
+#[test]
 fn a_source_that_becomes_shorter_meanwhile_is_an_error_and_one_that_grows_is_not() {
     let folder = folder();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
@@ -306,17 +324,17 @@ fn a_full_disk_leaves_the_old_file_whole() {
     fs::write(&from, random(80 << 20, 1)).unwrap();
     let before = names(mounted.path());
     let options = PIECES.replace(true).durable(true);
-    let mut calls = 0;
+    let mut copied_bytes = 0;
     let error = options
-        .watch(&mut |_| {
-            calls += 1;
+        .watch(&mut |progress| {
+            copied_bytes = progress.bytes_done;
             ControlFlow::Continue(())
         })
         .copy(&from, &to)
         .unwrap_err();
     assert_eq!(error.errno(), rustix::io::Errno::NOSPC.raw_os_error());
     assert!(error.to_string().starts_with(&format!("{}: fallocate", to.display())), "{error}");
-    assert_eq!(calls, 0, "it is told of before anything is copied");
+    assert_eq!(copied_bytes, 0, "it is told of before anything is copied");
     assert!(fs::read(&to).unwrap() == old);
     assert_eq!(names(mounted.path()), before);
 }
