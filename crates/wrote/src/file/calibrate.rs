@@ -3,9 +3,8 @@
 use super::{Disk, DiskBuffer};
 use crate::engine::FileOptions;
 use crate::error::{Action, Error, Tried};
-use std::collections::hash_map::RandomState;
+use crate::staged::beside;
 use std::fmt;
-use std::hash::{BuildHasher, Hasher};
 use std::path::Path;
 use std::time::Instant;
 
@@ -127,12 +126,9 @@ pub fn calibrate(
     rounds: u32,
 ) -> Result<Calibration, Error> {
     let (folder, write_bytes) = (folder.as_ref(), write_bytes.max(1));
-    // A random name: the standard library's hasher is seeded at random, which suffices here.
-    let chance = RandomState::new().build_hasher().finish();
-    let name = format!(".wrote-calibration-{}-{chance:016x}", std::process::id());
-    let path = folder.join(name);
     let options = FileOptions::new().create_new(true).write(true).direct(true);
-    let file = disk.open_file(&path, &options)?;
+    let place = folder.join("calibration");
+    let (path, file) = beside(&place, |path| disk.open_file(path, &options))?;
     std::fs::remove_file(&path).tried(&path, Action::Remove)?;
     let len_max = disk.buffer_bytes();
     if write_bytes > len_max {
