@@ -10,6 +10,7 @@ mod place;
 mod reports;
 #[cfg(test)]
 pub(crate) mod tests;
+mod trial;
 mod verify;
 
 pub use files::Made;

@@ -5,6 +5,7 @@ use super::files::Files;
 use super::foresight::Foresight;
 use super::place::Identity;
 use super::reports::{Overlap, Permissions};
+use super::trial::Trial;
 use crate::buffers;
 use crate::spec::{BlockSizes, JobSpec};
 use crate::worker::header::HEADER_BYTES;
@@ -22,8 +23,8 @@ const BS_BYTES_MAX: u64 = 1 << 30;
 const FILES_MAX: usize = 64;
 
 /// Refuses jobs that make no sense or are not permitted, by all that can be known before the first
-/// group runs. `note` receives what is permitted and may surprise. Writes nothing, but flushes the
-/// files to read.
+/// group runs. `note` receives what is permitted and may surprise. Writes nothing, but opens files
+/// and flushes those to read.
 pub fn check(
     specs: &[JobSpec],
     permissions: Permissions,
@@ -44,7 +45,7 @@ pub fn check(
             return Err(Error::Usage(text));
         }
     }
-    let mut foresight = Foresight::default();
+    let (mut foresight, mut trial) = (Foresight::default(), Trial::new()?);
     for group in groups(specs) {
         let buffers =
             group.iter().map(|spec| buffers::buffers_bytes(most_bytes(spec), spec.iodepth));
@@ -52,9 +53,9 @@ pub fn check(
         buffers::check_buffers("bs x iodepth x numjobs", buffers, host::memory_bytes())?;
         check_overlap(&group, permissions, note)?;
         let files = Files::examine(&group, |path| foresight.find(path), permissions)?;
-        for (spec, regions) in group.iter().zip(files.regions()) {
-            sequence(spec, regions)?;
-        }
+        let sequences = group.iter().zip(files.regions());
+        let sequences = sequences.map(|(spec, regions)| sequence(spec, regions));
+        trial.group(&files, sequences.collect::<Result<_, Error>>()?)?;
         foresight.pass(&files);
     }
     if permissions.fill { Ok(()) } else { foresight.check_space() }

@@ -90,6 +90,11 @@ impl<'a> Files<'a> {
         self.uses.iter().flat_map(|uses| in_use(uses))
     }
 
+    /// Returns the uses of each job, also of those that do no I/O.
+    pub fn jobs(&self) -> impl Iterator<Item = &[Use<'a>]> {
+        self.uses.iter().map(Vec::as_slice)
+    }
+
     /// Returns the bytes of each file that each job uses.
     pub fn regions(&self) -> impl Iterator<Item = Vec<Range<u64>>> {
         self.uses.iter().map(|uses| uses.iter().map(|using| using.region.clone()).collect())
@@ -161,13 +166,13 @@ impl<'a> Use<'a> {
         Use { spec, path, found, region: start..end }
     }
 
-    fn failed(&self, what: &str, error: &std::io::Error) -> Error {
+    pub fn failed(&self, what: &str, error: &std::io::Error) -> Error {
         Error::Failed(format!("{}: {what}: {error}", self.path.display()))
     }
 
     /// Tells whether the run writes the file first: it made the file, and the job reads it, or the
     /// job wants to write over blocks that were written before.
-    fn is_laid_out(&self) -> bool {
+    pub fn is_laid_out(&self) -> bool {
         let Found { kind, ours, .. } = self.found;
         let overwrites = self.spec.overwrite && self.spec.rw.write;
         ours && self.spec.rw.read || overwrites && !matches!(kind, Kind::Device { .. })

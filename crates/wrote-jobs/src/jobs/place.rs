@@ -9,13 +9,15 @@ use wrote_result::Error;
 /// A name of the file that is the same for all paths that lead to it, whether it is there or not;
 /// its hard links are other files.
 pub fn file_key(path: &Path) -> PathBuf {
-    let of_folder = || {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = std::fs::canonicalize(folder.unwrap_or(Path::new("."))).ok()?;
-        Some(folder.join(path.file_name()?))
-    };
+    let of_folder = || Some(std::fs::canonicalize(folder_of(path)).ok()?.join(path.file_name()?));
     let key = std::fs::canonicalize(path).ok().or_else(of_folder);
     key.unwrap_or_else(|| path.to_owned())
+}
+
+/// Returns the folder of the path's last name.
+pub fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
 }
 
 /// The identity that all names of a file share, its hard links too; of one that does not exist,
@@ -75,13 +77,11 @@ pub fn kind(path: &Path) -> Result<Kind, Error> {
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            return match folder {
-                Some(folder) if !folder.is_dir() => {
-                    Err(Error::Usage(format!("{}: there is no such folder", folder.display())))
-                }
-                _ => Ok(Kind::Missing),
-            };
+            let folder = folder_of(path);
+            if folder.is_dir() {
+                return Ok(Kind::Missing);
+            }
+            return Err(Error::Usage(format!("{}: there is no such folder", folder.display())));
         }
         Err(error) => return Err(failed("examine", error)),
     };

@@ -1,0 +1,182 @@
+//! Trials of a group's files: the run's requests to the kernel, as far as they change nothing.
+
+use super::files::{Files, Use};
+use super::place::{Kind, folder_of};
+use crate::worker::sequence::Sequence;
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, accessat, open};
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use wrote::engine::Options;
+use wrote::{Action, Engine, FileOptions, Ioengine};
+use wrote_result::{Error, units};
+
+/// The most descriptors that the process has open beside those of the jobs: three standard streams,
+/// a signal's pipe, a result, a folder.
+const OWN_DESCRIPTORS: usize = 8;
+
+/// The operations of a job whose offsets and lengths are examined: the first ones.
+const OPERATIONS: usize = 1000;
+
+/// File systems in which only the kernel makes files. Their folders look writable to root.
+const OF_THE_KERNEL: [&str; 10] = [
+    "binfmt_misc",
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "debugfs",
+    "devpts",
+    "proc",
+    "securityfs",
+    "sysfs",
+    "tracefs",
+];
+
+/// Tries the files of groups that have not begun. It opens files, and makes none with a name.
+pub struct Trial {
+    engine: Engine,
+}
+
+impl Trial {
+    pub fn new() -> Result<Trial, Error> {
+        let options = Options::new(Ioengine::Psync, 1, rustix::param::page_size());
+        Ok(Trial { engine: Engine::open(&options)? })
+    }
+
+    /// Refuses a group when the kernel would refuse one of its files, or the first direct
+    /// operations of a job. `sequences` has the operations of each job.
+    pub fn group(&mut self, files: &Files, sequences: Vec<Sequence>) -> Result<(), Error> {
+        check_descriptors(files)?;
+        for (uses, sequence) in files.jobs().zip(sequences) {
+            let mut aligns_bytes = Vec::new();
+            for using in uses.iter().filter(|using| using.spec.does_io()) {
+                check_length(using)?;
+                aligns_bytes.push(self.align_bytes(using)?);
+            }
+            check_alignment(uses, &aligns_bytes, sequence)?;
+        }
+        Ok(())
+    }
+
+    /// Opens the file as the run will, or finds out whether it can be made. Returns the alignment
+    /// of its transfers: 1 where they are not direct, and where only the run can tell.
+    fn align_bytes(&mut self, using: &Use) -> Result<u32, Error> {
+        let Use { path, spec, .. } = using;
+        let direct = spec.direct && spec.ioengine != Ioengine::Mmap;
+        if path.exists() {
+            let write = spec.rw.write;
+            let access = if write { Access::READ_OK | Access::WRITE_OK } else { Access::READ_OK };
+            check_access(path, access).map_err(|error| using.failed("open", &error))?;
+            // An overlay copies a file of its lower folders when it is opened for writing.
+            let write = write && filesystem(path).as_deref() != Some("overlay");
+            return Ok(self.open(path, write, direct)?);
+        }
+        let folder = folder_of(path);
+        check_new(path, folder).map_err(|error| using.failed("create", &error))?;
+        let align_bytes = if direct { self.new_align_bytes(folder) } else { None };
+        Ok(align_bytes.unwrap_or(1))
+    }
+
+    /// Returns the alignment of a new direct file in the folder, whose mount options and flags
+    /// decide it: that of a file without a name. `None` where the file system makes none.
+    fn new_align_bytes(&mut self, folder: &Path) -> Option<u32> {
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let unnamed = open(folder, flags, Mode::RUSR | Mode::WUSR).ok()?;
+        let path = format!("/proc/self/fd/{}", unnamed.as_raw_fd());
+        self.open(path.as_ref(), true, true).ok()
+    }
+
+    fn open(&mut self, path: &Path, write: bool, direct: bool) -> Result<u32, wrote::Error> {
+        let options = FileOptions::new().write(write).direct(direct);
+        let file = self.engine.open_file(path, &options)?;
+        let align_bytes = self.engine.align_bytes(file);
+        self.engine.close_file(file)?;
+        Ok(align_bytes)
+    }
+}
+
+fn filesystem(path: &Path) -> Option<String> {
+    wrote::device::examine(path).ok().map(|target| target.filesystem)
+}
+
+/// Fails where a file that does not exist cannot be made. A link that leads nowhere takes its name.
+fn check_new(path: &Path, folder: &Path) -> io::Result<()> {
+    if path.is_symlink() {
+        return Err(Errno::EXIST.into());
+    }
+    check_access(folder, Access::WRITE_OK | Access::EXEC_OK)?;
+    match filesystem(folder) {
+        Some(name) if OF_THE_KERNEL.contains(&name.as_str()) => {
+            Err(io::Error::other(format!("only the kernel makes files in {name}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Fails where the kernel refuses this access: by permissions, a mount or file system that is
+/// read-only, or the attribute `i` (`faccessat2(2)`, `chattr(1)`).
+fn check_access(path: &Path, access: Access) -> io::Result<()> {
+    let refused = match accessat(CWD, path, access, AtFlags::EACCESS) {
+        // Old containers answer so to every system call that is newer than they are.
+        Err(Errno::PERM) => accessat(CWD, path, access, AtFlags::empty()),
+        result => result,
+    };
+    match refused {
+        Err(errno @ (Errno::ACCESS | Errno::ROFS | Errno::PERM)) => Err(errno.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a file that would be longer than the process may make one (`RLIMIT_FSIZE`).
+fn check_length(using: &Use) -> Result<(), Error> {
+    let Use { spec, found, region, .. } = using;
+    let Some(limit_bytes) = getrlimit(Resource::Fsize).current else { return Ok(()) };
+    // The kernel holds a mapping's allocation to the limit, and not its writes.
+    let is_long = matches!(found.kind, Kind::File { len_bytes } if len_bytes >= region.end);
+    let is_exempt = spec.ioengine == Ioengine::Mmap && is_long;
+    if region.end <= limit_bytes || is_exempt || !spec.rw.write && !using.is_laid_out() {
+        return Ok(());
+    }
+    Err(Error::Failed(format!(
+        "{}: File too large: it is written up to byte {}, and this process may write up to {} \
+         (ulimit -f)",
+        using.path.display(),
+        units::bytes(region.end),
+        units::bytes(limit_bytes)
+    )))
+}
+
+/// Refuses a group with more files than the process may have open (`RLIMIT_NOFILE`).
+fn check_descriptors(files: &Files) -> Result<(), Error> {
+    let Some(limit) = getrlimit(Resource::Nofile).current else { return Ok(()) };
+    let has_ring = |uses: &&[Use]| {
+        uses.iter().any(|using| using.spec.does_io() && using.spec.ioengine == Ioengine::IoUring)
+    };
+    let (used, rings) = (files.all().count(), files.jobs().filter(has_ring).count());
+    if (used + rings + OWN_DESCRIPTORS) as u64 <= limit {
+        return Ok(());
+    }
+    Err(Error::Failed(format!(
+        "Too many open files: the jobs of a group have {used} files open at once, and this process \
+         may have {limit} descriptors (ulimit -n)"
+    )))
+}
+
+/// Refuses a job whose first operations a direct file would refuse.
+fn check_alignment(uses: &[Use], aligns_bytes: &[u32], sequence: Sequence) -> Result<(), Error> {
+    if aligns_bytes.iter().all(|bytes| *bytes == 1) {
+        return Ok(());
+    }
+    for next in sequence.take(OPERATIONS) {
+        let align_bytes = aligns_bytes[next.file];
+        if [next.offset, next.len as u64].iter().all(|at| at.is_multiple_of(align_bytes.into())) {
+            continue;
+        }
+        let action = if next.write { Action::Write } else { Action::Read };
+        let (path, offset) = (uses[next.file].path.to_owned(), next.offset);
+        return Err(wrote::Error::Alignment { path, action, offset, align_bytes }.into());
+    }
+    Ok(())
+}
