@@ -303,7 +303,8 @@ impl Salvage<'_> {
         } else {
             (header.seed(), header.block_bytes)
         };
-        let walk = Walk::of(input, seed, u64::from(block_bytes), self.sequence);
+        let mut walk = Walk::of(input, seed, u64::from(block_bytes), self.sequence);
+        walk.limit = self.segments[index].limit;
         self.records(index, walk)
     }
 
@@ -446,10 +447,11 @@ impl Salvage<'_> {
 }
 
 /// Finds the batch with which a segment continues, wherever it lies: its place and its first
-/// sequence. `rest` is what is behind the walk.
+/// sequence. `rest` is what is behind the walk. A batch that a cut took off is no part of the log.
 fn elsewhere(walk: &mut Walk, rest: &Rest) -> Result<Option<(u64, u64)>, Error> {
     let found = [rest.next, rest::before(walk)?].into_iter().flatten();
     let found = found.map(|(at, batch)| (at, batch.first_sequence));
+    let found = found.filter(|(_, sequence)| *sequence < walk.limit);
     Ok(found.min_by_key(|(_, sequence)| *sequence))
 }
 

@@ -5,8 +5,10 @@ use super::super::testing::{
 };
 use super::super::{LogReader, batch, record, segment};
 use super::*;
+use crate::Log;
 use fixtures::names;
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -504,5 +506,29 @@ fn of_two_sealed_segments_that_are_lost_side_by_side_only_their_records_are_lost
             assert_eq!(log.append(b"more").unwrap().sequence(), 5, "{context}");
             log.close().unwrap();
         }
+    }
+}
+
+#[test]
+fn a_repair_without_a_header_brings_back_no_record_that_a_cut_took_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = Log::open(folder.path()).unwrap();
+    for record in [b"kept", b"gone", b"last"] {
+        log.append(record).unwrap().wait().unwrap();
+    }
+    let path = segment::path(folder.path(), Format::Framed, 1);
+    let mut before = fs::read(&path).unwrap();
+    log.truncate_from(1).unwrap();
+    log.append(b"anew").unwrap().wait().unwrap();
+    log.close().unwrap();
+    // The file is as long as before the cut, and its first sector is lost.
+    for lost_bytes in [512, 4096 + 512] {
+        before[..lost_bytes].fill(0);
+        fs::write(&path, &before).unwrap();
+        repair(folder.path()).unwrap();
+        let reader = LogReader::open(folder.path(), 0).unwrap();
+        let records: Vec<_> = reader.map(|record| record.unwrap()).collect();
+        let found: Vec<_> = records.iter().map(|it| (it.sequence, &it.bytes[..])).collect();
+        assert_eq!(found, [(1, &b"anew"[..])], "{lost_bytes} bytes are lost");
     }
 }
