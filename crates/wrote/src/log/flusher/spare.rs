@@ -61,6 +61,10 @@ impl Flusher {
         number: u64,
         end: u64,
     ) -> Result<Option<Preparation>, Error> {
+        if self.spare.is_some() && self.engine.locate(place)?.found != Found::Nothing {
+            // An attempt has failed, and its file could not be removed.
+            return Ok(None);
+        }
         let Some(spare) = self.spare.take_if(|spare| spare.bytes <= end) else { return Ok(None) };
         // A power loss must not give the file the name back by which it is a segment.
         if !spare.is_removed_durably {
