@@ -1,10 +1,11 @@
 //! One life of a log, from its opening to its end.
 
 use crate::content;
+use crate::disk::{Disk, FOLDER};
 use crate::model::{Model, Slot};
 use crate::program::{End, Flavour, How, Opening, Step};
-use crate::reading::{CheckedReader, reading_trouble};
-use crate::run::{Disk, FOLDER, Tally};
+use crate::reading::CheckedReader;
+use crate::run::Tally;
 use crate::trouble::{Trouble, holds};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
@@ -24,6 +25,8 @@ pub struct OpenLog<'a> {
     pub opening: Opening,
     /// A reader that continues after its end when more was written.
     pub follower: Option<CheckedReader>,
+    /// The operation at which that reader began.
+    pub follower_begun: u64,
     /// The first error of the log, in words: every later call must return it (W2).
     pub poison: Option<String>,
     /// The disk was full once. A framed log fails only where it writes a record, and waits for room
@@ -38,6 +41,7 @@ const RECORD_HEADER_BYTES: usize = 8;
 impl OpenLog<'_> {
     /// Does a step.
     pub fn step(&mut self, step: Step) -> Result<(), Trouble> {
+        self.disk.begin();
         match step {
             Step::Append { len, how, flavour } => self.append(len, how, flavour),
             Step::Run { count, len, flavour } => self.run(count, len, flavour),
@@ -67,7 +71,7 @@ impl OpenLog<'_> {
         }
         let closed = self.log.close();
         if self.allowed(closed)?.is_some() {
-            self.model.promise_durable(self.model.end());
+            self.promise_durable(self.model.end());
             self.tally.closed += 1;
             let refused = self.log.append(b"late");
             holds(matches!(refused, Err(Error::Refused { .. })), || {
@@ -75,6 +79,11 @@ impl OpenLog<'_> {
             })?;
         }
         Ok(())
+    }
+
+    fn promise_durable(&mut self, sequence: u64) {
+        self.model.lied |= self.disk.has_lied();
+        self.model.promise_durable(sequence);
     }
 
     /// Returns the value of a call that succeeded, or `None` for a call that may fail and did.
@@ -225,6 +234,7 @@ impl OpenLog<'_> {
         self.model.end_cut(true);
         self.tally.truncations += 1;
         let Some(mut follower) = self.follower.take() else { return Ok(()) };
+        self.disk.begin_at(self.follower_begun);
         let first = self.model.first();
         let followed = match follower.has_passed(next) {
             true => follower.is_told_of_cut(next),
@@ -343,7 +353,7 @@ impl OpenLog<'_> {
         })?;
         self.tally.acknowledged += 1;
         match survives {
-            Survives::PowerLoss => self.model.promise_durable(sequence + 1),
+            Survives::PowerLoss => self.promise_durable(sequence + 1),
             _ => self.model.promise_written(sequence + 1),
         }
         Ok(())
@@ -352,7 +362,7 @@ impl OpenLog<'_> {
     fn sync(&mut self) -> Result<(), Trouble> {
         let synced = self.log.sync();
         if self.allowed(synced)?.is_some() {
-            self.model.promise_durable(self.model.end());
+            self.promise_durable(self.model.end());
         }
         self.stats()
     }
@@ -370,7 +380,7 @@ impl OpenLog<'_> {
         holds(stats.durable_sequence >= self.model.durable(), || {
             format!("{} are durable now, {} were", stats.durable_sequence, self.model.durable())
         })?;
-        self.model.promise_durable(stats.durable_sequence);
+        self.promise_durable(stats.durable_sequence);
         self.model.promise_written(stats.written_sequence);
         holds(stats.first_sequence == self.model.first() || self.opening.removes(), || {
             format!("the first record is {} now, and nothing is removed", stats.first_sequence)
@@ -393,9 +403,10 @@ impl OpenLog<'_> {
     fn read(&mut self, from: u8) -> Result<(), Trouble> {
         self.stats()?;
         let from = self.model.end() * u64::from(from) / 256;
-        let (removed, least) = (self.model.first(), self.written());
-        let read = self.log.reader(from).map_err(reading_trouble).and_then(|reader| {
-            let mut reading = CheckedReader::new(reader, from);
+        let removed = self.model.first();
+        let read = self.disk.read(|| {
+            let least = self.written();
+            let mut reading = CheckedReader::new(self.log.reader(from)?, from);
             if from.is_multiple_of(2) {
                 reading.go_on(self.model, removed, least)?;
             } else {
@@ -403,22 +414,25 @@ impl OpenLog<'_> {
             }
             reading.has_ended()
         });
-        self.disk.unless_excused(read).map(drop)
+        read.map(drop)
     }
 
-    /// Returns the sequence before which a reader finds everything.
+    /// Returns the sequence before which a reader finds everything, or an error.
     fn written(&self) -> u64 {
-        self.model.unless_cut(self.log.stats().written_sequence)
+        let written = self.model.unless_cut(self.log.stats().written_sequence);
+        self.model.proven(written, self.disk.rotten())
     }
 
     fn follow(&mut self) -> Result<(), Trouble> {
         self.stats()?;
         let first = self.model.first();
         if self.follower.is_none() {
-            let reader = self.log.reader(first).map_err(reading_trouble);
+            self.follower_begun = self.disk.begin();
+            let reader = self.log.reader(first).map_err(Trouble::from);
             let follower = reader.map(|reader| CheckedReader::new(reader, first));
             self.follower = self.disk.unless_excused(follower)?;
         }
+        self.disk.begin_at(self.follower_begun);
         let Some(mut follower) = self.follower.take() else { return Ok(()) };
         let least = self.written();
         let read = follower.go_on(self.model, first, least);

@@ -218,7 +218,10 @@ impl Program {
         let lives = random.random_range(2..=5);
         // The options are mostly those of the first life: a change between lives is one more risk.
         let usual = opening(&mut random);
-        let lives = (0..lives).map(|_| life(&mut random, usual)).collect();
+        let mut lives: Vec<Life> = (0..lives).map(|_| life(&mut random, usual)).collect();
+        if one_in(&mut random, 4) {
+            hide_faults(&mut random, format, &mut lives);
+        }
         Program { format, lives }
     }
 }
@@ -279,6 +282,31 @@ fn planned(random: &mut Random) -> PlannedFault {
         _ => Fault::PowerLoss,
     };
     PlannedFault { operation: random.random_range(0..1 << bits), fault }
+}
+
+/// Adds faults that the disk does not report. Most of these programs have one kind.
+fn hide_faults(random: &mut Random, format: Format, lives: &mut [Life]) {
+    let kind = random.random_range(0..4);
+    for life in lives {
+        let count = [0, 1, 1, 3][random.random_range(0..4)];
+        for _ in 0..count {
+            let kind = if kind == 3 { random.random_range(0..3) } else { kind };
+            let bits = random.random_range(0..8);
+            let operation = random.random_range(0..1 << bits);
+            let (fault, operations) = match (format, kind) {
+                // Nothing tells a line that was altered.
+                (Format::Lines, _) | (_, 0) => {
+                    (Fault::Lie, [1, 10, 100, 300][random.random_range(0..4)])
+                }
+                (_, 1) => (Fault::Rot, 1),
+                _ => (Fault::Misdirected, 1),
+            };
+            let all = operation..operation + operations;
+            let hidden = all.map(|operation| PlannedFault { operation, fault });
+            // Where two faults meet, the last one counts: that which the disk reports.
+            life.planned.splice(0..0, hidden);
+        }
+    }
 }
 
 fn step(random: &mut Random, len_max: usize) -> Step {

@@ -1,7 +1,7 @@
 //! Readers, checked against the model.
 
 use crate::model::Model;
-use crate::trouble::{Trouble, holds};
+use crate::trouble::Trouble;
 use std::time::Duration;
 use wrote::{Error, LogReader};
 
@@ -27,12 +27,12 @@ impl CheckedReader {
         removed: u64,
         least: u64,
     ) -> Result<Option<u64>, Trouble> {
-        while let Some(record) = self.reader.next_within(Duration::ZERO).map_err(reading_trouble)? {
+        while let Some(record) = self.reader.next_within(Duration::ZERO)? {
             model.found(record.sequence, &record.bytes, self.next, removed)?;
             self.next = record.sequence + 1;
             self.last = Some(record.sequence);
         }
-        model.passes_over(self.next.max(removed), least)?;
+        self.has_reached(model, removed, least)?;
         if let Some(last) = self.last {
             model.splits_no_group(last + 1)?;
         }
@@ -54,7 +54,7 @@ impl CheckedReader {
                     let because = format!("cut at {cut}, and a reader is told of {sequence}");
                     return Err(Trouble::Broken(because));
                 }
-                Err(error) => return Err(reading_trouble(error)),
+                Err(error) => return Err(error.into()),
                 Ok(found) => {
                     let found = found.map(|record| record.sequence);
                     let because = format!("a reader behind the cut at {cut} finds {found:?}");
@@ -62,7 +62,7 @@ impl CheckedReader {
                 }
             }
         }
-        self.reader.seek(cut).map_err(reading_trouble)?;
+        self.reader.seek(cut)?;
         (self.next, self.last) = (cut, None);
         Ok(())
     }
@@ -72,26 +72,29 @@ impl CheckedReader {
         let mut bytes = Vec::new();
         loop {
             let before = bytes.len();
-            let Some(sequence) = self.reader.read_into(&mut bytes).map_err(reading_trouble)? else {
+            let Some(sequence) = self.reader.read_into(&mut bytes)? else {
                 break;
             };
             model.found(sequence, &bytes[before..], self.next, removed)?;
             self.next = sequence + 1;
         }
-        model.passes_over(self.next.max(removed), least)
+        self.has_reached(model, removed, least)
+    }
+
+    /// Checks that no record before `least` is still to come.
+    fn has_reached(&self, model: &Model, removed: u64, least: u64) -> Result<(), Trouble> {
+        match model.passes_over(self.next.max(removed), least) {
+            Err(Trouble::Broken(because)) => Err(Trouble::Ended(because)),
+            reached => reached,
+        }
     }
 
     /// Checks that the reader returns nothing more after its end.
     pub fn has_ended(&mut self) -> Result<(), Trouble> {
-        let more = self.reader.next().transpose().map_err(reading_trouble)?;
-        holds(more.is_none(), || "a reader that had ended went on".to_owned())
-    }
-}
-
-/// Turns damage into a broken promise: no fault of this disk damages durable records.
-pub fn reading_trouble(error: Error) -> Trouble {
-    match error {
-        Error::Damaged { .. } => Trouble::Broken(format!("a log that is not damaged: {error}")),
-        error => Trouble::Error(error),
+        let more = self.reader.next().transpose()?;
+        match more {
+            None => Ok(()),
+            Some(_) => Err(Trouble::Ended("a reader that had ended went on".to_owned())),
+        }
     }
 }

@@ -1,18 +1,15 @@
 //! The run of a program: lives in turn on one disk, and the checks between them.
 
+use crate::disk::Disk;
 use crate::life::{self, OpenLog};
 use crate::model::Model;
-use crate::program::{End, Flavour, How, Life, Opening, PlannedFault, Program, Step};
-use crate::reading::{CheckedReader, reading_trouble};
+use crate::program::{End, Flavour, How, Life, Opening, Program, Step};
+use crate::reading::CheckedReader;
+use crate::repairing::{RecordsBySequence, readable, repair};
 use crate::trouble::{Trouble, holds};
-use std::cell::{Cell, RefCell};
-use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::time::Duration;
 use wrote::engine::Fault;
-use wrote::{Error, Format, Log, LogReader, Sim};
-
-/// The log's folder on the simulated disk.
-pub const FOLDER: &str = "/sim/events";
+use wrote::{Error, Format, Log};
 
 /// Counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,6 +46,10 @@ pub struct Tally {
     pub trims: u64,
     /// Cuts of its end.
     pub truncations: u64,
+    /// Repairs.
+    pub repaired: u64,
+    /// Openings that found less than was promised, because of a fault that the disk hid.
+    pub shortened: u64,
     /// Contents that were made.
     pub(crate) numbers: u64,
 }
@@ -72,130 +73,9 @@ impl Tally {
         self.groups += other.groups;
         self.trims += other.trims;
         self.truncations += other.truncations;
+        self.repaired += other.repaired;
+        self.shortened += other.shortened;
         self.numbers += other.numbers;
-    }
-}
-
-/// The simulated disk, with its faults.
-pub struct Disk {
-    pub sim: Sim,
-    format: Format,
-    /// The faults planned since the disk was last turned on, by the number of the operation.
-    planned: RefCell<Vec<PlannedFault>>,
-    /// Whether the free space is limited.
-    limited: Cell<bool>,
-    /// The longest segment of any life so far, by its options.
-    pub segment_bytes_max: Cell<u64>,
-}
-
-/// The error numbers EINTR and EAGAIN.
-const AGAIN: [i32; 2] = [4, 11];
-const EIO: i32 = 5;
-const ENOSPC: i32 = 28;
-
-impl Disk {
-    fn plan(&self, planned: &[PlannedFault]) {
-        let now = self.sim.operations();
-        for PlannedFault { operation, fault } in planned {
-            let operation = now + operation;
-            self.sim.fault(operation, *fault);
-            self.planned.borrow_mut().push(PlannedFault { operation, fault: *fault });
-        }
-    }
-
-    /// Limits the free space to `bytes`.
-    pub fn limit_room(&self, bytes: u64) {
-        let lens = self.sim.names().into_iter().filter_map(|path| self.sim.contents(&path));
-        let used: usize = lens.map(|contents| contents.len()).sum();
-        self.sim.set_capacity(used as u64 + bytes);
-        self.limited.set(true);
-    }
-
-    fn make_room(&self) {
-        self.sim.set_capacity(u64::MAX);
-        self.limited.set(false);
-    }
-
-    /// The faults that came since the disk was last turned on.
-    fn faults(&self) -> Vec<Fault> {
-        let over = self.sim.operations();
-        let planned = self.planned.borrow();
-        let came = planned.iter().filter(|planned| planned.operation < over);
-        came.map(|planned| planned.fault).collect()
-    }
-
-    /// Accepts an error that has a reason, and reports a broken promise for any other.
-    pub fn excuse(&self, error: &Error) -> Result<(), Trouble> {
-        let mut errnos = self.faults().into_iter().filter_map(|fault| match fault {
-            Fault::Once(errno) if AGAIN.contains(&errno) => None,
-            Fault::Once(errno) | Fault::Forever(errno) => Some(errno),
-            Fault::PowerLoss => Some(EIO),
-            // Short transfers, lies, rot, misdirected reads: none is an error of a call.
-            _ => None,
-        });
-        let full = self.limited.get() && error.errno() == ENOSPC;
-        let of_disk = matches!(error, Error::File { .. } | Error::Poisoned { .. });
-        holds(of_disk && (full || errnos.any(|errno| errno == error.errno())), || {
-            format!("an error without a reason: {error}")
-        })
-    }
-
-    /// Returns `None` for an error that has a reason.
-    pub fn unless_excused<T>(&self, result: Result<T, Trouble>) -> Result<Option<T>, Trouble> {
-        match result {
-            Err(Trouble::Error(error)) => self.excuse(&error).map(|()| None),
-            result => result.map(Some),
-        }
-    }
-
-    /// Whether the power went by itself.
-    fn is_off(&self) -> bool {
-        self.faults().contains(&Fault::PowerLoss)
-    }
-
-    /// Whether an operation on the page cache failed since the disk was last turned on: it may have
-    /// been a flush, which loses pages.
-    fn has_lost_pages(&self) -> bool {
-        let is_error = |fault: &Fault| match fault {
-            Fault::Once(errno) | Fault::Forever(errno) => !AGAIN.contains(errno),
-            _ => false,
-        };
-        self.format == Format::Lines && self.faults().iter().any(is_error)
-    }
-
-    /// Whether a fault happened since the disk was last turned on, or the free space is limited.
-    fn is_troubled(&self) -> bool {
-        self.limited.get() || !self.faults().is_empty()
-    }
-
-    fn restart(&self) {
-        self.sim.restart();
-        self.planned.borrow_mut().clear();
-    }
-
-    /// Opens a reader that shares nothing with the writer.
-    pub fn reader(&self, from: u64) -> Result<LogReader, Error> {
-        LogReader::open_simulated(&self.sim, FOLDER, from)
-    }
-
-    fn segments(&self) -> Vec<PathBuf> {
-        let extension = match self.format {
-            Format::Framed => "segment",
-            Format::Lines => "log",
-        };
-        let all = self.sim.names().into_iter();
-        all.filter(|path| path.extension() == Some(OsStr::new(extension))).collect()
-    }
-
-    /// Returns the content of the last segment.
-    pub fn last_segment(&self) -> Option<Vec<u8>> {
-        self.segments().last().and_then(|path| self.sim.contents(path))
-    }
-
-    /// Returns the bytes of all segments.
-    pub fn segment_bytes(&self) -> u64 {
-        let all = self.segments().into_iter().filter_map(|path| self.sim.contents(&path));
-        all.map(|contents| contents.len() as u64).sum()
     }
 }
 
@@ -206,35 +86,59 @@ struct Run {
     tally: Tally,
     /// Whether the log was ever told to remove records.
     removes: bool,
+    /// The records that could be read before the log was repaired, until it is opened.
+    saved: Option<RecordsBySequence>,
+    /// Whether the log is repaired if it can be opened and not be read.
+    mends: bool,
+}
+
+/// The result of an opening.
+enum Opened {
+    /// It is open, and what it holds is as it may be.
+    Log(Log),
+    /// An error with a reason ended the opening.
+    Failed,
+    /// A fault that the disk hid has damaged it.
+    Damaged,
 }
 
 /// Runs the program on a disk of this seed, and returns its counts, or the promise that was broken.
 /// In the end the power is cut, and the log is opened once more and read, without faults.
 pub fn carry_out(program: &Program, seed: u64) -> Result<Tally, String> {
-    let disk = Disk {
-        sim: Sim::new(seed),
-        format: program.format,
-        planned: RefCell::default(),
-        limited: Cell::new(false),
-        segment_bytes_max: Cell::new(0),
-    };
-    let mut run = Run { disk, model: Model::default(), tally: Tally::default(), removes: false };
+    let disk = Disk::new(seed, program.format);
+    let mut planned = program.lives.iter().flat_map(|life| &life.planned);
+    let expects_lies = planned.any(|planned| planned.fault == Fault::Lie);
+    let model = Model::new(program.format, expects_lies);
+    let (removes, saved, mends) = (false, None, false);
+    let mut run = Run { disk, model, tally: Tally::default(), removes, saved, mends };
     for (number, life) in program.lives.iter().enumerate() {
         let before = run.disk.sim.operations();
-        run.live(life).map_err(|trouble| describe(number, trouble))?;
+        if ends(run.live(life), number)? {
+            return Ok(run.tally);
+        }
         run.tally.last_life_operations = run.disk.sim.operations() - before;
     }
     let last = program.lives.last().map(|life| life.opening);
     if let Some(opening) = last {
-        run.last_life(opening).map_err(|trouble| describe(program.lives.len(), trouble))?;
+        ends(run.last_life(opening), program.lives.len())?;
     }
     run.tally.operations = run.disk.sim.operations();
     Ok(run.tally)
 }
 
+/// Whether the program ends there, or goes on.
+fn ends(result: Result<(), Trouble>, life: usize) -> Result<bool, String> {
+    match result {
+        Ok(()) => Ok(false),
+        Err(Trouble::Undecided) => Ok(true),
+        Err(trouble) => Err(describe(life, trouble)),
+    }
+}
+
 fn describe(life: usize, trouble: Trouble) -> String {
     match trouble {
-        Trouble::Broken(because) => format!("life {life}: {because}"),
+        Trouble::Broken(because) | Trouble::Ended(because) => format!("life {life}: {because}"),
+        Trouble::Undecided => format!("life {life}: the repair is undecided"),
         Trouble::Error(error) => format!("life {life}: an unexpected error: {error}"),
     }
 }
@@ -259,6 +163,7 @@ impl Run {
     /// Checks that everything promised is there, and that the log continues.
     fn last_life(&mut self, opening: Opening) -> Result<(), Trouble> {
         self.cut();
+        self.mends = true;
         for end in [End::Drop, End::CloseAndCut, End::Close] {
             let Some(log) = self.open(opening)? else {
                 return Err(Trouble::Broken("the log can't be opened".to_owned()));
@@ -274,46 +179,171 @@ impl Run {
     fn living<'a>(&'a mut self, log: &'a Log, opening: Opening) -> OpenLog<'a> {
         let Run { disk, model, tally, .. } = self;
         let format = disk.format;
-        let (follower, poison, was_full) = (None, None, false);
-        OpenLog { disk, model, tally, log, format, opening, follower, poison, was_full }
+        OpenLog {
+            disk,
+            model,
+            tally,
+            log,
+            format,
+            opening,
+            follower: None,
+            follower_begun: 0,
+            poison: None,
+            was_full: false,
+        }
     }
 
     /// Opens the log. If an error with a reason ends the opening, it opens the log once more
-    /// without the fault. Returns `None` if that failed too.
+    /// without the fault, and repairs it if the log is damaged. Returns `None` if that failed too.
     fn open(&mut self, opening: Opening) -> Result<Option<Log>, Trouble> {
-        if let Some(log) = self.try_to_open(opening)? {
+        if let Opened::Log(log) = self.try_to_open(opening)? {
             return Ok(Some(log));
         }
         self.tally.failed_openings += 1;
         // The power goes, or the disk stays as it is: both are ways out of an error.
         if !self.disk.is_off() && self.tally.failed_openings.is_multiple_of(2) {
-            self.disk.sim.sync();
+            self.sync();
         }
         self.disk.make_room();
         self.cut();
-        self.try_to_open(opening)
+        match self.try_to_open(opening)? {
+            Opened::Log(log) => return Ok(Some(log)),
+            Opened::Failed => return Ok(None),
+            Opened::Damaged => {}
+        }
+        self.cut();
+        self.repair()?;
+        match self.try_to_open(opening)? {
+            Opened::Log(log) => Ok(Some(log)),
+            _ => Err(Trouble::Broken("a log that was repaired can't be opened".to_owned())),
+        }
     }
 
-    fn try_to_open(&mut self, opening: Opening) -> Result<Option<Log>, Trouble> {
+    fn try_to_open(&mut self, opening: Opening) -> Result<Opened, Trouble> {
+        self.model.lied |= self.disk.has_lied();
         if self.disk.has_lost_pages() {
             self.model.lose_pages();
         }
-        self.see()?;
+        self.disk.set_holes(self.model.is_uncertain());
+        if self.saved.is_none() {
+            self.see()?;
+        }
         self.removes |= opening.removes() || self.model.trimmed;
         let longest = &self.disk.segment_bytes_max;
         longest.set(longest.get().max(opening.segment_buffers * opening.buffer_bytes as u64));
-        let opened = life::open(&self.disk, self.disk.format, opening).map_err(reading_trouble);
-        let Some(log) = self.disk.unless_excused(opened)? else { return Ok(None) };
+        self.disk.begin();
+        let log = match life::open(&self.disk, self.disk.format, opening) {
+            Ok(log) => log,
+            Err(error) => {
+                self.disk.excuse(&error)?;
+                let is_damaged = matches!(error, Error::Damaged { .. } | Error::Foreign { .. });
+                return Ok(if is_damaged { Opened::Damaged } else { Opened::Failed });
+            }
+        };
+        let has_misread = self.disk.has_misread();
+        self.model.lied |= self.disk.has_lied();
         self.tally.opened += 1;
         let stats = log.stats();
-        let removes = self.removes;
-        holds(removes || stats.first_sequence == 0, || {
-            format!("the first record is {}, and nothing is removed", stats.first_sequence)
+        let (first, next) = (stats.first_sequence, stats.next_sequence);
+        // A repair may find no record before the first.
+        self.removes |= self.saved.is_some() && first > 0;
+        holds(self.removes || first == 0, || {
+            format!("the first record is {first}, and nothing is removed")
         })?;
-        self.model.open(stats.first_sequence, stats.next_sequence)?;
+        let promised = self.model.least();
+        if self.saved.is_none() && next < promised {
+            // What has rotted is kept aside. An opening that misreads zeros keeps nothing.
+            let is_hidden = self.model.is_uncertain() || has_misread;
+            holds(is_hidden || log.recovered().torn_bytes > 0, || {
+                format!("the log continues at {next}, {promised} were promised, nothing is torn")
+            })?;
+            self.tally.shortened += 1;
+        }
+        if has_misread {
+            self.model.has_changed();
+        }
+        // An opening that misreads takes what follows for torn.
+        let least = if has_misread { 0 } else { self.model.proven(promised, self.disk.rotten()) };
+        if self.saved.is_some() || self.model.is_uncertain() {
+            let Some(found) = self.all(&log, first, next)? else { return Ok(Opened::Damaged) };
+            let certain = self.model.first_of_two();
+            let saved = self.saved.take();
+            self.model.adopt(first, next, &found, least, saved.is_some())?;
+            self.disk.set_holes(false);
+            let lost = saved.into_iter().flatten().find(|(sequence, bytes)| {
+                *sequence < certain && found.get(sequence) != Some(bytes)
+            });
+            holds(lost.is_none(), || {
+                let lost = lost.map(|(sequence, _)| sequence);
+                format!("record {lost:?} was there before the repair, and is lost by the opening")
+            })?;
+            self.look_at_what_was_cut_off(&log)?;
+            return Ok(Opened::Log(log));
+        }
+        self.model.open(first, next, least)?;
         self.look_at_what_was_cut_off(&log)?;
-        self.read(&log)?;
-        Ok(Some(log))
+        let is_read = self.read(&log)?;
+        Ok(if is_read || !self.mends { Opened::Log(log) } else { Opened::Damaged })
+    }
+
+    /// Returns all records of the open log; `None` for an error that has a reason.
+    fn all(
+        &mut self,
+        log: &Log,
+        first: u64,
+        next: u64,
+    ) -> Result<Option<RecordsBySequence>, Trouble> {
+        let (disk, model) = (&self.disk, &self.model);
+        let is_repaired = self.saved.is_some();
+        let read = disk.read(|| {
+            let (mut all, mut behind) = (RecordsBySequence::new(), first);
+            let mut reader = log.reader(0)?;
+            while let Some(record) = reader.next_within(Duration::ZERO)? {
+                holds(record.sequence >= behind, || {
+                    format!("record {} came where {behind} was to come", record.sequence)
+                })?;
+                behind = record.sequence + 1;
+                all.insert(record.sequence, record.bytes);
+            }
+            let lost = (behind..next).find(|&lost| !is_repaired && !model.may_be(lost, None));
+            lost.map_or(Ok(all), |lost| {
+                Err(Trouble::Ended(format!("record {lost} is not there, and {next} is next")))
+            })
+        });
+        match read {
+            Err(Trouble::Ended(_)) if disk.rotten() > 0 => Ok(None),
+            read => read,
+        }
+    }
+
+    /// Repairs the log. Everything that could be read before can be read then.
+    fn repair(&mut self) -> Result<(), Trouble> {
+        let before = readable(&self.disk, self.model.end());
+        for (&sequence, bytes) in &before {
+            holds(self.model.may_be(sequence, Some(bytes)), || {
+                format!("record {sequence} has bytes that were never sent there")
+            })?;
+        }
+        match repair(&self.disk) {
+            // Pieces of an earlier end stand among the lines, and nothing tells them from others.
+            Err(Trouble::Error(
+                Error::Damaged { .. } | Error::Foreign { .. } | Error::Refused { .. },
+            )) if self.disk.format == Format::Lines => {
+                return Err(Trouble::Undecided);
+            }
+            repaired => repaired?,
+        }
+        self.tally.repaired += 1;
+        let after = readable(&self.disk, 0);
+        let mut certain = before.range(..self.model.first_of_two());
+        let lost = certain.find(|(sequence, bytes)| after.get(sequence) != Some(bytes));
+        holds(lost.is_none(), || {
+            let lost = lost.map(|(sequence, _)| sequence);
+            format!("record {lost:?} was there before the repair, and is not there now")
+        })?;
+        self.disk.is_mended();
+        self.saved = Some(before);
+        Ok(())
     }
 
     fn look_at_what_was_cut_off(&mut self, log: &Log) -> Result<(), Trouble> {
@@ -341,13 +371,15 @@ impl Run {
         Ok(())
     }
 
-    /// Reads everything by the open log.
-    fn read(&mut self, log: &Log) -> Result<(), Trouble> {
+    /// Reads everything by the open log. Returns whether everything could be read.
+    fn read(&mut self, log: &Log) -> Result<bool, Trouble> {
         let (first, end) = (self.model.first(), self.model.end());
-        let reader = log.reader(0).map_err(reading_trouble);
-        let read =
-            reader.and_then(|reader| CheckedReader::new(reader, 0).go_on(&self.model, first, end));
-        self.disk.unless_excused(read).map(drop)
+        let read = self.disk.read(|| {
+            let rotten = if self.mends { 0 } else { self.disk.rotten() };
+            let least = self.model.proven(end, rotten);
+            CheckedReader::new(log.reader(0)?, 0).go_on(&self.model, first, least)
+        });
+        read.map(|last| last.is_some())
     }
 
     /// Reads everything as another process does, and records the last record.
@@ -355,16 +387,20 @@ impl Run {
         if self.disk.segments().is_empty() {
             return Ok(());
         }
-        let least = self.model.least();
         // This reader cannot know which records were removed since the log last reported its first
         // one.
         let removes = self.removes || self.model.trimmed;
         let removed = if removes { self.model.end() } else { 0 };
-        let read =
-            self.disk.reader(0).map_err(reading_trouble).and_then(|reader| {
-                CheckedReader::new(reader, 0).go_on(&self.model, removed, least)
-            });
-        match self.disk.unless_excused(read)? {
+        let read = self.disk.read(|| {
+            let least = self.model.proven(self.model.least(), self.disk.rotten());
+            let reader = self.disk.reader(0)?;
+            CheckedReader::new(reader, 0).go_on(&self.model, removed, least)
+        })?;
+        if self.disk.rotten() > 0 || self.model.is_uncertain() {
+            self.model.has_changed();
+            return Ok(());
+        }
+        match read {
             Some(last) if !self.disk.is_off() => self.model.saw(last),
             _ => Ok(()),
         }
@@ -386,7 +422,7 @@ impl Run {
                 if is_off {
                     self.cut();
                 } else {
-                    self.disk.sim.sync();
+                    self.sync();
                     self.disk.restart();
                 }
                 drop(log);
@@ -402,11 +438,19 @@ impl Run {
     fn drop(&mut self, log: Log) {
         drop(log);
         if !self.disk.is_troubled() {
+            self.model.lied |= self.disk.has_lied();
             self.model.promise_durable(self.model.end());
         }
     }
 
+    /// Makes everything stable.
+    fn sync(&mut self) {
+        self.disk.sync();
+        self.model.lied = false;
+    }
+
     fn cut(&mut self) {
+        self.model.lied |= self.disk.has_lied();
         self.disk.restart();
         self.model.lose_power();
         self.tally.cuts += 1;

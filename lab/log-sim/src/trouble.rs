@@ -7,6 +7,10 @@ use wrote::Error;
 pub enum Trouble {
     /// A broken promise of the log, in one sentence.
     Broken(String),
+    /// A reader that ended before its time, in one sentence. Only a misdirected read excuses it.
+    Ended(String),
+    /// A log of lines that is damaged so that a repair does not know what to keep.
+    Undecided,
     /// An error of the log. The caller knows whether it has a reason.
     Error(Error),
 }

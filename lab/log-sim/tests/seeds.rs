@@ -19,6 +19,8 @@ fn what_was_promised_is_kept_whatever_happens_to_the_disk() {
     let happened =
         [all.errors, all.failed_openings, all.torn, all.closed, all.removed, all.acknowledged];
     assert!(happened.iter().all(|&times| times > SEEDS / 20), "{all:?}");
+    // Faults that the disk hides.
+    assert!(all.repaired > SEEDS / 200 && all.shortened > 0, "{all:?}");
     assert!(all.segments > 2 * SEEDS && all.recycled > SEEDS / 20, "{all:?}");
 }
 
