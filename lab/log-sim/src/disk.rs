@@ -180,7 +180,8 @@ impl Disk {
     }
 
     /// Reads by `read`, and once more if a fault may have ended it: a misdirected read leaves
-    /// everything there, and the next reading expects what has rotted. Returns `None` for an error that has a reason.
+    /// everything there, and the next reading expects what has rotted. Returns `None` for an error
+    /// that has a reason.
     pub fn read<T>(
         &self,
         mut read: impl FnMut() -> Result<T, Trouble>,

@@ -224,6 +224,7 @@ impl OpenLog<'_> {
             self.model.end_cut(false);
             return self.stats();
         }
+        self.model.lied |= self.disk.has_lied();
         if self.allowed_if_it_lives(cut)?.is_none() {
             self.follower = None;
             if self.poison.is_none() {

@@ -166,7 +166,15 @@ impl Model {
         let end = self.end();
         (self.durable, self.written) = (end, end);
         self.stable = self.stable.min(end);
+        if self.lied {
+            self.unsettle_by_cut();
+        }
         self.settle_stable();
+    }
+
+    /// A cut writes the records of its batch that stay anew: a lie about them loses them, too.
+    fn unsettle_by_cut(&mut self) {
+        self.stable = 0;
     }
 
     fn settle_stable(&mut self) {
@@ -205,6 +213,9 @@ impl Model {
 
     fn may_be_uncertain(&mut self) {
         if std::mem::take(&mut self.lied) {
+            if self.cut.is_some() {
+                self.unsettle_by_cut();
+            }
             self.is_uncertain = true;
             self.last_seen = None;
             // Their bytes may be lost, too.
@@ -332,7 +343,7 @@ impl Model {
             let back = back.unwrap_or(&first);
             format!("record {back} is there again, all before {} were removed", self.removed)
         })?;
-        // A repaired log may begin with places of removed records, if no header is left to say more.
+        // Without a header, a repaired log may begin with places of removed records.
         self.removed = self.removed.min(first);
         let mut sent = Vec::new();
         for sequence in 0..next {

@@ -88,6 +88,10 @@ struct Run {
     removes: bool,
     /// The records that could be read before the log was repaired, until it is opened.
     saved: Option<RecordsBySequence>,
+    /// Whether an opening failed since the last that did not: it may have cut off an end.
+    has_failed: bool,
+    /// Whether such an opening misread.
+    has_misread: bool,
     /// Whether the log is repaired if it can be opened and not be read.
     mends: bool,
 }
@@ -109,8 +113,16 @@ pub fn carry_out(program: &Program, seed: u64) -> Result<Tally, String> {
     let mut planned = program.lives.iter().flat_map(|life| &life.planned);
     let expects_lies = planned.any(|planned| planned.fault == Fault::Lie);
     let model = Model::new(program.format, expects_lies);
-    let (removes, saved, mends) = (false, None, false);
-    let mut run = Run { disk, model, tally: Tally::default(), removes, saved, mends };
+    let mut run = Run {
+        disk,
+        model,
+        tally: Tally::default(),
+        removes: false,
+        saved: None,
+        has_failed: false,
+        has_misread: false,
+        mends: false,
+    };
     for (number, life) in program.lives.iter().enumerate() {
         let before = run.disk.sim.operations();
         if ends(run.live(life), number)? {
@@ -236,11 +248,17 @@ impl Run {
             Ok(log) => log,
             Err(error) => {
                 self.disk.excuse(&error)?;
+                self.has_failed = true;
+                if self.disk.has_misread() {
+                    self.has_misread = true;
+                    self.model.has_changed();
+                }
                 let is_damaged = matches!(error, Error::Damaged { .. } | Error::Foreign { .. });
                 return Ok(if is_damaged { Opened::Damaged } else { Opened::Failed });
             }
         };
-        let has_misread = self.disk.has_misread();
+        let has_misread = self.disk.has_misread() || std::mem::take(&mut self.has_misread);
+        let has_failed = std::mem::take(&mut self.has_failed);
         self.model.lied |= self.disk.has_lied();
         self.tally.opened += 1;
         let stats = log.stats();
@@ -253,13 +271,13 @@ impl Run {
         let promised = self.model.least();
         if self.saved.is_none() && next < promised {
             // What has rotted is kept aside. An opening that misreads zeros keeps nothing.
-            let is_hidden = self.model.is_uncertain() || has_misread;
+            let is_hidden = self.model.is_uncertain() || has_misread || has_failed;
             holds(is_hidden || log.recovered().torn_bytes > 0, || {
                 format!("the log continues at {next}, {promised} were promised, nothing is torn")
             })?;
             self.tally.shortened += 1;
         }
-        if has_misread {
+        if has_misread || self.disk.rotten() > 0 {
             self.model.has_changed();
         }
         // An opening that misreads takes what follows for torn.
@@ -392,7 +410,8 @@ impl Run {
         let removes = self.removes || self.model.trimmed;
         let removed = if removes { self.model.end() } else { 0 };
         let read = self.disk.read(|| {
-            let least = self.model.proven(self.model.least(), self.disk.rotten());
+            let promised = if self.has_misread { 0 } else { self.model.least() };
+            let least = self.model.proven(promised, self.disk.rotten());
             let reader = self.disk.reader(0)?;
             CheckedReader::new(reader, 0).go_on(&self.model, removed, least)
         })?;
