@@ -38,8 +38,8 @@ impl Config {
     pub fn from_file(path: &Path) -> Result<Config, Error> {
         let shown = path.display();
         let bytes = input::read(path).map_err(Error::Config)?;
-        let text = String::from_utf8(bytes)
-            .map_err(|error| Error::Config(format!("{shown}: {error}")))?;
+        let text =
+            String::from_utf8(bytes).map_err(|error| Error::Config(format!("{shown}: {error}")))?;
         parse(&text, path.parent().unwrap_or(Path::new(""))).map_err(|faults| {
             let lines: Vec<_> = faults.iter().map(|fault| format!("{shown}: {fault}")).collect();
             Error::Config(lines.join("\n"))
