@@ -108,7 +108,7 @@ fn default(report: &mut Report, install: bool) -> Result<(), Failure> {
     })?;
     confine::lab(report, Share::Default)?;
     strange_fs::lab(report)?;
-    logs::sim(report, logs::Sim { seeds: SEEDS, from_seed: None })?;
+    logs::sim(report, logs::Sim::of(SEEDS))?;
     power_cut::lab(report, power_cut::Arguments { seed: None, moments: MOMENTS })?;
     report.step("languages", || languages::check(Missing::Left))?;
     stores::check(report)

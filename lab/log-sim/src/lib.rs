@@ -1,8 +1,9 @@
 //! The log on a simulated disk that fails and loses its power, checked against a model of its
 //! promises.
 //!
-//! One program in four has faults that the disk hides, and then this still holds. No record is
-//! altered, doubled or out of order, and no gap is passed over without an error.
+//! Some programs have faults that the disk hides ([`Program::with_hidden_faults`]), and then this
+//! still holds. No record is altered, doubled or out of order, and no gap is passed over without an
+//! error.
 //!
 //! - **A misdirected read** may end one reading, by an error or early. The next reading finds
 //!   everything. An opening that misreads may cut the log short.

@@ -29,6 +29,15 @@ struct Arguments {
     /// The number of failing seeds after which to stop.
     #[arg(long, default_value_t = 3)]
     failures: usize,
+    /// Let every disk hide faults: flushes that lie, bits that rot, misdirected reads.
+    #[arg(long)]
+    hidden_faults: bool,
+}
+
+impl Arguments {
+    fn program(self, seed: u64) -> Program {
+        if self.hidden_faults { Program::with_hidden_faults(seed) } else { Program::of_seed(seed) }
+    }
 }
 
 /// Seeds that a thread takes at once.
@@ -44,7 +53,7 @@ fn main() -> ExitCode {
     broken.sort();
     broken.truncate(arguments.failures);
     for (seed, because) in &broken {
-        tell(*seed, because);
+        tell(arguments, *seed, because);
     }
     let Arguments { seeds, from_seed, .. } = arguments;
     eprintln!(
@@ -67,7 +76,7 @@ fn all(arguments: Arguments) -> (Tally, Vec<(u64, String)>) {
             if start >= end || is_over {
                 return watch::end(thread);
             }
-            let (tally, mut broken) = some(thread, arguments.from_seed, start..end);
+            let (tally, mut broken) = some(thread, arguments, start..end);
             let mut found = found.lock().expect("whole");
             found.0.add(&tally);
             found.1.append(&mut broken);
@@ -83,13 +92,13 @@ fn all(arguments: Arguments) -> (Tally, Vec<(u64, String)>) {
     found.into_inner().expect("whole")
 }
 
-fn some(thread: usize, from_seed: u64, seeds: Range<u64>) -> (Tally, Vec<(u64, String)>) {
+fn some(thread: usize, arguments: Arguments, seeds: Range<u64>) -> (Tally, Vec<(u64, String)>) {
     let mut tally = Tally::default();
     let mut broken = Vec::new();
     for seed in seeds {
-        let seed = from_seed + seed;
+        let seed = arguments.from_seed + seed;
         watch::begin(thread, seed);
-        match one(&Program::of_seed(seed), seed) {
+        match one(&arguments.program(seed), seed) {
             Ok(one) => tally.add(&one),
             Err(because) => broken.push((seed, because)),
         }
@@ -109,14 +118,15 @@ fn one(program: &Program, seed: u64) -> Result<Tally, String> {
     catch_unwind(|| carry_out(program, seed)).unwrap_or_else(|panic| Err(words_of_panic(&*panic)))
 }
 
-fn tell(seed: u64, because: &str) {
+fn tell(arguments: Arguments, seed: u64, because: &str) {
     eprintln!("seed {seed}: {because}");
-    let least = smallest(&Program::of_seed(seed), |program| one(program, seed).is_err());
+    let least = smallest(&arguments.program(seed), |program| one(program, seed).is_err());
     let why = one(&least, seed).err().unwrap_or_default();
     eprintln!("  at least this is needed: {why}\n{least:#?}");
     again(seed);
 }
 
 fn again(seed: u64) {
-    eprintln!("  again: cargo xtask lab sim --from-seed {seed} --seeds 1\n");
+    let hidden = if Arguments::parse().hidden_faults { " --hidden-faults" } else { "" };
+    eprintln!("  again: cargo xtask lab sim --from-seed {seed} --seeds 1{hidden}\n");
 }

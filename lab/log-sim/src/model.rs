@@ -1,6 +1,7 @@
 //! The records that were sent to a log, its promises about them, and the check of records that are
 //! found.
 
+use crate::repairing::RecordsBySequence;
 use crate::trouble::{Trouble, holds};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -331,7 +332,7 @@ impl Model {
         &mut self,
         first: u64,
         next: u64,
-        found: &BTreeMap<u64, Vec<u8>>,
+        found: &RecordsBySequence,
         least: u64,
         is_repaired: bool,
     ) -> Result<(), Trouble> {
@@ -377,10 +378,19 @@ impl Model {
         Ok(())
     }
 
-    /// Returns the first record of which there was an earlier version: a flush that lied may bring
-    /// that back, and a repair may choose either.
-    pub fn first_of_two(&self) -> u64 {
-        self.taken_off.first_key_value().map_or(u64::MAX, |(&first, _)| first)
+    /// Returns the end of the records that a repair must keep of those that are found.
+    ///
+    /// A flush that lied may bring an earlier version of a record back, and a repair may choose
+    /// either. Records behind a gap count as torn where no batch says that those before it were
+    /// durable, though a reader that begins with one of them finds it.
+    pub fn kept_end(&self, found: &RecordsBySequence) -> u64 {
+        let first_of_two = self.taken_off.first_key_value().map_or(u64::MAX, |(&first, _)| first);
+        let Some((&last, _)) = found.last_key_value() else { return first_of_two };
+        let is_lost =
+            |sequence: &u64| !found.contains_key(sequence) && !self.may_be(*sequence, None);
+        let Some(gap) = (self.first..last).find(is_lost) else { return first_of_two };
+        let said_durable = self.proven.get(last as usize).copied().unwrap_or_default();
+        first_of_two.min(gap.max(said_durable))
     }
 
     /// Whether the slot may hold these bytes, or no record.

@@ -211,17 +211,25 @@ impl Opening {
 }
 
 impl Program {
-    /// Draws the program of a seed.
+    /// Draws the program of a seed. Its disk reports every fault.
     pub fn of_seed(seed: u64) -> Program {
+        Program::draw(&mut Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
+    /// Draws the same program, with faults that its disk hides.
+    pub fn with_hidden_faults(seed: u64) -> Program {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let format = if one_in(&mut random, 3) { Format::Lines } else { Format::Framed };
+        let mut program = Program::draw(&mut random);
+        hide_faults(&mut random, program.format, &mut program.lives);
+        program
+    }
+
+    fn draw(random: &mut Random) -> Program {
+        let format = if one_in(random, 3) { Format::Lines } else { Format::Framed };
         let lives = random.random_range(2..=5);
         // The options are mostly those of the first life: a change between lives is one more risk.
-        let usual = opening(&mut random);
-        let mut lives: Vec<Life> = (0..lives).map(|_| life(&mut random, usual)).collect();
-        if one_in(&mut random, 4) {
-            hide_faults(&mut random, format, &mut lives);
-        }
+        let usual = opening(random);
+        let lives = (0..lives).map(|_| life(random, usual)).collect();
         Program { format, lives }
     }
 }

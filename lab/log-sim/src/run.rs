@@ -284,13 +284,11 @@ impl Run {
         let least = if has_misread { 0 } else { self.model.proven(promised, self.disk.rotten()) };
         if self.saved.is_some() || self.model.is_uncertain() {
             let Some(found) = self.all(&log, first, next)? else { return Ok(Opened::Damaged) };
-            let certain = self.model.first_of_two();
             let saved = self.saved.take();
             self.model.adopt(first, next, &found, least, saved.is_some())?;
             self.disk.set_holes(false);
-            let lost = saved.into_iter().flatten().find(|(sequence, bytes)| {
-                *sequence < certain && found.get(sequence) != Some(bytes)
-            });
+            let mut saved = saved.into_iter().flatten();
+            let lost = saved.find(|(sequence, bytes)| found.get(sequence) != Some(bytes));
             holds(lost.is_none(), || {
                 let lost = lost.map(|(sequence, _)| sequence);
                 format!("record {lost:?} was there before the repair, and is lost by the opening")
@@ -334,9 +332,10 @@ impl Run {
         }
     }
 
-    /// Repairs the log. Everything that could be read before can be read then.
+    /// Repairs the log. Everything that could be read before can be read then, but for what a torn
+    /// end may be.
     fn repair(&mut self) -> Result<(), Trouble> {
-        let before = readable(&self.disk, self.model.end());
+        let mut before = readable(&self.disk, self.model.end());
         for (&sequence, bytes) in &before {
             holds(self.model.may_be(sequence, Some(bytes)), || {
                 format!("record {sequence} has bytes that were never sent there")
@@ -353,8 +352,8 @@ impl Run {
         }
         self.tally.repaired += 1;
         let after = readable(&self.disk, 0);
-        let mut certain = before.range(..self.model.first_of_two());
-        let lost = certain.find(|(sequence, bytes)| after.get(sequence) != Some(bytes));
+        before.split_off(&self.model.kept_end(&before));
+        let lost = before.iter().find(|(sequence, bytes)| after.get(sequence) != Some(bytes));
         holds(lost.is_none(), || {
             let lost = lost.map(|(sequence, _)| sequence);
             format!("record {lost:?} was there before the repair, and is not there now")

@@ -15,14 +15,26 @@ pub struct Sim {
     /// The first seed; drawn and printed where none is given.
     #[arg(long, value_name = "N")]
     pub from_seed: Option<u64>,
+    /// Let every disk hide faults: flushes that lie, bits that rot, misdirected reads.
+    #[arg(long)]
+    pub hidden_faults: bool,
+}
+
+impl Sim {
+    /// So many seeds from a drawn one, without hidden faults.
+    pub fn of(seeds: u64) -> Sim {
+        Sim { seeds, from_seed: None, hidden_faults: false }
+    }
 }
 
 /// Runs one program a seed, with random faults and power cuts.
-pub fn sim(report: &mut Report, Sim { seeds, from_seed }: Sim) -> Result<(), Failure> {
+pub fn sim(report: &mut Report, arguments: Sim) -> Result<(), Failure> {
+    let Sim { seeds, from_seed, hidden_faults } = arguments;
     let from_seed = from_seed.unwrap_or_else(super::draw_seed);
     report.step(&format!("lab sim: {seeds} seeds from {from_seed}"), || {
         let mut command = Command::new(release_lab("log-sim")?);
         command.args(["--seeds", &seeds.to_string(), "--from-seed", &from_seed.to_string()]);
+        command.args(hidden_faults.then_some("--hidden-faults"));
         run(&mut command, HANG, Show::Live)?.success("log-sim").map(drop)
     })
 }

@@ -32,7 +32,7 @@ pub const CAMPAIGNS: [Campaign; 25] = [
     Campaign {
         name: "seeds",
         what: "lab sim: 100,000 seeds",
-        round: |report, _| logs::sim(report, logs::Sim { seeds: 100_000, from_seed: None }),
+        round: |report, _| logs::sim(report, logs::Sim::of(100_000)),
     },
     Campaign {
         name: "damage",
