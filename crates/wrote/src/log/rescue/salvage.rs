@@ -286,13 +286,17 @@ impl Salvage<'_> {
         if first < end {
             let because =
                 format!("it begins with record {first}, the segment before ends at {end}");
-            self.lost(&path, 0, None, &because)?;
-            (self.sink)(Event::End { used_bytes: 0 })?;
-            return Ok(SegmentEnd::LogContinues);
+            self.lost(&path, 0, Some(end), &because)?;
+            header.first_sequence = first;
         }
         if !is_headless {
             let mut walk = Walk::new(input, &header);
             walk.limit = self.segments[index].limit;
+            while walk.sequence < end {
+                if let WalkStep::End = walk.next()? {
+                    return self.without_more(index, &path);
+                }
+            }
             return self.records(index, walk);
         }
         self.lost(&path, 0, Some(self.sequence), "this is not how a segment begins")?;
@@ -306,6 +310,16 @@ impl Salvage<'_> {
         let mut walk = Walk::of(input, seed, u64::from(block_bytes), self.sequence);
         walk.limit = self.segments[index].limit;
         self.records(index, walk)
+    }
+
+    /// Passes over a segment whose records were all found before.
+    fn without_more(&mut self, index: usize, path: &Path) -> Result<SegmentEnd, Error> {
+        let next_found = self.next_found(index + 1)?;
+        if next_found.is_some_and(|next| next > self.sequence) {
+            self.lost(path, 0, next_found, NOT_AS_WRITTEN)?;
+        }
+        (self.sink)(Event::End { used_bytes: 0 })?;
+        Ok(SegmentEnd::LogContinues)
     }
 
     fn records(&mut self, index: usize, mut walk: Walk) -> Result<SegmentEnd, Error> {

@@ -341,8 +341,9 @@ fn a_log_whose_segments_contradict_each_other_is_whole_after_a_repair() {
     assert!(super::super::Log::options().open(folder.path()).is_err());
     repair(folder.path()).unwrap();
     assert!(verified(folder.path()).damage.is_empty());
+    assert_eq!(read_all(folder.path()).into_keys().collect::<Vec<_>>(), [0, 1, 2, 3]);
     let log = super::super::Log::options().buffer_bytes(4096).open(folder.path()).unwrap();
-    assert_eq!(log.append(b"more").unwrap().sequence(), 3);
+    assert_eq!(log.append(b"more").unwrap().sequence(), 4);
 }
 
 #[test]
@@ -531,4 +532,22 @@ fn a_repair_without_a_header_brings_back_no_record_that_a_cut_took_off() {
         let found: Vec<_> = records.iter().map(|it| (it.sequence, &it.bytes[..])).collect();
         assert_eq!(found, [(1, &b"anew"[..])], "{lost_bytes} bytes are lost");
     }
+}
+
+#[test]
+fn an_end_that_is_back_takes_no_later_records_from_a_segment() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = SampleLog::default().segment().batch(0, &[b"zero"]).batch(0, &[b"one"]);
+    let old = old.batch(0, &[b"two", b"old three"]);
+    let new = SampleLog::default().segment().batch(0, &[b"zero", b"one"]).segment();
+    let new = new.batch(0, &[b"two"]).segment().batch(3, &[b"three", b"four", b"five"]).closed();
+    let mut files = new.files(folder.path());
+    files[0].1 = old.files(folder.path()).remove(0).1;
+    files[0].1[512..1024].fill(0);
+    files[1].1.clear();
+    written(&files);
+    let repaired = repair(folder.path()).unwrap();
+    assert!(verified(folder.path()).damage.is_empty(), "{repaired:?}");
+    let records: Vec<u64> = read_all(folder.path()).into_keys().collect();
+    assert_eq!(records, [0, 2, 3, 4, 5]);
 }
