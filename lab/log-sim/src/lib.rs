@@ -13,8 +13,9 @@
 //!   were stable before it. An end that was taken off before may be back. Lines behind those
 //!   records may be altered, since they have no checksums.
 //!
-//! A damaged log is repaired. The repair keeps each record that could be read, but for the records
-//! from the first on of which a lie may have brought back another. Then all promises hold again.
+//! A damaged log is repaired. The repair keeps each record that could be read, but for two ends:
+//! the records from the first on of which a lie may have brought back another, and those behind a
+//! gap that no batch calls durable. Then all promises hold again.
 //!
 //! A [`Program`] is a few lives of one log. Each has its options, its steps, its faults and its
 //! end. [`carry_out`] runs them on one [`wrote::Sim`] and returns the promise that was broken, if

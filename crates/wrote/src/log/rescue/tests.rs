@@ -106,7 +106,7 @@ fn a_batch_inside_of_a_valid_record_proves_nothing() {
         assert_eq!((found.records, found.summary.next_sequence), (10, 10), "{way}");
         assert_eq!(summary(folder.path()).unwrap().next_sequence, 10, "{way}");
         assert_eq!(read_all(folder.path()).len(), 10, "{way}");
-        let log = super::super::Log::options().buffer_bytes(4096).open(folder.path()).unwrap();
+        let log = Log::options().buffer_bytes(4096).open(folder.path()).unwrap();
         assert_eq!(log.append(b"more").unwrap().sequence(), 10, "{way}");
     }
 }
@@ -325,7 +325,7 @@ fn check_astray(built: &SampleLog) {
         assert_eq!(read_all(folder.path()).into_keys().collect::<Vec<_>>(), kept, "{order:?}");
         let after = verified(folder.path());
         assert!(after.damage.is_empty() && after.garbage.is_empty(), "{order:?}: {after:?}");
-        let log = super::super::Log::options().buffer_bytes(4096).open(folder.path()).unwrap();
+        let log = Log::options().buffer_bytes(4096).open(folder.path()).unwrap();
         assert_eq!(log.append(b"more").unwrap().sequence(), all, "{order:?}");
     }
 }
@@ -338,11 +338,11 @@ fn a_log_whose_segments_contradict_each_other_is_whole_after_a_repair() {
     let folder = tempfile::tempdir().unwrap();
     written(&built.files(folder.path()));
     assert_eq!(verified(folder.path()).damage.len(), 1);
-    assert!(super::super::Log::options().open(folder.path()).is_err());
+    assert!(Log::options().open(folder.path()).is_err());
     repair(folder.path()).unwrap();
     assert!(verified(folder.path()).damage.is_empty());
     assert_eq!(read_all(folder.path()).into_keys().collect::<Vec<_>>(), [0, 1, 2, 3]);
-    let log = super::super::Log::options().buffer_bytes(4096).open(folder.path()).unwrap();
+    let log = Log::options().buffer_bytes(4096).open(folder.path()).unwrap();
     assert_eq!(log.append(b"more").unwrap().sequence(), 4);
 }
 
@@ -503,7 +503,7 @@ fn of_two_sealed_segments_that_are_lost_side_by_side_only_their_records_are_lost
             for number in (0..5).filter(|number| !lost.contains(number)) {
                 assert!(records.contains_key(&number), "{context}: {number}");
             }
-            let log = super::super::Log::open(folder.path()).expect(&context);
+            let log = Log::open(folder.path()).expect(&context);
             assert_eq!(log.append(b"more").unwrap().sequence(), 5, "{context}");
             log.close().unwrap();
         }
