@@ -31,6 +31,10 @@ pub struct Disk {
     pub segment_bytes_max: Cell<u64>,
 }
 
+/// The place of the version in a segment's header, and that of a recycled segment.
+const VERSION_OFFSET: usize = 8;
+const RECYCLED: u8 = 3;
+
 /// The error numbers EINTR and EAGAIN.
 const AGAIN: [i32; 2] = [4, 11];
 const EIO: i32 = 5;
@@ -76,10 +80,15 @@ impl Disk {
         operation
     }
 
+    /// The most reads since [`Disk::begin`] that have found the bytes of another place.
+    pub fn misreads(&self) -> u64 {
+        let begun = self.begun.get();
+        self.came(|planned| planned.fault == Fault::Misdirected && planned.operation >= begun)
+    }
+
     /// Whether a read since [`Disk::begin`] may have found the bytes of another place.
     pub fn has_misread(&self) -> bool {
-        let begun = self.begun.get();
-        self.came(|planned| planned.fault == Fault::Misdirected && planned.operation >= begun) > 0
+        self.misreads() > 0
     }
 
     /// Whether a read since [`Disk::begin`] may have found other bytes than were written.
@@ -159,8 +168,10 @@ impl Disk {
         if is_damage && (self.has_misread() || self.has_holes.get() || self.rotten() > 0) {
             return Ok(());
         }
-        // A cut was made, and the file that it shortened is as long as before.
-        if matches!(error, Error::Truncated { .. }) && self.has_holes.get() {
+        // A cut was made, and the file that it shortened is as long as before; or a reader has
+        // misread what tells of the cut.
+        let is_cut = matches!(error, Error::Truncated { .. });
+        if is_cut && (self.has_holes.get() || self.has_misread()) {
             return Ok(());
         }
         let full = self.limited.get() && error.errno() == ENOSPC;
@@ -243,6 +254,11 @@ impl Disk {
     /// Returns the content of the last segment.
     pub fn last_segment(&self) -> Option<Vec<u8>> {
         self.segments().last().and_then(|path| self.sim.contents(path))
+    }
+
+    /// Whether the log continues in the file of a removed segment.
+    pub fn ends_in_recycled(&self) -> bool {
+        self.last_segment().is_some_and(|segment| segment.get(VERSION_OFFSET) == Some(&RECYCLED))
     }
 
     /// Returns the bytes of all segments.

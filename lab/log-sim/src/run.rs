@@ -257,7 +257,8 @@ impl Run {
                 return Ok(if is_damaged { Opened::Damaged } else { Opened::Failed });
             }
         };
-        let has_misread = self.disk.has_misread() || std::mem::take(&mut self.has_misread);
+        // The second read of a place outvotes one.
+        let has_misread = self.disk.misreads() > 1 || std::mem::take(&mut self.has_misread);
         let has_failed = std::mem::take(&mut self.has_failed);
         self.model.lied |= self.disk.has_lied();
         self.tally.opened += 1;
@@ -270,8 +271,12 @@ impl Run {
         })?;
         let promised = self.model.least();
         if self.saved.is_none() && next < promised {
-            // What has rotted is kept aside. An opening that misreads zeros keeps nothing.
-            let is_hidden = self.model.is_uncertain() || has_misread || has_failed;
+            // What has rotted is kept aside, unless the file may hold a removed segment's batches
+            // there. An opening that misreads zeros keeps nothing.
+            let is_hidden = self.model.is_uncertain()
+                || has_misread
+                || has_failed
+                || self.disk.rotten() > 0 && self.disk.ends_in_recycled();
             holds(is_hidden || log.recovered().torn_bytes > 0, || {
                 format!("the log continues at {next}, {promised} were promised, nothing is torn")
             })?;

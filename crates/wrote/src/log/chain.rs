@@ -65,7 +65,7 @@ pub(super) fn live(files: &LogFiles, mut names: SegmentNames) -> Result<LiveName
         Some((number, path)) => {
             let mut input = Input::open(files, path, true, false)?;
             // A segment of another place is found by the reader that comes to it.
-            let header = SegmentHeader::decode(input.bytes(0, HEADER_BYTES)?).ok();
+            let header = decode(&mut input)?.ok();
             header.filter(|own| own.segment_id == *number && own.cut_behind.is_some())
         }
         None => None,
@@ -167,7 +167,7 @@ pub(super) fn check_log(
 /// Reads the header of segment `number`; `None` if the file does not begin as a segment. Fails if
 /// it is a whole header of another segment.
 pub(super) fn read_header(input: &mut Input, number: u64) -> Result<Option<SegmentHeader>, Error> {
-    match SegmentHeader::decode(input.bytes(0, HEADER_BYTES)?) {
+    match decode(input)? {
         Ok(header) if header.segment_id == number => Ok(Some(header)),
         Ok(SegmentHeader { log_id, segment_id, .. }) => {
             let because = format!(
@@ -184,4 +184,15 @@ pub(super) fn read_header(input: &mut Input, number: u64) -> Result<Option<Segme
             Err(Error::Refused { path: input.path.clone(), because })
         }
     }
+}
+
+/// Decodes the first bytes of a file. It reads them once more where they are no header: a log ends
+/// before such a file, so one read does not decide it.
+fn decode(input: &mut Input) -> Result<Result<SegmentHeader, NotASegment>, Error> {
+    let first = SegmentHeader::decode(input.bytes(0, HEADER_BYTES)?);
+    if !matches!(first, Err(NotASegment::Damaged)) {
+        return Ok(first);
+    }
+    input.look_again()?;
+    Ok(SegmentHeader::decode(input.bytes(0, HEADER_BYTES)?))
 }

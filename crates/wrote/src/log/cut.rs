@@ -154,6 +154,7 @@ impl CutPlace {
             durable_sequence: header.first_sequence,
             // That of the records, as long as there are any.
             written_at_ns: self.batch.written_at_ns,
+            whole: self.batch.whole && !self.kinds.is_empty(),
             longest_bytes: longest_bytes.max(batch_bytes as u64) as u32,
             ..BatchHeader::default()
         };

@@ -221,16 +221,21 @@ impl Walk {
         self.partial = Some(place);
     }
 
-    /// Does so with the batch that follows, if that is the reason why the walk has ended. Returns
-    /// whether it is.
-    pub(super) fn enters_partly(&mut self) -> Result<bool, Error> {
+    /// Does so with the batch that follows, if that is the reason why the walk has ended, and all of
+    /// it was `durable`. Returns whether it does.
+    pub(super) fn enters_partly(&mut self, durable: u64) -> Result<bool, Error> {
         let place = self.place;
         if self.open.is_some() || self.partial == Some(place) || self.sequence >= self.limit {
             return Ok(false);
         }
         let sequence = self.sequence;
         let is_next = |(header, _): &(BatchHeader, u32)| {
-            header.whole && header.count > 0 && header.first_sequence == sequence
+            // A flush covers whole batches. One that was durable in part was cut off, and others
+            // have got its sequences.
+            header.whole
+                && header.count > 0
+                && header.first_sequence == sequence
+                && end_sequence(header) <= durable
         };
         let follows = self.batch_at(place)?.as_ref().is_some_and(is_next);
         if follows {

@@ -1,14 +1,15 @@
 //! Recovery of a framed log.
 
+use super::super::batch::{self, BatchHeader};
 use super::super::chain::{self, SegmentHead};
-use super::super::cut;
 use super::super::input::LogFiles;
 use super::super::names::SegmentNames;
 use super::super::rescue::end::{LogEnd, end};
 use super::super::rescue::rest::{self, EndScan};
 use super::super::retention::RetainedSegment;
-use super::super::segment::{VERSION, new_log_id};
+use super::super::segment::{VERSION, new_log_id, unix_ns};
 use super::super::walk::{Identity, Walk};
+use super::super::{aside, cut};
 use super::{ActiveSegment, Recovered, Recovery, cut_off, put_aside};
 use crate::{Error, FileOptions};
 use std::path::{Path, PathBuf};
@@ -39,7 +40,41 @@ pub(super) fn recover(
     let later: Vec<_> = later.iter().map(|(_, path)| path.clone()).zip(ends).collect();
     complete_cuts(files, folder, names, &segments)?;
     cut_off(&mut walk.input, walk.end, rest.end, &later, &mut recovered)?;
+    if rests.iter().chain([&rest]).any(|rest| rest.durable_sequence > stated(&walk)) {
+        state_durable(&mut walk)?;
+    }
     Ok(recovery(&segments[..=last], &walk, recovered))
+}
+
+/// Returns the sequence before which every record was durable, as the last batch of a walk says.
+fn stated(walk: &Walk) -> u64 {
+    walk.last.map_or(0, |(batch, _)| batch.durable_sequence)
+}
+
+/// Writes a batch without records behind the end of a walk, and flushes it. It says that all
+/// records before it are durable, as batches did that were cut off. Without it, one of the records
+/// could be lost later and count as torn.
+fn state_durable(walk: &mut Walk) -> Result<(), Error> {
+    let place = walk.end.next_multiple_of(walk.block_bytes);
+    let batch = BatchHeader {
+        bytes: batch::HEADER_BYTES as u32,
+        first_sequence: walk.sequence,
+        durable_sequence: walk.sequence,
+        written_at_ns: unix_ns(),
+        after_cut: !walk.is_between_batches(),
+        ..BatchHeader::default()
+    };
+    let mut bytes = [0; batch::HEADER_BYTES];
+    let checksum = batch.encode(&mut bytes, walk.seed);
+    let mut engine = walk.input.files.engine();
+    // Not direct: it is no whole block.
+    let file = engine.open_file(&walk.input.path, &FileOptions::new().write(true))?;
+    aside::write(&mut engine, file, place, &bytes)?;
+    engine.flush(file)?;
+    engine.close_file(file)?;
+    drop(engine);
+    walk.end_behind(place, batch, checksum);
+    Ok(())
 }
 
 /// Begins a log anew in which nothing was ever whole. Keeps its files aside.

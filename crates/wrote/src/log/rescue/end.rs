@@ -116,8 +116,13 @@ fn walk_to_end(files: &LogFiles, segment: &SegmentHead, flush: bool) -> Result<W
     let header = segment.header.expect("only segments with a header are read");
     let mut walk = Walk::new(input, &header);
     walk.limit = segment.limit;
-    while !matches!(walk.next()?, WalkStep::End) {}
-    Ok(walk)
+    loop {
+        while !matches!(walk.next()?, WalkStep::End) {}
+        // Everything behind this place may be cut off, so one read does not decide it.
+        if !walk.has_come()? {
+            return Ok(walk);
+        }
+    }
 }
 
 /// Examines a log whose first segment does not begin as one: either it never had a whole record, or

@@ -347,7 +347,7 @@ impl Salvage<'_> {
         let is_whole = self.is_whole_before(index, walk.sequence);
         let is_known = !is_whole && self.durable > walk.sequence;
         // So the rest of the segment is not scanned again for each lost record.
-        if is_known && (walk.enters_partly()? || self.continues_inside(index, walk)?) {
+        if is_known && (walk.enters_partly(self.durable)? || self.continues_inside(index, walk)?) {
             return Ok(None);
         }
         let is_cut_off = walk.sequence >= walk.limit;
@@ -389,7 +389,7 @@ impl Salvage<'_> {
             }
             return Ok(Some(SegmentEnd::LogEnds(tail)));
         }
-        if !is_known && (walk.enters_partly()? || self.continues_inside(index, walk)?) {
+        if !is_known && (walk.enters_partly(self.durable)? || self.continues_inside(index, walk)?) {
             return Ok(None);
         }
         let place = walk.place;
