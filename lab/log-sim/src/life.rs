@@ -239,7 +239,7 @@ impl OpenLog<'_> {
         let first = self.model.first();
         let followed = match follower.has_passed(next) {
             true => follower.is_told_of_cut(next),
-            false => follower.go_on(self.model, first, next).map(drop),
+            false => follower.go_on(self.model, first, self.written().min(next)).map(drop),
         };
         let followed = match followed {
             // It has passed places that have no record.

@@ -71,6 +71,8 @@ pub struct Model {
     expects_lies: bool,
     /// These slots, by their sequence.
     taken_off: BTreeMap<u64, Vec<Slot>>,
+    /// A cut may have written this slot anew, and those behind it; `None` if none has.
+    written_anew: Option<u64>,
     /// Files that keep cut-off ends, with their bytes when an opening named them.
     pub kept_aside: BTreeMap<PathBuf, Vec<u8>>,
 }
@@ -161,6 +163,9 @@ impl Model {
     }
 
     fn cut_at(&mut self, next: u64) {
+        // No batch begins before what was durable when one of its records was sent.
+        let anew = self.proven.get(next as usize).copied();
+        self.written_anew = self.written_anew.into_iter().chain(anew).min();
         self.take_off(next);
         // A part of a group may stay: its records are no group any more.
         self.groups.retain(|group| group.end <= next);
@@ -381,10 +386,15 @@ impl Model {
     /// Returns the end of the records that a repair must keep of those that are found.
     ///
     /// A flush that lied may bring an earlier version of a record back, and a repair may choose
-    /// either. Records behind a gap count as torn where no batch says that those before it were
+    /// either. It may bring back a record in the place from which a cut has copied it, and lose the
+    /// copy. Records behind a gap count as torn where no batch says that those before it were
     /// durable, though a reader that begins with one of them finds it.
     pub fn kept_end(&self, found: &RecordsBySequence) -> u64 {
         let first_of_two = self.taken_off.first_key_value().map_or(u64::MAX, |(&first, _)| first);
+        let first_of_two = match self.expects_lies {
+            true => first_of_two.min(self.written_anew.unwrap_or(u64::MAX)),
+            false => first_of_two,
+        };
         let Some((&last, _)) = found.last_key_value() else { return first_of_two };
         let is_lost =
             |sequence: &u64| !found.contains_key(sequence) && !self.may_be(*sequence, None);
