@@ -346,6 +346,33 @@ fn a_durable_group_with_a_damaged_record_is_reported_and_repaired_record_by_reco
 }
 
 #[test]
+fn what_a_cut_leaves_of_the_batch_of_a_group_is_there_whole_or_not_at_all() {
+    let (_folder, folder) = folder();
+    let log = tiny(Format::Framed).open(&folder).unwrap();
+    let text = |number: u64| format!("text {number}").into_bytes();
+    append_text(&log, 0, &text(0));
+    let group: Vec<Vec<u8>> = (1..6).map(text).collect();
+    log.append_all(&group).unwrap().1.wait().unwrap();
+    log.truncate_from(5).unwrap();
+    log.close().unwrap();
+    drop(log);
+    // Without the mark of the end no batch says that the group was durable: it counts as torn.
+    let path = segments(&folder).pop().unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.truncate(bytes.len() - 48);
+    let at = bytes.windows(6).position(|window| window == b"text 3").unwrap();
+    bytes[at] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    assert_eq!(read(&folder), [(0, text(0))]);
+    assert_eq!(second_reader(&folder).records.len(), 1);
+    let log = tiny(Format::Framed).open(&folder).unwrap();
+    assert_eq!(log.stats().next_sequence, 1);
+    append_text(&log, 1, b"another");
+    log.close().unwrap();
+    assert_eq!(read(&folder), [(0, text(0)), (1, b"another".to_vec())]);
+}
+
+#[test]
 fn a_record_knows_when_it_was_written_and_a_reader_finds_a_time() {
     let (_folder, folder) = folder();
     let log = tiny(Format::Framed).open(&folder).unwrap();

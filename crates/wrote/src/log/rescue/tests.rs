@@ -551,3 +551,27 @@ fn an_end_that_is_back_takes_no_later_records_from_a_segment() {
     let records: Vec<u64> = read_all(folder.path()).into_keys().collect();
     assert_eq!(records, [0, 2, 3, 4, 5]);
 }
+
+#[test]
+fn a_torn_group_whose_sequences_others_got_is_repaired_into_a_log_that_opens() {
+    let folder = tempfile::tempdir().unwrap();
+    let group = batch::BatchHeader { durable_sequence: 1, whole: true, ..Default::default() };
+    let built = SampleLog::default().segment().batch(0, &[b"zero"]);
+    let built = built.batch_of(group, &[b"one", b"two", b"three", b"torn"]);
+    let (place, end) = (built.segments[0].batches[1], built.segments[0].bytes.len());
+    // The group was cut off, and record 1 written anew and closed behind. Of that the disk has kept
+    // the last batch only.
+    let mut files = built.cut(end, 2).closed().files(folder.path());
+    files[0].1[place + 48 + 11 + 11 + 13 + 8] ^= 1;
+    written(&files);
+    assert!(matches!(Log::open(folder.path()), Err(Error::Damaged { .. })));
+    assert!(!verified(folder.path()).damage.is_empty());
+    repair(folder.path()).unwrap();
+    let log = Log::options().buffer_bytes(4096).open(folder.path()).unwrap();
+    let next = log.append(b"more").unwrap();
+    assert!(next.sequence() >= 2);
+    next.wait().unwrap();
+    log.close().unwrap();
+    assert!(verified(folder.path()).damage.is_empty());
+    assert!(read_all(folder.path()).contains_key(&0));
+}
