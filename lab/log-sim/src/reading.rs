@@ -55,9 +55,13 @@ impl CheckedReader {
                     return Err(Trouble::Broken(because));
                 }
                 Err(error) => return Err(error.into()),
-                Ok(found) => {
-                    let found = found.map(|record| record.sequence);
-                    let because = format!("a reader behind the cut at {cut} finds {found:?}");
+                Ok(None) => {
+                    let because = format!("a reader behind the cut at {cut} is not told of it");
+                    return Err(Trouble::Ended(because));
+                }
+                Ok(Some(record)) => {
+                    let found = record.sequence;
+                    let because = format!("a reader behind the cut at {cut} finds {found}");
                     return Err(Trouble::Broken(because));
                 }
             }
