@@ -31,7 +31,8 @@ impl Sim {
 pub fn sim(report: &mut Report, arguments: Sim) -> Result<(), Failure> {
     let Sim { seeds, from_seed, hidden_faults } = arguments;
     let from_seed = from_seed.unwrap_or_else(super::draw_seed);
-    report.step(&format!("lab sim: {seeds} seeds from {from_seed}"), || {
+    let hidden = if hidden_faults { " --hidden-faults" } else { "" };
+    report.step(&format!("lab sim{hidden}: {seeds} seeds from {from_seed}"), || {
         let mut command = Command::new(release_lab("log-sim")?);
         command.args(["--seeds", &seeds.to_string(), "--from-seed", &from_seed.to_string()]);
         command.args(hidden_faults.then_some("--hidden-faults"));

@@ -9,7 +9,7 @@ use crate::lab::confine::Share;
 use crate::lab::{
     commands, confine, damage, faulty_disk, kill, log_writes, logs, nvme, power_cut, soak,
 };
-use crate::packages::{DEVICE_MAPPER, MPI, NVME, provide};
+use crate::packages::{DEVICE_MAPPER, LABS, MPI, NVME, TESTS, provide};
 use crate::programs::cargo_tests;
 use crate::report::{Outcome, Report};
 use crate::repository::{cargo, target};
@@ -28,11 +28,18 @@ pub struct Campaign {
 }
 
 /// Every campaign, in order.
-pub const CAMPAIGNS: [Campaign; 25] = [
+pub const CAMPAIGNS: [Campaign; 26] = [
     Campaign {
         name: "seeds",
         what: "lab sim: 100,000 seeds",
         round: |report, _| logs::sim(report, logs::Sim::of(100_000)),
+    },
+    Campaign {
+        name: "hidden-faults",
+        what: "lab sim --hidden-faults: 20,000 seeds",
+        round: |report, _| {
+            logs::sim(report, logs::Sim { hidden_faults: true, ..logs::Sim::of(20_000) })
+        },
     },
     Campaign {
         name: "damage",
@@ -66,7 +73,11 @@ pub const CAMPAIGNS: [Campaign; 25] = [
     Campaign {
         name: "address-sanitizer",
         what: "tests with AddressSanitizer",
-        round: |report, _| report.step("tests with AddressSanitizer", sanitized),
+        round: |report, install| {
+            let needed = [LABS, TESTS].concat();
+            report.step("Debian packages of the tests", || provide(&needed, install))?;
+            report.step("tests with AddressSanitizer", sanitized)
+        },
     },
     Campaign { name: "miri", what: "Miri", round: |report, _| miri::steps(report) },
     Campaign {

@@ -47,6 +47,12 @@ impl Target {
             && !self.mounted_with("data=journal")
     }
 
+    /// Whether the file system is known to write each byte to a new place (Btrfs, ZFS, bcachefs):
+    /// zeros that were written before keep no room for it.
+    pub(crate) fn copies_on_write(&self) -> bool {
+        matches!(self.filesystem.as_str(), "btrfs" | "zfs" | "bcachefs")
+    }
+
     /// Whether a flush of a file reaches the device's cache: not where the file system is mounted
     /// with `nobarrier` or `barrier=0` (`ext4(5)`, `xfs(5)`, `btrfs(5)`).
     pub fn flushes_reach_device(&self) -> bool {

@@ -93,8 +93,10 @@ fn make_folder(folder: &Path) -> Result<(), Error> {
 fn on_disk(options: &LogOptions, folder: &Path) -> Result<LogDriver, Error> {
     let engine = Engine::open_for(&engine_options(options), Callers::Any)?;
     let folder = std::path::absolute(folder).tried(folder, Action::Examine)?;
+    let target = device::examine(&folder)?;
+    let by_target = target.copies_on_write().then_some(Prepare::Allocate);
+    let options = &LogOptions { prepare: options.prepare.or(by_target), ..options.clone() };
     assemble(engine, options, &folder, |prepare, direct| {
-        let target = device::examine(&folder)?;
         let promise = Promise::new(
             Acknowledged::new()
                 .flushed(false)

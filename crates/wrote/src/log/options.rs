@@ -133,7 +133,9 @@ impl LogOptions {
     }
 
     /// Sets how the space of segments is prepared: by default written with [`SyncPolicy::Always`],
-    /// else allocated. Files of lines are not prepared.
+    /// else allocated. It is allocated by default, too, where the file system copies on write
+    /// (Btrfs, ZFS, bcachefs): a write over zeros goes to another place there, so they keep no room
+    /// for it. Files of lines are not prepared.
     pub fn prepare(self, prepare: Prepare) -> LogOptions {
         LogOptions { prepare: Some(prepare), ..self }
     }

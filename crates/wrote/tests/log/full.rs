@@ -2,9 +2,10 @@
 //! with room again the log goes on.
 
 use crate::small_log::block_on;
-use fixtures::{Mounted, or_skip};
+use fixtures::{Mounted, or_skip, run};
 use futures_util::StreamExt;
 use rustix::fs::FallocateFlags;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -188,6 +189,33 @@ fn a_log_goes_on_when_a_full_disk_has_room_again() {
         assert_eq!(log.reader(0).unwrap().map(Result::unwrap).count() as u64, appended + 1);
         drop(log);
         fs::remove_dir_all(path).unwrap();
+    }
+}
+
+#[test]
+fn a_log_that_comes_to_its_quota_goes_on_when_that_is_larger() {
+    let mounted = or_skip!(Mounted::image("btrfs", 256 << 20));
+    let path = mounted.path().join("log");
+    let btrfs = |words: &[&str], folder: &Path| {
+        let words = words.iter().map(OsStr::new);
+        run("btrfs", &words.chain([folder.as_os_str()]).collect::<Vec<_>>())
+    };
+    or_skip!(btrfs(&["quota", "enable"], mounted.path()));
+    or_skip!(btrfs(&["subvolume", "create"], &path));
+    or_skip!(btrfs(&["qgroup", "limit", "16M"], &path));
+    let options = Log::options().segment_bytes(1 << 20).buffer_bytes(32 << 10);
+    let log = options.open(&path).unwrap();
+    let (acknowledged, error) = produce(&log, 0);
+    assert_eq!(error.errno(), libc::EDQUOT, "{error}");
+    assert!(error.to_string().contains("Disk quota exceeded"), "{error}");
+    let appended = log.stats().next_sequence;
+    or_skip!(btrfs(&["qgroup", "limit", "64M"], &path));
+    log.append(b"with room again").unwrap().wait().unwrap();
+    log.close().unwrap();
+    let found: Vec<Record> = log.reader(0).unwrap().map(Result::unwrap).collect();
+    assert_eq!(found.len() as u64, appended + 1);
+    for (sequence, number) in acknowledged {
+        assert_eq!(found[sequence as usize].bytes, record(0, number));
     }
 }
 
