@@ -69,10 +69,11 @@ use std::time::Duration;
 /// the log can be opened again behind them.
 ///
 /// A full disk (`ENOSPC`, `EDQUOT`) is no failure of a framed log: space is prepared before records
-/// are written to it ([`LogOptions::prepare`](super::LogOptions::prepare)). Calls that wait for a record without space return the error, and appends do
-/// so once the buffers are full. The records stay in memory, in their order. Each later call, and
-/// the log's thread once a second, tries again. [`Log::close`] can then be called again, too. In
-/// the format of lines the write itself finds the disk full, and the log fails.
+/// are written to it ([`LogOptions::prepare`](super::LogOptions::prepare)). Calls that wait for a
+/// record without space return the error, and appends do so once the buffers are full. The records
+/// stay in memory, in their order. Each later call, and the log's thread once a second, tries
+/// again. [`Log::close`] can then be called again, too. In the format of lines the write itself
+/// finds the disk full, and the log fails.
 ///
 /// Dropping the last clone does what [`Log::close`] does. An error can then only be logged (crate
 /// `log`, level error).

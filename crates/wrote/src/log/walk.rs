@@ -221,8 +221,8 @@ impl Walk {
         self.partial = Some(place);
     }
 
-    /// Does so with the batch that follows, if that is the reason why the walk has ended, and all of
-    /// it was `durable`. Returns whether it does.
+    /// Does so with the batch that follows, if that is the reason why the walk has ended and all of
+    /// the batch was durable. Returns whether it does.
     pub(super) fn enters_partly(&mut self, durable: u64) -> Result<bool, Error> {
         let place = self.place;
         if self.open.is_some() || self.partial == Some(place) || self.sequence >= self.limit {
