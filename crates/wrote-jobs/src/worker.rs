@@ -209,7 +209,7 @@ impl<'a> Worker<'a> {
     /// Does the task until it is done, its time is over, or the caller asks to stop.
     pub fn run(&mut self) -> Result<Done, Error> {
         self.prepare_to_pace();
-        self.begin();
+        self.start_clock();
         while !self.over {
             let pause = self.make_ready()?;
             self.stamp();
@@ -232,7 +232,7 @@ impl<'a> Worker<'a> {
         self.now_ns = self.start.elapsed().as_nanos() as u64;
     }
 
-    fn begin(&mut self) {
+    fn start_clock(&mut self) {
         self.counts_from_ns = nanoseconds(self.spec.ramp_time);
         self.count_time();
         self.counting = self.spec.ramp_time.is_zero();
@@ -308,13 +308,20 @@ impl<'a> Worker<'a> {
         let mut buffer = self.engine.lease()?;
         buffer.set_len(next.len);
         let (file, offset) = (self.files[next.file].1, next.offset);
-        let op = if next.write {
+        let place = self.begin(&next);
+        if next.write {
             self.make_data(&next, &mut buffer);
             self.flushes.count(next.file);
-            Op::Write { file, offset, buffer, durable: self.spec.sync != SyncEach::No }
+            let durable = self.spec.sync != SyncEach::No;
+            self.engine.queue(place.into(), Op::Write { file, offset, buffer, durable });
         } else {
-            Op::Read { file, offset, buffer }
-        };
+            self.engine.queue(place.into(), Op::Read { file, offset, buffer });
+        }
+        Ok(())
+    }
+
+    /// Notes an operation that begins, and returns its place.
+    fn begin(&mut self, next: &Next) -> u32 {
         let mut since_ns = NOT_DUE;
         if self.paced {
             let pace = &mut self.pace[usize::from(next.write)];
@@ -326,10 +333,9 @@ impl<'a> Worker<'a> {
         }
         self.issued += 1;
         let place = self.free.pop().expect("there is room");
-        self.in_flight[place as usize] = InFlight { next, since_ns, writing: next.write };
+        self.in_flight[place as usize] = InFlight { next: *next, since_ns, writing: next.write };
         self.ready.push(place);
-        self.engine.queue(place.into(), op);
-        Ok(())
+        place
     }
 
     fn make_data(&mut self, next: &Next, buffer: &mut Buffer) {
