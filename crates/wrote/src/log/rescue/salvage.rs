@@ -68,6 +68,7 @@ pub(super) fn salvage(files: &LogFiles, folder: &Path, sink: Sink) -> Result<Tai
         durable: 0,
         is_astray: false,
         is_damaged: false,
+        partly_read: None,
         read_end: 0,
         sink,
     };
@@ -90,6 +91,8 @@ struct Salvage<'a> {
     is_astray: bool,
     /// Damage of this segment is reported.
     is_damaged: bool,
+    /// The place of a batch of this segment that counts only whole, and of which a part is read.
+    partly_read: Option<u64>,
     /// The farthest end of a batch of this segment before the last jump.
     read_end: u64,
     sink: Sink<'a>,
@@ -282,6 +285,7 @@ impl Salvage<'_> {
         let (first, end) = (header.first_sequence, self.sequence);
         header.first_sequence = first.max(end);
         (self.is_astray, self.is_damaged, self.read_end) = (false, false, 0);
+        self.partly_read = None;
         (self.sink)(Event::Begin { path: &path, header: &header, file_bytes })?;
         if first < end {
             let because =
@@ -337,8 +341,22 @@ impl Salvage<'_> {
                 }
             }
         };
+        // A reader does not enter that batch, even where no record that it lacks is missed.
+        if let Some(place) = self.partly_read.filter(|_| !self.is_damaged) {
+            let path = walk.input.path.clone();
+            self.lost(&path, place, Some(self.sequence), NOT_AS_WRITTEN)?;
+        }
         (self.sink)(Event::End { used_bytes: walk.end.max(self.read_end) })?;
         Ok(end)
+    }
+
+    /// Enters a durable batch of which only a part is whole. Returns whether one follows.
+    fn enters_partly(&mut self, walk: &mut Walk) -> Result<bool, Error> {
+        let enters = walk.enters_partly(self.durable)?;
+        if enters {
+            self.partly_read = Some(walk.place);
+        }
+        Ok(enters)
     }
 
     /// Handles the end of a walk. Returns `None` if the log continues in the same segment: behind
@@ -347,7 +365,7 @@ impl Salvage<'_> {
         let is_whole = self.is_whole_before(index, walk.sequence);
         let is_known = !is_whole && self.durable > walk.sequence;
         // So the rest of the segment is not scanned again for each lost record.
-        if is_known && (walk.enters_partly(self.durable)? || self.continues_inside(index, walk)?) {
+        if is_known && (self.enters_partly(walk)? || self.continues_inside(index, walk)?) {
             return Ok(None);
         }
         let is_cut_off = walk.sequence >= walk.limit;
@@ -389,7 +407,7 @@ impl Salvage<'_> {
             }
             return Ok(Some(SegmentEnd::LogEnds(tail)));
         }
-        if !is_known && (walk.enters_partly(self.durable)? || self.continues_inside(index, walk)?) {
+        if !is_known && (self.enters_partly(walk)? || self.continues_inside(index, walk)?) {
             return Ok(None);
         }
         let place = walk.place;
