@@ -581,13 +581,13 @@ fn a_part_of_a_group_that_ends_where_the_next_segment_begins_is_damage() {
     let folder = tempfile::tempdir().unwrap();
     let group = batch::BatchHeader { whole: true, ..Default::default() };
     let built = SampleLog::default().segment().batch(0, &[b"zero"]);
-    let built = built.batch_of(group, &[b"one", b"two", b"torn"]);
+    let built = built.batch_of(group, &[b"one", b"torn", b"more"]);
     let (place, end) = (built.segments[0].batches[1], built.segments[0].bytes.len());
     // The group was cut off, and what was written in its place is lost.
     let built = built.cut(end, 2).segment().batch(2, &[b"anew", b"three"]);
     let built = built.segment().batch(4, &[b"four"]).closed();
     let mut files = built.files(folder.path());
-    files[0].1[place + 48 + 11 + 11 + 8] ^= 1;
+    files[0].1[place + 48 + 11 + 8] ^= 1;
     written(&files);
     let read = LogReader::open(folder.path(), 0).unwrap().find_map(Result::err);
     assert!(matches!(read, Some(Error::Damaged { .. })));
