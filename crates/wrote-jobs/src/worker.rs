@@ -308,13 +308,14 @@ impl<'a> Worker<'a> {
         let mut buffer = self.engine.lease()?;
         buffer.set_len(next.len);
         let (file, offset) = (self.files[next.file].1, next.offset);
-        let place = self.begin(&next);
         if next.write {
             self.make_data(&next, &mut buffer);
             self.flushes.count(next.file);
             let durable = self.spec.sync != SyncEach::No;
+            let place = self.begin(&next);
             self.engine.queue(place.into(), Op::Write { file, offset, buffer, durable });
         } else {
+            let place = self.begin(&next);
             self.engine.queue(place.into(), Op::Read { file, offset, buffer });
         }
         Ok(())
