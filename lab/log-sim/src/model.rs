@@ -398,7 +398,9 @@ impl Model {
         let Some((&last, _)) = found.last_key_value() else { return first_of_two };
         let is_lost =
             |sequence: &u64| !found.contains_key(sequence) && !self.may_be(*sequence, None);
-        let Some(gap) = (self.first..last).find(is_lost) else { return first_of_two };
+        // A lie may bring removed segments back.
+        let first = if self.is_uncertain { 0 } else { self.first };
+        let Some(gap) = (first..last).find(is_lost) else { return first_of_two };
         let said_durable = self.proven.get(last as usize).copied().unwrap_or_default();
         first_of_two.min(gap.max(said_durable))
     }

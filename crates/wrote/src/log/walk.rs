@@ -27,6 +27,8 @@ pub(super) struct Walk {
     pub end: u64,
     /// The header of the last batch, with its checksum.
     pub last: Option<(BatchHeader, u32)>,
+    /// The place of that batch.
+    last_place: u64,
     /// The batch that the walk is in.
     pub open: Option<OpenBatch>,
     /// A cut begins a later segment with this record: no batch from it on belongs to the log.
@@ -99,6 +101,7 @@ impl Walk {
             sequence,
             end: segment::HEADER_BYTES as u64,
             last: None,
+            last_place: 0,
             open: None,
             limit: u64::MAX,
             wanted: 0,
@@ -148,6 +151,15 @@ impl Walk {
         Ok(has_come)
     }
 
+    /// Reads the header of the last batch again. Returns whether it is where it was found.
+    pub(super) fn finds_last_again(&mut self) -> Result<bool, Error> {
+        let Some((_, checksum)) = self.last else { return Ok(true) };
+        self.input.look_again()?;
+        let found = self.batch_at(self.last_place)?;
+        self.input.pause()?;
+        Ok(found.is_some_and(|(_, again)| again == checksum))
+    }
+
     /// Skips the batch that just began if every record in it is before `until`. The next batch must
     /// continue at its end: then no record of it was cut off.
     pub(super) fn skip_batch(&mut self, until: u64) -> Result<(), Error> {
@@ -174,7 +186,7 @@ impl Walk {
         self.end = place + u64::from(batch.bytes);
         self.place = self.end.next_multiple_of(self.block_bytes);
         self.sequence = batch.first_sequence;
-        self.last = Some((batch, checksum));
+        (self.last, self.last_place) = (Some((batch, checksum)), place);
         self.open = None;
     }
 
@@ -263,7 +275,7 @@ impl Walk {
         {
             return Ok(false);
         }
-        self.last = Some((header, checksum));
+        (self.last, self.last_place) = (Some((header, checksum)), place);
         let BatchHeader { count: left, written_at_ns, .. } = header;
         self.open = Some(OpenBatch { end: place + u64::from(header.bytes), left, written_at_ns });
         self.place = place + batch::HEADER_BYTES as u64;

@@ -119,9 +119,13 @@ fn walk_to_end(files: &LogFiles, segment: &SegmentHead, flush: bool) -> Result<W
     loop {
         while !matches!(walk.next()?, WalkStep::End) {}
         // Everything behind this place may be cut off, so one read does not decide it.
-        if !walk.has_come()? {
+        if walk.has_come()? {
+            continue;
+        }
+        if walk.finds_last_again()? {
             return Ok(walk);
         }
+        walk.restart(header.first_sequence);
     }
 }
 
