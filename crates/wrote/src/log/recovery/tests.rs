@@ -170,7 +170,7 @@ fn what_a_torn_end_said_of_earlier_records_is_said_again_before_it_is_gone() {
 fn one_read_that_finds_other_bytes_takes_no_record_off() {
     let open = two_segments().batch(8, &[b"ten"]).prepared(20_000);
     // Its batches are valid one block further on, too.
-    let reopened = two_segments().closed().batch(10, &[b"ten"]).closed().prepared(20_000);
+    let reopened = two_segments().closed().batch(10, &[b"ten"]).prepared(20_000);
     for (built, seed) in
         [open, reopened].iter().flat_map(|built| (0..60).map(move |seed| (built, seed)))
     {
