@@ -5,6 +5,10 @@ use log_sim::{Program, Tally, carry_out};
 /// `cargo xtask lab sim` tries more.
 const SEEDS: u64 = 1000;
 
+/// Seeds whose programs broke a rule once, of those with hidden faults.
+const HIDDEN_FOUND: [u64; 8] =
+    [8005096, 9000645, 9002685, 9008765, 9009001, 9015598, 9403177, 9492236];
+
 #[test]
 fn what_was_promised_is_kept_whatever_happens_to_the_disk() {
     // W1, W2, W9
@@ -25,7 +29,7 @@ fn what_was_promised_is_kept_whatever_happens_to_the_disk() {
 #[test]
 fn what_is_left_of_it_is_kept_where_the_disk_hides_faults() {
     let mut all = Tally::default();
-    for seed in 0..SEEDS / 4 {
+    for seed in (0..SEEDS / 4).chain(HIDDEN_FOUND) {
         let tally = carry_out(&Program::with_hidden_faults(seed), seed).unwrap_or_else(|broken| {
             let again = "cargo xtask lab sim --seeds 1 --hidden-faults --from-seed";
             panic!("seed {seed}: {broken}\nagain: {again} {seed}")
