@@ -273,10 +273,11 @@ impl Run {
         if self.saved.is_none() && next < promised {
             // What has rotted is kept aside, unless the file may hold a removed segment's batches
             // there. An opening that misreads zeros keeps nothing.
+            let is_not_seen = self.disk.ends_in_recycled() || self.disk.has_misread();
             let is_hidden = self.model.is_uncertain()
                 || has_misread
                 || has_failed
-                || self.disk.rotten() > 0 && self.disk.ends_in_recycled();
+                || self.disk.rotten() > 0 && is_not_seen;
             holds(is_hidden || log.recovered().torn_bytes > 0, || {
                 format!("the log continues at {next}, {promised} were promised, nothing is torn")
             })?;
