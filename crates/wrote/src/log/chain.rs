@@ -148,6 +148,12 @@ fn read_head(files: &LogFiles, number: u64, path: &Path) -> Result<SegmentHead, 
     Ok(SegmentHead { path, number, file_bytes, header, first_batch, limit: u64::MAX })
 }
 
+/// Says that a segment begins with the record `first`, before the `end` of the one that it
+/// continues: no writer and no crash does that.
+pub(super) fn overlap(first: u64, end: u64) -> String {
+    format!("it begins with record {first}, the segment before ends at {end}")
+}
+
 /// Checks that two segments, each with its log's number, are of one log.
 pub(super) fn check_log(
     (path, log_id): (&Path, u64),

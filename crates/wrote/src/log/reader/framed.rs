@@ -266,6 +266,10 @@ impl Cursor for FramedCursor {
             false if !follows => is_left,
             // Retention removed this segment, and a later one has got its file.
             _ if is_left && first > sequence => self.has_become_another()?,
+            _ if first < sequence => {
+                let path = &cursor.walk.input.path;
+                return Err(damage::error(path, 0, &chain::overlap(first, sequence)));
+            }
             _ => first == sequence,
         };
         if is_next {

@@ -56,6 +56,18 @@ fn every_record_of_a_long_segment_is_read_from_any_place_on() {
 }
 
 #[test]
+fn a_segment_that_begins_before_the_end_of_the_one_before_is_damage() {
+    // An end that was cut off is back, behind the record after which the log went on.
+    let built = SampleLog::default().segment().batch(0, &[b"zero"]).batch(0, &[b"old", b"older"]);
+    let end = built.segments[0].bytes.len();
+    let built = built.cut(end, 1).segment().batch(0, &[b"one"]);
+    let (records, end) = read(&disk(1, &built.files(folder())), 0);
+    assert_eq!(records.len(), 3);
+    let error = end.unwrap_err().to_string();
+    assert!(error.contains("begins with record 1, the segment before ends at 3"), "{error}");
+}
+
+#[test]
 fn a_batch_behind_one_that_never_arrived_is_not_read_from_its_own_place_on() {
     let mut built = SampleLog::default().segment();
     for number in 0..300 {

@@ -2,7 +2,7 @@
 
 mod closed;
 
-use super::super::chain::SegmentHead;
+use super::super::chain::{self, SegmentHead};
 use super::super::damage;
 use super::super::input::{Input, LogFiles};
 use super::super::segment::seed;
@@ -102,8 +102,7 @@ fn follows(next: &SegmentHead, number: u64, walk: &Walk) -> Result<bool, Error> 
     };
     let (first, end) = (header.first_sequence, walk.sequence);
     if first < end {
-        let what = format!("it begins with record {first}, the segment before ends at {end}");
-        return Err(damage::error(&next.path, 0, &what));
+        return Err(damage::error(&next.path, 0, &chain::overlap(first, end)));
     }
     Ok(first == end)
 }

@@ -288,9 +288,7 @@ impl Salvage<'_> {
         self.partly_read = None;
         (self.sink)(Event::Begin { path: &path, header: &header, file_bytes })?;
         if first < end {
-            let because =
-                format!("it begins with record {first}, the segment before ends at {end}");
-            self.lost(&path, 0, Some(end), &because)?;
+            self.lost(&path, 0, Some(end), &chain::overlap(first, end))?;
             header.first_sequence = first;
         }
         if !is_headless {
