@@ -450,6 +450,13 @@ fn end(
     let mut is_torn = last.is_some_and(|segment| segment.has_more(place));
     for &(number, bytes) in later {
         let own = header(bytes, number);
+        let overlaps = own.as_ref().zip(last).is_some_and(|(own, last)| {
+            let is_next = identity(own.log, own.before) == last.identity;
+            is_next && !own.is_cut && own.first_sequence < sequence
+        });
+        if overlaps {
+            return End::Damaged { sequence, offset };
+        }
         let is_recycled = own.as_ref().map_or(is_marked_recycled(bytes), |own| own.is_recycled);
         let identity = identity(log, number);
         let segment = Segment { bytes, block, identity, flags: 7, is_recycled, limit: u64::MAX };
