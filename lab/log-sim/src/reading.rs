@@ -52,7 +52,7 @@ impl CheckedReader {
                 Err(Error::Truncated { sequence, .. }) if sequence == cut => {}
                 Err(Error::Truncated { sequence, .. }) => {
                     let because = format!("cut at {cut}, and a reader is told of {sequence}");
-                    return Err(Trouble::Broken(because));
+                    return Err(Trouble::Ended(because));
                 }
                 Err(error) => return Err(error.into()),
                 Ok(None) => {

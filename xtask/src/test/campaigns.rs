@@ -36,9 +36,9 @@ pub const CAMPAIGNS: [Campaign; 26] = [
     },
     Campaign {
         name: "hidden-faults",
-        what: "lab sim --hidden-faults: 2,000 seeds",
+        what: "lab sim --hidden-faults: 500 seeds",
         round: |report, _| {
-            logs::sim(report, logs::Sim { hidden_faults: true, ..logs::Sim::of(2_000) })
+            logs::sim(report, logs::Sim { hidden_faults: true, ..logs::Sim::of(500) })
         },
     },
     Campaign {
