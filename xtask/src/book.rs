@@ -2,11 +2,11 @@
 
 mod links;
 
+use crate::check::links::{links, relative_path};
 use crate::failure::{Failure, Tried};
 use crate::report::Report;
 use crate::repository::{root, target};
 use crate::run::{HANG, Show, run};
-use crate::test::links::{links, relative_path};
 use crate::tools::{self, MDBOOK};
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};

@@ -34,7 +34,7 @@ const REDIS_PY: &str = "redis==8.1.0";
 /// An S3 server in Python, in a fixed version.
 const MOTO: &str = "moto[s3,server]==5.2.5";
 /// The folder of the client of Redis in Go.
-const GO_REDIS: &str = "crates/wrote-serve/tests/clients/go-redis";
+const GO_REDIS: &str = "crates/wrote-serve/tests/it/clients/go-redis";
 
 /// The folder of the program that looks at pages, and the files that name its modules.
 const PAGES: &str = "crates/wrote-cli/tests/pages";

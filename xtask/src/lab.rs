@@ -17,7 +17,6 @@ pub mod strange_fs;
 
 pub use bench::rows;
 pub use mount::Mount;
-pub use strange_fs::build as build_strange_fs;
 
 use crate::failure::Failure;
 use crate::packages::{self, DEVICE_MAPPER, LABS, NVME};
@@ -72,7 +71,7 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
     report.step("Debian packages", || packages::provide(needed, true))?;
     match arguments.lab.clone() {
         Lab::Confine => {
-            confine::lab(&mut report, Share::Default)?;
+            confine::lab(&mut report, Share::Engine)?;
             confine::lab(&mut report, Share::Rest)?;
         }
         Lab::StrangeFs => strange_fs::lab(&mut report)?,

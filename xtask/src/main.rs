@@ -1,7 +1,7 @@
 //! `cargo xtask <verb>`: the tools of those who work on wrote.
 
 mod book;
-mod campaign;
+mod check;
 mod clients;
 mod dist;
 mod failure;
@@ -10,10 +10,12 @@ mod growth;
 mod lab;
 mod miri;
 mod model;
+mod nightly;
 mod packages;
 mod peers;
 mod picture;
 mod programs;
+mod release;
 mod report;
 mod repository;
 mod run;
@@ -21,6 +23,7 @@ mod sections;
 mod semver;
 mod steady;
 mod test;
+mod times;
 mod toolchains;
 mod tools;
 mod zram;
@@ -39,11 +42,12 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Check and test wrote, with missing Debian packages installed first.
+    Check(check::Arguments),
     Test(test::Arguments),
-    Campaign(campaign::Arguments),
+    Nightly(nightly::Arguments),
+    Times(times::Arguments),
     /// Check comments and documents against the rules of prose.
-    Prose(test::prose::Arguments),
+    Prose(check::prose::Arguments),
     /// Install the compilers and interpreters that `wrote langs` runs, where they are missing.
     Toolchains(toolchains::Arguments),
     Fuzz(fuzz::Arguments),
@@ -70,9 +74,11 @@ enum Verb {
 fn main() -> ExitCode {
     let verb = Arguments::parse().verb;
     let done = run::heed_signals().and_then(|()| match verb {
+        Verb::Check(arguments) => check::check(&arguments),
         Verb::Test(arguments) => test::test(&arguments),
-        Verb::Campaign(arguments) => campaign::campaign(&arguments),
-        Verb::Prose(arguments) => test::prose::prose(&arguments),
+        Verb::Nightly(arguments) => nightly::nightly(&arguments),
+        Verb::Times(arguments) => times::times(&arguments),
+        Verb::Prose(arguments) => check::prose::prose(&arguments),
         Verb::Toolchains(arguments) => toolchains::toolchains(&arguments),
         Verb::Fuzz(arguments) => fuzz::fuzz(&arguments),
         Verb::Model(arguments) => model::model(&arguments),

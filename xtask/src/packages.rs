@@ -122,6 +122,11 @@ pub fn require(programs: &[&'static str], failure: fn(String) -> Failure) -> Res
     }
 }
 
+/// Whether every program is installed.
+pub fn are_there(programs: &[&'static str]) -> bool {
+    missing(programs).is_empty()
+}
+
 fn missing(programs: &[&'static str]) -> Vec<&'static str> {
     let folders = folders();
     let is_in = |folder: &Path, program: &str| folder.join(program).is_file();

@@ -1,13 +1,14 @@
 //! Test programs: built by one command, and run directly, two at a time.
 
 use crate::failure::{Failure, Tried};
+use crate::packages::{self, MPI};
 use crate::report::{Counts, Outcome};
-use crate::repository::cargo;
+use crate::repository::{cargo, target};
 use crate::run::{Finished, HANG, Show, run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::NamedTempFile;
@@ -45,12 +46,26 @@ impl Program {
     }
 }
 
-/// The features of the library that are off by default, and need nothing of the machine.
-pub const FEATURES: &str = "--features=wrote/tokio,wrote/futures-io";
+/// Returns the features of every debug build, as an argument of cargo: all that are off by default,
+/// that of MPI where its bindings can be built. One set for every build means one build.
+pub fn features() -> &'static str {
+    static FEATURES: LazyLock<String> = LazyLock::new(|| {
+        let mpi = if packages::are_there(MPI) { ",wrote-cli/mpi" } else { "" };
+        format!("--features=wrote/tokio,wrote/futures-io,wrote-cli/serve,wrote-cli/store{mpi}")
+    });
+    &FEATURES
+}
 
-/// Builds every test program of the workspace, and its other programs with them.
+/// Builds every test program of the workspace but the tools', and its other programs with them.
 pub fn build() -> Result<Vec<Program>, Failure> {
-    built(&mut cargo(&["build", "--workspace", "--all-targets", FEATURES]))
+    let words = ["build", "--workspace", "--exclude", "xtask", "--exclude", "trial"];
+    built(cargo(&words).args(["--all-targets", features()]))
+}
+
+/// Returns a program of the debug build.
+pub fn debug(program: &str) -> Result<PathBuf, Failure> {
+    build()?;
+    Ok(target().join("debug").join(program))
 }
 
 /// Runs the build `command` and lists its test programs.

@@ -2,11 +2,13 @@
 
 use crate::failure::Failure;
 use crate::run::Finished;
+use crate::times;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-/// The reason of a test that `cargo xtask test` leaves to `--all`: `#[ignore = "campaign"]`.
-const CAMPAIGN: &str = "campaign";
+/// The reason of a test that `cargo xtask test` leaves to `cargo xtask nightly`:
+/// `#[ignore = "nightly"]`.
+const NIGHTLY: &str = "nightly";
 
 /// The results so far.
 #[derive(Debug, Default)]
@@ -107,6 +109,12 @@ impl Report {
         self.failed() == 0
     }
 
+    /// Records the time of each step as the part `name` of the suite, and finishes.
+    pub fn finish_as(self, name: &str) -> Result<(), Failure> {
+        times::record(name, &self.steps)?;
+        self.finish()
+    }
+
     /// Prints the sum on stdout; a failure where a step failed.
     pub fn finish(mut self) -> Result<(), Failure> {
         println!("{}", self.summary());
@@ -122,7 +130,8 @@ impl Report {
         sum.failed += counts.failed;
         sum.failures.extend(counts.failures.iter().map(|test| format!("{name}: {test}")));
         sum.skipped.extend(counts.skipped.iter().chain(&counts.ignored).cloned());
-        sum.campaigns.extend(counts.campaigns.iter().map(|test| format!("{test}: left to --all")));
+        sum.campaigns
+            .extend(counts.campaigns.iter().map(|test| format!("{test}: cargo xtask nightly")));
         let skipped = counts.skipped.len() + counts.ignored.len();
         format!("{passed} passed, {} failed, {skipped} skipped", counts.failed)
     }
@@ -181,7 +190,7 @@ impl Counts {
                     counts.failures.push(name.to_owned());
                 } else if let Some((name, because)) = test.split_once(" ... ignored") {
                     match because.strip_prefix(", ") {
-                        Some(CAMPAIGN) => counts.campaigns.push(name.to_owned()),
+                        Some(NIGHTLY) => counts.campaigns.push(name.to_owned()),
                         _ => counts.ignored.push(format!("{name}: ignored{because}")),
                     }
                 }

@@ -39,23 +39,25 @@ pub fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Builds the command `wrote` in release and returns its path.
+/// Builds the command with its server, and the program that tries other ways, in release; returns
+/// the path of the command.
 pub fn release_wrote() -> Result<PathBuf, Failure> {
-    release(&["wrote-cli"], "wrote")
+    let words = ["-p", "wrote-cli", "-p", "trial", "--features", "wrote-cli/serve"];
+    // The `lto` that cargo chooses for programs which use the library.
+    release(&[&words[..], &["--config", "profile.release.lto=false"]].concat(), "wrote")
 }
 
 /// Builds `program` of a lab in release and returns its path.
 ///
-/// The labs' programs and `wrote` are built by one command: cargo chooses the features of their
-/// dependencies together, and builds them once.
+/// The labs' programs, and `wrote` as the README's first command builds it, are built by one
+/// command: cargo chooses the features of their dependencies together, and builds them once.
 pub fn release_lab(program: &str) -> Result<PathBuf, Failure> {
-    release(&["wrote-cli", "log-sim", "power-cut", "commands", "damage", "soak"], program)
+    let labs = ["wrote-cli", "log-sim", "power-cut", "damage", "soak"];
+    release(&labs.map(|package| ["-p", package]).concat(), program)
 }
 
-/// Builds `packages` in release and returns the path of one `program`.
-pub fn release(packages: &[&str], program: &str) -> Result<PathBuf, Failure> {
-    let packages = packages.iter().flat_map(|package| ["-p", package]).collect::<Vec<_>>();
+fn release(words: &[&str], program: &str) -> Result<PathBuf, Failure> {
     let mut command = cargo(&["build", "--release"]);
-    run(command.args(&packages), HANG, Show::Live)?.success("the build of the release")?;
+    run(command.args(words), HANG, Show::Live)?.success("the build of the release")?;
     Ok(target().join("release").join(program))
 }

@@ -6,9 +6,12 @@ mod copy;
 mod doctor;
 mod langs;
 mod log;
+#[cfg(not(feature = "serve"))]
+mod no_serve;
 mod ranks;
 mod report;
 mod run;
+#[cfg(feature = "serve")]
 mod serve;
 mod values;
 
@@ -21,11 +24,17 @@ pub use log::{
     BehindStore, LogAppendArgs, LogArgs, LogCatArgs, LogRepairArgs, LogShape, LogShipArgs,
     LogStatArgs, LogTailArgs, LogVerb, LogVerifyArgs, RECORD_BYTES_MAX,
 };
+#[cfg(not(feature = "serve"))]
+pub use no_serve::ServeArgs;
 pub use ranks::{RankArgs, RankTimeout, of_rank};
 pub use report::ReportArgs;
 pub use run::RunArgs;
+#[cfg(feature = "serve")]
 pub use serve::ServeArgs;
 pub use values::BlockSizes;
+
+#[cfg(not(feature = "serve"))]
+use no_serve as serve;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};

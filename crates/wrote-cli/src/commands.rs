@@ -9,11 +9,17 @@ mod langs;
 mod language_program;
 mod log;
 mod manual;
+#[cfg(not(feature = "serve"))]
+mod no_serve;
 mod report;
 mod run;
+#[cfg(feature = "serve")]
 mod serve;
 
 pub use language_program::{LANGUAGE_PROGRAM, language_program};
+
+#[cfg(not(feature = "serve"))]
+use no_serve as serve;
 
 use crate::args::{Cli, Command};
 use crate::output;

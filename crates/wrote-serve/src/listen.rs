@@ -11,12 +11,10 @@ use crate::port::Port;
 use crate::socket_file::SocketFile;
 use crate::stream::{Accepted, Stream};
 use crate::throttle::Throttle;
-use crate::tls;
-use rustls::ServerConfig;
+use crate::tls::{self, Sessions};
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
@@ -201,7 +199,7 @@ fn admit<S: Accepted>(stream: S, from: Option<IpAddr>, port: &mut Port) {
 async fn serve_tls<S: Stream>(
     stream: S,
     from: Option<IpAddr>,
-    tls: Arc<ServerConfig>,
+    tls: Sessions,
     admission: Admission,
     port: Port,
 ) {

@@ -9,8 +9,8 @@ use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::settings::Settings;
 use crate::throttle::Throttle;
+use crate::tls::Sessions;
 use crate::workers::Worker;
-use rustls::ServerConfig;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, watch};
 
@@ -23,7 +23,7 @@ pub(crate) struct Port {
     pub limits: Arc<Limits>,
     pub access: Arc<Access>,
     /// `None` where streams are not encrypted.
-    pub tls: Option<Arc<ServerConfig>>,
+    pub tls: Option<Sessions>,
     pub settings: watch::Receiver<Settings>,
     /// The connections of each address, of all listeners.
     pub addresses: Arc<Addresses>,

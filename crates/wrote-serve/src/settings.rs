@@ -4,8 +4,7 @@ use crate::access::{self, Access, AccessConfig};
 use crate::config::{Config, Listen};
 use crate::error::Error;
 use crate::limits::Limits;
-use crate::tls::TlsFiles;
-use rustls::ServerConfig;
+use crate::tls::{Sessions, TlsFiles};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -15,7 +14,7 @@ pub(crate) struct Settings {
     pub limits: Arc<Limits>,
     pub access: Arc<Access>,
     /// `None` where streams are not encrypted.
-    pub tls: Option<Arc<ServerConfig>>,
+    pub tls: Option<Sessions>,
     pub rule: AccessConfig,
     pub has_client_ca: bool,
 }
@@ -85,7 +84,7 @@ pub(crate) fn load(config: &Config) -> Result<Loaded, Vec<Fault>> {
             None if listen.is_tls => fault(place, format!("{listen}: has no cert_file")),
             None => {}
             Some(Ok(loaded)) => {
-                settings.tls = Some(loaded.config);
+                settings.tls = Some(loaded.sessions);
                 warnings.extend(loaded.warning.filter(|text| !warnings.contains(text)));
             }
             Some(Err(text)) if listen.tls.is_none() => fault(Place::Tls, text),

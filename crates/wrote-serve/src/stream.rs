@@ -4,7 +4,6 @@ use rustix::io::ioctl_fionread;
 use std::io;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
-use tokio_rustls::server::TlsStream;
 
 /// A stream of a client.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
@@ -40,15 +39,6 @@ impl Stream for TcpStream {
 impl Stream for UnixStream {
     fn has_unread(&mut self) -> bool {
         ioctl_fionread(self).is_ok_and(|bytes| bytes > 0)
-    }
-}
-
-impl<S: Stream> Stream for TlsStream<S> {
-    fn has_unread(&mut self) -> bool {
-        let (stream, session) = self.get_mut();
-        // A session that has failed gives nothing more; its next read says so.
-        let state = session.process_new_packets();
-        state.is_ok_and(|state| state.plaintext_bytes_to_read() > 0 || stream.has_unread())
     }
 }
 

@@ -1,21 +1,16 @@
-//! TLS: certificates and keys from files, and handshakes.
+//! TLS: the files of certificates and keys, and the sessions that are made from them.
 
-use crate::doors::Door;
-use crate::input;
-use crate::stream::Stream;
-use rustls::pki_types::pem::{Error as PemError, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
-use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
-use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
-use webpki::{EndEntityCert, KeyUsage};
+#[cfg(not(feature = "tls"))]
+mod no_sessions;
+#[cfg(feature = "tls")]
+mod sessions;
 
-/// Bytes that a session buffers to be sent, at most.
-const BUFFER_BYTES: usize = 16 << 10;
+#[cfg(not(feature = "tls"))]
+pub(crate) use no_sessions::{Sessions, handshake};
+#[cfg(feature = "tls")]
+pub(crate) use sessions::{Sessions, handshake};
+
+use std::path::PathBuf;
 
 /// The files from which a listener has its certificate, in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,104 +26,7 @@ pub struct TlsFiles {
 /// The settings of a listener's sessions, from its files.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    pub config: Arc<ServerConfig>,
+    pub sessions: Sessions,
     /// Says in one line that the own certificate is not valid now.
     pub warning: Option<String>,
-}
-
-impl TlsFiles {
-    /// Reads the files. The error is one line.
-    pub(crate) fn load(&self, door: Door) -> Result<Loaded, String> {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let builder = ServerConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?;
-        let chain = certificates(&self.cert_file)?;
-        let warning = chain.first().and_then(|own| invalidity(own));
-        let warning = warning.map(|text| format!("{}: {text}", self.cert_file.display()));
-        let key = key(&self.key_file)?;
-        let builder = match &self.client_ca_file {
-            None => builder.with_no_client_auth(),
-            Some(path) => {
-                let mut roots = RootCertStore::empty();
-                for certificate in certificates(path)? {
-                    roots.add(certificate).map_err(|error| wrong(path, &error))?;
-                }
-                let verifier =
-                    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
-                        .build()
-                        .map_err(|error| wrong(path, &error))?;
-                builder.with_client_cert_verifier(verifier)
-            }
-        };
-        let mut config = builder.with_single_cert(chain, key).map_err(|error| match error {
-            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
-                let (key, cert) = (self.key_file.display(), self.cert_file.display());
-                format!("{key}: is not the key of the certificate in {cert}")
-            }
-            rustls::Error::General(_) => wrong(&self.key_file, &error),
-            _ => wrong(&self.cert_file, &error),
-        })?;
-        if door == Door::Http {
-            config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        }
-        // Clients stay connected. A kept session would cost memory, and outlive the certificates
-        // that it was agreed on with.
-        config.session_storage = Arc::new(NoServerSessionStorage {});
-        config.send_tls13_tickets = 0;
-        Ok(Loaded { config: Arc::new(config), warning })
-    }
-}
-
-/// Agrees with a client on a session. It is boxed: each function that passes it on would keep its
-/// space once more.
-pub(crate) async fn handshake<S: Stream>(
-    stream: S,
-    config: Arc<ServerConfig>,
-) -> io::Result<Box<TlsStream<S>>> {
-    let bound = |session: &mut rustls::ServerConnection| {
-        session.set_buffer_limit(Some(BUFFER_BYTES));
-    };
-    TlsAcceptor::from(config).accept_with(stream, bound).await.map(Box::new)
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let pem = input::read(path)?;
-    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-    match certificates {
-        Ok(certificates) if certificates.is_empty() => {
-            Err(wrong(path, &"holds no certificate in PEM (BEGIN CERTIFICATE)"))
-        }
-        Ok(certificates) => Ok(certificates),
-        Err(error) => Err(no_pem(path, &error)),
-    }
-}
-
-fn key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
-    PrivateKeyDer::from_pem_slice(&input::read(path)?).map_err(|error| match error {
-        PemError::NoItemsFound => {
-            wrong(path, &"holds no private key in PEM without a passphrase (BEGIN PRIVATE KEY)")
-        }
-        error => no_pem(path, &error),
-    })
-}
-
-fn no_pem(path: &Path, error: &PemError) -> String {
-    wrong(path, &format!("is no PEM: {error}").replace(['\n', '\r'], " "))
-}
-
-fn wrong(path: &Path, what: &dyn std::fmt::Display) -> String {
-    format!("{}: {what}", path.display())
-}
-
-/// Says that a certificate is not valid now. Its dates are examined before its signatures, so that
-/// no certificate of an authority is needed.
-fn invalidity(certificate: &CertificateDer<'_>) -> Option<&'static str> {
-    let certificate = EndEntityCert::try_from(certificate).ok()?;
-    let (now, usage) = (UnixTime::now(), KeyUsage::server_auth());
-    match certificate.verify_for_usage(&[], &[], &[], now, usage, None, None).err()? {
-        webpki::Error::CertExpired { .. } => Some("the certificate has expired"),
-        webpki::Error::CertNotValidYet { .. } => Some("the certificate is not valid yet"),
-        _ => None,
-    }
 }

@@ -56,8 +56,9 @@ fn workspace(names: &[String]) -> String {
 pub fn install() -> Result<(), Failure> {
     let folder = tempfile::tempdir_in(target()).tried("a temporary folder")?;
     let folder = std::path::absolute(folder.path()).tried("the temporary folder")?;
-    let mut command = cargo(&["install", "--locked", "--path", "crates/wrote-cli", "--no-track"]);
-    run(command.arg("--root").arg(&folder), HANG, Show::Live)?.success("cargo install")?;
+    let words = ["install", "--locked", "--path", "crates/wrote-cli", "--features", "serve"];
+    let mut command = cargo(&words);
+    run(command.arg("--no-track").arg("--root").arg(&folder), HANG, Show::Live)?.success("cargo install")?;
     let version = output(Command::new(folder.join("bin/wrote")).arg("--version"), "wrote")?;
     if version.starts_with(&format!("wrote {VERSION}")) {
         return Ok(());

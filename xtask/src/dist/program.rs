@@ -26,8 +26,9 @@ pub fn folder() -> Result<PathBuf, Failure> {
 /// Builds the program and returns its path.
 pub fn build() -> Result<PathBuf, Failure> {
     let triple = triple();
-    let mut command =
-        cargo(&["build", "--locked", "-p", "wrote-cli", "--profile", PROFILE, "--target", &triple]);
+    let words = ["build", "--locked", "-p", "wrote-cli", "--features", "serve"];
+    let mut command = cargo(&words);
+    command.args(["--profile", PROFILE, "--target", &triple]);
     let folders = folders()?;
     let variable = format!("CARGO_TARGET_{}_RUSTFLAGS", triple.to_uppercase().replace('-', "_"));
     command.env(variable, format!("-Ctarget-feature=+crt-static {}", renamed(&folders, RUST)));

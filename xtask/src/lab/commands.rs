@@ -1,8 +1,9 @@
 //! Random command lines for the built command, with damaged files, closed descriptors and limits.
 
 use crate::failure::{Failure, Tried};
+use crate::programs::debug;
 use crate::report::Report;
-use crate::repository::{release_lab, target};
+use crate::repository::target;
 use crate::run::{HANG, Show, run};
 use std::process::Command;
 
@@ -17,14 +18,21 @@ pub struct Arguments {
     pub from_seed: Option<u64>,
 }
 
+impl Arguments {
+    /// This number of command lines, from a drawn seed.
+    pub fn of(calls: u64) -> Arguments {
+        Arguments { calls, from_seed: None }
+    }
+}
+
 /// Runs the command lines of some seeds.
 pub fn lab(report: &mut Report, Arguments { calls, from_seed }: Arguments) -> Result<(), Failure> {
     let from_seed = from_seed.unwrap_or_else(super::draw_seed);
     report.step(&format!("lab commands: {calls} calls from seed {from_seed}"), || {
-        let program = release_lab("wrote")?;
+        let program = debug("wrote")?;
         // On a disk, where the command writes directly.
         let folder = tempfile::tempdir_in(target()).tried("the target folder")?;
-        let mut command = Command::new(release_lab("commands")?);
+        let mut command = Command::new(debug("commands")?);
         command.arg("--program").arg(program).arg("--folder").arg(folder.path());
         command.args(["--calls", &calls.to_string(), "--from-seed", &from_seed.to_string()]);
         run(&mut command, 4 * HANG, Show::Live)?.success("commands").map(drop)

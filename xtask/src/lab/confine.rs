@@ -4,19 +4,21 @@ use super::bench::{lost, reduced, rows};
 use crate::failure::{Failure, Tried};
 use crate::programs::{self, Program, run_all};
 use crate::report::{Counts, Report};
-use crate::repository::{release_wrote, target};
+use crate::repository::target;
 use crate::run::output;
 use fixtures::Setting;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Programs that never run confined: they write to their own disks, or run programs in other
-/// languages. The benchmark of each condition covers their use of io_uring.
-const NEVER: [&str; 3] = ["findings", "langs", "language_programs"];
+/// Programs that never run confined: they write to their own disks.
+const NEVER: [&str; 1] = ["findings"];
 /// Programs that open no engine.
-const NO_ENGINE: [&str; 3] = ["text", "wrote_report", "wrote_result"];
-/// Modules of the library that probe the ring and fall back.
+const NO_ENGINE: [&str; 2] = ["wrote_report", "wrote_result"];
+/// Modules of tests that run programs in other languages, or do no I/O. The benchmark of each
+/// condition covers their use of io_uring.
+const NEVER_MODULES: [&str; 5] = ["langs::", "programs::", "text::", "pages::", "mpi::"];
+/// Modules of the library that probe the ring and fall back. No other test proves that.
 const ENGINE: [&str; 4] = ["engine::", "file_waiting::", "writer::", "log::"];
 const IO_URING_DISABLED: &str = "/proc/sys/kernel/io_uring_disabled";
 
@@ -29,16 +31,10 @@ struct Condition {
     reason: &'static str,
     /// Whether io_uring itself is refused, and not only its registered buffers.
     no_ring: bool,
-    /// Whether every program that does I/O is tested in it by default, and not only the modules
-    /// [`ENGINE`] of the library.
-    all_io: bool,
 }
 
 const CONDITIONS: &[Condition] = &[
-    Condition {
-        all_io: true,
-        ..no_ring("io_uring refused by a container (EPERM)", &["--io-uring", "eperm"], FORBIDDEN)
-    },
+    no_ring("io_uring refused by a container (EPERM)", &["--io-uring", "eperm"], FORBIDDEN),
     no_ring(
         "a kernel without io_uring (ENOSYS)",
         &["--io-uring", "enosys"],
@@ -56,20 +52,20 @@ const FORBIDDEN: &str = "Operation not permitted";
 type Words = &'static [&'static str];
 
 const fn no_ring(name: &'static str, arguments: Words, reason: &'static str) -> Condition {
-    Condition { name, arguments, reason, no_ring: true, all_io: false }
+    Condition { name, arguments, reason, no_ring: true }
 }
 
 const fn little_memory(name: &'static str, arguments: Words) -> Condition {
     let reason = "Cannot allocate memory";
-    Condition { name, arguments, reason, no_ring: false, all_io: false }
+    Condition { name, arguments, reason, no_ring: false }
 }
 
 /// A share of the tests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Share {
-    /// The tests that the condition names, and a benchmark.
-    Default,
-    /// The rest of the tests.
+    /// The modules [`ENGINE`] of the library, and a benchmark.
+    Engine,
+    /// Every other test of a program that does I/O.
     Rest,
 }
 
@@ -84,7 +80,7 @@ struct Programs {
 pub fn lab(report: &mut Report, share: Share) -> Result<(), Failure> {
     let built = report.make("lab confine: build", || {
         let (tests, confine) = (programs::build()?, target().join("debug/confine"));
-        Ok(Programs { tests, confine, wrote: release_wrote()? })
+        Ok(Programs { tests, confine, wrote: target().join("debug/wrote") })
     })?;
     let Some(programs) = built else { return Ok(()) };
     for condition in CONDITIONS {
@@ -103,7 +99,7 @@ fn check(
     share: Share,
 ) -> Result<(), Failure> {
     let name = condition.name;
-    let words = if share == Share::Default { "tests" } else { "rest of the tests" };
+    let words = if share == Share::Engine { "tests" } else { "rest of the tests" };
     report.step(&format!("lab confine: {words}: {name}"), || tests(programs, condition, share))?;
     if share == Share::Rest {
         return Ok(());
@@ -140,21 +136,20 @@ fn tests(programs: &Programs, condition: &Condition, share: Share) -> Result<(),
 fn arguments(program: &Program, condition: &Condition, share: Share) -> Option<Vec<&'static str>> {
     let is_library = program.package == "wrote";
     // A ring without registered buffers still works: only the library sees a difference.
-    if !program.ships() || NEVER.contains(&&*program.target) || !(is_library || condition.no_ring) {
+    if !program.ships()
+        || [&NEVER[..], &NO_ENGINE].concat().contains(&&*program.target)
+        || !(is_library || condition.no_ring)
+    {
         return None;
     }
-    let (whole, modules) = match &*program.target {
-        target if condition.all_io => (!NO_ENGINE.contains(&target), false),
-        target => (is_library && target == "log", is_library),
-    };
+    let is_whole = is_library && program.target == "log";
     match share {
-        Share::Default if whole => Some(Vec::new()),
-        Share::Default => modules.then(|| ENGINE.to_vec()),
-        Share::Rest if whole => Some(vec!["--ignored"]),
+        Share::Engine if is_whole => Some(Vec::new()),
+        Share::Engine => is_library.then(|| ENGINE.to_vec()),
+        Share::Rest if is_whole => Some(vec!["--ignored"]),
         Share::Rest => {
-            let skipped = ENGINE.into_iter().filter(|_| modules);
-            let skipped = skipped.flat_map(|module| ["--skip", module]);
-            Some(["--include-ignored"].into_iter().chain(skipped).collect())
+            let skipped = ENGINE.into_iter().filter(|_| is_library).chain(NEVER_MODULES);
+            Some(skipped.flat_map(|module| ["--skip", module]).collect())
         }
     }
 }
@@ -183,20 +178,22 @@ mod tests {
             folder: format!("/r/crates/{package}").into(),
         };
         let both = |program: &Program, condition| {
-            [Share::Default, Share::Rest].map(|share| arguments(program, condition, share))
+            [Share::Engine, Share::Rest].map(|share| arguments(program, condition, share))
         };
-        let [container, old_kernel, unlocked, ..] = CONDITIONS else { panic!("conditions") };
+        let [container, _, unlocked, ..] = CONDITIONS else { panic!("conditions") };
         let (library, command) = (program("wrote", "it"), program("wrote-cli", "it"));
-        let (whole, campaigns) = (Some(Vec::new()), Some(vec!["--ignored"]));
-        let all = Some(vec!["--include-ignored"]);
-        assert_eq!(both(&library, container), [whole.clone(), campaigns.clone()]);
-        assert_eq!(both(&command, container), [whole, campaigns]);
-        assert_eq!(both(&program("wrote-cli", "text"), container), [None, all.clone()]);
-        assert_eq!(both(&command, old_kernel), [None, all]);
+        assert_eq!(
+            both(&program("wrote", "log"), container),
+            [Some(Vec::new()), Some(vec!["--ignored"])]
+        );
+        for condition in [container, unlocked] {
+            let [Some(engine), Some(rest)] = both(&library, condition) else { panic!("shares") };
+            assert_eq!(engine, ENGINE);
+            assert!(ENGINE.iter().all(|module| rest.contains(module)), "{rest:?}");
+        }
+        let [None, Some(rest)] = both(&command, container) else { panic!("one share") };
+        assert!(!rest.contains(&ENGINE[0]) && rest.contains(&"langs::"), "{rest:?}");
         assert_eq!(both(&command, unlocked), [None, None]);
         assert_eq!(both(&program("wrote-cli", "findings"), container), [None, None]);
-        let [Some(default), Some(rest)] = both(&library, unlocked) else { panic!("two shares") };
-        assert_eq!(default, ENGINE);
-        assert_eq!(rest[1..], ENGINE.map(|module| ["--skip", module]).concat());
     }
 }

@@ -23,6 +23,13 @@ pub struct Arguments {
     pub from_seed: Option<u64>,
 }
 
+impl Arguments {
+    /// This number of logs, from a drawn seed.
+    pub fn of(logs: u64) -> Arguments {
+        Arguments { logs, from_seed: None }
+    }
+}
+
 /// Damages the logs of some seeds, reads them, and repairs them.
 ///
 /// Each log takes about twenty flushes and a hundred requests to the disk, so on a disk that others

@@ -2,13 +2,14 @@
 
 use super::power_cut::subject::{Seen, Subject, check, fresh};
 use crate::failure::{Failure, Tried};
-use crate::programs::cargo_tests;
+use crate::programs::{self, Program, cargo_tests};
 use crate::report::Report;
-use crate::repository::{cargo, release_lab, target};
+use crate::repository::{release_lab, target};
 use crate::run::check_interrupted;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::path::Path;
+use std::process::Command;
 use std::thread;
 
 /// Options of the lab.
@@ -20,6 +21,13 @@ pub struct Arguments {
     /// Draw the moments from this seed; drawn and printed where none is given.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+}
+
+impl Arguments {
+    /// This number of kills, from a drawn seed.
+    pub fn of(times: u32) -> Arguments {
+        Arguments { times, seed: None }
+    }
 }
 
 /// Subjects of the program `power-cut` whose promises survive their process.
@@ -47,8 +55,11 @@ pub fn lab(report: &mut Report, Arguments { times, seed }: Arguments) -> Result<
         kill(&release_lab("power-cut")?, times, seed)
     })?;
     report.step(&format!("lab kill: a log of several processes {times} times"), || {
-        let words = ["test", "--release", "-p", "wrote", "--test", "log_kill", "--", "--nocapture"];
-        let mut command = cargo(&words);
+        let tests = programs::build()?;
+        let library = |one: &&Program| (&*one.package, &*one.target) == ("wrote", "it");
+        let tests = tests.iter().find(library).ok_or(Failure::Failed("no tests".into()))?;
+        let mut command = Command::new(&tests.file);
+        command.args(["log_kill::", "--nocapture"]);
         command.env("WROTE_KILLS", times.to_string()).env("WROTE_SEED", seed.to_string());
         cargo_tests(&mut command)
     })

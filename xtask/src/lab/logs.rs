@@ -21,9 +21,14 @@ pub struct Sim {
 }
 
 impl Sim {
-    /// So many seeds from a drawn one, without hidden faults.
+    /// This number of seeds, from a drawn one, without hidden faults.
     pub fn of(seeds: u64) -> Sim {
         Sim { seeds, from_seed: None, hidden_faults: false }
+    }
+
+    /// The same with hidden faults.
+    pub fn hidden(seeds: u64) -> Sim {
+        Sim { hidden_faults: true, ..Sim::of(seeds) }
     }
 }
 

@@ -29,6 +29,13 @@ pub struct Arguments {
     pub moments: u32,
 }
 
+impl Arguments {
+    /// This number of moments, from a drawn seed.
+    pub fn of(moments: u32) -> Arguments {
+        Arguments { moments, seed: None }
+    }
+}
+
 /// With fewer moments, every unsynced write may survive by chance.
 const MOMENTS: u32 = 200;
 

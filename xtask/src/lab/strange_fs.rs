@@ -4,11 +4,11 @@
 use super::bench::{lost, rows};
 use super::mount::Mount;
 use crate::failure::{Failure, Tried};
+use crate::programs::debug;
 use crate::report::Report;
-use crate::repository::{cargo, release_wrote, target};
 use crate::run::{Finished, HANG, Show, output, run};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// The required end of a benchmark on a strange file system.
@@ -42,20 +42,14 @@ pub fn lab(report: &mut Report) -> Result<(), Failure> {
     if let Err(error) = std::fs::File::options().read(true).write(true).open("/dev/fuse") {
         return report.skip("lab strange-fs", format!("/dev/fuse: {error}"));
     }
-    let built = report.make("lab strange-fs: build", || Ok((build()?, release_wrote()?)))?;
+    let built =
+        report.make("lab strange-fs: build", || Ok((debug("strange-fs")?, debug("wrote")?)))?;
     let Some((daemon, wrote)) = built else { return Ok(()) };
     for mode in MODES {
         let name = format!("lab strange-fs: wrote bench: {}", mode.0);
         report.step(&name, || check(&daemon, &wrote, mode))?;
     }
     Ok(())
-}
-
-/// Builds the file system and returns its program.
-pub fn build() -> Result<PathBuf, Failure> {
-    let mut command = cargo(&["build", "-p", "strange-fs"]);
-    run(&mut command, HANG, Show::Live)?.success("the build of strange-fs")?;
-    Ok(target().join("debug/strange-fs"))
 }
 
 fn check(daemon: &Path, wrote: &Path, (_, arguments, expected): &Mode) -> Result<(), Failure> {

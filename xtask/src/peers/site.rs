@@ -6,7 +6,7 @@ use super::rows::Row;
 use super::{ranks, t_io_uring};
 use crate::clients;
 use crate::failure::{Failure, Tried};
-use crate::repository::{cargo, release, release_wrote, root, target};
+use crate::repository::{cargo, release_wrote, root, target};
 use crate::run::{Finished, HANG, Show, run};
 use crate::zram::Zram;
 use std::ffi::OsString;
@@ -79,7 +79,6 @@ impl Site {
 pub fn build(rows: &[Row]) -> Result<OsString, Failure> {
     let release_folder = target().join("release");
     release_wrote()?;
-    release(&["trial"], "trial")?;
     if rows.contains(&Row::WriterBytes) {
         compile(&root().join(PUTC), &release_folder.join("putc"))?;
     }

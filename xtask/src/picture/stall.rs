@@ -1,7 +1,8 @@
 //! The picture of a disk that stalls: a closed and an open loop, measured and drawn.
 
 use crate::failure::{Failure, Tried};
-use crate::lab::{Mount, build_strange_fs};
+use crate::lab::Mount;
+use crate::programs::debug;
 use crate::repository::{release_wrote, root};
 use crate::run::{Show, run};
 use plotters::prelude::*;
@@ -35,7 +36,7 @@ type Loop = (Vec<Point>, u64);
 /// Measures a disk that stalls for a second, by a closed and by an open loop, and draws the
 /// latencies of both.
 pub fn stall() -> Result<(), Failure> {
-    let (daemon, wrote) = (build_strange_fs()?, release_wrote()?);
+    let (daemon, wrote) = (debug("strange-fs")?, release_wrote()?);
     let (closed, closed_writes) = latencies(&daemon, &wrote, None)?;
     let (open, open_writes) = latencies(&daemon, &wrote, Some(RATE_IOPS))?;
     let path = root().join(PICTURE);

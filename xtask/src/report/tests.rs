@@ -11,7 +11,7 @@ running 3 tests
 test save::a_file_is_whole ... ok
 test save::a_failed_flush_is_told ... FAILED
 test src/lib.rs - example (line 3) ... ignored
-test stats::false_alarms_are_rare ... ignored, campaign
+test stats::false_alarms_are_rare ... ignored, nightly
 
 test result: FAILED. 1 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out; finished in 0.1s
 
@@ -47,14 +47,14 @@ fn a_test_that_skipped_itself_is_not_counted_as_passed() {
     report.step("tests", tests).expect("no signal");
     report.step("fmt", || Ok(())).expect("no signal");
     report.skip("lab", "no /dev/fuse".into()).expect("no signal");
-    report.leave("fuzzer", "left to --all");
+    report.leave("fuzzer", "cargo xtask nightly fuzz");
     report.steps.clear();
     assert_eq!(
         report.summary(),
         "
 Left out:
-  stats::false_alarms_are_rare: left to --all
-  fuzzer: left to --all
+  stats::false_alarms_are_rare: cargo xtask nightly
+  fuzzer: cargo xtask nightly fuzz
 
 Skipped:
   xfs: no loop devices

@@ -1,19 +1,21 @@
 //! `wrote log`: what it can do with a log, and what it says of one.
 
 mod append;
+#[cfg(not(feature = "store"))]
+mod no_store;
 mod records;
 mod source;
 mod stat;
 #[cfg(feature = "store")]
-mod store;
-#[cfg(not(feature = "store"))]
-#[path = "log/no_store.rs"]
 mod store;
 mod verify;
 
 use crate::args::{LogArgs, LogVerb};
 use crate::stdio::End;
 use wrote_result::{Error, Stop};
+
+#[cfg(not(feature = "store"))]
+use no_store as store;
 
 pub(super) fn run(arguments: &LogArgs, stop: &Stop) -> Result<(), Error> {
     wrote::log::until(stop.flag(), || match &arguments.verb {

@@ -9,13 +9,19 @@ mod copy;
 mod doctor;
 mod hostile_names;
 mod inputs;
+mod langs;
 mod language_program;
 mod log;
 mod mounts;
+#[cfg(feature = "mpi")]
+mod mpi;
+mod pages;
 mod report;
 mod run;
 mod scenario;
+#[cfg(feature = "serve")]
 mod serve;
 #[cfg(feature = "store")]
 mod store;
 mod streams;
+mod text;

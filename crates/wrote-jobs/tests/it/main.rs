@@ -1,6 +1,9 @@
-//! Jobs that run on real files.
+//! Jobs that run on real files, and job files and reports as text.
 
+mod fio;
+mod fio_json;
 mod jobs;
 mod jobs_refused;
 mod jobs_told;
+mod report;
 mod scene;

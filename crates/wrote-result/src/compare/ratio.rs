@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "campaign"]
+    #[ignore = "nightly"]
     fn of_two_sides_that_do_not_differ_95_intervals_in_100_hold_1_with_3_5_and_10_runs() {
         for runs in [3, 5, 10] {
             let mean = (0..3).map(|shape| coverage_percent(runs, shape)).sum::<f64>() / 3.0;

@@ -2,6 +2,7 @@
 
 mod access;
 mod certificates;
+mod clients;
 mod config;
 mod datagrams;
 mod disks;

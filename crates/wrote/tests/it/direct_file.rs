@@ -100,7 +100,7 @@ fn random_reads_and_writes_on_tmpfs_match_a_model() {
 }
 
 #[test]
-#[ignore = "campaign"]
+#[ignore = "nightly"]
 fn a_quarter_of_a_million_reads_and_writes_on_each_file_system_match_a_model() {
     let test = "a_quarter_of_a_million_reads_and_writes_on_each_file_system_match_a_model";
     random_scripts(test, Mounted::image("ext4", 64 * MIB), 1);

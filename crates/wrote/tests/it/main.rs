@@ -1,5 +1,7 @@
 //! Tests of engines, files, writers, saves and copies, one module for each subject.
 
+#[cfg(all(feature = "tokio", feature = "futures-io"))]
+mod asynchronous;
 mod copy;
 mod copy_faults;
 mod copy_tree;
@@ -14,14 +16,17 @@ mod file_faults;
 mod file_threads;
 mod file_waiting;
 mod interpreted;
+mod log_kill;
 mod polled;
 mod reader;
 mod reader_faults;
 mod reader_shared;
 mod save;
+mod save_fails;
 mod save_faults;
 mod save_read;
 mod script;
+mod sqpoll;
 mod writer;
 mod writer_faults;
 mod writer_replace;

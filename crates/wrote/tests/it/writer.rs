@@ -5,7 +5,6 @@ use fixtures::{Mounted, skip};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
-use std::process::Command;
 use wrote::{Effective, Error, SyncPolicy, Writer, WriterOptions};
 
 /// Returns bytes that do not repeat within a page or a buffer.
@@ -353,15 +352,6 @@ fn a_size_for_which_there_is_no_room_is_told_at_once() {
     });
 }
 
-/// Runs a test again as a process of its own, which finds `path` in its environment.
-fn again(test: &str, variable: &str, path: &Path) {
-    let mut again = Command::new(std::env::current_exe().unwrap());
-    let test = format!("writer::{test}");
-    let output = again.args([&test, "--exact"]).env(variable, path).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("1 passed"), "{}: {said}", output.status);
-}
-
 #[test]
 fn a_file_within_the_limit_on_sizes_is_not_ended_by_space_that_is_set_aside() {
     const PATH: &str = "WROTE_TEST_PATH";
@@ -381,7 +371,7 @@ fn a_file_within_the_limit_on_sizes_is_not_ended_by_space_that_is_set_aside() {
     }
     let (_folder, path) = folder();
     let test = "a_file_within_the_limit_on_sizes_is_not_ended_by_space_that_is_set_aside";
-    again(test, PATH, &path);
+    fixtures::again(module_path!(), test, PATH, &path);
 }
 
 #[test]
@@ -412,5 +402,5 @@ fn the_name_is_synced_where_it_was_made_whatever_the_processs_folder_is_later() 
     let (folder, _) = folder();
     let test = "the_name_is_synced_where_it_was_made_whatever_the_processs_folder_is_later";
     // A process has one folder for all its threads.
-    again(test, PATH, folder.path());
+    fixtures::again(module_path!(), test, PATH, folder.path());
 }

@@ -4,22 +4,12 @@ use crate::small_log::{FORMATS, PATIENCE, SEGMENT_BYTES, folder, read, record, s
 use fixtures::{Mounted, or_skip};
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 use wrote::{Error, Format, Log, LogReader, Survives, SyncPolicy};
 
 /// The environment variable with the log's folder, for a test that is run again in another process.
 const FOLDER: &str = "WROTE_TEST_FOLDER";
-
-/// Runs this test again in another process, with `folder` in its environment.
-fn in_another_process(test: &str, folder: &Path) {
-    let mut again = Command::new(std::env::current_exe().unwrap());
-    let test = format!("open::{test}");
-    let output = again.args([&test, "--exact"]).env(FOLDER, folder).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("1 passed"), "{}: {said}", output.status);
-}
 
 #[test]
 fn a_second_opener_is_refused_in_one_line_and_readers_are_not() {
@@ -38,7 +28,7 @@ fn a_second_opener_is_refused_in_one_line_and_readers_are_not() {
     let log = small(Format::Framed).open(&folder).unwrap();
     log.append(b"first").unwrap().wait().unwrap();
     refused(&folder);
-    in_another_process(test, &folder);
+    fixtures::again(module_path!(), test, FOLDER, &folder);
     assert_eq!(read(&folder), [(0, b"first".to_vec())]);
     let clone = log.clone();
     drop(log);
@@ -65,7 +55,7 @@ fn an_opening_of_a_log_that_exists_writes_at_most_64_kib() {
     let log = Log::open(&folder).unwrap();
     log.append(b"an event").unwrap().wait().unwrap();
     log.close().unwrap();
-    in_another_process(test, &folder);
+    fixtures::again(module_path!(), test, FOLDER, &folder);
 }
 
 /// Bytes that this process has sent towards the disk (`proc(5)`, `/proc/pid/io`).

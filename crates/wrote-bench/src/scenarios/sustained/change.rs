@@ -317,7 +317,7 @@ mod self_normalised_tests {
     }
 
     #[test]
-    #[ignore = "campaign"]
+    #[ignore = "nightly"]
     fn five_per_cent_of_series_without_a_change_exceed_what_the_table_says() {
         let greatest = (0..600).map(|seed| greatest(&Noise::default().series(seed, 200)));
         let beyond = greatest.filter(|greatest| *greatest > 40.1).count();

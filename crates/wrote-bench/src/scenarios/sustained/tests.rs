@@ -68,7 +68,7 @@ fn is_cliff(changes: &[Change], at: usize, rates: Option<(f64, f64)>) -> bool {
 }
 
 #[test]
-#[ignore = "campaign"]
+#[ignore = "nightly"]
 fn in_a_hundred_series_without_a_change_one_is_found_at_most() {
     let (mut series, mut false_alarms) = (0, Vec::new());
     for count in [200, 700] {
@@ -88,7 +88,7 @@ fn in_a_hundred_series_without_a_change_one_is_found_at_most() {
 }
 
 #[test]
-#[ignore = "campaign"]
+#[ignore = "nightly"]
 fn a_cliff_to_a_tenth_is_found_where_it_is_with_both_rates() {
     for (name, noise) in noises() {
         for (before, after) in [(200, 800), (500, 500), (900, 100), (100, 150)] {

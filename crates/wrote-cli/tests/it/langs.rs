@@ -1,0 +1,13 @@
+//! `wrote langs` with languages of the tests, honest ones and rogues. A fault is reported of its
+//! program alone, and nothing is left.
+//!
+//! The languages consist of `fixtures::HONEST_LANGUAGE`, with some of its functions replaced.
+
+mod cache;
+mod hung;
+mod manifests;
+mod missing;
+mod places;
+mod rogues;
+mod scene;
+mod stopped;

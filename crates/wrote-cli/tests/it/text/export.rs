@@ -1,0 +1,467 @@
+//! The exports: a made-up result against the texts in `golden/`.
+
+use crate::support::assert_golden;
+use crate::text::screen::{PLAIN, assert_lines_fit, exported};
+use fixtures::samples::{self, reports};
+use unicode_width::UnicodeWidthStr;
+use wrote_jobs::fio_json;
+use wrote_jobs::report::JobFile;
+use wrote_report::{Format, Screen, write_json};
+use wrote_result::document::{
+    Change, Direction, Document, Interval, Latency, Records, Row, Sample, SteadyState, Sustained,
+};
+
+fn table(screen: Screen) -> String {
+    exported(&samples::document(), Format::Table, screen)
+}
+
+/// Makes the document of three jobs on the sample's machine.
+fn jobs() -> Document {
+    let groups = reports::groups();
+    let file = JobFile { name: "demo.fio", groups: &groups };
+    let mut document = wrote_jobs::report::document(&[file], &reports::before(), &reports::about());
+    document.host = samples::document().host;
+    document.findings.retain(|finding| finding.id != "debug-build");
+    document
+}
+
+/// Makes a grid of four cells. The fastest cell and one other are level.
+fn peak() -> Document {
+    let mut document = samples::document();
+    let scenario = &mut document.scenarios[0];
+    scenario.name = "peak".into();
+    scenario.rows.truncate(4);
+    let cells =
+        [("128 KiB x 8", 1.0), ("128 KiB x 8", 3.0), ("2 MiB x 64", 2.95), ("2 MiB x 64", 0.5)];
+    for (number, (row, (side, gigabytes_per_s))) in scenario.rows.iter_mut().zip(cells).enumerate()
+    {
+        let head = if number % 2 == 0 { "plain" } else { "registered" };
+        row.name = format!("peak/write/{number}");
+        row.workload = "peak/write".into();
+        row.way = format!("{side}, {head}");
+        let median = gigabytes_per_s * 1e9;
+        row.throughput_bytes_per_s =
+            Interval { median, ci95_low: median * 0.97, ci95_high: median * 1.03 };
+    }
+    document.findings.clear();
+    document.advice.clear();
+    document
+}
+
+#[test]
+fn a_grid_is_the_golden_one_with_its_best_cell_and_those_level_with_it_marked() {
+    let table = |unicode| exported(&peak(), Format::Table, Screen { unicode, ..PLAIN });
+    assert_golden("peak-80.txt", &table(true));
+    assert!(table(false).contains("3.00 GB/s <"), "{}", table(false));
+    assert!(table(false).is_ascii());
+}
+
+/// Makes a result of whole files by several ways, three of which survive a power loss, and of two
+/// sizes of chunks.
+fn ways() -> Document {
+    let mut document = samples::document();
+    let rows = &mut document.scenarios[0].rows;
+    let template = rows[1].clone();
+    let way = |workload: &str, way: &str, survives: &str, gigabytes_per_s: f64, peak_mib: u64| {
+        let mut row = template.clone();
+        row.name = format!("{workload}/{}", way.replace(' ', "-"));
+        (row.workload, row.way) = (workload.into(), way.into());
+        (row.survives, row.latency_ns) = (Some(survives.parse().unwrap()), None);
+        let median = gigabytes_per_s * 1e9;
+        row.throughput_bytes_per_s =
+            Interval { median, ci95_low: median * 0.97, ci95_high: median * 1.03 };
+        row.runs.iter_mut().for_each(|run| run.max_rss_bytes = Some(peak_mib << 20));
+        row.settings.effective.data = way.starts_with("dd").then(|| "zeros".into());
+        row
+    };
+    let (file, chunk, durable) = ("ways/file", "ways/chunk", "power-loss");
+    *rows = vec![
+        way(file, "fs::write", "process-crash", 2.4, 1040),
+        way(file, "write_all, sync_all", durable, 1.1, 1040),
+        way(file, "dd conv=fdatasync, zeros", durable, 3.0, 3),
+        way(file, "wrote::Writer", durable, 2.0, 1044),
+        way(file, "wrote::copy", durable, 1.96, 28),
+        way(chunk, "4 KiB, write_all", durable, 0.9, 270),
+        way(chunk, "4 KiB, wrote::Writer", durable, 1.9, 274),
+        way(chunk, "8 MiB, write_all", durable, 1.1, 270),
+        way(chunk, "8 MiB, wrote::Writer", durable, 2.0, 274),
+    ];
+    document.scenarios[0].name = "ways".into();
+    document.findings.clear();
+    document.advice.clear();
+    document
+}
+
+#[test]
+fn whole_files_are_the_golden_ones_with_the_best_that_survives_a_power_loss_marked() {
+    let table =
+        |width, unicode| exported(&ways(), Format::Table, Screen { width, unicode, colour: false });
+    assert_golden("ways-80.txt", &table(80, true));
+    assert_golden("ways-140.txt", &table(140, true));
+    assert_golden("ways.md", &exported(&ways(), Format::Markdown, PLAIN));
+    assert!(table(80, false).is_ascii());
+    for width in 72..=200 {
+        assert_lines_fit(&table(width, true), width);
+    }
+}
+
+#[test]
+fn a_csv_of_whole_files_leaves_latencies_empty() {
+    let text = exported(&ways(), Format::Csv, PLAIN);
+    let mut lines = csv::Reader::from_reader(text.as_bytes());
+    let headers = lines.headers().expect("names").clone();
+    let column = |name: &str| headers.iter().position(|known| known == name).expect("known");
+    let (latency, memory) = (column("row_latency_ns_p99"), column("max_rss_bytes"));
+    for line in lines.records().map(|line| line.expect("every line has all the fields")) {
+        assert_eq!(&line[latency], "");
+        assert!(line[memory].parse::<u64>().is_ok(), "{line:?}");
+    }
+}
+
+/// Makes a result of messages appended in several ways, one of which loses messages.
+fn appended() -> Document {
+    let mut document = samples::document();
+    let rows = &mut document.scenarios[0].rows;
+    let template = rows[1].clone();
+    let way = |name: &str, way: &str, survives: &str, messages_per_s: f64, lost: u64| {
+        let mut row = template.clone();
+        (row.name, row.workload) = (format!("append/{name}"), "append".into());
+        (row.way, row.survives) = (way.into(), Some(survives.parse().unwrap()));
+        for settings in [&mut row.settings.asked, &mut row.settings.effective] {
+            (settings.bs_bytes, settings.message_bytes_min) = (2000, Some(300));
+            settings.messages = Some(100_000);
+        }
+        let median = messages_per_s * 1150.0;
+        row.throughput_bytes_per_s =
+            Interval { median, ci95_low: median * 0.97, ci95_high: median * 1.03 };
+        row.bytes_per_run = 115_000_000;
+        for run in &mut row.runs {
+            (run.iops, run.elapsed_s) = (messages_per_s, 1e5 / messages_per_s);
+            let whole = 100_000 - lost;
+            run.records =
+                Some(Records { sent: 100_000, whole, lost, torn: lost / 2, ..Records::default() });
+        }
+        row
+    };
+    *rows = vec![
+        way("mutex", "tasks, Arc<Mutex<File>>", "nothing", 32_100.0, 0),
+        way("flume-10-files", "10 writers, 10 handles", "process-crash", 92_000.0, 81_234),
+        way("log-no/64", "Log, synced at end, 64", "nothing", 1_950_000.0, 0),
+        way("log-always/64", "Log, wait until durable, 64", "power-loss", 152_000.0, 0),
+    ];
+    document.scenarios[0].name = "append".into();
+    document.findings.clear();
+    document.advice.clear();
+    document
+}
+
+#[test]
+fn messages_are_the_golden_ones_with_the_way_that_loses_some_marked() {
+    let table = |width, unicode| {
+        exported(&appended(), Format::Table, Screen { width, unicode, colour: false })
+    };
+    assert_golden("append-80.txt", &table(80, true));
+    assert_golden("append-140.txt", &table(140, true));
+    assert_golden("append.md", &exported(&appended(), Format::Markdown, PLAIN));
+    assert!(table(80, false).is_ascii());
+    for width in 72..=200 {
+        assert_lines_fit(&table(width, true), width);
+    }
+}
+
+/// Makes a result of a text saved in several ways, into new files and into an existing one.
+fn saves() -> Document {
+    let mut document = samples::document();
+    let rows = &mut document.scenarios[0].rows;
+    let template = rows[1].clone();
+    let save = |name: &str, way: &str, survives: &str, leaves: &str, p50_us: u64| {
+        let mut row = template.clone();
+        row.name = format!("latency/{name}");
+        row.workload = row.name.rsplit_once('/').expect("a workload and a way").0.into();
+        (row.way, row.survives) = (way.into(), Some(survives.parse().unwrap()));
+        row.crash_leaves = Some(leaves.parse().unwrap());
+        for settings in [&mut row.settings.asked, &mut row.settings.effective] {
+            settings.bs_bytes = 500;
+        }
+        let at = |percent: u64| p50_us * 10 * percent;
+        row.latency_ns = Some(Latency {
+            min: at(95),
+            mean: at(101) as f64,
+            p50: at(100),
+            p90: at(103),
+            p95: at(107),
+            p99: at(112),
+            p99_9: at(195),
+            max: at(196),
+            total: 1000 * at(101),
+            count: 1000,
+        });
+        row
+    };
+    let (cached, durable) = ("process-crash", "power-loss");
+    *rows = vec![
+        save("new-500/fs-write", "fs::write", cached, "empty", 65),
+        save("new-500/fs-write-fsync", "fs::write, fsync", cached, "empty", 5109),
+        save("new-500/write-fdatasync", "write, fdatasync, folder", durable, "empty", 5210),
+        save("new-500/wrote-write", "wrote::write", durable, "old-or-new", 6200),
+        save("existing-500/fs-write-fsync", "fs::write, fsync", durable, "empty", 5109),
+        save("existing-500/o_dsync", "overwrite, O_DSYNC", durable, "torn", 1200),
+        save("existing-500/wrote-write", "wrote::write", durable, "old-or-new", 6200),
+        save("existing-500/append", "append", cached, "old-and-part", 9),
+        save("existing-500/append-fdatasync", "append, fdatasync", durable, "old-and-part", 2905),
+    ];
+    document.scenarios[0].name = "latency".into();
+    document.findings.clear();
+    document.advice.clear();
+    document
+}
+
+#[test]
+fn saves_are_the_golden_ones_with_every_figure_where_there_is_room_and_what_sync_costs() {
+    let table = |width, unicode| {
+        exported(&saves(), Format::Table, Screen { width, unicode, colour: false })
+    };
+    assert_golden("latency-80.txt", &table(80, true));
+    assert_golden("latency-120.txt", &table(120, true));
+    assert_golden("latency-140.txt", &table(140, true));
+    assert_golden("latency.md", &exported(&saves(), Format::Markdown, PLAIN));
+    assert!(table(80, false).is_ascii());
+    for width in 72..=200 {
+        assert_lines_fit(&table(width, true), width);
+    }
+    let wide = table(120, true);
+    for title in ["MIN", "P50", "P90", "P95", "P99", "P99.9", "MAX", "TOTAL", "CRASH LEAVES"] {
+        assert!(wide.contains(title), "{title}");
+    }
+    assert!(table(140, true).contains("ITERATIONS") && wide.contains("1000 saves of each"));
+}
+
+/// Makes the result of a disk that slows down twice and recovers.
+fn sustained() -> Document {
+    let mut document = samples::document();
+    let mut row = document.scenarios[0].rows[3].clone();
+    (row.name, row.workload) = ("sustained/direct-io_uring".into(), "sustained".into());
+    row.way = "direct io_uring, on and on".into();
+    row.runs.truncate(1);
+    let (mut samples, mut end_s) = (Vec::new(), 0.0);
+    for number in 1..=300_u64 {
+        let level = match number {
+            ..=120 => 4.5e9,
+            121..=200 => 2e9,
+            _ => 0.5e9,
+        };
+        let throughput_bytes_per_s = level * (1.0 + 0.02 * ((number % 7) as f64 - 3.0));
+        end_s += 0.5e9 / throughput_bytes_per_s;
+        samples.push(Sample { end_bytes: number * 500_000_000, end_s, throughput_bytes_per_s });
+    }
+    let change = |at: usize, before_bytes_per_s: f64, after_bytes_per_s: f64| Change {
+        at_bytes: samples[at - 1].end_bytes,
+        at_s: samples[at - 1].end_s,
+        before_bytes_per_s,
+        after_bytes_per_s,
+    };
+    let changes = vec![change(120, 4.5e9, 2e9), change(200, 2e9, 0.5e9)];
+    let about =
+        |rate: f64| Interval { median: rate, ci95_low: rate * 0.98, ci95_high: rate * 1.02 };
+    row.bytes_per_run = 150_000_000_000;
+    row.throughput_bytes_per_s = about(1.1e9);
+    row.sustained = Some(Sustained {
+        file_bytes: 150_000_000_000,
+        samples,
+        changes,
+        burst_bytes_per_s: about(4.5e9),
+        sustained_bytes_per_s: about(0.5e9),
+        recovered_bytes_per_s: Some(about(4.3e9)),
+        idle_s: Some(10.0),
+        steady_state: Some(SteadyState {
+            reached: true,
+            rounds_bytes_per_s: vec![0.5e9; 25],
+            first_round: 12,
+            last_round: 16,
+            range_share: 0.03,
+            slope_share: 0.01,
+        }),
+    });
+    document.scenarios[0].rows = vec![row];
+    document.scenarios[0].name = "sustained".into();
+    document.scenarios[0].question = "How fast does this disk take writes for long?".into();
+    document.findings.clear();
+    document.advice.clear();
+    document
+}
+
+#[test]
+fn a_long_run_is_the_golden_one_with_its_rates_its_changes_and_a_drawing() {
+    let table = |width, unicode| {
+        exported(&sustained(), Format::Table, Screen { width, unicode, colour: false })
+    };
+    assert_golden("sustained-80.txt", &table(80, true));
+    assert_golden("sustained-140.txt", &table(140, true));
+    assert_golden("sustained.md", &exported(&sustained(), Format::Markdown, PLAIN));
+    assert!(table(80, false).is_ascii());
+    for width in 72..=200 {
+        assert_lines_fit(&table(width, true), width);
+    }
+}
+
+#[test]
+fn a_table_of_80_columns_is_the_golden_one() {
+    assert_golden("table-80.txt", &table(PLAIN));
+}
+
+#[test]
+fn a_table_of_140_columns_is_the_golden_one() {
+    assert_golden("table-140.txt", &table(Screen { width: 140, ..PLAIN }));
+}
+
+#[test]
+fn a_coloured_table_is_the_golden_one() {
+    assert_golden("table-100-colour.txt", &table(Screen { width: 100, colour: true, ..PLAIN }));
+}
+
+#[test]
+fn markdown_is_the_golden_one() {
+    assert_golden("result.md", &exported(&samples::document(), Format::Markdown, PLAIN));
+}
+
+#[test]
+fn csv_is_the_golden_one() {
+    assert_golden("result.csv", &exported(&samples::document(), Format::Csv, PLAIN));
+}
+
+#[test]
+fn tables_of_jobs_are_the_golden_ones() {
+    let table = |width| exported(&jobs(), Format::Table, Screen { width, ..PLAIN });
+    assert_golden("jobs-80.txt", &table(80));
+    assert_golden("jobs-140.txt", &table(140));
+}
+
+#[test]
+fn markdown_and_csv_of_jobs_are_the_golden_ones() {
+    assert_golden("jobs.md", &exported(&jobs(), Format::Markdown, PLAIN));
+    assert_golden("jobs.csv", &exported(&jobs(), Format::Csv, PLAIN));
+}
+
+#[test]
+fn fios_json_of_jobs_is_the_golden_one() {
+    let ended_at = "2026-03-21T09:30:02Z".parse().expect("a time");
+    let before = reports::before();
+    let about = fio_json::About { ended_at, global: &[], device: before.device() };
+    let mut text = Vec::new();
+    let document = fio_json::document(&reports::groups(), &about);
+    write_json(&document, &mut text).expect("memory takes everything");
+    let text = String::from_utf8(text).expect("JSON is UTF-8");
+    // The document has the version of the build.
+    assert_golden("jobs-fio.json", &text.replace(env!("CARGO_PKG_VERSION"), "VERSION"));
+}
+
+#[test]
+fn no_line_of_jobs_is_wider_than_the_screen() {
+    for width in 72..=200 {
+        assert_lines_fit(&exported(&jobs(), Format::Table, Screen { width, ..PLAIN }), width);
+    }
+}
+
+#[test]
+fn a_table_of_reads_alone_says_nothing_of_surviving() {
+    let mut document = jobs();
+    let is_read = |row: &Row| row.direction == Direction::Read;
+    document.scenarios[0].rows.retain(is_read);
+    let text = exported(&document, Format::Table, Screen { width: 140, ..PLAIN });
+    assert!(!text.contains("SURVIVES"), "{text}");
+    assert!(text.contains("random reads") && text.contains("READS/s"), "{text}");
+}
+
+#[test]
+fn json_read_back_is_the_same_document() {
+    let text = exported(&samples::document(), Format::Json, PLAIN);
+    let read: Document = serde_json::from_str(&text).expect("it is a result");
+    assert_eq!(exported(&read, Format::Json, PLAIN), text);
+    let whole = serde_json::to_value(samples::document()).expect("it can be JSON");
+    assert_eq!(serde_json::to_value(read).expect("it can be JSON"), whole);
+    assert!(text.ends_with("}\n"));
+}
+
+#[test]
+fn no_line_is_wider_than_the_screen() {
+    for width in 72..=200 {
+        for line in table(Screen { width, ..PLAIN }).lines() {
+            // Code is to be copied, so its lines are not broken.
+            if !line.contains("wrote::") {
+                assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
+            }
+        }
+    }
+}
+
+#[test]
+fn what_matters_most_is_there_on_any_screen_and_all_of_it_on_a_wide_one() {
+    let narrow = table(PLAIN);
+    for title in ["WAY", "THROUGHPUT", "±95%", "P99", "SURVIVES"] {
+        assert_eq!(
+            narrow.matches(title).count(),
+            if title == "SURVIVES" { 3 } else { 2 },
+            "{title}"
+        );
+    }
+    assert!(narrow.contains('█'));
+    let wide = table(Screen { width: 140, ..PLAIN });
+    for title in ["P50", "P99.9", "MAX", "CPU s/GB"] {
+        assert_eq!(wide.matches(title).count(), 2, "{title}");
+    }
+    assert_eq!(wide.matches("WRITES/s").count(), 1);
+}
+
+#[test]
+fn without_utf8_there_is_nothing_but_ascii() {
+    let text = table(Screen { unicode: false, ..PLAIN });
+    assert!(text.is_ascii(), "{text}");
+    assert!(text.contains("####"), "{text}");
+}
+
+#[test]
+fn without_colour_there_is_no_escape_sequence() {
+    for format in [Format::Table, Format::Json, Format::Csv, Format::Markdown] {
+        assert!(!exported(&samples::document(), format, PLAIN).contains('\u{1b}'));
+    }
+}
+
+#[test]
+fn a_path_cannot_give_the_terminal_orders() {
+    let mut document = samples::document();
+    document.target.path = "/mnt/\u{1b}[2Jdata\n".into();
+    document.findings[0].text = "\u{1b}]0;title\u{7}".into();
+    let text = exported(&document, Format::Table, PLAIN);
+    assert!(!text.contains(['\u{1b}', '\u{7}']), "{text}");
+}
+
+#[test]
+fn a_single_run_claims_no_interval() {
+    let mut document = samples::document();
+    for row in &mut document.scenarios[0].rows {
+        row.runs.truncate(1);
+    }
+    let text = exported(&document, Format::Table, PLAIN);
+    assert!(!text.replace("±95%", "").contains('±'), "{text}");
+    assert!(text.contains("1 run"), "{text}");
+}
+
+#[test]
+fn a_result_without_device_findings_or_advice_is_still_a_table() {
+    let mut document = samples::document();
+    document.target.device = None;
+    document.target.no_device_because = Some("tmpfs lies in memory".into());
+    document.findings.clear();
+    document.advice.clear();
+    let text = exported(&document, Format::Table, PLAIN);
+    assert!(text.contains("no block device: tmpfs lies in memory"), "{text}");
+    assert!(!text.contains("Findings") && !text.contains("Advice"), "{text}");
+}
+
+#[test]
+fn a_csv_has_a_line_for_each_run_and_as_many_fields_in_each() {
+    let text = exported(&samples::document(), Format::Csv, PLAIN);
+    let mut lines = csv::Reader::from_reader(text.as_bytes());
+    let lines: Result<Vec<_>, _> = lines.records().collect();
+    assert_eq!(lines.expect("every line has all the fields").len(), 33);
+}

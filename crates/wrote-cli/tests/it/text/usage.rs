@@ -1,0 +1,333 @@
+//! Bad input, which gets one clear line and exit code 2, and questions about the program, which get
+//! an answer on standard output.
+
+use crate::support::wrote;
+use fixtures::{Finished, finish};
+use std::fs;
+use std::io::Write as _;
+use std::process::Command;
+
+fn run(arguments: &[&str]) -> Finished {
+    finish(&mut wrote(arguments))
+}
+
+/// Returns the standard output of a successful run.
+fn answer(arguments: &[&str]) -> String {
+    let finished = run(arguments);
+    assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""), "{arguments:?}");
+    finished.stdout
+}
+
+/// Returns the one line that the program prints when it refuses its arguments.
+fn refusal(arguments: &[&str]) -> String {
+    let finished = run(arguments);
+    assert_eq!(finished.code(), Some(2), "{arguments:?}: {finished:?}");
+    assert!(finished.stderr.ends_with('\n'), "{finished:?}");
+    finished.complaint().to_owned()
+}
+
+/// Asserts that the refusal of `wrote bench` with these arguments names the argument and the value.
+fn assert_bench_refuses(argument: &str, value: &str) {
+    let line = refusal(&["bench", argument, value]);
+    assert!(line.contains(argument) && line.contains(value), "{line}");
+}
+
+#[test]
+fn sizes_that_make_no_sense_are_refused() {
+    for size in ["0", "10Q", "-5", "1.5.2G", "many", "99999999T"] {
+        assert_bench_refuses("--size", size);
+        assert_bench_refuses("--bs", size);
+    }
+    refusal(&["bench", "--size", ""]);
+    refusal(&["bench", "--bs", "4K,4K,4K"]);
+}
+
+#[test]
+fn times_that_make_no_sense_are_refused() {
+    for time in ["0", "0s", "-1s", "soon", "3 parsecs"] {
+        assert_bench_refuses("--time", time);
+    }
+}
+
+#[test]
+fn counts_that_make_no_sense_are_refused() {
+    for argument in ["--runs", "--iodepth", "--numjobs"] {
+        for count in ["0", "-1", "1.5", "many", "99999999999"] {
+            assert_bench_refuses(argument, count);
+        }
+    }
+}
+
+#[test]
+fn an_unknown_flag_is_answered_with_the_near_one() {
+    let line = refusal(&["bench", "--iodeth", "4"]);
+    assert!(line.contains("'--iodeth'") && line.contains("'--iodepth'"), "{line}");
+}
+
+#[test]
+fn an_unknown_subcommand_is_answered_with_the_near_one() {
+    let line = refusal(&["bnech"]);
+    assert!(line.contains("'bnech'") && line.contains("'bench'"), "{line}");
+}
+
+#[test]
+fn nothing_to_do_is_answered_with_what_there_is_to_do() {
+    let line = refusal(&[]);
+    for subcommand in ["bench", "run", "langs", "clean", "completions", "man"] {
+        assert!(line.contains(subcommand), "{line}");
+    }
+    let line = refusal(&["log"]);
+    for verb in ["cat", "tail", "stat", "verify", "repair", "ship", "append"] {
+        assert!(line.contains(verb), "{line}");
+    }
+}
+
+#[test]
+#[cfg(not(feature = "store"))]
+fn a_program_without_object_stores_names_the_feature_in_one_line() {
+    for arguments in [
+        &["log", "ship", "events", "s3://bucket/events"][..],
+        &["log", "cat", "s3://bucket/events"],
+        &["log", "tail", "-f", "file:///store"],
+        &["log", "stat", "s3://bucket/events"],
+        &["log", "verify", "s3://bucket/events"],
+        #[cfg(feature = "serve")]
+        &["serve", "events", "--listen", "tcp://127.0.0.1:0", "--store", "s3://b/x", "--check"],
+    ] {
+        let line = refusal(arguments);
+        assert!(line.contains("feature store"), "{line}");
+    }
+}
+
+#[test]
+#[cfg(not(feature = "serve"))]
+fn a_program_without_the_server_names_the_feature_in_one_line() {
+    for arguments in [&["serve"][..], &["serve", "events", "--listen", "tcp://127.0.0.1:0"]] {
+        let line = refusal(arguments);
+        assert!(line.contains("--features serve"), "{line}");
+    }
+}
+
+#[test]
+fn a_value_that_is_missing_or_unknown_is_refused() {
+    assert!(refusal(&["bench", "--size"]).contains("--size"));
+    assert!(refusal(&["bench", "--format", "yaml"]).contains("markdown"));
+    assert!(refusal(&["run", "a.fio", "--format", "yaml"]).contains("fio-json"));
+    assert!(refusal(&["completions"]).contains("<SHELL>"));
+    assert!(refusal(&["completions", "tcsh"]).contains("fish"));
+    assert!(refusal(&["bench", "one", "two"]).contains("'two'"));
+}
+
+#[test]
+fn an_unknown_row_is_refused_before_anything_is_measured() {
+    let line = refusal(&["bench", "--only", "no-such-thing-at-all"]);
+    assert!(line.contains("--only \"no-such-thing-at-all\""), "{line}");
+}
+
+#[test]
+fn an_output_file_that_is_there_is_refused_and_left_as_it_was() {
+    // W7
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("result.json");
+    fs::write(&path, "precious").expect("a file");
+    let path = path.to_str().expect("a path in UTF-8");
+    let line = refusal(&["bench", "-o", path]);
+    assert!(line.contains(path) && line.contains("--force"), "{line}");
+    assert_eq!(fs::read_to_string(path).expect("still there"), "precious");
+}
+
+#[test]
+fn an_output_file_that_cannot_be_made_is_refused_before_anything_is_measured() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("no-such-folder/result.json");
+    let line = refusal(&["bench", "-o", path.to_str().expect("a path in UTF-8")]);
+    assert!(line.contains("No such file or directory"), "{line}");
+    assert!(refusal(&["bench", "-o", "/dev/null", "--force"]).contains("not an ordinary file"));
+    assert!(refusal(&["bench", "-o", "/"]).contains("not an ordinary file"));
+}
+
+#[test]
+fn force_without_output_is_refused() {
+    assert!(refusal(&["bench", "--force"]).contains("--output"));
+}
+
+#[test]
+fn a_job_file_that_is_missing_or_no_text_is_refused_and_named() {
+    assert!(refusal(&["run"]).contains("<JOB>"));
+    let line = refusal(&["run", "/no/such/folder/jobs.fio"]);
+    assert_eq!(line, "wrote: jobs.fio: No such file or directory (os error 2)");
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(file.path(), [0xff, 0xfe]).expect("a file");
+    let line = refusal(&["run", file.path().to_str().expect("a path in UTF-8")]);
+    assert!(line.ends_with("is not text: it has bytes that are not UTF-8"), "{line}");
+}
+
+#[test]
+fn the_result_of_jobs_is_refused_a_file_that_is_there() {
+    // W7
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let path = file.path().to_str().expect("a path in UTF-8");
+    let line = refusal(&["run", "jobs.fio", "-o", path]);
+    assert!(line.contains(path) && line.contains("--force"), "{line}");
+    assert!(refusal(&["run", "jobs.fio", "--check", "-o", path]).contains("--check"));
+    assert!(refusal(&["run", "jobs.fio", "--force"]).contains("--output"));
+}
+
+#[test]
+fn languages_are_refused_a_folder_twice_a_file_that_is_there_and_a_workload_that_is_none() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let path = file.path().to_str().expect("a path in UTF-8");
+    // W7
+    assert!(refusal(&["langs", "-o", path]).contains("--force"));
+    assert_eq!(refusal(&["langs", ".", "./"]), "wrote: . and ./ are the same folder: name it once");
+    let line = refusal(&["langs", "--workloads", "byte"]);
+    assert!(line.contains("'byte'") && line.contains("'bytes'"), "{line}");
+    assert!(refusal(&["langs", "--list", "-o", "x"]).contains("--output"));
+}
+
+#[test]
+fn cleaning_what_is_no_folder_is_refused() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    refusal(&["clean", file.path().to_str().expect("a path in UTF-8")]);
+    refusal(&["clean", "/no/such/folder"]);
+}
+
+#[test]
+fn a_clean_folder_has_nothing_to_clean() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("a path in UTF-8");
+    assert_eq!(answer(&["clean", path]), "nothing to clean\n");
+}
+
+#[test]
+fn what_a_killed_run_left_is_listed_and_removed_and_nothing_else() {
+    // W7
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    // The run was killed before it made its first file.
+    fs::create_dir(path(".wrote-abc123")).expect("a folder");
+    fs::create_dir(path(".wrote-not-a-run")).expect("a folder");
+    fs::write(path("precious"), "data").expect("a file");
+    let said = answer(&["clean", folder.path().to_str().expect("a path in UTF-8")]);
+    assert_eq!(said, format!("removed {} (0 B)\n", path(".wrote-abc123").display()));
+    assert!(!path(".wrote-abc123").exists());
+    assert!(path(".wrote-not-a-run").exists() && path("precious").exists());
+}
+
+#[test]
+fn help_is_an_answer_with_examples() {
+    let help = answer(&["--help"]);
+    for said in ["Examples:", "wrote run runs fio's job", "--only peak,rand"] {
+        assert!(help.contains(said), "{said:?} is not in\n{help}");
+    }
+    let help = answer(&["bench", "--help"]);
+    for said in [
+        "Examples:",
+        "--iodepth",
+        "[default: table]",
+        "or to a file with --output",
+        "--only peak ",
+        "--only rand ",
+    ] {
+        assert!(help.contains(said), "{said:?} is not in\n{help}");
+    }
+    for verb in ["cat", "tail", "stat", "verify", "repair", "ship", "append"] {
+        let help = answer(&["log", verb, "--help"]);
+        let example = format!("wrote log {verb}");
+        assert!(help.contains("Examples:") && help.contains(&example), "{help}");
+    }
+    let help = answer(&["langs", "--help"]);
+    for said in [
+        "Examples:",
+        "wrote langs --list",
+        "--size 256MB",
+        "[default: 5min]",
+        "$XDG_CACHE_HOME/wrote",
+        "can be removed at any time",
+        "or to a file with --output",
+    ] {
+        assert!(help.contains(said), "{said:?} is not in\n{help}");
+    }
+    let help = answer(&["run", "--help"]);
+    for said in ["Examples:", "--read-unwritten", "fio-plot", "wrote run -"] {
+        assert!(help.contains(said), "{said:?} is not in\n{help}");
+    }
+    assert!(answer(&["--version"]).starts_with(concat!("wrote ", env!("CARGO_PKG_VERSION"))));
+}
+
+#[test]
+fn the_schema_is_json_and_names_its_format() {
+    let schema: serde_json::Value =
+        serde_json::from_str(&answer(&["bench", "--schema"])).expect("it is JSON");
+    assert_eq!(schema["properties"]["schema"]["const"], "wrote.result/1");
+}
+
+#[test]
+fn completions_know_every_flag_and_bash_takes_its_own() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = answer(&["completions", shell]);
+        for flag in long_flags() {
+            assert!(script.contains(&flag), "{flag} is not in the completions of {shell}");
+        }
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        assert_parses(shell, &answer(&["completions", shell]));
+    }
+}
+
+/// Asserts that an installed shell parses a script.
+fn assert_parses(shell: &str, script: &str) {
+    let flag = if shell == "fish" { "--no-execute" } else { "-n" };
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    file.write_all(script.as_bytes()).expect("a script");
+    let Ok(output) = Command::new(shell).arg(flag).arg(file.path()).output() else {
+        let test = "completions_know_every_flag_and_bash_takes_its_own";
+        return fixtures::skip(test, &format!("{shell} is not installed"));
+    };
+    assert!(output.status.success(), "{shell}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn the_manual_page_has_every_flag_and_subcommand() {
+    // Roff writes a literal hyphen as `\-`.
+    let page = answer(&["man"]).replace("\\-", "-");
+    assert!(page.starts_with(".TH wrote 1 "), "{page}");
+    for flag in long_flags() {
+        assert!(page.contains(&format!("--{flag}")), "{flag} is not in\n{page}");
+    }
+    for section in [
+        "WROTE BENCH",
+        "WROTE RUN",
+        "WROTE LANGS",
+        "WROTE LOG",
+        "WROTE LOG TAIL",
+        "WROTE CLEAN",
+        "WROTE COMPLETIONS",
+        "EXIT STATUS",
+        "EXAMPLES",
+    ] {
+        let is_there = |line: &str| line.starts_with(".SH ") && line.contains(section);
+        assert!(page.lines().any(is_there), "{section} is not in\n{page}");
+    }
+}
+
+/// Returns the long flags of all subcommands at every level, without hyphens.
+fn long_flags() -> Vec<String> {
+    fn of(command: &clap::Command) -> Vec<String> {
+        let own = command.get_arguments().filter_map(|flag| flag.get_long().map(str::to_owned));
+        own.chain(command.get_subcommands().flat_map(of)).collect()
+    }
+    let flags = of(&wrote_cli::args::definition());
+    for known in ["numjobs", "reflink", "follow", "workloads"] {
+        assert!(flags.iter().any(|flag| flag == known), "{known} is not in {flags:?}");
+    }
+    flags
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let finished = finish(wrote(&["completions", "bash"]).stdout(writer));
+    assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""));
+}

@@ -1,0 +1,5 @@
+//! Comparisons of languages, the languages that are embedded, and their programs.
+
+mod comparison;
+mod languages;
+mod programs;

@@ -1,0 +1,105 @@
+//! Clients of Redis: redis-cli, redis-benchmark, redis-py, go-redis.
+
+use super::programs::{feed, provided};
+use super::{COUNT, assert_same, lines};
+use crate::serving::Serving;
+use std::process::{Command, Stdio};
+
+const PYTHON: &str = "
+import sys, threading
+import redis
+client = redis.Redis(port=int(sys.argv[1]), decode_responses=True, protocol=int(sys.argv[2]))
+def read(**arguments):
+    answer = client.xread(**arguments)
+    return answer['log'][0] if isinstance(answer, dict) else answer[0][1]
+first = []
+wait = lambda: first.extend(read(streams={'log': '0'}, count=1, block=0))
+reader = threading.Thread(target=wait, daemon=True)
+reader.start()
+lines, some = [], []
+for line in open(0, encoding='utf-8', newline='\\n'):
+    some.append(line.rstrip('\\n'))
+    if len(some) < 50:
+        continue
+    lines += some
+    if len(lines) <= 5000:
+        assert client.rpush('log', *some) == len(lines)
+    else:
+        pipe = client.pipeline(transaction=False)
+        for message in some:
+            pipe.xadd('log', {'message': message})
+        pipe.execute()
+    some = []
+reader.join()
+assert client.xlen('log') == len(lines)
+entries = client.xrange('log')
+assert [fields['message'] for _, fields in entries] == lines
+assert first == entries[:1], first
+last = read(streams={'log': entries[-2][0]})
+assert last == entries[-1:], last
+try:
+    client.execute_command('SET', 'a', 'b')
+    raise SystemExit('SET was taken')
+except redis.ResponseError as error:
+    assert 'unknown command' in str(error), error
+";
+
+#[test]
+fn redis_cli_delivers_commands_that_it_reads() {
+    fixtures::or_skip!(fixtures::is_installed("redis-cli"));
+    let lines = lines();
+    // It waits for each answer: durable ones would each wait for a flush.
+    let serving = Serving::start("resp://127.0.0.1:0?ack=written", |_| ());
+    let quoted =
+        |line: &String| -> String { line.bytes().map(|byte| format!("\\x{byte:02x}")).collect() };
+    let command = |line: &String| format!("XADD log * message \"{}\"", quoted(line));
+    let commands: Vec<String> = lines.iter().map(command).collect();
+    let mut cli = Command::new("redis-cli");
+    feed(&serving, cli.args(["-p", serving.port()]).stdout(Stdio::null()), &commands);
+    assert_same(serving.stop(), &lines);
+}
+
+#[test]
+fn redis_benchmark_delivers_each_request() {
+    fixtures::or_skip!(fixtures::is_installed("redis-benchmark"));
+    for (command, window) in
+        [("XADD log * message", "16"), ("RPUSH log", "1"), ("LPUSH log", "128")]
+    {
+        let serving = Serving::start("resp://127.0.0.1:0", |_| ());
+        let mut benchmark = Command::new("redis-benchmark");
+        let count = COUNT.to_string();
+        benchmark.args(["-p", serving.port(), "-n", &count, "-c", "20", "-P", window, "-q"]);
+        benchmark.args(command.split(' ')).arg("a value");
+        let finished = fixtures::finish(benchmark.stdout(Stdio::piped()).stderr(Stdio::piped()));
+        assert_eq!(finished.code(), Some(0), "{finished:?}");
+        let values = serving.stop();
+        // It sends whole windows, and may send those that were under way when the last was counted.
+        assert!(values.len() >= COUNT, "{command}: {} values", values.len());
+        assert!(values.iter().all(|value| value == b"a value"), "{command}");
+    }
+}
+
+#[test]
+#[ignore = "nightly"]
+fn redis_py_appends_and_reads_back_by_both_protocols() {
+    fixtures::or_skip!(fixtures::is_installed("python3"));
+    let folder = fixtures::or_skip!(provided("redis-py"));
+    let lines = lines();
+    for protocol in ["2", "3"] {
+        let serving = Serving::start("resp://127.0.0.1:0", |_| ());
+        let mut python = Command::new("python3");
+        python.env("PYTHONPATH", &folder);
+        feed(&serving, python.args(["-c", PYTHON, serving.port(), protocol]), &lines);
+        assert_same(serving.stop(), &lines);
+    }
+}
+
+#[test]
+#[ignore = "nightly"]
+fn go_redis_appends_and_reads_back() {
+    let program = fixtures::or_skip!(provided("go-redis"));
+    let lines = lines();
+    let serving = Serving::start("resp://127.0.0.1:0", |_| ());
+    feed(&serving, Command::new(program).arg(serving.address()), &lines);
+    assert_same(serving.stop(), &lines);
+}

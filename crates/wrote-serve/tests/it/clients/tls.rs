@@ -1,0 +1,83 @@
+//! Clients over TLS: loggen, `omrelp` with a certificate of its own, redis-cli with a token, too.
+
+use super::loggen::{run, sequences};
+use super::programs::unpacked;
+use super::rsyslog::{Rsyslog, assert_delivers};
+use super::{COUNT, assert_same, lines};
+use crate::certificates::{Authority, write};
+use crate::serving::Serving;
+use fixtures::{Running, is_installed, or_skip};
+use std::io::{Write, pipe};
+use std::process::{Command, Stdio};
+
+#[test]
+#[ignore = "nightly"]
+fn loggen_delivers_over_tls() {
+    let (folder, authority) = (fixtures::folder(), Authority::new());
+    let files = write(folder.path(), &authority.sign(), None);
+    for (frame, flags) in [("lines", &["-U"][..]), ("octets", &["-U", "-P"])] {
+        let url = format!("tls://127.0.0.1:0?frame={frame}");
+        let serving = Serving::start(&url, |config| config.tls = Some(files.clone()));
+        let mut loggen = or_skip!(unpacked("usr/bin/loggen"));
+        loggen.args(flags).args(["-s", "300", "-r", "100000", "127.0.0.1", serving.port()]);
+        run(&mut loggen);
+        serving.wait_until(|figures| figures.messages == COUNT as u64);
+        assert_eq!(serving.figures().refused, 0, "{url}");
+        assert_eq!(sequences(&serving.stop()), (0..COUNT).collect::<Vec<_>>(), "{url}");
+    }
+}
+
+#[test]
+#[ignore = "nightly"]
+fn omrelp_delivers_over_tls_with_a_certificate_of_its_own() {
+    let lines = lines();
+    let (folder, authority) = (fixtures::folder(), Authority::new());
+    let files = write(folder.path(), &authority.sign(), Some(&authority));
+    let serving = Serving::start("relps://127.0.0.1:0", |config| config.tls = Some(files.clone()));
+    let (cert, key) = (files.cert_file.display(), files.key_file.display());
+    let ca = folder.path().join("ca.pem");
+    let action = format!(
+        r#"type="omrelp" port="{}" tls="on" tls.cacert="{}" tls.mycert="{cert}"
+           tls.myprivkey="{key}" tls.authmode="name" tls.permittedpeer=["localhost"]"#,
+        serving.port(),
+        ca.display()
+    );
+    let rsyslog = or_skip!(Rsyslog::start(&action));
+    assert_delivers(rsyslog, serving, &lines);
+}
+
+#[test]
+fn redis_cli_delivers_over_tls_with_a_certificate_and_a_token() {
+    or_skip!(is_installed("redis-cli"));
+    let lines = lines();
+    let (folder, authority) = (fixtures::folder(), Authority::new());
+    let files = write(folder.path(), &authority.sign(), Some(&authority));
+    let tokens = folder.path().join("tokens");
+    std::fs::write(&tokens, "secret\n").unwrap();
+    let serving = Serving::start("rediss://127.0.0.1:0", |config| {
+        config.tls = Some(files.clone());
+        config.access.token_file = Some(tokens);
+    });
+    let (input, mut pipe) = pipe().unwrap();
+    let mut command = Command::new("redis-cli");
+    command.args(["-h", "127.0.0.1", "-p", serving.port(), "--tls", "--pipe"]);
+    command
+        .args(["-a", "secret", "--no-auth-warning", "--cacert"])
+        .arg(folder.path().join("ca.pem"));
+    command.arg("--cert").arg(files.cert_file).arg("--key").arg(files.key_file);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let running = Running::start(command.stdin(input));
+    // Its reading end: without a reader, writing fails.
+    drop(command);
+    for line in &lines {
+        let request = format!("*3\r\n$5\r\nRPUSH\r\n$3\r\nlog\r\n${}\r\n{line}\r\n", line.len());
+        if pipe.write_all(request.as_bytes()).is_err() {
+            break;
+        }
+    }
+    drop(pipe);
+    let finished = running.finish();
+    assert!(finished.stdout.contains(&format!("errors: 0, replies: {COUNT}")), "{finished:?}");
+    assert_eq!(serving.figures().refused, 0);
+    assert_same(serving.stop(), &lines);
+}

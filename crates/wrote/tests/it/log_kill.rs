@@ -1,0 +1,224 @@
+//! A log whose process is killed at random moments keeps every acknowledged record, and no other.
+//!
+//! `WROTE_KILLS` is the number of kills (20 by default); `WROTE_SEED` draws the same moments again.
+
+use rand::rngs::SysRng;
+use rand::{RngExt, SeedableRng, TryRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+use wrote::{Format, Log, LogOptions, SyncPolicy};
+
+const KILLS: u32 = 20;
+/// Processes that append to one log before a new one is begun.
+const GENERATIONS: u32 = 7;
+const PRODUCERS: u32 = 3;
+/// Records that a producer appends before it waits for them.
+const WINDOW: u64 = 5;
+/// The latest moment after the start of the process. From 1 ms on each doubling is equally likely.
+const LATEST_MS: f64 = 200.0;
+
+/// Environment variables of the process that is killed: the log's folder, the file of
+/// acknowledgements, the number of its options, and the number of its first producer.
+const CHILD: [&str; 4] =
+    ["WROTE_TEST_FOLDER", "WROTE_TEST_SAID", "WROTE_TEST_WAY", "WROTE_TEST_PRODUCER"];
+
+/// Small, so that many segments are begun.
+fn ways() -> [LogOptions; 3] {
+    let small = Log::options().segment_bytes(512 << 10).buffer_bytes(32 << 10);
+    [
+        small.clone(),
+        small.clone().sync(SyncPolicy::No),
+        small.format(Format::Lines).sync(SyncPolicy::No),
+    ]
+}
+
+fn record(producer: u32, number: u64) -> Vec<u8> {
+    let mut bytes = format!("{producer} {number} ").into_bytes();
+    let len = (number * 7919 + u64::from(producer)) % 4001;
+    bytes.extend((0..len).map(|place| b'a' + ((number + place) % 26) as u8));
+    bytes
+}
+
+/// Returns the producer and the number of a record, which it compares to the last byte.
+fn of_producer(bytes: &[u8]) -> (u32, u64) {
+    let text = String::from_utf8_lossy(bytes);
+    let mut words = text.splitn(3, ' ');
+    let producer = words.next().and_then(|word| word.parse().ok());
+    let number = words.next().and_then(|word| word.parse().ok());
+    let (producer, number) = producer.zip(number).expect("who sent it");
+    assert!(bytes == record(producer, number), "number {number} of {producer} is not as it was");
+    (producer, number)
+}
+
+/// Appends until the process is killed.
+fn append_for_ever([folder, said, way, producer]: [OsString; 4]) {
+    let number = |text: OsString| text.into_string().unwrap().parse::<u32>().unwrap();
+    let (way, first) = (number(way), number(producer));
+    let log = ways()[way as usize].open(folder).unwrap();
+    let said = OpenOptions::new().append(true).open(said).unwrap();
+    thread::scope(|scope| {
+        for producer in first..first + PRODUCERS {
+            let (log, said) = (&log, &said);
+            scope.spawn(move || append(log, producer, said));
+        }
+    });
+}
+
+fn append(log: &Log, producer: u32, mut said: &File) {
+    for begin in (0..).step_by(WINDOW as usize) {
+        let numbers = begin..begin + WINDOW;
+        let append = |number| log.append(&record(producer, number)).unwrap();
+        let tickets: Vec<_> = numbers.clone().map(append).collect();
+        for (number, ticket) in numbers.zip(tickets) {
+            let sequence = ticket.sequence();
+            ticket.wait().unwrap();
+            // One write: a line is whole or missing.
+            said.write_all(format!("{sequence} {producer} {number}\n").as_bytes()).unwrap();
+        }
+    }
+}
+
+/// One log and the processes that append to it.
+struct KilledLog {
+    way: usize,
+    folder: PathBuf,
+    said: PathBuf,
+    /// Records that this process appended between the other processes.
+    own: u64,
+}
+
+/// The producer of this process.
+const OWN: u32 = u32::MAX;
+
+impl KilledLog {
+    fn new(way: usize, folder: &Path) -> KilledLog {
+        let said = folder.join("said");
+        File::create(&said).unwrap();
+        KilledLog { way, folder: folder.join("log"), said, own: 0 }
+    }
+
+    /// Starts a process that appends, and kills it.
+    fn kill(&self, generation: u32, delay: Duration) {
+        let values = [
+            self.folder.clone().into_os_string(),
+            self.said.clone().into_os_string(),
+            self.way.to_string().into(),
+            (generation * PRODUCERS).to_string().into(),
+        ];
+        let test = "a_killed_process_has_kept_every_promise";
+        let mut child: Child = Command::new(std::env::current_exe().unwrap())
+            .args(fixtures::alone(module_path!(), test))
+            .arg("--nocapture")
+            .envs(CHILD.into_iter().zip(values))
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        thread::sleep(delay);
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before it was killed");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Reads the acknowledgements: producer and number by sequence.
+    fn acknowledged(&self) -> BTreeMap<u64, (u32, u64)> {
+        let said = fs::read_to_string(&self.said).unwrap();
+        let line = |line: &str| {
+            let words: Vec<u64> = line.split(' ').map(|word| word.parse().unwrap()).collect();
+            (words[0], (u32::try_from(words[1]).unwrap(), words[2]))
+        };
+        said.lines().map(line).collect()
+    }
+
+    /// Opens the log, compares it with what was acknowledged, and appends to it.
+    fn check(&mut self, close: bool) {
+        let log = ways()[self.way].open(&self.folder).unwrap();
+        let records = log.reader(0).unwrap().map(|record| record.unwrap());
+        let found: Vec<(u32, u64)> = (0..)
+            .zip(records)
+            .map(|(sequence, record)| {
+                assert_eq!(record.sequence, sequence);
+                of_producer(&record.bytes)
+            })
+            .collect();
+        let acknowledged = self.acknowledged();
+        for (sequence, place) in &acknowledged {
+            let there = found.get(usize::try_from(*sequence).unwrap());
+            assert_eq!(there, Some(place), "record {sequence} was acknowledged");
+        }
+        self.all_in_order(&found, &acknowledged);
+        let ticket = log.append(&record(OWN, self.own)).unwrap();
+        assert_eq!(ticket.sequence(), found.len() as u64);
+        let line = format!("{} {OWN} {}\n", ticket.sequence(), self.own);
+        ticket.wait().unwrap();
+        OpenOptions::new()
+            .append(true)
+            .open(&self.said)
+            .unwrap()
+            .write_all(line.as_bytes())
+            .unwrap();
+        self.own += 1;
+        if close {
+            log.close().unwrap();
+        }
+    }
+
+    /// Checks W9, and that no producer has more records than it sent.
+    fn all_in_order(&self, found: &[(u32, u64)], acknowledged: &BTreeMap<u64, (u32, u64)>) {
+        let mut next = BTreeMap::new();
+        for (producer, number) in found {
+            let expected = next.entry(*producer).or_insert(0);
+            assert_eq!(number, expected, "the order of producer {producer}");
+            *expected += 1;
+        }
+        for (producer, count) in next {
+            let of_it =
+                acknowledged.values().filter(|(other, _)| *other == producer).count() as u64;
+            let under_way = if producer == OWN { 0 } else { WINDOW };
+            assert!(count <= of_it + under_way, "{count} of producer {producer}, {of_it} promised");
+        }
+    }
+}
+
+fn number_from(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().expect(name))
+}
+
+#[test]
+fn a_killed_process_has_kept_every_promise() {
+    let child = CHILD.map(std::env::var_os);
+    if let [Some(folder), Some(said), Some(way), Some(producer)] = child {
+        return append_for_ever([folder, said, way, producer]);
+    }
+    let kills = number_from("WROTE_KILLS").map_or(KILLS, |kills| u32::try_from(kills).unwrap());
+    let seed =
+        number_from("WROTE_SEED").unwrap_or_else(|| SysRng.try_next_u32().map_or(1, u64::from));
+    println!("WROTE_SEED={seed} draws the same moments");
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut log: Option<(tempfile::TempDir, KilledLog)> = None;
+    let mut promises = 0;
+    for number in 0..kills {
+        let generation = number % GENERATIONS;
+        if generation == 0 {
+            let folder = fixtures::folder();
+            let way = (number / GENERATIONS) as usize % ways().len();
+            let killed = KilledLog::new(way, folder.path());
+            log = Some((folder, killed));
+        }
+        let (_, killed) = log.as_mut().expect("a log");
+        let delay_ms = LATEST_MS.powf(random.random_range(0.0..1.0));
+        println!("kill {number}, way {}: after {delay_ms:.1} ms", killed.way);
+        let before = killed.acknowledged().len();
+        killed.kill(generation, Duration::from_secs_f64(delay_ms / 1e3));
+        promises += killed.acknowledged().len() - before;
+        killed.check(random.random_bool(0.5));
+    }
+    println!("{promises} promises in {kills} kills");
+    assert!(promises > 0 || kills < GENERATIONS, "nobody was promised anything: it came too early");
+}

@@ -1,0 +1,273 @@
+//! Saves that the real kernel refuses: a clear error, the old file whole, no other file left.
+
+use fixtures::{Mounted, or_skip, run, skip_here};
+use rustix::fs::FallocateFlags;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use wrote::{SyncPolicy, write, write_with};
+
+const MIB: usize = 1 << 20;
+
+/// Through the page cache, and past it.
+const TOO_LONG: [usize; 2] = [3 * MIB, 40 * MIB];
+
+/// The environment variable with the folder, for a test that is run again in another process.
+const FOLDER: &str = "WROTE_TEST_FOLDER";
+
+/// Makes an old file; returns it and the number of names in its folder.
+fn old_file(folder: &Path) -> (PathBuf, usize) {
+    let path = folder.join("file");
+    write(&path, b"old").unwrap();
+    (path, fs::read_dir(folder).unwrap().count())
+}
+
+fn is_untouched(path: &Path, names: usize) {
+    assert_eq!(fs::read(path).unwrap(), b"old");
+    assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), names);
+}
+
+/// Checks that content without room is refused with this error, by every way of saving.
+fn too_long_is_refused(folder: &Path, errno: i32) {
+    let (path, names) = old_file(folder);
+    for len in TOO_LONG {
+        for sync in [SyncPolicy::Always, SyncPolicy::No] {
+            let error = write_with(sync, &path, vec![7; len]).unwrap_err();
+            assert_eq!(error.errno(), errno, "{error}");
+            assert!(error.to_string().starts_with(&format!("{}: ", path.display())), "{error}");
+            is_untouched(&path, names);
+        }
+    }
+    // Room comes back once the journal and the ring, which closes in the background, have released
+    // the removed file.
+    let patience = Instant::now() + Duration::from_secs(30);
+    while let Err(error) = write(&path, b"new") {
+        assert!(error.errno() == errno && Instant::now() < patience, "{error}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(fs::read(&path).unwrap(), b"new");
+}
+
+#[test]
+fn a_full_file_system() {
+    for mounted in [Mounted::image("ext4", 16 << 20), Mounted::tmpfs(16 << 20)] {
+        let mounted = or_skip!(mounted);
+        leave_room_for(mounted.path(), 2 << 20);
+        too_long_is_refused(mounted.path(), libc::ENOSPC);
+    }
+}
+
+/// Fills a file system, but for `bytes` bytes.
+fn leave_room_for(folder: &Path, bytes: u64) {
+    let free = rustix::fs::statvfs(folder).unwrap();
+    let ballast = File::create(folder.join("ballast")).unwrap();
+    let len = (free.f_bavail * free.f_frsize).saturating_sub(bytes);
+    rustix::fs::fallocate(&ballast, FallocateFlags::empty(), 0, len).unwrap();
+}
+
+#[test]
+fn a_quota_that_is_used_up() {
+    let mounted = or_skip!(Mounted::image("btrfs", 256 << 20));
+    // Btrfs counts quotas by subvolume (`btrfs-quota(8)`).
+    let folder = mounted.path().join("folder");
+    for words in [&["subvolume", "create"][..], &["quota", "enable"], &["qgroup", "limit", "2M"]] {
+        let words = words.iter().map(AsRef::as_ref);
+        let arguments: Vec<&OsStr> = words.chain([folder.as_os_str()]).collect();
+        or_skip!(run("btrfs", &arguments));
+    }
+    too_long_is_refused(&folder, libc::EDQUOT);
+}
+
+#[test]
+fn a_file_system_that_is_read_only() {
+    let mounted = or_skip!(Mounted::image("ext4", 16 << 20));
+    let (path, names) = old_file(mounted.path());
+    or_skip!(mounted.make_read_only());
+    assert_eq!(write(&path, b"new").unwrap_err().errno(), libc::EROFS);
+    is_untouched(&path, names);
+}
+
+#[test]
+fn a_file_that_is_a_mount_point() {
+    let mounted = or_skip!(Mounted::tmpfs(1 << 20));
+    let (path, names) = old_file(mounted.path());
+    or_skip!(run("mount", &["--bind".as_ref(), path.as_os_str(), path.as_os_str()]));
+    let result = write(&path, b"new");
+    run("umount", &[path.as_os_str()]).unwrap();
+    assert_eq!(result.unwrap_err().errno(), libc::EBUSY);
+    is_untouched(&path, names);
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_named_by_the_path_that_was_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("no/file");
+    let error = write(&path, b"x").unwrap_err();
+    let expected = format!("{}: open: No such file or directory (os error 2)", path.display());
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(write("", b"x").unwrap_err().errno(), libc::ENOENT);
+    write(folder.path().join("file/"), b"x").unwrap_err();
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_folder_that_vanished() {
+    let folder = tempfile::tempdir().unwrap();
+    let gone = folder.path().join("gone");
+    fs::create_dir(&gone).unwrap();
+    let open = File::open(&gone).unwrap();
+    let path = PathBuf::from(format!("/proc/self/fd/{}/file", open.as_raw_fd()));
+    write(&path, b"while it is there").unwrap();
+    fs::remove_dir_all(&gone).unwrap();
+    assert_eq!(write(&path, b"x").unwrap_err().errno(), libc::ENOENT);
+}
+
+#[test]
+fn a_folder_that_vanishes_meanwhile_is_an_error_or_in_time() {
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..50 {
+        let place = folder.path().join(round.to_string());
+        fs::create_dir(&place).unwrap();
+        std::thread::scope(|scope| {
+            // Fails where a name is made during the removal.
+            scope.spawn(|| while fs::remove_dir_all(&place).is_err() && place.exists() {});
+            for _ in 0..20 {
+                match write_with(SyncPolicy::No, place.join("file"), b"x") {
+                    Ok(()) => {}
+                    Err(error) => assert_eq!(error.errno(), libc::ENOENT, "{error}"),
+                }
+            }
+        });
+    }
+}
+
+/// Runs this test again in another process, made by `command`, in a folder that every user may
+/// change. Returns the reason if it cannot run.
+fn again(test: &str, folder: &TempDir, command: impl Fn(&Path) -> Command) -> Result<(), String> {
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    // Other users may not read the build's folder.
+    let program = folder.path().join("program");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let place = folder.path().join("place");
+    fs::create_dir(&place).unwrap();
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o777)).unwrap();
+    let output = command(&program)
+        .args(fixtures::alone(module_path!(), test))
+        .env(FOLDER, &place)
+        .env_remove("WROTE_SKIPS_FILE")
+        .output()
+        .map_err(|error| format!("starting the test again: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("1 passed"), "{said}");
+    Ok(())
+}
+
+#[test]
+fn a_limit_on_the_size_of_files() {
+    let test = "a_limit_on_the_size_of_files";
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        return too_long_is_refused(Path::new(&folder), libc::EFBIG);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // RLIMIT_FSIZE in units of 512 or 1024 bytes; the signal of the error is ignored.
+    let limited = |program: &Path| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "trap '' XFSZ; ulimit -f 1000 && exec \"$0\" \"$@\""]).arg(program);
+        shell
+    };
+    or_skip!(again(test, &folder, limited));
+}
+
+#[test]
+fn a_user_who_may_not_write_the_file_or_not_give_it_away() {
+    let test = "a_user_who_may_not_write_the_file_or_not_give_it_away";
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        return as_nobody(Path::new(&folder));
+    }
+    if !rustix::process::geteuid().is_root() {
+        return skip_here!("not root");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let nobody = |program: &Path| {
+        let place = folder.path().join("place");
+        for (name, mode) in [("read-only", 0o644), ("open", 0o6646), ("secret", 0o662)] {
+            fs::write(place.join(name), b"old").unwrap();
+            fs::set_permissions(place.join(name), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        fs::create_dir(place.join("closed")).unwrap();
+        fs::write(place.join("closed/file"), b"old").unwrap();
+        let bits = fs::Permissions::from_mode(0o666);
+        fs::set_permissions(place.join("closed/file"), bits).unwrap();
+        let mut command = Command::new(program);
+        command.uid(65534).gid(65534);
+        command
+    };
+    or_skip!(again(test, &folder, nobody));
+}
+
+/// Saves as a user without rights in a folder where root prepared some files.
+fn as_nobody(place: &Path) {
+    let found = |name: &str| {
+        let metadata = fs::metadata(place.join(name)).unwrap();
+        (metadata.uid(), metadata.mode() & 0o7777)
+    };
+    let names = || fs::read_dir(place).unwrap().count();
+    let before = names();
+
+    // A rename alone does not check the file's permissions.
+    assert_eq!(write(place.join("read-only"), b"new").unwrap_err().errno(), libc::EACCES);
+    assert_eq!(
+        (fs::read(place.join("read-only")).unwrap(), found("read-only")),
+        (b"old".into(), (0, 0o644))
+    );
+    let error = write(place.join("closed/file"), b"new").unwrap_err().to_string();
+    let closed = place.join("closed");
+    let words = "make a file in it: Permission denied (os error 13)";
+    assert_eq!(error, format!("{}: {words}", closed.display()));
+    assert_eq!(fs::read(place.join("closed/file")).unwrap(), b"old");
+
+    // This user can give neither owner nor group: the file loses the bits that run it as them, and
+    // its new group gets the permissions of others.
+    write(place.join("open"), b"new").unwrap();
+    assert_eq!(
+        (fs::read(place.join("open")).unwrap(), found("open")),
+        (b"new".into(), (65534, 0o666))
+    );
+    // Other users may write it and not read it.
+    write(place.join("secret"), b"new").unwrap();
+    assert_eq!(found("secret"), (65534, 0o622));
+
+    for (mode, may) in [(0o200, true), (0o4755, true), (0o444, false)] {
+        let path = place.join("mine");
+        fs::write(&path, b"old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        assert_eq!(write(&path, b"new").is_ok(), may, "{mode:o}");
+        assert_eq!(found("mine"), (65534, mode));
+        fs::remove_file(&path).unwrap();
+    }
+    assert_eq!(names(), before);
+}
+
+#[test]
+fn a_relative_path_is_of_the_working_folder() {
+    let test = "a_relative_path_is_of_the_working_folder";
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let folder = Path::new(&folder);
+        std::env::set_current_dir(folder).unwrap();
+        for path in ["file", "./file", "../place/file"] {
+            write(path, path).unwrap();
+            assert_eq!(fs::read(folder.join("file")).unwrap(), path.as_bytes());
+        }
+        assert_eq!(fs::read_dir(folder).unwrap().count(), 1);
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    or_skip!(again(test, &folder, |program| Command::new(program)));
+}

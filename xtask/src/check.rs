@@ -1,0 +1,136 @@
+//! `cargo xtask check`: format, lints, documents, prose and the trees of dependencies; no test of
+//! the product.
+
+pub mod links;
+pub mod prose;
+
+use crate::failure::Failure;
+use crate::fuzz;
+use crate::packages::{self, MPI};
+use crate::programs::{self, cargo_tests};
+use crate::report::Report;
+use crate::repository::cargo;
+use crate::run::{HANG, Show, run};
+use crate::times;
+
+/// Makes warnings errors.
+pub const STRICT: [&str; 3] = ["--", "-D", "warnings"];
+/// The manifest of the crates that the log is measured against, a workspace of their own.
+pub const RIVALS: &str = "xtask/rivals/Cargo.toml";
+/// The manifest of the example that needs openraft, a workspace of its own.
+pub const RAFT: &str = "examples/raft-log/Cargo.toml";
+
+/// Crates that a program takes on with the library and its default features.
+const DEPENDENCIES_MAX: usize = 15;
+
+/// Check format, lints, documents, links, prose and dependencies, and test the tools.
+///
+/// `cargo xtask test` tests the product.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Install nothing; what needs a missing program is left out
+    #[arg(long)]
+    no_install: bool,
+}
+
+/// Runs every check; a failed one does not end the run.
+pub fn check(arguments: &Arguments) -> Result<(), Failure> {
+    let mut report = Report::default();
+    formats(&mut report)?;
+    report.step("prose", || prose::check(&[]))?;
+    report.step("links between documents", links::check)?;
+    report.step("times of the suite", times::check)?;
+    report.step("no dependency twice", no_duplicates)?;
+    report.step("few dependencies of the library", few_dependencies)?;
+    report.step("Debian packages", || packages::provide(MPI, !arguments.no_install))?;
+    let words = ["clippy", "--workspace", "--all-targets"];
+    let mut clippy = cargo(&words);
+    clippy.arg(programs::features()).args(STRICT);
+    report.step("clippy", || run(&mut clippy, HANG, Show::Live)?.success("clippy").map(drop))?;
+    let mut doc = cargo(&["doc", "--workspace", "--no-deps"]);
+    doc.arg(programs::features()).env("RUSTDOCFLAGS", "-D warnings");
+    report.step("doc", || run(&mut doc, HANG, Show::Live)?.success("cargo doc").map(drop))?;
+    report.step("tests of the tools", || {
+        cargo_tests(&mut cargo(&["test", "-p", "xtask", "--no-fail-fast"]))
+    })?;
+    report.finish_as("check")
+}
+
+fn formats(report: &mut Report) -> Result<(), Failure> {
+    step(report, "fmt", &["fmt", "--all", "--check"])?;
+    let others = [("rivals", RIVALS), ("raft-log", RAFT), ("the fuzzer", fuzz::MANIFEST)];
+    for (name, manifest) in others {
+        let words = ["fmt", "--check", "--manifest-path", manifest];
+        step(report, &format!("fmt of {name}"), &words)?;
+    }
+    Ok(())
+}
+
+/// Runs cargo with `words` as one step.
+pub fn step(report: &mut Report, name: &str, words: &[&str]) -> Result<(), Failure> {
+    report.step(name, || run(&mut cargo(words), HANG, Show::Live)?.success(name).map(drop))
+}
+
+/// Fails where `wrote` depends on two versions of a crate: it would be built twice, and its types
+/// would not fit.
+fn no_duplicates() -> Result<(), Failure> {
+    let words = ["tree", "-d", "-e", "normal", "-p", "wrote-cli"];
+    let finished = run(&mut cargo(&words), HANG, Show::Live)?.success("cargo tree")?;
+    match two_versions(&finished.stdout).as_slice() {
+        [] => Ok(()),
+        names => Err(Failure::Failed(format!("two versions of {}", names.join(", ")))),
+    }
+}
+
+/// Fails where the library, with its default features, depends on more crates than it may.
+fn few_dependencies() -> Result<(), Failure> {
+    let words = ["tree", "-e", "normal", "-p", "wrote", "--prefix", "none"];
+    let finished = run(&mut cargo(&words), HANG, Show::Live)?.success("cargo tree")?;
+    let crates = dependencies(&finished.stdout);
+    if crates.len() <= DEPENDENCIES_MAX {
+        return Ok(());
+    }
+    let (count, names) = (crates.len(), crates.join(", "));
+    Err(Failure::Failed(format!("{count} dependencies, at most {DEPENDENCIES_MAX}: {names}")))
+}
+
+/// Returns the crates below the first in the output of `cargo tree --prefix none`, each once.
+fn dependencies(tree: &str) -> Vec<&str> {
+    let mut names: Vec<&str> =
+        tree.lines().skip(1).filter_map(|line| line.split(' ').next()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Returns the crates with two versions in the output of `cargo tree -d`. A crate that a macro and
+/// the program use with other features is listed twice with one version.
+fn two_versions(tree: &str) -> Vec<&str> {
+    let begins = tree.lines().filter_map(|line| line.split_once(" v"));
+    let mut crates: Vec<(&str, &str)> = begins
+        .filter(|(name, _)| !name.contains(' '))
+        .map(|(name, rest)| (name, rest.split(' ').next().unwrap_or_default()))
+        .collect();
+    crates.sort_unstable();
+    crates.dedup();
+    crates.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| pair[0].0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crate_with_two_versions_is_told_from_one_with_two_sets_of_features() {
+        let twice = "winnow v1.0.5\n├── toml v1.2.1\n\nwinnow v1.0.5\n└── askama_parser v0.16.1\n";
+        assert!(two_versions(twice).is_empty());
+        let two = "syn v2.0.1\n└── a v1.0.0\n\nsyn v3.0.9\n└── b v1.0.0 (*)\n";
+        assert_eq!(two_versions(two), ["syn"]);
+    }
+
+    #[test]
+    fn a_dependency_counts_once_and_the_library_itself_not() {
+        let tree = "wrote v0.1.0 (/here)\nlog v0.4.1\nrustix v1.1.6\nlog v0.4.1 (*)\n";
+        assert_eq!(dependencies(tree), ["log", "rustix"]);
+    }
+}

@@ -1,0 +1,259 @@
+//! The campaigns: the steps that `cargo xtask test` leaves out, those first that protect data.
+
+use super::languages::{self, Missing};
+use crate::check::{RAFT, RIVALS, STRICT, step};
+use crate::failure::Failure;
+use crate::fuzz::{self, Subject};
+use crate::lab::confine::Share;
+use crate::lab::{
+    commands, confine, damage, faulty_disk, kill, log_writes, logs, nvme, power_cut, soak,
+    strange_fs,
+};
+use crate::packages::{DEVICE_MAPPER, LABS, MPI, NVME, TESTS, provide};
+use crate::programs::cargo_tests;
+use crate::report::{Outcome, Report};
+use crate::repository::{cargo, target};
+use crate::test::tests;
+use crate::{book, clients, dist, miri, model, release, semver, toolchains};
+use std::time::Duration;
+
+/// A long run. Most draw their own chances, so that rounds add up.
+#[derive(Clone, Copy)]
+pub struct Campaign {
+    /// Its name for `cargo xtask nightly`.
+    pub name: &'static str,
+    /// Its rounds, in a few words.
+    pub what: &'static str,
+    /// One round of some minutes.
+    pub round: Round,
+    /// The same with a small count, for every commit.
+    pub short: Option<Round>,
+}
+
+/// Adds the steps of a round to a report; with `true` it installs what it needs.
+pub type Round = fn(&mut Report, bool) -> Result<(), Failure>;
+
+/// Every campaign, in order.
+pub const CAMPAIGNS: [Campaign; 30] = [
+    Campaign {
+        short: Some(|report, _| logs::sim(report, logs::Sim::of(5_000))),
+        ..long("seeds", "lab sim: 100,000 seeds", |report, _| {
+            logs::sim(report, logs::Sim::of(100_000))
+        })
+    },
+    Campaign {
+        short: Some(|report, _| logs::sim(report, logs::Sim::hidden(100))),
+        ..long("hidden-faults", "lab sim --hidden-faults: 500 seeds", |report, _| {
+            logs::sim(report, logs::Sim::hidden(500))
+        })
+    },
+    Campaign {
+        short: Some(|report, _| damage::lab(report, damage::Arguments::of(100))),
+        ..long("damage", "lab damage: 3,000 logs", |report, _| {
+            damage::lab(report, damage::Arguments::of(3_000))
+        })
+    },
+    Campaign {
+        short: Some(|report, _| power_cut::lab(report, power_cut::Arguments::of(10))),
+        ..long("power-cut", "lab power-cut: 200 moments on each file system", |report, _| {
+            power_cut::lab(report, power_cut::Arguments::of(200))
+        })
+    },
+    Campaign {
+        short: Some(|report, _| kill::lab(report, kill::Arguments::of(10))),
+        ..long("kills", "lab kill: 200 times", |report, _| {
+            kill::lab(report, kill::Arguments::of(200))
+        })
+    },
+    long("fuzz", "fuzzer of the log and of the server's parsers", |report, _| fuzzer(report)),
+    Campaign {
+        short: Some(|report, _| commands::lab(report, commands::Arguments::of(300))),
+        ..long("commands", "lab commands: 5,000 calls", |report, _| {
+            commands::lab(report, commands::Arguments::of(5_000))
+        })
+    },
+    Campaign {
+        short: Some(|report, _| confine::lab(report, Share::Engine)),
+        ..long(
+            "confine",
+            "lab confine: every test of the engine and of what uses it",
+            |report, _| {
+                confine::lab(report, Share::Engine)?;
+                confine::lab(report, Share::Rest)
+            },
+        )
+    },
+    Campaign {
+        short: Some(|report, _| strange_fs::lab(report)),
+        ..long("strange-fs", "lab strange-fs", |report, _| strange_fs::lab(report))
+    },
+    Campaign {
+        short: Some(release::check),
+        ..long("release", "the program as `cargo run --release` builds it", release::check)
+    },
+    long("address-sanitizer", "tests with AddressSanitizer", |report, install| {
+        let needed = [LABS, TESTS].concat();
+        report.step("Debian packages of the tests", || provide(&needed, install))?;
+        report.step("tests with AddressSanitizer", sanitized)
+    }),
+    long("miri", "Miri", |report, _| miri::steps(report)),
+    long("threads", "every order of threads", |report, _| model::step(report, model::PREEMPTIONS)),
+    long("soak", "lab soak: 2 minutes", |report, _| {
+        soak::lab(report, soak::Arguments { time: Duration::from_secs(120) })
+    }),
+    // The tests of these four are marked `#[ignore = "nightly"]`.
+    long("statistics", "tests of statistics", |report, _| {
+        let others = ["clients::", "pages::", "s3::", "mpi::"].map(|module| ["--skip", module]);
+        tests(report, "tests of statistics", &[&["--ignored"], &others.concat()[..]].concat())
+    }),
+    long("clients", "foreign clients of the server", |report, install| {
+        clients::provide(report, install)?;
+        tests(report, "tests of foreign clients", &["--ignored", "clients::"])
+    }),
+    long("pages", "every page in Chromium", |report, install| {
+        report.step("modules for pages", || clients::pages(install))?;
+        tests(report, "tests of pages", &["--ignored", "pages::"])
+    }),
+    long("ranks", "a whole benchmark of four ranks", |report, install| {
+        report.step("Debian packages of MPI", || provide(MPI, install))?;
+        tests(report, "tests of ranks", &["--ignored", "mpi::"])
+    }),
+    long("features", "other features of the library", |report, _| features(report)),
+    long("s3", "logs in an S3 server", |report, install| {
+        report.step("S3 server moto", || clients::moto(install))?;
+        tests(report, "tests on S3", &["--ignored", "s3::"])
+    }),
+    long("nvme", "lab nvme", |report, install| {
+        report.step("Debian packages of the guest", || provide(NVME, install))?;
+        nvme::lab(report, install)
+    }),
+    long("log-writes", "lab log-writes: 200 moments on each file system", |report, install| {
+        report.step("Debian packages of the guest", || provide(DEVICE_MAPPER, install))?;
+        log_writes::lab(report, &log_writes::Arguments::of_round(), install)
+    }),
+    long("faulty-disk", "lab faulty-disk", |report, install| {
+        report.step("Debian packages of the guest", || provide(DEVICE_MAPPER, install))?;
+        faulty_disk::lab(report, install)
+    }),
+    long("rivals", "clippy and tests of rivals", |report, _| rivals(report)),
+    long("raft", "clippy and tests of raft-log", |report, _| raft(report)),
+    long("crates", "packages of the crates", |report, _| dist::check_crates(report)),
+    long("semver", "API of the library against the last release", semver::check),
+    long("dist", "program, archive and Debian package in clean roots", dist::check),
+    long("book", "book of the documents", book::check),
+    Campaign {
+        short: Some(|report, _| {
+            report.step("languages", || languages::check(Missing::Left)).map(drop)
+        }),
+        ..long("languages", "every language", every_language)
+    },
+];
+
+const fn long(name: &'static str, what: &'static str, round: Round) -> Campaign {
+    Campaign { name, what, round, short: None }
+}
+
+/// How long the fuzzer runs on the log.
+const FUZZ_SECONDS: u32 = 120;
+/// How long it runs on each of the server's parsers, which meet any bytes from the network. All of
+/// them together must leave time for the campaigns behind them.
+const PARSER_SECONDS: u32 = 180;
+/// The modules of the library's tests `it` that also run with AddressSanitizer.
+const SANITIZED: [&str; 7] = [
+    "engine::",
+    "engine_faults::",
+    "file_drops::",
+    "file_faults::",
+    "file_waiting::",
+    "writer::",
+    "writer_faults::",
+];
+
+/// Runs the tests in which buffers change hands, with every access to memory checked.
+///
+/// The stable compiler brings the sanitizer, but takes `-Zsanitizer=address` only with
+/// `RUSTC_BOOTSTRAP=1`, which allows unstable flags. With a target named, cargo builds macros and
+/// build scripts without the flag; the compiler could not load them with it. Its own target folder
+/// keeps the other builds.
+fn sanitized() -> Result<Outcome, Failure> {
+    if std::env::consts::ARCH != "x86_64" {
+        let architecture = std::env::consts::ARCH;
+        return Err(Failure::Skipped(format!(
+            "AddressSanitizer on {architecture} was never tried"
+        )));
+    }
+    let mut command = cargo(&["test", "--package", "wrote", "--no-fail-fast"]);
+    command
+        .args(["--target", "x86_64-unknown-linux-gnu", "--test", "it", "--"])
+        .args(SANITIZED)
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("RUSTFLAGS", "-Zsanitizer=address")
+        .env("CARGO_TARGET_DIR", target().join("asan"));
+    cargo_tests(&mut command)
+}
+
+/// The library's default features but io-uring.
+const WITHOUT_IO_URING: &str = "copy,log,sim";
+
+/// Checks the builds of the command with fewer features, and those of the library that other crates
+/// may ask for.
+fn features(report: &mut Report) -> Result<(), Failure> {
+    for features in ["", "serve"] {
+        report.step(&format!("tests of the command with the features: {features}"), || {
+            let only = format!("--features={features}");
+            let words = ["test", "-p", "wrote-cli", "--test", "it", &only, "--"];
+            cargo_tests(cargo(&words).args(["text::usage::", "command::", "inputs::"]))
+        })?;
+    }
+    let words = ["clippy", "-p", "wrote", "--all-targets", "--features=rustix/use-libc"];
+    step(report, "clippy with rustix by libc", &[&words[..], &STRICT].concat())?;
+    for features in ["", "copy", "log", "sim", "io-uring", WITHOUT_IO_URING] {
+        let only = format!("--features={features}");
+        let words = ["clippy", "-p", "wrote", "--all-targets", "--no-default-features", &only];
+        let name = format!("clippy of the library with the features: {features}");
+        step(report, &name, &[&words[..], &STRICT].concat())?;
+    }
+    report.step("tests without io_uring", || {
+        let only = format!("--features={WITHOUT_IO_URING}");
+        let words = ["test", "-p", "wrote", "--no-default-features", &only, "--no-fail-fast"];
+        cargo_tests(cargo(&words).env("CARGO_TARGET_DIR", target().join("without-io_uring")))
+    })
+}
+
+fn fuzzer(report: &mut Report) -> Result<(), Failure> {
+    clippy(report, "clippy of the fuzzer", fuzz::MANIFEST)?;
+    for (subject, seconds) in [
+        (Subject::Log, FUZZ_SECONDS),
+        (Subject::Frames, PARSER_SECONDS),
+        (Subject::Relp, PARSER_SECONDS),
+        (Subject::Resp, PARSER_SECONDS),
+    ] {
+        report.step(&subject.step(), || fuzz::run_for(subject, seconds))?;
+    }
+    Ok(())
+}
+
+fn rivals(report: &mut Report) -> Result<(), Failure> {
+    clippy(report, "clippy of rivals", RIVALS)?;
+    report.step("tests of rivals", || {
+        cargo_tests(&mut cargo(&["test", "--no-fail-fast", "--manifest-path", RIVALS]))
+    })
+}
+
+fn raft(report: &mut Report) -> Result<(), Failure> {
+    clippy(report, "clippy of raft-log", RAFT)?;
+    report.step("tests of raft-log", || {
+        cargo_tests(&mut cargo(&["test", "--no-fail-fast", "--manifest-path", RAFT]))
+    })
+}
+
+fn clippy(report: &mut Report, name: &str, manifest: &str) -> Result<(), Failure> {
+    let words = ["clippy", "--all-targets", "--manifest-path", manifest];
+    step(report, name, &[&words[..], &STRICT].concat())
+}
+
+fn every_language(report: &mut Report, install: bool) -> Result<(), Failure> {
+    toolchains::step(report, install)?;
+    let missing = if install { Missing::Failed } else { Missing::Skipped };
+    report.step("every language", || languages::check(missing))
+}

@@ -1,0 +1,190 @@
+//! Runs every language by `wrote langs`, and checks that each has its row in every table.
+
+use crate::failure::{Failure, Tried};
+use crate::programs::debug;
+use crate::report::{Counts, Outcome};
+use crate::repository::target;
+use crate::run::{HANG, Show, run};
+use serde_json::Value;
+use std::process::Command;
+
+/// Languages with a row in every table. Others do less: the second row of C++ writes and reads
+/// bytes alone.
+const COMPLETE: [&str; 11] =
+    ["c", "cpp", "go", "java", "kotlin", "scala", "python", "ruby", "node", "zig", "rust"];
+/// The tables of a run without cold reads.
+const TABLES: &str = "bytes/write bytes/read save/500 save/1000 save/2000 save/10000 \
+    save-sync/500 save-sync/1000 save-sync/2000 save-sync/10000 lines";
+/// A small run: the result must be right, not fast.
+const LITTLE: [&str; 8] = ["--size", "1MB", "--runs", "2", "--saves", "20", "--lines", "1000"];
+/// Finds a program that hangs.
+const PROGRAM_LIMIT: &str = "10min";
+
+/// The meaning of a language that is missing here.
+#[derive(Clone, Copy)]
+pub enum Missing {
+    /// The campaign `languages` installs and runs it.
+    Left,
+    /// Nothing may be installed.
+    Skipped,
+    /// Its toolchain was installed, in vain.
+    Failed,
+}
+
+/// Runs every language whose toolchain is here.
+pub fn check(missing: Missing) -> Result<Outcome, Failure> {
+    let wrote = debug("wrote")?;
+    let folder = tempfile::tempdir_in(target()).tried(target().display())?;
+    let mut command = Command::new(wrote);
+    command.arg("langs").arg(folder.path()).args(LITTLE).args(["--timeout", PROGRAM_LIMIT]);
+    command.args(["--format", "json"]);
+    // Built programs stay for the next run, apart from the user's cache.
+    command.env("XDG_CACHE_HOME", target().join("langs"));
+    let text = run(&mut command, HANG, Show::Errors)?.success("wrote langs")?.stdout;
+    let document = serde_json::from_str(&text).tried("the result of wrote langs")?;
+    Ok(Outcome::Tests(judge(&document, missing)))
+}
+
+/// Counts each language as a test.
+fn judge(document: &Value, missing: Missing) -> Counts {
+    let mut counts = Counts::default();
+    let languages = document["languages"].as_array().map_or(&[][..], Vec::as_slice);
+    let of = |id: &str| languages.iter().find(|language| language["id"] == id);
+    for id in COMPLETE.into_iter().filter(|id| of(id).is_none()) {
+        fail(&mut counts, id, "wrote langs does not know it");
+    }
+    for language in languages {
+        let id = language["id"].as_str().unwrap_or_default();
+        let because = language["because"].as_str().unwrap_or_default();
+        match language["state"].as_str() {
+            Some("ready") => match trouble(document, id) {
+                None => counts.passed += 1,
+                Some(trouble) => fail(&mut counts, id, &trouble),
+            },
+            state => {
+                let because = format!("{}: {because}", state.unwrap_or("no state"));
+                match (state, missing) {
+                    (Some("missing"), Missing::Left) => {
+                        counts.campaigns.push(format!("language {id}"));
+                    }
+                    (Some("missing"), Missing::Skipped) => {
+                        counts.ignored.push(format!("language {id}: {because}"));
+                    }
+                    _ => fail(&mut counts, id, &because),
+                }
+            }
+        }
+    }
+    counts
+}
+
+fn fail(counts: &mut Counts, id: &str, because: &str) {
+    counts.fail(format!("language {id}: {because}"));
+}
+
+/// Returns the defect in the rows of a language that ran.
+fn trouble<'a>(document: &'a Value, id: &str) -> Option<String> {
+    let tables = document["places"][0]["workloads"].as_array().map_or(&[][..], Vec::as_slice);
+    let entry = |table: &'a Value, kind: &str| {
+        table[kind].as_array()?.iter().find(|entry| entry["language"] == id)
+    };
+    for table in tables {
+        if let Some(failure) = entry(table, "failures") {
+            return Some(format!("{}: {}", text(&table["name"]), text(&failure["because"])));
+        }
+    }
+    let rows = tables.iter().filter(|table| entry(table, "rows").is_some());
+    let rows: Vec<&str> = rows.map(|table| text(&table["name"])).collect();
+    let expected = if COMPLETE.contains(&id) { TABLES } else { "" };
+    match expected.split_whitespace().find(|table| !rows.contains(table)) {
+        Some(table) => Some(format!("{table}: no row")),
+        None => rows.is_empty().then(|| "no row at all".to_owned()),
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Returns a result with every row of every language, and a second row of C++.
+    fn result() -> Value {
+        let language = |id: &&str| json!({ "id": id, "state": "ready" });
+        let row = |id: &&str| json!({ "language": id });
+        let table = |name: &str| {
+            let mut rows: Vec<Value> = COMPLETE.iter().map(row).collect();
+            if name == "bytes/write" {
+                rows.push(row(&"cpp-get-put"));
+            }
+            json!({ "name": name, "rows": rows, "failures": [] })
+        };
+        let mut languages: Vec<Value> = COMPLETE.iter().map(language).collect();
+        languages.push(language(&"cpp-get-put"));
+        let tables: Vec<Value> = TABLES.split_whitespace().map(table).collect();
+        json!({ "languages": languages, "places": [{ "workloads": tables }] })
+    }
+
+    /// Returns the failures of a result.
+    fn failures(result: &Value) -> Vec<String> {
+        judge(result, Missing::Failed).failures
+    }
+
+    #[test]
+    fn a_result_with_every_row_has_as_many_passed_as_there_are_languages() {
+        assert_eq!(judge(&result(), Missing::Failed), Counts { passed: 12, ..Counts::default() });
+    }
+
+    #[test]
+    fn a_language_without_a_row_has_failed_by_the_name_of_the_table() {
+        let mut wrong = result();
+        wrong["places"][0]["workloads"][3]["rows"][2] = json!({ "language": "other" });
+        assert_eq!(failures(&wrong), ["language go: save/1000: no row"]);
+        let mut wrong = result();
+        wrong["places"][0]["workloads"][0]["rows"][11] = json!({ "language": "other" });
+        assert_eq!(failures(&wrong), ["language cpp-get-put: no row at all"]);
+    }
+
+    #[test]
+    fn a_failure_has_failed_with_its_reason() {
+        let mut wrong = result();
+        wrong["places"][0]["workloads"][10]["failures"] =
+            json!([{ "language": "c", "because": "a wrong byte" }]);
+        assert_eq!(failures(&wrong), ["language c: lines: a wrong byte"]);
+    }
+
+    #[test]
+    fn a_missing_language_has_failed_unless_nothing_may_be_installed() {
+        let mut wrong = result();
+        wrong["languages"][7] = json!({ "id": "ruby", "state": "missing", "because": "no ruby" });
+        assert_eq!(failures(&wrong), ["language ruby: missing: no ruby"]);
+        let counts = judge(&wrong, Missing::Skipped);
+        assert_eq!((counts.failed, counts.passed), (0, 11));
+        assert_eq!(counts.ignored, ["language ruby: missing: no ruby"]);
+        let counts = judge(&wrong, Missing::Left);
+        assert_eq!((counts.failed, counts.passed), (0, 11));
+        assert_eq!(counts.campaigns, ["language ruby"]);
+    }
+
+    #[test]
+    fn a_language_that_could_not_be_built_has_failed_everywhere() {
+        let mut wrong = result();
+        wrong["languages"][10] =
+            json!({ "id": "rust", "state": "build-failed", "because": "error[E0308]" });
+        for missing in [Missing::Left, Missing::Skipped, Missing::Failed] {
+            let failures = judge(&wrong, missing).failures;
+            assert_eq!(failures, ["language rust: build-failed: error[E0308]"]);
+        }
+    }
+
+    #[test]
+    fn a_language_that_is_not_told_of_has_failed() {
+        let mut wrong = result();
+        wrong["languages"].as_array_mut().expect("a list").remove(0);
+        assert_eq!(failures(&wrong), ["language c: wrote langs does not know it"]);
+        assert_eq!(failures(&json!({})).len(), COMPLETE.len());
+    }
+}

@@ -1,0 +1,49 @@
+//! The program as the README's first command builds it: small, and its benchmark runs.
+
+use crate::failure::{Failure, Tried};
+use crate::lab::rows;
+use crate::report::Report;
+use crate::repository::{release_lab, target};
+use crate::run::{HANG, Show, output, run};
+use std::process::Command;
+
+/// The largest program that `cargo run --release` may build.
+const BYTES_MAX: u64 = 25_000_000;
+
+/// Command lines that need a feature, and the end of the answer's sentence about it.
+const LACKING: [(&[&str], &str); 3] = [
+    (&["serve", "events", "--listen", "tcp://127.0.0.1:0"], "--features serve"),
+    (&["log", "cat", "s3://bucket/events"], "--features store"),
+    (&["log", "ship", "events", "file:///store"], "--features store"),
+];
+
+/// Builds the program with the labs, and measures with it.
+pub fn check(report: &mut Report, _: bool) -> Result<(), Failure> {
+    report.step("build of the release", || release_lab("wrote").map(drop))?;
+    report.step("size of the release", || {
+        let bytes = release_lab("wrote")?.metadata().tried("wrote")?.len();
+        let too_large = format!("{bytes} bytes, at most {BYTES_MAX}");
+        if bytes <= BYTES_MAX { Ok(()) } else { Err(Failure::Failed(too_large)) }
+    })?;
+    report.step("features that the release lacks", || {
+        LACKING.iter().try_for_each(|(words, feature)| refuses(words, feature))
+    })?;
+    report.step("wrote bench of the release", || {
+        let folder = tempfile::tempdir_in(target()).tried("a temporary folder")?;
+        let mut command = Command::new(release_lab("wrote")?);
+        command.arg("bench").arg(folder.path());
+        command.args(["--size", "16M", "--runs", "2", "--format", "json"]);
+        rows(&output(&mut command, "wrote bench")?).map(drop)
+    })
+}
+
+/// Fails unless the program answers in one line that names the feature.
+fn refuses(words: &[&str], feature: &str) -> Result<(), Failure> {
+    let mut command = Command::new(release_lab("wrote")?);
+    let finished = run(command.args(words), HANG, Show::Quiet)?;
+    let said = finished.stderr.trim();
+    if finished.exit_code == Some(2) && said.lines().count() == 1 && said.contains(feature) {
+        return Ok(());
+    }
+    Err(Failure::Failed(format!("wrote {}: {:?}: {said}", words.join(" "), finished.exit_code)))
+}
