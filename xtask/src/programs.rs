@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use tempfile::NamedTempFile;
 
 const AT_ONCE: usize = 2;
-/// Targets whose tests read the block layer's counters or the time, so that another program
-/// disturbs them.
-const ALONE: [&str; 1] = ["findings"];
+/// Programs that take longest. They are started first, so that none of them runs alone at the end.
+const FIRST: [(&str, &str); 4] =
+    [("wrote-cli", "findings"), ("wrote-cli", "it"), ("wrote", "it"), ("wrote", "log")];
 
 /// A test program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,8 +41,9 @@ impl Program {
     pub fn job(&self, mut command: Command, arguments: &[&str]) -> Job {
         // As cargo does.
         command.args(arguments).env("CARGO_MANIFEST_DIR", &self.folder).current_dir(&self.folder);
-        let name = format!("{}: {}", self.package, self.target);
-        Job { name, command, is_alone: ALONE.contains(&&*self.target) }
+        let own = (&*self.package, &*self.target);
+        let place = FIRST.iter().position(|first| *first == own).unwrap_or(FIRST.len());
+        Job { name: format!("{}: {}", self.package, self.target), command, place }
     }
 }
 
@@ -93,7 +94,8 @@ fn named(messages: &str) -> Vec<Program> {
 pub struct Job {
     name: String,
     command: Command,
-    is_alone: bool,
+    /// Its place in the order.
+    place: usize,
 }
 
 /// The result of a [`Job`].
@@ -122,17 +124,17 @@ impl Job {
     }
 }
 
-/// Runs all `jobs`, and last those whose program must run alone.
-pub fn run_all(jobs: Vec<Job>) -> Result<Vec<Ran>, Failure> {
-    let (alone, together): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| job.is_alone);
-    let queue = Mutex::new(together.into_iter());
+/// Runs all `jobs`, some at once.
+pub fn run_all(mut jobs: Vec<Job>) -> Result<Vec<Ran>, Failure> {
+    jobs.sort_by_key(|job| job.place);
+    let queue = Mutex::new(jobs.into_iter());
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || std::iter::from_fn(next).map(Job::run).collect::<Vec<_>>();
     let ran = thread::scope(|scope| {
         let workers = [(); AT_ONCE].map(|()| scope.spawn(work));
         workers.map(|worker| worker.join().expect("a worker does not panic"))
     });
-    ran.into_iter().flatten().chain(alone.into_iter().map(Job::run)).collect()
+    ran.into_iter().flatten().collect()
 }
 
 /// Runs the tests of one cargo `command`.
