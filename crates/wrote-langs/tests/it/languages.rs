@@ -2,9 +2,8 @@
 
 use fixtures::{HONEST_LANGUAGE, folder, judge};
 use serde_json::{Value, json};
-use std::collections::HashSet;
 use std::path::PathBuf;
-use wrote_langs::{Kind, Request, catalogue, langs};
+use wrote_langs::{Request, catalogue, langs};
 use wrote_result::langs::{Document, SCHEMA, State, schema};
 use wrote_result::{Error, Stop};
 
@@ -136,16 +135,6 @@ const IDS: [&str; 13] = [
 ];
 
 #[test]
-fn every_language_is_embedded_once() {
-    let ids = catalogue(&[]).unwrap().ids();
-    let unique: HashSet<&String> = ids.iter().collect();
-    assert_eq!(unique.len(), ids.len(), "{ids:?}");
-    for id in IDS {
-        assert!(ids.iter().any(|known| known == id), "no {id}: {ids:?}");
-    }
-}
-
-#[test]
 fn every_language_is_told_whether_it_is_there_or_not_and_wrote_only_where_it_is_at_hand() {
     let found = catalogue(&[]).unwrap().find(None, &Stop::new()).unwrap();
     assert!(found.iter().all(|found| !found.id.starts_with("wrote")), "{found:?}");
@@ -198,19 +187,6 @@ fn target(folder: &tempfile::TempDir) -> PathBuf {
 
 fn is_empty(folder: &tempfile::TempDir) -> bool {
     std::fs::read_dir(target(folder)).unwrap().next().is_none()
-}
-
-#[test]
-fn a_comparison_without_the_command_is_one_of_the_other_languages() {
-    let folder = folder();
-    let request = Request { workloads: vec![Kind::Lines], ..request(&folder) };
-    let document = langs(&request, &Stop::new(), &mut ()).unwrap();
-    assert!(is_empty(&folder));
-    let [place] = &document.places[..] else { panic!("{document:?}") };
-    let [lines] = &place.workloads[..] else { panic!("{document:?}") };
-    assert_eq!((lines.name.as_str(), lines.bytes), ("lines", 20 * 64));
-    assert_eq!((lines.rows.len(), lines.failures.len()), (1, 0), "{lines:?}");
-    assert_eq!(lines.rows[0].runs.iter().map(|run| run.bytes).collect::<Vec<_>>(), [1280, 1280]);
 }
 
 #[test]

@@ -4,8 +4,7 @@
 use crate::langs::scene::{
     Scene, document, failures, language, manifest, program, row, text, workload,
 };
-use fixtures::{Running, finish, names};
-use rustix::process::Signal;
+use fixtures::{finish, names};
 use std::fs;
 use std::path::{Path, PathBuf};
 use wrote_result::langs::State;
@@ -42,70 +41,6 @@ fn runs(scene: &Scene) {
     let document = scene.document(&["built"], LITTLE);
     assert_eq!(language(&document, "built").state, State::Ready, "{document:?}");
     row(workload(&document, "lines"), "built");
-}
-
-#[test]
-fn a_program_is_built_once_and_then_found() {
-    let scene = Scene::new();
-    let (count, build) = counting(&scene);
-    built(&scene, &build, &program(""));
-    for _ in 0..3 {
-        runs(&scene);
-        assert_eq!(times(&count), 1);
-    }
-}
-
-#[test]
-fn a_program_that_has_changed_is_built_anew() {
-    let scene = Scene::new();
-    let (count, build) = counting(&scene);
-    built(&scene, &build, &program(""));
-    runs(&scene);
-    built(&scene, &build, &program("# another text"));
-    runs(&scene);
-    assert_eq!(times(&count), 2);
-    let honest = program("# another text");
-    assert!(programs(&scene.cache()).contains(&honest));
-}
-
-#[test]
-fn a_program_is_built_anew_by_another_version_of_its_compiler() {
-    let scene = Scene::new();
-    let (count, build) = counting(&scene);
-    built(&scene, &build, &program(""));
-    runs(&scene);
-    fs::write(scene.beside("version"), "compiler 2").expect("a file");
-    runs(&scene);
-    assert_eq!(times(&count), 2);
-}
-
-#[test]
-fn what_older_versions_were_built_into_is_removed() {
-    let scene = Scene::new();
-    let (_, build) = counting(&scene);
-    for version in 1..=3 {
-        built(&scene, &build, &program(&format!("# version {version}")));
-        runs(&scene);
-    }
-    let kept = programs(&scene.cache());
-    assert!(!kept.is_empty());
-    for program in &kept {
-        assert!(program.contains("# version 3"), "{kept:?}");
-    }
-}
-
-/// Returns the text of every `program.sh` below a folder.
-fn programs(folder: &Path) -> Vec<String> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            found.extend(programs(&path));
-        } else if entry.file_name() == "program.sh" {
-            found.push(fs::read_to_string(path).expect("a text"));
-        }
-    }
-    found
 }
 
 #[test]
@@ -155,47 +90,6 @@ fn a_build_that_makes_no_program_is_a_failure_of_that_language() {
 }
 
 #[test]
-fn a_build_that_is_interrupted_ends_with_all_that_it_started_and_is_made_anew() {
-    for (signal, code) in
-        [(Signal::INT, Some(130)), (Signal::TERM, Some(143)), (Signal::KILL, None)]
-    {
-        let scene = Scene::new();
-        let (count, build) = counting(&scene);
-        let marker = scene.beside("marker");
-        let half = format!(
-            "if ! test -e {0}; then echo 'exit 9' > \"$2/program.sh\"; : > {0}; sleep 1000; fi\n",
-            text(&marker)
-        );
-        built(&scene, &format!("{half}{build}"), &program(""));
-        let mut run = Running::start(&mut scene.langs(&["built"], LITTLE));
-        run.until("a build", || marker.exists().then_some(()));
-        run.send(signal);
-        let finished = run.finish();
-        assert_eq!((finished.code(), finished.stdout.as_str()), (code, ""), "{finished:?}");
-        assert_eq!(times(&count), 0);
-        if code.is_some() {
-            assert_eq!(scene.processes(), [""; 0]);
-        }
-        runs(&scene);
-        assert_eq!(times(&count), 1);
-        assert_eq!(programs(&scene.cache()).iter().filter(|text| *text == "exit 9\n").count(), 0);
-    }
-}
-
-#[test]
-fn two_runs_that_build_at_once_both_have_their_rows() {
-    let scene = Scene::new();
-    let (count, build) = counting(&scene);
-    built(&scene, &format!("sleep 0.2\n{build}"), &program(""));
-    let more = format!("{LITTLE} --format json");
-    let both = [0, 1].map(|_| Running::start(&mut scene.langs(&["built"], &more)));
-    for run in both {
-        row(workload(&document(&run.finish()), "lines"), "built");
-    }
-    assert!((1..=2).contains(&times(&count)), "{}", times(&count));
-}
-
-#[test]
 fn who_has_no_home_gets_a_folder_for_the_run_alone() {
     let scene = Scene::new();
     let (count, build) = counting(&scene);
@@ -210,17 +104,4 @@ fn who_has_no_home_gets_a_folder_for_the_run_alone() {
         assert_eq!(times(&count), times_built);
         assert_eq!(names(&temporary), [""; 0]);
     }
-}
-
-#[test]
-fn a_cache_that_cannot_be_made_is_an_error_that_names_it() {
-    let scene = Scene::new();
-    let (_, build) = counting(&scene);
-    built(&scene, &build, &program(""));
-    fs::write(scene.cache(), "no folder").expect("a file");
-    let finished = finish(&mut scene.langs(&["built"], LITTLE));
-    assert_eq!(finished.code(), Some(1), "{finished:?}");
-    let line = finished.stderr.lines().last().unwrap_or_default();
-    assert!(line.starts_with("wrote: ") && line.contains(text(&scene.cache())), "{finished:?}");
-    assert_eq!(names(&scene.target()), [""; 0]);
 }

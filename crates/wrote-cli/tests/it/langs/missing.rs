@@ -116,57 +116,6 @@ fn the_list_names_every_language_with_its_version_or_the_line_that_installs_it()
 }
 
 #[test]
-fn a_program_is_also_looked_for_where_users_install_their_own() {
-    let scene = Scene::new();
-    let bin = scene.home().join(".local/bin");
-    fs::create_dir_all(&bin).expect("a folder");
-    let interpreter = bin.join("wrote-test-interpreter");
-    fs::write(&interpreter, "#!/bin/sh\nexec sh \"$@\"\n").expect("a program");
-    fs::set_permissions(&interpreter, fs::Permissions::from_mode(0o755)).expect("it may be run");
-    let manifest = manifest("homely", "", "").replace("'sh'", "'wrote-test-interpreter'");
-    scene.add("homely", &manifest, &[("program.sh", &program(""))]);
-    row(workload(&scene.document(&["homely"], LITTLE), "lines"), "homely");
-}
-
-#[test]
-fn the_first_toolchain_whose_programs_are_all_there_is_taken() {
-    let scene = Scene::new();
-    let several = |needs: &str| {
-        format!(
-            "name = 'Several'
-             way = 'printf'
-             install = 'one of three'
-             [[toolchain]]
-             version = ['no-such-interpreter', '--version']
-             run = ['no-such-interpreter', '{{source}}/program.sh']
-             [[toolchain]]
-             version = ['sh', '-c', 'echo the second']
-             needs = ['{needs}']
-             run = ['sh', '{{source}}/program.sh']
-             [[toolchain]]
-             version = ['sh', '-c', 'echo the third']
-             run = ['sh', '{{source}}/program.sh']"
-        )
-    };
-    for (needs, version) in [("sleep", "the second"), ("no-such-tool", "the third")] {
-        scene.add("several", &several(needs), &[("program.sh", &program(""))]);
-        let document = scene.document(&["several"], LITTLE);
-        assert_eq!(language(&document, "several").version.as_deref(), Some(version));
-    }
-}
-
-#[test]
-fn a_toolchain_that_cannot_tell_its_version_is_missing() {
-    let scene = Scene::new();
-    scene.honest();
-    let broken = manifest("broken", "", "").replace("echo 1.0 of broken", "exit 1");
-    scene.add("broken", &broken, &[("program.sh", &program(""))]);
-    let document = scene.document(&["honest", "broken"], LITTLE);
-    assert_eq!(language(&document, "broken").state, State::Missing);
-    assert_eq!(language(&document, "honest").state, State::Ready);
-}
-
-#[test]
 fn a_language_of_ones_own_stands_beside_an_embedded_one() {
     or_skip!(is_installed("cc"));
     let scene = Scene::new();
@@ -186,4 +135,17 @@ fn a_language_of_ones_own_stands_beside_an_embedded_one() {
         }));
     }
     assert_eq!(names(&scene.target()), [""; 0]);
+}
+
+#[test]
+fn a_program_is_also_looked_for_where_users_install_their_own() {
+    let scene = Scene::new();
+    let bin = scene.home().join(".local/bin");
+    fs::create_dir_all(&bin).expect("a folder");
+    let interpreter = bin.join("wrote-test-interpreter");
+    fs::write(&interpreter, "#!/bin/sh\nexec sh \"$@\"\n").expect("a program");
+    fs::set_permissions(&interpreter, fs::Permissions::from_mode(0o755)).expect("it may be run");
+    let manifest = manifest("homely", "", "").replace("'sh'", "'wrote-test-interpreter'");
+    scene.add("homely", &manifest, &[("program.sh", &program(""))]);
+    row(workload(&scene.document(&["homely"], LITTLE), "lines"), "homely");
 }
