@@ -20,7 +20,7 @@ use wrote_machine::target::device_of;
 use wrote_result::document::{Advice, Finding, Knee, RankFiles, Row};
 use wrote_result::{Error, Stop};
 
-/// A scenario, with its own settings. The registry (`scenarios.rs`) has a line for each.
+/// A scenario, with its own settings. The registry (`scenarios.rs`) has two lines for each.
 pub trait Scenario {
     /// The name in results and in `--only`.
     fn name(&self) -> &'static str;

@@ -1,6 +1,16 @@
 //! The registry of scenarios: a line for each, in the order in which they are measured.
 
+pub(crate) mod append;
 mod grid;
+pub(crate) mod ladder;
+pub(crate) mod latency;
+pub(crate) mod load;
+pub(crate) mod meta;
+pub(crate) mod peak;
+pub(crate) mod rand;
+pub(crate) mod serve;
+pub(crate) mod sustained;
+pub(crate) mod ways;
 
 pub use append::{AppendAs, MessageSizes};
 pub use serve::ServerUrl;
@@ -15,10 +25,10 @@ use wrote_result::finding;
 /// The similarity of two names (1 is equal) from which one is taken for a slip of the other.
 const SIMILARITY_MIN: f64 = 0.6;
 
+// The modules are declared above, not here: rustfmt doesn't reach a module that a macro declares.
 macro_rules! registry {
     ($($room:ident::$scenario:ident,)*) => {
         $(
-            pub(crate) mod $room;
             pub use $room::$scenario;
         )*
 
