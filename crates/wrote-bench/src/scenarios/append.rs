@@ -32,7 +32,9 @@ pub(crate) enum Kind {
     FlumeBufWriter,
     /// A task a message, into a channel without bounds; ten threads write, by one file that they
     /// share, or each by a file that it opened itself.
-    FlumeWriters { opened: Opened },
+    FlumeWriters {
+        opened: Opened,
+    },
     /// A task a message, into a channel without room; one thread writes and answers.
     Rendezvous,
     Log(Promise),
@@ -136,7 +138,12 @@ impl Strategy {
             Log(Promise { sync, .. }) => sync == SyncPolicy::Always,
         };
         let settled_blocks = false;
-        Acknowledged::new().flushed(flushed).flush_reaches_device(flush_reaches_device).direct(false).settled_blocks(settled_blocks).in_memory(in_memory)
+        Acknowledged::new()
+            .flushed(flushed)
+            .flush_reaches_device(flush_reaches_device)
+            .direct(false)
+            .settled_blocks(settled_blocks)
+            .in_memory(in_memory)
             .survives()
     }
 }

@@ -18,8 +18,8 @@ use wrote_jobs::buffers::seed;
 use wrote_jobs::findings::Evidence;
 use wrote_jobs::rate::Rate;
 use wrote_jobs::spec::{Fallocate, JobSpec, Rw, SyncEach};
-use wrote_result::document::{Advice, Blocks, Flush, Row, Settings};
 use wrote_result::Error;
+use wrote_result::document::{Advice, Blocks, Flush, Row, Settings};
 
 pub(crate) const NAME: &str = "ladder";
 
@@ -238,8 +238,13 @@ impl Way {
 
     /// Returns what a write survives on a disk without a fallback.
     pub(crate) fn survives_at_best(&self) -> Survives {
-        Acknowledged::new().flushed(self.flush != Flush::None).flush_reaches_device(true).direct(self.direct).settled_blocks(self.blocks == Written).in_memory(false)
-        .survives()
+        Acknowledged::new()
+            .flushed(self.flush != Flush::None)
+            .flush_reaches_device(true)
+            .direct(self.direct)
+            .settled_blocks(self.blocks == Written)
+            .in_memory(false)
+            .survives()
     }
 }
 

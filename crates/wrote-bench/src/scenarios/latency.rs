@@ -12,8 +12,8 @@ use crate::scenario::{self, Call, Listed, Scenario};
 use plan::Plan;
 use wrote::device::Target;
 use wrote::{Acknowledged, Survives};
-use wrote_jobs::rate::Rate;
 use wrote_jobs::findings::Evidence;
+use wrote_jobs::rate::Rate;
 use wrote_result::Error;
 use wrote_result::document::{Advice, Blocks, CrashLeaves, Flush, Ioengine, Row, Settings};
 
@@ -203,8 +203,13 @@ impl Kind {
     /// not flushed, its content may survive and its name need not (fsync(2)).
     fn acknowledged(self, state: State, flush_reaches_device: bool, in_memory: bool) -> Survives {
         let name_is_there = state == State::Existing || self.syncs_folder(state);
-        Acknowledged::new().flushed(self.sync() != Flush::None && name_is_there).flush_reaches_device(flush_reaches_device).direct(false).settled_blocks(false).in_memory(in_memory)
-        .survives()
+        Acknowledged::new()
+            .flushed(self.sync() != Flush::None && name_is_there)
+            .flush_reaches_device(flush_reaches_device)
+            .direct(false)
+            .settled_blocks(false)
+            .in_memory(in_memory)
+            .survives()
     }
 
     /// The states that a crash in the middle may leave: every one that no manual page or standard

@@ -8,8 +8,8 @@ use crate::scenario::{self, Call, Listed, Scenario};
 use crate::scenarios::{grid, ladder};
 use std::time::Duration;
 use subject::Subject;
-use wrote_result::document::Process;
 use wrote_result::Error;
+use wrote_result::document::Process;
 
 pub(crate) const NAME: &str = "load";
 const USUAL: [&str; 2] = ["rand/read", "rand/write"];

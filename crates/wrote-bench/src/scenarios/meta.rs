@@ -10,8 +10,8 @@ use crate::scenario::{self, Call, Listed, Scenario};
 use plan::Plan;
 use wrote::Survives;
 use wrote_jobs::findings::Evidence;
-use wrote_result::document::{Blocks, Direction, Finding, Flush, Ioengine, Settings, SourceCache};
 use wrote_result::Error;
+use wrote_result::document::{Blocks, Direction, Finding, Flush, Ioengine, Settings, SourceCache};
 
 pub(crate) const NAME: &str = "meta";
 /// The bytes of a file, as IO500's mdtest has them.

@@ -1,6 +1,6 @@
 //! The scenario `peak`: the most that sequential reads and writes reach, and with what.
 
-use super::grid::{Grid, called, GridWorkload, READ, WRITE, can_poll, short};
+use super::grid::{Grid, GridWorkload, READ, WRITE, called, can_poll, short};
 use crate::scenario::{self, Call, Listed, Scenario};
 use std::time::Duration;
 use wrote_jobs::spec::JobSpec;

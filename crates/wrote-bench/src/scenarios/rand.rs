@@ -1,6 +1,6 @@
 //! The scenario `rand`: small random reads, writes and a mix, over the depth of the queue.
 
-use super::grid::{Grid, called, GridWorkload};
+use super::grid::{Grid, GridWorkload, called};
 use crate::scenario::{self, Call, Listed, Scenario};
 use std::time::Duration;
 use wrote_jobs::spec::Rw;

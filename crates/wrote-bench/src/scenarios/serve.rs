@@ -119,7 +119,12 @@ impl Door {
             return Survives::Nothing;
         }
         let (flushed, settled_blocks) = (true, false);
-        Acknowledged::new().flushed(flushed).flush_reaches_device(flush_reaches_device).direct(false).settled_blocks(settled_blocks).in_memory(in_memory)
+        Acknowledged::new()
+            .flushed(flushed)
+            .flush_reaches_device(flush_reaches_device)
+            .direct(false)
+            .settled_blocks(settled_blocks)
+            .in_memory(in_memory)
             .survives()
     }
 }

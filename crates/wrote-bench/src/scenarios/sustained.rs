@@ -13,10 +13,10 @@ use crate::scenario::{self, Call, Listed, Scenario};
 use std::time::Duration;
 use wrote::Survives;
 use wrote_jobs::buffers::{buffers_bytes, check_buffers};
+use wrote_jobs::findings::Evidence;
 use wrote_jobs::rate::Rate;
 use wrote_jobs::spec::{JobSpec, Rw};
 use wrote_machine::{host, space};
-use wrote_jobs::findings::Evidence;
 use wrote_result::document::Finding;
 use wrote_result::{Error, units};
 
@@ -166,22 +166,42 @@ fn most_bytes(time: Duration, rate: Option<Rate>, bs_bytes: u64) -> u64 {
 #[cfg(test)]
 mod plan_tests {
     use super::*;
-    use wrote::device::Target;
-    use wrote_jobs::rate::Amount;
     use crate::sample::{Asked, asked, place};
     use crate::scenario::Plan as _;
+    use wrote::device::Target;
+    use wrote_jobs::rate::Amount;
 
     fn plan(request: &Asked, target: &Target) -> Plan {
-        request.plan(target, |of, call| Plan::new(&of.sustained, call)).unwrap().expect("it is called for")
+        request
+            .plan(target, |of, call| Plan::new(&of.sustained, call))
+            .unwrap()
+            .expect("it is called for")
     }
 
     #[test]
     fn it_is_measured_only_where_it_is_named() {
         let target = place(1 << 40, 1 << 39);
-        assert!(asked(&[]).plan(&target, |of, call| Plan::new(&of.sustained, call)).unwrap().is_none());
-        assert!(asked(&["ladder"]).plan(&target, |of, call| Plan::new(&of.sustained, call)).unwrap().is_none());
-        assert!(asked(&["sustained"]).plan(&target, |of, call| Plan::new(&of.sustained, call)).unwrap().is_some());
-        assert!(asked(&[ROW]).plan(&target, |of, call| Plan::new(&of.sustained, call)).unwrap().is_some());
+        assert!(
+            asked(&[]).plan(&target, |of, call| Plan::new(&of.sustained, call)).unwrap().is_none()
+        );
+        assert!(
+            asked(&["ladder"])
+                .plan(&target, |of, call| Plan::new(&of.sustained, call))
+                .unwrap()
+                .is_none()
+        );
+        assert!(
+            asked(&["sustained"])
+                .plan(&target, |of, call| Plan::new(&of.sustained, call))
+                .unwrap()
+                .is_some()
+        );
+        assert!(
+            asked(&[ROW])
+                .plan(&target, |of, call| Plan::new(&of.sustained, call))
+                .unwrap()
+                .is_some()
+        );
     }
 
     #[test]
@@ -224,12 +244,16 @@ mod plan_tests {
             Asked { size_bytes: Some(4096), ..asked(&[NAME]) },
             Asked { stream_bs_bytes: Some(1 << 40), ..asked(&[NAME]) },
         ] {
-            let Err(Error::Usage(text)) = request.plan(&target, |of, call| Plan::new(&of.sustained, call)) else {
+            let Err(Error::Usage(text)) =
+                request.plan(&target, |of, call| Plan::new(&of.sustained, call))
+            else {
                 panic!("{request:?}")
             };
             assert_eq!(text.lines().count(), 1);
         }
-        let full = asked(&[NAME]).plan(&place(10 << 30, 1 << 30), |of, call| Plan::new(&of.sustained, call)).unwrap_err();
+        let full = asked(&[NAME])
+            .plan(&place(10 << 30, 1 << 30), |of, call| Plan::new(&of.sustained, call))
+            .unwrap_err();
         assert!(full.to_string().contains("stays free"), "{full}");
     }
 
@@ -239,7 +263,10 @@ mod plan_tests {
         let plan = plan(&request, &place(1 << 40, 1 << 39));
         assert_eq!(plan.written_bytes_max(), (1 << 30) + (1 << 29));
         let request = Asked { idle: Some(Duration::ZERO), ..request };
-        let plan = request.plan(&place(1 << 40, 1 << 39), |of, call| Plan::new(&of.sustained, call)).unwrap().unwrap();
+        let plan = request
+            .plan(&place(1 << 40, 1 << 39), |of, call| Plan::new(&of.sustained, call))
+            .unwrap()
+            .unwrap();
         assert_eq!(plan.written_bytes_max(), 1 << 30);
     }
 }

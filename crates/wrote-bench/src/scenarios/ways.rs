@@ -40,7 +40,9 @@ pub(crate) enum Kind {
     /// The same block of so many bytes again and again, then `sync_all`.
     Constant(u64),
     /// `dd` of zeros with `conv=fdatasync`, or with `oflag=direct` and no flush.
-    Dd { direct: bool },
+    Dd {
+        direct: bool,
+    },
     /// `wrote::Writer`, given pieces of so many bytes.
     Writer(u64),
     /// `wrote::copy`, durable, without sharing blocks.

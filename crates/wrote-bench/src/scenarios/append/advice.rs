@@ -34,7 +34,8 @@ const WAYS: [(&str, &str, &str); 7] = [
 /// The fastest way that kept every message, its lead over the usual ones, and the cost of a message
 /// that must be durable first.
 pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
-    let usable = |row: &&Row| View::of(row) == View::Messages && row.has_all_records() && way(row).is_some();
+    let usable =
+        |row: &&Row| View::of(row) == View::Messages && row.has_all_records() && way(row).is_some();
     let rows: Vec<&Row> = evidence.rows.iter().filter(usable).collect();
     if rows.len() < 2 {
         return None;

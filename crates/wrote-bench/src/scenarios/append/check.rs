@@ -1,8 +1,8 @@
 //! The check of a file: every message is there whole, once, and in its producer's order.
 
+use super::message::{MAGIC, Messages, Stamp};
 use std::io;
 use std::io::Read;
-use super::message::{MAGIC, Messages, Stamp};
 use wrote_result::Stop;
 use wrote_result::document::Records;
 

@@ -57,9 +57,9 @@ fn records_out_of_order(evidence: &Evidence) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample::{appended, evidence, target};
     use serde_json::json;
     use wrote_result::document::Severity;
-    use crate::sample::{appended, evidence, target};
     use wrote_result::finding::IDS;
 
     const WHOLE: Records =

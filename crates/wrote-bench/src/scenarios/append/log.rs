@@ -1,8 +1,8 @@
 //! The library's own way: `wrote::Log`, by threads or by tasks.
 
+use super::AppendAs;
 use super::Promise;
 use super::message::Messages;
-use super::AppendAs;
 use super::usual::record;
 use crate::arrivals::Arrivals;
 use hdrhistogram::Histogram;

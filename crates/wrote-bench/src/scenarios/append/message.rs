@@ -4,9 +4,9 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::ops::Range;
 use wrote_result::Error;
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 #[cfg(feature = "cli")]
 use wrote_result::units;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// The first bytes of a stamp. No byte of a stamp is below 128, none of a message is 0 or a line
 /// feed: the same messages are lines.

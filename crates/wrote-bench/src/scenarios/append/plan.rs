@@ -197,20 +197,20 @@ fn ways(call: &Call, producers: &[u32]) -> Vec<Way> {
     STRATEGIES.iter().filter(called).flat_map(of).collect()
 }
 
-
-
-
 #[cfg(test)]
 mod tests {
     use super::super::message::{BYTES_MAX, PRODUCERS_MAX};
     use super::*;
-    use crate::scenario::Plan as _;
     use crate::sample::{Asked, asked, place as target};
+    use crate::scenario::Plan as _;
 
     const GIB: u64 = 1 << 30;
 
     fn plan(request: &Asked) -> Plan {
-        request.plan(&target(1 << 40, 1 << 39), |of, call| Plan::within(&of.append, call, 16 * GIB)).unwrap().unwrap()
+        request
+            .plan(&target(1 << 40, 1 << 39), |of, call| Plan::within(&of.append, call, 16 * GIB))
+            .unwrap()
+            .unwrap()
     }
 
     fn names(plan: &Plan) -> Vec<String> {
@@ -219,7 +219,9 @@ mod tests {
 
     #[test]
     fn the_scenario_is_measured_only_when_it_is_asked_for() {
-        let none = asked(&[]).plan(&target(1 << 40, 1 << 39), |of, call| Plan::within(&of.append, call, 16 * GIB)).unwrap();
+        let none = asked(&[])
+            .plan(&target(1 << 40, 1 << 39), |of, call| Plan::within(&of.append, call, 16 * GIB))
+            .unwrap();
         assert!(none.is_none());
         assert_eq!(plan(&asked(&["append"])).ways.len(), 7 + 2 * 5);
         let two = plan(&asked(&["append/mutex", "append/log-no"]));
@@ -273,7 +275,9 @@ mod tests {
 
     #[test]
     fn a_full_disk_gets_fewer_messages_or_none() {
-        let within = |request: &Asked, free| request.plan(&target(10 * GIB, free), |of, call| Plan::within(&of.append, call, GIB));
+        let within = |request: &Asked, free| {
+            request.plan(&target(10 * GIB, free), |of, call| Plan::within(&of.append, call, GIB))
+        };
         let little = within(&asked(&["append"]), GIB + GIB / 2).unwrap().unwrap();
         assert!(little.space_bytes_max() <= GIB / 2, "{}", little.space_bytes_max());
         let full = within(&asked(&["append"]), GIB).unwrap_err();

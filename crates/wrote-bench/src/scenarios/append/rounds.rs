@@ -1,9 +1,9 @@
 //! One run of each way: messages appended, the file read back, and every message looked for.
 
 use super::check::Check;
+use super::check::walk;
 use super::message::Messages;
 use super::plan::{BESIDE, Plan, RUN_S};
-use super::check::walk;
 use super::{Kind, NAME, Promise, Way, log, usual};
 use crate::arrivals::Arrivals;
 use crate::measured::{self, OneRun, RowLabel};
@@ -226,7 +226,6 @@ impl<'a> Files<'a> {
         self.site.scratch.remove_log(&self.log)?;
         measured::clear(std::slice::from_ref(&self.file), self.site.scratch.path())
     }
-
 }
 
 /// tokio's usual runtime: a thread for each processor.

@@ -1,9 +1,9 @@
 //! Every way writes what was sent, or is found not to; and nothing is left.
 
 use super::*;
-use fixtures::folder;
 use crate::sample::Asked;
 use crate::scratch::Scratch;
+use fixtures::folder;
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,10 @@ fn assert_has_all(row: &Row) {
         assert!(run.elapsed_s > 0.0 && run.iops > 0.0, "{}", row.name);
     }
     assert_eq!(row.latency_ns.unwrap().count, row.runs.len() as u64 * MESSAGES, "{}", row.name);
-    assert!(row.has_all_records() && wrote_result::document::View::of(row) == wrote_result::document::View::Messages);
+    assert!(
+        row.has_all_records()
+            && wrote_result::document::View::of(row) == wrote_result::document::View::Messages
+    );
 }
 
 #[test]
@@ -199,7 +202,11 @@ fn every_way_has_a_name_of_its_own_and_words_that_fit() {
     for strategy in STRATEGIES {
         assert!(strategy.name.starts_with("append/"), "{}", strategy.name);
         assert!(strategy.words.len() <= 26, "{}", strategy.words);
-        assert!(Append::default().knows(strategy.name) && Append::default().knows(NAME) && !Append::default().knows("append/"));
+        assert!(
+            Append::default().knows(strategy.name)
+                && Append::default().knows(NAME)
+                && !Append::default().knows("append/")
+        );
     }
 }
 

@@ -465,7 +465,9 @@ mod library_tests {
 
     #[test]
     fn what_is_shown_is_the_file_that_is_compiled_and_short_enough_for_a_terminal() {
-        for file in [WRITER, WRITER_CACHED, WRITER_UNSYNCED, WRITER_CACHED_UNSYNCED, LOG, DIRECT_FILE] {
+        for file in
+            [WRITER, WRITER_CACHED, WRITER_UNSYNCED, WRITER_CACHED_UNSYNCED, LOG, DIRECT_FILE]
+        {
             let shown = shown(file);
             assert!(file.ends_with(&format!("\n\n{shown}\n")), "{shown}");
             assert!(shown.starts_with("use ") && shown.lines().count() <= 15, "{shown}");

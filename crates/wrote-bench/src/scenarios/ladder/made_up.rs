@@ -6,7 +6,6 @@ use super::{Blocks, Flush, Ioengine, NAME, WAYS, Way, Workload};
 use crate::budget::{Clock, RUNS_MIN};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
-use wrote_jobs::peers::Alone;
 use crate::sample::{Asked, place};
 use crate::scenario::{self, Measured, Plan as _, Site};
 use crate::scratch::Scratch;
@@ -15,6 +14,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::OnceLock;
 use std::time::Duration;
+use wrote_jobs::peers::Alone;
 use wrote_jobs::report::Repeated;
 use wrote_result::sample::row;
 use wrote_result::{Error, Stop};
@@ -78,7 +78,9 @@ impl OnDisk {
         while done < size && (done == 0.0 || self.clock.0.get() - began < limit_s) {
             let bytes = (bs * in_flight).min(size - done);
             match (way.direct, way.flush) {
-                (false, Flush::None | Flush::FdatasyncAtEnd) => self.clock.pass(bytes / MEMORY_BYTES_PER_S),
+                (false, Flush::None | Flush::FdatasyncAtEnd) => {
+                    self.clock.pass(bytes / MEMORY_BYTES_PER_S)
+                }
                 (_, Flush::None | Flush::FdatasyncAtEnd) => self.write(bytes),
                 _ => {
                     self.write(bytes);
@@ -119,7 +121,8 @@ impl scenario::Plan for OnDisk {
 
     fn prepare(&mut self, _: &Site, _: &mut Ticker) -> Result<u64, Error> {
         let sizes = self.plan.calibration();
-        let way = WAYS.iter().find(|way| way.name == "stream/direct-io_uring-fdatasync-at-end").unwrap();
+        let way =
+            WAYS.iter().find(|way| way.name == "stream/direct-io_uring-fdatasync-at-end").unwrap();
         let limit_s = CALIBRATION_TIME.as_secs_f64();
         let speed = |plan: &mut Self, in_flight: f64, size: f64| {
             let (began, written) = (plan.clock.0.get(), plan.written_bytes);
@@ -184,9 +187,11 @@ struct Outcome {
 fn ladder_on(disk: Disk, asked: &Asked) -> Outcome {
     let folder = fixtures::folder();
     let target = place(1 << 40, 1 << 39);
-    let plan = asked.plan(&target, |scenarios, call| Plan::new(call, scenarios.ladder.within)).unwrap();
+    let plan =
+        asked.plan(&target, |scenarios, call| Plan::new(call, scenarios.ladder.within)).unwrap();
     let (scratch, clock) = (Scratch::make(folder.path()).unwrap(), Rc::new(MadeUpClock::default()));
-    let mut plan = OnDisk { plan, disk, clock: clock.clone(), written_bytes: 0.0, longest_run_s: 0.0 };
+    let mut plan =
+        OnDisk { plan, disk, clock: clock.clone(), written_bytes: 0.0, longest_run_s: 0.0 };
     let site = Site {
         scenario: NAME,
         target: &target,
@@ -232,7 +237,11 @@ fn a_fast_disk_has_every_run_of_every_row() {
     for disk in [Disk::steady(3e9, 1e-4), Disk::steady(500e6, 1e-3)] {
         let Outcome { measured, elapsed, .. } = usual(disk);
         let measured = measured.unwrap();
-        assert!(runs(&measured).iter().all(|(_, runs)| *runs == 5), "{disk:?}: {:?}", runs(&measured));
+        assert!(
+            runs(&measured).iter().all(|(_, runs)| *runs == 5),
+            "{disk:?}: {:?}",
+            runs(&measured)
+        );
         assert!(elapsed < WITHIN && measured.shortened.is_none() && measured.left_out.is_empty());
     }
 }
@@ -272,7 +281,10 @@ fn a_disk_that_becomes_slow_is_measured_by_smaller_runs() {
         let measured = measured.unwrap();
         assert!(is_honest(&measured), "{disk:?}: {:?}", measured.shortened);
         // The run in which it became slow could not be foreseen.
-        assert!(elapsed.as_secs_f64() < WITHIN.as_secs_f64() + longest_run_s, "{disk:?}: {elapsed:?}");
+        assert!(
+            elapsed.as_secs_f64() < WITHIN.as_secs_f64() + longest_run_s,
+            "{disk:?}: {elapsed:?}"
+        );
         if fast_bytes < 5e9 {
             assert!(measured.shortened.unwrap().shrunk > 1.0);
             assert!(elapsed < WITHIN, "{disk:?}: {elapsed:?}");
@@ -307,7 +319,8 @@ proptest! {
 
 #[test]
 fn every_row_has_a_place_among_the_important_ones() {
-    let places: std::collections::HashSet<usize> = WAYS.iter().map(super::plan::importance).collect();
+    let places: std::collections::HashSet<usize> =
+        WAYS.iter().map(super::plan::importance).collect();
     assert_eq!(places, (0..WAYS.len()).collect());
     let stream = |way: &&Way| way.workload == Workload::Stream;
     assert!(WAYS.iter().filter(stream).any(|way| super::plan::importance(way) < 4));

@@ -236,7 +236,8 @@ impl Plan {
         let size_bytes = match (self.common.size_bytes, workload) {
             (None, Workload::Stream) => {
                 let few = ((bytes_per_s * STREAM_WRITES_MIN_S) as u64).max(least);
-                let wanted = ((bytes_per_s * STREAM_RUN_S) as u64).max(few.min(least * STREAM_WRITES_MIN));
+                let wanted =
+                    ((bytes_per_s * STREAM_RUN_S) as u64).max(few.min(least * STREAM_WRITES_MIN));
                 (wanted / least).saturating_mul(least).min(largest)
             }
             // Small writes are no faster than a stream, so these bytes take at least a second. A
@@ -267,10 +268,13 @@ impl Plan {
     pub(super) fn foreseen_of(&self, way: &Way) -> Duration {
         let Some(bytes_per_s) = self.bytes_per_s else { return Duration::ZERO };
         let bytes = self.sizes[way.workload as usize].size_bytes as f64;
-        let whole = Duration::try_from_secs_f64(bytes / bytes_per_s).unwrap_or(Duration::MAX / 1024);
+        let whole =
+            Duration::try_from_secs_f64(bytes / bytes_per_s).unwrap_or(Duration::MAX / 1024);
         let written = match way.workload {
             Workload::Stream => whole,
-            Workload::Small if way.flush == Flush::FdatasyncAtEnd => whole.max(self.time(way.workload)),
+            Workload::Small if way.flush == Flush::FdatasyncAtEnd => {
+                whole.max(self.time(way.workload))
+            }
             Workload::Small => self.time(way.workload),
         };
         // The file that a row writes over is written before the first of its runs.
@@ -307,8 +311,8 @@ fn called(call: &Call) -> Vec<&'static Way> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Plan as _;
     use crate::sample::{Asked, place as target};
+    use crate::scenario::Plan as _;
     use proptest::prelude::*;
 
     fn request() -> Asked {
@@ -368,7 +372,8 @@ mod tests {
         assert_eq!((fast.size_bytes, fast.iodepth), (1 << 30, 64));
         let slow = plan.sizes(Workload::Stream, 20e6);
         assert!(slow.size_bytes <= 6_000_000 && slow.iodepth == 4, "{slow:?}");
-        let asked = Asked { iodepth: Some(64), size_bytes: Some(1 << 28), ..request() }.plan(&target(1 << 40, 1 << 39), |_, call| Plan::new(call, None));
+        let asked = Asked { iodepth: Some(64), size_bytes: Some(1 << 28), ..request() }
+            .plan(&target(1 << 40, 1 << 39), |_, call| Plan::new(call, None));
         let slow = asked.unwrap().sizes(Workload::Stream, 20e6);
         assert_eq!((slow.size_bytes, slow.iodepth), (1 << 28, 64));
     }
@@ -389,7 +394,9 @@ mod tests {
 
     #[test]
     fn a_disk_that_is_too_full_is_refused_and_left_alone() {
-        let error = request().plan(&target(10 << 30, 1 << 30), |_, call| Plan::new(call, None)).unwrap_err();
+        let error = request()
+            .plan(&target(10 << 30, 1 << 30), |_, call| Plan::new(call, None))
+            .unwrap_err();
         assert!(matches!(&error, Error::Failed(text) if text.contains("stays free")), "{error}");
         let large = Asked { size_bytes: Some(9 << 30), ..request() };
         assert!(large.plan(&target(10 << 30, 9 << 30), |_, call| Plan::new(call, None)).is_err());

@@ -17,7 +17,9 @@ use wrote_result::Error;
 
 impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
-        let question = "How fast does this disk take sequential writes, and what does each way survive?".into();
+        let question =
+            "How fast does this disk take sequential writes, and what does each way survive?"
+                .into();
         scenario::Scope { name: NAME, question, runs: self.runs }
     }
 
@@ -38,7 +40,8 @@ impl scenario::Plan for Plan {
 
     fn estimate(&self) -> Duration {
         let usual = if self.common.rate.is_some() { rate::RUN_TIME } else { RUN_TIME };
-        let time = (self.common.time.unwrap_or(usual) + BESIDE) * self.runs * self.ways.len() as u32;
+        let time =
+            (self.common.time.unwrap_or(usual) + BESIDE) * self.runs * self.ways.len() as u32;
         self.within.map_or(time, |within| time.min(within))
     }
 

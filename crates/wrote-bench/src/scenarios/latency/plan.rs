@@ -1,11 +1,11 @@
 //! The texts that a request names, the number of saves, and the space for them.
 
+use super::{Called, NAME, SaveRow, State, WAYS};
 use crate::rounds::{RUNS, Turn};
 use crate::scenario::{Call, Plan as _};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::time::Duration;
-use super::{Called, NAME, SaveRow, State, WAYS};
 use wrote::device::Target;
 use wrote_jobs::rate::Rate;
 use wrote_machine::space;
@@ -42,8 +42,7 @@ impl Plan {
     /// asked for: the ladder alone takes a minute.
     pub(crate) fn new(asked: &Latency, call: &Call) -> Result<Option<Plan>, Error> {
         let sizes_bytes = asked.checked_sizes()?;
-        let called: Vec<Called> =
-            call.only.iter().filter_map(|name| Called::parse(name)).collect();
+        let called: Vec<Called> = call.only.iter().filter_map(|name| Called::parse(name)).collect();
         check_called(&called, &sizes_bytes)?;
         let is_called = |row: &SaveRow| called.iter().any(|called| row.is_called(called));
         let rows: Vec<SaveRow> = all(&sizes_bytes).filter(is_called).collect();
@@ -124,7 +123,6 @@ fn all(sizes_bytes: &[u64]) -> impl Iterator<Item = SaveRow> {
     let rows = |(size_bytes, state)| WAYS.iter().map(move |way| SaveRow { way, state, size_bytes });
     sizes_bytes.iter().flat_map(files).flat_map(rows)
 }
-
 
 /// Refuses the name of a size that is not saved.
 fn check_called(called: &[Called], sizes_bytes: &[u64]) -> Result<(), Error> {
@@ -308,7 +306,9 @@ mod tests {
 
     #[test]
     fn a_disk_without_room_is_refused_and_a_small_one_will_do() {
-        let within = |request: &Asked, free| request.plan(&target(10 * GIB, free), |of, call| Plan::new(&of.latency, call));
+        let within = |request: &Asked, free| {
+            request.plan(&target(10 * GIB, free), |of, call| Plan::new(&of.latency, call))
+        };
         assert!(within(&asked(&["latency"]), GIB + 4 * (1 << 20)).is_ok());
         let full = within(&asked(&["latency"]), GIB).unwrap_err().to_string();
         assert!(full.contains("--iterations") && full.lines().count() == 1, "{full}");

@@ -1,29 +1,29 @@
 //! One run of each row: texts saved in batches, each save timed.
 
-use crate::{measured, scenario};
+use super::plan::{BESIDE, BLOCK_BYTES, LOOK_SAVES, Plan, Texts, USUAL_FLUSH, USUAL_SAVE};
+use super::{Kind, NAME, SaveRow, State};
 use crate::arrivals::Arrivals;
 use crate::measured::{OneRun, RowLabel};
 use crate::progress::Ticker;
 use crate::rounds::{Turn, in_turn};
 use crate::scenario::Site;
+use crate::{measured, scenario};
 use hdrhistogram::Histogram;
 use rustix::fs::OFlags;
-use std::io;
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use super::{Kind, NAME, SaveRow, State};
-use super::plan::{BESIDE, BLOCK_BYTES, LOOK_SAVES, Plan, Texts, USUAL_FLUSH, USUAL_SAVE};
-use wrote_jobs::histogram;
 use wrote_jobs::buffers::seed;
 use wrote_jobs::clock::clocked;
+use wrote_jobs::histogram;
 use wrote_jobs::rate::Rate;
 use wrote_jobs::report::Repeated;
 use wrote_machine::usage::Usage;
-use wrote_result::{Error, units};
 use wrote_result::document::Run;
+use wrote_result::{Error, units};
 
 impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
@@ -85,8 +85,7 @@ impl scenario::Plan for Plan {
         let rate = self.rate;
         let run = Saves::new(self, site).run(&row, saves, rate)?;
         if rate.is_none() {
-            self.times[turn.row] =
-                Duration::from_secs_f64(run.run.elapsed_s / f64::from(saves));
+            self.times[turn.row] = Duration::from_secs_f64(run.run.elapsed_s / f64::from(saves));
         }
         let label = RowLabel {
             name: &row.name(),
@@ -183,7 +182,8 @@ impl<'a> Saves<'a> {
     /// Makes the file that is there before the first save, durable.
     fn make_old(&mut self, row: &SaveRow) -> Result<(), Error> {
         let path = &self.files[0];
-        let text = self.plan.texts.make(1, row.size_bytes as usize).next().expect("one was asked for");
+        let text =
+            self.plan.texts.make(1, row.size_bytes as usize).next().expect("one was asked for");
         let made = File::create_new(path)
             .and_then(|mut file| file.write_all(text).and_then(|()| file.sync_all()))
             .and_then(|()| sync_folder(self.site.scratch.path()));
@@ -195,7 +195,6 @@ impl<'a> Saves<'a> {
     fn clear(&self) -> Result<(), Error> {
         measured::clear(&self.files, self.site.scratch.path())
     }
-
 }
 
 fn add(run: &mut Run, batch: Run) {

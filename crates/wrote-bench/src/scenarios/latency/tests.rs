@@ -3,11 +3,11 @@
 mod cut;
 
 use super::rounds::{Place, save};
-use fixtures::folder;
 use super::*;
 use crate::progress::{Observer, Progress};
 use crate::sample::Asked;
 use crate::scratch::Scratch;
+use fixtures::folder;
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -22,7 +22,9 @@ const OPERATIONS_MIN: u64 = 100;
 impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
         let name = self.subject.name;
-        let question = format!("What does the latency of {name} do as the load rises, and where does it bend?");
+        let question = format!(
+            "What does the latency of {name} do as the load rises, and where does it bend?"
+        );
         scenario::Scope { name: NAME, question, runs: self.runs }
     }
 
@@ -164,9 +166,9 @@ mod tests {
     use super::*;
     use crate::sample::{self, Asked};
     use crate::scratch::Scratch;
-    use wrote_result::document::Process;
     use wrote_result::Stop;
     use wrote_result::document::Latency;
+    use wrote_result::document::Process;
 
     /// A row of a curve, with the rates that were asked and reached and their P99.
     fn point(asked: u32, reached: f64, p99_ns: u64) -> Row {

@@ -26,7 +26,9 @@ fn removed_inodes(evidence: &Evidence) -> Option<Finding> {
     if evidence.target.has_journal != Some(false) {
         return None;
     }
-    let of = |row: &Row, kind| is_of_meta(row, kind).then_some(row.latency_ns?.p50).filter(|p50| *p50 > 0);
+    let of = |row: &Row, kind| {
+        is_of_meta(row, kind).then_some(row.latency_ns?.p50).filter(|p50| *p50 > 0)
+    };
     let pair = |create: &&Row| {
         let made_ns = of(create, Create)?;
         let beside = evidence.rows.iter().filter(|row| row.workload == create.workload);
@@ -148,9 +150,8 @@ mod tests {
     fn removed_inodes_are_named_where_ext4_has_no_journal_and_files_are_created() {
         let [create, stat] = ["create", "stat"]
             .map(|kind| with_rates(&format!("meta/shared/{kind}"), &[4e4, 1e4, 2e3]));
-        let text = |has_journal, row: &Row| {
-            found(has_journal, std::slice::from_ref(row)).unwrap().text
-        };
+        let text =
+            |has_journal, row: &Row| found(has_journal, std::slice::from_ref(row)).unwrap().text;
         assert!(text(Some(false), &create).contains("ext4 without a journal"));
         for (has_journal, row) in [(None, &create), (Some(true), &create), (Some(false), &stat)] {
             assert!(!text(has_journal, row).contains("journal"), "{has_journal:?}");
@@ -205,7 +206,11 @@ mod tests {
         assert_eq!(finding.evidence["rows"], serde_json::json!(["meta/own/create"]));
         assert_eq!(finding.evidence["create_p50_ns"], 508_000);
         assert_eq!(finding.evidence["rename_p50_ns"], 16_700);
-        assert!(finding.text.contains("508 us a file, and 16.7 us for a rename"), "{}", finding.text);
+        assert!(
+            finding.text.contains("508 us a file, and 16.7 us for a rename"),
+            "{}",
+            finding.text
+        );
         for has_journal in [None, Some(true)] {
             assert!(found(has_journal, &slow).is_none());
         }

@@ -69,8 +69,7 @@ pub(super) struct Plan {
 impl Plan {
     /// Plans the rows that the call names; `None` where it names none.
     pub fn new(asked: &Meta, call: &Call) -> Option<Plan> {
-        let ways: Vec<Way> =
-            WAYS.into_iter().filter(|way| call.names(NAME, way.name)).collect();
+        let ways: Vec<Way> = WAYS.into_iter().filter(|way| call.names(NAME, way.name)).collect();
         let plan = Plan {
             runs: call.common.runs.unwrap_or(RUNS),
             asked: asked.meta_files,

@@ -289,11 +289,13 @@ impl Folder {
 
     /// Gives the files that were renamed their first names.
     fn rename_back(&self, files: u32) -> Result<(), Error> {
-        (0..files).try_for_each(|number| match fs::rename(self.renamed(number), self.file(number)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(failed(&self.renamed(number), "rename", &error))
+        (0..files).try_for_each(|number| {
+            match fs::rename(self.renamed(number), self.file(number)) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    Err(failed(&self.renamed(number), "rename", &error))
+                }
+                _ => Ok(()),
             }
-            _ => Ok(()),
         })
     }
 

@@ -3,10 +3,10 @@
 use super::plan::{FILES_MAX, Pace, Plan};
 use super::{Kind, NAME, WAYS};
 use crate::budget::{RUNS_MIN, Schedule};
-use crate::sample::{Asked, asked};
-use crate::scratch::Scratch;
 use crate::rounds::RUNS;
+use crate::sample::{Asked, asked};
 use crate::scenario::Plan as _;
+use crate::scratch::Scratch;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use wrote_result::Stop;
@@ -14,9 +14,14 @@ use wrote_result::document::{Direction, Survives, View};
 
 #[test]
 fn it_is_measured_only_when_it_is_named() {
-    assert!(asked(&["ladder"]).plan(&crate::sample::place(1 << 40, 1 << 39), |of, call| {
-        Ok(super::Plan::new(&of.meta, call))
-    }).unwrap().is_none());
+    assert!(
+        asked(&["ladder"])
+            .plan(&crate::sample::place(1 << 40, 1 << 39), |of, call| {
+                Ok(super::Plan::new(&of.meta, call))
+            })
+            .unwrap()
+            .is_none()
+    );
     let folder = fixtures::folder();
     let all = Asked { only: vec![NAME.into()], ..Asked::new(folder.path().into()) };
     assert_eq!(all.planned()[0].rows().len(), WAYS.len());

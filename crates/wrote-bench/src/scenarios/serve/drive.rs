@@ -92,7 +92,12 @@ pub(super) struct Supply {
 
 impl Supply {
     /// So many messages, at most until then. Without a rate they are due at any time.
-    pub(super) fn new(left: u64, time: Option<Duration>, arrivals: Option<Arrivals>, message_bytes: usize) -> Supply {
+    pub(super) fn new(
+        left: u64,
+        time: Option<Duration>,
+        arrivals: Option<Arrivals>,
+        message_bytes: usize,
+    ) -> Supply {
         Supply {
             left,
             until: time.map(|time| Instant::now() + time),
@@ -142,8 +147,9 @@ impl<'a> Load<'a> {
         let mut connections = Vec::with_capacity(count as usize);
         for number in 0..count {
             stop.check()?;
-            let connection = Connection::open(address, protocol)
-                .map_err(|error| Error::Failed(format!("{address}: connection {number}: {error}")))?;
+            let connection = Connection::open(address, protocol).map_err(|error| {
+                Error::Failed(format!("{address}: connection {number}: {error}"))
+            })?;
             let data = epoll::EventData::new_u64(number.into());
             let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
             epoll::add(&epoll, &connection.stream, data, flags).map_err(failed("epoll_ctl"))?;
@@ -240,10 +246,14 @@ impl<'a> Load<'a> {
                 // A request waits for its answer, and is not divided.
                 Protocol::Http if unanswered == 0 => self.window,
                 Protocol::Http => 0,
-                _ => (self.window - unanswered).min(if supply.is_open_loop { 1 } else { self.batch }),
+                _ => {
+                    (self.window - unanswered).min(if supply.is_open_loop { 1 } else { self.batch })
+                }
             };
             let mut count = 0;
-            while count < room && let Some(began) = supply.take(now) {
+            while count < room
+                && let Some(began) = supply.take(now)
+            {
                 count += 1;
                 if answers {
                     connection.unanswered.push_back(began);
@@ -315,10 +325,10 @@ impl<'a> Load<'a> {
     /// are taken, connections end.
     fn wait(&mut self, all_is_taken: bool, nap: Duration) -> Result<bool, Error> {
         self.stop.check()?;
-        let timeout =
-            Timespec { tv_sec: nap.as_secs() as i64, tv_nsec: nap.subsec_nanos().into() };
+        let timeout = Timespec { tv_sec: nap.as_secs() as i64, tv_nsec: nap.subsec_nanos().into() };
         let mut events = Vec::with_capacity(EVENTS_MAX);
-        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&timeout)) {
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&timeout))
+        {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(failed("epoll_wait")(error)),
         }
@@ -395,7 +405,8 @@ impl<'a> Load<'a> {
 
     fn make_ready(&mut self, number: usize) {
         let connection = &mut self.connections[number];
-        if connection.state == State::Sending && !std::mem::replace(&mut connection.is_ready, true) {
+        if connection.state == State::Sending && !std::mem::replace(&mut connection.is_ready, true)
+        {
             self.ready.push_back(number);
         }
     }

@@ -21,7 +21,8 @@ pub(crate) fn client_limited(evidence: &Evidence) -> Option<Finding> {
 
 /// The part of the time in which the generator ran or waited for a CPU: the median over the runs.
 fn busy_share(row: &Row) -> f64 {
-    let share = |run: &Run| Some((run.client_cpu_s? + run.cpu_waited_s.unwrap_or(0.0)) / run.elapsed_s);
+    let share =
+        |run: &Run| Some((run.client_cpu_s? + run.cpu_waited_s.unwrap_or(0.0)) / run.elapsed_s);
     row.median_of(|run| share(run).filter(|_| run.elapsed_s > 0.0))
 }
 

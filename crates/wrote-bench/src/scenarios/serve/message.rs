@@ -1,9 +1,9 @@
 //! The messages: a stamp in text, then random bytes; and the check that the log has them all.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
 use wrote_result::document::Records;
 
 /// `RUN CONNECTION NUMBER `, in 8, 5 and 10 hexadecimal digits.
@@ -34,7 +34,8 @@ struct Stamp {
 impl Messages {
     /// The messages of another run than any before.
     pub(super) fn new(message_bytes: usize) -> Messages {
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(RandomState::new().build_hasher().finish());
+        let mut random =
+            Xoshiro256PlusPlus::seed_from_u64(RandomState::new().build_hasher().finish());
         let mut bytes = vec![0; TEXT_BYTES + message_bytes];
         random.fill_bytes(&mut bytes);
         // Control characters end frames, and receivers of syslog rewrite them.

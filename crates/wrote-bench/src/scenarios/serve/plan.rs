@@ -54,9 +54,8 @@ impl Plan {
             return Ok(None);
         }
         let urls = asked.server_url.clone();
-        let is_driven = |way: &Way| {
-            urls.is_empty() || urls.iter().any(|url| url.protocol == way.door.protocol)
-        };
+        let is_driven =
+            |way: &Way| urls.is_empty() || urls.iter().any(|url| url.protocol == way.door.protocol);
         let (ways, left): (Vec<Way>, Vec<Way>) = ways.into_iter().partition(is_driven);
         let because = "no --server-url speaks it";
         let plan = Plan {
@@ -175,7 +174,10 @@ mod tests {
     fn usual_rows_are_of_four_protocols_and_others_are_named() {
         let usual = names(&Serve::default(), &["serve"]);
         assert_eq!(usual.len(), 3 + 4 + 4 + 1, "{usual:?}");
-        assert_eq!(usual[..4], ["serve/lines/1", "serve/lines/64", "serve/lines/1000", "serve/relp/1/1"]);
+        assert_eq!(
+            usual[..4],
+            ["serve/lines/1", "serve/lines/64", "serve/lines/1000", "serve/relp/1/1"]
+        );
         assert_eq!(usual[11], "serve/http/64/100");
         let own = Serve { connections: vec![7, 2, 7], window: vec![16], ..Serve::default() };
         assert_eq!(

@@ -166,7 +166,8 @@ impl<'a> Files<'a> {
                 (run, self.plan.foreign_log.as_ref().map(found).transpose()?)
             }
             None => {
-                let this = || std::env::current_exe().map_err(|error| Error::Failed(error.to_string()));
+                let this =
+                    || std::env::current_exe().map_err(|error| Error::Failed(error.to_string()));
                 let program = self.plan.program.clone().map_or_else(this, Ok)?;
                 let server = Server::start(&program, &self.log, way.door.listen)?;
                 let at = (server.address(), Some(server.pid()));
@@ -177,7 +178,8 @@ impl<'a> Files<'a> {
             }
         };
         run.run.records = records;
-        run.effective = Settings { iodepth: run.run.iodepth_reached, ..asked(self.plan, way, count) };
+        run.effective =
+            Settings { iodepth: run.run.iodepth_reached, ..asked(self.plan, way, count) };
         Ok(run)
     }
 

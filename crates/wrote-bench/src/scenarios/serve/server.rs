@@ -46,7 +46,8 @@ impl Server {
         });
         // From here on the child is killed on each way out.
         let mut server = Server { child, address: ([0, 0, 0, 0], 0).into() };
-        let said = receiver.recv_timeout(START).unwrap_or_else(|_| Err("it says no address".into()));
+        let said =
+            receiver.recv_timeout(START).unwrap_or_else(|_| Err("it says no address".into()));
         server.address = said.map_err(|said| Error::Failed(format!("the server: {said}")))?;
         Ok(server)
     }
@@ -122,7 +123,10 @@ mod tests {
     #[test]
     fn a_line_that_ends_with_a_url_has_the_address() {
         let of = |line| address_of(line).map(|address| address.to_string());
-        assert_eq!(of("wrote: lines, no answers: tcp://127.0.0.1:41?frame=nul").unwrap(), "127.0.0.1:41");
+        assert_eq!(
+            of("wrote: lines, no answers: tcp://127.0.0.1:41?frame=nul").unwrap(),
+            "127.0.0.1:41"
+        );
         assert_eq!(of("x http://[::1]:8080/").unwrap(), "[::1]:8080");
         assert_eq!(of("error: tcp://127.0.0.1:1 is taken"), None);
         assert_eq!(of(""), None);

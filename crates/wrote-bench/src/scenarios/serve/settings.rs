@@ -122,7 +122,9 @@ mod tests {
         ] {
             assert_eq!(url.parse::<ServerUrl>().unwrap().protocol, protocol, "{url}");
         }
-        for bad in ["127.0.0.1:1", "udp://a:1", "tcp://a", "tcp://:1", "tcp://a:70000", "relp://a:1?ack=x"] {
+        for bad in
+            ["127.0.0.1:1", "udp://a:1", "tcp://a", "tcp://:1", "tcp://a:70000", "relp://a:1?ack=x"]
+        {
             let problem = bad.parse::<ServerUrl>().unwrap_err();
             assert_eq!(problem.lines().count(), 1, "{problem}");
         }

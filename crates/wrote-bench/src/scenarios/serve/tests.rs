@@ -68,7 +68,10 @@ fn serve_one(protocol: Protocol, stream: &TcpStream, log: &Log, change: Change) 
                 "$3\r\n0-1\r\n".into()
             }
             Protocol::Http => {
-                message.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).for_each(|line| append(line.to_vec()));
+                message
+                    .split(|byte| *byte == b'\n')
+                    .filter(|line| !line.is_empty())
+                    .for_each(|line| append(line.to_vec()));
                 "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok".into()
             }
         };
@@ -104,7 +107,12 @@ fn message(protocol: Protocol, input: &mut BufReader<&TcpStream>) -> Option<Vec<
         Protocol::Resp => {
             // Ten lines: *5, a length and a word for each of four, and the value's length.
             let lines: Vec<Vec<u8>> = (0..10).map_while(|_| until(b'\n')).collect();
-            let len = str::from_utf8(lines.last()?).unwrap().trim().trim_start_matches('$').parse().ok()?;
+            let len = str::from_utf8(lines.last()?)
+                .unwrap()
+                .trim()
+                .trim_start_matches('$')
+                .parse()
+                .ok()?;
             let value = exactly(input, len);
             exactly(input, 2);
             value
@@ -215,7 +223,10 @@ fn an_acknowledged_message_that_is_missing_or_altered_is_an_error_of_the_row() {
             message[99] ^= 1;
         }
     });
-    assert!(altered.contains("message 7 of connection") && altered.contains("altered"), "{altered}");
+    assert!(
+        altered.contains("message 7 of connection") && altered.contains("altered"),
+        "{altered}"
+    );
 }
 
 #[test]
@@ -237,8 +248,7 @@ fn a_server_that_refuses_or_hangs_up_is_an_error_in_its_words() {
             server_url: vec![ServerUrl { protocol: Protocol::Resp, host }],
             ..Serve::default()
         };
-        let asked =
-            Asked { path: folder.path().to_owned(), serve, ..asked(&["serve/resp"]) };
+        let asked = Asked { path: folder.path().to_owned(), serve, ..asked(&["serve/resp"]) };
         let scratch = Scratch::make(folder.path()).unwrap();
         asked.measured(&scratch, &Stop::new(), false).unwrap_err().to_string()
     };

@@ -1,8 +1,8 @@
 //! Where the throughput changed for good.
 
 use std::ops::Range;
-use wrote_result::stats;
 use wrote_result::document::{CHANGED_SHARE_MAX, Change, Interval, SAMPLES_MIN, Sample};
+use wrote_result::stats;
 use wrote_result::stats::median;
 
 /// A level lasts for at least this part of the samples, and for so many of them.

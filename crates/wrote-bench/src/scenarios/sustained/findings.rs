@@ -159,8 +159,8 @@ fn joined(parts: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wrote_result::document::Severity;
     use crate::sample::{evidence, row, target};
+    use wrote_result::document::Severity;
     use wrote_result::document::{Interval, Sample, SteadyState};
 
     /// A row whose samples of 1 GB each have these throughputs.

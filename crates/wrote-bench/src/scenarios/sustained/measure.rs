@@ -1,20 +1,20 @@
 //! The long run, the pause, and the second look; and what they add up to.
 
-use crate::scenario;
+use super::change::changes;
+use super::change::{interval, until};
+use super::{NAME, Plan, RECOVERED_TIME_MAX, ROW, WORDS};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
+use crate::scenario;
 use crate::scenario::Site;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use super::{NAME, Plan, RECOVERED_TIME_MAX, ROW, WORDS};
-use super::change::changes;
-use super::change::{interval, until};
 use wrote_jobs::jobs::{GroupReport, Mark, Permissions, Watcher};
 use wrote_jobs::report::Repeated;
 use wrote_jobs::spec::JobSpec;
-use wrote_result::{Error, Stop};
 use wrote_result::document::{RankFiles, Sample, SteadyState, Sustained};
+use wrote_result::{Error, Stop};
 
 const PART: &str = "data";
 /// How often the pause looks around.

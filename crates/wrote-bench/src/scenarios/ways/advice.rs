@@ -37,9 +37,7 @@ const COPY: &str = "Copy by wrote::copy";
 pub(crate) fn advise(evidence: &Evidence) -> [Option<Advice>; 2] {
     let of = |cache| -> Vec<&Row> {
         let is_of = |row: &&Row| {
-            row.settings.asked.source_cache == cache
-                && row.is_durable()
-                && advised(row).is_some()
+            row.settings.asked.source_cache == cache && row.is_durable() && advised(row).is_some()
         };
         evidence.rows.iter().filter(is_of).collect()
     };

@@ -129,8 +129,8 @@ fn memory_grows(evidence: &Evidence) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
     use crate::sample::{evidence, row, target};
+    use serde_json::json;
     use wrote_result::document::Target;
     use wrote_result::finding::IDS;
 

@@ -119,7 +119,6 @@ impl Plan {
     }
 }
 
-
 impl Sizes {
     fn of_file(file_bytes: u64) -> Sizes {
         Sizes { file_bytes, chunk_bytes: file_bytes.min(CHUNK_BYTES_MAX) }
@@ -170,7 +169,10 @@ mod tests {
         assert_eq!(plan.sizes(1.0).file_bytes, 3 * GIB);
         assert_eq!(plan.calibration_bytes(), None);
         let none = Asked { size_bytes: Some(1000), ..asked(&["ways"]) };
-        assert!(matches!(none.plan(&target(1 << 40, 1 << 39), |_, call| Plan::new(call)), Err(Error::Usage(_))));
+        assert!(matches!(
+            none.plan(&target(1 << 40, 1 << 39), |_, call| Plan::new(call)),
+            Err(Error::Usage(_))
+        ));
     }
 
     #[test]
@@ -187,12 +189,19 @@ mod tests {
 
     #[test]
     fn a_full_disk_gets_smaller_files_or_none() {
-        let little = asked(&["ways"]).plan(&target(10 * GIB, GIB + GIB / 5), |_, call| Plan::within(call, 16 * GIB));
+        let little = asked(&["ways"])
+            .plan(&target(10 * GIB, GIB + GIB / 5), |_, call| Plan::within(call, 16 * GIB));
         let little = little.unwrap().unwrap();
         assert!(little.space_bytes_max() <= GIB / 5);
-        assert!(asked(&["ways"]).plan(&target(10 * GIB, GIB / 2), |_, call| Plan::within(call, 16 * GIB)).is_err());
+        assert!(
+            asked(&["ways"])
+                .plan(&target(10 * GIB, GIB / 2), |_, call| Plan::within(call, 16 * GIB))
+                .is_err()
+        );
         let large = Asked { size_bytes: Some(6 * GIB), ..asked(&["ways"]) };
-        let error = large.plan(&target(10 * GIB, 10 * GIB), |_, call| Plan::within(call, 64 * GIB)).unwrap_err();
+        let error = large
+            .plan(&target(10 * GIB, 10 * GIB), |_, call| Plan::within(call, 64 * GIB))
+            .unwrap_err();
         assert!(error.to_string().contains("stays free"), "{error}");
     }
 

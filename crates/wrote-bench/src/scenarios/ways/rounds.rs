@@ -18,12 +18,14 @@ use wrote_jobs::page_cache;
 use wrote_jobs::report::{self, Repeated};
 use wrote_machine::peak_memory;
 use wrote_machine::usage::Usage;
-use wrote_result::document::{Fallback, Run, Settings};
 use wrote_result::Error;
+use wrote_result::document::{Fallback, Run, Settings};
 
 impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
-        let question = "How fast is a whole file written by each usual way, and what does the way cost?".into();
+        let question =
+            "How fast is a whole file written by each usual way, and what does the way cost?"
+                .into();
         scenario::Scope { name: NAME, question, runs: self.runs }
     }
 
@@ -199,7 +201,6 @@ impl Files<'_> {
     fn task<'a>(&'a self, bytes: &'a [u8], size_bytes: u64) -> Task<'a> {
         Task { input: &self.source, bytes, size_bytes, output: &self.output, stop: self.site.stop }
     }
-
 }
 
 /// The first `bytes` of a file, in memory.

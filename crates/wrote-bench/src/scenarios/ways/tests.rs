@@ -1,9 +1,9 @@
 //! Every way leaves the right bytes and nothing else, and says what it is.
 
 use super::*;
-use fixtures::folder;
 use crate::sample::Asked;
 use crate::scratch::Scratch;
+use fixtures::folder;
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -82,7 +82,12 @@ fn all_ways_in_turn_leave_no_file_and_tell_what_each_cost() {
     let mut written_bytes = SIZE_BYTES;
     for row in &outcome.scenario.rows {
         assert_eq!((row.runs.len(), row.bytes_per_run), (2, SIZE_BYTES), "{}", row.name);
-        assert_eq!(wrote_result::document::View::of(row), wrote_result::document::View::Files, "{}", row.name);
+        assert_eq!(
+            wrote_result::document::View::of(row),
+            wrote_result::document::View::Files,
+            "{}",
+            row.name
+        );
         for run in &row.runs {
             assert!(run.elapsed_s > 0.0 && run.throughput_bytes_per_s > 0.0, "{}", row.name);
         }
@@ -115,7 +120,11 @@ fn every_row_has_a_name_of_its_own_in_its_workload_and_words_that_fit() {
     for way in WAYS {
         assert!(way.name.starts_with(&format!("{}/", way.workload)), "{}", way.name);
         assert!(way.words.len() <= 26, "{}", way.words);
-        assert!(Ways::default().knows(way.name) && Ways::default().knows(way.workload) && !Ways::default().knows("ways/"));
+        assert!(
+            Ways::default().knows(way.name)
+                && Ways::default().knows(way.workload)
+                && !Ways::default().knows("ways/")
+        );
     }
 }
 

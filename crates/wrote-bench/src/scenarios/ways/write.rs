@@ -1,15 +1,15 @@
 //! The usual ways of writing a file, as programs write them in Rust.
 
-use std::io;
+use super::Kind;
 use std::fs::File;
+use std::io;
 use std::io::{BufWriter, Read, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
-use super::Kind;
 use wrote::copy::Method;
 use wrote::{CopyOptions, Effective, Ioengine, Reflink, Writer};
-use wrote_result::{Error, Stop};
 use wrote_result::document::Settings;
+use wrote_result::{Error, Stop};
 
 const CONSTANT: u8 = 0xAB;
 
@@ -145,8 +145,7 @@ pub(super) fn writer(task: &Task, bytes: u64) -> Result<Done, Error> {
 /// A durable copy of the source. Blocks are never shared: that would move no byte.
 pub(super) fn copy(task: &Task) -> Result<Done, Error> {
     let stopped = || task.stop.is_requested();
-    let mut watch =
-        |_| if stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    let mut watch = |_| if stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     let options = CopyOptions::new().reflink(Reflink::Never).watch(&mut watch);
     let copied = options.copy(task.input, task.output);
     let copied = copied.map_err(|error| match stopped() {
