@@ -22,7 +22,8 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR", default_value = ".")]
     path: PathBuf,
     /// How often each point is measured; the median counts.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 5,
+        value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// Measure only against these.
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]

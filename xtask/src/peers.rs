@@ -45,7 +45,8 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR", default_value = ".")]
     path: PathBuf,
     /// How many rounds each comparison has; in a round every program runs once.
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 7,
+        value_parser = clap::value_parser!(u32).range(1..))]
     pairs: u32,
     /// How long the files of the streams are, as fio writes it [default: 2g for job files, 4g for
     /// the ways to write]. With less than a gigabyte the CPU time drowns in that of the start.

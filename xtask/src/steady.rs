@@ -26,7 +26,8 @@ const FILLED_TENTHS: u64 = 9;
     cargo xtask steady --path /mnt/data --times 20 -- --only small --runs 9")]
 pub struct Arguments {
     /// How many times to run it.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..))]
+    #[arg(long, value_name = "N", default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(2..))]
     times: u32,
     /// The folder to measure; by default an ext4 on /dev/zram0, made for it.
     #[arg(long, value_name = "DIR")]
@@ -113,8 +114,8 @@ fn add(rows: &mut Vec<Steadiness>, document: &Value) {
     }
 }
 
-const HEAD: &str = "| row | median of the medians, MB/s | largest / smallest median | intervals that \
-                    hold it | (interval, median) pairs that hold |\n|---|---:|---:|---:|---:|";
+const HEAD: &str = "| row | median of the medians, MB/s | largest / smallest median | intervals \
+                    that hold it | (interval, median) pairs that hold |\n|---|---:|---:|---:|---:|";
 
 impl Steadiness {
     /// Returns the median of the benchmarks' medians.

@@ -104,8 +104,8 @@ pub(crate) fn bench_at(
     {
         let name = whole.scope().name;
         return Err(Error::Usage(format!(
-            "--shared-file: {name} makes files of its own kind; ladder, peak, rand and sustained can \
-             share one"
+            "--shared-file: {name} makes files of its own kind; ladder, peak, rand and sustained \
+             can share one"
         )));
     }
     if peers.ranks() > 1 {

@@ -47,17 +47,18 @@ use std::path::PathBuf;
     name = "wrote",
     version = env!("WROTE_VERSION"),
     about = "How fast can you write to this disk, and how should you?",
-    long_about = "How fast can you write to this disk, and how should you?\n\nwrote bench measures how \
-        fast a disk takes data at each level of safety and by each way of writing, says what each \
-        number survives (a process crash, an OS crash, a power cut), and which way to use; when asked, \
-        also its peak of sequential reads and writes, random ones, latency and load, and how it is when it \
-        is written for long.\n\nwrote run runs fio's job files, and says the same of what they write.\n\n\
-        wrote langs measures what each programming language's own file I/O costs, beside the drive's own \
-        rate.\n\n\
-        wrote compare says what changed between two results, and how sure that is.\n\nwrote report makes \
-        one HTML page of results, to look at and to send.\n\nwrote doctor says \
-        what holds a disk back, and writes nothing.\n\nwrote copy copies files and folders at the disk's \
-        speed, in constant memory, and durable when it says done.\n\nwrote log reads, checks and repairs \
+    long_about = "How fast can you write to this disk, and how should you?\n\nwrote bench measures \
+        how fast a disk takes data at each level of safety and by each way of writing, says what \
+        each number survives (a process crash, an OS crash, a power cut), and which way to use; \
+        when asked, also its peak of sequential reads and writes, random ones, latency and load, \
+        and how it is when it is written for long.\n\nwrote run runs fio's job files, and says the \
+        same of what they write.\n\n\
+        wrote langs measures what each programming language's own file I/O costs, beside the \
+        drive's own rate.\n\n\
+        wrote compare says what changed between two results, and how sure that is.\n\nwrote report \
+        makes one HTML page of results, to look at and to send.\n\nwrote doctor says what holds a \
+        disk back, and writes nothing.\n\nwrote copy copies files and folders at the disk's speed, \
+        in constant memory, and durable when it says done.\n\nwrote log reads, checks and repairs \
         the append logs that the library writes.\n\nwrote serve takes messages from many \
         connections into a log, and answers when they are safe.",
     after_help = "Examples:\n  \
@@ -140,10 +141,10 @@ pub struct OutputArgs {
     pub force: bool,
 }
 
-const CLEAN_LONG_ABOUT: &str = "List and remove what killed runs left under PATH.\n\nA run keeps its files in one \
-        folder, PATH/.wrote-XXXX, and removes it when it ends, is interrupted or fails. A copy is \
-        PATH/.NAME.wrote-PROCESS-NUMBER until it is whole. Only kill -9 or a crash leaves one. What \
-        belongs to runs that are still alive is kept.";
+const CLEAN_LONG_ABOUT: &str = "List and remove what killed runs left under PATH.\n\nA run keeps \
+        its files in one folder, PATH/.wrote-XXXX, and removes it when it ends, is interrupted or \
+        fails. A copy is PATH/.NAME.wrote-PROCESS-NUMBER until it is whole. Only kill -9 or a \
+        crash leaves one. What belongs to runs that are still alive is kept.";
 
 const CLEAN_EXAMPLES: &str = "Examples:\n  wrote clean\n  wrote clean /mnt/data";
 

@@ -62,8 +62,8 @@ impl Group {
     #[cfg(not(feature = "mpi"))]
     fn of_many(size: u32, _stop: &Stop, _hung_after: Duration) -> (Group, Result<(), Error>) {
         let refused = Error::Usage(format!(
-            "started as one of {size} ranks, and this program was built without MPI: it would measure \
-             {size} times; build it with --features mpi, or start it once"
+            "started as one of {size} ranks, and this program was built without MPI: it would \
+             measure {size} times; build it with --features mpi, or start it once"
         ));
         (Group::default(), Err(refused))
     }

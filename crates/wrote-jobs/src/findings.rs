@@ -132,8 +132,8 @@ fn not_reached<'a>(evidence: &Evidence<'a>) -> Option<Finding> {
         if worst.is_of_operations { format!("{per_s:.0}/s") } else { units::rate(per_s) }
     };
     let text = format!(
-        "rate not reached: {} of {} asked{} ({}); the queue grows during the run, and latencies with \
-         it: ask for less, or read them as those of an overload",
+        "rate not reached: {} of {} asked{} ({}); the queue grows during the run, and latencies \
+         with it: ask for less, or read them as those of an overload",
         shown(worst.achieved_per_s),
         shown(worst.asked_per_s),
         if rows.len() > 1 { " in the slowest row" } else { "" },

@@ -41,7 +41,8 @@ mod tests {
                     \tat java.base/java.io.FileOutputStream.writeBytes(Native Method)\n\
                     \tat Main.main(Main.java:9)\n";
         assert!(told(java).ends_with("No space left on device"));
-        let node = "node:fs:441\n    return binding.open(\n\nError: ENOENT: no such file, open 'x'\n    \
+        let node = "node:fs:441\n    return binding.open(\n\nError: ENOENT: no such file, open \
+                    'x'\n    \
                     at Object.openSync (node:fs:561:18) {\n  errno: -2\n}\n\nNode.js v22.1.0\n";
         assert_eq!(told(node), "Error: ENOENT: no such file, open 'x'");
         let python = "Traceback (most recent call last):\n  File \"m.py\", line 3\nOSError: no\n";

@@ -120,8 +120,8 @@ impl PlacePlan {
         let budget = space::room_bytes(target);
         if lines > budget {
             return Err(Error::Failed(format!(
-                "{}: the file of lines takes {}, and {} may be made there, so that 10 % of the file system \
-                 or 5 GiB stay free. Free some space, or use fewer --lines",
+                "{}: the file of lines takes {}, and {} may be made there, so that 10 % of the \
+                 file system or 5 GiB stay free. Free some space, or use fewer --lines",
                 path.display(),
                 units::bytes(lines),
                 units::bytes(budget),

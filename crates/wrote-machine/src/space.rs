@@ -107,7 +107,13 @@ mod tests {
         );
         // Each file takes half of the space.
         let twice = refusal(3 * GB, 3 * GB / 2, &target(10 * GB, 2 * GB));
-        assert!(twice.ends_with("would leave nothing free of 10.0 GB; at least 1.00 GB stays free. Use --size 500M or less"), "{twice}");
+        assert!(
+            twice.ends_with(
+                "would leave nothing free of 10.0 GB; at least 1.00 GB stays free. \
+            Use --size 500M or less"
+            ),
+            "{twice}"
+        );
     }
 
     #[test]

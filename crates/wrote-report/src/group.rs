@@ -10,8 +10,9 @@ use wrote_result::{saves, units};
 pub const COUNTED_BYTES_MAX: u64 = 64 << 10;
 
 /// Explains the mark of open loops.
-pub const OPEN_LOOP_LEGEND: &str = "@ at a rate (an open loop): latency counts from when each operation was due; that of the others \
-     from when it was handed on, and while the disk stands still they hand nothing on";
+pub const OPEN_LOOP_LEGEND: &str = "@ at a rate (an open loop): latency counts from when each \
+     operation was due; that of the others from when it was handed on, and while the disk stands \
+     still they hand nothing on";
 
 /// The rows of one scenario that are compared with each other.
 pub struct Group<'a> {

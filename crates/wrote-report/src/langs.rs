@@ -142,13 +142,13 @@ pub fn legend(document: &Document) -> String {
     };
     let has_rates = rows().any(|row| row.latency_ns.is_none());
     let rates = has_rates.then_some(
-        "MB/s (10^6 bytes) is the median of the runs, ± how far its 95 % interval reaches, by each program's \
-         own clock, from the opening of the file to its closing.",
+        "MB/s (10^6 bytes) is the median of the runs, ± how far its 95 % interval reaches, by each \
+         program's own clock, from the opening of the file to its closing.",
     );
     let is_whole = has_rates && !is_of_several(document);
     let others = is_whole.then_some(
-        "MEAN is all their bytes over all their time. CPU and MEMORY are of the whole process, with what it \
-         takes to start; MEMORY is blank where it was over too soon to be looked at.",
+        "MEAN is all their bytes over all their time. CPU and MEMORY are of the whole process, \
+         with what it takes to start; MEMORY is blank where it was over too soon to be looked at.",
     );
     let has_drive = document.places.iter().any(|place| place.drive.is_some());
     let drive = (is_whole && has_drive).then_some("x DRIVE is MB/s over the drive's own.");
@@ -156,7 +156,8 @@ pub fn legend(document: &Document) -> String {
         "A save takes, by each program's own clock, from the opening of the file to its closing.",
     );
     let debug = document.wrote.debug_build.then_some(
-        "This wrote is a debug build: its own rows, and the drive's, are slower than they would be.",
+        "This wrote is a debug build: its own rows, and the drive's, are slower than they would \
+         be.",
     );
     [rates, drive, others, saves, debug].into_iter().flatten().join(" ")
 }
@@ -301,8 +302,10 @@ mod tests {
             list(100),
             "ID           LANGUAGE        HOW                    VERSION\n\
              cpp          C++ read/write  its own writer, 8 KiB  cpp 1.2.3 (Debian 1.2.3-4)\n\
-             cpp-get-put  C++ get/put     its own writer, 8 KiB  cpp-get-put 1.2.3 (Debian 1.2.3-4)\n\
-             zig          Zig             its own writer, 8 KiB  missing: apt install zig; zig: not found in PATH\n"
+             cpp-get-put  C++ get/put     its own writer, 8 KiB  cpp-get-put 1.2.3 (Debian \
+             1.2.3-4)\n\
+             zig          Zig             its own writer, 8 KiB  missing: apt install zig; zig: \
+             not found in PATH\n"
         );
     }
 

@@ -22,10 +22,11 @@ use rows::Rows;
 use std::io::{self, Write};
 use wrote_result::document::{Advice, Document, Finding, Severity, Survives, View};
 
-const CRASH_LEAVES_LEGEND: &str = "CRASH LEAVES is what a crash in the middle of a save, or before it is \
-    flushed, may leave of the file. old-or-new: all of the one or all of the other. torn: some of both. \
-    empty: nothing, or a part of the new. old-and-part: all of the old, and a part of the new behind it. \
-    Where the words of a way end in folder, the folder is flushed too, for the file's name.";
+const CRASH_LEAVES_LEGEND: &str = "CRASH LEAVES is what a crash in the middle of a save, or before \
+    it is flushed, may leave of the file. old-or-new: all of the one or all of the other. torn: \
+    some of both. empty: nothing, or a part of the new. old-and-part: all of the old, and a part \
+    of the new behind it. Where the words of a way end in folder, the folder is flushed too, for \
+    the file's name.";
 
 const FELL_BACK_LEGEND: &str = "* not as asked: see the findings";
 

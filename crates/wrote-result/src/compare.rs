@@ -75,8 +75,8 @@ fn nothing_in_common(not_compared: &[NotCompared]) -> Error {
     if let Some(row) = not_compared.iter().find(|row| !row.differences.is_empty()) {
         let (name, differences) = (&row.name, row.differences.iter().join("; "));
         return Error::Failed(format!(
-            "no row did the same work in OLD and NEW; {name}: {differences} (--allow KEY compares them \
-             all the same)"
+            "no row did the same work in OLD and NEW; {name}: {differences} (--allow KEY compares \
+             them all the same)"
         ));
     }
     if let Some(row) = not_compared.iter().find(|row| row.because == Because::NothingMoved) {

@@ -265,12 +265,12 @@ mod tests {
 
     #[test]
     fn drops_are_found_by_the_sockets_inode() {
-        let table = "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   \
-             uid  timeout inode ref pointer drops             \n\
-             2437: 0100007F:1538 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        \
-             0 7007 2 0000000000000000 4294967295         \n\
-             2438: 0100007F:1539 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        \
-             0 7008 2 0000000000000000 12         \n";
+        let table = "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when \
+             retrnsmt   uid  timeout inode ref pointer drops             \n\
+             2437: 0100007F:1538 00000000:0000 07 00000000:00000000 00:00000000 00000000     \
+             0        0 7007 2 0000000000000000 4294967295         \n\
+             2438: 0100007F:1539 00000000:0000 07 00000000:00000000 00:00000000 00000000     \
+             0        0 7008 2 0000000000000000 12         \n";
         assert_eq!(drops_in(table, 7007), Some(u32::MAX));
         assert_eq!(drops_in(table, 7008), Some(12));
         assert_eq!(drops_in(table, 2), None);

@@ -27,7 +27,8 @@ pub enum StoreError {
     },
     /// The store holds an object of this name with other bytes than the local segment's. One of the
     /// two belongs to another log, or to another history of this one.
-    #[error("{object} holds other bytes than {}: {because}; ship this log to another URL", path.display())]
+    #[error("{object} holds other bytes than {}: {because}; ship this log to another URL",
+        path.display())]
     Differs {
         /// The object's URL.
         object: String,
@@ -37,7 +38,8 @@ pub enum StoreError {
         because: String,
     },
     /// Segments between those in the store and those in the folder are in neither.
-    #[error("segments {} to {} are neither in {url} nor in {}; {hint}", numbers.0, numbers.1, folder.display())]
+    #[error("segments {} to {} are neither in {url} nor in {}; {hint}", numbers.0, numbers.1,
+        folder.display())]
     Missing {
         /// The store.
         url: String,

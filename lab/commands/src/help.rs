@@ -61,8 +61,10 @@ mod tests {
 
     #[test]
     fn names_and_options_are_read_from_a_help() {
-        let help = "Usage: wrote <COMMAND>\n\nCommands:\n  doctor       Say what holds\n               \
-                    write nothing\n  log          Read\n\nOptions:\n  -o, --output <FILE>\n          \
+        let help = "Usage: wrote <COMMAND>\n\nCommands:\n  doctor       Say what \
+                    holds\n               \
+                    write nothing\n  log          Read\n\nOptions:\n  -o, --output \
+                    <FILE>\n          \
                     Write\n      --force\n";
         assert_eq!(names(help), ["doctor", "log"]);
         let expected = [("--output".to_owned(), true), ("--force".to_owned(), false)];

@@ -262,7 +262,8 @@ mod tests {
 
     #[test]
     fn what_is_sure_ends_when_the_power_goes() {
-        let said = "ready\nsaved 1\npower-going\nsaved 2\npower-gone\nsaved 3\nsending 0 7\nrefused open 5";
+        let said = "ready\nsaved 1\npower-going\nsaved 2\npower-gone\nsaved 3\nsending 0 7\n\
+            refused open 5";
         let said = parse(said).expect("lines");
         assert_eq!(said.sure(), [Line::Ready, Line::Saved(1)]);
         assert_eq!(said.all().len(), 6);

@@ -155,7 +155,8 @@ const NAMED: &str = "
 /// Returns a script in which systemd finds no fault in `unit`, and few freedoms of the service.
 fn judged(unit: &str) -> String {
     format!(
-        "systemd-analyze --man=no --recursive-errors=no verify {unit} 2>/tmp/faults || cat /tmp/faults >&2
+        "systemd-analyze --man=no --recursive-errors=no verify {unit} 2>/tmp/faults ||
+             cat /tmp/faults >&2
          if grep wrote.service /tmp/faults >&2; then exit 1; fi
          systemd-analyze --offline=true --threshold={EXPOSURE_MAX} security {unit} >/tmp/exposure
          tail -n 1 /tmp/exposure >&2"

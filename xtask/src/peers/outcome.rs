@@ -193,8 +193,9 @@ mod tests {
 
     #[test]
     fn messages_are_counted_and_timed_where_the_line_says_so() {
-        let keys = r#","operations":20,"latency_ns":{"p50":5,"p99":9,"max":9},"flush_ns":{"p50":4,"p99":8}}"#;
-        let outcome = Outcome::of_line(&LINE.replace('}', keys), "append").expect("one");
+        let latency = r#","operations":20,"latency_ns":{"p50":5,"p99":9,"max":9}"#;
+        let keys = format!(r#"{latency},"flush_ns":{{"p50":4,"p99":8}}}}"#);
+        let outcome = Outcome::of_line(&LINE.replace('}', &keys), "append").expect("one");
         assert_eq!(outcome.operations, 20);
         assert_eq!(outcome.latency_ns, Some(Percentiles { p50: 5, p99: 9 }));
         assert_eq!(outcome.flush_ns, Some(Percentiles { p50: 4, p99: 8 }));

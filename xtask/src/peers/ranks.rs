@@ -23,16 +23,19 @@ const FILE_MIB: u64 = 256;
 const FILES: u32 = 20_000;
 
 /// Sums up IOR's JSON: the bytes, and the time from the first open to the last close.
-const OF_IOR: &str = "python3 -c 'import json; r = json.load(open(\"ior.json\"))[\"tests\"][0]\
-    [\"Results\"]; r = [x for x in r if x[\"access\"] == \"write\"][0]; print(json.dumps({\"bytes\": \
-    int(r[\"blockKiB\"] * 1024) * RANKS, \"elapsed_s\": r[\"totalTime\"], \"cpu_s\": 0.0}))'";
+const OF_IOR: &str = "python3 -c 'import json; r = \
+    json.load(open(\"ior.json\"))[\"tests\"][0][\"Results\"]; r = [x for x in r if x[\"access\"] \
+    == \"write\"][0]; print(json.dumps({\"bytes\": int(r[\"blockKiB\"] * 1024) * RANKS, \
+    \"elapsed_s\": r[\"totalTime\"], \"cpu_s\": 0.0}))'";
 /// The same of a row of our own result.
-const OF_WROTE: &str = "python3 -c 'import json; r = json.load(open(\"wrote.json\"))[\"scenarios\"][0]\
-    [\"rows\"][0][\"runs\"][0]; print(json.dumps({\"bytes\": r[\"bytes\"], \"operations\": \
-    round(r[\"iops\"] * r[\"elapsed_s\"]), \"elapsed_s\": r[\"elapsed_s\"], \"cpu_s\": 0.0}))'";
+const OF_WROTE: &str = "python3 -c 'import json; r = \
+    json.load(open(\"wrote.json\"))[\"scenarios\"][0][\"rows\"][0][\"runs\"][0]; \
+    print(json.dumps({\"bytes\": r[\"bytes\"], \"operations\": round(r[\"iops\"] * \
+    r[\"elapsed_s\"]), \"elapsed_s\": r[\"elapsed_s\"], \"cpu_s\": 0.0}))'";
 /// The rate of mdtest's table, as a time for all files.
-const OF_MDTEST: &str = "awk '/File creation/ && !seen++ {printf \"{\\\"bytes\\\": 0, \\\"operations\\\": \
-    %d, \\\"elapsed_s\\\": %.6f, \\\"cpu_s\\\": 0.0}\\n\", TOTAL, TOTAL / $4}' mdtest.txt";
+const OF_MDTEST: &str = "awk '/File creation/ && !seen++ {printf \"{\\\"bytes\\\": 0, \
+    \\\"operations\\\": %d, \\\"elapsed_s\\\": %.6f, \\\"cpu_s\\\": 0.0}\\n\", TOTAL, TOTAL / $4}' \
+    mdtest.txt";
 
 /// Streams of a file for each rank, flushed at the end.
 pub fn write() -> Result<Vec<Contest>, Failure> {
@@ -44,7 +47,8 @@ pub fn write() -> Result<Vec<Contest>, Failure> {
              filename=data\\nend_fsync=1\\n' > ranks.fio"
         );
         let own = format!(
-            "{MPIRUN} {ranks} wrote-mpi run ranks.fio --format json -o wrote.json --force 2>/dev/null && {OF_WROTE}"
+            "{MPIRUN} {ranks} wrote-mpi run ranks.fio --format json -o wrote.json --force \
+             2>/dev/null && {OF_WROTE}"
         );
         let peer = format!(
             "{MPIRUN} {ranks} ior -a POSIX -F -w -e -k -b {FILE_MIB}m -t 1m -o data -O \
@@ -67,8 +71,8 @@ pub fn meta() -> Result<Vec<Contest>, Failure> {
     packages::install(&["mkfs.ext4"])?;
     let contest = |ranks: u32| {
         let own = format!(
-            "{MPIRUN} {ranks} wrote-mpi bench . --only meta/shared/create --meta-files {FILES} --runs 1 \
-             --format json -o wrote.json 2>/dev/null && {OF_WROTE}"
+            "{MPIRUN} {ranks} wrote-mpi bench . --only meta/shared/create --meta-files {FILES} \
+             --runs 1 --format json -o wrote.json 2>/dev/null && {OF_WROTE}"
         );
         let peer = format!(
             "{MPIRUN} {ranks} mdtest -n {FILES} -F -C -d meta > mdtest.txt && {}",

@@ -207,7 +207,8 @@ mod tests {
     fn the_figures_of_redis_benchmark_are_read() {
         let stdout = "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\
                       \"p95_latency_ms\",\"p99_latency_ms\",\"max_latency_ms\"\n\
-                      \"XADD log * message x\",\"50000.00\",\"1.5\",\"0.1\",\"1.250\",\"2.0\",\"3.5\",\"9.0\"\n";
+                      \"XADD log * message x\",\"50000.00\",\"1.5\",\"0.1\",\
+                      \"1.250\",\"2.0\",\"3.5\",\"9.0\"\n";
         let outcome = benchmark(stdout, 100_000).expect("figures");
         assert_eq!((outcome.operations, outcome.elapsed_s), (100_000, 2.0));
         assert_eq!(outcome.latency_ns, Some(Percentiles { p50: 1_250_000, p99: 3_500_000 }));

@@ -147,8 +147,9 @@ pub mod fake {
         let outcome = format!(
             "elapsed_s=1.0\ncase \"$*\" in *' writer '*|*' wrote '*|*'wrote copy'*|*'--by log'*) \
              elapsed_s=0.5;; esac\ncase \"$*\" in *appended*) waits=',\"latency_ns\":\
-             {{\"p50\":1000000,\"p99\":3000000}},\"flush_ns\":{{\"p50\":2000000,\"p99\":3000000}}';; \
-             esac\necho '{{\"bytes\":{bytes},\"operations\":1000,\"elapsed_s\":'$elapsed_s',\
+             {{\"p50\":1000000,\"p99\":3000000}},\"flush_ns\":\
+             {{\"p50\":2000000,\"p99\":3000000}}';; esac\n\
+             echo '{{\"bytes\":{bytes},\"operations\":1000,\"elapsed_s\":'$elapsed_s',\
              \"cpu_s\":0.5,\"memory_bytes\":2097152,\"device_bytes\":{bytes}'$waits'}}'\n"
         );
         let trial = format!(

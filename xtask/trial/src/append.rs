@@ -25,10 +25,12 @@ pub struct Work {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub producers: u32,
     /// The shortest message, in bytes.
-    #[arg(long, value_name = "BYTES", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "BYTES", default_value_t = 300,
+        value_parser = clap::value_parser!(u32).range(1..))]
     pub shortest: u32,
     /// The longest message, in bytes; lengths are spread evenly between the two.
-    #[arg(long, value_name = "BYTES", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    #[arg(long, value_name = "BYTES", default_value_t = 2000,
+        value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub longest: u32,
 }
 

@@ -93,7 +93,8 @@ mod tests {
 
     #[test]
     fn an_outcome_is_one_line_with_units_in_its_keys() {
-        let expected = r#"{"bytes":1000,"operations":0,"elapsed_s":0.5,"cpu_s":0.25,"memory_bytes":4096,"device_bytes":512}"#;
+        let expected = "{\"bytes\":1000,\"operations\":0,\"elapsed_s\":0.5,\"cpu_s\":0.25,\
+                        \"memory_bytes\":4096,\"device_bytes\":512}";
         assert_eq!(OUTCOME.json().expect("JSON"), expected);
     }
 

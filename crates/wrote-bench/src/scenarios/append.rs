@@ -68,27 +68,33 @@ pub(crate) struct Strategy {
     pub kind: Kind,
 }
 
+use Format::{Framed, Lines};
 use Kind::{FlumeBufWriter, FlumeWriters, Log, Loop, Mpsc, Mutex, Rendezvous};
+use Opened::{Each, Once};
+use SyncPolicy::{Always, EverySec, No};
+
+const fn strategy(name: &'static str, words: &'static str, kind: Kind) -> Strategy {
+    Strategy { name, words, kind }
+}
 
 const fn promise(sync: SyncPolicy, format: Format, waits: bool) -> Kind {
     Log(Promise { sync, format, waits })
 }
 
 /// Every way: those of the load test that the scenario repeats, in its order, then ours.
-#[rustfmt::skip]
 pub(crate) const STRATEGIES: &[Strategy] = &[
-    Strategy { name: "append/loop",             words: "loop, tokio File",          kind: Loop },
-    Strategy { name: "append/mutex",            words: "tasks, Arc<Mutex<File>>",   kind: Mutex },
-    Strategy { name: "append/mpsc",             words: "tasks, mpsc, one writer",   kind: Mpsc },
-    Strategy { name: "append/flume-bufwriter",  words: "tasks, flume, BufWriter",   kind: FlumeBufWriter },
-    Strategy { name: "append/flume-10-writers", words: "tasks, flume, 10 writers",  kind: FlumeWriters { opened: Opened::Once } },
-    Strategy { name: "append/flume-10-files",   words: "10 writers, 10 handles",    kind: FlumeWriters { opened: Opened::Each } },
-    Strategy { name: "append/rendezvous",       words: "tasks, flume, answered",    kind: Rendezvous },
-    Strategy { name: "append/log-no",           words: "Log, synced at end",        kind: promise(SyncPolicy::No, Format::Framed, false) },
-    Strategy { name: "append/log-everysec",     words: "Log, synced each second",   kind: promise(SyncPolicy::EverySec, Format::Framed, false) },
-    Strategy { name: "append/log-lines",        words: "Log of lines",              kind: promise(SyncPolicy::No, Format::Lines, false) },
-    Strategy { name: "append/log-written",      words: "Log, wait until written",   kind: promise(SyncPolicy::No, Format::Framed, true) },
-    Strategy { name: "append/log-always",       words: "Log, wait until durable",   kind: promise(SyncPolicy::Always, Format::Framed, true) },
+    strategy("append/loop", "loop, tokio File", Loop),
+    strategy("append/mutex", "tasks, Arc<Mutex<File>>", Mutex),
+    strategy("append/mpsc", "tasks, mpsc, one writer", Mpsc),
+    strategy("append/flume-bufwriter", "tasks, flume, BufWriter", FlumeBufWriter),
+    strategy("append/flume-10-writers", "tasks, flume, 10 writers", FlumeWriters { opened: Once }),
+    strategy("append/flume-10-files", "10 writers, 10 handles", FlumeWriters { opened: Each }),
+    strategy("append/rendezvous", "tasks, flume, answered", Rendezvous),
+    strategy("append/log-no", "Log, synced at end", promise(No, Framed, false)),
+    strategy("append/log-everysec", "Log, synced each second", promise(EverySec, Framed, false)),
+    strategy("append/log-lines", "Log of lines", promise(No, Lines, false)),
+    strategy("append/log-written", "Log, wait until written", promise(No, Framed, true)),
+    strategy("append/log-always", "Log, wait until durable", promise(Always, Framed, true)),
 ];
 
 /// One row: a strategy, and of ours how many producers it has.

@@ -32,7 +32,8 @@ pub struct Ladder {
     ///
     /// Where a disk is too slow for all, there are fewer rounds, down to 3, then smaller runs, and
     /// at last fewer rows. Findings name them.
-    #[cfg_attr(feature = "cli", arg(long, value_name = "TIME", value_parser = wrote_result::units::parse_duration, allow_hyphen_values = true))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "TIME",
+        value_parser = wrote_result::units::parse_duration, allow_hyphen_values = true))]
     pub within: Option<Duration>,
 }
 
@@ -114,23 +115,40 @@ const fn way(
 /// blocks that were written and flushed before.
 #[rustfmt::skip]
 pub(crate) const WAYS: &[Way] = &[
-    way("stream/cached",                             Stream, "write",                        Psync,   false, Flush::None,    New),
-    way("stream/direct-psync",                       Stream, "direct",                       Psync,   true,  Flush::None,    Allocated),
-    way("stream/direct-io_uring",                    Stream, "direct io_uring",             IoUring, true,  Flush::None,    Allocated),
-    way("stream/direct-io_uring-overwrite",          Stream, "direct io_uring, in place", IoUring, true,  Flush::None,    Written),
-    way("stream/cached-fdatasync-at-end",            Stream, "write, fdatasync at end",      Psync,   false, FdatasyncAtEnd, New),
-    way("stream/direct-io_uring-fdatasync-at-end",   Stream, "direct io_uring+fdatasync", IoUring, true, FdatasyncAtEnd, Allocated),
-    way("stream/o_dsync-each",                       Stream, "O_DSYNC each write",           Psync,   false, ODsyncEach,      New),
-    way("stream/fdatasync-each",                     Stream, "fdatasync each write",         Psync,   false, FdatasyncEach,  New),
-    way("small/cached",                              Small,  "write",                        Psync,   false, Flush::None,    New),
-    way("small/direct-psync",                        Small,  "direct",                       Psync,   true,  Flush::None,    Allocated),
-    way("small/direct-io_uring",                     Small,  "direct io_uring",             IoUring, true,  Flush::None,    Allocated),
-    way("small/direct-io_uring-overwrite",           Small,  "direct io_uring, in place", IoUring, true,  Flush::None,    Written),
-    way("small/cached-fdatasync-at-end",             Small,  "write, fdatasync at end",      Psync,   false, FdatasyncAtEnd, New),
-    way("small/direct-io_uring-fdatasync-at-end",    Small,  "direct io_uring+fdatasync", IoUring, true, FdatasyncAtEnd, Allocated),
-    way("small/o_dsync-each",                        Small,  "O_DSYNC each write",           Psync,   false, ODsyncEach,      New),
-    way("small/fdatasync-each",                      Small,  "fdatasync each write",         Psync,   false, FdatasyncEach,  New),
-    way("small/direct-o_dsync-each-overwrite",       Small,  "direct O_DSYNC, in place",  Psync,   true,  ODsyncEach,      Written),
+    way("stream/cached",
+        Stream, "write",                     Psync,   false, Flush::None,    New),
+    way("stream/direct-psync",
+        Stream, "direct",                    Psync,   true,  Flush::None,    Allocated),
+    way("stream/direct-io_uring",
+        Stream, "direct io_uring",           IoUring, true,  Flush::None,    Allocated),
+    way("stream/direct-io_uring-overwrite",
+        Stream, "direct io_uring, in place", IoUring, true,  Flush::None,    Written),
+    way("stream/cached-fdatasync-at-end",
+        Stream, "write, fdatasync at end",   Psync,   false, FdatasyncAtEnd, New),
+    way("stream/direct-io_uring-fdatasync-at-end",
+        Stream, "direct io_uring+fdatasync", IoUring, true,  FdatasyncAtEnd, Allocated),
+    way("stream/o_dsync-each",
+        Stream, "O_DSYNC each write",        Psync,   false, ODsyncEach,     New),
+    way("stream/fdatasync-each",
+        Stream, "fdatasync each write",      Psync,   false, FdatasyncEach,  New),
+    way("small/cached",
+        Small,  "write",                     Psync,   false, Flush::None,    New),
+    way("small/direct-psync",
+        Small,  "direct",                    Psync,   true,  Flush::None,    Allocated),
+    way("small/direct-io_uring",
+        Small,  "direct io_uring",           IoUring, true,  Flush::None,    Allocated),
+    way("small/direct-io_uring-overwrite",
+        Small,  "direct io_uring, in place", IoUring, true,  Flush::None,    Written),
+    way("small/cached-fdatasync-at-end",
+        Small,  "write, fdatasync at end",   Psync,   false, FdatasyncAtEnd, New),
+    way("small/direct-io_uring-fdatasync-at-end",
+        Small,  "direct io_uring+fdatasync", IoUring, true,  FdatasyncAtEnd, Allocated),
+    way("small/o_dsync-each",
+        Small,  "O_DSYNC each write",        Psync,   false, ODsyncEach,     New),
+    way("small/fdatasync-each",
+        Small,  "fdatasync each write",      Psync,   false, FdatasyncEach,  New),
+    way("small/direct-o_dsync-each-overwrite",
+        Small,  "direct O_DSYNC, in place",  Psync,   true,  ODsyncEach,     Written),
 ];
 
 /// Every row by its importance: where the time is short, the last ones are left out first. Each

@@ -46,7 +46,8 @@ const USUAL_BYTES_PER_S: f64 = 1e9;
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 pub struct Long {
     /// Pause before sustained measures again; 0 skips the second measurement [default: 10s]
-    #[cfg_attr(feature = "cli", arg(long, value_name = "TIME", value_parser = units::parse_pause, allow_hyphen_values = true))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "TIME", value_parser = units::parse_pause,
+        allow_hyphen_values = true))]
     pub idle: Option<Duration>,
 }
 

@@ -59,38 +59,38 @@ pub(crate) struct Way {
 }
 
 use Kind::{BufWriter, Chunks, Constant, CopyFile, Dd, FsWrite, Stream, WriteAll, Writer};
+use SourceCache::{Dropped, Warm};
 
 const fn way(workload: &'static str, name: &'static str, words: &'static str, kind: Kind) -> Way {
     Way { name, workload, words, kind }
 }
 
 /// Every row, in the order in which programs usually come upon the ways.
-#[rustfmt::skip]
 pub(crate) const WAYS: &[Way] = &[
-    way(FILE,  "ways/file/fs-write",            "fs::write",                  FsWrite),
-    way(FILE,  "ways/file/write_all",           "write_all, sync_all",        WriteAll),
-    way(FILE,  "ways/file/bufwriter-4k",        "BufWriter, 4 KiB pieces",    BufWriter(4 * KIB)),
-    way(FILE,  "ways/file/chunks-8m",           "8 MiB chunks",               Chunks(8 * MIB)),
-    way(FILE,  "ways/file/stream-8m",           "8 MiB copy loop",            Stream(8 * MIB, SourceCache::Warm)),
-    way(FILE,  "ways/file/stream-8m-dropped",   "8 MiB copy loop, dropped",   Stream(8 * MIB, SourceCache::Dropped)),
-    way(FILE,  "ways/file/constant-8m",         "constant 8 MiB block",       Constant(8 * MIB)),
-    way(FILE,  "ways/file/dd-fdatasync",        "dd conv=fdatasync, zeros",   Dd { direct: false }),
-    way(FILE,  "ways/file/dd-direct",           "dd oflag=direct, zeros",     Dd { direct: true }),
-    way(FILE,  "ways/file/writer",              "wrote::Writer",              Writer(64 * KIB)),
-    way(FILE,  "ways/file/copy",                "wrote::copy",                CopyFile(SourceCache::Warm)),
-    way(FILE,  "ways/file/copy-dropped",        "wrote::copy, dropped",       CopyFile(SourceCache::Dropped)),
-    way(CHUNK, "ways/chunk/write_all-4k",       "4 KiB, write_all",           Chunks(4 * KIB)),
-    way(CHUNK, "ways/chunk/write_all-16k",      "16 KiB, write_all",          Chunks(16 * KIB)),
-    way(CHUNK, "ways/chunk/write_all-64k",      "64 KiB, write_all",          Chunks(64 * KIB)),
-    way(CHUNK, "ways/chunk/write_all-256k",     "256 KiB, write_all",         Chunks(256 * KIB)),
-    way(CHUNK, "ways/chunk/write_all-1m",       "1 MiB, write_all",           Chunks(MIB)),
-    way(CHUNK, "ways/chunk/write_all-8m",       "8 MiB, write_all",           Chunks(8 * MIB)),
-    way(CHUNK, "ways/chunk/writer-4k",          "4 KiB, wrote::Writer",       Writer(4 * KIB)),
-    way(CHUNK, "ways/chunk/writer-16k",         "16 KiB, wrote::Writer",      Writer(16 * KIB)),
-    way(CHUNK, "ways/chunk/writer-64k",         "64 KiB, wrote::Writer",      Writer(64 * KIB)),
-    way(CHUNK, "ways/chunk/writer-256k",        "256 KiB, wrote::Writer",     Writer(256 * KIB)),
-    way(CHUNK, "ways/chunk/writer-1m",          "1 MiB, wrote::Writer",       Writer(MIB)),
-    way(CHUNK, "ways/chunk/writer-8m",          "8 MiB, wrote::Writer",       Writer(8 * MIB)),
+    way(FILE, "ways/file/fs-write", "fs::write", FsWrite),
+    way(FILE, "ways/file/write_all", "write_all, sync_all", WriteAll),
+    way(FILE, "ways/file/bufwriter-4k", "BufWriter, 4 KiB pieces", BufWriter(4 * KIB)),
+    way(FILE, "ways/file/chunks-8m", "8 MiB chunks", Chunks(8 * MIB)),
+    way(FILE, "ways/file/stream-8m", "8 MiB copy loop", Stream(8 * MIB, Warm)),
+    way(FILE, "ways/file/stream-8m-dropped", "8 MiB copy loop, dropped", Stream(8 * MIB, Dropped)),
+    way(FILE, "ways/file/constant-8m", "constant 8 MiB block", Constant(8 * MIB)),
+    way(FILE, "ways/file/dd-fdatasync", "dd conv=fdatasync, zeros", Dd { direct: false }),
+    way(FILE, "ways/file/dd-direct", "dd oflag=direct, zeros", Dd { direct: true }),
+    way(FILE, "ways/file/writer", "wrote::Writer", Writer(64 * KIB)),
+    way(FILE, "ways/file/copy", "wrote::copy", CopyFile(Warm)),
+    way(FILE, "ways/file/copy-dropped", "wrote::copy, dropped", CopyFile(Dropped)),
+    way(CHUNK, "ways/chunk/write_all-4k", "4 KiB, write_all", Chunks(4 * KIB)),
+    way(CHUNK, "ways/chunk/write_all-16k", "16 KiB, write_all", Chunks(16 * KIB)),
+    way(CHUNK, "ways/chunk/write_all-64k", "64 KiB, write_all", Chunks(64 * KIB)),
+    way(CHUNK, "ways/chunk/write_all-256k", "256 KiB, write_all", Chunks(256 * KIB)),
+    way(CHUNK, "ways/chunk/write_all-1m", "1 MiB, write_all", Chunks(MIB)),
+    way(CHUNK, "ways/chunk/write_all-8m", "8 MiB, write_all", Chunks(8 * MIB)),
+    way(CHUNK, "ways/chunk/writer-4k", "4 KiB, wrote::Writer", Writer(4 * KIB)),
+    way(CHUNK, "ways/chunk/writer-16k", "16 KiB, wrote::Writer", Writer(16 * KIB)),
+    way(CHUNK, "ways/chunk/writer-64k", "64 KiB, wrote::Writer", Writer(64 * KIB)),
+    way(CHUNK, "ways/chunk/writer-256k", "256 KiB, wrote::Writer", Writer(256 * KIB)),
+    way(CHUNK, "ways/chunk/writer-1m", "1 MiB, wrote::Writer", Writer(MIB)),
+    way(CHUNK, "ways/chunk/writer-8m", "8 MiB, wrote::Writer", Writer(8 * MIB)),
 ];
 
 /// The settings of the scenario: it has none of its own.

@@ -15,7 +15,8 @@ fn sample() -> Value {
         "sqpoll": false, "iopoll": true, "rwmixread_percent": 70,
         "bssplit": [{ "bytes": 4096, "percent": 60 }, { "bytes": 524288, "percent": 40 }],
         "runtime_s": 30.0, "time_based": true, "ramp_time_s": 2.5, "rate_bytes_per_s": 1000000.0,
-        "rate_iops": 100.0, "rate_process": "poisson", "load_share": 0.7, "untimed": true, "nrfiles": 4, "loops": 2, "data": "zeros",
+        "rate_iops": 100.0, "rate_process": "poisson", "load_share": 0.7, "untimed": true,
+        "nrfiles": 4, "loops": 2, "data": "zeros",
         "source_cache": "dropped", "verify": "crc32c", "message_bytes_min": 300, "messages": 100000,
         "producers": 4, "producers_are": "threads",
     });

@@ -13,28 +13,30 @@ use wrote_report::Format;
 use wrote_result::document::Process;
 use wrote_result::units;
 
-pub(super) const LONG_ABOUT: &str = "Measure how fast the disk under PATH takes data, and what each number survives.\
-        \n\nEvery way of writing is measured in turn, several times, in a folder that the run makes \
-        under PATH (.wrote-XXXX) and removes. What it will write is said before. At least 10 % of \
-        the file system or 5 GiB, whichever is smaller, stays free. It ends within 60 s on any disk \
-        (--within), with fewer rounds or rows where that is needed.\n\n\
+pub(super) const LONG_ABOUT: &str = "Measure how fast the disk under PATH takes data, and what \
+        each number survives.\n\nEvery way of writing is measured in turn, several times, in a \
+        folder that the run makes under PATH (.wrote-XXXX) and removes. What it will write is said \
+        before. At least 10 % of the file system or 5 GiB, whichever is smaller, stays free. It \
+        ends within 60 s on any disk (--within), with fewer rounds or rows where that is \
+        needed.\n\n\
         More scenarios are measured only when --only names them, most in a minute or two: ways, \
-        one file written whole by each way that programs use, and over the size of chunks; append, short \
-        messages from many tasks or threads into one file, read back and checked; serve, the same messages \
-        over many connections to a server; latency, a small text \
-        saved again and again, with and without sync; peak, the fastest sequential reads and writes, \
-        over block size, depth and way of io_uring; rand, small random reads, writes and a mix, over \
-        depth; and sustained, one long stream, and where the disk slows down. peak, rand and the copies \
+        one file written whole by each way that programs use, and over the size of chunks; append, \
+        short messages from many tasks or threads into one file, read back and checked; serve, the \
+        same messages over many connections to a server; latency, a small text saved again and \
+        again, with and without sync; peak, the fastest sequential reads and writes, over block \
+        size, depth and way of io_uring; rand, small random reads, writes and a mix, over depth; \
+        and sustained, one long stream, and where the disk slows down. peak, rand and the copies \
         of ways use a file that is written before.\n\n\
-        All of them are closed loops: the next operation begins when one is done. --rate makes open \
-        ones, and --load-curve raises the rate step by step.\n\n\
+        All of them are closed loops: the next operation begins when one is done. --rate makes \
+        open ones, and --load-curve raises the rate step by step.\n\n\
         The result goes to standard output, or to a file with --output; progress and notes go to \
         standard error.";
 
 pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote bench                              the current folder's disk, in 60 s at the most\n  \
         wrote bench /mnt/data --only stream      only the sequential stream\n  \
-        wrote bench --only ways                  fs::write, BufWriter, dd and others side by side\n  \
+        wrote bench --only ways                  fs::write, BufWriter, dd and others side by \
+        side\n  \
         wrote bench --only append                a lock, channels and a log, of many producers\n  \
         wrote bench --only serve                 lines, RELP, RESP and HTTP to a server of ours\n  \
         wrote bench --only latency               a small text saved, with and without sync\n  \
@@ -42,7 +44,8 @@ pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote bench --only sustained --time 5m   where the disk slows down, if it does\n  \
         wrote bench --only rand --bs 8K          random reads and writes, of 8 KiB\n  \
         wrote bench --only rand/read --rate 5000 --rate-process poisson\n  \
-        \x20                                        latency as requests see it that come by themselves\n  \
+        \x20                                        latency as requests see it that come by \
+        themselves\n  \
         wrote bench --only rand/read --load-curve\n  \
         \x20                                        latency against load, and where it bends\n  \
         wrote bench --size 8G --runs 10          longer runs, and more of them\n  \
@@ -88,11 +91,13 @@ pub struct BenchArgs {
     pub size: Option<u64>,
 
     /// How long one run may take, a last flush not counted: 500ms, 2s, 1m
-    #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration,
+        allow_hyphen_values = true)]
     pub time: Option<Duration>,
 
     /// How many runs of each row or cell, from 1 to 1000
-    #[arg(long, value_name = "N", value_parser = units::parse_count::<{ Common::RUNS_MAX }>, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = units::parse_count::<{ Common::RUNS_MAX }>,
+        allow_hyphen_values = true)]
     pub runs: Option<u32>,
 
     /// Bytes of one read or write: STREAM, or STREAM,SMALL (256K,4K)
@@ -104,11 +109,13 @@ pub struct BenchArgs {
 
     /// Reads or writes in flight at once through io_uring, from 1 to 4096; of peak and rand, the
     /// only depth
-    #[arg(long, value_name = "N", value_parser = units::parse_count::<{ Common::IODEPTH_MAX }>, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = units::parse_count::<{ Common::IODEPTH_MAX }>,
+        allow_hyphen_values = true)]
     pub iodepth: Option<u32>,
 
     /// Threads, each with a file of its own, from 1 to 256
-    #[arg(long, value_name = "N", value_parser = units::parse_count::<{ Common::NUMJOBS_MAX }>, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = units::parse_count::<{ Common::NUMJOBS_MAX }>,
+        allow_hyphen_values = true)]
     pub numjobs: Option<u32>,
 
     /// Hold every workload to a rate, and count latencies from when each operation was due: 5000 (a
@@ -116,7 +123,8 @@ pub struct BenchArgs {
     ///
     /// All threads of a run share the rate. A run then takes 2 s unless --time says otherwise, and
     /// begins again in its file until that is over.
-    #[arg(long, value_name = "RATE", value_parser = rate, allow_hyphen_values = true, group = "open_loop")]
+    #[arg(long, value_name = "RATE", value_parser = rate, allow_hyphen_values = true,
+        group = "open_loop")]
     pub rate: Option<Amount>,
 
     /// When operations at a rate are due: at even distances (linear), or at random ones (poisson)
@@ -139,7 +147,8 @@ pub struct BenchArgs {
     ///
     /// ARGS is one word for the shell: --vs '--iodepth 64'. It may name another PATH, too. The
     /// result is the comparison (see wrote compare), in JSON with both results in it.
-    #[arg(long, value_name = "ARGS", conflicts_with_all = ["keep", "load_curve"], allow_hyphen_values = true)]
+    #[arg(long, value_name = "ARGS", conflicts_with_all = ["keep", "load_curve"],
+        allow_hyphen_values = true)]
     pub vs: Option<String>,
 
     /// Leave the last test files where they are

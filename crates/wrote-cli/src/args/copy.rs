@@ -7,15 +7,16 @@ use wrote::engine::Options;
 use wrote::{CopyOptions, Ioengine, Reflink};
 use wrote_result::units;
 
-pub(super) const LONG_ABOUT: &str = "Copy files and folders: whole or not at all, durable, in constant memory.\n\n\
-        DST appears when it is whole, and survives a power loss when the command says done. If DST is a \
-        folder, the copies go into it under their own names. Permissions, times, extended attributes \
-        and holes are kept. Nothing is overwritten without --force; on Ctrl-C what was begun is \
-        removed.\n\n\
+pub(super) const LONG_ABOUT: &str = "Copy files and folders: whole or not at all, durable, in \
+        constant memory.\n\n\
+        DST appears when it is whole, and survives a power loss when the command says done. If DST \
+        is a folder, the copies go into it under their own names. Permissions, times, extended \
+        attributes and holes are kept. Nothing is overwritten without --force; on Ctrl-C what was \
+        begun is removed.\n\n\
         With -r, folders are copied with all that is in them: symbolic links as links, files with \
-        several names as a file for each; pipes, sockets and devices are left out and named, and the \
-        exit code is 1. A new folder appears when it is whole. With --force, one that is there is \
-        merged: its files are replaced one by one, what is only there stays.\n\n\
+        several names as a file for each; pipes, sockets and devices are left out and named, and \
+        the exit code is 1. A new folder appears when it is whole. With --force, one that is there \
+        is merged: its files are replaced one by one, what is only there stays.\n\n\
         - is standard input, or standard output.";
 
 pub(super) const EXAMPLES: &str = "Examples:\n  \
@@ -70,7 +71,8 @@ pub struct CopyArgs {
     pub bs: Option<usize>,
 
     /// Reads and writes in flight at once; memory is this times --bs, at most 4 GiB
-    #[arg(long, value_name = "N", value_parser = units::parse_count::<{ Options::IODEPTH_MAX }>, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = units::parse_count::<{ Options::IODEPTH_MAX }>,
+        allow_hyphen_values = true)]
     pub iodepth: Option<u32>,
 
     /// Say nothing but what goes wrong

@@ -25,8 +25,8 @@ pub(super) fn announced(announcement: &Announcement, folders: usize) -> String {
         more => format!(" and its like in the {} other paths", more - 1),
     };
     format!(
-        "writes at most {} into {}{others}, up to {} at a time, {}; by a rule of thumb {}, after the \
-         first round it is known",
+        "writes at most {} into {}{others}, up to {} at a time, {}; by a rule of thumb {}, after \
+         the first round it is known",
         units::bytes(announcement.written_bytes_max),
         announcement.folder.display(),
         units::bytes(announcement.space_bytes_max),

@@ -424,8 +424,8 @@ fn every_scenario_is_measured_by_all_ranks() {
     let folder = folder();
     let path = folder.path().to_str().unwrap();
     // A row or two of each: the whole takes minutes.
-    let only = "small/cached,ways/file/fs-write,latency/existing/fs-write,append/log-written,peak/write,\
-                rand/mix,sustained,meta/own";
+    let only = "small/cached,ways/file/fs-write,latency/existing/fs-write,append/log-written,\
+                peak/write,rand/mix,sustained,meta/own";
     let arguments = [
         "bench",
         path,

@@ -353,7 +353,8 @@ impl Served {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
         let text = format!(
-            "[logs.events]\nfolder = \"events\"\nlisten = [\"http://{address}\"]\nstore = \"{url}\"\n\
+            "[logs.events]\nfolder = \"events\"\nlisten = [\"http://{address}\"]\nstore = \
+             \"{url}\"\n\
              buffers = 2\nbuffer_bytes = \"16KiB\"\nsegment_bytes = \"32KiB\"\nretain_bytes = 1\n\
              [limits]\nmessage_bytes = \"8KiB\"\nfree_bytes = 1\n"
         );

@@ -75,8 +75,8 @@ pub(super) fn direct_not_honoured(evidence: &Evidence) -> Option<Finding> {
         format!("{} puts unflushed writes into the page cache of {}", below.disk, below.file)
     }));
     let text = format!(
-        "O_DIRECT was accepted, not honoured: of {} {} ({}); read the speed, and what it survives, as \
-         that of cached I/O",
+        "O_DIRECT was accepted, not honoured: of {} {} ({}); read the speed, and what it survives, \
+         as that of cached I/O",
         bytes(file_bytes),
         signs.join(", and "),
         names(&rows),
@@ -135,8 +135,9 @@ pub(super) fn busy_neighbour(evidence: &Evidence) -> Option<Finding> {
     let foreign_share = foreign_bytes as f64 / file_bytes as f64;
     let foreign_bytes_per_s = foreign_bytes as f64 / elapsed_s.max(f64::MIN_POSITIVE);
     let text = format!(
-        "foreign traffic on the device: it moved {:.0} % more than our bytes, {} ({}); another process \
-         uses it, or a layer between multiplies writes: find it with iotop, and measure again",
+        "foreign traffic on the device: it moved {:.0} % more than our bytes, {} ({}); another \
+         process uses it, or a layer between multiplies writes: find it with iotop, and measure \
+         again",
         foreign_share * 100.0,
         rate(foreign_bytes_per_s),
         names(&rows),
@@ -191,9 +192,9 @@ pub(super) fn write_amplification(evidence: &Evidence) -> Option<Finding> {
         ". Another process may have written too: rows with frequent flushes cannot tell"
     };
     let text = format!(
-        "flushes multiply writes: the device wrote {factor_max:.1} bytes for each of the file's in {} \
-         ({}), as journal, metadata and part-filled blocks; put more bytes into one flush, or a flash \
-         drive wears out faster by that factor{doubt}",
+        "flushes multiply writes: the device wrote {factor_max:.1} bytes for each of the file's in \
+         {} ({}), as journal, metadata and part-filled blocks; put more bytes into one flush, or a \
+         flash drive wears out faster by that factor{doubt}",
         worst.name,
         names(&rows),
     );

@@ -65,8 +65,8 @@ fn held_to(evidence: &Evidence, limit: &Limit) -> Option<Finding> {
         if is_rate { rate(value) } else { format!("{value:.0} operations a second") }
     };
     let text = format!(
-        "a control group was the limit, not the device: it lets {} be {done} at {} ({}), and the run \
-         reached {} ({}); raise the limit to measure the device",
+        "a control group was the limit, not the device: it lets {} be {done} at {} ({}), and the \
+         run reached {} ({}); raise the limit to measure the device",
         device.name,
         amount(limit.most),
         limit.from,
@@ -127,9 +127,9 @@ pub(super) fn cpu_limited(evidence: &Evidence) -> Option<Finding> {
     let (rows, busy): (Vec<&Row>, Vec<CpuUse>) = evidence.rows.iter().filter_map(busy).unzip();
     let most = busy.iter().max_by(|a, b| a.used_share.total_cmp(&b.used_share))?;
     let text = format!(
-        "the CPU was the limit, not the device: threads ran for {:.0} % of the time and waited for a CPU \
-         for {:.0} %, and CPU {} was busy for {:.0} % ({}); the device may be faster: give larger blocks, \
-         a larger depth or more jobs",
+        "the CPU was the limit, not the device: threads ran for {:.0} % of the time and waited for \
+         a CPU for {:.0} %, and CPU {} was busy for {:.0} % ({}); the device may be faster: give \
+         larger blocks, a larger depth or more jobs",
         most.used_share * 100.0,
         most.waited_share * 100.0,
         most.busiest.cpu,
@@ -201,8 +201,8 @@ pub(super) fn too_hot(evidence: &Evidence) -> Option<Finding> {
     let start = before.iter().find(|heat| heat.disk == *disk && heat.sensor == *sensor);
     let start = start.map(|heat| heat.celsius);
     let text = format!(
-        "drive too hot: {disk} ({sensor}) had {celsius:.0} \u{b0}C {when} the run, and its own limit is \
-         {celsius_max:.0} \u{b0}C; hot drives slow down: let it cool, and measure again"
+        "drive too hot: {disk} ({sensor}) had {celsius:.0} \u{b0}C {when} the run, and its own \
+         limit is {celsius_max:.0} \u{b0}C; hot drives slow down: let it cool, and measure again"
     );
     Finding::warning("too-hot", text)
         .with("disk", disk)
@@ -222,8 +222,8 @@ pub(super) fn link_downgraded(evidence: &Evidence) -> Option<Finding> {
     let shown =
         |link: &&Link| format!("{} has {} of {} ({})", link.disk, link.now, link.most, link.what);
     let text = format!(
-        "the link to the drive is slower than it could be: {}; the number may be the link's, not the \
-         drive's: check slot and cable",
+        "the link to the drive is slower than it could be: {}; the number may be the link's, not \
+         the drive's: check slot and cable",
         slow.iter().map(shown).collect::<Vec<_>>().join(", "),
     );
     Finding::warning("link-downgraded", text).with("links", slow).into()
@@ -249,8 +249,8 @@ pub(super) fn slow_clock(evidence: &Evidence) -> Option<Finding> {
         format!(", and of the shortest operations up to {percent:.0} % ({})", row.name)
     });
     let text = format!(
-        "slow clock: the kernel tells time by {clocksource}, and one reading takes {read_ns:.0} ns of \
-         every latency{of_row}; `dmesg | grep -i clocksource` shows why"
+        "slow clock: the kernel tells time by {clocksource}, and one reading takes {read_ns:.0} ns \
+         of every latency{of_row}; `dmesg | grep -i clocksource` shows why"
     );
     Finding::warning("slow-clock", text)
         .with("clocksource", clocksource)

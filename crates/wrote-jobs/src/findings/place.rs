@@ -29,7 +29,8 @@ pub(super) fn no_block_device(evidence: &Evidence) -> Option<Finding> {
         (Severity::Warning, text)
     } else {
         let text = format!(
-            "no block device is known ({because}): whether the bytes reached a disk cannot be measured"
+            "no block device is known ({because}): whether the bytes reached a disk cannot be \
+             measured"
         );
         (Severity::Info, text)
     };
@@ -82,8 +83,8 @@ pub(super) fn within_drive_cache(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "burst, not sustained: the whole run wrote {}, and drives with fast caches of 4 to 592 GB are \
-         sold; measure whether this one slows down with `wrote bench --only sustained`",
+        "burst, not sustained: the whole run wrote {}, and drives with fast caches of 4 to 592 GB \
+         are sold; measure whether this one slows down with `wrote bench --only sustained`",
         bytes(written_bytes)
     );
     Finding::info("within-drive-cache", text)

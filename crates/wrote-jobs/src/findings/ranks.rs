@@ -197,8 +197,8 @@ fn shared_device(sharing: &Sharing) -> Option<Finding> {
         true => Finding::warning(
             "shared-device",
             format!(
-                "ranks {list} have paths of their own, and all of these are on one device, {device} \
-                 of {node}: the total is that of one device"
+                "ranks {list} have paths of their own, and all of these are on one device, \
+                 {device} of {node}: the total is that of one device"
             ),
         ),
         false => Finding::info(

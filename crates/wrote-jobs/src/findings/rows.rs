@@ -22,8 +22,9 @@ pub(super) fn shortened(evidence: &Evidence) -> Option<Finding> {
     };
     let within_s = within.as_secs_f64();
     let text = format!(
-        "little time: at least {runs_min} of {runs_asked} runs of each row{smaller}, to end within {within_s} s; \
-         intervals are wider for it, and --runs {runs_asked} makes every run in any time"
+        "little time: at least {runs_min} of {runs_asked} runs of each row{smaller}, to end within \
+         {within_s} s; intervals are wider for it, and --runs {runs_asked} makes every run in any \
+         time"
     );
     Some(
         Finding::info("shortened", text)
@@ -45,8 +46,8 @@ pub(super) fn noisy(evidence: &Evidence) -> Option<Finding> {
         percent => format!("{percent:.0}"),
     };
     let text = format!(
-        "noisy runs: the 95 % interval is wider than \u{b1}{:.0} %, up to \u{b1}{most} % ({}); more or \
-         longer runs narrow it",
+        "noisy runs: the 95 % interval is wider than \u{b1}{:.0} %, up to \u{b1}{most} % ({}); \
+         more or longer runs narrow it",
         WIDTH_MAX * 100.0,
         names(&rows),
     );
@@ -100,8 +101,8 @@ pub(super) fn generator_limited(evidence: &Evidence) -> Option<Finding> {
     };
     let rows = evidence.rows_where(near).filter(|_| limit_bytes_per_s > 0.0)?;
     let text = format!(
-        "the generator may be the limit: it makes data at {}, less than twice the throughput ({}); the \
-         disk may be faster: give a larger block size",
+        "the generator may be the limit: it makes data at {}, less than twice the throughput ({}); \
+         the disk may be faster: give a larger block size",
         rate(evidence.generator_bytes_per_s),
         names(&rows),
     );

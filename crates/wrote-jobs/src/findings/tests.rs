@@ -110,8 +110,8 @@ fn fewer_rounds_and_smaller_runs_are_reported_with_the_time_that_was_short() {
     };
     assert_eq!(
         text(fewer.clone()),
-        "little time: at least 3 of 5 runs of each row, to end within 20 s; intervals are wider for it, \
-         and --runs 5 makes every run in any time"
+        "little time: at least 3 of 5 runs of each row, to end within 20 s; intervals are wider \
+         for it, and --runs 5 makes every run in any time"
     );
     let smaller = text(Shortened { shrunk: 2.5, ..fewer });
     assert!(smaller.contains("each row, in runs 2.50 times smaller than usual, to"), "{smaller}");

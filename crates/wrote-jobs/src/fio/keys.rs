@@ -81,7 +81,6 @@ macro_rules! set {
     };
 }
 
-#[rustfmt::skip]
 static KEYS: &[Key] = &[
     // The work.
     key("name", &[], set!(d, v => job.name = v.text()?.to_string())),
@@ -91,11 +90,19 @@ static KEYS: &[Key] = &[
     key("rwmixread", &[], set!(d, v => job.rwmixread_percent = v.within(0..=100)?)),
     key("rwmixwrite", &[], set!(d, v => job.rwmixread_percent = 100 - v.within(0..=100)?)),
     key("bs", &["blocksize"], Set(|d, v| merge(&mut d.bs, v.directions(block::one)?))),
-    key("bsrange", &["blocksize_range"], Set(|d, v| merge(&mut d.bsrange, v.directions(block::range)?))),
+    key(
+        "bsrange",
+        &["blocksize_range"],
+        Set(|d, v| merge(&mut d.bsrange, v.directions(block::range)?)),
+    ),
     key("bssplit", &[], Set(|d, v| merge(&mut d.bssplit, v.directions(block::split)?))),
     key("ba", &["blockalign"], set!(d, v => blockalign = Some(v.number()?))),
     key("norandommap", &[], set!(d, v => job.norandommap = v.flag()?)),
-    key("random_distribution", &[], set!(d, v => job.random_distribution = distribution::parse(v)?)),
+    key(
+        "random_distribution",
+        &[],
+        set!(d, v => job.random_distribution = distribution::parse(v)?),
+    ),
     key("randrepeat", &[], set!(d, v => randrepeat = v.flag()?)),
     key("allrandrepeat", &[], set!(d, v => allrandrepeat = v.flag()?)),
     key("randseed", &[], set!(d, v => randseed = Some(v.number()?))),
@@ -103,7 +110,11 @@ static KEYS: &[Key] = &[
     key("io_size", &["io_limit"], set!(d, v => io_size = unless_zero(v.size()?))),
     key("number_ios", &[], set!(d, v => job.number_ios = Some(v.number()?).filter(|&ios| ios > 0))),
     key("loops", &[], set!(d, v => job.loops = v.within(1..=u32::MAX)?)),
-    key("runtime", &["timeout"], set!(d, v => job.runtime = Some(v.time()?).filter(|time| !time.is_zero()))),
+    key(
+        "runtime",
+        &["timeout"],
+        set!(d, v => job.runtime = Some(v.time()?).filter(|time| !time.is_zero())),
+    ),
     key("time_based", &[], set!(d, v => job.time_based = v.flag()?)),
     key("ramp_time", &[], set!(d, v => job.ramp_time = v.time()?)),
     key("startdelay", &[], set!(d, v => job.startdelay = v.time()?)),
@@ -113,7 +124,11 @@ static KEYS: &[Key] = &[
     key("thinktime", &[], set!(d, v => thinktime = v.time_in(1)?)),
     key("thinktime_spin", &[], set!(d, v => thinktime_spin = v.time_in(1)?)),
     key("thinktime_blocks", &[], set!(d, v => thinktime_blocks = v.within(1..=u32::MAX)?)),
-    key("thinktime_blocks_type", &[], Only(&["complete", "issue"], "is no type; both are the same here")),
+    key(
+        "thinktime_blocks_type",
+        &[],
+        Only(&["complete", "issue"], "is no type; both are the same here"),
+    ),
     // The files.
     key("filename", &[], Set(filename)),
     key("directory", &[], set!(d, v => directories = files::list(v)?)),
@@ -128,17 +143,32 @@ static KEYS: &[Key] = &[
     key("invalidate", &[], set!(d, v => job.invalidate = v.flag()?)),
     // The way.
     key("ioengine", &[], set!(d, v => engine = draft::engine(v)?)),
-    key("iodepth", &[], set!(d, v => job.iodepth = v.within(1..=wrote::engine::Options::IODEPTH_MAX)?)),
-    key("iodepth_batch", &["iodepth_batch_submit"], set!(d, v => job.iodepth_batch = v.within(0..=u32::MAX)?)),
-    key("iodepth_batch_complete_min", &["iodepth_batch_complete"],
-        set!(d, v => job.iodepth_batch_complete_min = v.within(0..=u32::MAX)?)),
+    key(
+        "iodepth",
+        &[],
+        set!(d, v => job.iodepth = v.within(1..=wrote::engine::Options::IODEPTH_MAX)?),
+    ),
+    key(
+        "iodepth_batch",
+        &["iodepth_batch_submit"],
+        set!(d, v => job.iodepth_batch = v.within(0..=u32::MAX)?),
+    ),
+    key(
+        "iodepth_batch_complete_min",
+        &["iodepth_batch_complete"],
+        set!(d, v => job.iodepth_batch_complete_min = v.within(0..=u32::MAX)?),
+    ),
     key("direct", &[], set!(d, v => job.direct = v.flag()?)),
     key("buffered", &[], set!(d, v => job.direct = !v.flag()?)),
     key("hipri", &[], set!(d, v => job.hipri = v.flag()?)),
     key("fixedbufs", &[], set!(d, v => job.fixedbufs = v.flag()?)),
     key("registerfiles", &[], set!(d, v => job.registerfiles = v.flag()?)),
     key("sqthread_poll", &[], set!(d, v => job.sqthread_poll = v.flag()?)),
-    key("sqthread_poll_cpu", &[], set!(d, v => job.sqthread_poll_cpu = Some(v.within(0..=u32::MAX)?))),
+    key(
+        "sqthread_poll_cpu",
+        &[],
+        set!(d, v => job.sqthread_poll_cpu = Some(v.within(0..=u32::MAX)?)),
+    ),
     // Safety and checks.
     key("sync", &[], set!(d, v => job.sync = sync(v)?)),
     key("fsync", &[], set!(d, v => job.fsync = every(v)?)),
@@ -148,7 +178,11 @@ static KEYS: &[Key] = &[
     key("do_verify", &[], set!(d, v => do_verify = v.flag()?)),
     // The data.
     key("zero_buffers", &[], set!(d, v => zero_buffers = v.flag()?)),
-    key("buffer_compress_percentage", &[], set!(d, v => compress_percent = Some(v.within(0..=100)?))),
+    key(
+        "buffer_compress_percentage",
+        &[],
+        set!(d, v => compress_percent = Some(v.within(0..=100)?)),
+    ),
     key("buffer_pattern", &[], set!(d, v => buffer_pattern = Some(pattern::parse(v.text()?)?))),
     // Jobs, groups and reports.
     key("numjobs", &[], set!(d, v => numjobs = v.within(1..=NUMJOBS_MAX)?)),
@@ -164,24 +198,62 @@ static KEYS: &[Key] = &[
     key("kb_base", &[], set!(d, v => kb_base = kb_base(v)?)),
     // Keys without an effect here.
     key("thread", &[], Note("every job is a thread of one process")),
-    key("refill_buffers scramble_buffers", &[], Note("changes nothing: no two sectors that are written are the same")),
+    key(
+        "refill_buffers scramble_buffers",
+        &[],
+        Note(
+            "changes nothing: no two sectors that are \
+        written are the same",
+        ),
+    ),
     key("random_generator", &[], Set(random_generator)),
     key("softrandommap", &[], Note("changes nothing: the map of random offsets always fits")),
     key("nonvectored", &[], Note("changes nothing: no request is vectored")),
     key("userspace_reap", &[], Note("changes nothing: completions are always taken in user space")),
-    key("iodepth_batch_complete_max", &[], Note("changes nothing: all that have completed are taken")),
-    key("disable_slat", &[], Note("changes nothing: the time of handing an operation on is not taken")),
+    key(
+        "iodepth_batch_complete_max",
+        &[],
+        Note(
+            "changes nothing: all that have completed are \
+        taken",
+        ),
+    ),
+    key(
+        "disable_slat",
+        &[],
+        Note(
+            "changes nothing: the time of handing an operation on is not \
+        taken",
+        ),
+    ),
     key("clocksource", &[], Note("the clock is clock_gettime(2), CLOCK_MONOTONIC")),
-    key("mem", &["iomem"], Note("buffers are one mapped region, in huge pages where there are any")),
+    key(
+        "mem",
+        &["iomem"],
+        Note(
+            "buffers are one mapped region, in huge pages where there are \
+        any",
+        ),
+    ),
     key("hugepage-size", &[], Note("the system's own size of huge pages is used")),
     key("create_serialize create_fsync", &[], Note("files are made before the clock starts")),
     key("unique_filename", &[], Note("only clients of fio's server have such names")),
-    key("write_bw_log write_lat_log write_iops_log write_hist_log per_job_logs log_avg_msec \
+    key(
+        "write_bw_log write_lat_log write_iops_log write_hist_log per_job_logs log_avg_msec \
          log_hist_msec log_hist_coarseness log_max_value log_offset log_entries log_unix_epoch",
-        &[], Note("no log files are written; results have percentiles and samples")),
+        &[],
+        Note("no log files are written; results have percentiles and samples"),
+    ),
     key("bwavgtime iopsavgtime", &[], Note("samples of the rates are of half a second")),
     key("disk_util", &[], Note("the device's own counters are always read")),
-    key("clat_percentiles lat_percentiles", &[], Note("changes nothing: percentiles are always reported")),
+    key(
+        "clat_percentiles lat_percentiles",
+        &[],
+        Note(
+            "changes nothing: percentiles are always \
+        reported",
+        ),
+    ),
     key("slat_percentiles", &[], Note("the time of handing an operation on is not told apart")),
     key("significant_figures", &[], Note("results have their own number of digits")),
     key("unit_base", &[], Note("results are in bytes")),
@@ -190,10 +262,22 @@ static KEYS: &[Key] = &[
     // Keys that name the only behaviour here.
     key("file_service_type", &[], Only(&["roundrobin"], "files are served in turn")),
     key("percentage_random", &[], Only(&["100"], "a random job is random all over")),
-    key("bs_unaligned", &["blocksize_unaligned"], Only(&["0"], "sizes are those that bssplit names")),
+    key(
+        "bs_unaligned",
+        &["blocksize_unaligned"],
+        Only(&["0"], "sizes are those that bssplit names"),
+    ),
     key("bs_is_seq_rand", &[], Only(&["0"], "sizes are of reads and of writes")),
     key("io_submit_mode", &[], Only(&["inline"], "each job hands its own operations on")),
-    key("serialize_overlap", &[], Only(&["0"], "operations in flight are not held against each other")),
+    key(
+        "serialize_overlap",
+        &[],
+        Only(
+            &["0"],
+            "operations in flight are not held against each \
+        other",
+        ),
+    ),
     key("rate_min", &["ratemin"], Only(&["0"], "no job is ended for being slow")),
     key("rate_iops_min max_latency", &[], Only(&["0"], "no job is ended for being slow")),
     key("latency_target", &[], Only(&["0"], "the depth is the one that iodepth says")),
@@ -203,19 +287,53 @@ static KEYS: &[Key] = &[
     key("allow_file_create", &[], Only(&["1"], "files that are not there are made")),
     key("allow_mounted_write", &[], Only(&["0"], "what is mounted is never written to")),
     key("unlink_each_loop", &[], Only(&["0"], "unlink removes the files once, after all loops")),
-    key("pre_read", &[], Only(&["0"], "files are not read before; a read job before this one does that, with invalidate=0 here")),
+    key(
+        "pre_read",
+        &[],
+        Only(
+            &["0"],
+            "files are not read before; a read job before this one does \
+        that, with invalidate=0 here",
+        ),
+    ),
     key("fill_device", &["fill_fs"], Only(&["0"], "disks are not filled; give a size")),
     key("file_append", &[], Only(&["0"], "jobs begin at offset")),
-    key("fsync_on_close", &[], Only(&["0"], "its flush would be outside of the clock; use end_fsync")),
+    key(
+        "fsync_on_close",
+        &[],
+        Only(
+            &["0"],
+            "its flush would be outside of the clock; use \
+        end_fsync",
+        ),
+    ),
     key("atomic", &[], Only(&["0"], "no atomic writes are asked for")),
     key("fadvise_hint", &[], Only(&["0"], "the kernel is given no hint")),
     key("write_hint", &[], Only(&["none"], "the kernel is given no hint")),
     key("lockfile", &[], Only(&["none"], "files are not locked")),
     key("dedupe_percentage", &[], Only(&["0"], "no two sectors that are written are the same")),
-    key("uncached nowait force_async cmdprio_percentage", &[], Only(&["0"], "no such request is made here; leave it out")),
-    key("verify_only", &[], Only(&["0"], "a read job with verify=crc32c checks what was written before")),
+    key(
+        "uncached nowait force_async \
+        cmdprio_percentage",
+        &[],
+        Only(&["0"], "no such request is made here; leave it out"),
+    ),
+    key(
+        "verify_only",
+        &[],
+        Only(
+            &["0"],
+            "a read job with verify=crc32c checks what was written \
+        before",
+        ),
+    ),
     key("verify_fatal", &[], Only(&["1"], "a block that is not as it was written ends the job")),
-    key("verify_async verify_backlog verify_dump verify_state_save experimental_verify", &[], Only(&["0"], VERIFY)),
+    key(
+        "verify_async verify_backlog verify_dump verify_state_save \
+        experimental_verify",
+        &[],
+        Only(&["0"], VERIFY),
+    ),
     key("trim_percentage", &[], Only(&["0"], "there are no trims")),
     key("continue_on_error", &[], Only(&["none"], "the first error ends the run")),
     key("exitall", &[], Only(&["0"], "each job ends when it is done")),

@@ -119,7 +119,8 @@ fn what_is_not_said_is_as_in_fio() {
 #[test]
 fn global_sections_are_for_the_jobs_below_them_and_jobs_have_the_last_word() {
     let parsed = read(
-        "[global]\nsize=1m\nbs=8k\n[a]\n[global]\nbs=16k\n[b]\nreadwrite=write\nbs=32k\n[b]\nstonewall\n",
+        "[global]\nsize=1m\nbs=8k\n[a]\n[global]\nbs=16k\n[b]\nreadwrite=write\nbs=32k\n[b]\n\
+         stonewall\n",
     )
     .expect("jobs");
     let bytes: Vec<u64> = parsed.jobs.iter().map(|job| job.read_bs.least_bytes()).collect();

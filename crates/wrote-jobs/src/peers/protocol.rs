@@ -71,6 +71,10 @@ impl Letter {
         bytes
     }
 
+    fn is_go(&self, of: u32) -> bool {
+        matches!(self.message, Message::Go { number } if number == of)
+    }
+
     fn read(from: u32, mut bytes: Vec<u8>) -> Letter {
         let line = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
         let message = serde_json::from_slice(&bytes[..line]).expect("ranks are of one program");
@@ -437,8 +441,7 @@ impl<P: Post> Ranks<P> {
         let mut heard = Instant::now();
         loop {
             self.read_post()?;
-            let is_go = |letter: &Letter| matches!(letter.message, Message::Go { number: theirs } if theirs == number);
-            if let Some(Letter { payload, .. }) = self.take(is_go) {
+            if let Some(Letter { payload, .. }) = self.take(|letter| letter.is_go(number)) {
                 self.pass_on(number, &payload);
                 return Ok(payload);
             }

@@ -107,7 +107,8 @@ fn check_program<E: Error>(name: &str) -> Result<(), E> {
         return Ok(());
     }
     Err(E::custom(format!(
-        "{name:?} is no program: give a name, an absolute path, or one below {{source}} or {{build}}"
+        "{name:?} is no program: give a name, an absolute path, or one below {{source}} or \
+         {{build}}"
     )))
 }
 

@@ -85,7 +85,8 @@ fn what_is_missing_is_named_once_each() {
     let because = look(&compiler(), &[&empty]).unwrap_err();
     assert_eq!(because, "ac: not found in PATH nor in ~/.local/bin");
     let needs = manifest(
-        "[[toolchain]]\nversion = ['ac']\nneeds = ['ar', 'sh']\nbuild = ['ac']\nrun = ['a', '{build}']\n",
+        "[[toolchain]]\nversion = ['ac']\nneeds = ['ar', 'sh']\nbuild = ['ac']\nrun = ['a', \
+         '{build}']\n",
     );
     let some = bin(&[("sh", "true")]);
     let because = look(&needs, &[&some]).unwrap_err();
@@ -175,7 +176,8 @@ fn a_raised_stop_ends_the_question() {
 #[test]
 fn wrote_stands_for_the_program_itself() {
     let own = manifest(
-        "[[toolchain]]\nversion = ['{wrote}', '--version']\nrun = ['{wrote}', 'language-program']\n",
+        "[[toolchain]]\nversion = ['{wrote}', '--version']\nrun = ['{wrote}', \
+         'language-program']\n",
     );
     let bin = bin(&[("wrote", "echo wrote 0.1.0")]);
     let path = bin.path().join("wrote");

@@ -23,7 +23,8 @@ fn sample() -> Value {
         },
         "languages": [{
             "id": "go", "name": "Go", "way": "bufio, 4 KiB", "state": "missing",
-            "version": "go version go1.26 linux/amd64", "because": "no go", "install": "apt install golang",
+            "version": "go version go1.26 linux/amd64", "because": "no go",
+            "install": "apt install golang",
         }],
         "places": [{
             "target": {
@@ -41,7 +42,8 @@ fn sample() -> Value {
                     "language": "go",
                     "runs": [{
                         "bytes": 500, "elapsed_s": 0.5, "process_s": 0.6, "cpu_user_s": 0.1,
-                        "cpu_system_s": 0.2, "max_rss_bytes": 50000000, "device_written_bytes": 4096,
+                        "cpu_system_s": 0.2, "max_rss_bytes": 50000000,
+                        "device_written_bytes": 4096,
                         "device_read_bytes": 0, "dropped": false,
                     }],
                     "throughput_bytes_per_s": interval,

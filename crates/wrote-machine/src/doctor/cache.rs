@@ -73,8 +73,8 @@ fn forced(disk: &Disk, why: &str) -> Check {
 /// The kernel sends flushes to a disk that needs none.
 fn needless_flushes(world: &World, disk: &Disk) -> Check {
     let text = "write back: flushes are sent, though the disk says that it has no volatile cache";
-    let risk = "if the disk's word is wrong, or a layer between has a cache, what was acknowledged as \
-                durable is lost in a power cut";
+    let risk = "if the disk's word is wrong, or a layer between has a cache, what was acknowledged \
+                as durable is lost in a power cut";
     Check::advice(text)
         .costs("A needless command for each fsync.")
         .measured(&world.measure("small"))
@@ -83,8 +83,8 @@ fn needless_flushes(world: &World, disk: &Disk) -> Check {
 
 fn untold(disk: &Disk) -> Check {
     let text = "write through: the kernel sends no flushes";
-    let because = "whether the disk itself has a volatile cache is not in /sys, and a user may have set \
-                   this by hand";
+    let because = "whether the disk itself has a volatile cache is not in /sys, and a user may \
+                   have set this by hand";
     let how = match disk.kind {
         DiskKind::Nvme => format!("nvme id-ctrl /dev/{} | grep vwc", disk.name),
         _ => format!("hdparm -W /dev/{}", disk.name),

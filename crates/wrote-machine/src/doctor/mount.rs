@@ -67,8 +67,8 @@ pub(super) fn read_only(world: &World) -> Option<Check> {
     if !world.target.read_only && !disk_is {
         return Some(Check::fine("the file system can be written to").found(disk));
     }
-    let risk = "where an error made it read-only, writing to it can destroy more: look at dmesg first, \
-                and run fsck while it is not mounted";
+    let risk = "where an error made it read-only, writing to it can destroy more: look at dmesg \
+                first, and run fsck while it is not mounted";
     let (text, change) = if disk_is {
         let device = quoted(&format!("/dev/{}", device.name));
         ("the device is read-only", Change::run(format!("blockdev --setrw {device}"), risk))
@@ -111,8 +111,8 @@ pub(super) fn sync(world: &World) -> Check {
     let Some(option) = found.first().map(|option| option.value.clone()) else {
         return Check::fine("writes wait for the disk only when they are asked to");
     };
-    let risk = "programs that never call fsync and rely on this option lose what they wrote last in a \
-                crash";
+    let risk = "programs that never call fsync and rely on this option lose what they wrote last \
+                in a crash";
     let (text, change) = match option.as_str() {
         "sync" => ("sync: every write waits for the disk", remount(world, "async", risk)),
         "dirsync" => (
@@ -158,8 +158,8 @@ pub(super) fn discard(world: &World) -> Check {
 
 /// XFS accepts a remount with `nodiscard`, and ignores it.
 fn without_discard(world: &World) -> Change {
-    let risk = "the disk, or the host of a thin volume, learns of free blocks only when fstrim runs: \
-                enable fstrim.timer first";
+    let risk = "the disk, or the host of a thin volume, learns of free blocks only when fstrim \
+                runs: enable fstrim.timer first";
     match world.target.filesystem.as_str() {
         "xfs" => fstab(world, "discard", risk),
         _ => remount(world, "nodiscard", risk),
@@ -173,7 +173,8 @@ pub(super) fn atime(world: &World) -> Check {
         return Check::fine("reading a file writes nothing").found(found);
     }
     if has("relatime") {
-        let text = "relatime: reading a file writes its access time once a day at most, or after it changed";
+        let text = "relatime: reading a file writes its access time once a day at most, or after \
+            it changed";
         return Check::fine(text).found(found);
     }
     Check::advice("strictatime: every read of a file also writes its access time")

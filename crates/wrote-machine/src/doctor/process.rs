@@ -49,8 +49,8 @@ fn who_forbids(world: &World, said: &str) -> (Option<String>, Vec<Evidence>, Opt
     let group = world.root.see("proc/sys/kernel/io_uring_group");
     let seccomp = world.root.line("proc/self/status", "Seccomp:");
     let level = disabled.as_ref().and_then(Evidence::number).unwrap_or(0);
-    let risk = "io_uring was the way into the kernel of 60 % of the exploits in Google's bounty programme \
-                (security.googleblog.com, June 2023): that is why some forbid it";
+    let risk = "io_uring was the way into the kernel of 60 % of the exploits in Google's bounty \
+                programme (security.googleblog.com, June 2023): that is why some forbid it";
     if level > 0 {
         let whom = match level {
             1 => "to all but root and its group",

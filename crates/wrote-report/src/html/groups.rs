@@ -251,8 +251,8 @@ fn saves(group: &Group) -> Figure {
     let drawn: Vec<Strip> = rows.iter().filter_map(strip).collect();
     let label = format!("Time of a save of {}", group.workload);
     let legend = [("power-loss", "with sync"), ("process-crash", "without sync")];
-    let reading = "From the fastest save to the slowest; thick from P50 (the dot and the figure) to \
-        P99; strokes at P90, P99 and P99.9.";
+    let reading = "From the fastest save to the slowest; thick from P50 (the dot and the figure) \
+        to P99; strokes at P90, P99 and P99.9.";
     Figure {
         question: "How long does a save take, with and without sync?".into(),
         picture: strips(&label, &drawn),

@@ -189,8 +189,8 @@ mod tests {
         };
         assert_eq!(
             verdict(&state),
-            "steady state, by SNIA's rule: reached in rounds 8 to 12 of 25; their range is 3 % of the \
-             mean (20 % at most), their trend 1 % (10 % at most)"
+            "steady state, by SNIA's rule: reached in rounds 8 to 12 of 25; their range is 3 % of \
+             the mean (20 % at most), their trend 1 % (10 % at most)"
         );
         assert!(verdict(&SteadyState { reached: false, ..state }).contains("not reached"));
     }

@@ -109,8 +109,8 @@ pub(super) fn notes(paired: &RowPairs<'_>, rows: &[RowComparison]) -> Vec<String
     let mut notes = Vec::new();
     if !lengths.is_empty() {
         notes.push(format!(
-            "the runs of one side are more than {FACTOR_MAX:.0} times as long as those of the other, \
-             and a drive may slow down after some time: {}",
+            "the runs of one side are more than {FACTOR_MAX:.0} times as long as those of the \
+             other, and a drive may slow down after some time: {}",
             lengths
         ));
     }
@@ -118,8 +118,8 @@ pub(super) fn notes(paired: &RowPairs<'_>, rows: &[RowComparison]) -> Vec<String
     let alone = alone.filter(|change| is_only_alone(change)).count();
     if alone > 0 {
         notes.push(format!(
-            "of {} rows about one in twenty differs by chance, so {alone} whose own interval leaves out \
-             1 {} not called different (Holm); more runs tell",
+            "of {} rows about one in twenty differs by chance, so {alone} whose own interval \
+             leaves out 1 {} not called different (Holm); more runs tell",
             rows.len(),
             if alone == 1 { "is" } else { "are" },
         ));

@@ -100,7 +100,8 @@ mod tests {
     use super::*;
 
     const STAT: &str = "   72108    25724  5831154    22947     9616    22552  1776288     4103 \
-                        0     7276    27302     3791       47   171736      232      539       18\n";
+                        0     7276    27302     3791       47   171736      232      539       \
+                        18\n";
 
     #[test]
     fn sectors_are_512_bytes_and_discards_are_not_writes() {

@@ -175,10 +175,10 @@ fn octal(digits: &[u8; 3]) -> Option<u8> {
 mod tests {
     use super::*;
 
-    const SAMPLE: &[u8] = b"\
-22 27 0:21 / /proc rw,relatime - proc proc rw\n\
+    const SAMPLE: &[u8] = b"22 27 0:21 / /proc rw,relatime - proc proc rw\n\
 27 1 254:1 / / rw,relatime shared:1 - ext4 /dev/root rw,errors=remount-ro\n\
-30 27 8:17 / /mnt/two\\040words\\134here rw,noatime master:2 propagate_from:1 - xfs /dev/sdb1 rw,attr2\n\
+30 27 8:17 / /mnt/two\\040words\\134here rw,noatime master:2 propagate_from:1 - xfs /dev/sdb1 \
+rw,attr2\n\
 31 27 0:40 /@data /data rw,relatime shared:9 - btrfs /dev/sdc rw,subvol=/@data\n\
 33 27 254:1 /srv/export /data/bound ro,relatime - ext4 /dev/root rw\n\
 34 27 0:44 / /merged rw - overlay overlay rw,lowerdir=/l,upperdir=/u\\054pper\\040one,workdir=/w\n\

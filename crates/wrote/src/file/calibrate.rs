@@ -216,8 +216,8 @@ mod tests {
         let calibration = Calibration::of(4096, true, [vec![4_007_000; 3], vec![1_643_000; 3]]);
         assert_eq!(
             calibration.to_string(),
-            "durable direct writes of 4096 bytes by write + fdatasync: 1643 us, by RWF_DSYNC 4007 us \
-             (medians of 3 in turn)"
+            "durable direct writes of 4096 bytes by write + fdatasync: 1643 us, by RWF_DSYNC 4007 \
+             us (medians of 3 in turn)"
         );
     }
 

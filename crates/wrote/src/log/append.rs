@@ -135,9 +135,9 @@ impl LogDriver {
             return Ok(bytes);
         }
         Err(self.refusal(&format!(
-            "{} records, which take {bytes} bytes, do not fit into one buffer: it takes {GROUP_MAX} \
-             records and {bytes_max} bytes, of which each record takes {} more than its own \
-             (LogOptions::buffer_bytes)",
+            "{} records, which take {bytes} bytes, do not fit into one buffer: it takes \
+             {GROUP_MAX} records and {bytes_max} bytes, of which each record takes {} more than \
+             its own (LogOptions::buffer_bytes)",
             records.len(),
             record::HEADER_BYTES
         )))

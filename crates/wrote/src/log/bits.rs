@@ -124,7 +124,10 @@ proptest! {
 
     #[test]
     fn edits_by_chance_are_found_or_harmless(
-        edits in proptest::collection::vec((0..2usize, 0..2000usize, 1..700usize, any::<u64>()), 1..4),
+        edits in proptest::collection::vec(
+            (0..2usize, 0..2000usize, 1..700usize, any::<u64>()),
+            1..4,
+        ),
     ) {
         let built = two_segments().batch(8, &[b"ten", &[1; 300]]).closed();
         let mut files = built.files(folder());

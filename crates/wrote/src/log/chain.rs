@@ -163,8 +163,8 @@ pub(super) fn check_log(
         return Ok(());
     }
     let because = format!(
-        "a segment of the log {log_id:016x}, but {} is of the log {known_id:016x}; move the one that \
-         does not belong here out of the folder",
+        "a segment of the log {log_id:016x}, but {} is of the log {known_id:016x}; move the one \
+         that does not belong here out of the folder",
         known.display()
     );
     Err(Error::Foreign { path: path.to_owned(), because })

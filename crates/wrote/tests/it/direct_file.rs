@@ -113,11 +113,13 @@ fn step() -> impl Strategy<Value = Step> {
     // A small file, so that steps overlap.
     let offset = 0..40_000_u64;
     prop_oneof![
-        6 => (offset.clone(), 0..5 * BUFFER_BYTES).prop_map(|(offset, len)| Step::Read { offset, len }),
+        6 => (offset.clone(), 0..5 * BUFFER_BYTES)
+            .prop_map(|(offset, len)| Step::Read { offset, len }),
         6 => (offset.clone(), 1..BUFFER_BYTES, any::<usize>(), any::<bool>()).prop_map(
             |(offset, len, from, durable)| Step::Write { offset, len, from, durable }
         ),
-        1 => (offset.clone(), 1..50_000_u64).prop_map(|(offset, len)| Step::Allocate { offset, len }),
+        1 => (offset.clone(), 1..50_000_u64)
+            .prop_map(|(offset, len)| Step::Allocate { offset, len }),
         1 => any::<bool>().prop_map(|all| Step::Sync { all }),
         1 => offset.prop_map(|len| Step::Truncate { len }),
         1 => Just(Step::WaitForAll),
@@ -125,7 +127,10 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) })]
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(2000)
+    })]
     #[test]
     fn short_scripts_match_a_model_in_whatever_order_the_disk_works(
         steps in prop::collection::vec(step(), 1..40),

@@ -20,6 +20,9 @@ const HANG: Duration = Duration::from_secs(120);
 /// The time between two attempts.
 const MOMENT: Duration = Duration::from_millis(20);
 
+/// The error of a call to another node.
+type Unanswered<E = openraft::error::Infallible> = RPCError<u64, (), RaftError<u64, E>>;
+
 /// A network of calls within the process.
 #[derive(Clone, Default)]
 struct Network(Arc<Mutex<BTreeMap<u64, Raft<TypeConfig>>>>);
@@ -54,7 +57,7 @@ impl RaftNetwork<TypeConfig> for Way {
         &mut self,
         request: AppendEntriesRequest<TypeConfig>,
         _: RPCOption,
-    ) -> Result<AppendEntriesResponse<u64>, RPCError<u64, (), RaftError<u64>>> {
+    ) -> Result<AppendEntriesResponse<u64>, Unanswered> {
         self.node()?.append_entries(request).await.map_err(|error| self.remote(error))
     }
 
@@ -62,8 +65,7 @@ impl RaftNetwork<TypeConfig> for Way {
         &mut self,
         request: InstallSnapshotRequest<TypeConfig>,
         _: RPCOption,
-    ) -> Result<InstallSnapshotResponse<u64>, RPCError<u64, (), RaftError<u64, InstallSnapshotError>>>
-    {
+    ) -> Result<InstallSnapshotResponse<u64>, Unanswered<InstallSnapshotError>> {
         self.node()?.install_snapshot(request).await.map_err(|error| self.remote(error))
     }
 
@@ -71,7 +73,7 @@ impl RaftNetwork<TypeConfig> for Way {
         &mut self,
         request: VoteRequest<u64>,
         _: RPCOption,
-    ) -> Result<VoteResponse<u64>, RPCError<u64, (), RaftError<u64>>> {
+    ) -> Result<VoteResponse<u64>, Unanswered> {
         self.node()?.vote(request).await.map_err(|error| self.remote(error))
     }
 }

@@ -24,8 +24,9 @@ fn records_lost(evidence: &Evidence) -> Option<Finding> {
     let rows = evidence.rows_where(|row| !row.has_all_records())?;
     let Records { sent, lost, torn, doubled, .. } = total(&rows);
     let text = format!(
-        "data loss: {lost} of {sent} messages were lost or torn, and {torn} places of the file hold \
-         pieces{} ({}); such a speed is worthless: open the file once, and let one thread write",
+        "data loss: {lost} of {sent} messages were lost or torn, and {torn} places of the file \
+         hold pieces{} ({}); such a speed is worthless: open the file once, and let one thread \
+         write",
         if doubled == 0 { String::new() } else { format!(", and {doubled} messages twice") },
         names(&rows),
     );
@@ -43,8 +44,8 @@ fn records_out_of_order(evidence: &Evidence) -> Option<Finding> {
     let rows = evidence.rows_where(is_turned)?;
     let Records { sent, out_of_order, .. } = total(&rows);
     let text = format!(
-        "order not kept: {out_of_order} of {sent} messages stand behind one that was handed over later \
-         ({}); where order matters, let one thread write",
+        "order not kept: {out_of_order} of {sent} messages stand behind one that was handed over \
+         later ({}); where order matters, let one thread write",
         names(&rows),
     );
     Finding::info("records-out-of-order", text)

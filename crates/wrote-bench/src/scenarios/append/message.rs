@@ -171,19 +171,24 @@ impl Stamp {
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 pub struct Append {
     /// Messages of one run of append, from 1 to 1000000000; by default as many as fit in 0.3 s
-    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = units::parse_count::<{ MESSAGES_MAX as u32 }>, allow_hyphen_values = true))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N",
+        value_parser = units::parse_count::<{ MESSAGES_MAX as u32 }>, allow_hyphen_values = true))]
     pub messages: Option<u32>,
 
     /// Lengths of the messages of append: 300..2000, 64, 1K..4K [default: 300..2000]
-    #[cfg_attr(feature = "cli", arg(long, value_name = "MIN..MAX", value_parser = sizes, allow_hyphen_values = true))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "MIN..MAX", value_parser = sizes,
+        allow_hyphen_values = true))]
     pub message_size: Option<Sizes>,
 
     /// Producers that append to a log at once, each number in rows of its own [default: 4,64]
-    #[cfg_attr(feature = "cli", arg(long, value_name = "N,..", value_delimiter = ',', value_parser = units::parse_count::<PRODUCERS_MAX>, allow_hyphen_values = true))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N,..",
+        value_delimiter = ',', value_parser = units::parse_count::<PRODUCERS_MAX>,
+        allow_hyphen_values = true))]
     pub producers: Vec<u32>,
 
     /// Run producers as blocking threads or as tokio tasks
-    #[cfg_attr(feature = "cli", arg(long, value_name = "WHAT", value_enum, default_value_t = AppendAs::Threads))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "WHAT", value_enum,
+        default_value_t = AppendAs::Threads))]
     pub append_as: AppendAs,
 }
 

@@ -102,8 +102,8 @@ impl Plan {
             fit => format!("Use --messages {fit} or less"),
         };
         Err(Error::Failed(format!(
-            "{}: {least} messages take up to {}, and {} of files may be made there, so that 10 % of the \
-             file system or 5 GiB stay free. {way_out}",
+            "{}: {least} messages take up to {}, and {} of files may be made there, so that 10 % \
+             of the file system or 5 GiB stay free. {way_out}",
             target.path.display(),
             units::bytes(
                 self.ways.iter().map(|way| self.file_bytes(way, least)).max().unwrap_or(0)

@@ -24,7 +24,9 @@ use wrote_result::document::{Records, Run, Settings};
 
 impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
-        let question = "How fast does one file take short messages from many producers, and does it get them all?".into();
+        let question = "How fast does one file take short messages from many producers, and does \
+            it get them all?"
+            .into();
         scenario::Scope { name: NAME, question, runs: self.runs }
     }
 

@@ -41,8 +41,8 @@ fn small_records(evidence: &Evidence) -> Option<Advice> {
         let gain = ratio(together, choice.row);
         if gain >= TOGETHER_GAIN_MIN {
             because += &format!(
-                ". Where many records may be acknowledged together, one flush for all of them is {} \
-                 times as fast ({}: {})",
+                ". Where many records may be acknowledged together, one flush for all of them is \
+                 {} times as fast ({}: {})",
                 significant(gain),
                 together.name,
                 records(together),
@@ -144,7 +144,8 @@ pub(super) fn of(settings: &Settings, durable: bool, target: &Target) -> String 
     let size = block_size(settings.bs_bytes);
     match settings.ioengine {
         Ioengine::IoUring => lines.push(format!(
-            "// keep {} writes of {size} in flight with the crate io-uring, from registered buffers",
+            "// keep {} writes of {size} in flight with the crate io-uring, from registered \
+             buffers",
             settings.iodepth
         )),
         Ioengine::Threads => lines.push(format!(
@@ -264,8 +265,9 @@ mod tests {
         let because = advice_for("streaming", &rows).unwrap().because;
         assert_eq!(
             because,
-            "stream/fdatasync-each: 1.95 GB/s at 100 ms of CPU a GB, which can't be told apart from \
-             stream/direct-io_uring-fdatasync-at-end (2.00 GB/s at 300 ms of CPU a GB) and is cheaper"
+            "stream/fdatasync-each: 1.95 GB/s at 100 ms of CPU a GB, which can't be told apart \
+             from stream/direct-io_uring-fdatasync-at-end (2.00 GB/s at 300 ms of CPU a GB) and is \
+             cheaper"
         );
     }
 
@@ -382,7 +384,8 @@ mod code_tests {
     #[test]
     fn every_piece_of_code_compiles() {
         let mut program = String::from(
-            "#![allow(warnings)]\nmod libc { pub const O_DIRECT: i32 = 1; pub const O_DSYNC: i32 = 2; }\n",
+            "#![allow(warnings)]\nmod libc { pub const O_DIRECT: i32 = 1; pub const O_DSYNC: i32 = \
+             2; }\n",
         );
         for (number, way) in WAYS.iter().enumerate() {
             program += &format!(

@@ -309,7 +309,8 @@ proptest! {
         bytes_per_s_log10 in 4.0..10.5,
         flush_s in 0.0..0.3,
     ) {
-        let Outcome { measured, elapsed, .. } = usual(Disk::steady(10_f64.powf(bytes_per_s_log10), flush_s));
+        let disk = Disk::steady(10_f64.powf(bytes_per_s_log10), flush_s);
+        let Outcome { measured, elapsed, .. } = usual(disk);
         prop_assert!(elapsed < WITHIN, "{:?}", elapsed);
         if let Ok(measured) = measured {
             prop_assert!(is_honest(&measured), "{:?} {:?}", runs(&measured), measured.shortened);

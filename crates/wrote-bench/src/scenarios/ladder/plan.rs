@@ -414,7 +414,8 @@ mod tests {
             let request = Asked {
                 numjobs: Some(numjobs), stream_bs_bytes: bs, small_bs_bytes: bs, ..request()
             };
-            let plan = request.plan(&target(1 << 45, free), |_, call| Plan::new(call, None)).unwrap();
+            let disk = target(1 << 45, free);
+            let plan = request.plan(&disk, |_, call| Plan::new(call, None)).unwrap();
             prop_assert!(plan.space_bytes_max() <= space::budget(1 << 45, free));
             for workload in [Workload::Stream, Workload::Small] {
                 let sizes = plan.sizes(workload, bytes_per_s);

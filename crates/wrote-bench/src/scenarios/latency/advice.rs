@@ -38,7 +38,8 @@ pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
     }
     if let Some(cheaper) = cheaper(&workload, row) {
         because += &format!(
-            ". {} takes {} and survives a power loss once it is done, but a crash in the middle may {}",
+            ". {} takes {} and survives a power loss once it is done, but a crash in the middle \
+             may {}",
             cheaper.name,
             p50(cheaper),
             may_leave(cheaper),

@@ -66,9 +66,9 @@ impl Plan {
             return Ok(());
         }
         Err(Error::Failed(format!(
-            "{}: the files of {NAME} take up to {}, and {} may be made there, so that 10 % of the file \
-             system or 5 GiB stay free. Free some space, or use fewer --iterations or a smaller \
-             --save-size",
+            "{}: the files of {NAME} take up to {}, and {} may be made there, so that 10 % of the \
+             file system or 5 GiB stay free. Free some space, or use fewer --iterations or a \
+             smaller --save-size",
             target.path.display(),
             units::bytes(wanted_bytes),
             units::bytes(budget_bytes),
@@ -179,11 +179,13 @@ pub(super) const ITERATIONS_MAX: u32 = 1_000_000;
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 pub struct Latency {
     /// Saves of each text of latency by each way, from 1 to 1000000 [default: 1000]
-    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = units::parse_count::<ITERATIONS_MAX>, allow_hyphen_values = true))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N",
+        value_parser = units::parse_count::<ITERATIONS_MAX>, allow_hyphen_values = true))]
     pub iterations: Option<u32>,
 
     /// Lengths of the texts of latency [default: 500,1000,2000,10000]
-    #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE,..", value_delimiter = ',', value_parser = units::parse_size, allow_hyphen_values = true))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE,..",
+        value_delimiter = ',', value_parser = units::parse_size, allow_hyphen_values = true))]
     pub save_size: Vec<u64>,
 }
 
@@ -338,7 +340,8 @@ mod tests {
                 save_size: vec![size_bytes],
                 ..asked(&["latency/wrote-write"])
             };
-            let plan = request.plan(&target(0, 0), |of, call| Plan::new(&of.latency, call)).unwrap().unwrap();
+            let plan = request.plan(&target(0, 0), |of, call| Plan::new(&of.latency, call));
+            let plan = plan.unwrap().unwrap();
             let total: u64 = (0..plan.runs).map(|round| u64::from(plan.saves(round))).sum();
             prop_assert_eq!(total, u64::from(iterations));
             for row in &plan.rows {

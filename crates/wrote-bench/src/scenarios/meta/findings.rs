@@ -10,9 +10,9 @@ use wrote_result::units;
 const RUNS_MIN: usize = 3;
 /// A creation usually takes no longer than two renames; one that takes this many is slowed down.
 const SLOWER_MIN: u64 = 5;
-const PASSES_OVER: &str = "ext4 without a journal passes over every inode that was removed in the last \
-                           minutes when it makes one; wait six minutes without removals before the \
-                           next run";
+const PASSES_OVER: &str = "ext4 without a journal passes over every inode that was removed in the \
+                           last minutes when it makes one; wait six minutes without removals \
+                           before the next run";
 /// A fall of the rate by less than this factor is no news.
 const FALL_MIN: f64 = 1.5;
 
@@ -63,9 +63,9 @@ fn discard_at_removal(evidence: &Evidence) -> Option<Finding> {
     let rates = rows.iter().flat_map(|row| &row.runs).map(|run| run.iops);
     let slowest = rates.reduce(f64::min)?;
     let text = format!(
-        "each removal discards its blocks at once: {slowest:.0}/s in the slowest run ({}); ext4 has no \
-         journal here and is mounted with discard: mount it with nodiscard, and run fstrim now and \
-         then",
+        "each removal discards its blocks at once: {slowest:.0}/s in the slowest run ({}); ext4 \
+         has no journal here and is mounted with discard: mount it with nodiscard, and run fstrim \
+         now and then",
         names(&rows),
     );
     Finding::info("discard-at-removal", text).about(&rows).with("slowest_iops", slowest).into()
@@ -85,8 +85,8 @@ fn slower_each_round(evidence: &Evidence) -> Option<Finding> {
     let because = if creates && evidence.target.has_journal == Some(false) {
         PASSES_OVER
     } else {
-        "something filled up or was in use meanwhile; run it again with other --meta-files, and look \
-         for other users of the disk"
+        "something filled up or was in use meanwhile; run it again with other --meta-files, and \
+         look for other users of the disk"
     };
     let text = format!(
         "slower with each round: {first:.0}/s in the first and {last:.0}/s in the last{} ({}); \

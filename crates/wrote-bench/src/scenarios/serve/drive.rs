@@ -420,7 +420,8 @@ impl<'a> Load<'a> {
             let unanswered: usize = self.connections.iter().map(|of| of.unanswered.len()).sum();
             let waiting = self.connections.iter().filter(|of| of.state != State::Done).count();
             return Err(Error::Failed(format!(
-                "the server has been silent for {} s: {waiting} connections wait, and {unanswered} messages have no answer",
+                "the server has been silent for {} s: {waiting} connections wait, and {unanswered} \
+                 messages have no answer",
                 PATIENCE.as_secs()
             )));
         }

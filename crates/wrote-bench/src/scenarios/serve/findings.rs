@@ -11,8 +11,8 @@ pub(crate) fn client_limited(evidence: &Evidence) -> Option<Finding> {
     let rows = evidence.rows_where(|row| busy_share(row) > BUSY_SHARE_MAX)?;
     let most = rows.iter().map(|row| busy_share(row)).fold(0.0, f64::max);
     let text = format!(
-        "the client may be the limit: its one thread had work for {:.0} % of the time ({}); the server \
-         may be faster: use longer messages, or several clients",
+        "the client may be the limit: its one thread had work for {:.0} % of the time ({}); the \
+         server may be faster: use longer messages, or several clients",
         100.0 * most,
         names(&rows),
     );

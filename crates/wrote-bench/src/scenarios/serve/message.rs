@@ -146,8 +146,8 @@ impl<'a> Check<'a> {
         for (connection, (next, acknowledged)) in pairs {
             if next < acknowledged {
                 return Err(format!(
-                    "message {next} of connection {connection} is missing, of {acknowledged} that were \
-                     acknowledged"
+                    "message {next} of connection {connection} is missing, of {acknowledged} that \
+                     were acknowledged"
                 ));
             }
         }

@@ -29,8 +29,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
-        let question = "How many messages does a server take from many connections, how soon does it \
-                        acknowledge them, and does its log have them all?";
+        let question = "How many messages does a server take from many connections, how soon does \
+                        it acknowledge them, and does its log have them all?";
         scenario::Scope { name: NAME, question: question.into(), runs: self.runs }
     }
 

@@ -19,16 +19,21 @@ const BYTES_DEFAULT: u32 = 500;
 pub struct Serve {
     /// Connections to a server, each number in rows of its own, from 1 to 15000 [default: 1,64,1000
     /// for lines; 1,64 for relp and resp; 64 for http]
-    #[cfg_attr(feature = "cli", arg(long, value_name = "N,..", value_delimiter = ',', value_parser = units::parse_count::<CONNECTIONS_MAX>, allow_hyphen_values = true))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N,..",
+        value_delimiter = ',', value_parser = units::parse_count::<CONNECTIONS_MAX>,
+        allow_hyphen_values = true))]
     pub connections: Vec<u32>,
 
     /// Messages of a connection without an answer, each number in rows of its own, from 1 to 65536;
     /// of http, messages of a request [default: 1,128; of http 100]
-    #[cfg_attr(feature = "cli", arg(long, value_name = "N,..", value_delimiter = ',', value_parser = units::parse_count::<WINDOW_MAX>, allow_hyphen_values = true))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N,..",
+        value_delimiter = ',', value_parser = units::parse_count::<WINDOW_MAX>,
+        allow_hyphen_values = true))]
     pub window: Vec<u32>,
 
     /// Bytes of a message to a server, from 32 to 65536 [default: 500]
-    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = units::parse_count::<BYTES_MAX>, allow_hyphen_values = true))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N",
+        value_parser = units::parse_count::<BYTES_MAX>, allow_hyphen_values = true))]
     pub server_message_size: Option<u32>,
 
     /// Drive another's server in place of our own: tcp://HOST:PORT (?frame=octets, nul or u32),
@@ -41,7 +46,8 @@ pub struct Serve {
     pub server_log: Option<PathBuf>,
 
     /// The process of that server, for its CPU time and memory
-    #[cfg_attr(feature = "cli", arg(long, value_name = "PID", requires = "server_url", value_parser = units::parse_count::<{ i32::MAX as u32 }>, allow_hyphen_values = true))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "PID", requires = "server_url",
+        value_parser = units::parse_count::<{ i32::MAX as u32 }>, allow_hyphen_values = true))]
     pub server_pid: Option<u32>,
 
     /// The program whose verb `serve` is the server; this one where there is none.

@@ -50,7 +50,8 @@ fn cache_cliff(row: &Row, sustained: &Sustained) -> Option<Finding> {
     }
     if let Some(variation) = limited {
         text += &format!(
-            ". The rate then varies by only {:.1} %, like that of a limit: a burst credit may be used up",
+            ". The rate then varies by only {:.1} %, like that of a limit: a burst credit may be \
+             used up",
             variation * 100.0
         );
     }
@@ -108,16 +109,16 @@ fn no_cliff(evidence: &Evidence, row: &Row, sustained: &Sustained) -> Option<Fin
     let known = KNOWN_CACHES_GB.iter().filter(|gb| **gb * 1_000_000_000 > written_bytes).count();
     if has_cache && known > 0 {
         text += &format!(
-            "; of {} drives of 1 or 2 TB that reviewers wrote full, {known} take more before they slow \
-             down, up to {} GB",
+            "; of {} drives of 1 or 2 TB that reviewers wrote full, {known} take more before they \
+             slow down, up to {} GB",
             KNOWN_CACHES_GB.len(),
             KNOWN_CACHES_GB[KNOWN_CACHES_GB.len() - 1],
         );
     }
     if sustained.file_bytes < written_bytes {
         text += &format!(
-            ". The file of {} was overwritten again and again, which a drive may do in its cache: give \
-             a larger --size",
+            ". The file of {} was overwritten again and again, which a drive may do in its cache: \
+             give a larger --size",
             bytes(sustained.file_bytes)
         );
     }
@@ -132,8 +133,8 @@ fn no_cliff(evidence: &Evidence, row: &Row, sustained: &Sustained) -> Option<Fin
 fn not_steady(row: &Row, sustained: &Sustained) -> Option<Finding> {
     let state = sustained.steady_state.as_ref().filter(|state| !state.reached)?;
     let text = format!(
-        "no steady state: in the last five of {} rounds the throughput ranges over {:.0} % of its mean \
-         (steady: 20 %), and its trend changes by {:.0} % (steady: 10 %) ({}); measure longer",
+        "no steady state: in the last five of {} rounds the throughput ranges over {:.0} % of its \
+         mean (steady: 20 %), and its trend changes by {:.0} % (steady: 10 %) ({}); measure longer",
         state.rounds_bytes_per_s.len(),
         state.range_share * 100.0,
         state.slope_share * 100.0,

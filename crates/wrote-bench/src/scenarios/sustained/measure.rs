@@ -22,7 +22,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
-        let question = "How fast does this disk take writes for long, and after how many bytes does it slow down?".into();
+        let question = "How fast does this disk take writes for long, and after how many bytes \
+            does it slow down?"
+            .into();
         scenario::Scope { name: NAME, question, runs: 1 }
     }
 

@@ -43,8 +43,8 @@ fn same_device(evidence: &Evidence) -> Option<Finding> {
     let written = |row: &&Row| total(row, |run| run.device_written_bytes.unwrap_or(0));
     let written_bytes: u64 = rows.iter().map(written).sum();
     let text = format!(
-        "source and target share {}: each byte passes it twice, read and written ({}); a copy between \
-         two devices may be faster",
+        "source and target share {}: each byte passes it twice, read and written ({}); a copy \
+         between two devices may be faster",
         device.name,
         names(&rows),
     );
@@ -108,8 +108,8 @@ fn memory_grows(evidence: &Evidence) -> Option<Finding> {
     let (largest, peak_bytes) = growing.iter().max_by_key(|(_, peak)| *peak)?;
     let rows: Vec<&Row> = growing.iter().map(|(row, _)| *row).collect();
     let text = format!(
-        "memory grows with the file where it is read whole before it is written: {} for {} ({}), while \
-         {} took {}; a file larger than memory ends such a program: read and write in pieces",
+        "memory grows with the file where it is read whole before it is written: {} for {} ({}), \
+         while {} took {}; a file larger than memory ends such a program: read and write in pieces",
         bytes(*peak_bytes),
         bytes(largest.bytes_per_run),
         names(&rows),

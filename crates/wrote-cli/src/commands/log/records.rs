@@ -273,7 +273,8 @@ mod tests {
         let shape = LogShape { json: true, ..LINES };
         write(&mut out, shape, head(7, None), "a\n\u{e9}".as_bytes()).unwrap();
         write(&mut out, shape, head(8, None), b"\xff\0").unwrap();
-        let expected = "{\"sequence\":7,\"text\":\"a\\n\u{e9}\"}\n{\"sequence\":8,\"bytes_base64\":\"/wA=\"}\n";
+        let expected = "{\"sequence\":7,\"text\":\"a\\n\u{e9}\"}\n\
+            {\"sequence\":8,\"bytes_base64\":\"/wA=\"}\n";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 

@@ -214,8 +214,8 @@ fn garbage_behind_a_sealed_segment_has_a_word_and_an_exit_code_and_loses_nothing
         ] {
             let finished = finish(&mut log(folder.path(), &format!("{verb} events")));
             assert_eq!(finished.code(), Some(3), "{format}, {verb}: {finished:?}");
-            let complaint = "wrote: events: garbage in 1 place, no record is lost; wrote log repair \
-                events removes it\n";
+            let complaint = "wrote: events: garbage in 1 place, no record is lost; wrote log \
+                repair events removes it\n";
             assert_eq!(finished.stderr, complaint);
             let told = finished.stdout.lines().next().expect("the place");
             assert!(told.contains(": garbage from byte "), "{told}");

@@ -2,7 +2,6 @@
 
 use super::problem;
 
-#[rustfmt::skip]
 #[test]
 fn what_is_wrong_is_told_in_one_line_with_its_number() {
     for (text, told) in [
@@ -23,7 +22,8 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ("a\0b", "line 1: there is a zero byte: this is no job file"),
         (
             "[a]\ninclude other.fio",
-            "line 2: include other.fio: job files within job files are not taken; put its lines here",
+            "line 2: include other.fio: job files within job files are not taken; put its lines \
+             here",
         ),
         ("[a]\n=4", "line 2: =4: there is no key before the ="),
         ("[a]\n\niodepht=64", "line 3: iodepht=64: there is no such key; did you mean iodepth?"),
@@ -31,16 +31,19 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ("[a]\ngibberish", "line 2: gibberish: there is no such key"),
         (
             "[a]\niodepth_low=8",
-            "line 2: iodepth_low=8: fio knows this key, but it is not taken here: the depth is the one that iodepth says",
+            "line 2: iodepth_low=8: fio knows this key, but it is not taken here: the depth is the \
+             one that iodepth says",
         ),
         (
             "[a]\nrwmixcycle=10",
-            "line 2: rwmixcycle=10: fio knows this key, but it is not taken here: the mix is drawn anew for each operation; fio itself ignores this key",
+            "line 2: rwmixcycle=10: fio knows this key, but it is not taken here: the mix is drawn \
+             anew for each operation; fio itself ignores this key",
         ),
         ("[a]\nratemin=1m", "line 2: ratemin=1m: no job is ended for being slow (taken: 0)"),
         (
             "[a]\nexec_prerun=ls",
-            "line 2: exec_prerun=ls: fio knows this key, but it is not taken here: commands are not run",
+            "line 2: exec_prerun=ls: fio knows this key, but it is not taken here: commands are \
+             not run",
         ),
         ("[a]\nsize=${NOPE}", "line 2: size=${NOPE}: the environment variable NOPE is not set"),
         ("[a]\nsize=${SIZE", "line 2: size=${SIZE: the } of ${ is missing"),
@@ -62,13 +65,15 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ("[a]\nsize=50%", "line 2: size=50%: a share of a file that is not looked at; write bytes"),
         (
             "[a]\ntime_based\nruntime=1\nnumber_ios=5",
-            "line 4: number_ios=5: time_based goes on until the end of runtime, and fio ignores this then",
+            "line 4: number_ios=5: time_based goes on until the end of runtime, and fio ignores \
+             this then",
         ),
         ("[a]\nsize=(4*1024)", "line 2: size=(4*1024): arithmetic is not taken; write the number"),
         ("[a]\nsize=9999999p", "line 2: size=9999999p: is more than 2^63 - 1"),
         (
             "[a]\nkb_base=1000\nsize=4ki",
-            "line 3: size=4ki: ki is 1024 in fio's manual and 1000 in fio with kb_base=1000; write k or kiB",
+            "line 3: size=4ki: ki is 1024 in fio's manual and 1000 in fio with kb_base=1000; write \
+             k or kiB",
         ),
         ("[a]\nbs=0", "line 2: bs=0: a block is at least 1 byte"),
         ("[a]\nbs=2g", "line 2: bs=2g: a block is at most 1 GiB"),
@@ -83,7 +88,8 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ),
         (
             "[a]\nbsrange=4k-64k,4k-12k",
-            "line 2: bsrange=4k-64k,4k-12k: 16 sizes up to 64 KiB can't have equal shares of whole percents; say with bssplit which sizes there are",
+            "line 2: bsrange=4k-64k,4k-12k: 16 sizes up to 64 KiB can't have equal shares of whole \
+             percents; say with bssplit which sizes there are",
         ),
         (
             "[a]\nbssplit=4k/60:8k/50",
@@ -101,10 +107,15 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ("[a]\nfilesize=4k\noffset=4k", "line 2: filesize=4k: the job begins beyond it"),
         ("[a]\nio_size=50%", "line 2: io_size=50%: is a share of size, and there is no size"),
         ("[a]\nba=512", "line 2: ba=512: offsets are multiples of the block size, 4 KiB"),
-        ("[a]\nrw=trim", "line 2: rw=trim: fio trims only block devices, and jobs here never change those"),
+        (
+            "[a]\nrw=trim",
+            "line 2: rw=trim: fio trims only block devices, and jobs here never \
+            change those",
+        ),
         (
             "[a]\nrandom_distribution=zoned:50/10:40/90",
-            "line 2: random_distribution=zoned:50/10:40/90: the percents of operations add up to 90, not 100",
+            "line 2: random_distribution=zoned:50/10:40/90: the percents of operations add up to \
+             90, not 100",
         ),
         (
             "[a]\nrandom_distribution=pareto:1",
@@ -116,17 +127,12 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ),
         (
             "[a]\nrandom_distribution=normal:10",
-            "line 2: random_distribution=normal:10: fio's own normal is not the one of its manual; use zipf or zoned",
+            "line 2: random_distribution=normal:10: fio's own normal is not the one of its manual; \
+             use zipf or zoned",
         ),
         ("[a]\nwait_for=a", "line 2: wait_for=a: a job can't wait for itself"),
-        (
-            "[a]\nwait_for=b\n[b]",
-            "line 2: wait_for=b: there is no such job before this one",
-        ),
-        (
-            "[a]\n[a]\n[b]\nwait_for=a",
-            "line 4: wait_for=a: there are several jobs of that name",
-        ),
+        ("[a]\nwait_for=b\n[b]", "line 2: wait_for=b: there is no such job before this one"),
+        ("[a]\n[a]\n[b]\nwait_for=a", "line 4: wait_for=a: there are several jobs of that name"),
         ("[a]\nrw=write:x", "line 2: rw=write:x: does not begin with a number"),
         (
             "[a]\nrw=randread:0",
@@ -142,19 +148,23 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ("[a]\nnumjobs=300", "line 2: numjobs=300: must be a whole number from 1 to 256"),
         (
             "[a]\niodepth=64",
-            "line 2: iodepth=64: ioengine=psync, the default, does one operation at a time, and fio would use 1 without a word; use ioengine=io_uring, or leave iodepth out",
+            "line 2: iodepth=64: ioengine=psync, the default, does one operation at a time, and \
+             fio would use 1 without a word; use ioengine=io_uring, or leave iodepth out",
         ),
         (
             "[a]\niodepth=64\nioengine=sync",
-            "line 2: iodepth=64: ioengine=sync does one operation at a time, and fio would use 1 without a word; use ioengine=io_uring, or leave iodepth out",
+            "line 2: iodepth=64: ioengine=sync does one operation at a time, and fio would use 1 \
+             without a word; use ioengine=io_uring, or leave iodepth out",
         ),
         (
             "[a]\nioengine=rdma",
-            "line 2: ioengine=rdma: there is no such engine here; there are psync, io_uring, mmap, null, sync, vsync, pvsync, pvsync2, libaio, posixaio",
+            "line 2: ioengine=rdma: there is no such engine here; there are psync, io_uring, mmap, \
+             null, sync, vsync, pvsync, pvsync2, libaio, posixaio",
         ),
         (
             "[a]\nioengine=mmap\ndirect=1",
-            "line 3: direct=1: ioengine=mmap goes through the page cache; use psync or io_uring to bypass it",
+            "line 3: direct=1: ioengine=mmap goes through the page cache; use psync or io_uring to \
+             bypass it",
         ),
         ("[a]\nverify=md5", "line 2: verify=md5: the one checksum that is taken is crc32c"),
         ("[a]\ntime_based", "line 2: time_based: for how long? There is no runtime"),
@@ -174,7 +184,8 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ("[a]\nfilename=-", "line 2: filename=-: - is a stream, which has no offsets; name a file"),
         (
             "[a]\nfilename=x:/dev/stdin",
-            "line 2: filename=x:/dev/stdin: /dev/stdin is a stream, which has no offsets; name a file",
+            "line 2: filename=x:/dev/stdin: /dev/stdin is a stream, which has no offsets; name a \
+             file",
         ),
         ("[a]\nfilename=:", "line 2: filename=:: names nothing"),
         (
@@ -187,28 +198,30 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ),
         (
             "[a]\npercentile_list=50,90",
-            "line 2: percentile_list=50,90: 50,90 is no number above 0 and up to 100; : is between them",
+            "line 2: percentile_list=50,90: 50,90 is no number above 0 and up to 100; : is between \
+             them",
         ),
         (
             "[a]\nzero_buffers\nbuffer_compress_percentage=50",
-            "line 3: buffer_compress_percentage=50: zero_buffers=1 too: zeros compress by more than any percentage",
+            "line 3: buffer_compress_percentage=50: zero_buffers=1 too: zeros compress by more \
+             than any percentage",
         ),
         (
             "[a]\nzero_buffers\nbuffer_pattern=0x1",
-            "line 3: buffer_pattern=0x1: zero_buffers or buffer_compress_percentage too: only one says what is written",
+            "line 3: buffer_pattern=0x1: zero_buffers or buffer_compress_percentage too: only one \
+             says what is written",
         ),
         (
             "[a]\nrate=1m\nthinktime=5",
-            "line 3: thinktime=5: there is a rate too, which says when operations are due; leave one of them out",
+            "line 3: thinktime=5: there is a rate too, which says when operations are due; leave \
+             one of them out",
         ),
         (
             "[global]\ngroup_reporting\n[a]\n[b]\nnew_group",
-            "line 5: new_group: jobs that run at once are reported as one by group_reporting; leave that out, or write stonewall to run them one after the other",
+            "line 5: new_group: jobs that run at once are reported as one by group_reporting; \
+             leave that out, or write stonewall to run them one after the other",
         ),
-        (
-            "[a]\nnumjobs=256\nnrfiles=65",
-            "line 3: nrfiles=65: must be a whole number from 1 to 64",
-        ),
+        ("[a]\nnumjobs=256\nnrfiles=65", "line 3: nrfiles=65: must be a whole number from 1 to 64"),
     ] {
         assert_eq!(problem(text), told, "{text}");
     }

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 
 const MAX: usize = 64;
 /// An `open` of librelp 1.11.
-const OPEN: &str = "1 open 86 relp_version=0\nrelp_software=librelp,1.11.0,http://librelp.adiscon.com\n\
+const OPEN: &str = "1 open 86 relp_version=0\n\
+     relp_software=librelp,1.11.0,http://librelp.adiscon.com\n\
      commands=syslog\n";
 
 fn of(stream: &[u8]) -> Outcome {
@@ -163,7 +164,10 @@ proptest! {
 
     #[test]
     fn garbage_is_refused_and_taken_for_no_message(
-        stream in vec(prop_oneof![any::<u8>(), proptest::sample::select(&b"012 aopensyslog\n"[..])], 0..200),
+        stream in vec(
+            prop_oneof![any::<u8>(), proptest::sample::select(&b"012 aopensyslog\n"[..])],
+            0..200,
+        ),
         cuts in vec((1usize..40, 0usize..4), 1..20),
     ) {
         let whole = of(&stream);

@@ -60,7 +60,8 @@ fn what_clients_say_first_is_answered() {
         COMMAND DOCS\r\nCONFIG GET save\r\nECHO hi\r\nQUIT\r\nPING\r\n";
     let answers = String::from_utf8(over(stream, &[]).answers).unwrap();
     assert!(answers.starts_with("+PONG\r\n%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n"), "{answers}");
-    let end = "*0\r\n+OK\r\n-NOPROTO unsupported protocol version\r\n+OK\r\n*0\r\n*0\r\n$2\r\nhi\r\n+OK\r\n";
+    let end = "*0\r\n+OK\r\n-NOPROTO unsupported protocol version\r\n+OK\r\n*0\r\n*0\r\n$2\r\n\
+        hi\r\n+OK\r\n";
     assert!(answers.ends_with(end), "{answers}");
 }
 
@@ -94,7 +95,10 @@ proptest! {
 
     #[test]
     fn no_bytes_make_it_panic(
-        stream in prop::collection::vec(prop::sample::select(b"*$123\r\nXADDPUSH :-".to_vec()), 0..200),
+        stream in prop::collection::vec(
+            prop::sample::select(b"*$123\r\nXADDPUSH :-".to_vec()),
+            0..200,
+        ),
         cuts in prop::collection::vec((1..60usize, 0..3usize), 1..10),
     ) {
         prop_assert_eq!(over(&stream, &cuts), over(&stream, &[]));
