@@ -104,7 +104,7 @@ pub(crate) fn bench_at(
     {
         let name = whole.scope().name;
         return Err(Error::Usage(format!(
-            "--shared-file: {name} makes files of its own kind; ladder, peak, rand and sustained \
+            "--shared-file: {name} makes its own kind of file; ladder, peak, rand and sustained \
              can share one"
         )));
     }

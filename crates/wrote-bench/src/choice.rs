@@ -42,10 +42,10 @@ impl<'a> Choice<'a> {
     pub(crate) fn reason(&self, speed: fn(&Row) -> String) -> String {
         let row = self.row;
         let cost = seconds(row.cpu_s_per_gb());
-        let mut reason = format!("{} at {cost} of CPU a GB", speed(row));
+        let mut reason = format!("{} at {cost} of CPU per GB", speed(row));
         if row.name != self.fastest.name {
             reason += &format!(
-                ", which can't be told apart from {} ({} at {} of CPU a GB) and is {}",
+                ", with no measurable difference from {} ({} at {} of CPU per GB), and is {}",
                 self.fastest.name,
                 speed(self.fastest),
                 seconds(self.fastest.cpu_s_per_gb()),
@@ -53,7 +53,7 @@ impl<'a> Choice<'a> {
             );
         } else if !self.tied.is_empty() {
             let names: Vec<&str> = self.tied.iter().map(|row| row.name.as_str()).collect();
-            reason += &format!(", which can't be told apart from {}", names.join(", "));
+            reason += &format!(", with no measurable difference from {}", names.join(", "));
         }
         if let Some(next) = self.next {
             let times = significant(ratio(row, next));

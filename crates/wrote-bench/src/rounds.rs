@@ -61,7 +61,7 @@ impl dyn Plan {
 fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
     let Scope { name, question, runs: rounds } = plan.scope();
     let planned = rounds * plan.rows().len() as u32;
-    site.peers.barrier("before the first look")?;
+    site.peers.barrier("before the trial runs")?;
     let mut written_bytes = plan.prepare(site, ticker)?;
     let names = plan.rows();
     let mut now = begin(site, &names)?;

@@ -250,7 +250,7 @@ impl<'a> Site<'a> {
     ///
     /// As [`Peers::meet`].
     pub fn least(&self, value: f64) -> Result<f64, Error> {
-        self.peers.least("a first look", value)
+        self.peers.least("a trial run", value)
     }
 
     /// The paths of `count` files of this scenario.

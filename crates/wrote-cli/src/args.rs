@@ -71,7 +71,7 @@ use std::path::PathBuf;
         wrote report disk.json -o disk.html   a page to look at\n  \
         wrote doctor /mnt/data        what holds a disk back, and the command that changes it\n  \
         wrote copy a.img /mnt/data/   copy a file, durable when it says done\n  \
-        wrote log tail -f events      the last records of a log, and what comes\n  \
+        wrote log tail -f events      the last records of a log; -f follows new ones\n  \
         wrote serve events --listen resp://127.0.0.1:6379   a log for Redis clients\n  \
         wrote clean /mnt/data         remove what a killed run left there",
     disable_help_subcommand = true,
@@ -95,7 +95,7 @@ pub enum Command {
     /// Measure what each programming language's own file I/O costs, in each PATH
     #[command(long_about = langs::LONG_ABOUT, after_help = langs::EXAMPLES)]
     Langs(LangsArgs),
-    /// Hold a result against an older one: what changed, and how sure that is
+    /// Compare two results: what changed, and how certain that is
     #[command(long_about = compare::LONG_ABOUT, after_help = compare::EXAMPLES)]
     Compare(CompareArgs),
     /// Make one HTML page of results, to look at and to send

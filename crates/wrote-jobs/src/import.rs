@@ -72,7 +72,7 @@ fn after_words(text: &str) -> Option<Value> {
 fn ours(name: &str, mut value: Value) -> Result<Document, Error> {
     retain(&mut value);
     serde_json::from_value(value)
-        .map_err(|error| refused(name, &format!("is no whole {SCHEMA}: {error}")))
+        .map_err(|error| refused(name, &format!("is not a whole {SCHEMA}: {error}")))
 }
 
 fn neither(name: &str) -> Error {

@@ -46,7 +46,7 @@ pub(super) fn parse(stdout: &str) -> Result<Answer, String> {
 }
 
 fn no_answer(line: &str) -> String {
-    format!("printed something that is no answer: {}", shown(line, SHOWN_CHARS_MAX))
+    format!("printed something that is not an answer: {}", shown(line, SHOWN_CHARS_MAX))
 }
 
 /// Checks the answer of a process that lived for `process_s`; the error is one line.
@@ -131,7 +131,7 @@ mod tests {
     fn what_is_no_answer_is_shown_bounded_on_one_line_and_without_control_characters() {
         assert_eq!(refused(""), "printed no answer");
         assert_eq!(refused("\n \n"), "printed no answer");
-        assert_eq!(refused("hello\n"), "printed something that is no answer: hello");
+        assert_eq!(refused("hello\n"), "printed something that is not an answer: hello");
         let long = refused(&"x".repeat(100_000));
         assert!(long.ends_with("xx..") && long.len() < 110, "{long}");
         assert!(!refused("\x1b[2Jred\u{7}").contains(['\x1b', '\u{7}']));

@@ -119,7 +119,7 @@ fn filled(words: &[String], folder: &Path) -> Result<Vec<String>, Error> {
 
 fn utf8(path: &Path) -> Result<String, Error> {
     let text = path.to_str().map(str::to_owned);
-    text.ok_or_else(|| Error::Failed(format!("{}: is no UTF-8 path", path.display())))
+    text.ok_or_else(|| Error::Failed(format!("{}: is not a UTF-8 path", path.display())))
 }
 
 /// The time limit: a program of a hundred lines on the slowest machine.

@@ -267,7 +267,7 @@ const FILES_MAX: usize = 1000;
 fn read_added(folder: &Path) -> Result<Entry, Error> {
     let real = folder.canonicalize().map_err(|error| unreadable(folder, &error))?;
     if !real.is_dir() {
-        return Err(refused(folder, "is no folder; give the one that holds a language"));
+        return Err(refused(folder, "is not a folder; give the one that holds a language"));
     }
     let origin = folder.join(FILE_NAME).display().to_string();
     match fs::symlink_metadata(real.join(FILE_NAME)) {
@@ -318,7 +318,10 @@ impl Reader<'_> {
         }
         if !metadata.is_file() {
             // A link may lead anywhere, and its file is outside the folder that is copied.
-            return Err(refused(&shown, "is no regular file; a language's folder holds no others"));
+            return Err(refused(
+                &shown,
+                "is not a regular file; a language's folder holds no others",
+            ));
         }
         let text = self.read_file(path, &metadata)?;
         self.files.push((path.to_owned(), text));

@@ -228,12 +228,12 @@ mod tests {
                 "{src}/m",
                 "there is no {src}; there are {source}, {build} and {wrote}",
             ),
-            (r#""{build}/program""#, "'bin/program'", "\"bin/program\" is no program: "),
-            (r#"["cc"]"#, "['-m cc', '']", "\"\" is no program: "),
+            (r#""{build}/program""#, "'bin/program'", "\"bin/program\" is not a program: "),
+            (r#"["cc"]"#, "['-m cc', '']", "\"\" is not a program: "),
             (
                 r#""bytes-read""#,
                 "'bytes'",
-                "\"bytes\" is no task: there are bytes-write, bytes-read, ",
+                "\"bytes\" is not a task: there are bytes-write, bytes-read, ",
             ),
             (
                 "zig-2",

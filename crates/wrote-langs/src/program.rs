@@ -144,7 +144,7 @@ fn printed_too_much(outcome: &Outcome) -> Option<String> {
     }
     let start = String::from_utf8_lossy(&outcome.stdout);
     Some(format!(
-        "printed {}, which is no answer: {}",
+        "printed {}, which is not an answer: {}",
         units::bytes(outcome.stdout_total_bytes),
         shown(start.lines().next().unwrap_or_default(), answer::SHOWN_CHARS_MAX)
     ))
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn a_program_that_prints_without_end_is_bounded_and_told_of() {
         let because = fails("head -c 3000000 /dev/zero | tr '\\0' x");
-        assert!(because.starts_with("printed 3.00 MB, which is no answer: xxx"), "{because}");
+        assert!(because.starts_with("printed 3.00 MB, which is not an answer: xxx"), "{because}");
     }
 
     #[test]

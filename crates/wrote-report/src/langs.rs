@@ -148,7 +148,8 @@ pub fn legend(document: &Document) -> String {
     let is_whole = has_rates && !is_of_several(document);
     let others = is_whole.then_some(
         "MEAN is all their bytes over all their time. CPU and MEMORY are of the whole process, \
-         with what it takes to start; MEMORY is blank where it was over too soon to be looked at.",
+         with what it takes to start; MEMORY is blank where the process ended too soon to be \
+         sampled.",
     );
     let has_drive = document.places.iter().any(|place| place.drive.is_some());
     let drive = (is_whole && has_drive).then_some("x DRIVE is MB/s over the drive's own.");

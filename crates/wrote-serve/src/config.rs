@@ -170,7 +170,7 @@ impl FromStr for Listen {
     fn from_str(url: &str) -> Result<Listen, String> {
         let example = "such as tcp://127.0.0.1:5140";
         let (word, rest) =
-            url.split_once("://").ok_or_else(|| format!("'{url}' is no URL, {example}"))?;
+            url.split_once("://").ok_or_else(|| format!("'{url}' is not a URL, {example}"))?;
         let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
         if address.is_empty() {
             return Err(format!("'{url}' names no address, {example}"));
@@ -184,7 +184,7 @@ impl FromStr for Listen {
             match (pair.split_once('='), &mut door) {
                 (Some(("frame", word)), Door::Frames(frame)) => *frame = word.parse()?,
                 (Some(("frame", _)), _) => {
-                    return Err(format!("'{url}': '{word}' has frames of its own"));
+                    return Err(format!("'{url}': '{word}' has its own frames"));
                 }
                 (Some(("ack", _)), Door::Frames(_) | Door::Datagrams) => {
                     return Err(format!("'{url}': '{word}' gives no answers"));
@@ -289,11 +289,11 @@ mod tests {
     #[test]
     fn a_wrong_url_says_in_one_line_what_is_wrong() {
         for (url, part) in [
-            ("127.0.0.1:5140", "is no URL"),
+            ("127.0.0.1:5140", "is not a URL"),
             ("tcp://", "names no address"),
             ("ftp://a:1", "'ftp' is none of tcp, tls"),
             ("tcp://a:1?frame=words", "frame=words is none of lines"),
-            ("relp://a:1?frame=nul", "has frames of its own"),
+            ("relp://a:1?frame=nul", "has its own frames"),
             ("tcp://a:1?ack=durable", "gives no answers"),
             ("http://a:1?ack=safe", "ack=safe is none of"),
             ("http://a:1?level=1", "'level=1' is none of"),

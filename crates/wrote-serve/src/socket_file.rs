@@ -24,7 +24,7 @@ impl SocketFile {
         if let Ok(metadata) = fs::symlink_metadata(path) {
             if !metadata.file_type().is_socket() {
                 let kind = ErrorKind::AlreadyExists;
-                return Err(Error::new(kind, "a file is there that is no socket"));
+                return Err(Error::new(kind, "a file that is not a socket is there"));
             }
             // The kernel looks for the process before it compares the kinds of the sockets.
             if UnixDatagram::unbound()?.connect(path).is_err_and(is_refused) {

@@ -56,7 +56,7 @@ fn open_as<T: From<Place>>(
             folder(&path).map_err(wrong)
         }
         scheme => Err(wrong(format!(
-            "{scheme}:// is no store of this program; a store is s3://bucket/prefix or \
+            "{scheme}:// is not a store that this program knows; a store is s3://bucket/prefix or \
              file:///path/of/a/folder"
         ))),
     }
@@ -115,8 +115,8 @@ mod tests {
     fn a_url_that_names_no_store_is_told_in_one_line_what_would_be_right() {
         for (url, part) in [
             ("events", "s3://bucket/prefix"),
-            ("memory:///x", "memory:// is no store"),
-            ("ftp://host/x", "ftp:// is no store"),
+            ("memory:///x", "memory:// is not a store"),
+            ("ftp://host/x", "ftp:// is not a store"),
             ("file://host/x", "three slashes"),
             ("file:///no/such/folder/here", "folder"),
             ("s3://bucket/x?y=1", "no ?"),

@@ -161,7 +161,7 @@ fn device_of(mount: &Mount, place: &Location, sys: &Path) -> Result<(u32, u32), 
     // a real one, and so a st_dev, which was returned above.)
     let device = (!filesystem.starts_with("fuse")).then(|| mounts::source_device(mount, sys));
     let Some(device) = device.flatten() else {
-        return Err(format!("{filesystem} has no block device of its own that the kernel names"));
+        return Err(format!("{filesystem} has no block device that the kernel names"));
     };
     let devices = block::btrfs_devices(sys, device);
     if devices.len() > 1 {
@@ -223,7 +223,7 @@ mod tests {
             assert!(!found.1);
             assert_eq!(
                 because(found.0),
-                format!("{filesystem} has no block device of its own that the kernel names")
+                format!("{filesystem} has no block device that the kernel names")
             );
         }
     }

@@ -250,7 +250,7 @@ pub(crate) fn find(
         Found::Nothing => None,
         Found::Folder => return refused("is a folder: name a file in it"),
         Found::Other => {
-            return refused("is no ordinary file with a name, and is not to be replaced by one");
+            return refused("is not an ordinary file with a name, and may not be replaced by one");
         }
     };
     Ok((place, old))

@@ -19,7 +19,7 @@ const PATH_SHOWN: &str = "/data";
 const OF_NOW: [(&str, &str); 3] = [
     ("ladder", "How fast is each way, and what does an acknowledged write survive?"),
     ("percentiles", "How long do the slowest operations take?"),
-    ("histogram", "How often does an operation take how long?"),
+    ("histogram", "Latency distribution"),
 ];
 
 /// Charts of results that are kept for tests: the result's name, and the chart's question.

@@ -35,7 +35,7 @@ const WAYS: [Way; 4] = [
     ("polled", |spec| spec.hipri = true),
 ];
 
-/// The scenario `peak`. It has no settings of its own.
+/// The scenario `peak`. It has no settings.
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 pub struct Peak {}

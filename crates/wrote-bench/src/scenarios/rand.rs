@@ -25,7 +25,7 @@ const TIME: Duration = Duration::from_millis(400);
 const RUN_BYTES_MAX: u64 = 512 << 20;
 const MIX_READ_PERCENT: u32 = 70;
 
-/// The scenario `rand`. It has no settings of its own.
+/// The scenario `rand`. It has no settings.
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 pub struct Rand {}

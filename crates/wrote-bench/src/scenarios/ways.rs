@@ -93,7 +93,7 @@ pub(crate) const WAYS: &[Way] = &[
     way(CHUNK, "ways/chunk/writer-8m", "8 MiB, wrote::Writer", Writer(8 * MIB)),
 ];
 
-/// The settings of the scenario: it has none of its own.
+/// The scenario `ways`. It has no settings.
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 pub struct Ways {}

@@ -15,9 +15,9 @@ use wrote_result::units;
 
 pub(super) const LONG_ABOUT: &str = "Measure how fast the disk under PATH takes data, and what \
         each number survives.\n\nEvery way of writing is measured in turn, several times, in a \
-        folder that the run makes under PATH (.wrote-XXXX) and removes. What it will write is said \
-        before. At least 10 % of the file system or 5 GiB, whichever is smaller, stays free. It \
-        ends within 60 s on any disk (--within), with fewer rounds or rows where that is \
+        folder that the run makes under PATH (.wrote-XXXX) and removes. It first prints how much \
+        it will write. At least 10 % of the file system or 5 GiB, whichever is smaller, stays \
+        free. It ends within 60 s on any disk (--within), with fewer rounds or rows where that is \
         needed.\n\n\
         More scenarios are measured only when --only names them, most in a minute or two: ways, \
         one file written whole by each way that programs use, and over the size of chunks; append, \
@@ -33,7 +33,7 @@ pub(super) const LONG_ABOUT: &str = "Measure how fast the disk under PATH takes 
         standard error.";
 
 pub(super) const EXAMPLES: &str = "Examples:\n  \
-        wrote bench                              the current folder's disk, in 60 s at the most\n  \
+        wrote bench                              the current folder's disk, in at most 60 s\n  \
         wrote bench /mnt/data --only stream      only the sequential stream\n  \
         wrote bench --only ways                  fs::write, BufWriter, dd and others side by \
         side\n  \
@@ -44,8 +44,8 @@ pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote bench --only sustained --time 5m   where the disk slows down, if it does\n  \
         wrote bench --only rand --bs 8K          random reads and writes, of 8 KiB\n  \
         wrote bench --only rand/read --rate 5000 --rate-process poisson\n  \
-        \x20                                        latency as requests see it that come by \
-        themselves\n  \
+        \x20                                        latency under independent (Poisson) \
+        arrivals\n  \
         wrote bench --only rand/read --load-curve\n  \
         \x20                                        latency against load, and where it bends\n  \
         wrote bench --size 8G --runs 10          longer runs, and more of them\n  \
@@ -113,7 +113,7 @@ pub struct BenchArgs {
         allow_hyphen_values = true)]
     pub iodepth: Option<u32>,
 
-    /// Threads, each with a file of its own, from 1 to 256
+    /// Threads, each with its own file, from 1 to 256
     #[arg(long, value_name = "N", value_parser = units::parse_count::<{ Common::NUMJOBS_MAX }>,
         allow_hyphen_values = true)]
     pub numjobs: Option<u32>,

@@ -6,13 +6,12 @@ use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use wrote_report::Format;
 
-pub(super) const LONG_ABOUT: &str = "Hold a result against an older one: what changed, and how \
-        sure that is.\n\nRows are paired by their names. Each has the ratio of the two medians, \
-        NEW over OLD, with a 95 % interval, and a verdict: faster, slower, or no detectable \
-        difference. What is not the same work is not compared, and what differs is said with both \
-        values. What differs between the two machines, disks and programs is listed.\n\nOLD and \
-        NEW are what wrote bench or wrote run wrote with --format json, or fio with \
-        --output-format=json.\n\n\
+pub(super) const LONG_ABOUT: &str = "Compare two results: what changed, and how certain that \
+        is.\n\nRows are paired by their names. Each has the ratio of the two medians, NEW over \
+        OLD, with a 95 % interval, and a verdict: faster, slower, or no detectable difference. \
+        Rows with different workloads are not compared; differing settings are listed. What \
+        differs between the two machines, disks and programs is listed.\n\nOLD and NEW are what \
+        wrote bench or wrote run wrote with --format json, or fio with --output-format=json.\n\n\
         To measure two settings against each other in one run, see wrote bench --vs.";
 
 pub(super) const EXAMPLES: &str = "Examples:\n  \

@@ -79,7 +79,7 @@ pub struct LangsArgs {
 
     /// Time of each PATH, in which each language moves as much as it can [default: 5min]
     ///
-    /// A first look at each program finds how much that is, 256MB, 1000 saves and 1M lines at most.
+    /// A trial run of each program finds how much that is, 256MB, 1000 saves and 1M lines at most.
     /// Its amount stands beside its row. --size, --saves and --lines fix the amount of all.
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration,
         allow_hyphen_values = true)]

@@ -9,11 +9,11 @@ use wrote_result::units;
 
 pub(super) const LONG_ABOUT: &str = "Read, check and repair logs.\n\nA log is a folder that the \
         library's Log writes: records in a strict order, each with a sequence, in files called \
-        segments. Reading takes no lock, and may go on while somebody writes.";
+        segments. Reading takes no lock, and works while another process writes.";
 
 pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote log cat events                      all records, a line each\n  \
-        wrote log tail -f events                  the last ten, and what comes\n  \
+        wrote log tail -f events                  the last ten, then new ones\n  \
         wrote log stat events                     segments, records, bytes, who writes\n  \
         wrote log verify events                   every byte read and checked\n  \
         wrote log repair events                   what is whole can be read again\n  \
@@ -35,7 +35,7 @@ pub enum LogVerb {
     /// Print records, from the first to the last
     #[command(long_about = CAT_LONG_ABOUT, after_help = CAT_EXAMPLES)]
     Cat(LogCatArgs),
-    /// Print the last records, and what comes
+    /// Print the last records; -f follows new ones
     #[command(long_about = TAIL_LONG_ABOUT, after_help = TAIL_EXAMPLES)]
     Tail(LogTailArgs),
     /// Say what a log consists of, and who writes it
@@ -76,18 +76,18 @@ const CAT_EXAMPLES: &str = "Examples:\n  \
         wrote log cat --json events | jq -r .text       as JSON, a line each\n  \
         wrote log cat --raw events > all                their bytes and nothing else";
 
-const TAIL_LONG_ABOUT: &str = "Print the last records, and what comes.\n\nWith --follow it goes on \
-        with each record that is appended, by whatever process, until it is interrupted. Ctrl-C \
-        ends it without a word and with the exit code 130, as it ends tail -f. A reader that goes \
-        away ends it too, with 0. With --retry a log that is not there yet is waited for, and \
-        printed from its first record on.\n\nA TIME of --since is a timestamp (2026-11-24T07:00Z), \
-        a date and time of the local zone (2026-11-24T07:00), or an age (10m, 1h30m, 2d). The \
-        times of records are those of the writer's clock. A log of lines has none.";
+const TAIL_LONG_ABOUT: &str = "Print the last records; -f follows new ones.\n\nWith --follow it \
+        also prints each record that any process appends, until it is interrupted. Ctrl-C ends it \
+        silently with the exit code 130, as it ends tail -f. A reader that goes away ends it too, \
+        with 0. With --retry a log that is not there yet is waited for, and printed from its first \
+        record on.\n\nA TIME of --since is a timestamp (2026-11-24T07:00Z), a date and time of the \
+        local zone (2026-11-24T07:00), or an age (10m, 1h30m, 2d). The times of records are those \
+        of the writer's clock. A log of lines has none.";
 
 const TAIL_EXAMPLES: &str = "Examples:\n  \
         wrote log tail events                   the last ten records\n  \
         wrote log tail -n 100 events            the last hundred\n  \
-        wrote log tail -f events                the last ten, and what comes\n  \
+        wrote log tail -f events                the last ten, then new ones\n  \
         wrote log tail -f -n 0 --json events    only what comes, as JSON\n  \
         wrote log tail -f --from 1000 events    from that record on\n  \
         wrote log tail -f --since 1h events     from the records of an hour ago on\n  \
@@ -111,11 +111,11 @@ const STAT_EXAMPLES: &str = "Examples:\n  \
 
 const VERIFY_LONG_ABOUT: &str = "Read every byte and say what is damaged.\n\nA log is damaged \
         where records that were durable can't be read any more: the disk lost them, or something \
-        else wrote there. Each place is told in a line, and the exit code is 1. Bytes behind a \
+        else wrote there. A line reports each place, and the exit code is 1. Bytes behind a \
         segment's last record that nothing appended are garbage: no record is lost, and with \
-        garbage alone the exit code is 3. The end of a write that a crash broke off is no damage: \
-        the next opening for writing keeps it aside. Nothing is changed. In lines nothing checks \
-        the bytes: only what can't be a line is found.";
+        garbage alone the exit code is 3. The end of a write that a crash interrupted is not \
+        damage: the next open for writing sets it aside. Nothing is changed. In lines nothing \
+        checks the bytes: only what can't be a line is found.";
 
 const VERIFY_EXAMPLES: &str =
     "Examples:\n  wrote log verify events\n  wrote log verify --json events | jq .damage";
@@ -133,8 +133,8 @@ const REPAIR_EXAMPLES: &str = "Examples:\n  \
 const SHIP_LONG_ABOUT: &str = "Put the sealed segments into an object store.\n\nA segment is \
         sealed once it is full, and durable with a record of the next one. Each becomes one \
         object, which is created and never replaced. The command may run beside the writer and \
-        takes no lock; killed at any moment it goes on where it was. cat, tail, stat and verify \
-        read the URL as they read a folder.\n\nA store that is away or refuses is told in a line. \
+        takes no lock; killed at any moment, it continues where it was. cat, tail, stat and verify \
+        read the URL as they read a folder.\n\nA line reports a store that is away or refuses. \
         Without --follow the command then ends with the exit code 1; with it it tries again, for \
         as long as it takes. Ctrl-C ends it.\n\nS3 takes its keys and settings from the \
         environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL for \
@@ -170,16 +170,16 @@ pub struct LogShape {
     #[arg(long, conflicts_with = "sequence")]
     pub raw: bool,
 
-    /// Print a JSON object a line: "sequence", "written_at", and "text", or "bytes_base64" of what
-    /// is no UTF-8
+    /// Print a JSON object a line: "sequence", "written_at", and "text", or "bytes_base64" where
+    /// the record is not UTF-8
     #[arg(long, conflicts_with_all = ["sequence", "raw"])]
     pub json: bool,
 }
 
-/// The log that goes on where a store ends.
+/// The log that continues where a store ends.
 #[derive(Clone, Debug, Args)]
 pub struct BehindStore {
-    /// The folder in which the log of a URL goes on where the store ends
+    /// The folder in which the log of a URL continues where the store ends
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub local: Option<PathBuf>,
 }
@@ -191,7 +191,7 @@ pub struct LogCatArgs {
     #[arg(value_name = "DIR|URL", value_hint = ValueHint::DirPath)]
     pub folder: PathBuf,
 
-    /// Where it goes on when the store ends.
+    /// Where it continues when the store ends.
     #[command(flatten)]
     pub behind: BehindStore,
 
@@ -230,7 +230,7 @@ pub struct LogTailArgs {
     #[arg(value_name = "DIR|URL", value_hint = ValueHint::DirPath)]
     pub folder: PathBuf,
 
-    /// Where it goes on when the store ends.
+    /// Where it continues when the store ends.
     #[command(flatten)]
     pub behind: BehindStore,
 
@@ -249,7 +249,7 @@ pub struct LogTailArgs {
         value_parser = units::parse_moment, allow_hyphen_values = true)]
     pub since: Option<Timestamp>,
 
-    /// Go on with what is appended, until interrupted
+    /// Also print what is appended, until interrupted
     #[arg(short, long)]
     pub follow: bool,
 
@@ -269,7 +269,7 @@ pub struct LogStatArgs {
     #[arg(value_name = "DIR|URL", value_hint = ValueHint::DirPath)]
     pub folder: PathBuf,
 
-    /// Where it goes on when the store ends.
+    /// Where it continues when the store ends.
     #[command(flatten)]
     pub behind: BehindStore,
 
@@ -285,7 +285,7 @@ pub struct LogVerifyArgs {
     #[arg(value_name = "DIR|URL", value_hint = ValueHint::DirPath)]
     pub folder: PathBuf,
 
-    /// Where it goes on when the store ends.
+    /// Where it continues when the store ends.
     #[command(flatten)]
     pub behind: BehindStore,
 
@@ -321,7 +321,7 @@ pub struct LogShipArgs {
     #[arg(value_name = "URL")]
     pub url: String,
 
-    /// Go on with each segment that is sealed, until interrupted
+    /// Continue with each segment that is sealed, until interrupted
     #[arg(short, long)]
     pub follow: bool,
 

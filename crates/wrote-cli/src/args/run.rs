@@ -9,9 +9,10 @@ use wrote_report::Format;
 
 pub(super) const LONG_ABOUT: &str = "Run fio job files, and say what each write survives.\n\nThe \
         keys in common use are understood; one that is not is an error that names its line. Groups \
-        of jobs (stonewall) run one after the other, and so do the files. What will be written and \
-        where is said before.\n\nFiles that exist are not written over without --overwrite. Files \
-        that the run made stay, as fio's do; when it is interrupted or fails they are removed.\n\n\
+        of jobs (stonewall) run one after the other, and so do the files. It first prints how much \
+        will be written, and where.\n\nFiles that exist are not written over without --overwrite. \
+        Files that the run made stay, as fio's do; when it is interrupted or fails they are \
+        removed.\n\n\
         The result goes to standard output, or to a file with --output; progress and notes go to \
         standard error.";
 

@@ -61,5 +61,5 @@ fn content(name: &str, text: &str) -> Result<Content, Error> {
 
 fn whole<T: DeserializeOwned>(name: &str, schema: &str, text: &str) -> Result<Box<T>, Error> {
     let document = serde_json::from_str(text).map(Box::new);
-    document.map_err(|error| Error::Usage(format!("{name}: is no whole {schema}: {error}")))
+    document.map_err(|error| Error::Usage(format!("{name}: is not a whole {schema}: {error}")))
 }

@@ -126,7 +126,7 @@ fn reload(arguments: &ServeArgs, handle: &Handle) {
         }
         Err(error) => {
             let error = error.to_string().replace('\n', "; ");
-            format!("goes on as before: {error}")
+            format!("continues as before: {error}")
         }
     };
     log::warn!("{line}");

@@ -25,8 +25,8 @@ pub(super) fn announced(announcement: &Announcement, folders: usize) -> String {
         more => format!(" and its like in the {} other paths", more - 1),
     };
     format!(
-        "writes at most {} into {}{others}, up to {} at a time, {}; by a rule of thumb {}, after \
-         the first round it is known",
+        "writes at most {} into {}{others}, up to {} at a time, {}; roughly {}; refined after \
+         round 1",
         units::bytes(announcement.written_bytes_max),
         announcement.folder.display(),
         units::bytes(announcement.space_bytes_max),
@@ -51,7 +51,7 @@ mod tests {
         assert_eq!(
             announced(&announcement, 1),
             "writes at most 44.0 GB into /data/.wrote-x1y2, up to 513 MB at a time, 408 runs; \
-             by a rule of thumb 40 min 00 s, after the first round it is known"
+             roughly 40 min 00 s; refined after round 1"
         );
         let several = announced(&announcement, 3);
         assert!(several.contains("x1y2 and its like in the 2 other paths, up to"), "{several}");

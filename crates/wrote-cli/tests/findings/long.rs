@@ -42,7 +42,7 @@ fn cache_cliff_is_said_with_its_place_and_both_rates() {
     assert!((0.95..=1.05).contains(&place), "{change:?}");
     assert_near(&found.burst_bytes_per_s, FAST_BYTES_PER_S);
     assert_near(&found.sustained_bytes_per_s, SLOW_BYTES_PER_S);
-    let recovered = found.recovered_bytes_per_s.as_ref().expect("it was looked at again");
+    let recovered = found.recovered_bytes_per_s.as_ref().expect("it was examined again");
     assert_near(recovered, FAST_BYTES_PER_S);
     of(&document, "cache-cliff");
 }

@@ -130,7 +130,7 @@ fn what_makes_no_sense_is_refused_in_one_line_and_nothing_is_made() {
     fs::create_dir(folder.path().join("sub")).expect("a folder");
     for (arguments, because) in [
         ("sub to", "sub: is a folder; -r copies folders"),
-        ("from from to", "to: is no folder, and there is more than one thing to copy into it"),
+        ("from from to", "to: is not a folder, and there is more than one thing to copy into it"),
         ("from ./from sub", "./from: another thing to copy has the same name"),
         ("- -", "-: from standard input to standard output is what cat is for"),
         ("- sub", "sub: is a folder; standard input needs the name of a file"),

@@ -161,7 +161,7 @@ fn a_manager_is_notified_of_the_start_of_each_reload_and_of_the_end() {
     server.send(Signal::HUP);
     assert!(manager.next(&mut server).starts_with("RELOADING=1\n"));
     let status = manager.next(&mut server);
-    assert!(status.starts_with("READY=1\nSTATUS=goes on as before: "), "{status}");
+    assert!(status.starts_with("READY=1\nSTATUS=continues as before: "), "{status}");
     assert!(status.contains("did you mean 'access'?"), "{status}");
     assert_eq!(manager.ask("AUTH second\r\nRPUSH log two\r\n"), "+OK\r\n:1\r\n");
 

@@ -259,7 +259,7 @@ fn a_wrong_url_or_folder_is_told_in_one_line() {
     fs::create_dir(folder.path().join("empty")).expect("a folder");
     let empty = format!("file://{}/empty", folder.path().display());
     for (arguments, code, part) in [
-        (&["ship", "events", "ftp://host/x"][..], 2, "ftp:// is no store"),
+        (&["ship", "events", "ftp://host/x"][..], 2, "ftp:// is not a store"),
         (&["ship", "events", "store"], 2, "s3://bucket/prefix"),
         (&["ship", "nothing", &missing], 1, "nothing"),
         (&["ship", "empty", &missing], 2, "there is no log here"),

@@ -197,7 +197,7 @@ fn shared_device(sharing: &Sharing) -> Option<Finding> {
         true => Finding::warning(
             "shared-device",
             format!(
-                "ranks {list} have paths of their own, and all of these are on one device, \
+                "ranks {list} have different paths, and all of these are on one device, \
                  {device} of {node}: the total is that of one device"
             ),
         ),

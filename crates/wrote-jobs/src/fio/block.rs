@@ -13,10 +13,10 @@ const SHARES_MAX: usize = 64;
 /// Parses `bs`: one size.
 pub(super) fn one(value: &mut Value<'_>, text: &str) -> Result<BlockSizes, String> {
     if text.contains('-') {
-        return Err("is a range; that is said with bsrange, shares with bssplit".into());
+        return Err("is a range; use bsrange for that, and bssplit for shares".into());
     }
     if text.contains(['/', ':']) {
-        return Err("is a split; that is said with bssplit".into());
+        return Err("is a split; use bssplit for that".into());
     }
     Ok(BlockSizes::one(size(value, text)?))
 }
@@ -81,7 +81,7 @@ fn percent_of(text: &str) -> Result<Option<u32>, String> {
         return Ok(None);
     }
     let percent = number.parse().ok().filter(|percent| *percent <= 100);
-    percent.map(Some).ok_or_else(|| format!("{text} is no percent from 0 to 100"))
+    percent.map(Some).ok_or_else(|| format!("{text} is not a percent from 0 to 100"))
 }
 
 fn size(value: &mut Value<'_>, text: &str) -> Result<u64, String> {

@@ -38,7 +38,7 @@ fn shape(numbers: Option<&str>, default: f64) -> Result<(f64, Option<f64>), Stri
     let Some(numbers) = numbers else { return Ok((default, None)) };
     let number = |text: &str| {
         let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
-        number.ok_or_else(|| format!("{text} is no number"))
+        number.ok_or_else(|| format!("{text} is not a number"))
     };
     let (shape, center) = numbers.split_once(':').map_or((numbers, None), |(a, b)| (a, Some(b)));
     let center = center.map(number).transpose()?;
@@ -58,7 +58,7 @@ fn zones(text: &str) -> Result<Vec<Zone>, String> {
         let zone = text.split_once('/').and_then(|(ios, bytes)| {
             Some(Zone { ios_percent: percent(ios)?, bytes_percent: percent(bytes)? })
         });
-        zone.ok_or_else(|| format!("{text} is no zone; 60/10 is 60 % of operations in 10 %"))
+        zone.ok_or_else(|| format!("{text} is not a zone; 60/10 is 60 % of operations in 10 %"))
     };
     let zones = text.split(':').map(zone).collect::<Result<Vec<_>, _>>()?;
     let ios: u32 = zones.iter().map(|zone| zone.ios_percent).sum();

@@ -40,7 +40,7 @@ pub(super) fn sections(
         let number = index + 1;
         let wrong = |problem: String| ParseError::new(Some(number), problem);
         if raw.contains('\0') {
-            return Err(wrong("there is a zero byte: this is no job file".into()));
+            return Err(wrong("there is a zero byte: this is not a job file".into()));
         }
         let line = without_comment(raw, number, notes).trim();
         if line.is_empty() {

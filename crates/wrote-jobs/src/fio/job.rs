@@ -88,8 +88,8 @@ fn check_engine(draft: &Draft) -> Result<(), ParseError> {
         return Err(draft.wrong(
             "iodepth",
             format!(
-                "ioengine={}{default} does one operation at a time, and fio would use 1 without a \
-                 word; use ioengine=io_uring, or leave iodepth out",
+                "ioengine={}{default} does one operation at a time, and fio would silently use 1; \
+                 use ioengine=io_uring, or leave iodepth out",
                 engine.name
             ),
         ));
@@ -143,7 +143,7 @@ fn check_times_and_rates(draft: &Draft) -> Result<(), ParseError> {
         return Err(draft.wrong("time_based", "for how long? There is no runtime"));
     }
     if draft.job.time_based && draft.job.number_ios.is_some() {
-        let problem = "time_based goes on until the end of runtime, and fio ignores this then";
+        let problem = "time_based continues until the end of runtime, and fio ignores this then";
         return Err(draft.wrong("number_ios", problem));
     }
     let given = |rates: &[Option<u64>; 2]| rates.iter().flatten().any(|&rate| rate > 0);
@@ -253,7 +253,7 @@ fn file_bytes(
     let whole = bytes - bytes % blocks.least_bytes;
     if whole < bytes {
         let (whole, least) = (told(whole), told(blocks.least_bytes));
-        draft.note(key, format!("{subject} is no multiple of {least}; {whole} is used"), notes);
+        draft.note(key, format!("{subject} is not a multiple of {least}; {whole} is used"), notes);
     }
     Ok(Some(whole))
 }

@@ -127,7 +127,7 @@ static KEYS: &[Key] = &[
     key(
         "thinktime_blocks_type",
         &[],
-        Only(&["complete", "issue"], "is no type; both are the same here"),
+        Only(&["complete", "issue"], "is not a type; both are the same here"),
     ),
     // The files.
     key("filename", &[], Set(filename)),
@@ -254,11 +254,15 @@ static KEYS: &[Key] = &[
         reported",
         ),
     ),
-    key("slat_percentiles", &[], Note("the time of handing an operation on is not told apart")),
+    key(
+        "slat_percentiles",
+        &[],
+        Note("the time of submitting an operation is not reported separately"),
+    ),
     key("significant_figures", &[], Note("results have their own number of digits")),
     key("unit_base", &[], Note("results are in bytes")),
     key("block_error_percentiles", &[], Note("there are no trims")),
-    key("error_dump", &[], Note("every error is told")),
+    key("error_dump", &[], Note("every error is reported")),
     // Keys that name the only behaviour here.
     key("file_service_type", &[], Only(&["roundrobin"], "files are served in turn")),
     key("percentage_random", &[], Only(&["100"], "a random job is random all over")),
@@ -272,11 +276,7 @@ static KEYS: &[Key] = &[
     key(
         "serialize_overlap",
         &[],
-        Only(
-            &["0"],
-            "operations in flight are not held against each \
-        other",
-        ),
+        Only(&["0"], "operations in flight are not compared with each other"),
     ),
     key("rate_min", &["ratemin"], Only(&["0"], "no job is ended for being slow")),
     key("rate_iops_min max_latency", &[], Only(&["0"], "no job is ended for being slow")),
@@ -394,14 +394,14 @@ fn size(value: &mut Value<'_>) -> Result<Option<u64>, String> {
     match value.size()? {
         Size::Bytes(0) | Size::Percent(100) => Ok(None),
         Size::Bytes(bytes) => Ok(Some(bytes)),
-        Size::Percent(_) => Err("a share of a file that is not looked at; write bytes".into()),
+        Size::Percent(_) => Err("a share of a file that is not examined; write bytes".into()),
     }
 }
 
 fn bytes(value: &mut Value<'_>) -> Result<u64, String> {
     match value.size()? {
         Size::Bytes(bytes) => Ok(bytes),
-        Size::Percent(_) => Err("a share of a file that is not looked at; write bytes".into()),
+        Size::Percent(_) => Err("a share of a file that is not examined; write bytes".into()),
     }
 }
 
@@ -477,8 +477,9 @@ fn random_generator(_: &mut Draft, value: &mut Value<'_>) -> Result<(), String> 
 fn percentiles(value: &mut Value<'_>) -> Result<Vec<f64>, String> {
     let percentile = |text: &str| {
         let number = text.trim().parse().ok().filter(|number| *number > 0.0 && *number <= 100.0);
-        number
-            .ok_or_else(|| format!("{text} is no number above 0 and up to 100; : is between them"))
+        number.ok_or_else(|| {
+            format!("{text} is not a number above 0 and up to 100; : is between them")
+        })
     };
     let mut list: Vec<f64> = value.text()?.split(':').map(percentile).collect::<Result<_, _>>()?;
     if list.len() > PERCENTILES_MAX {

@@ -28,7 +28,7 @@ const NOT_TAKEN: &[(&str, &str)] = &[
     ),
     ("the mean of a rate is that of the whole job", "rate_cycle ratecycle rate_ignore_thinktime"),
     (
-        "what is written is random, a pattern, zeros, or so many percent of zeros",
+        "what is written is random, a pattern, zeros, or a given percentage of zeros",
         "buffer_compress_chunk dedupe_mode dedupe_working_set_percentage \
          dedupe_global",
     ),
@@ -73,7 +73,7 @@ const NOT_TAKEN: &[(&str, &str)] = &[
         "log_prio log_compression log_store_compressed log_alternate_epoch \
          log_alternate_epoch_clock_id log_window_value log_issue_time job_start_clock_id",
     ),
-    ("a profile brings jobs of its own", "profile"),
+    ("a profile brings its own jobs", "profile"),
     (
         "requests carry no priorities and no hints",
         "cmdprio_class cmdprio cmdprio_bssplit priohint fdp fdp_pli fdp_pli_select \

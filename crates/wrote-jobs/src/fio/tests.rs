@@ -366,7 +366,11 @@ fn what_is_done_otherwise_is_said_once_with_its_line() {
             "[a]\n[b]\nnew_group",
             "line 3: new_group: changes nothing, since each job is reported alone",
         ),
-        ("[a]\nsize=10000", "line 2: size=10000: 10000 B is no multiple of 4 KiB; 8 KiB is used"),
+        (
+            "[a]\nsize=10000",
+            "line 2: size=10000: 10000 B is not a multiple of 4 KiB; 8 KiB is \
+            used",
+        ),
         ("[a]\nbssplit=4k/100\nbs=8k", "line 3: bs=8k: changes nothing: bssplit says the sizes"),
         (
             "[a]\nwrite_bw_log=x",
@@ -380,7 +384,7 @@ fn what_is_done_otherwise_is_said_once_with_its_line() {
     }
     assert_eq!(
         notes("[a]\nsize=1m\nkb_base=1000\nbs=4KiB"),
-        ["line 2: size=1m: 1000000 B is no multiple of 4 KiB; 976 KiB is used"]
+        ["line 2: size=1m: 1000000 B is not a multiple of 4 KiB; 976 KiB is used"]
     );
 }
 

@@ -138,7 +138,9 @@ impl Value<'_> {
             "h" => 3_600_000_000,
             "d" => 86_400_000_000,
             other => {
-                return Err(format!("{other} is no unit of time; there are us, ms, s, m, h and d"));
+                return Err(format!(
+                    "{other} is not a unit of time; there are us, ms, s, m, h and d"
+                ));
             }
         };
         let time = number.checked_mul(unit_us).map(Duration::from_micros);
@@ -176,7 +178,7 @@ fn multiple(unit: &str, kb_base: KbBase) -> Result<(u64, bool), String> {
 }
 
 fn unknown(unit: &str) -> String {
-    format!("{unit} is no unit; there are k, m, g, t and p, each also with b or iB")
+    format!("{unit} is not a unit; there are k, m, g, t and p, each also with b or iB")
 }
 
 fn split(text: &str) -> Result<(u64, &str), String> {

@@ -70,7 +70,7 @@ fn what_is_no_result_is_refused_in_one_line() {
         ("{}", "is neither a result of wrote"),
         (r#"{"schema":"wrote.result/2"}"#, "is of schema wrote.result/2; wrote"),
         (r#"{"schema":"wrote.compare/1"}"#, "is a comparison, not a result"),
-        (r#"{"schema":"wrote.result/1"}"#, "is no whole wrote.result/1: missing field `wrote`"),
+        (r#"{"schema":"wrote.result/1"}"#, "is not a whole wrote.result/1: missing field `wrote`"),
         (r#"{"fio version":"fio-3.33"}"#, "is neither a result of wrote"),
         (r#"{"fio version":"fio-3.33","client_stats":[]}"#, "of several machines"),
         (r#"{"fio version":"fio-2.1","jobs":[{"jobname":"a","read":{},"write":{}}]}"#, "fio 3"),

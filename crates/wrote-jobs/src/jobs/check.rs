@@ -186,7 +186,7 @@ pub fn check_overlap(
             return Err(Error::Usage(format!("{text}; {way_out}")));
         }
         if other.verify.is_some() || spec.verify.is_some() {
-            return Err(Error::Usage(format!("{text}; verify can't be held against that")));
+            return Err(Error::Usage(format!("{text}; verify can't check that")));
         }
         note(&text);
     }

@@ -30,7 +30,7 @@ pub struct Before {
     pub(super) device_counts: bool,
     /// The limits of this process's control groups.
     limits: Vec<Limit>,
-    /// The machine, where it was looked at.
+    /// The machine, where it was examined.
     watch: Option<Watch>,
 }
 

@@ -76,7 +76,7 @@ fn a_folder_that_is_no_language_is_refused_with_the_reason() {
     assert!(refused(&none).ends_with("none: holds no manifest.toml, and so no language"));
     let file = none.join("file");
     fs::write(&file, "").unwrap();
-    assert!(refused(&file).ends_with("is no folder; give the one that holds a language"));
+    assert!(refused(&file).ends_with("is not a folder; give the one that holds a language"));
     let name = folder(&parent, "Shell 2", SHELL);
     assert!(refused(&name).ends_with("of small letters, digits and hyphens"));
     let wrong = folder(&parent, "wrong", "name = ''");
@@ -91,16 +91,16 @@ fn links_and_pipes_are_refused_and_not_followed() {
     let parent = tempfile::tempdir().unwrap();
     let linked = folder(&parent, "linked", SHELL);
     symlink("/", linked.join("lib/root")).unwrap();
-    assert!(refused(&linked).contains("lib/root: is no regular file"));
+    assert!(refused(&linked).contains("lib/root: is not a regular file"));
     let manifest = folder(&parent, "manifest", SHELL);
     fs::remove_file(manifest.join(FILE_NAME)).unwrap();
     symlink(linked.join(FILE_NAME), manifest.join(FILE_NAME)).unwrap();
-    assert!(refused(&manifest).contains("manifest.toml: is no regular file"));
+    assert!(refused(&manifest).contains("manifest.toml: is not a regular file"));
     let piped = folder(&parent, "piped", SHELL);
     let mode = rustix::fs::Mode::RWXU;
     rustix::fs::mknodat(rustix::fs::CWD, piped.join("pipe"), rustix::fs::FileType::Fifo, mode, 0)
         .unwrap();
-    assert!(refused(&piped).contains("pipe: is no regular file"));
+    assert!(refused(&piped).contains("pipe: is not a regular file"));
     // A link may name the folder.
     let link = parent.path().join("link");
     symlink(folder(&parent, "shell", SHELL), &link).unwrap();

@@ -53,7 +53,7 @@ pub(super) fn tasks<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D
         None => Ok(tasks),
         Some(task) => {
             let known = known.join(", ");
-            Err(D::Error::custom(format!("{task:?} is no task: there are {known}")))
+            Err(D::Error::custom(format!("{task:?} is not a task: there are {known}")))
         }
     }
 }
@@ -107,7 +107,7 @@ fn check_program<E: Error>(name: &str) -> Result<(), E> {
         return Ok(());
     }
     Err(E::custom(format!(
-        "{name:?} is no program: give a name, an absolute path, or one below {{source}} or \
+        "{name:?} is not a program: give a name, an absolute path, or one below {{source}} or \
          {{build}}"
     )))
 }

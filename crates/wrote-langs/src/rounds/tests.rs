@@ -310,7 +310,7 @@ fn a_program_that_says_that_it_took_longer_than_it_lived_is_not_believed() {
 #[test]
 fn a_program_that_prints_what_is_no_answer_is_quoted() {
     let failures = rogue(Kind::Lines, "echo hello", "");
-    assert_eq!(because(&failures), ["printed something that is no answer: hello"]);
+    assert_eq!(because(&failures), ["printed something that is not an answer: hello"]);
     let failures = rogue(Kind::Lines, "", "exit 0");
     assert_eq!(because(&failures), ["printed no answer"]);
     let failures = rogue(Kind::Bytes, "", "test $1 = bytes-read && SUM=$((SUM + 1))");

@@ -31,8 +31,8 @@ pub(super) fn loop_device(world: &World, disk: &Disk) -> Option<Check> {
             .lasting("losetup --direct-io=on where the device is set up"),
         )
     };
-    let below = "The file's own file system keeps a journal too, and its disk has settings of its \
-                 own: wrote doctor on the folder of the file looks at them.";
+    let below = "The file's own file system keeps a journal too, and its disk has its own \
+        settings: wrote doctor on the folder of the file examines them.";
     let costs = check.costs.iter().map(String::as_str).chain([below]);
     let costs = costs.collect::<Vec<_>>().join(" ");
     check

@@ -52,7 +52,7 @@ pub(super) fn in_memory(world: &World) -> Option<Check> {
 pub(super) fn no_device(world: &World) -> Option<Check> {
     let Backing::None { because } = &world.target.backing else { return None };
     (!world.target.in_memory).then(|| {
-        let text = "the disk below can't be looked at";
+        let text = "cannot inspect the underlying disk";
         let check = Check::unknown(text, because.clone());
         let how = "where the disk is known, wrote doctor looks at a folder on it, or at its device";
         check.change(Change::how(how, "none"))

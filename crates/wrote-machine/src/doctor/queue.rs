@@ -80,7 +80,7 @@ pub(super) const COMPLETION: Knob = Knob {
         }
         _ => Ok("requests are completed near the CPU that sent them (rq_affinity)".into()),
     },
-    costs: "Caches that are cold when the program goes on; the kernel's documentation speaks \
+    costs: "Caches that are cold when the program continues; the kernel's documentation speaks \
                 of a significant part of the CPU cycles for some loads, without a figure.",
     measured: Some("rand"),
     advised: "1",
@@ -171,8 +171,9 @@ fn needless_scheduler(world: &World, disk: &Disk, kind: DiskKind, chosen: &str) 
          the throughput (Ren et al., ICPE 2024). {}",
         world.measure("peak,rand")
     );
-    let risk = "nothing is fair any more: where many programs share the disk, one that writes much \
-                can delay the reads of others (Kyber and BFQ had 99 % lower P99 then, same paper)";
+    let risk = "the kernel no longer shares the disk fairly: where many programs share the disk, \
+                one that writes much can delay the reads of others (Kyber and BFQ had 99 % lower \
+                P99 then, same paper)";
     Check::advice(text).costs(costs).change(set(disk, "scheduler", "none", risk)).source(
         "Ren, Doekemeijer, Tehrany, Trivedi: BFQ, Multiqueue-Deadline, or Kyber? ICPE 2024, \
              doi:10.1145/3629526.3645053",

@@ -24,7 +24,7 @@ pub(super) fn check(world: &World) -> Option<Check> {
         match (used_by(world), world.target.filesystem.as_str()) {
             (_, "none") => Check::fine("the device takes TRIM"),
             (Some(evidence), _) => {
-                Check::fine("the device takes TRIM, and is told of free blocks").found([evidence])
+                Check::fine("the device takes TRIM, and learns of free blocks").found([evidence])
             }
             (None, _) => untold(world),
         }

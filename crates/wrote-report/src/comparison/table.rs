@@ -41,8 +41,8 @@ fn legend(short: bool) -> String {
         String::new()
     };
     format!(
-        "RATIO is NEW / OLD of the medians; 95 % is its bootstrap interval. {undecided}faster and \
-         slower are said in view of how many rows there are (Holm, at 5 %)."
+        "RATIO is NEW / OLD of the medians; 95 % is its bootstrap interval. {undecided}Verdicts \
+         are corrected for multiple comparisons (Holm, at 5 %)."
     )
 }
 

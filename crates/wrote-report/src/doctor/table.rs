@@ -38,7 +38,7 @@ pub fn write(
     }
     let said = format!(
         "Nothing was written, and no command was run. Commands need root; docs/doctor.md says what \
-         each check means and where that comes from. Looked at {}.",
+         each check means and where that comes from. Examined at {}.",
         examination.examined_at
     );
     page.foot([said.as_str()], out)

@@ -114,7 +114,8 @@ fn picture(title: &str, lines: &[Line]) -> Figure {
         true => "ratio of P99, less is better",
         false => "ratio of throughput, more is better",
     };
-    let key = [("slower", "slower"), ("faster", "faster"), ("undecided", "can't be told apart")];
+    let key =
+        [("slower", "slower"), ("faster", "faster"), ("undecided", "no measurable difference")];
     let key = key.into_iter().filter(|(class, _)| ratios.iter().any(|of| of.class == *class));
     let note = match lines.len().saturating_sub(ROWS_MAX) {
         0 => String::new(),

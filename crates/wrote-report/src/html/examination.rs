@@ -22,7 +22,7 @@ pub fn article(examination: &Examination, name: &str) -> Article {
         }
     }
     let facts = target::facts(&examination.target, &examination.host);
-    article.sections.push(facts_section("What lies under the path", facts));
+    article.sections.push(facts_section("Disk and machine", facts));
     article
 }
 

@@ -273,7 +273,7 @@ fn long(group: &Group) -> Vec<Figure> {
             legend: Vec::new(),
             note: match changes.is_empty() {
                 true => String::new(),
-                false => "Dashed lines stand where the throughput changed for good.".into(),
+                false => "Dashed lines stand where the throughput changed permanently.".into(),
             },
         })
     };

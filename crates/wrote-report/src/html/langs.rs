@@ -26,7 +26,7 @@ pub fn article(document: &Document, name: &str) -> Article {
         format!("Measured {at}, in {took}, by {}.", program(&document.wrote)),
         legend(document),
     ];
-    article.sections.push(facts_section("What lies under the path", facts(document)));
+    article.sections.push(facts_section("Disk and machine", facts(document)));
     let titles = place_titles(document);
     let charts = Chart::all_of(document);
     article.sections.extend(charts.iter().map(|chart| of_chart(chart, document, &titles)));

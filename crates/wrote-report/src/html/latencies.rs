@@ -50,10 +50,10 @@ pub fn figures(workload: &str, rows: &[&Row], name: impl Fn(&Row) -> String) -> 
     let counted: Vec<Spread> = shown.iter().enumerate().filter_map(spread).collect();
     if !counted.is_empty() {
         figures.push(Figure {
-            question: "How often does an operation take how long?".into(),
+            question: "Latency distribution".into(),
             picture: spreads(&format!("Histogram of the latency of {workload}"), &counted),
             legend: Vec::new(),
-            note: "Each height is a share of the row's own fullest bin.".into(),
+            note: "Bars are scaled to each row's tallest bin.".into(),
         });
     }
     figures

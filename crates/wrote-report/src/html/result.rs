@@ -34,10 +34,10 @@ pub fn article(document: &Document, name: &str) -> Article {
     }
     if !document.target.path.is_empty() {
         let facts = target::facts_of(document);
-        article.sections.push(facts_section("What lies under the path", facts));
+        article.sections.push(facts_section("Disk and machine", facts));
     }
     if !document.findings.is_empty() {
-        let lede = "What the evidence adds to the numbers. Each id leads to its meaning.";
+        let lede = "Caveats. Click an ID for details.";
         let remarks = chapters::remarks(&document.findings);
         article.sections.push(section("Findings", lede, vec![Block::Findings(remarks)]));
     }

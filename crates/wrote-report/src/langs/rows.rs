@@ -131,7 +131,8 @@ pub fn legend(charts: &[Chart], screen: Screen) -> Option<String> {
     let lines = || charts.iter().flat_map(|chart| &chart.lines);
     let has = |who| lines().any(|line| line.who == who);
     let first = if lines().any(|line| line.cells.len() > 1) { " in the first path" } else { "" };
-    let level = format!("can't be told apart from the line above{first}: the 95 % intervals touch");
+    let level =
+        format!("no measurable difference from the line above{first}: the 95 % intervals touch");
     let drive = "is what the drive takes or gives by itself, past the page cache";
     let marks = [
         (has(Who::Drive), DRIVE_MARK, drive),

@@ -49,8 +49,8 @@ pub fn write(group: &Group, page: Page, out: &mut dyn Write) -> io::Result<()> {
     if group.rows.iter().any(|row| !is_reached(row)) {
         let missed = Mark::Missed.on(screen);
         let legend = format!(
-            "{missed} its rate was not reached: what waits grows as long as the run goes on, and \
-             its latencies with it"
+            "{missed} its rate was not reached: the queue, and with it latency, grows as long as \
+             the run continues"
         );
         writeln!(out, "{}", page.wide(&legend, 2))?;
     }

@@ -117,5 +117,5 @@ impl<'a> Rows<'a> {
 /// Explains the mark of rows that are as fast as the best.
 pub fn level_legend(page: Page) -> String {
     let mark = Mark::Level.on(page.screen);
-    format!("{mark} can't be told apart from it: the 95 % intervals touch")
+    format!("{mark} no measurable difference from it: the 95 % intervals touch")
 }

@@ -49,7 +49,7 @@ pub struct Sample {
     pub throughput_bytes_per_s: f64,
 }
 
-/// A place where the throughput changed for good.
+/// A place where the throughput changed permanently.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Change {

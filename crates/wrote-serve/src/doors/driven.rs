@@ -59,7 +59,7 @@ pub(crate) fn drive(
     let mut cuts = if cuts.is_empty() { &whole } else { cuts }.iter().cycle();
     let mut refused = None;
     loop {
-        let &(bytes, room) = cuts.next().expect("it goes on for ever");
+        let &(bytes, room) = cuts.next().expect("an endless cycle");
         let (piece, behind) = rest.split_at(bytes.clamp(1, rest.len().max(1)).min(rest.len()));
         kept.extend_from_slice(piece);
         rest = behind;

@@ -20,7 +20,7 @@ const OFFERS_BYTES_MAX: usize = 1024;
 const VERSION_MAX: u32 = 1;
 /// The last number of a transaction; 1 is the next.
 const TRANSACTION_MAX: usize = 999_999_999;
-const NO_FRAME: Refusal = Refusal::Malformed("what comes is no frame of RELP");
+const NO_FRAME: Refusal = Refusal::Malformed("not a RELP frame");
 /// The longest answer to a message.
 const ANSWER_BYTES_MAX: usize = "999999999 rsp 6 200 OK\n".len();
 

@@ -108,7 +108,7 @@ fn key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
 }
 
 fn no_pem(path: &Path, error: &PemError) -> String {
-    wrong(path, &format!("is no PEM: {error}").replace(['\n', '\r'], " "))
+    wrong(path, &format!("is not PEM: {error}").replace(['\n', '\r'], " "))
 }
 
 fn wrong(path: &Path, what: &dyn std::fmt::Display) -> String {

@@ -138,7 +138,7 @@ fn a_living_socket_or_another_file_is_not_replaced() {
     assert!(error(&url).starts_with(&url));
     serving.stop();
     std::fs::write(&path, "kept").unwrap();
-    assert!(error(&url).contains("a file is there that is no socket"));
+    assert!(error(&url).contains("a file that is not a socket is there"));
     assert_eq!(std::fs::read(&path).unwrap(), b"kept");
 }
 

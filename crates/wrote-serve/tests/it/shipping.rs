@@ -200,7 +200,7 @@ fn a_wrong_store_and_a_log_of_lines_are_told_with_their_line() {
     for (log, part) in [
         (
             "store = \"ftp://host/x\"",
-            "line 4: store in [logs.events]: ftp://host/x: ftp:// is no store",
+            "line 4: store in [logs.events]: ftp://host/x: ftp:// is not a store",
         ),
         ("store = \"events\"", "line 4: store in [logs.events]: events: "),
         ("store = 5", "must be in quotes"),

@@ -254,7 +254,7 @@ fn a_file_that_cannot_be_used_is_named_in_one_line() {
             "No such file",
         ),
         (|files, path| files.cert_file = path, "no.pem", "holds no certificate"),
-        (|files, path| files.cert_file = path, "half.pem", "is no PEM"),
+        (|files, path| files.cert_file = path, "half.pem", "is not PEM"),
         (|files, path| files.key_file = path, "cert.pem", "holds no private key"),
         (|files, path| files.key_file = path, "other.pem", "is not the key of"),
         (|files, path| files.client_ca_file = Some(path), "key.pem", "holds no certificate"),

@@ -154,7 +154,7 @@ fn copy_through(
         Found::Nothing => {}
         Found::Folder if settings.replace => {}
         Found::Folder => return Err(Errno::EXIST).tried(to, Action::Open),
-        Found::File | Found::Other => return Err(Error::refused(to, "is there and is no folder")),
+        Found::File | Found::Other => return Err(Error::refused(to, "exists and is not a folder")),
     }
     refuse_inside(from, &place.path)?;
     let merges = place.found == Found::Folder;
@@ -242,7 +242,7 @@ fn refuse_conflict(there: &Path, kind: EntryKind) -> Result<(), Error> {
         EntryKind::Link if !(found.is_file() || found.is_symlink()) => "symbolic link",
         _ => return Ok(()),
     };
-    let because = format!("is there and is no {what}, as it is in what is copied");
+    let because = format!("exists and is not a {what}, as the source is");
     Err(Error::refused(there, because))
 }
 

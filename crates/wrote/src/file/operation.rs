@@ -23,7 +23,7 @@ use std::task::{Context, Poll};
 /// A pending operation takes no CPU: the disk's thread waits for it, and wakes its task once. On a
 /// simulated disk, which has no thread, each poll looks for completions, and a pending operation
 /// wakes itself.
-#[must_use = "the operation goes on, but its error reaches only the next flush"]
+#[must_use = "the operation continues, but its error reaches only the next flush"]
 pub struct Operation<T: Output> {
     state: State,
     output: PhantomData<fn() -> T>,

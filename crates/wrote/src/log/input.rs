@@ -139,7 +139,7 @@ impl Input {
         let mut engine = files.engine();
         // A read of a pipe with a segment's name would never end.
         if !matches!(engine.locate(path)?.found, Found::File | Found::Nothing) {
-            let because = "is not an ordinary file, so it is no segment of a log";
+            let because = "is not an ordinary file, so it can't be a segment of a log";
             return Err(Error::refused(path, because));
         }
         let options = FileOptions::new().direct(direct).write(write);

@@ -29,7 +29,7 @@ impl Lock {
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
         let Some(mut file) = open(&options, &path).tried(&path, Action::Open)? else {
-            let because = "is not an ordinary file, so it is no lock of a log";
+            let because = "is not an ordinary file, so it can't be the lock of a log";
             return Err(Error::refused(&path, because));
         };
         let is_taken = lock(&file, FlockOperation::NonBlockingLockExclusive, TRIES);
@@ -115,7 +115,7 @@ mod tests {
         let path = folder.path().join(LOCK);
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
         assert_eq!(Lock::holder(folder.path()), None);
-        let because = "is not an ordinary file, so it is no lock of a log";
+        let because = "is not an ordinary file, so it can't be the lock of a log";
         let error = Lock::take(folder.path()).unwrap_err();
         assert_eq!(error.to_string(), format!("{}: {because}", path.display()));
     }

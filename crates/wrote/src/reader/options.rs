@@ -143,7 +143,7 @@ impl ReaderOptions {
     pub fn from_file(self, file: File) -> Result<Reader, Error> {
         let plain = Plain::given(file);
         if self.disk.as_ref().is_some_and(|disk| disk.sim().is_some()) {
-            return Err(Error::refused(plain.path(), "is no file of the simulated disk"));
+            return Err(Error::refused(plain.path(), "is not a file of the simulated disk"));
         }
         let place = plain.place();
         self.begin(plain, place)

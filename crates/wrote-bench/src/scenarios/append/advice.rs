@@ -14,11 +14,11 @@ const EXAMPLES: &str = include_str!("advice/examples.rs");
 /// The rows that may be advised: the first part of the name, the advice, and the function whose
 /// body is shown. The other ways are slower forms of these, and a loop serves one producer.
 const WAYS: [(&str, &str, &str); 7] = [
-    ("append/log-no", "Append to a wrote::Log, and sync it as often as must be", "log_no"),
+    ("append/log-no", "Append to a wrote::Log, and sync as often as durability requires", "log_no"),
     ("append/log-everysec", "Append to a wrote::Log that is synced each second", "log_everysec"),
     (
         "append/log-lines",
-        "Append lines to a wrote::Log, and sync it as often as must be",
+        "Append lines to a wrote::Log, and sync as often as durability requires",
         "log_lines",
     ),
     ("append/log-always", "Append to a wrote::Log, and wait for each ticket", "log_always"),

@@ -44,8 +44,8 @@ fn records_out_of_order(evidence: &Evidence) -> Option<Finding> {
     let rows = evidence.rows_where(is_turned)?;
     let Records { sent, out_of_order, .. } = total(&rows);
     let text = format!(
-        "order not kept: {out_of_order} of {sent} messages stand behind one that was handed over \
-         later ({}); where order matters, let one thread write",
+        "order not kept: {out_of_order} of {sent} messages appear after a message submitted later \
+         ({}); where order matters, let one thread write",
         names(&rows),
     );
     Finding::info("records-out-of-order", text)

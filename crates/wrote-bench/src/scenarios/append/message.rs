@@ -180,7 +180,7 @@ pub struct Append {
         allow_hyphen_values = true))]
     pub message_size: Option<Sizes>,
 
-    /// Producers that append to a log at once, each number in rows of its own [default: 4,64]
+    /// Producers that append to a log at once, each number in its own rows [default: 4,64]
     #[cfg_attr(feature = "cli", arg(long, value_name = "N,..",
         value_delimiter = ',', value_parser = units::parse_count::<PRODUCERS_MAX>,
         allow_hyphen_values = true))]

@@ -251,7 +251,7 @@ mod tests {
         );
         assert_eq!(
             advice.because,
-            "stream/direct-io_uring-fdatasync-at-end: 2.00 GB/s at 100 ms of CPU a GB; \
+            "stream/direct-io_uring-fdatasync-at-end: 2.00 GB/s at 100 ms of CPU per GB; \
              2.00 times stream/cached-fdatasync-at-end (1.00 GB/s)"
         );
     }
@@ -265,9 +265,9 @@ mod tests {
         let because = advice_for("streaming", &rows).unwrap().because;
         assert_eq!(
             because,
-            "stream/fdatasync-each: 1.95 GB/s at 100 ms of CPU a GB, which can't be told apart \
-             from stream/direct-io_uring-fdatasync-at-end (2.00 GB/s at 300 ms of CPU a GB) and is \
-             cheaper"
+            "stream/fdatasync-each: 1.95 GB/s at 100 ms of CPU per GB, with no measurable \
+             difference from stream/direct-io_uring-fdatasync-at-end (2.00 GB/s at 300 ms of CPU \
+             per GB), and is cheaper"
         );
     }
 
@@ -289,8 +289,8 @@ mod tests {
         let because = advice_for("streaming", &rows).unwrap().because;
         assert_eq!(
             because,
-            "stream/direct-io_uring-fdatasync-at-end: 2.00 GB/s at 300 ms of CPU a GB, which can't \
-             be told apart from stream/o_dsync-each"
+            "stream/direct-io_uring-fdatasync-at-end: 2.00 GB/s at 300 ms of CPU per GB, with no \
+             measurable difference from stream/o_dsync-each"
         );
     }
 
@@ -316,9 +316,9 @@ mod tests {
         assert!(advice.action.starts_with("Write the file's blocks once beforehand"));
         assert_eq!(
             advice.because,
-            "small/direct-o_dsync-each-overwrite: 10000 records/s of 4 KiB at 100 ms of CPU a GB; \
-             10.0 times small/fdatasync-each (1000 records/s of 4 KiB). Where many records may be \
-             acknowledged together, one flush for all of them is 9.77 times as fast \
+            "small/direct-o_dsync-each-overwrite: 10000 records/s of 4 KiB at 100 ms of CPU per \
+             GB; 10.0 times small/fdatasync-each (1000 records/s of 4 KiB). Where many records may \
+             be acknowledged together, one flush for all of them is 9.77 times as fast \
              (small/cached-fdatasync-at-end: 97656 records/s of 4 KiB)"
         );
     }
@@ -337,7 +337,7 @@ mod tests {
         cached.runs.iter_mut().for_each(|run| run.device_written_bytes = Some(0));
         let durable = row("stream/cached-fdatasync-at-end", DURABLE, &around(1e9));
         let because = advice_for("data that may be lost", &[cached, durable]).unwrap().because;
-        assert!(because.contains("5.00 GB/s at 100 ms of CPU a GB; 5.00 times"), "{because}");
+        assert!(because.contains("5.00 GB/s at 100 ms of CPU per GB; 5.00 times"), "{because}");
         assert!(because.contains("the speed of memory"), "{because}");
     }
 

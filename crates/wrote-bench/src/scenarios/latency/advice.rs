@@ -32,7 +32,7 @@ pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
     let next = workload.iter().filter(|other| other.name != row.name && is_safe(other));
     if let Some(next) = fastest(next.copied()) {
         because += &match row.is_tied_with(next) {
-            true => format!(", which can't be told apart from {} ({})", next.name, told(next)),
+            true => format!(", with no measurable difference from {} ({})", next.name, told(next)),
             false => format!("; {}: {}", next.name, told(next)),
         };
     }
@@ -47,10 +47,10 @@ pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
     }
     if let Some(unsynced) = workload.iter().find(|row| is_of(row, Kind::FsWrite)) {
         because += &format!(
-            ". {} takes {}, {} of it, and survives no power loss",
+            ". {} takes {} ({}) but does not survive power loss",
             unsynced.name,
             p50(unsynced),
-            part(unsynced, row),
+            faster(unsynced, row),
         );
     }
     Some(Advice {
@@ -129,10 +129,10 @@ fn told(row: &Row) -> String {
     format!("P50 {}, P99 {}", p50(row), nanoseconds(p99))
 }
 
-/// `1/50`, of the latencies' medians.
-fn part(row: &Row, of: &Row) -> String {
-    let times = latency_p50(of) as f64 / (latency_p50(row) as f64).max(1.0);
-    format!("1/{}", significant(times))
+/// `4.3 times faster`, by the latencies' medians.
+fn faster(row: &Row, than: &Row) -> String {
+    let times = latency_p50(than) as f64 / (latency_p50(row) as f64).max(1.0);
+    format!("{} times faster", significant(times))
 }
 
 #[cfg(test)]
@@ -167,7 +167,8 @@ mod tests {
              latency/existing-500/rename-fsync: P50 2.00 ms, P99 4.00 ms. \
              latency/existing-500/fs-write-fsync takes 900 us and survives a power loss once it is \
              done, but a crash in the middle may leave an empty file. \
-             latency/existing-500/fs-write takes 20.0 us, 1/50.0 of it, and survives no power loss"
+             latency/existing-500/fs-write takes 20.0 us (50.0 times faster) but does not survive \
+             power loss"
         );
         assert!(advice.code.starts_with("wrote::write(path, text)?;"), "{advice:?}");
     }
@@ -185,7 +186,7 @@ mod tests {
         assert!(of(1_000_000).action.starts_with("Write a file beside it"));
         let tied = of(1_990_000);
         assert!(tied.action.ends_with("wrote::write"), "{tied:?}");
-        assert!(tied.because.contains("can't be told apart"), "{tied:?}");
+        assert!(tied.because.contains("no measurable difference"), "{tied:?}");
     }
 
     #[test]

@@ -19,7 +19,7 @@ const BATCH_SAVES_MAX: u64 = 256;
 const BATCH_BYTES_MAX: u64 = 16 << 20;
 /// The least space of a file on most file systems.
 pub(super) const BLOCK_BYTES: u64 = 4096;
-/// The assumed time of a save without its flushes, and of a flush, before the first look.
+/// The assumed time of a save without its flushes, and of a flush, before the trial runs.
 pub(super) const USUAL_SAVE: Duration = Duration::from_micros(50);
 pub(super) const USUAL_FLUSH: Duration = Duration::from_micros(2500);
 /// The time of a run outside its clock.

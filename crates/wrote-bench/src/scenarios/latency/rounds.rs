@@ -69,7 +69,7 @@ impl scenario::Plan for Plan {
         }
         let left = self.time_of_turns(&in_turn(self.rows.len(), self.runs));
         ticker.note(&format!(
-            "{NAME}: {} saves, about {} at the pace of a first look at each way",
+            "{NAME}: {} saves, about {}, based on a trial run of each way",
             u64::from(self.iterations) * self.rows.len() as u64,
             units::seconds(left.as_secs_f64()),
         ));

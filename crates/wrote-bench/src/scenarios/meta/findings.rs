@@ -85,8 +85,8 @@ fn slower_each_round(evidence: &Evidence) -> Option<Finding> {
     let because = if creates && evidence.target.has_journal == Some(false) {
         PASSES_OVER
     } else {
-        "something filled up or was in use meanwhile; run it again with other --meta-files, and \
-         look for other users of the disk"
+        "something filled up or was in use during the run; run it again with other --meta-files, \
+         and look for other users of the disk"
     };
     let text = format!(
         "slower with each round: {first:.0}/s in the first and {last:.0}/s in the last{} ({}); \

@@ -33,7 +33,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// The pace before the first look.
+    /// The pace before the trial runs.
     const USUAL: Pace = Pace { made_s: 50e-6, found_s: 5e-6, read_s: 100e-6, removed_s: 50e-6 };
 
     fn of(&self, kind: Kind) -> f64 {

@@ -22,8 +22,8 @@ use wrote_result::document::SourceCache;
 
 impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
-        let question = "How many files does this place create, find, read, rename and remove in a \
-                        second, in folders of their own and in one that all share?";
+        let question = "How many files does this place create, find, read, rename and remove per \
+            second, with a folder for each rank and with one that all share?";
         scenario::Scope { name: NAME, question: question.into(), runs: self.runs }
     }
 

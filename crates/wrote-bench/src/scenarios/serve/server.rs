@@ -93,7 +93,7 @@ impl Drop for Server {
 
 /// The address in the first line that ends with a URL; else the last line.
 fn listening(stderr: &mut BufReader<ChildStderr>) -> Result<SocketAddr, String> {
-    let mut last = "it ended without a word".to_owned();
+    let mut last = "it ended without printing an address".to_owned();
     for line in stderr.lines() {
         let Ok(line) = line else { break };
         if let Some(address) = address_of(&line) {
@@ -140,7 +140,7 @@ mod tests {
             started.err().expect("it can't start").to_string()
         };
         assert!(start("/no/such/program").starts_with("/no/such/program: "));
-        assert_eq!(start("/bin/false"), "the server: it ended without a word");
+        assert_eq!(start("/bin/false"), "the server: it ended without printing an address");
         assert!(start("/bin/cat").contains("serve"), "{}", start("/bin/cat"));
     }
 }

@@ -17,14 +17,14 @@ const BYTES_DEFAULT: u32 = 500;
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 pub struct Serve {
-    /// Connections to a server, each number in rows of its own, from 1 to 15000 [default: 1,64,1000
+    /// Connections to a server, each number in its own rows, from 1 to 15000 [default: 1,64,1000
     /// for lines; 1,64 for relp and resp; 64 for http]
     #[cfg_attr(feature = "cli", arg(long, value_name = "N,..",
         value_delimiter = ',', value_parser = units::parse_count::<CONNECTIONS_MAX>,
         allow_hyphen_values = true))]
     pub connections: Vec<u32>,
 
-    /// Messages of a connection without an answer, each number in rows of its own, from 1 to 65536;
+    /// Messages of a connection without an answer, each number in its own rows, from 1 to 65536;
     /// of http, messages of a request [default: 1,128; of http 100]
     #[cfg_attr(feature = "cli", arg(long, value_name = "N,..",
         value_delimiter = ',', value_parser = units::parse_count::<WINDOW_MAX>,
@@ -68,7 +68,7 @@ impl FromStr for ServerUrl {
 
     fn from_str(url: &str) -> Result<ServerUrl, String> {
         let wrong = |what: &str| format!("{url:?} {what}, as in tcp://127.0.0.1:5140");
-        let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong("is no URL"))?;
+        let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong("is not a URL"))?;
         let (host, query) = rest.split_once('?').unwrap_or((rest, ""));
         let protocol = match (scheme, query) {
             ("tcp", "" | "frame=lines") => Protocol::Frames(Frame::Lines),

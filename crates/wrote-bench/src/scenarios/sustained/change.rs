@@ -1,4 +1,4 @@
-//! Where the throughput changed for good.
+//! Where the throughput changed permanently.
 
 use std::ops::Range;
 use wrote_result::document::{CHANGED_SHARE_MAX, Change, Interval, SAMPLES_MIN, Sample};

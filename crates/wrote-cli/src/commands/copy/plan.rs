@@ -45,7 +45,7 @@ pub(super) fn items(arguments: &CopyArgs) -> Result<Vec<Item>, Error> {
     }
     let into = to.is_dir();
     if sources.len() > 1 && !into {
-        return usage(to, "is no folder, and there is more than one thing to copy into it");
+        return usage(to, "is not a folder, and there is more than one thing to copy into it");
     }
     let items: Vec<Item> = sources
         .iter()
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn several_things_need_a_folder_and_names_of_their_own() {
         assert_eq!(plan("-r @/file @/folder @").map(|items| items.len()), Ok(2));
-        assert!(plan("@/file @/other @/new").unwrap_err().starts_with("@/new: is no folder"));
+        assert!(plan("@/file @/other @/new").unwrap_err().starts_with("@/new: is not a folder"));
         let same = plan("@/file @/folder/../file @/folder").unwrap_err();
         assert!(same.ends_with("has the same name"), "{same}");
     }

@@ -21,10 +21,7 @@ pub(super) fn run(arguments: &LogAppendArgs, stop: &Stop) -> Result<(), Error> {
     let log = open(arguments)?;
     let recovered = log.recovered();
     for path in recovered.kept_aside.iter().filter(|_| !arguments.quiet) {
-        say(&format!(
-            "wrote: note: the end of a write that was broken off is kept in {}",
-            path.display()
-        ));
+        say(&format!("wrote: note: the end of an interrupted write is kept in {}", path.display()));
     }
     let mut appended = Appended::new(arguments.record_max);
     let all = appended.all(&log, stop);

@@ -156,7 +156,7 @@ pub(super) fn write_gaps(gaps: &[Range<u64>], out: &mut dyn Write) -> io::Result
 fn state(summary: &LogSummary) -> String {
     match (summary.writer, summary.format) {
         (Some(process), _) => format!("open for writing by process {process}"),
-        (None, Format::Lines) => "nobody has it open for writing".into(),
+        (None, Format::Lines) => "no writer has it open".into(),
         (None, _) if summary.closed => "closed".into(),
         (None, _) => "not closed by its writer: verify tells whether all of it is there".into(),
     }

@@ -139,10 +139,7 @@ fn write_text(verified: &Verified, quiet: bool, out: &mut dyn Write) -> io::Resu
         }
         (torn, None) => {
             let torn = units::bytes(torn);
-            writeln!(
-                out,
-                "{torn} behind them of a write that was broken off: kept aside by the next opening"
-            )
+            writeln!(out, "{torn} of an interrupted write follow; the next open sets them aside")
         }
     }
 }

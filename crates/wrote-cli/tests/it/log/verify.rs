@@ -263,10 +263,10 @@ fn the_end_that_a_crash_tore_is_no_damage_and_kept_by_the_next_opening() {
     let mut file = fs::OpenOptions::new().append(true).open(path).expect("a file");
     file.write_all(b"half a li").expect("room");
     let verified = said(folder.path(), "verify events");
-    assert!(verified.contains("9 B behind them of a write that was broken off"), "{verified}");
+    assert!(verified.contains("9 B of an interrupted write follow"), "{verified}");
     assert_eq!(said(folder.path(), "cat events"), lines(0..3));
     let finished = append_by_command(folder.path(), "", b"next\n");
-    assert!(finished.stderr.starts_with("wrote: note: the end of a write"), "{finished:?}");
+    assert!(finished.stderr.starts_with("wrote: note: the end of an interrupted write"), "{finished:?}");
     assert_eq!(said(folder.path(), "tail -n 1 --sequence events"), "3\tnext\n");
     let kept = names(&folder.path().join("events")).into_iter().find(|name| name.contains("torn"));
     let kept = folder.path().join("events").join(kept.expect("it is kept"));

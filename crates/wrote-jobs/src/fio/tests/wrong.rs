@@ -19,7 +19,7 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
             "line 1: [global2]: write [global], or give the job a name that is unlike it",
         ),
         ("[Global]", "line 1: [Global]: write [global], or give the job a name that is unlike it"),
-        ("a\0b", "line 1: there is a zero byte: this is no job file"),
+        ("a\0b", "line 1: there is a zero byte: this is not a job file"),
         (
             "[a]\ninclude other.fio",
             "line 2: include other.fio: job files within job files are not taken; put its lines \
@@ -54,7 +54,7 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ("[a]\nsize=big", "line 2: size=big: does not begin with a number"),
         (
             "[a]\nsize=1x",
-            "line 2: size=1x: x is no unit; there are k, m, g, t and p, each also with b or iB",
+            "line 2: size=1x: x is not a unit; there are k, m, g, t and p, each also with b or iB",
         ),
         (
             "[a]\nsize=1.5g",
@@ -62,10 +62,10 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ),
         ("[a]\nsize=-1", "line 2: size=-1: can't be negative"),
         ("[a]\nsize=4z", "line 2: size=4z: zones of zoned devices are not taken; write bytes"),
-        ("[a]\nsize=50%", "line 2: size=50%: a share of a file that is not looked at; write bytes"),
+        ("[a]\nsize=50%", "line 2: size=50%: a share of a file that is not examined; write bytes"),
         (
             "[a]\ntime_based\nruntime=1\nnumber_ios=5",
-            "line 4: number_ios=5: time_based goes on until the end of runtime, and fio ignores \
+            "line 4: number_ios=5: time_based continues until the end of runtime, and fio ignores \
              this then",
         ),
         ("[a]\nsize=(4*1024)", "line 2: size=(4*1024): arithmetic is not taken; write the number"),
@@ -79,9 +79,9 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ("[a]\nbs=2g", "line 2: bs=2g: a block is at most 1 GiB"),
         (
             "[a]\nbs=4k-16k",
-            "line 2: bs=4k-16k: is a range; that is said with bsrange, shares with bssplit",
+            "line 2: bs=4k-16k: is a range; use bsrange for that, and bssplit for shares",
         ),
-        ("[a]\nbs=4k/50", "line 2: bs=4k/50: is a split; that is said with bssplit"),
+        ("[a]\nbs=4k/50", "line 2: bs=4k/50: is a split; use bssplit for that"),
         (
             "[a]\nbs=1,2,3,4",
             "line 2: bs=1,2,3,4: there are at most three values: of reads, writes and trims",
@@ -149,12 +149,12 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         (
             "[a]\niodepth=64",
             "line 2: iodepth=64: ioengine=psync, the default, does one operation at a time, and \
-             fio would use 1 without a word; use ioengine=io_uring, or leave iodepth out",
+             fio would silently use 1; use ioengine=io_uring, or leave iodepth out",
         ),
         (
             "[a]\niodepth=64\nioengine=sync",
-            "line 2: iodepth=64: ioengine=sync does one operation at a time, and fio would use 1 \
-             without a word; use ioengine=io_uring, or leave iodepth out",
+            "line 2: iodepth=64: ioengine=sync does one operation at a time, and fio would \
+             silently use 1; use ioengine=io_uring, or leave iodepth out",
         ),
         (
             "[a]\nioengine=rdma",
@@ -170,7 +170,7 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ("[a]\ntime_based", "line 2: time_based: for how long? There is no runtime"),
         (
             "[a]\nruntime=5min",
-            "line 2: runtime=5min: min is no unit of time; there are us, ms, s, m, h and d",
+            "line 2: runtime=5min: min is not a unit of time; there are us, ms, s, m, h and d",
         ),
         (
             "[a]\nruntime=1.5s",
@@ -198,8 +198,8 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ),
         (
             "[a]\npercentile_list=50,90",
-            "line 2: percentile_list=50,90: 50,90 is no number above 0 and up to 100; : is between \
-             them",
+            "line 2: percentile_list=50,90: 50,90 is not a number above 0 and up to 100; : is \
+             between them",
         ),
         (
             "[a]\nzero_buffers\nbuffer_compress_percentage=50",

@@ -140,7 +140,7 @@ impl<'t> Table<'t> {
 pub(super) fn table(value: DeValue<'_>) -> Result<DeTable<'_>, String> {
     match value {
         DeValue::Table(table) => Ok(table),
-        _ => Err("is no table".into()),
+        _ => Err("is not a table".into()),
     }
 }
 

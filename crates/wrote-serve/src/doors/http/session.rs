@@ -151,7 +151,7 @@ fn refusal(error: &hyper::Error) -> Result<(), Refusal> {
     if error.is_parse_too_large() {
         Err(Refusal::TooLong)
     } else if error.is_parse() {
-        Err(Refusal::Malformed("what comes is no request of HTTP/1.1"))
+        Err(Refusal::Malformed("not an HTTP/1.1 request"))
     } else if error.is_timeout() {
         Err(Refusal::Slow)
     } else {

@@ -41,7 +41,7 @@ impl TreeWalk {
     pub(super) fn of(folder: &Path) -> Result<TreeWalk, Error> {
         let metadata = fs::metadata(folder).tried(folder, Action::Examine)?;
         if !metadata.is_dir() {
-            return Err(Error::refused(folder, "is no folder"));
+            return Err(Error::refused(folder, "is not a folder"));
         }
         Ok(TreeWalk { open: Vec::new(), next: Some(folder.to_owned()), measures: false })
     }

@@ -148,7 +148,7 @@ impl Rebuilder {
             let old = Input::open(files, &segment.path, false, false)?;
             self.kept_aside.push(keep_damaged(old)?);
         }
-        let segment = self.open.take().expect("it was looked at");
+        let segment = self.open.take().expect("it was examined");
         segment.staged.put(&mut files.engine(), true)
     }
 }

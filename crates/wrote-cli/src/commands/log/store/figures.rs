@@ -112,7 +112,7 @@ fn write_table(summed: &StoreSummary, local: Option<&Path>, out: &mut dyn Write)
     let behind = behind(summed);
     if let Some((log, folder)) = summed.local.as_ref().zip(local) {
         let (folder, next) = (plain(&folder.to_string_lossy()), log.next_sequence);
-        writeln!(out, "{folder} goes on; the next record is {next}")?;
+        writeln!(out, "{folder} continues; the next record is {next}")?;
         let unshipped = summed.unshipped.unwrap_or_default();
         writeln!(out, "{}", waiting(&unshipped))?;
         if let Some((first, last)) = unshipped.missing {
