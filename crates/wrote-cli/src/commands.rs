@@ -25,7 +25,6 @@ use crate::args::{Cli, Command};
 use crate::output;
 use crate::signals::Signals;
 use signal_hook::consts::SIGXFSZ;
-use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -83,15 +82,6 @@ pub fn outcome(result: Result<(), Error>, signals: &Signals) -> (u8, Option<Stri
     }
 }
 
-/// The exit code of an error of the library.
-pub(crate) fn of_library(error: &wrote::Error) -> Error {
-    match error {
-        wrote::Error::Interrupted => Error::Interrupted,
-        wrote::Error::Refused { .. } => Error::Usage(error.to_string()),
-        _ => Error::Failed(error.to_string()),
-    }
-}
-
 /// A write beyond RLIMIT_FSIZE is an error to be told of (EFBIG, `setrlimit(2)`), not the end of
 /// the process: its signal is taken, and nothing done about it.
 pub fn outlive_the_size_limit() -> Result<(), Error> {
@@ -110,21 +100,9 @@ fn promised(survives: Survives) -> &'static str {
     }
 }
 
-/// Says one line on standard error, without what a terminal would obey: names of files may hold
-/// anything.
-pub(crate) fn say(line: &str) {
-    // Where standard error is closed, no reader is left for a message about that.
-    let _ = writeln!(std::io::stderr(), "{}", plain(line));
-}
-
 /// A path as results show it: one line, without what a terminal would obey.
 fn shown(path: &Path) -> String {
     plain(&path.to_string_lossy())
-}
-
-/// Says on standard error, in one line, why the program ends.
-pub fn complain(text: &str) {
-    say(&format!("wrote: {text}"));
 }
 
 #[cfg(test)]

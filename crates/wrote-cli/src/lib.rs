@@ -9,6 +9,7 @@
 //! | [`progress`] | messages while a run goes on |
 //! | [`ranks`] | the ranks under `mpirun` |
 //! | [`signals`] | SIGINT, SIGTERM and SIGHUP end a run early and cleanly |
+//! | [`stderr`] | lines on standard error |
 //! | [`stdio`] | standard input and output that stop waiting when the user asks to stop |
 //! | [`terminal`] | the capabilities of the screen: width, colour, characters |
 
@@ -17,10 +18,12 @@
 pub mod args;
 pub mod commands;
 pub mod input;
+mod library;
 pub mod output;
 pub mod progress;
 pub mod ranks;
 pub mod signals;
+pub mod stderr;
 pub mod stdio;
 pub mod terminal;
 

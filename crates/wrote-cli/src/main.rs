@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use wrote_cli::args::{self, Cli, Command};
 use wrote_cli::ranks::{self, Group};
 use wrote_cli::signals::Signals;
-use wrote_cli::{commands, output};
+use wrote_cli::{commands, output, stderr};
 use wrote_result::{Error, Stop};
 
 fn main() -> ExitCode {
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
 fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
     // Before the first word: help may go to a file, too.
     if let Err(error) = commands::outlive_the_size_limit() {
-        commands::complain(&error.to_string());
+        stderr::complain(&error.to_string());
         return ExitCode::FAILURE;
     }
     let cli = match Cli::try_parse_from(&arguments) {
@@ -56,7 +56,7 @@ fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
     // Of what all ranks meet, one tells.
     let tells = if group.peers().are_many() { group.peers().tells() } else { !ranks::is_quiet() };
     if let Some(complaint) = complaint.filter(|_| tells) {
-        commands::complain(&complaint);
+        stderr::complain(&complaint);
     }
     group.end(code);
     ExitCode::from(code)
@@ -67,9 +67,9 @@ fn not_parsed(error: &clap::Error) -> ExitCode {
     if error.use_stderr() && ranks::is_quiet() {
         // Rank 0 has the same arguments, and tells.
     } else if error.use_stderr() {
-        commands::complain(&args::one_line(error));
+        stderr::complain(&args::one_line(error));
     } else if let Err(error) = output::styled_to_stdout(&error.render()) {
-        commands::complain(&error.to_string());
+        stderr::complain(&error.to_string());
         return ExitCode::FAILURE;
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))

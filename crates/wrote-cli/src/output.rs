@@ -1,7 +1,7 @@
 //! The destinations of text: standard output, or a file that is there whole or not at all.
 
 use crate::args::OutputArgs;
-use crate::commands::of_library;
+use crate::library::of_library;
 use crate::terminal::{file_screen, stdout_screen};
 use clap::builder::StyledStr;
 use rustix::fs::{Access, access};

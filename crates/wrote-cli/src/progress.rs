@@ -7,7 +7,7 @@ mod langs;
 pub use copy::CopyReporter;
 pub use jobs::JobReporter;
 
-use crate::commands::say;
+use crate::stderr::say;
 use crate::terminal;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::io::{IsTerminal, Write as _, stderr};

@@ -69,7 +69,7 @@ impl From<Error> for End {
 
 impl From<wrote::Error> for End {
     fn from(error: wrote::Error) -> End {
-        End::Because(super::commands::of_library(&error))
+        End::Because(crate::library::of_library(&error))
     }
 }
 

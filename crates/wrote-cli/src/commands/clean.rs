@@ -16,7 +16,7 @@ pub(super) fn run(arguments: &CleanArgs) -> Result<(), Error> {
     let Some((last, others)) = refused.split_last() else {
         return Ok(());
     };
-    others.iter().for_each(|line| super::complain(line));
+    others.iter().for_each(|line| crate::stderr::complain(line));
     Err(Error::Failed(last.clone()))
 }
 

@@ -3,9 +3,10 @@
 mod plan;
 mod told;
 
-use super::{of_library, say};
 use crate::args::CopyArgs;
+use crate::library::of_library;
 use crate::progress::CopyReporter;
+use crate::stderr::say;
 use plan::{Item, Kind};
 use rustix::io::Errno;
 use std::ops::ControlFlow;

@@ -18,7 +18,7 @@ pub fn language_program(arguments: &[OsString]) -> ExitCode {
     match program::run(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            super::complain(&error.to_string());
+            crate::stderr::complain(&error.to_string());
             ExitCode::FAILURE
         }
     }

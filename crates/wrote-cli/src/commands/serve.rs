@@ -4,9 +4,10 @@ mod config;
 mod line;
 mod manager;
 
-use super::{complain, of_library, say};
 use crate::args::ServeArgs;
+use crate::library::of_library;
 use crate::output;
+use crate::stderr::{complain, say};
 use line::LivingLine;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::process;

@@ -28,7 +28,7 @@ pub(super) fn run(arguments: &LogStatArgs, stop: &Stop) -> Result<(), Error> {
         (None, Some(_)) => return Err(no_url(folder)),
         (None, None) => {}
     }
-    let summary = summary(folder).map_err(|error| super::super::of_library(&error))?;
+    let summary = summary(folder).map_err(|error| crate::library::of_library(&error))?;
     output::to_stdout(|out| {
         if arguments.json {
             write_json(&JsonSummary::of(folder, &summary), out)

@@ -8,7 +8,7 @@ pub(super) use figures::{stat, verify};
 pub(super) use records::source;
 pub(super) use ship::ship;
 
-use crate::commands::of_library;
+use crate::library::of_library;
 use wrote_result::Error;
 use wrote_store::{SegmentStore, StoreError};
 

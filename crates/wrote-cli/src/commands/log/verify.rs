@@ -37,7 +37,7 @@ fn read(folder: &Path, quiet: bool, stop: &Stop) -> Result<Verified, Error> {
         reporter.progress(CopyProgress::new(bytes_done, Some(bytes_total)));
         !stop.is_requested()
     };
-    verify(folder, watch).map_err(|error| super::super::of_library(&error))
+    verify(folder, watch).map_err(|error| crate::library::of_library(&error))
 }
 
 /// Damage is why the command fails, and each place has been told. Garbage alone loses nothing.
@@ -175,7 +175,7 @@ pub(super) fn run_repair(arguments: &LogRepairArgs, stop: &Stop) -> Result<(), E
         let arguments = LogVerifyArgs { folder: folder.clone(), behind, json: false, quiet: false };
         return run(&arguments, stop);
     }
-    let repaired = repair(folder).map_err(|error| super::super::of_library(&error))?;
+    let repaired = repair(folder).map_err(|error| crate::library::of_library(&error))?;
     output::to_stdout(|out| write_repaired(&repaired, out))
 }
 

@@ -1,6 +1,6 @@
 //! A running server on standard error: a living line on a terminal, and warnings.
 
-use crate::commands::say;
+use crate::stderr::say;
 use crate::terminal;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, stderr};

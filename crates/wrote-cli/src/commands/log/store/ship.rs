@@ -2,8 +2,9 @@
 
 use super::of_store;
 use crate::args::LogShipArgs;
-use crate::commands::{complain, of_library, say};
+use crate::library::of_library;
 use crate::progress::CopyReporter;
+use crate::stderr::{complain, say};
 use std::time::Duration;
 use wrote::CopyProgress;
 use wrote_report::plain;
