@@ -2,17 +2,19 @@
 
 mod before;
 mod evidence;
+mod known;
 mod ranks;
 mod row;
 mod settings;
 
 pub use before::Before;
+pub(crate) use known::Names;
 pub use ranks::{RankFacts, document_of_ranks};
-pub(crate) use row::Names;
 pub use row::{Repeated, join, sum_up};
 pub use settings::fallback;
 
 use crate::jobs::GroupReport;
+use known::Known;
 use std::time::Duration;
 
 use wrote_machine::host;
@@ -48,7 +50,7 @@ pub struct JobFile<'a> {
 /// The `numjobs` of a job are one row; a job that reads and writes has two, `NAME/read` and
 /// `NAME/write`. The document has no advice, since it compares no ways.
 pub fn document(files: &[JobFile], before: &Before, about: &About) -> Document {
-    let mut known = row::Known::new(before, about.read_unwritten);
+    let mut known = Known::new(before, about.read_unwritten);
     let mut evidence = evidence::Rows::default();
     let scenarios = files.iter().map(|file| {
         let mut rows = Vec::new();

@@ -1,68 +1,17 @@
 //! The rows of a group: one for each job and direction, its `numjobs` together.
 
 use super::before::Before;
+use super::known::Known;
 use super::{row, settings};
 use crate::jobs::{GroupReport, Held, JobReport, merged, span};
-use crate::spec::{JobSpec, SyncEach};
+use crate::spec::SyncEach;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
-use std::path::{Path, PathBuf};
 use wrote_machine::usage::Usage;
 use wrote_result::document::{Direction, Flush, Latency, Row, Run, Settings};
 use wrote_result::histogram;
 use wrote_result::stats;
 use wrote_result::units::seconds;
-
-/// The context of a group's rows: the world before the run, and the groups before.
-#[derive(Debug)]
-pub(super) struct Known<'a> {
-    /// The disk under the files before all groups.
-    pub before: &'a Before,
-    /// Whether blocks that were never written could be read.
-    pub read_unwritten: bool,
-    names: Names,
-    /// Files of the groups before.
-    files: HashSet<PathBuf>,
-}
-
-/// Names that rows have already: each has one of its own.
-#[derive(Debug, Default)]
-pub(crate) struct Names(HashSet<String>);
-
-impl Names {
-    /// Returns the name, with a number where it is taken.
-    pub(crate) fn take(&mut self, wanted: &str) -> String {
-        let numbered = (2..).map(|number| format!("{wanted}#{number}"));
-        let mut names = std::iter::once(wanted.to_owned()).chain(numbered);
-        names.find(|name| self.0.insert(name.clone())).expect("there is no end of numbers")
-    }
-}
-
-impl<'a> Known<'a> {
-    pub(super) fn new(before: &'a Before, read_unwritten: bool) -> Known<'a> {
-        Known { before, read_unwritten, names: Names::default(), files: HashSet::new() }
-    }
-
-    /// Whether all that a job uses of the file was written and flushed when the clock started:
-    /// before the run, or because the job reads too and what is read is made ready so (M9).
-    pub(super) fn is_settled(&self, file: &Path, spec: &JobSpec) -> bool {
-        let overwrites = spec.overwrite && spec.rw.write;
-        let made_ready = overwrites || spec.rw.read && !self.read_unwritten;
-        let made_ready = made_ready && !self.is_changed(file);
-        self.before.settled.contains(file) || made_ready
-    }
-
-    /// Whether a group before used the file.
-    pub(super) fn is_changed(&self, file: &Path) -> bool {
-        self.files.contains(file)
-    }
-
-    /// Remembers that the group is over.
-    pub(super) fn is_over(&mut self, group: &GroupReport) {
-        self.files.extend(group.jobs.iter().flat_map(|job| job.spec.files.iter().cloned()));
-    }
-}
 
 /// Returns the jobs and the direction of each row of the group, in the order of the rows.
 pub(super) fn jobs_of_rows(group: &GroupReport) -> Vec<(&[JobReport], Direction)> {
