@@ -1,7 +1,6 @@
 //! One run of a program by all ranks at once, and what all of them decide by.
 
 use super::super::answer::Answer;
-use super::table::RunOutcome;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,6 +9,9 @@ use wrote_jobs::peers::Part;
 use wrote_result::document::{RankRun, Spread};
 use wrote_result::langs::Run;
 use wrote_result::{Error, stats};
+
+/// The outcome of a run; `Err` is its program's failure, one line.
+pub(super) type RunOutcome = Result<(Run, Answer), String>;
 
 /// A run as one rank knows it.
 #[derive(Clone, Debug, Serialize, Deserialize)]

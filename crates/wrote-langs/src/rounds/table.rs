@@ -7,7 +7,7 @@ use super::super::program::Call;
 use super::super::workload::Table;
 use super::super::{answer, program};
 use super::file::Subject;
-use super::ranks;
+use super::ranks::{self, RunOutcome};
 use super::{Contestant, Crew, LangsReporter};
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
@@ -24,9 +24,6 @@ use wrote_result::{Error, stats};
 const KEPT_PART: u32 = 10;
 /// Names that one file may take, where a program leaves folders in place of its file.
 const FILE_NUMBERS: u32 = 1000;
-
-/// The outcome of a run; `Err` is its program's failure, one line.
-pub(super) type RunOutcome = Result<(Run, Answer), String>;
 
 struct Turns<'a> {
     crew: &'a Crew<'a>,
