@@ -39,11 +39,6 @@ impl Charts {
     }
 }
 
-/// Returns the class of a line by its number, from 0.
-pub fn series(number: usize) -> String {
-    format!("s{}", number % latencies::LINES_MAX + 1)
-}
-
 /// Returns the class of a row: the level that it survives.
 fn class(row: &Row) -> String {
     row.survives.map_or("read".into(), |survives| survives.to_string())

@@ -1,7 +1,6 @@
 //! The latencies of a group's rows as two charts: percentiles and histograms.
 
 use super::chart::{Curve, Spread, percentiles, spreads};
-use super::groups::series;
 use super::page::Figure;
 use wrote_result::document::{Latency, Row};
 use wrote_result::histogram;
@@ -10,6 +9,11 @@ use wrote_result::histogram;
 pub const LINES_MAX: usize = 10;
 /// Bins to each power of ten.
 const BINS_PER_DECADE: u32 = 20;
+
+/// Returns the class of a line by its number, from 0.
+pub fn series(number: usize) -> String {
+    format!("s{}", number % LINES_MAX + 1)
+}
 
 /// Returns the charts of latencies, as far as the rows have them. `name` names a row.
 pub fn figures(workload: &str, rows: &[&Row], name: impl Fn(&Row) -> String) -> Vec<Figure> {

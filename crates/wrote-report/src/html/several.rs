@@ -3,7 +3,8 @@
 use super::article::moment;
 use super::chart::{Mark, Moment, beside, over_time, per_second, rate};
 use super::comparison::class;
-use super::groups::{interval, series};
+use super::groups::interval;
+use super::latencies::series;
 use super::page::{Article, Block, Figure, Section};
 use super::result::last;
 use super::table::{Line, Table};

@@ -1,11 +1,12 @@
 //! One workload over all paths: its languages in order, with the drive and `wrote` among them.
 
-use super::figures::are_level;
 use super::{is_of_several, place_titles};
+use crate::figures::has_spread;
 use crate::text::gathered;
 use itertools::Itertools;
 use wrote_result::document::{Interval, Survives};
 use wrote_result::langs::{Cache, Document, Language, Place, Row, Workload};
+use wrote_result::stats;
 
 /// A path, and the workload there if it was done.
 type InPlace<'a> = (&'a Place, Option<&'a Workload>);
@@ -250,6 +251,12 @@ fn note(workload: &Workload, place: &Place) -> String {
     }
 }
 
+/// Returns whether two cells have no measurable difference. A single run says nothing of that.
+fn are_level(one: Cell, other: Cell) -> bool {
+    let (one, other) = (one.throughput, other.throughput);
+    has_spread(one) && has_spread(other) && !stats::distinguishable(one, other)
+}
+
 /// The word of the result, and what it means.
 fn survives(word: Survives) -> String {
     let meaning = match word {
@@ -274,4 +281,22 @@ fn failures(document: &Document, done: &[InPlace]) -> Vec<String> {
         }
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_whose_intervals_touch_are_level_and_a_single_run_is_not() {
+        let around = |median: f64, reach: f64| Interval {
+            median,
+            ci95_low: median - reach,
+            ci95_high: median + reach,
+        };
+        let (point, wide, near) = (around(100.0, 0.0), around(100.0, 5.0), around(104.0, 5.0));
+        let cell = |throughput| Cell { throughput, row: None, drive: None };
+        assert!(are_level(cell(&wide), cell(&near)));
+        assert!(!are_level(cell(&wide), cell(&point)));
+    }
 }

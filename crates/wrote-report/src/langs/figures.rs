@@ -2,11 +2,10 @@
 
 use super::{Cell, Chart, Line, Who};
 use crate::columns::{Column, Keep};
-use crate::figures::{cpu_seconds, has_spread, latency, spread, text};
+use crate::figures::{cpu_seconds, latency, spread, text};
 use crate::paint::{Mark, Tone};
 use wrote_result::document::Latency;
 use wrote_result::langs::Row;
-use wrote_result::stats;
 use wrote_result::units::{bytes, significant};
 
 type Figure = fn(Cell) -> String;
@@ -109,12 +108,6 @@ fn megabytes(bytes_per_s: f64) -> String {
     if bytes_per_s.is_finite() { significant(bytes_per_s / 1e6) } else { "?".into() }
 }
 
-/// Returns whether two cells cannot be told apart. A single run says nothing of that.
-pub fn are_level(one: Cell, other: Cell) -> bool {
-    let (one, other) = (one.throughput, other.throughput);
-    has_spread(one) && has_spread(other) && !stats::distinguishable(one, other)
-}
-
 /// The rate as a multiple of the drive's own: `0.37`.
 fn of_drive(cell: Cell) -> String {
     let rate = cell.drive.map(|drive| cell.throughput.median / drive.median);
@@ -169,11 +162,8 @@ mod tests {
     }
 
     #[test]
-    fn single_runs_are_neither_level_nor_have_a_spread() {
-        let (point, wide, near) = (around(100.0, 0.0), around(100.0, 5.0), around(104.0, 5.0));
-        let cell = |throughput| Cell { throughput, row: None, drive: None };
-        assert!(are_level(cell(&wide), cell(&near)));
-        assert!(!are_level(cell(&wide), cell(&point)));
+    fn a_single_run_has_no_spread() {
+        let (point, wide) = (around(100.0, 0.0), around(100.0, 5.0));
         assert_eq!((spread(&point).as_str(), spread(&wide).as_str()), ("", "±5%"));
     }
 }
