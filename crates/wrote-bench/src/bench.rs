@@ -2,7 +2,7 @@
 
 use crate::budget::SinceStart;
 use crate::progress::{Announcement, Observer, Ticker};
-use crate::request::Request;
+use crate::request::{Request, STREAM_BS_BYTES};
 use crate::scenario::{Call, Measured, Plan, Scenario, Site};
 use crate::scenarios;
 use crate::scratch::{self, Scratch};
@@ -23,8 +23,6 @@ use wrote_result::{Error, Stop, units};
 
 /// The block size of the generator's own measurement, unless the stream's is smaller.
 const GENERATOR_BS_BYTES_MAX: u64 = 16 << 20;
-/// The block size of a stream by default. The cost of a call does not show, and a latency is known.
-pub const STREAM_BS_BYTES: u64 = 512 << 10;
 
 /// Measures the scenarios of the registry, and reports findings and advice.
 ///

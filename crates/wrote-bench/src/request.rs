@@ -8,6 +8,8 @@ use wrote_result::Error;
 use wrote_result::document::RankFiles;
 
 const BS_BYTES_MAX: u64 = 1 << 30;
+/// The block size of a stream by default. The cost of a call does not show, and a latency is known.
+pub const STREAM_BS_BYTES: u64 = 512 << 10;
 
 /// The request of a benchmark.
 #[derive(Clone, Debug, Default)]

@@ -2,6 +2,7 @@
 
 pub(crate) mod append;
 mod grid;
+mod grids;
 pub(crate) mod ladder;
 pub(crate) mod latency;
 pub(crate) mod load;

@@ -82,20 +82,6 @@ impl GridWorkload {
     }
 }
 
-/// The workloads of all grids, in the order in which they are measured.
-pub(crate) fn workloads() -> impl Iterator<Item = &'static GridWorkload> {
-    super::peak::WORKLOADS.iter().chain(super::rand::WORKLOADS)
-}
-
-pub(crate) fn of_workload(call: &Call) -> Result<Grid, Error> {
-    let peak = called(super::peak::WORKLOADS, call, super::peak::grid)?;
-    let grid = match peak {
-        None => called(super::rand::WORKLOADS, call, super::rand::grid)?,
-        peak => peak,
-    };
-    grid.ok_or_else(|| Error::Failed("no grid has that workload".into()))
-}
-
 /// The cells of a grid that the call names; none where it names none. The ladder alone takes a
 /// minute, so grids are measured only when they are named.
 pub(super) fn called(

@@ -5,7 +5,7 @@ mod rounds;
 mod subject;
 
 use crate::scenario::{self, Call, Listed, Scenario};
-use crate::scenarios::{grid, ladder};
+use crate::scenarios::{grids, ladder};
 use std::time::Duration;
 use subject::Subject;
 use wrote_result::Error;
@@ -93,7 +93,7 @@ impl Load {
 
 /// Returns the workloads of a name: those of a grid, or rows of the ladder.
 fn subjects(name: &str, call: &Call) -> Result<Vec<Subject>, Error> {
-    let of_grids = grid::workloads().filter(|named| {
+    let of_grids = grids::workloads().filter(|named| {
         // A mix has two rates and two latencies; its scenario's name means those that have one.
         name == named.workload || name == named.scenario && named.workload != MIX
     });

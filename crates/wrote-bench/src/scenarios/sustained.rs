@@ -8,7 +8,7 @@ mod measure;
 #[cfg(test)]
 mod tests;
 
-use crate::bench::STREAM_BS_BYTES;
+use crate::request::STREAM_BS_BYTES;
 use crate::scenario::{self, Call, Listed, Scenario};
 use std::time::Duration;
 use wrote::Survives;

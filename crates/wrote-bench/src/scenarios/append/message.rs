@@ -19,6 +19,10 @@ pub(crate) const BYTES_MIN: u32 = 32;
 pub(crate) const BYTES_MAX: u32 = 512 << 10;
 /// The most producers: as many as a stamp has room for, and more than any machine has threads.
 pub(crate) const PRODUCERS_MAX: u32 = 1024;
+/// Messages as long as those of the load test that the scenario repeats.
+const SIZES_USUAL: Sizes = Sizes { min_bytes: 300, max_bytes: 2000 };
+/// Producers of a log: few, and many.
+const PRODUCERS: [u32; 2] = [4, 64];
 pub(crate) const MESSAGES_MAX: u64 = 1_000_000_000;
 /// Bytes that all producers prepare. Then messages repeat, but for their stamps.
 const READY_BYTES: usize = 32 << 20;
@@ -218,7 +222,7 @@ impl Append {
     pub(super) fn checked_producers(&self) -> Result<Vec<u32>, Error> {
         let mut producers = self.producers.clone();
         if producers.is_empty() {
-            producers = super::plan::PRODUCERS.to_vec();
+            producers = PRODUCERS.to_vec();
         }
         producers.sort_unstable();
         producers.dedup();
@@ -240,7 +244,7 @@ impl Append {
     }
 
     pub(super) fn checked_sizes(&self) -> Result<Sizes, Error> {
-        let sizes = self.message_size.unwrap_or(super::plan::SIZES);
+        let sizes = self.message_size.unwrap_or(SIZES_USUAL);
         let Sizes { min_bytes, max_bytes } = sizes;
         if min_bytes < BYTES_MIN || max_bytes > BYTES_MAX || min_bytes > max_bytes {
             return Err(Error::Usage(format!(

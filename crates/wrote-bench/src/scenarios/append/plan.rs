@@ -11,10 +11,6 @@ use wrote_jobs::rate::{self, Rate};
 use wrote_machine::{host, space};
 use wrote_result::{Error, units};
 
-/// Messages as long as those of the load test that the scenario repeats.
-pub(super) const SIZES: Sizes = Sizes { min_bytes: 300, max_bytes: 2000 };
-/// Producers of a log: few, and many.
-pub(super) const PRODUCERS: [u32; 2] = [4, 64];
 /// How long a run takes at the speed that the first look found.
 pub(super) const RUN_S: f64 = 0.3;
 /// Messages of that first look, which is not recorded.

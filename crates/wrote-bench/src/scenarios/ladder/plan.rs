@@ -1,8 +1,8 @@
 //! The sizes, depths and times of the runs, chosen so that the ladder takes less than a minute.
 
 use super::{BY_IMPORTANCE, Sizes, WAYS, Way, Workload};
-use crate::bench::STREAM_BS_BYTES;
 use crate::request::Common;
+use crate::request::STREAM_BS_BYTES;
 use crate::rounds::RUNS;
 use crate::scenario::Call;
 use crate::scenarios::ladder;

@@ -1,11 +1,11 @@
 //! The workload of a curve: a cell of a grid, or a row of the ladder, at a rate or at none.
 
-use crate::bench::STREAM_BS_BYTES;
 use crate::request::Common;
+use crate::request::STREAM_BS_BYTES;
 use crate::scenario::{Call, Site};
 use crate::scenarios::ladder::Way;
 use crate::scenarios::ladder::plan::Plan;
-use crate::scenarios::{grid, ladder};
+use crate::scenarios::{grids, ladder};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote_jobs::buffers::seed;
@@ -45,7 +45,7 @@ impl Subject {
             ..call.common.clone()
         };
         let call = Call { only: &[workload.into()], common: &common, target: call.target };
-        let mut grid = grid::of_workload(&call)?;
+        let mut grid = grids::of_workload(&call)?;
         // Among the ways of io_uring the usual one.
         if grid.cells.len() > 1 {
             grid.cells.retain(|cell| cell.name.ends_with("-registered"));
