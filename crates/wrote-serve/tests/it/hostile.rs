@@ -1,15 +1,21 @@
 //! Clients that hold what they have: silent, slow, half a message, answers that are never read.
 
 use crate::resp::{Answer, Client};
-use crate::serving::Serving;
+use crate::serving::{Serving, connect};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
+use wrote_serve::Config;
 
 /// Clients of each kind.
 const EACH: usize = 10;
+
+/// The first bytes of each kind of client: of one that says nothing, half a message, no message, and
+/// those that [`never_reads`] and [`drips`] continue.
+const BEGINNINGS: [&[u8]; 5] =
+    [b"", b"*3\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n$100\r\nhalf", b"\x16\x03\x01\n", b"PING\r\n", b"*"];
 
 /// Sends requests until it is let go, and never reads an answer.
 fn never_reads(mut stream: TcpStream) {
@@ -28,9 +34,9 @@ fn never_reads(mut stream: TcpStream) {
     }
 }
 
-/// Sends a request a byte at a time, until it is let go.
+/// Sends the rest of a request a byte at a time, until it is let go.
 fn drips(mut stream: TcpStream) {
-    let request = format!("*3\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n$8000\r\n{}", "x".repeat(8000));
+    let request = format!("3\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n$8000\r\n{}", "x".repeat(8000));
     for byte in request.as_bytes() {
         if stream.write_all(&[*byte]).is_err() {
             break;
@@ -41,29 +47,33 @@ fn drips(mut stream: TcpStream) {
 
 #[test]
 fn each_is_let_go_with_its_reason_and_the_others_are_served() {
-    let serving = Serving::start("resp://127.0.0.1:0", |config| {
+    let impatient = |config: &mut Config| {
         config.limits.first_byte = Duration::from_secs(1);
         config.limits.message_time = Duration::from_secs(1);
         config.limits.unread_time = Duration::from_secs(1);
+    };
+    let (mut hostile, mut good) = (Vec::new(), None);
+    // What they begin with is there before the server looks at its clock.
+    let serving = Serving::start_after("resp://127.0.0.1:0", impatient, |listen, _| {
+        hostile.extend(BEGINNINGS.map(|beginning| {
+            let begun = |_| {
+                let mut stream = connect(listen);
+                stream.write_all(beginning).unwrap();
+                stream
+            };
+            (0..EACH).map(begun).collect::<Vec<_>>()
+        }));
+        good.insert(Client::on(connect(listen))).send(b"RPUSH l 1\r\n").unwrap();
     });
+    let mut good = good.expect("it is connected");
     thread::scope(|scope| {
-        let many = || (0..EACH).map(|_| serving.connect());
-        let mut held: Vec<TcpStream> = many().collect();
-        held.extend(many().map(|mut half| {
-            half.write_all(b"*3\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n$100\r\nhalf").unwrap();
-            half
-        }));
-        held.extend(many().map(|mut foreign| {
-            foreign.write_all(b"\x16\x03\x01\n").unwrap();
-            foreign
-        }));
-        for hold in [never_reads, drips] {
-            many().for_each(|stream| {
+        for hold in [drips, never_reads] {
+            hostile.pop().into_iter().flatten().for_each(|stream| {
                 scope.spawn(move || hold(stream));
             });
         }
-        let mut good = Client::connect(&serving);
-        for number in 1..=500 {
+        assert_eq!(good.answer(), Some(Answer::Number(1)));
+        for number in 2..=500 {
             assert_eq!(good.ask(&format!("RPUSH l {number}")), Answer::Number(number));
         }
         serving.wait_until(|figures| figures.connections == 1);

@@ -20,7 +20,12 @@ pub struct Client(BufReader<TcpStream>);
 
 impl Client {
     pub fn connect(serving: &Serving) -> Client {
-        Client(BufReader::new(serving.connect()))
+        Client::on(serving.connect())
+    }
+
+    /// A client on a connection that is there.
+    pub fn on(stream: TcpStream) -> Client {
+        Client(BufReader::new(stream))
     }
 
     /// Sends requests.

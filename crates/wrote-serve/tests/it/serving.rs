@@ -106,9 +106,7 @@ impl Serving {
 
     /// Connects to the server. A read that hangs fails.
     pub fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address()).unwrap();
-        stream.set_read_timeout(Some(HANG)).unwrap();
-        stream
+        connect(&self.listen)
     }
 
     pub fn figures(&self) -> Figures {
@@ -169,6 +167,13 @@ impl Drop for Serving {
             let _ = thread.join();
         }
     }
+}
+
+/// Connects to a listener. A read that hangs fails.
+pub fn connect(listen: &Listen) -> TcpStream {
+    let stream = TcpStream::connect(address(listen)).unwrap();
+    stream.set_read_timeout(Some(HANG)).unwrap();
+    stream
 }
 
 /// Returns the host and port of a listener.

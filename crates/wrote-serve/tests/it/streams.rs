@@ -1,9 +1,10 @@
 //! Messages on streams: whole, in order, from many at once; what is refused; the end.
 
-use crate::serving::Serving;
+use crate::serving::{Serving, connect};
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::time::Duration;
+use wrote_serve::Config;
 
 /// A message of this connection: 1 to 3,000 bytes.
 fn message(connection: u32, number: u32) -> String {
@@ -51,13 +52,18 @@ fn what_has_arrived_is_taken_when_the_server_ends_and_when_the_client_does() {
 
 #[test]
 fn a_client_that_says_nothing_or_half_a_message_is_let_go_and_counted() {
-    let serving = Serving::start("tcp://127.0.0.1:0?frame=octets", |config| {
+    let impatient = |config: &mut Config| {
         config.limits.first_byte = Duration::from_millis(50);
         config.limits.message_time = Duration::from_millis(50);
+    };
+    let mut connected = None;
+    // What they send is there before the server looks at its clock.
+    let serving = Serving::start_after("tcp://127.0.0.1:0?frame=octets", impatient, |listen, _| {
+        let [silent, mut slow] = [(), ()].map(|()| connect(listen));
+        slow.write_all(b"5 hello5 he").unwrap();
+        connected = Some((silent, slow));
     });
-    let mut silent = serving.connect();
-    let mut slow = serving.connect();
-    slow.write_all(b"5 hello5 he").unwrap();
+    let (mut silent, mut slow) = connected.expect("two clients");
     assert_eq!(silent.read(&mut [0; 1]).unwrap(), 0);
     assert_eq!(slow.read(&mut [0; 1]).unwrap(), 0);
     serving.wait_until(|figures| figures.refused == 2 && figures.connections == 0);
