@@ -2,16 +2,16 @@
 //! nothing left behind.
 
 use crate::support::{
-    bench, document, findings, job_files, row, run_folders, survived, until_it_writes, wrote,
+    bench, document, findings, job_files, row, run_folders, run_through, survived, until_it_writes,
+    without_rights, wrote,
 };
-use fixtures::{Finished, Running, finish, folder, names, skip, skip_here};
+use fixtures::{Finished, Running, finish, folder, names, or_skip, skip, skip_here};
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::{self, File, Permissions};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -574,23 +574,10 @@ fn a_block_device_is_refused_and_a_folder_on_it_is_asked_for() {
 
 #[test]
 fn a_folder_that_is_not_writable_is_refused() {
-    const NOBODY: u32 = 65534;
     let folder = folder();
     fs::set_permissions(folder.path(), Permissions::from_mode(0o555)).unwrap();
-    let as_who_may_not = |command: &mut Command| {
-        // Root may write everywhere.
-        if rustix::process::geteuid().is_root() {
-            command.uid(NOBODY).gid(NOBODY);
-        }
-    };
-    let mut version = wrote(&["--version"]);
-    as_who_may_not(&mut version);
-    if let Err(error) = version.output() {
-        return skip_here!(&format!("another user cannot run the program: {error}"));
-    }
-    let mut command = bench(folder.path(), SHORT);
-    as_who_may_not(&mut command);
-    let refused = finish(&mut command);
+    let without_rights = or_skip!(without_rights());
+    let refused = finish(&mut run_through(&without_rights, bench(folder.path(), SHORT)));
     assert_eq!(refused.code(), Some(1), "{refused:?}");
     let line = format!("wrote: {}: is not writable for this user", folder.path().display());
     assert_eq!(refused.complaint(), line);

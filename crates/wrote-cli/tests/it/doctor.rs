@@ -1,7 +1,7 @@
 //! `wrote doctor` on good devices and file systems, and on those with bad settings. It writes
 //! nothing. Most tests need root.
 
-use crate::support::{printed, wrote};
+use crate::support::{printed, run_through, without_rights, wrote};
 use fixtures::{Group, Loop, Mounted, Setting, finish, folder, names, or_skip, run, skip_here};
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::{self, File};
@@ -293,16 +293,11 @@ fn the_judge_of_system_calls_tells_writing_from_reading() {
 fn a_user_who_may_write_nothing_gets_an_answer_and_is_told_of_little_memory_to_lock() {
     let folder = folder();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o555)).unwrap();
-    let mut nobody = Command::new("setpriv");
-    nobody.args([
-        "--reuid=65534",
-        "--regid=65534",
-        "--clear-groups",
-        "prlimit",
-        "--memlock=8388608",
-    ]);
-    nobody.arg(env!("CARGO_BIN_EXE_wrote")).args(["doctor", "--format", "json"]).arg(folder.path());
-    let output = match nobody.output() {
+    let mut words = vec!["prlimit".to_owned(), "--memlock=8388608".to_owned()];
+    words.extend(or_skip!(without_rights()));
+    let mut command = wrote(&["doctor", "--format", "json"]);
+    command.arg(folder.path());
+    let output = match run_through(&words, command).output() {
         Ok(output) if output.status.success() => output,
         other => return skip_here!(&format!("setpriv and prlimit: {other:?}")),
     };

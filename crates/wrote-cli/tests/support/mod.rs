@@ -6,6 +6,7 @@ use fixtures::{Finished, Running, names};
 use serde::de::DeserializeOwned;
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use wrote_result::document::{Document, Row, Survives};
@@ -18,6 +19,40 @@ pub fn wrote<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
         command.env_remove(variable);
     }
     command
+}
+
+/// Returns the command as an argument of another one; the command itself where there is none.
+pub fn run_through<S: AsRef<OsStr>>(through: &[S], command: Command) -> Command {
+    let [program, arguments @ ..] = through else { return command };
+    let mut whole = Command::new(program);
+    whole.args(arguments).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => whole.env(name, value),
+            None => whole.env_remove(name),
+        };
+    }
+    whole.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    whole
+}
+
+/// Returns words before a command that take root's rights from it; none for any other user. The
+/// error is a reason to skip the test.
+pub fn without_rights() -> Result<Vec<String>, String> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(Vec::new());
+    }
+    // Any other user than the owner may not be able to reach the build: it may lie below a private
+    // folder.
+    let owner = fs::metadata(env!("CARGO_MANIFEST_DIR")).map_err(|error| error.to_string())?.uid();
+    let user = format!("--reuid={owner}");
+    let words = ["setpriv", &user, "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"];
+    let mut reaches = Command::new("test");
+    reaches.args(["-x", env!("CARGO_BIN_EXE_wrote")]);
+    match run_through(&words, reaches).output() {
+        Ok(output) if output.status.success() => Ok(words.map(str::to_owned).into()),
+        other => Err(format!("without root's rights the program cannot be run: {other:?}")),
+    }
 }
 
 /// Returns the command `wrote bench FOLDER` with more arguments, a word each.
