@@ -307,7 +307,10 @@ fn following_it_ships_what_is_sealed_and_ctrl_c_ends_it() {
     append(folder.path(), 0..2000);
     let url = store_of(folder.path());
     let mut command = log(folder.path(), &["ship", "--follow", "events", &url]);
-    let mut running = Running::start(command.stderr(Stdio::piped()).stdout(Stdio::piped()));
+    let complained = folder.path().join("complained");
+    let stderr = fs::File::create(&complained).expect("a file");
+    let mut running = Running::start(command.stderr(stderr).stdout(Stdio::piped()));
+    let told = || fs::read_to_string(&complained).expect("text");
     let count = || numbers(&folder.path().join("store")).len();
     let first = running.until("the first segments", || Some(count()).filter(|count| *count > 0));
     append(folder.path(), 2000..5000);
@@ -319,14 +322,17 @@ fn following_it_ships_what_is_sealed_and_ctrl_c_ends_it() {
     let exchange = || renameat_with(CWD, &store, CWD, &aside, RenameFlags::EXCHANGE).expect("ours");
     exchange();
     append(folder.path(), 5000..7000);
-    std::thread::sleep(Duration::from_secs(3));
+    running.until("a complaint", || told().ends_with("; trying again\n").then_some(()));
+    // Time for the next try, two seconds later. A late one passes the test.
+    std::thread::sleep(Duration::from_millis(2200));
     exchange();
     let before = count();
     running.until("it goes on", || (count() > before + 1).then_some(()));
     running.send(Signal::INT);
     let finished = running.finish();
     assert_eq!(finished.code(), Some(130), "{finished:?}");
-    let told: Vec<&str> = finished.stderr.lines().collect();
+    let told = told();
+    let told: Vec<&str> = told.lines().collect();
     assert!(told[0].starts_with("wrote: ") && told[0].ends_with("; trying again"), "{told:?}");
     // The signal may come before the pass that succeeds is over, and so before it says so.
     let complaints = told.iter().filter(|line| line.ends_with("; trying again")).count();
@@ -405,14 +411,17 @@ fn a_server_that_is_killed_between_the_store_and_the_removal_loses_and_doubles_n
     let folder = folder();
     let url = store_of(folder.path());
     let served = Served::new(folder.path(), &url);
+    let last_stored = || numbers(&folder.path().join("store")).last().copied();
     let (mut next, mut answered) = (0, Vec::new());
     for round in 0..12_u64 {
+        let before = last_stored();
         let mut server = served.start(|_| ());
         let (killed, to) = (next + 25, next + 60 + round * 7 % 40);
         answered.extend(served.append(&mut next, |next| next >= to));
-        // It ships once a second: the end comes at some moment of that.
-        std::thread::sleep(Duration::from_millis(880 + round * 37));
         answered.extend(served.append(&mut next, |next| next >= killed + 60));
+        // It stores once a second, and then removes: the end comes at some moment of that.
+        server.until("a stored segment", || (last_stored() > before).then_some(()));
+        std::thread::sleep(Duration::from_micros(round * 700));
         server.send(Signal::KILL);
         while !server.is_over() {
             std::thread::sleep(Duration::from_millis(1));
