@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// The longest time in which a daemon mounts or ends.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(120);
 const TICK: Duration = Duration::from_millis(10);
 
 /// A mounted file system that misbehaves on demand.

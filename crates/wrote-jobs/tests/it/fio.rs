@@ -7,6 +7,9 @@ use wrote_jobs::fio::{ParseError, Parsed, Surroundings, parse};
 use wrote_jobs::jobs::{Permissions, run};
 use wrote_result::Stop;
 
+/// Only a hang takes so long.
+const HANG: Duration = Duration::from_secs(120);
+
 fn read(text: &str) -> Result<Parsed, ParseError> {
     let surroundings = Surroundings {
         environment: &|_| None,
@@ -19,7 +22,7 @@ fn read(text: &str) -> Result<Parsed, ParseError> {
     parse(text, &surroundings)
 }
 
-/// Returns fio's standard output; `None` if fio fails. Gives fio ten seconds.
+/// Returns fio's standard output; `None` if fio fails. Ends one that hangs.
 fn fio(folder: &Path, arguments: &[&str]) -> Option<String> {
     let output = folder.join("output");
     let mut child = Command::new("fio")
@@ -35,7 +38,7 @@ fn fio(folder: &Path, arguments: &[&str]) -> Option<String> {
         if let Some(status) = child.try_wait().expect("fio ends") {
             break status;
         }
-        if start.elapsed() > Duration::from_secs(10) {
+        if start.elapsed() > HANG {
             child.kill().expect("fio ends");
             child.wait().expect("fio ends");
             panic!("fio {arguments:?} did not end");

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 use wrote::log::{SealedSegments, segment_name};
 use wrote_store::{SegmentStore, StoreError, StoreOptions, StoreReader, summary, verify};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]
 fn a_reader_begins_anywhere_and_goes_on_in_the_local_log() {

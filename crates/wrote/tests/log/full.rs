@@ -17,7 +17,7 @@ use wrote::log::{Prepare, repair, verify};
 use wrote::{Error, Format, Log, LogOptions, LogReader, Record, SyncPolicy};
 
 const PRODUCERS: u64 = 4;
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Returns options of logs that run out of space while they prepare a segment, or in a write.
 fn ways() -> [(LogOptions, Format); 4] {

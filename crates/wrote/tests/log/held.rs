@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use wrote::log::{SealedSegments, segment_number};
 use wrote::{Log, LogOptions, SyncPolicy};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn options() -> LogOptions {
     Log::options().sync(SyncPolicy::Always).buffers(2).buffer_bytes(4096).segment_bytes(16 << 10)

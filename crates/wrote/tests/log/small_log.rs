@@ -21,7 +21,7 @@ pub const SYNCS: [SyncPolicy; 4] = [
 pub const SEGMENT_BYTES: u64 = 256 << 10;
 pub const BUFFER_BYTES: usize = 16 << 10;
 /// The longest wait for an event of the background.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A folder of its own on the disk, and the name of a log in it.
 pub fn folder() -> (tempfile::TempDir, PathBuf) {
