@@ -94,8 +94,8 @@ fn send(pid: i32, signal: rustix::process::Signal) {
     rustix::process::kill_process(pid, signal).unwrap();
 }
 
-/// Starts three ranks that would measure for long, and returns when they write. Each run is brief
-/// on a slow or busy disk as well: a rank waits ten times as long for the others as its own run took.
+/// Starts three ranks that would measure for long, and returns when they write. Each run is brief,
+/// on a busy disk too: a rank waits for the others ten times as long as its own run took.
 fn busy(test: &str, folder: &Path, more: &[&str]) -> Option<(Child, Vec<i32>)> {
     let path = folder.to_str().unwrap();
     let mut arguments = vec!["bench", path, "--only", "small", "--size", "64K", "--runs", "1000"];

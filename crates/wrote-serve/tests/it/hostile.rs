@@ -12,8 +12,8 @@ use wrote_serve::Config;
 /// Clients of each kind.
 const EACH: usize = 10;
 
-/// The first bytes of each kind of client: of one that says nothing, half a message, no message, and
-/// those that [`never_reads`] and [`drips`] continue.
+/// The first bytes of each kind of client: nothing, half a message, no message, and two that
+/// [`never_reads`] and [`drips`] continue.
 const BEGINNINGS: [&[u8]; 5] =
     [b"", b"*3\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n$100\r\nhalf", b"\x16\x03\x01\n", b"PING\r\n", b"*"];
 
