@@ -58,7 +58,8 @@ pub fn install() -> Result<(), Failure> {
     let folder = std::path::absolute(folder.path()).tried("the temporary folder")?;
     let words = ["install", "--locked", "--path", "crates/wrote-cli", "--features", "serve"];
     let mut command = cargo(&words);
-    run(command.arg("--no-track").arg("--root").arg(&folder), HANG, Show::Live)?.success("cargo install")?;
+    run(command.arg("--no-track").arg("--root").arg(&folder), HANG, Show::Live)?
+        .success("cargo install")?;
     let version = output(Command::new(folder.join("bin/wrote")).arg("--version"), "wrote")?;
     if version.starts_with(&format!("wrote {VERSION}")) {
         return Ok(());

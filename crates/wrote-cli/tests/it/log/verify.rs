@@ -266,7 +266,10 @@ fn the_end_that_a_crash_tore_is_no_damage_and_kept_by_the_next_opening() {
     assert!(verified.contains("9 B of an interrupted write follow"), "{verified}");
     assert_eq!(said(folder.path(), "cat events"), lines(0..3));
     let finished = append_by_command(folder.path(), "", b"next\n");
-    assert!(finished.stderr.starts_with("wrote: note: the end of an interrupted write"), "{finished:?}");
+    assert!(
+        finished.stderr.starts_with("wrote: note: the end of an interrupted write"),
+        "{finished:?}"
+    );
     assert_eq!(said(folder.path(), "tail -n 1 --sequence events"), "3\tnext\n");
     let kept = names(&folder.path().join("events")).into_iter().find(|name| name.contains("torn"));
     let kept = folder.path().join("events").join(kept.expect("it is kept"));
