@@ -144,7 +144,7 @@ mod tests {
             r#"{"elapsed_ns": [1]}"#,
             r#"[1]"#,
         ] {
-            assert!(refused(bad).contains("no answer"), "{bad}");
+            assert!(refused(bad).contains("not an answer"), "{bad}");
         }
     }
 

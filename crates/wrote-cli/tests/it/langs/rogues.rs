@@ -169,7 +169,7 @@ fn a_program_that_answers_with_something_else_than_a_line_of_json_is_named_with_
     caught("garbage", "lines", &["all is well"]);
     caught("twice", "lines", &["more than one answer"]);
     caught("silent", "lines", &["no answer"]);
-    caught("latin", "lines", &["no answer"]);
+    caught("latin", "lines", &["not an answer"]);
 }
 
 #[test]
