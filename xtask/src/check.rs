@@ -3,6 +3,7 @@
 
 pub mod links;
 pub mod prose;
+mod sources;
 
 use crate::failure::Failure;
 use crate::fuzz;

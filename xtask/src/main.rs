@@ -46,7 +46,7 @@ enum Verb {
     Test(test::Arguments),
     Nightly(nightly::Arguments),
     Times(times::Arguments),
-    /// Check comments and documents against the rules of prose.
+    /// Check comments, documents and printed texts against the rules of prose.
     Prose(check::prose::Arguments),
     /// Install the compilers and interpreters that `wrote langs` runs, where they are missing.
     Toolchains(toolchains::Arguments),

@@ -1,19 +1,24 @@
-//! `cargo xtask prose`: the rules of prose that a program can check, in comments and documents.
+//! `cargo xtask prose`: the rules of prose that a program can check, in comments, in documents and
+//! in what the program prints.
 
+mod phrases;
+
+use super::sources::{self, Text};
 use crate::failure::{Failure, Tried};
 use crate::repository::{files, root};
 
-/// The longest line that a comment may stand in.
+/// The longest line of a source.
 const COLUMNS_MAX: usize = 100;
 /// Words for people without a role.
 const BANNED: [&str; 3] = ["nobody", "somebody", "whoever"];
 /// First words that hide the subject of a doc comment in a clause.
 const CLAUSES: [&str; 5] = ["what", "who", "whoever", "which", "that"];
 
-/// Check comments and documents against the rules of prose.
+/// Check comments, documents and printed texts against the rules of prose.
 ///
 /// Reads the comments of Rust sources, of TOML files and of shell scripts, and whole Markdown
-/// files. Text in backticks is code.
+/// files. In the sources of crates it also reads string literals and help texts, but not those of
+/// tests. Text in backticks is code.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Files and folders to check, from the repository's root [default: all]
@@ -29,20 +34,43 @@ pub fn prose(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Checks every tracked file below `paths`, or all tracked files where there are no `paths`.
 pub fn check(paths: &[&str]) -> Result<(), Failure> {
-    let mut faults = 0;
-    for file in files(paths)? {
+    let files = files(paths)?;
+    let mut faults = printed(&files)?;
+    for file in files {
         let Some(sign) = sign(&file) else { continue };
         let text = std::fs::read_to_string(root().join(&file)).tried(&file)?;
-        for fault in self::faults(sign, &text) {
-            println!("{file}:{fault}");
-            faults += 1;
-        }
+        faults.extend(self::faults(sign, &text).iter().map(|fault| format!("{file}:{fault}")));
     }
-    match faults {
+    faults.iter().for_each(|fault| println!("{fault}"));
+    match faults.len() {
         0 => Ok(()),
         1 => Err(Failure::Failed("1 line breaks a rule of prose".to_owned())),
-        _ => Err(Failure::Failed(format!("{faults} lines break a rule of prose"))),
+        count => Err(Failure::Failed(format!("{count} lines break a rule of prose"))),
     }
+}
+
+/// Returns the faults of texts that those of `files` print that belong to a crate.
+fn printed(files: &[String]) -> Result<Vec<String>, Failure> {
+    let mut faults = Vec::new();
+    for begin in crate::repository::files(&["crates/*/src/lib.rs", "crates/*/src/main.rs"])? {
+        for module in sources::modules(&begin)?.iter() {
+            if module.is_test || !files.contains(&module.file) {
+                continue;
+            }
+            let texts = sources::texts(module.tokens.clone());
+            let faults_of = texts.iter().filter_map(fault_of_text);
+            faults.extend(faults_of.map(|fault| format!("{}:{fault}", module.file)));
+        }
+    }
+    Ok(faults)
+}
+
+/// The fault of a printed text: "line: phrase: the text".
+fn fault_of_text(Text { line, value }: &Text) -> Option<String> {
+    const SHOWN_MAX: usize = 100;
+    let (phrase, better) = phrases::find(value)?;
+    let shown: String = value.trim().chars().take(SHOWN_MAX).collect();
+    Some(format!("{line}: `{phrase}` ({better}): {shown:?}"))
 }
 
 /// The sign before comments in this kind of file, empty where every line is prose; `None` where no
@@ -59,24 +87,42 @@ fn sign(file: &str) -> Option<&'static str> {
 /// Each fault of `text`: "line: reason: the line".
 fn faults(sign: &str, text: &str) -> Vec<String> {
     let mut in_doc_comment = false;
-    let mut faults = Vec::new();
+    let mut faults = too_wide(sign, text);
     for (number, line) in (1..).zip(text.lines()) {
         let was_in_doc_comment = in_doc_comment;
         in_doc_comment = doc(line).is_some();
         let Some(prose) = comment(line, sign) else { continue };
         let first = doc(line).filter(|_| !was_in_doc_comment);
-        if let Some(reason) = fault(sign, line, prose, first) {
+        if let Some(reason) = fault(sign, prose, first) {
             faults.push(format!("{number}: {reason}: {}", line.trim()));
         }
     }
     faults
 }
 
-/// The fault of a `line` with `prose`; `first` is the text that begins a doc comment.
-fn fault(sign: &str, line: &str, prose: &str, first: Option<&str>) -> Option<String> {
-    if !sign.is_empty() && line.chars().count() > COLUMNS_MAX {
-        return Some(format!("over {COLUMNS_MAX} columns"));
+/// The lines that are too wide: all but those of a raw string in Rust, which can't be broken, and
+/// of what isn't Rust the comments.
+fn too_wide(sign: &str, text: &str) -> Vec<String> {
+    let is_wide = |line: &str| line.chars().count() > COLUMNS_MAX;
+    if sign.is_empty() || !text.lines().any(is_wide) {
+        return Vec::new();
     }
+    let raw_strings = if sign == "//" { sources::raw_strings(text) } else { Vec::new() };
+    let lines = (1..).zip(text.lines()).filter(|(number, line)| {
+        let may_be_wide = match sign {
+            "//" => raw_strings.iter().any(|lines| lines.contains(number)),
+            _ => comment(line, sign).is_none(),
+        };
+        is_wide(line) && !may_be_wide
+    });
+    let fault = |(number, line): (usize, &str)| {
+        format!("{number}: over {COLUMNS_MAX} columns: {}", line.trim())
+    };
+    lines.map(fault).collect()
+}
+
+/// The fault of a line with `prose`; `first` is the text that begins a doc comment.
+fn fault(sign: &str, prose: &str, first: Option<&str>) -> Option<String> {
     if let Some(word) = banned(prose) {
         return Some(format!("`{word}`"));
     }
@@ -156,11 +202,24 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_that_is_too_wide_is_found_and_a_table_may_be_wide() {
+    fn a_line_that_is_too_wide_is_found_and_a_raw_string_or_table_may_be_wide() {
         let wide = "x".repeat(COLUMNS_MAX - 3);
-        assert_eq!(faults("a.rs", &format!("// {wide}\n\"{wide}{wide}\"\n")), [""; 0]);
-        let [fault] = &faults("a.rs", &format!("// {wide}x\n"))[..] else { panic!("one fault") };
-        assert!(fault.starts_with("1: over 100 columns: // x"));
+        for fine in [format!("// {wide}\n"), format!("f(r\"{wide}\n{wide}{wide}\");\n")] {
+            assert_eq!(faults("a.rs", &fine), [""; 0]);
+        }
+        for line in [format!("// {wide}x"), format!("f(\"{wide}\");"), format!("{wide}();;")] {
+            let [fault] = &faults("a.rs", &line)[..] else { panic!("one fault: {line}") };
+            assert_eq!(*fault, format!("1: over 100 columns: {line}"));
+        }
         assert_eq!(faults("a.md", &format!("| {wide}{wide} |\n")), [""; 0]);
+        assert_eq!(faults("a.toml", &format!("{wide} = 1\n")), [""; 0]);
+        assert_eq!(faults("a.toml", &format!("# {wide}xx\n")).len(), 1);
+    }
+
+    #[test]
+    fn a_phrase_that_stops_the_reader_is_found_in_a_printed_text() {
+        let text = Text { line: 7, value: "\nit goes on\n".to_owned() };
+        let fault = "7: `goes on` (continues): \"it goes on\"";
+        assert_eq!(fault_of_text(&text), Some(fault.to_owned()));
     }
 }
