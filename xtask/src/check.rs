@@ -1,8 +1,11 @@
 //! `cargo xtask check`: format, lints, documents, prose and the trees of dependencies; no test of
 //! the product.
 
+mod circles;
 pub mod links;
+mod paths;
 pub mod prose;
+mod reached;
 mod sources;
 
 use crate::failure::Failure;
@@ -40,6 +43,9 @@ pub fn check(arguments: &Arguments) -> Result<(), Failure> {
     formats(&mut report)?;
     report.step("prose", || prose::check(&[]))?;
     report.step("links between documents", links::check)?;
+    report.step("files that rustfmt reaches", reached::check)?;
+    report.step("circles of imports", circles::check)?;
+    report.step("paths in the architecture", paths::check)?;
     report.step("times of the suite", times::check)?;
     report.step("no dependency twice", no_duplicates)?;
     report.step("few dependencies of the library", few_dependencies)?;

@@ -1,0 +1,337 @@
+//! Checks that imports across folders form no circle.
+//!
+//! A folder is a module with its rooms (`x.rs` and `x/*.rs`). The folders and files beside each
+//! other in one folder are compared: one imports another where a path in it leads there, through
+//! the door's re-exports too. A door and its own rooms may use each other. Circles that stand are
+//! listed in `circles.txt`.
+
+use super::sources::{self, Module};
+use crate::failure::Failure;
+use crate::repository::files;
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The circles that stand, a line each, as [`Circle::name`] writes them.
+const STANDING: &str = include_str!("circles.txt");
+
+/// The most re-exports that one path leads through.
+const HOPS_MAX: usize = 8;
+
+/// Fails on a circle that is not listed, and on a listed one that is gone.
+pub fn check() -> Result<(), Failure> {
+    let mut found = Vec::new();
+    for file in files(&["crates/*/src/lib.rs", "crates/*/src/main.rs"])? {
+        let name = file.split('/').nth(1).unwrap_or_default();
+        let modules = sources::modules(&file)?;
+        found.extend(circles(name, modules.iter().filter(|module| !module.is_test)));
+    }
+    let differences = differences(&found, STANDING);
+    differences.iter().for_each(|line| println!("{line}"));
+    match differences.len() {
+        0 => Ok(()),
+        _ => Err(Failure::Failed("circles of imports differ from circles.txt".to_owned())),
+    }
+}
+
+/// Lists the circles that `standing` does not list, with their imports, and those of `standing`
+/// that are gone.
+fn differences(found: &[Circle], standing: &str) -> Vec<String> {
+    let names: BTreeSet<&str> = found.iter().map(|circle| &circle.name[..]).collect();
+    let standing: BTreeSet<&str> = standing.lines().filter(|line| !line.is_empty()).collect();
+    let new = found.iter().filter(|circle| !standing.contains(&circle.name[..]));
+    let new = new.map(|Circle { name, imports }| {
+        format!("a circle of imports: {name}\n  {}", imports.join("\n  "))
+    });
+    let gone = standing.difference(&names).map(|name| {
+        format!("no longer a circle; remove it from xtask/src/test/circles.txt: {name}")
+    });
+    new.chain(gone).collect()
+}
+
+/// Modules beside each other that all import each other, if only through others.
+struct Circle {
+    /// Their folder and their names: `wrote-cli: commands, output`.
+    name: String,
+    /// An example of each import between two of them: `file:line: from -> to`.
+    imports: Vec<String>,
+}
+
+/// The modules in one folder that import each other, with an example.
+type Graph = BTreeMap<(String, String), String>;
+
+/// Finds the circles in the crate `name`.
+fn circles<'a>(name: &str, modules: impl Iterator<Item = &'a Module>) -> Vec<Circle> {
+    let modules: Vec<&Module> = modules.collect();
+    let names = Names::of(&modules);
+    let mut folders: BTreeMap<&[String], Graph> = BTreeMap::new();
+    for module in modules {
+        let from = &module.path;
+        for Path { line, segments, .. } in paths(module.tokens.clone()) {
+            let Some(to) = names.base(from, &segments).map(|path| names.module(path)) else {
+                continue;
+            };
+            let common = from.iter().zip(&to).take_while(|(one, other)| one == other).count();
+            if let (Some(one), Some(other)) = (from.get(common), to.get(common)) {
+                let graph = folders.entry(&from[..common]).or_default();
+                let example = format!("{}:{line}: {one} -> {other}", module.file);
+                graph.entry((one.clone(), other.clone())).or_insert(example);
+            }
+        }
+    }
+    let circles = folders.iter().flat_map(|(folder, graph)| {
+        let folder = [&[name.to_owned()], *folder].concat().join("/");
+        knots(graph).into_iter().map(move |knot| {
+            let is_within =
+                |(one, other): &(String, String)| knot.contains(one) && knot.contains(other);
+            let within = graph.iter().filter(|(import, _)| is_within(import));
+            let imports = within.map(|(_, example)| example.clone()).collect();
+            let names: Vec<&str> = knot.iter().map(String::as_str).collect();
+            Circle { name: format!("{folder}: {}", names.join(", ")), imports }
+        })
+    });
+    circles.collect()
+}
+
+/// Returns the sets of names that lead to each other in `graph`.
+fn knots(graph: &Graph) -> BTreeSet<BTreeSet<String>> {
+    let names: BTreeSet<&str> = graph.keys().map(|(from, _)| from.as_str()).collect();
+    let reached: BTreeMap<&str, BTreeSet<&str>> =
+        names.iter().map(|name| (*name, reach(graph, name))).collect();
+    let knot = |name: &&str| {
+        let back = |other: &&&str| reached.get(**other).is_some_and(|back| back.contains(name));
+        reached[name].iter().filter(back).map(|other| (*other).to_owned()).collect::<BTreeSet<_>>()
+    };
+    names.iter().map(knot).filter(|knot| !knot.is_empty()).collect()
+}
+
+/// Returns the names that `begin` leads to in `graph`.
+fn reach<'a>(graph: &'a Graph, begin: &'a str) -> BTreeSet<&'a str> {
+    let mut reached = BTreeSet::new();
+    let mut next = vec![begin];
+    while let Some(name) = next.pop() {
+        let after = graph.keys().filter(|(from, _)| from == name).map(|(_, to)| to.as_str());
+        next.extend(after.filter(|to| reached.insert(*to)));
+    }
+    reached
+}
+
+/// The modules of a crate, and the names that their imports bring into them.
+struct Names<'a> {
+    modules: BTreeSet<&'a [String]>,
+    /// The path behind a name in a module.
+    imported: BTreeMap<(&'a [String], String), Vec<String>>,
+}
+
+impl<'a> Names<'a> {
+    fn of(modules: &[&'a Module]) -> Names<'a> {
+        let mut names = Names {
+            modules: modules.iter().map(|module| &module.path[..]).collect(),
+            imported: BTreeMap::new(),
+        };
+        for module in modules {
+            for Path { segments, name, .. } in paths(module.tokens.clone()) {
+                if let Some(name) = name
+                    && let Some(path) = names.base(&module.path, &segments)
+                {
+                    names.imported.insert((&module.path, name), path);
+                }
+            }
+        }
+        names
+    }
+
+    /// Returns `path`, as it stands in the module `here`, from the crate's root; `None` where it
+    /// leads to another crate.
+    fn base(&self, here: &[String], path: &[String]) -> Option<Vec<String>> {
+        let mut base = here.to_vec();
+        let mut rest = path;
+        match path.first()?.as_str() {
+            "crate" => (base, rest) = (Vec::new(), &path[1..]),
+            "self" => rest = &path[1..],
+            "super" => {
+                while let [first, others @ ..] = rest
+                    && first == "super"
+                {
+                    base.pop()?;
+                    rest = others;
+                }
+            }
+            first => {
+                let own = [here, &[first.to_owned()]].concat();
+                self.modules.contains(&own[..]).then_some(())?;
+            }
+        }
+        base.extend_from_slice(rest);
+        Some(base)
+    }
+
+    /// Returns the module that the `path` from the crate's root leads into.
+    fn module(&self, mut path: Vec<String>) -> Vec<String> {
+        for _ in 0..HOPS_MAX {
+            let depth = (0..=path.len()).rev().find(|end| self.modules.contains(&path[..*end]));
+            let depth = depth.unwrap_or(0);
+            let Some(name) = path.get(depth) else { return path };
+            let Some(behind) = self.imported.get(&(&path[..depth], name.clone())) else {
+                return path[..depth].to_vec();
+            };
+            path = [&behind[..], &path[depth + 1..]].concat();
+        }
+        path
+    }
+}
+
+/// A path in the source.
+#[derive(Debug, PartialEq)]
+struct Path {
+    line: usize,
+    segments: Vec<String>,
+    /// The name that a `use` gives to it.
+    name: Option<String>,
+}
+
+/// Lists the paths of every `use`, and those elsewhere that begin with `crate`, `super` or `self`.
+fn paths(tokens: TokenStream) -> Vec<Path> {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let mut paths = Vec::new();
+    let mut rest = &tokens[..];
+    while let [token, after @ ..] = rest {
+        rest = after;
+        match token {
+            TokenTree::Group(group) => paths.extend(self::paths(group.stream())),
+            TokenTree::Ident(word) if word == "use" => {
+                let end = after.iter().position(|token| is_sign(token, ';')).unwrap_or(after.len());
+                imports(&[], &after[..end], &mut paths);
+                rest = &after[end..];
+            }
+            TokenTree::Ident(word) if word == "crate" || word == "super" || word == "self" => {
+                let mut segments = vec![word.to_string()];
+                while let [one, two, TokenTree::Ident(name), ..] = rest
+                    && is_sign(one, ':')
+                    && is_sign(two, ':')
+                {
+                    segments.push(name.to_string());
+                    rest = &rest[3..];
+                }
+                let line = word.span().start().line;
+                if segments.len() > 1 {
+                    paths.push(Path { line, segments, name: None });
+                }
+            }
+            _ => {}
+        }
+    }
+    paths
+}
+
+/// Adds the paths of a tree of imports below `prefix`: `a::{b, c as d}`.
+fn imports(prefix: &[String], tree: &[TokenTree], paths: &mut Vec<Path>) {
+    for branch in tree.split(|token| is_sign(token, ',')) {
+        let mut segments = prefix.to_vec();
+        let mut name = None;
+        let mut line = 0;
+        let mut tokens = branch.iter();
+        while let Some(token) = tokens.next() {
+            line = token.span().start().line;
+            match token {
+                TokenTree::Ident(word) if word == "as" => {
+                    name = tokens.next().map(ToString::to_string);
+                }
+                // `a::{self}` is `a`.
+                TokenTree::Ident(word) if word == "self" && !prefix.is_empty() => {}
+                TokenTree::Ident(word) => segments.push(word.to_string()),
+                TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
+                    let tree: Vec<TokenTree> = group.stream().into_iter().collect();
+                    imports(&segments, &tree, paths);
+                    segments.clear();
+                }
+                _ => {}
+            }
+        }
+        if let Some(last) = segments.last() {
+            let name = name.or_else(|| Some(last.clone()));
+            paths.push(Path { line, segments, name });
+        }
+    }
+}
+
+fn is_sign(token: &TokenTree, sign: char) -> bool {
+    matches!(token, TokenTree::Punct(punct) if punct.as_char() == sign)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn module(path: &str, source: &str) -> Module {
+        let path = path.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        let tokens = source.parse().expect("tokens");
+        Module { file: "x.rs".to_owned(), path, is_test: false, tokens }
+    }
+
+    fn names(modules: &[(&str, &str)]) -> Vec<String> {
+        let modules: Vec<Module> =
+            modules.iter().map(|(path, source)| module(path, source)).collect();
+        circles("x", modules.iter()).into_iter().map(|circle| circle.name).collect()
+    }
+
+    #[test]
+    fn two_folders_that_import_each_other_are_a_circle_and_their_files_are_named() {
+        let modules = [
+            module("", "mod a; mod b;"),
+            module("a", "mod room;"),
+            module("a/room", "use crate::b::{self, B};"),
+            module("b", "fn f() {\n    super::a::f::<u8>()\n}"),
+        ];
+        let [circle] = &circles("x", modules.iter())[..] else { panic!("one circle") };
+        assert_eq!(circle.name, "x: a, b");
+        assert_eq!(circle.imports, ["x.rs:1: a -> b", "x.rs:2: b -> a"]);
+    }
+
+    #[test]
+    fn a_circle_of_three_is_one_and_what_leads_to_it_is_not_in_it() {
+        let found = names(&[
+            ("a", "use crate::b;"),
+            ("b", "use crate::c::C as D;"),
+            ("c", "use crate::{a::A, other};"),
+            ("before", "use crate::a;"),
+            ("other", ""),
+        ]);
+        assert_eq!(found, ["x: a, b, c"]);
+    }
+
+    #[test]
+    fn a_door_and_its_rooms_may_use_each_other_and_rooms_may_not() {
+        let found = names(&[("a", "use one::One;"), ("a/one", "use super::A;"), ("b", "")]);
+        assert_eq!(found, [""; 0]);
+        let found =
+            names(&[("a", ""), ("a/one", "use super::two::Two;"), ("a/two", "use crate::a::one;")]);
+        assert_eq!(found, ["x/a: one, two"]);
+    }
+
+    #[test]
+    fn a_name_that_the_door_brings_in_leads_to_its_room() {
+        let found = names(&[
+            ("a", "pub use self::one::{One, Other as Another};"),
+            ("a/one", "use super::two::Two;"),
+            ("a/two", "use super::Another;"),
+        ]);
+        assert_eq!(found, ["x/a: one, two"]);
+    }
+
+    #[test]
+    fn a_circle_that_is_new_or_grows_or_is_gone_is_reported_and_one_that_stands_is_not() {
+        let modules = [module("a", "use crate::b;"), module("b", "use crate::a;")];
+        let found = circles("x", modules.iter());
+        assert_eq!(differences(&found, "x: a, b\n"), [""; 0]);
+        let new = "a circle of imports: x: a, b\n  x.rs:1: a -> b\n  x.rs:1: b -> a";
+        assert_eq!(differences(&found, ""), [new]);
+        let gone = "no longer a circle; remove it from xtask/src/test/circles.txt: x: a, c";
+        assert_eq!(differences(&found, "x: a, c\n"), [new, gone]);
+    }
+
+    #[test]
+    fn other_crates_are_no_folders() {
+        let found = names(&[("a", "use std::b; use b::B;"), ("b", "use a::A; use ::a::A;")]);
+        assert_eq!(found, [""; 0]);
+    }
+}
