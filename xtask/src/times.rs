@@ -67,7 +67,12 @@ fn beside<T>(count: usize, action: impl FnOnce() -> T) -> T {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..count {
-            scope.spawn(|| while !is_over.load(Ordering::Relaxed) {});
+            scope.spawn(|| {
+                let mut sum = 0_u64;
+                while !is_over.load(Ordering::Relaxed) {
+                    sum = std::hint::black_box(sum.wrapping_add(1));
+                }
+            });
         }
         let done = action();
         is_over.store(true, Ordering::Relaxed);

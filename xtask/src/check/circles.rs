@@ -43,7 +43,7 @@ fn differences(found: &[Circle], standing: &str) -> Vec<String> {
         format!("a circle of imports: {name}\n  {}", imports.join("\n  "))
     });
     let gone = standing.difference(&names).map(|name| {
-        format!("no longer a circle; remove it from xtask/src/test/circles.txt: {name}")
+        format!("no longer a circle; remove it from xtask/src/check/circles.txt: {name}")
     });
     new.chain(gone).collect()
 }
@@ -325,7 +325,7 @@ mod tests {
         assert_eq!(differences(&found, "x: a, b\n"), [""; 0]);
         let new = "a circle of imports: x: a, b\n  x.rs:1: a -> b\n  x.rs:1: b -> a";
         assert_eq!(differences(&found, ""), [new]);
-        let gone = "no longer a circle; remove it from xtask/src/test/circles.txt: x: a, c";
+        let gone = "no longer a circle; remove it from xtask/src/check/circles.txt: x: a, c";
         assert_eq!(differences(&found, "x: a, c\n"), [new, gone]);
     }
 

@@ -70,7 +70,7 @@ fn enter(place: Place, items: TokenStream, modules: &mut Vec<Module>) -> Result<
     let name = file.display().to_string();
     modules.push(Module { file: name, path: path.clone(), is_test, tokens: rest });
     for Mod { name, files, is_test: is_test_mod, body } in mods {
-        let path = [&path[..], &[name.clone()]].concat();
+        let path = [&path[..], std::slice::from_ref(&name)].concat();
         let is_test = is_test || is_test_mod;
         let own_folder = folder.join(&name);
         if let Some(body) = body {

@@ -3,8 +3,8 @@
 use clap::Args;
 use std::ffi::OsString;
 
-pub(super) const LONG_ABOUT: &str = "Serve a log: messages from many connections, answered when they are safe.\n\n\
-        This program was built without the server. Build it with: \
+pub(super) const LONG_ABOUT: &str = "Serve a log: messages from many connections, answered when \
+        they are safe.\n\nThis program was built without the server. Build it with: \
         cargo build --release --features serve";
 
 pub(super) const EXAMPLES: &str = "Example:\n  \
