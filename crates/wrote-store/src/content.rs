@@ -65,9 +65,9 @@ impl Content {
         let opened = Content::open(segment)?;
         segment.check()?;
         // A repair gives the name to another file.
-        let (own, named) = (opened.file.metadata(), std::fs::metadata(&segment.path));
+        let named = segment.open()?.metadata();
         let identity = |metadata: Metadata| (metadata.dev(), metadata.ino(), metadata.mtime_nsec());
-        match (own.map(identity), named.map(identity)) {
+        match (opened.file.metadata().map(identity), named.map(identity)) {
             (Ok(own), Ok(named)) if own == named => Ok(opened),
             _ => {
                 let error = std::io::Error::other("the file was replaced while it was read");
@@ -78,8 +78,7 @@ impl Content {
 
     /// Opens the segment's file. Blocks.
     pub(crate) fn open(segment: &SealedSegment) -> Result<Content, StoreError> {
-        let file = File::open(&segment.path).map_err(|error| of_file(&segment.path, error))?;
-        Ok(Content { file, left: segment.bytes })
+        Ok(Content { file: segment.open()?, left: segment.bytes })
     }
 
     /// Reads the next piece, of [`PIECE_BYTES`] but for the last; an empty one at the end. Blocks.

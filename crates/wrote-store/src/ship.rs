@@ -45,7 +45,7 @@ pub struct ShipProgress {
 pub struct Shipper {
     store: SegmentStore,
     folder: PathBuf,
-    sealed: Option<SealedSegments>,
+    sealed: SealedSegments,
     /// The number of the first segment that is not known to be in the store; `None` before the
     /// first look at the store.
     next: Option<u64>,
@@ -58,7 +58,7 @@ impl Shipper {
     /// Fails if the folder has no log, or a log of lines.
     pub fn new(store: SegmentStore, folder: impl AsRef<Path>) -> Result<Shipper, StoreError> {
         let folder = folder.as_ref().to_owned();
-        let sealed = Some(SealedSegments::open(&folder)?);
+        let sealed = SealedSegments::open(&folder)?;
         Ok(Shipper { store, folder, sealed, next: None, shipped: Shipped::default() })
     }
 
@@ -119,17 +119,14 @@ impl Shipper {
         from: u64,
         durable_sequence: u64,
     ) -> Result<Vec<SealedSegment>, StoreError> {
-        let mut sealed = match self.sealed.take() {
-            Some(sealed) => sealed,
-            // An earlier call was dropped while it listed.
-            None => SealedSegments::open(&self.folder)?,
-        };
+        // A copy, since this call may be dropped while it lists.
+        let mut sealed = self.sealed.clone();
         let listed = blocking(move || {
             let listed = sealed.list(from, durable_sequence);
             Ok((sealed, listed))
         });
         let (sealed, listed) = listed.await?;
-        self.sealed = Some(sealed);
+        self.sealed = sealed;
         Ok(listed?)
     }
 

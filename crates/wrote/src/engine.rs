@@ -24,6 +24,7 @@ mod backend;
 mod carried;
 mod effective;
 mod files;
+mod folder;
 mod judge;
 mod mmap;
 mod names;
@@ -51,6 +52,7 @@ mod without_sim;
 
 pub(crate) use carried::{CarriedReply, CarriedRequest, Carrier};
 pub use effective::{Effective, Fallback};
+pub(crate) use folder::{Folder, open_within};
 pub(crate) use names::folder_of;
 pub use names::{Found, Located};
 pub use op::{Completion, FileId, Op};

@@ -77,6 +77,21 @@ pub enum Error {
         /// The kernel's error number.
         errno: i32,
     },
+    /// A log has no room for a record yet: the disk is full, or there is no descriptor or memory for
+    /// the next segment. The log keeps the record in memory, in its place, and tries again. So it
+    /// may still be written: a program that appends it again may have it twice. Wait again for the
+    /// same record instead ([`Log::ticket`](crate::Log::ticket)). Any other error of a wait says
+    /// that the record is not safe and will not be.
+    NotYet {
+        /// The segment.
+        path: PathBuf,
+        /// The action that failed.
+        action: Action,
+        /// The byte offset in the file, where the action has one.
+        offset: Option<u64>,
+        /// The kernel's error number.
+        errno: i32,
+    },
     /// An earlier flush of this file failed. Writes since the flush before are in doubt, and no
     /// later flush can be trusted (W2).
     Poisoned {
@@ -180,6 +195,11 @@ impl fmt::Display for Error {
             Error::File { action, offset, errno, .. } => {
                 write!(f, "{}{}: {}", action.as_str(), place(*offset), words(*errno))
             }
+            Error::NotYet { action, offset, errno, .. } => {
+                let (action, place) = (action.as_str(), place(*offset));
+                let more = "the log keeps the record and tries again";
+                write!(f, "{action}{place}: {}; {more}", words(*errno))
+            }
             Error::Poisoned { errno, .. } => {
                 write!(f, "an earlier flush failed, nothing more is written: {}", words(*errno))
             }
@@ -224,6 +244,7 @@ macro_rules! path_of {
     ($error:expr) => {
         match $error {
             Error::File { path, .. }
+            | Error::NotYet { path, .. }
             | Error::Poisoned { path, .. }
             | Error::Alignment { path, .. }
             | Error::TooLong { path, .. }
@@ -264,6 +285,7 @@ impl Error {
     pub fn raw_os_error(&self) -> Option<i32> {
         match self {
             Error::File { errno, .. }
+            | Error::NotYet { errno, .. }
             | Error::Poisoned { errno, .. }
             | Error::Engine { errno, .. } => Some(*errno),
             _ => None,
@@ -279,6 +301,26 @@ impl Error {
 
     pub(crate) fn refused(path: &Path, because: impl Into<String>) -> Error {
         Error::Refused { path: path.to_owned(), because: because.into() }
+    }
+
+    /// Says of a kernel's refusal that what was asked may still be done.
+    pub(crate) fn not_yet(self) -> Error {
+        match self {
+            Error::File { path, action, offset, errno } => {
+                Error::NotYet { path, action, offset, errno }
+            }
+            other => other,
+        }
+    }
+
+    /// Says that what was not done yet will not be.
+    pub(crate) fn given_up(self) -> Error {
+        match self {
+            Error::NotYet { path, action, offset, errno } => {
+                Error::File { path, action, offset, errno }
+            }
+            other => other,
+        }
     }
 
     /// Replaces the path by the name that the user gave to the file.
@@ -308,6 +350,7 @@ impl Error {
     pub fn errno(&self) -> i32 {
         match self {
             Error::File { errno, .. }
+            | Error::NotYet { errno, .. }
             | Error::Poisoned { errno, .. }
             | Error::Engine { errno, .. } => *errno,
             Error::Alignment { .. } | Error::Refused { .. } => libc::EINVAL,

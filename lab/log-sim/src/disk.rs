@@ -175,7 +175,8 @@ impl Disk {
             return Ok(());
         }
         let full = self.limited.get() && error.errno() == ENOSPC;
-        let of_disk = matches!(error, Error::File { .. } | Error::Poisoned { .. });
+        let of_disk =
+            matches!(error, Error::File { .. } | Error::NotYet { .. } | Error::Poisoned { .. });
         holds(of_disk && (full || errnos.any(|errno| errno == error.errno())), || {
             format!("an error without a reason: {error}")
         })

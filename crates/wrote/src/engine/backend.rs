@@ -1,5 +1,6 @@
 //! The interface between the engine and the kernel or a simulated disk.
 
+use super::folder::{Folder, PlaceOfName};
 use super::names::{Located, NameChange};
 use super::request::Reply;
 use super::slots::Requests;
@@ -40,6 +41,14 @@ pub(super) trait Backend {
         options: &FileOptions,
         effective: &mut Effective,
     ) -> io::Result<FileAccess>;
+    /// Tells whether folders can be held open.
+    fn has_folders(&self) -> bool {
+        false
+    }
+    /// Makes paths below that of the folder lead into it. A disk without folders ignores it.
+    fn enter(&mut self, _folder: Folder) {}
+    /// Tells whether `path` leads to the file.
+    fn is_named(&self, slot: u32, path: &Path) -> io::Result<bool>;
     /// Moves the file's later transfers into the page cache.
     fn clear_direct(&mut self, slot: u32) -> io::Result<()>;
     /// Closes the file, which has nothing in flight.
@@ -152,11 +161,13 @@ impl Files {
 pub(super) struct Kernel<T> {
     transfer: T,
     files: Files,
+    /// The folder into which paths below its own lead.
+    within: Option<Folder>,
 }
 
 impl<T: Transfer> Kernel<T> {
     pub(super) fn new(transfer: T) -> Kernel<T> {
-        Kernel { transfer, files: Files::default() }
+        Kernel { transfer, files: Files::default(), within: None }
     }
 
     fn file(&self, slot: u32) -> &File {
@@ -172,11 +183,24 @@ impl<T: Transfer> Backend for Kernel<T> {
         options: &FileOptions,
         effective: &mut Effective,
     ) -> io::Result<FileAccess> {
-        let (file, access) = super::files::open(path, options)?;
+        let (file, access) =
+            super::files::open(PlaceOfName::new(self.within.as_ref(), path), options)?;
         let opened = OpenedFile { slot, file: file.as_raw_fd(), path, access };
         self.transfer.opened(&opened, effective);
         self.files.put(slot, HeldFile { raw: file.as_raw_fd(), own: Some(file) });
         Ok(access)
+    }
+
+    fn has_folders(&self) -> bool {
+        true
+    }
+
+    fn enter(&mut self, folder: Folder) {
+        self.within = Some(folder);
+    }
+
+    fn is_named(&self, slot: u32, path: &Path) -> io::Result<bool> {
+        super::files::is_named(self.file(slot), PlaceOfName::new(self.within.as_ref(), path))
     }
 
     fn adopt(&mut self, file: &OpenedFile, effective: &mut Effective) {
@@ -219,19 +243,19 @@ impl<T: Transfer> Backend for Kernel<T> {
     }
 
     fn locate(&mut self, path: &Path) -> io::Result<Located> {
-        super::names::locate(path)
+        super::names::locate(self.within.as_ref(), path)
     }
 
     fn make_folder(&mut self, folder: &Path) -> io::Result<()> {
-        super::names::make_folder(folder)
+        super::names::make_folder(self.within.as_ref(), folder)
     }
 
     fn list(&mut self, folder: &Path) -> io::Result<Vec<PathBuf>> {
-        super::names::list(folder)
+        super::names::list(self.within.as_ref(), folder)
     }
 
     fn change_name(&mut self, change: NameChange) -> io::Result<Option<Fallback>> {
-        super::names::change(change)
+        super::names::change(self.within.as_ref(), change)
     }
 
     fn register_buffers(&mut self, pool: &Pool, effective: &mut Effective) {

@@ -2,47 +2,56 @@
 
 use super::FileOptions;
 use super::backend::FileAccess;
+use super::folder::{PlaceOfName, is_same};
 use crate::device;
 use crate::error::errno_of;
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use std::fs::{File, OpenOptions};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl, fstat, unlinkat};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
 
 /// Chooses the signal of a lease (`fcntl(2)`, uapi/asm-generic/fcntl.h); libc has no name for it.
 const F_SETSIG: i32 = 10;
 
-/// Opens `path`.
+/// Errors of an opening that say nothing about `O_DIRECT`.
+const SCARCE: [i32; 3] = [libc::EMFILE, libc::ENFILE, libc::ENOMEM];
+
+/// Opens the file of a name.
 ///
 /// A file is made without `O_DIRECT` and opened again with it. A file system may refuse direct I/O
 /// after it made the file (`open(2)`, EINVAL), and the file's maker would be unknown.
-pub(super) fn open(path: &Path, options: &FileOptions) -> io::Result<(File, FileAccess)> {
-    refuse_block_device(path, options)?;
-    let cached = |flags: &mut OpenOptions| flags.read(true).write(options.write).clone();
-    let file = cached(&mut OpenOptions::new())
-        .create_new(options.create_new)
-        .create(options.create)
-        .truncate(options.truncate)
-        .mode(options.mode.unwrap_or(0o666))
-        .open(path)?;
+pub(super) fn open(place: PlaceOfName, options: &FileOptions) -> io::Result<(File, FileAccess)> {
+    refuse_block_device(place, options)?;
+    let flag = |wanted, flag| if wanted { flag } else { OFlags::empty() };
+    let access = if options.write { OFlags::RDWR } else { OFlags::RDONLY };
+    let made = flag(options.create_new, OFlags::CREATE | OFlags::EXCL)
+        | flag(options.create, OFlags::CREATE)
+        | flag(options.truncate, OFlags::TRUNC);
+    let file = place.open(access | made, Mode::from_raw_mode(options.mode.unwrap_or(0o666)))?;
     let cached_access = |refused| FileAccess { direct: false, refused, align_bytes: 1 };
     if !options.direct {
         return Ok((file, cached_access(None)));
     }
     let refused = |file, errno| (file, cached_access(Some(errno)));
-    let direct = cached(&mut OpenOptions::new())
-        .custom_flags(OFlags::DIRECT.bits().cast_signed())
-        .open(path)
+    let direct = place
+        .open(access | OFlags::DIRECT, Mode::empty())
         .and_then(|direct| same_file(&file, &direct).map(|()| direct));
     let direct = match direct {
         Ok(direct) => direct,
+        Err(error) if SCARCE.contains(&errno_of(&error)) => {
+            if options.create_new {
+                // It is this call's own, and a later one must find no file.
+                let _ = unlinkat(place.folder, place.name, AtFlags::empty());
+            }
+            return Err(error);
+        }
         Err(error) => return Ok(refused(file, errno_of(&error))),
     };
     let alignment = match device::alignment_told(&direct) {
         Some(told) => told,
-        None => match device::examine(path) {
+        // By its descriptor: the name may lead elsewhere by now.
+        None => match device::examine(format!("/proc/self/fd/{}", direct.as_raw_fd())) {
             Ok(target) => device::alignment(&direct, &target),
             // Without /proc the alignment is unknown.
             Err(error) => return Ok(refused(file, error.errno())),
@@ -58,8 +67,11 @@ pub(super) fn open(path: &Path, options: &FileOptions) -> io::Result<(File, File
 }
 
 /// Refuses to write to a block device: its contents are not ours to overwrite (W7).
-fn refuse_block_device(path: &Path, options: &FileOptions) -> io::Result<()> {
-    let is_device = || std::fs::metadata(path).is_ok_and(|is| is.file_type().is_block_device());
+fn refuse_block_device(place: PlaceOfName, options: &FileOptions) -> io::Result<()> {
+    let is_device = || {
+        let found = place.stat(AtFlags::empty());
+        found.is_ok_and(|it| FileType::from_raw_mode(it.st_mode) == FileType::BlockDevice)
+    };
     // A file that must be new is no device.
     if options.write && !options.create_new && is_device() {
         return Err(io::Error::from_raw_os_error(libc::EPERM));
@@ -69,9 +81,14 @@ fn refuse_block_device(path: &Path, options: &FileOptions) -> io::Result<()> {
 
 /// Fails where the name was given to another file between two calls.
 fn same_file(ours: &File, other: &File) -> io::Result<()> {
-    let (ours, other) = (ours.metadata()?, other.metadata()?);
-    let is_same = (ours.dev(), ours.ino()) == (other.dev(), other.ino());
+    let is_same = is_same(&fstat(ours)?, &fstat(other)?);
     if is_same { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESTALE)) }
+}
+
+/// Tells whether the name still leads to the file.
+pub(super) fn is_named(file: &File, place: PlaceOfName) -> io::Result<bool> {
+    let own = fstat(file)?;
+    Ok(place.stat(AtFlags::empty()).is_ok_and(|named| is_same(&own, &named)))
 }
 
 /// Moves the file's later transfers into the page cache (`fcntl(2)`, F_SETFL). The flag belongs to
@@ -105,6 +122,12 @@ pub(super) fn is_shared(file: &File) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::FileTypeExt;
+    use std::path::Path;
+
+    fn open(path: &Path, options: &FileOptions) -> io::Result<(File, FileAccess)> {
+        super::open(PlaceOfName::new(None, path), options)
+    }
 
     #[test]
     fn a_file_that_exists_is_not_made_again() {

@@ -1,12 +1,17 @@
 //! Names of files: where they lead, and changes that lose nothing.
 
+use super::folder::{Folder, PlaceOfName};
 use super::judge::uninterrupted;
-use super::{Engine, Fallback};
+use super::{Engine, Fallback, FileId};
 use crate::error::{Action, Error, Tried};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, fsync, linkat, mkdirat, readlinkat,
+    renameat, renameat_with, unlinkat,
+};
 use rustix::io::Errno;
-use std::fs::{self, File};
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 /// Symbolic links that may lead to each other (`path_resolution(7)`).
@@ -47,6 +52,27 @@ pub(super) enum NameChange<'a> {
 }
 
 impl Engine {
+    /// Makes paths below that of the folder lead into it, wherever its path leads later. A
+    /// simulated disk knows no folders, so there it changes nothing.
+    pub(crate) fn enter(&mut self, folder: Folder) {
+        self.backend.enter(folder);
+    }
+
+    /// Opens a folder and enters it. One that may not be read is found by its path each time.
+    pub(crate) fn hold_folder(&mut self, folder: &Path) {
+        if self.backend.has_folders()
+            && let Ok(held) = Folder::open(folder)
+        {
+            self.enter(held);
+        }
+    }
+
+    /// Tells whether `path` still leads to the file, whose name may have been removed or given to
+    /// another since.
+    pub(crate) fn is_named(&self, file: FileId, path: &Path) -> Result<bool, Error> {
+        self.backend.is_named(self.slot(file), path).tried(path, Action::Examine)
+    }
+
     /// Finds where a write to the name `path` ends, with symbolic links followed as by `open(2)`,
     /// and what is there. A missing name is no error.
     pub fn locate(&mut self, path: impl AsRef<Path>) -> Result<Located, Error> {
@@ -113,40 +139,43 @@ impl Engine {
     }
 }
 
+// Paths below that of `within` lead into that folder.
+
 /// Follows the symbolic links of the path's last part, as `open(2)` does.
 ///
 /// A link of `/proc/self/fd` may lead to a thing though its text names nothing: to a pipe, or a
 /// file that was removed (`proc(5)`). Such a thing has no name to give to another.
-pub(super) fn locate(named: &Path) -> io::Result<Located> {
+pub(super) fn locate(within: Option<&Folder>, named: &Path) -> io::Result<Located> {
+    let followed = |path: &Path| PlaceOfName::new(within, path).stat(AtFlags::empty());
     let mut path = named.to_owned();
     for _ in 0..LINKS_MAX {
-        let metadata = match fs::symlink_metadata(&path) {
-            Ok(metadata) => metadata,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let is_nameless = path != named && fs::metadata(named).is_ok();
+        let place = PlaceOfName::new(within, &path);
+        let kind = match place.stat(AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+            Err(Errno::NOENT) => {
+                let is_nameless = path != named && followed(named).is_ok();
                 let found = if is_nameless { Found::Other } else { Found::Nothing };
                 return Ok(Located { path, found });
             }
-            Err(error) => return Err(error),
+            Err(errno) => return Err(errno.into()),
         };
-        let kind = metadata.file_type();
-        if !kind.is_symlink() {
-            let found = match kind {
-                kind if kind.is_file() => Found::File,
-                kind if kind.is_dir() => Found::Folder,
-                _ => Found::Other,
-            };
+        let found = match kind {
+            // The kernel decides whether it may be followed: in a folder such as /tmp another
+            // user's link may not (`fs.protected_symlinks`, proc(5): EACCES).
+            FileType::Symlink => match followed(&path) {
+                Err(errno @ (Errno::ACCESS | Errno::PERM)) => return Err(errno.into()),
+                _ => None,
+            },
+            FileType::RegularFile => Some(Found::File),
+            FileType::Directory => Some(Found::Folder),
+            _ => Some(Found::Other),
+        };
+        if let Some(found) = found {
             return Ok(Located { path, found });
         }
-        // The kernel decides whether it may be followed: in a folder such as /tmp another user's
-        // link may not (`fs.protected_symlinks`, proc(5): EACCES).
-        if let Err(error) = fs::metadata(&path)
-            && error.kind() == io::ErrorKind::PermissionDenied
-        {
-            return Err(error);
-        }
+        let text = readlinkat(place.folder, place.name, Vec::new())?.into_bytes();
         // Relative to the folder of the link; an absolute text replaces all.
-        path = folder_of(&path).join(fs::read_link(&path)?);
+        path = folder_of(&path).join(OsString::from_vec(text));
     }
     Err(Errno::LOOP.into())
 }
@@ -155,32 +184,55 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }
 
-pub(super) fn make_folder(folder: &Path) -> io::Result<()> {
-    match fs::create_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
-        result => result,
+pub(super) fn make_folder(within: Option<&Folder>, folder: &Path) -> io::Result<()> {
+    let place = PlaceOfName::new(within, folder);
+    let is_folder = || {
+        let found = place.stat(AtFlags::empty());
+        found.is_ok_and(|it| FileType::from_raw_mode(it.st_mode) == FileType::Directory)
+    };
+    match mkdirat(place.folder, place.name, Mode::from_raw_mode(0o777)) {
+        Err(Errno::EXIST) if is_folder() => Ok(()),
+        result => Ok(result?),
     }
 }
 
-pub(super) fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut paths: Vec<PathBuf> =
-        fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+pub(super) fn list(within: Option<&Folder>, folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let open = PlaceOfName::new(within, folder).open(OFlags::DIRECTORY, Mode::empty())?;
+    let mut paths = Vec::new();
+    for entry in Dir::new(open)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            paths.push(folder.join(OsStr::from_bytes(name)));
+        }
+    }
     // By their bytes: a comparison of paths takes them apart.
     paths.sort_unstable_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
     Ok(paths)
 }
 
-pub(super) fn change(change: NameChange) -> io::Result<Option<Fallback>> {
+pub(super) fn change(within: Option<&Folder>, change: NameChange) -> io::Result<Option<Fallback>> {
+    let place = |path| PlaceOfName::new(within, path);
     match change {
-        NameChange::Rename { from, to, replace: true } => fs::rename(from, to).map(|()| None),
-        NameChange::Rename { from, to, replace: false } => rename_to_new(from, to),
-        NameChange::Remove(path) => fs::remove_file(path).map(|()| None),
-        NameChange::SyncFolder(path) => sync_folder(path),
+        NameChange::Rename { from, to, replace } => {
+            let (from, to) = (place(from), place(to));
+            if !replace {
+                return rename_to_new(from, to);
+            }
+            renameat(from.folder, from.name, to.folder, to.name)?;
+            Ok(None)
+        }
+        NameChange::Remove(path) => {
+            let PlaceOfName { folder, name } = place(path);
+            unlinkat(folder, name, AtFlags::empty())?;
+            Ok(None)
+        }
+        NameChange::SyncFolder(path) => sync_folder(place(path)),
     }
 }
 
-fn rename_to_new(from: &Path, to: &Path) -> io::Result<Option<Fallback>> {
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+fn rename_to_new(from: PlaceOfName, to: PlaceOfName) -> io::Result<Option<Fallback>> {
+    match renameat_with(from.folder, from.name, to.folder, to.name, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(None),
         // NFS, 9p, Ceph and most of FUSE lack the flag.
         Err(errno @ (Errno::INVAL | Errno::NOSYS)) => {
@@ -195,34 +247,40 @@ fn rename_to_new(from: &Path, to: &Path) -> io::Result<Option<Fallback>> {
 /// Renames without replacing. A file gets a second name, which fails where that exists, and loses
 /// the first. A folder has one name only (`link(2)`, EPERM): it replaces an empty folder made for
 /// that, and no folder that another process has filled meanwhile (`rename(2)`, ENOTEMPTY).
-fn rename_without_the_flag(from: &Path, to: &Path) -> io::Result<&'static str> {
-    if !fs::symlink_metadata(from)?.is_dir() {
-        fs::hard_link(from, to)?;
-        fs::remove_file(from)?;
+fn rename_without_the_flag(from: PlaceOfName, to: PlaceOfName) -> io::Result<&'static str> {
+    let stat = from.stat(AtFlags::SYMLINK_NOFOLLOW)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+        linkat(from.folder, from.name, to.folder, to.name, AtFlags::empty())?;
+        unlinkat(from.folder, from.name, AtFlags::empty())?;
         return Ok("link and unlink");
     }
-    fs::create_dir(to)?;
-    fs::rename(from, to).inspect_err(|_| {
+    mkdirat(to.folder, to.name, Mode::from_raw_mode(0o777))?;
+    renameat(from.folder, from.name, to.folder, to.name).inspect_err(|_| {
         // Only if it is still empty; the first error is the one to report.
-        let _ = fs::remove_dir(to);
+        let _ = unlinkat(to.folder, to.name, AtFlags::REMOVEDIR);
     })?;
     Ok("rename onto an empty folder")
 }
 
 /// Syncs a folder. Some file systems have nothing to sync there and answer EINVAL (`fsync(2)`).
-fn sync_folder(path: &Path) -> io::Result<Option<Fallback>> {
-    match File::open(path)?.sync_all() {
-        Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP)) => {
-            let because = format!("fsync of a folder: {error}");
+fn sync_folder(folder: PlaceOfName) -> io::Result<Option<Fallback>> {
+    let synced = match folder.held() {
+        Some(held) => fsync(held),
+        None => fsync(folder.open(OFlags::empty(), Mode::empty())?),
+    };
+    match synced {
+        Err(errno @ (Errno::INVAL | Errno::OPNOTSUPP)) => {
+            let because = format!("fsync of a folder: {}", io::Error::from(errno));
             Ok(Some(Fallback { wanted: "durable names", got: "names as they are", because }))
         }
-        synced => synced.map(|()| None),
+        synced => Ok(synced.map(|()| None)?),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::{self, File};
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::symlink;
 
@@ -235,12 +293,12 @@ mod tests {
         symlink(place("link"), place("link-to-link")).unwrap();
         symlink("nothing", place("dangling")).unwrap();
         symlink("loop", place("loop")).unwrap();
-        let located = |name: &str| locate(&place(name)).unwrap();
+        let located = |name: &str| locate(None, &place(name)).unwrap();
         assert_eq!(located("link-to-link"), Located { path: place("file"), found: Found::File });
         assert_eq!(located("dangling"), Located { path: place("nothing"), found: Found::Nothing });
-        assert_eq!(locate(folder.path()).unwrap().found, Found::Folder);
-        assert_eq!(locate(Path::new("/dev/null")).unwrap().found, Found::Other);
-        assert_eq!(locate(&place("loop")).unwrap_err().raw_os_error(), Some(libc::ELOOP));
+        assert_eq!(locate(None, folder.path()).unwrap().found, Found::Folder);
+        assert_eq!(locate(None, Path::new("/dev/null")).unwrap().found, Found::Other);
+        assert_eq!(locate(None, &place("loop")).unwrap_err().raw_os_error(), Some(libc::ELOOP));
     }
 
     #[test]
@@ -252,7 +310,7 @@ mod tests {
         let (pipe, _other_end) = io::pipe().unwrap();
         for number in [gone.as_raw_fd(), pipe.as_raw_fd()] {
             let link = PathBuf::from(format!("/proc/self/fd/{number}"));
-            assert_eq!(locate(&link).unwrap().found, Found::Other);
+            assert_eq!(locate(None, &link).unwrap().found, Found::Other);
         }
     }
 
@@ -263,7 +321,7 @@ mod tests {
         let (new, taken) = (folder.path().join("new"), folder.path().join("taken"));
         fs::write(&new, b"new").unwrap();
         fs::write(&taken, b"precious").unwrap();
-        let rename = |replace| change(NameChange::Rename { from: &new, to: &taken, replace });
+        let rename = |replace| change(None, NameChange::Rename { from: &new, to: &taken, replace });
         assert_eq!(rename(false).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read(&taken).unwrap(), b"precious");
         rename(true).unwrap();
@@ -280,12 +338,17 @@ mod tests {
         fs::create_dir(place("folder")).unwrap();
         fs::write(place("folder/inside"), b"inside").unwrap();
         fs::create_dir(place("taken")).unwrap();
+        let rename = |from: &str, to: &str| {
+            let (from, to) = (place(from), place(to));
+            let whole = |path| PlaceOfName::new(None, path);
+            rename_without_the_flag(whole(&from), whole(&to))
+        };
         for from in ["file", "folder"] {
-            let error = rename_without_the_flag(&place(from), &place("taken")).unwrap_err();
+            let error = rename(from, "taken").unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
-            let to = place(&format!("new-{from}"));
-            rename_without_the_flag(&place(from), &to).unwrap();
-            assert!(to.exists() && !place(from).exists());
+            let to = format!("new-{from}");
+            rename(from, &to).unwrap();
+            assert!(place(&to).exists() && !place(from).exists());
         }
         assert_eq!(fs::read(place("new-folder/inside")).unwrap(), b"inside");
         assert_eq!(fs::read_dir(place("taken")).unwrap().count(), 0);

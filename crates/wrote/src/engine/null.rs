@@ -32,6 +32,10 @@ impl Backend for Null {
         Ok(FileAccess { direct: options.direct, refused: None, align_bytes: 1 })
     }
 
+    fn is_named(&self, _slot: u32, _path: &Path) -> io::Result<bool> {
+        not_supported()
+    }
+
     fn clear_direct(&mut self, _slot: u32) -> io::Result<()> {
         Ok(())
     }

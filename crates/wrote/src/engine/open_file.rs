@@ -219,6 +219,11 @@ impl Engine {
         self.backend.descriptor(file.slot)
     }
 
+    pub(super) fn slot(&self, file: FileId) -> u32 {
+        self.known(file);
+        file.slot
+    }
+
     #[inline]
     fn known(&self, id: FileId) -> &OpenFile {
         known(&self.files, id)

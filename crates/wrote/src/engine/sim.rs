@@ -388,6 +388,10 @@ impl Backend for SimBackend {
         Ok(FileAccess { direct, refused, align_bytes })
     }
 
+    fn is_named(&self, slot: u32, path: &Path) -> io::Result<bool> {
+        Ok(self.sim.disk().names.file(path) == Some(self.slots[&slot].file))
+    }
+
     fn clear_direct(&mut self, slot: u32) -> io::Result<()> {
         self.slots.get_mut(&slot).expect("open").direct = false;
         Ok(())

@@ -21,9 +21,10 @@ use super::state::LogState;
 use super::wait::{Waiters, wake};
 use crate::buffer::Buffer;
 use crate::engine::Op;
-use crate::{Completion, Durable, Effective, Engine, Error, FileId};
+use crate::{Action, Completion, Durable, Effective, Engine, Error, FileId};
 use spare::Spare;
 use std::collections::VecDeque;
+use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -426,8 +427,21 @@ impl Flusher {
                 spare.is_removed_durably = true;
             }
         }
+        self.check_names()?;
         self.reach_durable(state, covers);
         if self.is_brief() { Ok(()) } else { self.seal(state, covers) }
+    }
+
+    /// Fails where the file of a segment has lost its name, or the folder was removed: its records
+    /// are in no log any more, however stable their bytes are.
+    fn check_names(&self) -> Result<(), Error> {
+        for OpenSegment { file, path, .. } in self.unflushed.iter().chain(&self.segment) {
+            if !self.engine.is_named(*file, path)? {
+                let gone = io::Error::from_raw_os_error(libc::ENOENT);
+                return Err(Error::file(path, Action::Examine, None, &gone));
+            }
+        }
+        Ok(())
     }
 
     /// Waits for an operation at least, and settles every one that is complete.
@@ -492,6 +506,7 @@ impl Flusher {
             self.free_slot(state, batch.slot)?;
             self.not_durable.push_back((batch.end_sequence, batch.slot));
             if batch.is_durable {
+                self.check_names()?;
                 state.counted().flushes += 1;
                 self.reach_durable(state, batch.end_sequence);
             }

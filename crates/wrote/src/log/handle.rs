@@ -8,7 +8,7 @@ use super::input::LogFiles;
 use super::lock::Lock;
 use super::reader::LogReader;
 use super::recovery::Recovered;
-use super::state::Goal;
+use super::state::{Goal, Terms};
 use super::stats::LogStats;
 use super::stream::LogStream;
 use super::ticket::Ticket;
@@ -68,12 +68,19 @@ use std::time::Duration;
 /// safe by then, and every later call, returns that error (W2). Acknowledged records stay safe, and
 /// the log can be opened again behind them.
 ///
+/// The log holds its folder open, and continues in it after a rename. Where the folder, or the file
+/// of the segment that is written, was removed, the next flush fails with
+/// [`std::io::ErrorKind::NotFound`]: no record is called durable that is in no folder.
+///
 /// A full disk (`ENOSPC`, `EDQUOT`) is no failure of a framed log: space is prepared before records
-/// are written to it ([`LogOptions::prepare`](super::LogOptions::prepare)). Calls that wait for a
-/// record without space return the error, and appends do so once the buffers are full. The records
-/// stay in memory, in their order. Each later call, and the log's thread once a second, tries
-/// again. [`Log::close`] can then be called again, too. In the format of lines the write itself
-/// finds the disk full, and the log fails.
+/// are written to it ([`LogOptions::prepare`](super::LogOptions::prepare)). Neither are other errors
+/// that may pass, at a new segment: no descriptor (`EMFILE`, `ENFILE`), no memory (`ENOMEM`), a
+/// limit of files' lengths (`EFBIG`). Calls that wait for a record without space return
+/// [`Error::NotYet`]. The records stay in memory, in their order, and may still be written: wait
+/// again ([`Log::ticket`]), and do not append them again. Each later call, and the log's thread once
+/// a second, tries again. [`Log::close`] can then be called again, too. Once the buffers are full,
+/// an append fails with [`Error::File`]: its record was not taken. In the format of lines the write
+/// itself finds the disk full, and the log fails.
 ///
 /// Dropping the last clone does what [`Log::close`] does. An error can then only be logged (crate
 /// `log`, level error).
@@ -302,7 +309,7 @@ impl Log {
         }
         let files = match &self.0.sim {
             Some(sim) => LogFiles::new(Engine::simulated(sim, &LogFiles::options())?),
-            None => LogFiles::open()?,
+            None => LogFiles::open_in(driver.state.terms.held())?,
         };
         driver.visit(|flusher| flusher.cut(&driver.state, &files, sequence))
     }
@@ -393,11 +400,8 @@ impl Log {
     /// other error is an item of the stream ([`LogStream`]).
     pub fn stream(&self, from: u64) -> Result<LogStream, Error> {
         let driver = Arc::clone(&self.0.driver);
-        let (folder, sim) = (driver.state.terms.folder.clone(), self.0.sim.clone());
-        LogStream::of_log(driver, move || match &sim {
-            Some(sim) => LogReader::simulated(sim, &folder, from, false),
-            None => LogReader::on_disk(&folder, from, false),
-        })
+        let (own, sim) = (Arc::clone(&driver), self.0.sim.clone());
+        LogStream::of_log(driver, move || open_reader(&own.state.terms, sim.as_ref(), from, false))
     }
 
     #[cfg(test)]
@@ -406,23 +410,20 @@ impl Log {
     }
 
     fn read(&self, from: u64, follows: bool) -> Result<LogReader, Error> {
-        let folder = &self.0.driver.state.terms.folder;
-        match &self.0.sim {
-            Some(sim) => LogReader::simulated(sim, folder, from, follows),
-            None => LogReader::on_disk(folder, from, follows),
-        }
+        open_reader(&self.0.driver.state.terms, self.0.sim.as_ref(), from, follows)
     }
 
-    /// Returns the error for which the log writes no records: that of a failed write or flush, for
-    /// good (W2), or that of a full disk ([`Log::is_waiting_for_room`]).
+    /// Returns the error for which the log writes no records: that of a failed write or flush,
+    /// permanently (W2), or [`Error::NotYet`] on a full disk ([`Log::is_waiting_for_room`]).
     pub fn check(&self) -> Result<(), Error> {
         let state = &self.0.driver.state;
         state.check()?;
         state.lack().map_or(Ok(()), Err)
     }
 
-    /// Tells whether the log keeps its records in memory because the disk is full. It goes on by
-    /// itself once an attempt, one a second at least, finds room.
+    /// Tells whether the log keeps its records in memory because the disk is full, or there is no
+    /// descriptor or memory for the next segment. It continues by itself once an attempt, one a
+    /// second at least, finds room.
     pub fn is_waiting_for_room(&self) -> bool {
         let state = &self.0.driver.state;
         !state.has_failed() && state.lacks_room()
@@ -448,6 +449,19 @@ impl Log {
     /// opening.
     pub fn close(&self) -> Result<(), Error> {
         self.0.close()
+    }
+}
+
+/// Opens a reader of an open log, in the folder that the log holds.
+fn open_reader(
+    terms: &Terms,
+    sim: Option<&Sim>,
+    from: u64,
+    follows: bool,
+) -> Result<LogReader, Error> {
+    match sim {
+        Some(sim) => LogReader::simulated(sim, &terms.folder, from, follows),
+        None => LogReader::on_disk(terms.held(), from, follows),
     }
 }
 
@@ -499,7 +513,7 @@ impl Drop for Handle {
             if let Err(error) = log.close() {
                 ::log::error!("a dropped log could not be closed: {error}");
                 // On a full disk, too: no later call can try again.
-                log.driver.state.fail(error);
+                log.driver.state.fail(error.given_up());
             }
         };
         if !self.driver.is_driven_here() {

@@ -3,10 +3,9 @@
 use super::interrupt::Interrupt;
 use crate::buffer::Buffer;
 use crate::cached::cached_bytes_at;
-use crate::engine::{Found, Op, Options};
-use crate::error::Tried;
+use crate::engine::{Folder, Found, Op, Options};
 use crate::{Action, Completion, Engine, Error, FileId, FileOptions, Ioengine};
-use rustix::fs::{SeekFrom, fstat, seek, stat};
+use rustix::fs::{SeekFrom, fstat, seek};
 use rustix::io::Errno;
 use std::cell::{RefCell, RefMut};
 use std::collections::VecDeque;
@@ -48,12 +47,33 @@ pub(super) enum ReadBy {
 #[derive(Clone, Debug)]
 pub(super) struct LogFiles {
     engine: Rc<RefCell<Engine>>,
+    /// The log's folder, which stays the same one when it is renamed; none on a simulated disk.
+    pub held: Option<Folder>,
     pub interrupt: Interrupt,
 }
 
 impl LogFiles {
     pub(super) fn new(engine: Engine) -> LogFiles {
-        LogFiles { engine: Rc::new(RefCell::new(engine)), interrupt: Interrupt::of_thread() }
+        let (engine, interrupt) = (Rc::new(RefCell::new(engine)), Interrupt::of_thread());
+        LogFiles { engine, held: None, interrupt }
+    }
+
+    /// Makes an engine for the files of the log in a folder.
+    pub(super) fn open_in(held: &Folder) -> Result<LogFiles, Error> {
+        let mut files = LogFiles::open()?;
+        files.enter(held.clone());
+        Ok(files)
+    }
+
+    /// Makes another engine for files of the same log on the disk.
+    pub(super) fn another(&self) -> Result<LogFiles, Error> {
+        self.held.as_ref().map_or_else(LogFiles::open, LogFiles::open_in)
+    }
+
+    /// Makes paths below that of the folder lead into it, wherever its path leads later.
+    pub(super) fn enter(&mut self, held: Folder) {
+        self.engine().enter(held.clone());
+        self.held = Some(held);
     }
 
     pub(super) fn open() -> Result<LogFiles, Error> {
@@ -253,15 +273,9 @@ impl Input {
     /// Tells whether the file is shorter than it was known to be, or has lost its name: it was
     /// removed, or is kept for a later segment.
     pub(super) fn is_shorter(&self) -> Result<bool, Error> {
-        let mut engine = self.files.engine();
-        if let Some(descriptor) = engine.descriptor(self.file) {
-            let own = fstat(descriptor).tried(&self.path, Action::Examine)?;
-            let has_name = stat(&self.path)
-                .is_ok_and(|named| (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino));
-            return Ok(!has_name || (own.st_size as u64) < self.len_bytes);
-        }
-        Ok(engine.file_len(self.file)? < self.len_bytes
-            || engine.locate(&self.path)?.found == Found::Nothing)
+        let engine = self.files.engine();
+        let is_named = engine.is_named(self.file, &self.path)?;
+        Ok(!is_named || engine.file_len(self.file)? < self.len_bytes)
     }
 
     /// Flushes the file, and drops its clean pages from the page cache, so that later reads come

@@ -1,13 +1,12 @@
 //! The lock of a log's only writer: `flock(2)` on the file `lock` in its folder. Readers take no
 //! lock.
 
+use crate::engine::Folder;
 use crate::error::{Action, Error, Tried};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 use std::time::Duration;
 
 pub(super) const LOCK: &str = "lock";
@@ -23,12 +22,11 @@ pub(super) struct Lock {
 
 impl Lock {
     /// Takes the lock, and writes this process's id into the file.
-    pub(super) fn take(folder: &Path) -> Result<Lock, Error> {
-        let path = folder.join(LOCK);
+    pub(super) fn take(folder: &Folder) -> Result<Lock, Error> {
+        let path = folder.path().join(LOCK);
         // Not truncated before it is locked: it may belong to another process.
-        let mut options = File::options();
-        options.read(true).write(true).create(true).truncate(false);
-        let Some(mut file) = open(&options, &path).tried(&path, Action::Open)? else {
+        let flags = OFlags::RDWR | OFlags::CREATE;
+        let Some(mut file) = open(folder, flags).tried(&path, Action::Open)? else {
             let because = "is not an ordinary file, so it can't be the lock of a log";
             return Err(Error::refused(&path, because));
         };
@@ -37,7 +35,7 @@ impl Lock {
             let holder = process_in(&mut file)
                 .map_or("another process".to_owned(), |process| format!("process {process}"));
             let because = format!("the log is open for writing in {holder}");
-            return Err(Error::refused(folder, because));
+            return Err(Error::refused(folder.path(), because));
         }
         let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
         written.tried(&path, Action::Write)?;
@@ -46,8 +44,8 @@ impl Lock {
 
     /// Returns the process that has the log open for writing; `None` if there is none, or if this
     /// process cannot see it.
-    pub(super) fn holder(folder: &Path) -> Option<u32> {
-        let mut file = open(File::options().read(true), &folder.join(LOCK)).ok()??;
+    pub(super) fn holder(folder: &Folder) -> Option<u32> {
+        let mut file = open(folder, OFlags::RDONLY).ok()??;
         let is_free = lock(&file, FlockOperation::NonBlockingLockShared, 1).ok()?;
         if is_free {
             drop(Lock { file });
@@ -65,10 +63,9 @@ impl Drop for Lock {
     }
 }
 
-/// Opens an ordinary file; `None` where it is none. The open of a pipe does not wait for its other
-/// end.
-fn open(options: &OpenOptions, path: &Path) -> std::io::Result<Option<File>> {
-    let file = options.clone().custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
+/// Opens the lock if it is an ordinary file. The open of a pipe does not wait for its other end.
+fn open(folder: &Folder, flags: OFlags) -> std::io::Result<Option<File>> {
+    let file = folder.open_file(&folder.path().join(LOCK), flags | OFlags::NONBLOCK)?;
     Ok(file.metadata()?.is_file().then_some(file))
 }
 
@@ -95,18 +92,26 @@ fn process_in(file: &mut File) -> Option<u32> {
 mod tests {
     use super::*;
 
+    fn holder(folder: &tempfile::TempDir) -> Option<u32> {
+        Lock::holder(&Folder::open(folder.path()).unwrap())
+    }
+
+    fn take(folder: &tempfile::TempDir) -> Result<Lock, Error> {
+        Lock::take(&Folder::open(folder.path()).unwrap())
+    }
+
     #[test]
     fn a_log_has_one_writer_and_its_name_is_known() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(Lock::holder(folder.path()), None);
-        let first = Lock::take(folder.path()).unwrap();
-        assert_eq!(Lock::holder(folder.path()), Some(std::process::id()));
-        let error = Lock::take(folder.path()).unwrap_err();
+        assert_eq!(holder(&folder), None);
+        let first = take(&folder).unwrap();
+        assert_eq!(holder(&folder), Some(std::process::id()));
+        let error = take(&folder).unwrap_err();
         let because = format!("the log is open for writing in process {}", std::process::id());
         assert_eq!(error.to_string(), format!("{}: {because}", folder.path().display()));
         drop(first);
-        assert_eq!(Lock::holder(folder.path()), None);
-        Lock::take(folder.path()).unwrap();
+        assert_eq!(holder(&folder), None);
+        take(&folder).unwrap();
     }
 
     #[test]
@@ -114,27 +119,27 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(LOCK);
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
-        assert_eq!(Lock::holder(folder.path()), None);
+        assert_eq!(holder(&folder), None);
         let because = "is not an ordinary file, so it can't be the lock of a log";
-        let error = Lock::take(folder.path()).unwrap_err();
+        let error = take(&folder).unwrap_err();
         assert_eq!(error.to_string(), format!("{}: {because}", path.display()));
     }
 
     #[test]
     fn a_copy_of_the_descriptor_does_not_hold_the_lock() {
         let folder = tempfile::tempdir().unwrap();
-        let lock = Lock::take(folder.path()).unwrap();
+        let lock = take(&folder).unwrap();
         let _copy = lock.file.try_clone().unwrap();
         drop(lock);
-        assert_eq!(Lock::holder(folder.path()), None);
+        assert_eq!(holder(&folder), None);
     }
 
     #[test]
     fn a_file_that_says_nothing_is_a_lock_all_the_same() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("lock"), b"999999999999 and more\n").unwrap();
-        assert_eq!(Lock::holder(folder.path()), None);
-        Lock::take(folder.path()).unwrap();
+        assert_eq!(holder(&folder), None);
+        take(&folder).unwrap();
         let text = std::fs::read_to_string(folder.path().join("lock")).unwrap();
         assert_eq!(text, format!("{}\n", std::process::id()));
     }

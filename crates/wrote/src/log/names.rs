@@ -42,14 +42,6 @@ pub(super) fn of_format(paths: Vec<PathBuf>, format: Format) -> SegmentNames {
     paths.into_iter().filter_map(numbered).collect()
 }
 
-/// Tells whether the folder exists.
-pub(super) fn is_there(files: &LogFiles, folder: &Path) -> Result<bool, Error> {
-    match files.engine().list(folder) {
-        Err(error) if error.errno() == libc::ENOENT => Ok(false),
-        listed => listed.map(|_| true),
-    }
-}
-
 /// Returns the format of the log in the folder; `None` if it has no segment.
 pub(super) fn format(files: &LogFiles, folder: &Path) -> Result<Option<Format>, Error> {
     files.engine().list(folder).map(|paths| format_among(&paths))

@@ -14,8 +14,7 @@ use super::recovery::{ActiveSegment, Recovery, recover};
 use super::retention::Retention;
 use super::segment;
 use super::state::{LogState, Promise, Terms};
-use crate::engine::Options;
-use crate::engine::{Callers, folder_of};
+use crate::engine::{Callers, Folder, Options, folder_of};
 use crate::error::Tried;
 use crate::file::calibrate;
 use crate::{
@@ -54,8 +53,11 @@ impl LogOptions {
     pub fn open(&self, folder: impl AsRef<Path>) -> Result<Log, Error> {
         let folder = folder.as_ref();
         make_folder(folder)?;
-        let lock = Lock::take(folder)?;
-        Log::with_thread(on_disk(&within_bounds(self), folder)?, self.segment_age, lock)
+        let held = Folder::open(folder)?;
+        let lock = Lock::take(&held)?;
+        let path = std::path::absolute(folder).tried(folder, Action::Examine)?;
+        let driver = on_disk(&within_bounds(self), held.known_as(&path))?;
+        Log::with_thread(driver, self.segment_age, lock)
     }
 
     /// Opens the log on a simulated disk. It has no thread: waiting callers do that work. So a run
@@ -63,8 +65,8 @@ impl LogOptions {
     /// does.
     pub fn open_simulated(&self, sim: &Sim, folder: impl AsRef<Path>) -> Result<Log, Error> {
         let options = within_bounds(self);
-        let engine = Engine::simulated(sim, &engine_options(&options))?;
-        let driver = assemble(engine, &options, folder.as_ref(), |_, direct| {
+        let files = LogFiles::new(Engine::simulated(sim, &engine_options(&options))?);
+        let driver = assemble(files, &options, folder.as_ref(), |_, direct| {
             let promise = Promise::new(
                 Acknowledged::new()
                     .flushed(false)
@@ -90,13 +92,13 @@ fn make_folder(folder: &Path) -> Result<(), Error> {
     engine.sync_folder(folder_of(folder))
 }
 
-fn on_disk(options: &LogOptions, folder: &Path) -> Result<LogDriver, Error> {
-    let engine = Engine::open_for(&engine_options(options), Callers::Any)?;
-    let folder = std::path::absolute(folder).tried(folder, Action::Examine)?;
-    let target = device::examine(&folder)?;
+fn on_disk(options: &LogOptions, held: Folder) -> Result<LogDriver, Error> {
+    let mut files = LogFiles::new(Engine::open_for(&engine_options(options), Callers::Any)?);
+    files.enter(held.clone());
+    let target = device::examine(held.path())?;
     let by_target = target.copies_on_write().then_some(Prepare::Allocate);
     let options = &LogOptions { prepare: options.prepare.or(by_target), ..options.clone() };
-    assemble(engine, options, &folder, |prepare, direct| {
+    assemble(files, options, held.path(), |prepare, direct| {
         let promise = Promise::new(
             Acknowledged::new()
                 .flushed(false)
@@ -109,10 +111,15 @@ fn on_disk(options: &LogOptions, folder: &Path) -> Result<LogDriver, Error> {
             Some(durable) => durable,
             None if options.sync == SyncPolicy::Always && options.format == Format::Framed => {
                 let disk = Disk::open(&Options::new(Ioengine::IoUring, 1, BLOCK_BYTES as usize))?;
-                calibrate(&disk, &folder, BLOCK_BYTES as usize, CALIBRATION_ROUNDS)?.choice
+                calibrate(&disk, held.path(), BLOCK_BYTES as usize, CALIBRATION_ROUNDS)?.choice
             }
             None => Durable::default(),
         };
+        // Both were found by the path.
+        if !held.is_at_its_path() {
+            let because = "the folder was renamed while its log was opened; open it again";
+            return Err(Error::refused(held.path(), because));
+        }
         Ok((promise, durable))
     })
 }
@@ -140,12 +147,12 @@ fn engine_options(options: &LogOptions) -> Options {
 /// Recovers the log and puts its parts together. `examine` returns the disk's promise and how
 /// records are made durable, given the preparation and whether writes are direct.
 fn assemble(
-    engine: Engine,
+    files: LogFiles,
     options: &LogOptions,
     folder: &Path,
     examine: impl FnOnce(Prepare, bool) -> Result<(Promise, Durable), Error>,
 ) -> Result<LogDriver, Error> {
-    let files = LogFiles::new(engine);
+    let held = files.held.clone();
     let found = recover(&files, folder, options.format)?;
     let mut engine = files.into_engine();
     let by_sync =
@@ -197,6 +204,7 @@ fn assemble(
     };
     let terms = Terms {
         folder: folder.to_owned(),
+        held,
         layout,
         sync: options.sync,
         durable,

@@ -14,8 +14,9 @@ use super::format::Format;
 use super::input::LogFiles;
 use super::names;
 use super::stream::LogStream;
-use crate::engine::Callers;
-use crate::{Engine, Error, Sim};
+use crate::engine::{Callers, Folder};
+use crate::error::Tried;
+use crate::{Action, Engine, Error, Sim};
 use cursor::AnyCursor;
 use following::Following;
 use std::fmt;
@@ -56,6 +57,9 @@ pub struct LentRecord<'a> {
 /// log past the page cache where the file system can, with reads in flight ahead; it reads lines
 /// through the cache.
 ///
+/// It holds the folder open, and continues in it after a rename or a change of the process's working
+/// directory.
+///
 /// A following reader sleeps at the end of the log until the kernel reports a change in the log's
 /// folder (`inotify(7)`), by any process of this machine. It also looks once a second. A network
 /// file system reports no changes by other machines. There, and where the user's inotify instances
@@ -90,13 +94,13 @@ impl LogReader {
     /// this begins with the first that is there. Fails with [`Error::Refused`] if the folder has no
     /// log.
     pub fn open(folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
-        LogReader::on_disk(folder.as_ref(), from, false)
+        LogReader::on_disk(&Folder::open(folder.as_ref())?, from, false)
     }
 
     /// Reads as [`LogReader::open`] does, and waits at the end for further records. Fails as
     /// [`LogReader::open`] does.
     pub fn follow(folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
-        LogReader::on_disk(folder.as_ref(), from, true)
+        LogReader::on_disk(&Folder::open(folder.as_ref())?, from, true)
     }
 
     /// Follows as [`LogReader::follow`] does, also a log that is not there yet: the reader waits
@@ -119,9 +123,11 @@ impl LogReader {
     /// # }
     /// ```
     pub fn follow_new(folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
-        let engine = Engine::open_for(&LogFiles::options(), Callers::Any)?;
-        let folder = folder.as_ref();
-        LogReader::new(engine, folder, from, Some(Following::new(Some(folder))), true)
+        let files = LogFiles::new(Engine::open_for(&LogFiles::options(), Callers::Any)?);
+        // The same folder is meant after a change of the working directory.
+        let folder =
+            std::path::absolute(folder.as_ref()).tried(folder.as_ref(), Action::Examine)?;
+        LogReader::new(files, &folder, from, Some(Following::new(Some(&folder))), true)
     }
 
     /// Reads as [`LogReader::open`] does, from a simulated disk. Fails as [`LogReader::open`] does,
@@ -140,14 +146,17 @@ impl LogReader {
         from: u64,
         follows: bool,
     ) -> Result<LogReader, Error> {
-        let engine = Engine::simulated(sim, &LogFiles::options())?;
-        LogReader::new(engine, folder, from, follows.then(|| Following::new(None)), false)
+        let files = LogFiles::new(Engine::simulated(sim, &LogFiles::options())?);
+        LogReader::new(files, folder, from, follows.then(|| Following::new(None)), false)
     }
 
-    pub(super) fn on_disk(folder: &Path, from: u64, follows: bool) -> Result<LogReader, Error> {
-        let engine = Engine::open_for(&LogFiles::options(), Callers::Any)?;
-        let following = follows.then(|| Following::new(Some(folder)));
-        let reader = LogReader::new(engine, folder, from, following, false)?;
+    pub(super) fn on_disk(held: &Folder, from: u64, follows: bool) -> Result<LogReader, Error> {
+        let mut files = LogFiles::new(Engine::open_for(&LogFiles::options(), Callers::Any)?);
+        files.enter(held.clone());
+        let folder = held.path();
+        let mut following = follows.then(|| Following::new(Some(folder)));
+        following.iter_mut().for_each(|following| following.enter(held));
+        let reader = LogReader::new(files, folder, from, following, false)?;
         if reader.cursor.is_none() {
             // A log without a segment yet has a lock.
             names::format_of_log(&reader.files, folder)?;
@@ -156,14 +165,14 @@ impl LogReader {
     }
 
     fn new(
-        engine: Engine,
+        files: LogFiles,
         folder: &Path,
         from: u64,
         following: Option<Following>,
         is_expected: bool,
     ) -> Result<LogReader, Error> {
         let mut reader = LogReader {
-            files: LogFiles::new(engine),
+            files,
             folder: folder.to_owned(),
             from,
             following,
@@ -438,11 +447,23 @@ impl LogReader {
         }
     }
 
+    /// Enters the folder of a log that is expected, if it is there. Until it has a segment, another
+    /// folder may come in its place.
+    fn enter_expected(&mut self) -> Result<bool, Error> {
+        let held = match Folder::open(&self.folder) {
+            Err(error) if error.errno() == libc::ENOENT => return Ok(false),
+            held => held?,
+        };
+        self.following.iter_mut().for_each(|following| following.enter(&held));
+        self.files.enter(held);
+        Ok(true)
+    }
+
     fn find(&mut self) -> Result<bool, Error> {
-        let LogReader { files, folder, from, is_expected, .. } = self;
-        if *is_expected && !names::is_there(files, folder)? {
+        if self.is_expected && self.cursor.is_none() && !self.enter_expected()? {
             return Ok(false);
         }
+        let LogReader { files, folder, from, .. } = self;
         self.cursor = names::unless_removed(|| match names::format(files, folder)? {
             None => Ok(Some(None)),
             Some(Format::Framed) => framed::find(files, folder, *from).map(Some),

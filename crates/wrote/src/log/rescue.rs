@@ -23,6 +23,7 @@ use super::input::LogFiles;
 use super::lock::Lock;
 use super::names;
 use crate::Error;
+use crate::engine::Folder;
 use report::ProgressWatch;
 use std::path::Path;
 
@@ -61,7 +62,7 @@ pub fn verify(
     folder: impl AsRef<Path>,
     mut watch: impl FnMut(u64, u64) -> bool,
 ) -> Result<Verified, Error> {
-    let folder = folder.as_ref();
+    let folder = &Folder::open(folder.as_ref())?;
     let first = read_all(folder, &mut watch)?;
     let is_clean = first.damage.is_empty() && first.garbage.is_empty();
     if is_clean || first.summary.writer.is_none() {
@@ -74,8 +75,8 @@ pub fn verify(
     Ok(second)
 }
 
-fn read_all(folder: &Path, watch: ProgressWatch) -> Result<Verified, Error> {
-    let files = LogFiles::open()?;
+fn read_all(folder: &Folder, watch: ProgressWatch) -> Result<Verified, Error> {
+    let (files, folder) = (LogFiles::open_in(folder)?, folder.path());
     match names::format_of_log(&files, folder)? {
         Some(Format::Lines) => lines::verify(&files, folder, watch),
         _ => framed::verify(&files, folder, watch),
@@ -93,10 +94,10 @@ fn read_all(folder: &Path, watch: ProgressWatch) -> Result<Verified, Error> {
 /// Fails with [`Error::Refused`] if the folder has no log, or the log is open for writing. A power
 /// loss at any moment leaves a log that can be repaired.
 pub fn repair(folder: impl AsRef<Path>) -> Result<Repaired, Error> {
-    let folder = folder.as_ref();
-    let files = LogFiles::open()?;
+    let (held, folder) = (Folder::open(folder.as_ref())?, folder.as_ref());
+    let files = LogFiles::open_in(&held)?;
     let format = names::format_of_log(&files, folder)?;
-    let _lock = Lock::take(folder)?;
+    let _lock = Lock::take(&held)?;
     match format {
         Some(Format::Lines) => lines::repair(&files, folder),
         _ => rebuild::repair(&files, folder),

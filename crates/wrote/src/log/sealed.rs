@@ -9,7 +9,11 @@ use super::input::{Input, LogFiles};
 use super::names::{self, SegmentNames};
 use super::segment::{HEADER_BYTES, SegmentHeader};
 use super::walk::{Walk, WalkStep};
-use crate::Error;
+use crate::engine::{Folder, open_within};
+use crate::error::Tried;
+use crate::{Action, Error};
+use rustix::fs::OFlags;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -32,6 +36,8 @@ pub struct SealedSegment {
     pub end_sequence: u64,
     /// The bytes up to the end of its last batch. The file may be longer: zeros follow.
     pub bytes: u64,
+    /// None on a simulated disk.
+    folder: Option<Folder>,
 }
 
 /// The beginning of a segment, as its header states it.
@@ -85,9 +91,11 @@ pub fn segment_number(name: &str) -> Option<u64> {
 /// record of the next segment. Otherwise a power loss could take the next segment away, and the log
 /// would go on in this one. The proof is the caller's durable sequence, the durable sequence that a
 /// later batch states, or a third segment behind it, before which a writer flushes the next one.
-#[derive(Debug)]
+///
+/// It keeps its folder open, and continues in it after a rename.
+#[derive(Clone, Debug)]
 pub struct SealedSegments {
-    folder: PathBuf,
+    folder: Folder,
     /// The place up to which batches of the last segment were read for their durable sequence.
     scanned: Option<Scanned>,
     /// The greatest durable sequence that a batch has stated.
@@ -105,12 +113,12 @@ impl SealedSegments {
     /// Looks for sealed segments in `folder`. Fails with [`Error::Refused`] if the folder has no
     /// log, or a log of lines: lines have neither a checksum nor the number of their log.
     pub fn open(folder: impl AsRef<Path>) -> Result<SealedSegments, Error> {
-        let folder = folder.as_ref().to_owned();
-        let files = LogFiles::open()?;
-        if names::format_of_log(&files, &folder)? == Some(Format::Lines) {
+        let folder = Folder::open(folder.as_ref())?;
+        let files = LogFiles::open_in(&folder)?;
+        if names::format_of_log(&files, folder.path())? == Some(Format::Lines) {
             let because = "a log of lines, which has no checksums; only framed logs have segments \
                            that can be kept elsewhere";
-            return Err(Error::refused(&folder, because));
+            return Err(Error::refused(folder.path(), because));
         }
         Ok(SealedSegments { folder, scanned: None, durable_sequence: 0 })
     }
@@ -123,11 +131,11 @@ impl SealedSegments {
     /// not there at the call before. Fails with [`Error::Damaged`] if a segment is missing between
     /// two others, or does not begin as one.
     pub fn list(&mut self, from: u64, durable_sequence: u64) -> Result<Vec<SealedSegment>, Error> {
-        let files = LogFiles::open()?;
+        let files = LogFiles::open_in(&self.folder)?;
         let SealedSegments { folder, scanned, durable_sequence: known } = self;
         *known = (*known).max(durable_sequence);
         names::unless_removed(|| {
-            let mut names = names::all(&files, folder, Format::Framed)?;
+            let mut names = names::all(&files, folder.path(), Format::Framed)?;
             names.retain(|(number, _)| *number >= from);
             sealed(&files, &names, scanned, known).map(Some)
         })
@@ -172,7 +180,8 @@ fn sealed(
         }
         let bytes = used_bytes(files, head, header, next_header)?;
         let start = SegmentStart::of(header);
-        sealed.push(SealedSegment { path: head.path.clone(), start, end_sequence, bytes });
+        let (path, folder) = (head.path.clone(), files.held.clone());
+        sealed.push(SealedSegment { path, start, end_sequence, bytes, folder });
     }
     Ok(sealed)
 }
@@ -230,10 +239,19 @@ fn scan(
 }
 
 impl SealedSegment {
+    /// Opens its file to read it: that in the folder in which the segment was found, also if the
+    /// folder was renamed since.
+    pub fn open(&self) -> Result<File, Error> {
+        let file = open_within(self.folder.as_ref(), &self.path, OFlags::empty());
+        file.tried(&self.path, Action::Open)
+    }
+
     /// Reads the whole segment and checks every record. Fails with [`Error::Damaged`] if it does
     /// not hold each record up to its end.
     pub fn check(&self) -> Result<(), Error> {
-        let end = check_segment(&self.path)?;
+        let mut files = LogFiles::open()?;
+        self.folder.iter().for_each(|folder| files.enter(folder.clone()));
+        let end = read_to_end(&files, &self.path)?;
         // Where recovery cut the segment, zeros may stand between its last record and its end.
         if end.end_sequence == self.end_sequence && end.bytes <= self.bytes {
             return Ok(());
@@ -264,9 +282,11 @@ pub struct SegmentEnd {
 /// first that is not valid. Fails with [`Error::Damaged`] if the file does not begin as the segment
 /// that its name states.
 pub fn check_segment(path: impl AsRef<Path>) -> Result<SegmentEnd, Error> {
-    let path = path.as_ref();
-    let files = LogFiles::open()?;
-    let mut input = Input::open(&files, path, true, false)?;
+    read_to_end(&LogFiles::open()?, path.as_ref())
+}
+
+fn read_to_end(files: &LogFiles, path: &Path) -> Result<SegmentEnd, Error> {
+    let mut input = Input::open(files, path, true, false)?;
     let number = super::segment::number(path, Format::Framed);
     let header = match number {
         Some(number) => chain::read_header(&mut input, number)?,

@@ -7,6 +7,7 @@ use super::options::Prepare;
 use super::recovery::Recovered;
 use super::stats::LogStats;
 use super::wait::{Frontier, Gate, wake};
+use crate::engine::Folder;
 use crate::{Acknowledged, Durable, Error, Survives, SyncPolicy};
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -60,7 +61,8 @@ pub(super) enum Goal {
     Room,
 }
 
-/// A full disk: the next batch waits in memory. It is no failure: the next attempt may find room.
+/// A full disk, or another error that may pass: the next batch waits in memory. It is no failure:
+/// the next attempt may find room.
 #[derive(Default)]
 struct Lack {
     /// Whether the last attempt to write a batch found no room.
@@ -74,12 +76,21 @@ struct Lack {
 /// Facts of a log that do not change while it is open.
 pub(super) struct Terms {
     pub folder: PathBuf,
+    /// The folder itself, whatever its name is by now; none on a simulated disk.
+    pub held: Option<Folder>,
     pub layout: Layout,
     pub sync: SyncPolicy,
     pub durable: Durable,
     pub prepare: Prepare,
     pub promise: Promise,
     pub recovered: Recovered,
+}
+
+impl Terms {
+    /// Returns the folder of a log that is on no simulated disk.
+    pub(super) fn held(&self) -> &Folder {
+        self.held.as_ref().expect("only a simulated disk has no folders")
+    }
 }
 
 /// The promises to a record: once it is written, and once its write is flushed.
@@ -231,7 +242,7 @@ impl LogState {
     /// Returns the error of a full disk, if the last attempt to write found no room.
     pub(super) fn lack(&self) -> Option<Error> {
         let last = self.lack.last.lock().unwrap_or_else(PoisonError::into_inner);
-        last.as_ref().filter(|_| self.lacks_room()).map(|(_, error)| error.clone())
+        last.as_ref().filter(|_| self.lacks_room()).map(|(_, error)| error.clone().not_yet())
     }
 
     /// Returns the number of attempts that found the disk full, for [`LogState::lacked_since`].
@@ -247,7 +258,11 @@ impl LogState {
         }
         let last = self.lack.last.lock().unwrap_or_else(PoisonError::into_inner);
         let waits = last.as_ref().filter(|(record, _)| goal == Goal::Room || end > *record);
-        waits.map(|(_, error)| error.clone())
+        // A caller that waits for room has appended nothing.
+        waits.map(|(_, error)| match goal {
+            Goal::Room => error.clone(),
+            Goal::Written | Goal::Durable => error.clone().not_yet(),
+        })
     }
 
     /// Returns the goal that makes a record as safe as the log promises.

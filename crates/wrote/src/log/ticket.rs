@@ -54,7 +54,8 @@ impl<'log> Ticket<'log> {
 
     /// Waits until the record is as safe as the log's [`crate::SyncPolicy`] promises. With `Always`
     /// it survives a power loss, else a crash of the process. After a failed write or flush, the
-    /// record, and every later one, is not safe (W2).
+    /// record, and every later one, is not safe (W2). On a full disk this fails with
+    /// [`Error::NotYet`]: the record may still be written, and [`crate::Log::ticket`] waits again.
     pub fn wait(self) -> Result<(), Error> {
         self.check()?;
         let Awaited { driver, goal, end, cuts, .. } = &self.awaited;

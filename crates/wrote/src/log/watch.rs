@@ -1,5 +1,6 @@
 //! `Watch`: sleeps until a log's files have changed (`inotify(7)`), or a bell rings (`eventfd(2)`).
 
+use crate::engine::Folder;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::{Errno, read, write};
@@ -49,6 +50,8 @@ pub(super) enum Slept {
 pub(super) struct Watch {
     /// None on a simulated disk, which reports no change.
     folder: Option<PathBuf>,
+    /// The folder itself, once it is known to exist.
+    held: Option<Folder>,
     inotify: Option<OwnedFd>,
     watched: Option<Watched>,
     bell: Option<Bell>,
@@ -65,7 +68,12 @@ struct Watched {
 impl Watch {
     pub(super) fn new(folder: Option<&Path>) -> Watch {
         let folder = folder.map(Path::to_owned);
-        Watch { folder, inotify: None, watched: None, bell: None, is_reported: false }
+        Watch { folder, held: None, inotify: None, watched: None, bell: None, is_reported: false }
+    }
+
+    /// Watches this folder, whatever its path leads to later.
+    pub(super) fn enter(&mut self, folder: &Folder) {
+        self.held = Some(folder.clone());
     }
 
     pub(super) fn set_bell(&mut self, bell: Bell) {
@@ -101,7 +109,10 @@ impl Watch {
         let inotify = self.inotify.insert(inotify);
         let mut before = self.watched;
         loop {
-            let (path, descriptor) = watch_nearest(inotify, folder)?;
+            let (path, descriptor) = match &self.held {
+                Some(held) => watch_held(inotify, held)?,
+                None => watch_nearest(inotify, folder)?,
+            };
             let known = before.filter(|known| known.descriptor == descriptor);
             if let Some(known) = known {
                 // The folder below it did not exist after this one was watched.
@@ -111,7 +122,7 @@ impl Watch {
                 // The kernel has forgotten a folder that was removed.
                 let _ = inotify::remove_watch(&*inotify, left.descriptor);
             }
-            before = Some(Watched { descriptor, is_local: is_local(path) });
+            before = Some(Watched { descriptor, is_local: is_local(&path) });
         }
     }
 
@@ -143,14 +154,27 @@ impl Watch {
     }
 }
 
+/// Watches the folder itself. The kernel takes a path only (`inotify_add_watch(2)`). Without `/proc`
+/// its own path serves while it leads there.
+fn watch_held(inotify: &OwnedFd, folder: &Folder) -> Result<(PathBuf, i32), Errno> {
+    let path = folder.proc_path();
+    match inotify::add_watch(inotify, &path, OF_LOG) {
+        Err(Errno::NOENT) if folder.is_at_its_path() => {
+            let path = folder.path().to_owned();
+            inotify::add_watch(inotify, &path, OF_LOG).map(|descriptor| (path, descriptor))
+        }
+        watched => watched.map(|descriptor| (path, descriptor)),
+    }
+}
+
 /// Watches the folder, or the nearest one above it that exists.
-fn watch_nearest<'a>(inotify: &OwnedFd, folder: &'a Path) -> Result<(&'a Path, i32), Errno> {
+fn watch_nearest(inotify: &OwnedFd, folder: &Path) -> Result<(PathBuf, i32), Errno> {
     for path in folder.ancestors() {
         let events = if path == folder { OF_LOG } else { OF_ANCESTOR };
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         match inotify::add_watch(inotify, path, events) {
             Err(Errno::NOENT) => {}
-            result => return result.map(|descriptor| (path, descriptor)),
+            result => return result.map(|descriptor| (path.to_owned(), descriptor)),
         }
     }
     Err(Errno::NOENT)

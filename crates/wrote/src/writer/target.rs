@@ -19,6 +19,7 @@ pub(super) struct Target {
     /// The name that the caller gave to it, for errors.
     pub path: PathBuf,
     /// The folder that holds its name, absolute since the process may change its own (`chdir(2)`).
+    /// The engine has entered it, so a rename of the folder does not matter.
     /// `None` where no sync of a folder makes it more durable: it has no name, or none yet.
     pub folder: Option<PathBuf>,
     /// The place at which writes begin; `None` for the end of the file.
@@ -40,8 +41,9 @@ impl Target {
         if found == Found::Other {
             return Err(not_ordinary(&path));
         }
-        let folder = Some(absolute_folder(&path)?);
-        let file = engine.open_file(&path, options)?;
+        let folder = absolute_folder(&path)?;
+        engine.hold_folder(&folder);
+        let (file, folder) = (engine.open_file(&path, options)?, Some(folder));
         Ok(Target { file, path, folder, begin: None, replacement: None, given: None })
     }
 
@@ -57,6 +59,7 @@ impl Target {
         // The old permissions are given when the content is whole and has the old owner.
         let mode = options.mode.or(old.as_ref().map(Metadata::mode_at_first));
         let place = std::path::absolute(&place).tried(path, Action::Examine)?;
+        engine.hold_folder(folder_of(&place));
         let staged = StagedFile::new(engine, &place, replace, &options.mode(mode))
             .map_err(|error| error.renamed(&place, path))?;
         let file = staged.file;
@@ -99,6 +102,9 @@ impl Target {
             Some(path) => Some(absolute_folder(&path)?),
             None => None,
         };
+        if let Some(folder) = &folder {
+            engine.hold_folder(folder);
+        }
         let place = (&given).stream_position().tried(&path, Action::Examine)?;
         let file = engine.open_file(&link, options).map_err(|error| error.about(&path))?;
         engine.set_path(file, &path);

@@ -56,6 +56,28 @@ fn the_old_content_stays_until_the_new_is_committed_and_nothing_else_is_left() {
 }
 
 #[test]
+fn a_writer_finishes_in_its_own_folder_after_another_got_the_name() {
+    // W1, W7
+    let (folder, _) = folder();
+    let [name, own] = ["name", "own"].map(|it| folder.path().join(it));
+    fs::create_dir(&name).unwrap();
+    let mut replacing = Writer::replace(name.join("file")).unwrap();
+    let mut writing = Writer::create(name.join("other")).unwrap();
+    fs::rename(&name, &own).unwrap();
+    fs::create_dir(&name).unwrap();
+    fs::write(name.join("file"), b"of another").unwrap();
+    replacing.write_all(b"new").unwrap();
+    replacing.commit().unwrap();
+    writing.write_all(b"synced").unwrap();
+    writing.sync_data().unwrap();
+    writing.close().unwrap();
+    assert_eq!(names(&own), ["file", "other"]);
+    assert_eq!(fs::read(own.join("file")).unwrap(), b"new");
+    assert_eq!(names(&name), ["file"]);
+    assert_eq!(fs::read(name.join("file")).unwrap(), b"of another");
+}
+
+#[test]
 fn what_is_dropped_without_a_commit_leaves_the_old_content_alone() {
     // W7
     let (folder, path) = folder();

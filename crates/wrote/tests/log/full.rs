@@ -1,10 +1,11 @@
 //! `Log` on full file systems: the error reaches the right tickets, acknowledged records stay, and
 //! with room again the log goes on.
 
-use crate::small_log::block_on;
+use crate::small_log::{FOLDER, block_on, in_another_process};
 use fixtures::{Mounted, or_skip, run};
 use futures_util::StreamExt;
 use rustix::fs::FallocateFlags;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -365,4 +366,71 @@ fn a_log_for_which_there_is_no_room_at_all_is_not_begun_and_can_be_later() {
     assert_eq!(log.append(b"first").unwrap().sequence(), 0);
     log.close().unwrap();
     assert_eq!(log.reader(0).unwrap().count(), 1);
+}
+
+/// Appends until a wait for a record says that it may still be written. Returns its number.
+fn append_until_not_yet(log: &Log, from: u64, errno: i32) -> u64 {
+    for number in from.. {
+        match log.append(&record(0, number)).unwrap().wait() {
+            Ok(()) => {}
+            Err(error) => {
+                assert!(matches!(error, Error::NotYet { .. }), "{error}");
+                assert_eq!(error.errno(), errno, "{error}");
+                assert!(matches!(log.check(), Err(Error::NotYet { .. })));
+                assert!(log.is_waiting_for_room());
+                return number;
+            }
+        }
+    }
+    unreachable!("a disk without end")
+}
+
+/// Opens files until the process may open no more.
+fn take_descriptors() -> Vec<File> {
+    std::iter::from_fn(|| File::open("/dev/null").ok()).collect()
+}
+
+#[test]
+fn a_log_without_a_descriptor_or_at_the_limit_of_lengths_waits_and_writes_each_record_once() {
+    let test = "full::\
+        a_log_without_a_descriptor_or_at_the_limit_of_lengths_waits_and_writes_each_record_once";
+    let Some(folder) = std::env::var_os(FOLDER) else {
+        let folder = fixtures::folder();
+        return in_another_process(test, folder.path());
+    };
+    // SAFETY: no handler is called.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    for format in [Format::Framed, Format::Lines] {
+        let path = Path::new(&folder).join(format.to_string());
+        let options = Log::options().format(format).segment_bytes(128 << 10).buffers(2);
+        let log = options.buffer_bytes(32 << 10).open(&path).unwrap();
+        let whole = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: Some(100), ..whole }).unwrap();
+        let mut number = 0;
+        // None is left, and one where an opening takes two.
+        for left in [0, 1] {
+            let mut taken = take_descriptors();
+            taken.truncate(taken.len() - left);
+            if (format, left) == (Format::Lines, 1) {
+                continue;
+            }
+            number = append_until_not_yet(&log, number, libc::EMFILE);
+            drop(taken);
+            log.ticket(number).wait().unwrap();
+            number += 1;
+        }
+        setrlimit(Resource::Nofile, whole).unwrap();
+        if format == Format::Framed {
+            let whole = getrlimit(Resource::Fsize);
+            setrlimit(Resource::Fsize, Rlimit { current: Some(64 << 10), ..whole }).unwrap();
+            number = append_until_not_yet(&log, number, libc::EFBIG);
+            setrlimit(Resource::Fsize, whole).unwrap();
+            log.ticket(number).wait().unwrap();
+            number += 1;
+        }
+        log.close().unwrap();
+        let found: Vec<Record> = log.reader(0).unwrap().map(Result::unwrap).collect();
+        assert_eq!(found.len() as u64, number);
+        assert!((0..).zip(found).all(|(number, found)| found.bytes == record(0, number)));
+    }
 }

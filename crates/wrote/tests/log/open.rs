@@ -1,6 +1,8 @@
 //! `Log` on the real kernel: its openers, its end, its retention, and each file system.
 
-use crate::small_log::{FORMATS, PATIENCE, SEGMENT_BYTES, folder, read, record, segments, small};
+use crate::small_log::{
+    FOLDER, FORMATS, PATIENCE, SEGMENT_BYTES, folder, read, record, segments, small,
+};
 use fixtures::{Mounted, or_skip};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -9,8 +11,6 @@ use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 use wrote::{Error, Format, Log, LogReader, Survives, SyncPolicy};
 
-/// The environment variable with the log's folder, for a test that is run again in another process.
-const FOLDER: &str = "WROTE_TEST_FOLDER";
 
 #[test]
 fn a_second_opener_is_refused_in_one_line_and_readers_are_not() {
@@ -298,4 +298,136 @@ fn a_segment_of_another_log_or_place_is_named_and_nothing_is_changed() {
         fs::write(&own[place], saved).unwrap();
     }
     assert_eq!(read(&path).len(), 600);
+}
+
+/// Appends records with these numbers, waits for each, and returns the first error.
+fn append_durably(log: &Log, numbers: std::ops::Range<u64>) -> Result<(), Error> {
+    numbers.into_iter().try_for_each(|number| log.append(&record(number))?.wait())
+}
+
+fn expected(records: u64) -> Vec<(u64, Vec<u8>)> {
+    (0..records).map(|number| (number, record(number))).collect()
+}
+
+#[test]
+fn two_logs_whose_folders_swap_names_each_go_on_in_their_own() {
+    // W1
+    for format in FORMATS {
+        let folder = fixtures::folder();
+        let [one, other, between] = ["one", "other", "between"].map(|it| folder.path().join(it));
+        let options = small(format).sync(SyncPolicy::Always).retain_bytes(8 << 20);
+        let logs = [&one, &other].map(|path| options.open(path).unwrap());
+        append_durably(&logs[0], 0..10).unwrap();
+        append_durably(&logs[1], 0..20).unwrap();
+        let mut follower = LogReader::follow(&one, 0).unwrap();
+        fs::rename(&one, &between).unwrap();
+        fs::rename(&other, &one).unwrap();
+        fs::rename(&between, &other).unwrap();
+        append_durably(&logs[0], 10..500).unwrap();
+        append_durably(&logs[1], 20..400).unwrap();
+        for (number, bytes) in expected(500) {
+            let read = follower.next_within(PATIENCE).unwrap().unwrap();
+            assert_eq!((read.sequence, read.bytes), (number, bytes), "{format}");
+        }
+        assert_eq!(logs[0].reader(0).unwrap().count(), 500);
+        assert_eq!(logs[1].reader(0).unwrap().count(), 400);
+        logs[0].trim_before(300).unwrap();
+        if format == Format::Framed {
+            logs[0].truncate_from(450).unwrap();
+        }
+        let kept = logs[0].stats().next_sequence;
+        logs.into_iter().for_each(|log| log.close().unwrap());
+        assert_eq!(read(&one), expected(400), "{format}");
+        assert_eq!(read(&other).last().unwrap(), &(kept - 1, record(kept - 1)), "{format}");
+        assert!(read(&other)[0].0 > 0, "{format}");
+        for path in [&one, &other] {
+            assert_eq!(options.open(path).unwrap().recovered().torn_bytes, 0);
+        }
+    }
+}
+
+#[test]
+fn a_log_whose_folder_is_renamed_writes_nothing_into_the_log_that_takes_its_name() {
+    // W1
+    let (_folder, path) = folder();
+    let options = small(Format::Framed).sync(SyncPolicy::Always);
+    let moved = path.with_extension("1");
+    let log = options.open(&path).unwrap();
+    append_durably(&log, 0..1).unwrap();
+    fs::rename(&path, &moved).unwrap();
+    let second = options.open(&path).unwrap();
+    append_durably(&second, 0..5).unwrap();
+    second.close().unwrap();
+    append_durably(&log, 1..500).unwrap();
+    log.close().unwrap();
+    assert_eq!(read(&moved), expected(500));
+    assert_eq!(read(&path), expected(5));
+    options.open(&path).unwrap();
+}
+
+#[test]
+fn a_log_whose_folder_or_segment_was_removed_acknowledges_nothing_more() {
+    // W1
+    for (format, whole) in [(0, true), (1, true), (0, false), (1, false)] {
+        let format = FORMATS[format];
+        let (_folder, path) = folder();
+        let log = small(format).sync(SyncPolicy::Always).open(&path).unwrap();
+        append_durably(&log, 0..10).unwrap();
+        if whole {
+            fs::remove_dir_all(&path).unwrap();
+        } else {
+            segments(&path, format).iter().for_each(|path| fs::remove_file(path).unwrap());
+        }
+        let error = append_durably(&log, 10..11).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{error}");
+        // W2
+        assert_eq!(log.append(b"more").unwrap_err().to_string(), error.to_string());
+        assert!(log.close().is_err());
+    }
+}
+
+#[test]
+fn without_waiting_callers_the_next_segment_of_a_removed_folder_is_an_error() {
+    for format in FORMATS {
+        let (_folder, path) = folder();
+        let log = small(format).open(&path).unwrap();
+        append_durably(&log, 0..10).unwrap();
+        fs::remove_dir_all(&path).unwrap();
+        // More than two segments.
+        let error = append_durably(&log, 10..600).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{error}");
+    }
+}
+
+#[test]
+fn a_reader_reads_its_folder_to_the_end_after_the_working_directory_was_changed() {
+    let test = "a_reader_reads_its_folder_to_the_end_after_the_working_directory_was_changed";
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let folder = Path::new(&folder);
+        std::env::set_current_dir(folder).unwrap();
+        let mut readers = [
+            LogReader::open("log", 0),
+            LogReader::follow("log", 0),
+            LogReader::follow_new("log", 0),
+        ]
+        .map(Result::unwrap);
+        let mut later = LogReader::follow_new("later", 0).unwrap();
+        std::env::set_current_dir(folder.join("elsewhere")).unwrap();
+        for reader in &mut readers {
+            for number in 0..500 {
+                let read = reader.next_within(PATIENCE).unwrap().unwrap();
+                assert_eq!((read.sequence, read.bytes), (number, record(number)));
+            }
+        }
+        let log = small(Format::Framed).open(folder.join("later")).unwrap();
+        append_durably(&log, 0..1).unwrap();
+        assert!(later.next_within(PATIENCE).unwrap().is_some());
+        return;
+    }
+    let (outer, path) = folder();
+    let log = small(Format::Framed).open(&path).unwrap();
+    append_durably(&log, 0..500).unwrap();
+    log.close().unwrap();
+    fs::create_dir(outer.path().join("elsewhere")).unwrap();
+    fixtures::again(module_path!(), test, FOLDER, outer.path());
 }

@@ -43,8 +43,11 @@ impl log::Log for Panicking {
 fn callers_that_sleep_learn_that_the_logs_thread_has_panicked() {
     let folder = fixtures::folder();
     let options = Log::options().sync(SyncPolicy::No).buffers(2).buffer_bytes(4096);
-    let log = options.segment_bytes(12 << 10).retain_bytes(1).open(folder.path()).unwrap();
-    log.append(b"hello").unwrap().wait().unwrap();
+    let options = options.segment_bytes(12 << 10);
+    let log = options.open(folder.path()).unwrap();
+    (0..50).for_each(|_| log.append(&[b'x'; 1000]).unwrap().wait().unwrap());
+    log.close().unwrap();
+    let log = options.retain_bytes(1).open(folder.path()).unwrap();
     // Retention cannot remove a segment that is a folder, and says so to the logger.
     let first = folder.path().join(format!("{:020}.segment", 1));
     fs::remove_file(&first).unwrap();

@@ -244,7 +244,11 @@ fn read(channel: &Channel, wanted: &Wanted) -> Result<Entries, Failure> {
     if start >= end || wanted.count == Some(0) {
         return Ok(entries);
     }
-    let reader = LogReader::open(&channel.config.folder, start).map_err(Failure::Log)?;
+    let reader = match channel.log() {
+        Some(log) => log.reader(start),
+        None => LogReader::open(&channel.config.folder, start),
+    };
+    let reader = reader.map_err(Failure::Log)?;
     for record in reader {
         let record = record.map_err(Failure::Log)?;
         let is_whole = entries.text.len() < ANSWER_BYTES_MAX;

@@ -9,9 +9,10 @@ use super::super::input::LogFiles;
 use super::super::segment::{self, SegmentHeader};
 use super::super::walk;
 use super::SegmentHead;
-use rustix::fd::OwnedFd;
-use rustix::fs::{Advice, CWD, FileType, Mode, OFlags, fadvise, fstat, openat};
+use crate::engine::{Folder, open_within};
+use rustix::fs::{Advice, FileType, OFlags, fadvise, fstat};
 use rustix::io::{ReadWriteFlags, pread, preadv2};
+use std::fs::File;
 use std::io::IoSliceMut;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
@@ -31,7 +32,7 @@ const AHEAD_BYTES: u64 = 4096;
 /// A file whose first bytes the page cache lacks.
 struct Awaited {
     index: usize,
-    file: OwnedFd,
+    file: File,
     file_bytes: u64,
 }
 
@@ -47,21 +48,22 @@ pub(super) fn of(files: &LogFiles, names: &[(u64, PathBuf)]) -> Vec<Option<Segme
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = cpus.min(sealed.len() / THREAD_FILES_MIN).clamp(1, THREADS_MAX);
     let share = sealed.len().div_ceil(threads);
+    let held = files.held.as_ref();
     std::thread::scope(|scope| {
         let mut shares = sealed.chunks(share).zip(heads.chunks_mut(share));
         let own = shares.next();
-        shares.for_each(|(names, heads)| _ = scope.spawn(|| read(names, heads)));
-        own.into_iter().for_each(|(names, heads)| read(names, heads));
+        shares.for_each(|(names, heads)| _ = scope.spawn(move || read(held, names, heads)));
+        own.into_iter().for_each(|(names, heads)| read(held, names, heads));
     });
     heads
 }
 
 /// Reads the heads of these segments.
-fn read(names: &[(u64, PathBuf)], heads: &mut [Option<SegmentHead>]) {
+fn read(held: Option<&Folder>, names: &[(u64, PathBuf)], heads: &mut [Option<SegmentHead>]) {
     for (names, heads) in names.chunks(FILES).zip(heads.chunks_mut(FILES)) {
         let mut awaited = Vec::new();
         for (index, (name, head)) in names.iter().zip(&mut *heads).enumerate() {
-            let Some((file, file_bytes)) = open(&name.1) else { continue };
+            let Some((file, file_bytes)) = open(held, &name.1) else { continue };
             let mut bytes = [0; HEAD_BYTES];
             let into = &mut [IoSliceMut::new(&mut bytes)];
             match preadv2(&file, into, 0, ReadWriteFlags::NOWAIT) {
@@ -82,10 +84,9 @@ fn read(names: &[(u64, PathBuf)], heads: &mut [Option<SegmentHead>]) {
 }
 
 /// Opens an ordinary file, and returns its length too.
-fn open(path: &Path) -> Option<(OwnedFd, u64)> {
+fn open(held: Option<&Folder>, path: &Path) -> Option<(File, u64)> {
     // A pipe with a segment's name would never open.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = openat(CWD, path, flags, Mode::empty()).ok()?;
+    let file = open_within(held, path, OFlags::NONBLOCK).ok()?;
     let stat = fstat(&file).ok()?;
     let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
     is_file.then_some((file, stat.st_size as u64))

@@ -18,12 +18,18 @@ use crate::{Completion, Error, FileOptions};
 /// that was there before has none.
 pub(in crate::log) const AHEAD_BYTES_MIN: u64 = 64 << 10;
 
-/// Prepared space, or the error of a full disk. Any other error is outside and fails the log.
+/// Prepared space, or an error that may pass, as that of a full disk. Any other error is outside and
+/// fails the log.
 type Room<T> = Result<Result<T, Error>, Error>;
 
+/// Errors that may pass: no room on the disk or in a quota, no descriptor, no memory, and a limit of
+/// files' lengths, which another process may raise (`prlimit(2)`).
+const MAY_PASS: [i32; 6] =
+    [libc::ENOSPC, libc::EDQUOT, libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::EFBIG];
+
 fn room<T>(error: Error) -> Room<T> {
-    match error.errno() {
-        libc::ENOSPC | libc::EDQUOT => Ok(Err(error)),
+    match &error {
+        Error::File { errno, .. } if MAY_PASS.contains(errno) => Ok(Err(error)),
         _ => Err(error),
     }
 }
@@ -349,6 +355,7 @@ impl Flusher {
         if state.format() == Format::Framed {
             self.write_closing_batch(state)?;
         }
+        self.check_names()?;
         if let Some(segment) = self.segment.take() {
             self.engine.close_file(segment.file)?;
         }
@@ -429,6 +436,58 @@ impl Preparing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::Fault;
+    use crate::log::testing::{folder, read};
+    use crate::{Log, Sim};
+
+    /// Waits for a record until it is durable or the log has failed. Returns whether a wait said
+    /// that it is not durable yet.
+    fn wait_until_known(log: &Log, sequence: u64) -> Result<bool, Error> {
+        let mut has_waited = false;
+        loop {
+            match log.ticket(sequence).wait() {
+                Err(Error::NotYet { .. }) => has_waited = true,
+                known => return known.map(|()| has_waited),
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_that_may_pass_at_a_new_segment_loses_no_record_and_doubles_none() {
+        // W1, W2
+        let mut waits = 0;
+        for errno in MAY_PASS {
+            for operation in 0..60 {
+                let sim = Sim::new(operation);
+                let options = Log::options().segment_bytes(64 << 10).buffers(2);
+                let log = options.buffer_bytes(4096).open_simulated(&sim, folder()).unwrap();
+                // A shorter preparation is tried at once: so it fails some times.
+                let begin = sim.operations() + operation;
+                (begin..begin + 8).for_each(|at| sim.fault(at, Fault::Once(errno)));
+                let mut durable = 0;
+                for number in 0..60_u64 {
+                    let appended = log.append(&[number as u8; 3000]).map(|it| it.sequence());
+                    let Ok(sequence) = appended else { break };
+                    match wait_until_known(&log, sequence) {
+                        Ok(has_waited) => waits += u64::from(has_waited),
+                        Err(error) => {
+                            assert_eq!(error.errno(), errno);
+                            break;
+                        }
+                    }
+                    durable = number + 1;
+                }
+                drop(log);
+                sim.restart();
+                let (records, end) = read(&sim, 0);
+                end.unwrap();
+                assert!(records.len() as u64 >= durable, "{errno} at {operation}");
+                let in_order = (0..).zip(&records).all(|(number, it)| it.bytes[0] == number);
+                assert!(in_order, "{errno} at {operation}");
+            }
+        }
+        assert!(waits > 0, "no attempt found an error that may pass");
+    }
 
     #[test]
     fn the_next_segment_is_prepared_while_the_second_half_of_this_one_fills() {

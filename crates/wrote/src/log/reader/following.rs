@@ -3,6 +3,7 @@
 use super::super::watch::{Bell, Slept, Watch};
 use super::LogReader;
 use crate::Error;
+use crate::engine::Folder;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -118,6 +119,11 @@ impl Following {
             #[cfg(test)]
             checks: 0,
         }
+    }
+
+    /// Follows the log in this folder, which exists.
+    pub(super) fn enter(&mut self, folder: &Folder) {
+        self.watch.enter(folder);
     }
 
     /// Tells whether the reader is behind the end that it saw at the last look.

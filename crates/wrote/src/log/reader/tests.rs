@@ -343,9 +343,9 @@ fn a_follower_is_told_of_damage_that_was_there_and_of_damage_that_comes() {
 fn a_reader_that_is_told_of_no_change_looks_by_itself() {
     let folder = fixtures::folder();
     write(&two_segments(), folder.path());
-    let engine = Engine::open_for(&LogFiles::options(), Callers::Any).unwrap();
+    let files = LogFiles::new(Engine::open_for(&LogFiles::options(), Callers::Any).unwrap());
     let following = Some(Following::new(None));
-    let mut reader = LogReader::new(engine, folder.path(), 10, following, false).unwrap();
+    let mut reader = LogReader::new(files, folder.path(), 10, following, false).unwrap();
     while reader.following.as_ref().unwrap().looks < 10 {
         looks_within(&mut reader, Duration::from_millis(10));
     }

@@ -19,7 +19,7 @@ pub(super) fn verify(
     let all_bytes = segments.iter().map(|segment| segment.file_bytes).sum();
     let mut progress = Progress::new(all_bytes, watch);
     let mut verified = Verified {
-        summary: LogSummary::empty(folder, Format::Framed),
+        summary: LogSummary::empty(files, Format::Framed),
         records: 0,
         record_bytes: 0,
         torn_bytes: 0,

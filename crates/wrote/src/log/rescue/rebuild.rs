@@ -34,7 +34,7 @@ pub(super) fn repair(files: &LogFiles, folder: &Path) -> Result<Repaired, Error>
     }
     let mut writer = Rebuilder {
         // Its own, since the salvage has reads in flight.
-        files: LogFiles::open()?,
+        files: files.another()?,
         damaged,
         log_id: None,
         open: None,

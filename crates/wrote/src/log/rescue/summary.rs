@@ -12,6 +12,7 @@ use super::super::walk::{Walk, WalkStep};
 use super::end::{LogEnd, end};
 use super::rest;
 use crate::Error;
+use crate::engine::Folder;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -62,7 +63,7 @@ pub struct SegmentSummary {
 /// its end prove that more records were durable.
 pub fn summary(folder: impl AsRef<Path>) -> Result<LogSummary, Error> {
     let folder = folder.as_ref();
-    let files = LogFiles::open()?;
+    let files = LogFiles::open_in(&Folder::open(folder)?)?;
     match names::format_of_log(&files, folder)? {
         Some(Format::Lines) => of_lines(&files, folder),
         _ => of_framed(&files, folder),
@@ -83,7 +84,7 @@ fn of_framed(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
 
 fn examine_framed(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
     let segments = chain::segments(files, folder)?;
-    let mut summary = LogSummary::empty(folder, Format::Framed);
+    let mut summary = LogSummary::empty(files, Format::Framed);
     let Some(mut end) = end(files, &segments, false)? else {
         return Ok(summary);
     };
@@ -142,7 +143,7 @@ fn lines_with(
 ) -> Result<LogSummary, Error> {
     names::unless_removed(|| {
         let names = names::all(files, folder, Format::Lines)?;
-        let mut summary = LogSummary::empty(folder, Format::Lines);
+        let mut summary = LogSummary::empty(files, Format::Lines);
         summary.first_sequence = names.first().map_or(0, |(number, _)| *number);
         for (index, (number, path)) in names.iter().enumerate() {
             let mut input = Input::open(files, path, false, false)?;
@@ -167,14 +168,14 @@ fn lines_with(
 }
 
 impl LogSummary {
-    pub(super) fn empty(folder: &Path, format: Format) -> LogSummary {
+    pub(super) fn empty(files: &LogFiles, format: Format) -> LogSummary {
         LogSummary {
             format,
             segments: Vec::new(),
             first_sequence: 0,
             next_sequence: 0,
             closed: false,
-            writer: Lock::holder(folder),
+            writer: files.held.as_ref().and_then(Lock::holder),
             gaps: Vec::new(),
         }
     }

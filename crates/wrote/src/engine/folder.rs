@@ -1,0 +1,119 @@
+//! `Folder`: a folder that is held open, and stays the same one when its name leads elsewhere.
+
+use crate::error::{Action, Error, Tried};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, fstat, openat, statat};
+use rustix::io::retry_on_intr;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A folder that is held open. Paths below its path lead into it, also after it or a folder above
+/// it was renamed, or the process changed its working directory. Clones share the descriptor.
+#[derive(Clone, Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    held: Arc<OwnedFd>,
+}
+
+impl Folder {
+    pub(crate) fn open(path: &Path) -> Result<Folder, Error> {
+        let open = PlaceOfName::new(None, path).open(OFlags::DIRECTORY, Mode::empty());
+        let held = Arc::new(open.tried(path, Action::Examine)?.into());
+        Ok(Folder { path: path.to_owned(), held })
+    }
+
+    /// Returns the path by which its user knows it; paths below that one lead into it.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the same folder under another path.
+    pub(crate) fn known_as(&self, path: &Path) -> Folder {
+        Folder { path: path.to_owned(), held: Arc::clone(&self.held) }
+    }
+
+    /// Opens a file whose path is below its own (`openat(2)`).
+    pub(crate) fn open_file(&self, path: &Path, flags: OFlags) -> io::Result<File> {
+        open_within(Some(self), path, flags)
+    }
+
+    /// Returns a path that leads to it whatever its name is, where `/proc` is mounted (`proc(5)`).
+    pub(crate) fn proc_path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.held.as_raw_fd()))
+    }
+
+    /// Tells whether its path still leads to it.
+    pub(crate) fn is_at_its_path(&self) -> bool {
+        let there = PlaceOfName::new(None, &self.path).stat(AtFlags::empty());
+        fstat(&self.held).is_ok_and(|own| there.is_ok_and(|there| is_same(&own, &there)))
+    }
+}
+
+/// Opens a file; a path below that of `within` leads into that folder.
+pub(crate) fn open_within(within: Option<&Folder>, path: &Path, flags: OFlags) -> io::Result<File> {
+    PlaceOfName::new(within, path).open(flags, Mode::from_raw_mode(0o666))
+}
+
+/// A name, and the folder in which a call of the kernel looks for it.
+#[derive(Clone, Copy)]
+pub(super) struct PlaceOfName<'a> {
+    pub folder: BorrowedFd<'a>,
+    pub name: &'a Path,
+}
+
+impl<'a> PlaceOfName<'a> {
+    /// Looks for a path below that of `within` in that folder, and for any other as usual.
+    pub(super) fn new(within: Option<&'a Folder>, path: &'a Path) -> PlaceOfName<'a> {
+        let below = within.and_then(|within| Some((within, path.strip_prefix(&within.path).ok()?)));
+        match below {
+            Some((within, name)) if name.as_os_str().is_empty() => {
+                PlaceOfName { folder: within.held.as_fd(), name: Path::new(".") }
+            }
+            Some((within, name)) => PlaceOfName { folder: within.held.as_fd(), name },
+            None => PlaceOfName { folder: CWD, name: path },
+        }
+    }
+
+    pub(super) fn open(self, flags: OFlags, mode: Mode) -> io::Result<File> {
+        let open = || openat(self.folder, self.name, flags | OFlags::CLOEXEC, mode);
+        Ok(retry_on_intr(open)?.into())
+    }
+
+    /// Returns the folder itself, where the path is that of a held one.
+    pub(super) fn held(self) -> Option<BorrowedFd<'a>> {
+        (self.name == Path::new(".") && self.folder.as_raw_fd() >= 0).then_some(self.folder)
+    }
+
+    pub(super) fn stat(self, flags: AtFlags) -> rustix::io::Result<Stat> {
+        statat(self.folder, self.name, flags)
+    }
+}
+
+/// Tells whether both are of one file.
+pub(super) fn is_same(one: &Stat, other: &Stat) -> bool {
+    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn paths_below_a_folder_lead_into_it_after_its_name_was_given_to_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let (own, other) = (folder.path().join("own"), folder.path().join("other"));
+        fs::create_dir(&own).unwrap();
+        let held = Folder::open(&own).unwrap();
+        fs::write(own.join("file"), b"own").unwrap();
+        fs::rename(&own, &other).unwrap();
+        fs::create_dir(&own).unwrap();
+        assert!(!held.is_at_its_path());
+        let stat = |path: &Path| PlaceOfName::new(Some(&held), path).stat(AtFlags::empty());
+        assert_eq!(stat(&own.join("file")).unwrap().st_size, 3);
+        assert!(is_same(&stat(&own).unwrap(), &stat(&other).unwrap()));
+        assert!(stat(&other.join("nothing")).is_err());
+    }
+}
