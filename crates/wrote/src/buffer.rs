@@ -159,8 +159,9 @@ impl Pool {
     fn map(count: u32, buffer_bytes: usize, lock: Option<Mutex<()>>) -> Result<Pool, Error> {
         let count = count.max(1);
         let buffer_bytes = buffer_bytes.max(1);
-        let stride_bytes = buffer_bytes.next_multiple_of(page_size());
         let refused = |errno| Error::Engine { what: "mapping the engine's buffers", errno };
+        let stride_bytes = buffer_bytes.checked_next_multiple_of(page_size());
+        let stride_bytes = stride_bytes.ok_or(refused(libc::ENOMEM))?;
         let length_bytes = stride_bytes.checked_mul(count as usize).ok_or(refused(libc::ENOMEM))?;
         let mapping =
             Mapping::new(length_bytes).map_err(|errno| refused(errno_of(&errno.into())))?;

@@ -40,6 +40,7 @@ impl LogDriver {
         if self.state.format() == Format::Framed {
             return self.append(len, true, fill);
         }
+        self.frame_bytes(len)?;
         // Bytes that are no line must not reach its place.
         let mut line = vec![0; len];
         fill(&mut line);

@@ -34,6 +34,16 @@ impl<'log> Awaited<'log> {
         Awaited { driver: Driver::Borrowed(driver), goal, end, wants, cuts, waiting: None }
     }
 
+    /// Waits until the record `sequence` has reached `goal`. No log has the last sequence of all, so
+    /// that one is never reached.
+    pub(super) fn until_behind(
+        driver: &'log Arc<LogDriver>,
+        goal: Goal,
+        sequence: u64,
+    ) -> Awaited<'log> {
+        Awaited::new(driver, goal, sequence.saturating_add(1))
+    }
+
     /// Waits as long as it takes, and asks for nothing.
     pub(super) fn without_wanting(mut self) -> Awaited<'log> {
         self.wants = false;

@@ -28,7 +28,7 @@ impl Format {
     pub(crate) fn frame_bytes(self, len: usize) -> usize {
         match self {
             Format::Framed => record::frame_bytes(len),
-            Format::Lines => len + 1,
+            Format::Lines => len.saturating_add(1),
         }
     }
 }

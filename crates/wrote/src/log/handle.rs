@@ -340,7 +340,7 @@ impl Log {
     /// does, with the error of a full disk too, and with [`Error::Refused`] once the log is closed
     /// before that record.
     pub async fn written(&self, sequence: u64) -> Result<(), Error> {
-        Awaited::new(&self.0.driver, Goal::Written, sequence + 1).without_wanting().await
+        Awaited::until_behind(&self.0.driver, Goal::Written, sequence).without_wanting().await
     }
 
     /// Returns the ticket of a record, whichever caller appended it.

@@ -32,7 +32,8 @@ impl Frame<'_> {
 
 /// Returns the bytes of a record of `len` bytes with its header.
 pub(crate) fn frame_bytes(len: usize) -> usize {
-    HEADER_BYTES + len
+    // No buffer holds a frame of so many bytes.
+    len.saturating_add(HEADER_BYTES)
 }
 
 /// Writes the header before the bytes of a record: `frame` is both, and the bytes are in place.

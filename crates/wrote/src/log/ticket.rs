@@ -38,18 +38,20 @@ use std::task::{Context, Poll};
 #[must_use = "a record is safe only when its ticket was waited for"]
 pub struct Ticket<'log> {
     awaited: Awaited<'log>,
+    sequence: u64,
     /// The gate of the threads that wait for the record's batch.
     gate: usize,
 }
 
 impl<'log> Ticket<'log> {
     pub(super) fn new(driver: &'log Arc<LogDriver>, sequence: u64, gate: usize) -> Ticket<'log> {
-        Ticket { awaited: Awaited::new(driver, driver.state.promised(), sequence + 1), gate }
+        let awaited = Awaited::until_behind(driver, driver.state.promised(), sequence);
+        Ticket { awaited, sequence, gate }
     }
 
     /// Returns the record's place in the log.
     pub fn sequence(&self) -> u64 {
-        self.awaited.end - 1
+        self.sequence
     }
 
     /// Waits until the record is as safe as the log's [`crate::SyncPolicy`] promises. With `Always`
@@ -77,7 +79,7 @@ impl<'log> Ticket<'log> {
     /// Makes the ticket independent of the [`crate::Log`] that it came from. It does not keep the
     /// log open: closing the log, or dropping its last clone, makes the record durable.
     pub fn into_owned(self) -> Ticket<'static> {
-        Ticket { awaited: self.awaited.into_owned(), gate: self.gate }
+        Ticket { awaited: self.awaited.into_owned(), sequence: self.sequence, gate: self.gate }
     }
 
     /// Returns what the record survives now.

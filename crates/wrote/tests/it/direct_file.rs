@@ -318,3 +318,32 @@ fn a_file_that_exists_is_never_made_again() {
     let buffer = disk.lease().unwrap();
     assert_eq!(read_only.write(buffer, 0).unwrap_err().errno(), 9, "EBADF");
 }
+
+#[test]
+fn offsets_and_lengths_beyond_any_file_are_refused_and_read_as_its_end() {
+    let (_folder, path) = folder();
+    let most = Options::new(Ioengine::Psync, 2, usize::MAX);
+    assert_eq!(Disk::open(&most).unwrap_err().errno(), libc::ENOMEM);
+    for ioengine in [Ioengine::IoUring, Ioengine::Threads, Ioengine::Psync, Ioengine::Mmap] {
+        let disk = Disk::open(&Options::new(ioengine, 2, 4096)).unwrap();
+        let options = FileOptions::new().create(true).write(true);
+        let file = disk.open_file(&path, &options).unwrap();
+        for offset in [u64::MAX, u64::MAX - 1, i64::MAX as u64 + 1, i64::MAX as u64] {
+            for len in [1, 4096, usize::MAX / 2, usize::MAX] {
+                match file.read(offset, len) {
+                    Ok(found) => assert_eq!(found.len(), 0),
+                    Err(error) => assert!(matches!(error, Error::TooLong { .. }), "{error}"),
+                }
+                let error = file.allocate(offset, len as u64).unwrap_err();
+                assert!([libc::EFBIG, libc::EOPNOTSUPP].contains(&error.errno()), "{error}");
+            }
+            let error = file.write(disk.lease().unwrap(), offset).unwrap_err();
+            assert_eq!(error.errno(), libc::EFBIG, "{error}");
+        }
+        for len in [u64::MAX, i64::MAX as u64 + 1] {
+            assert_eq!(file.truncate(len).unwrap_err().errno(), libc::EFBIG);
+        }
+        assert_eq!(file.len().unwrap(), 0, "{ioengine:?}");
+        file.close().unwrap();
+    }
+}

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use wrote::{Error, Format, Survives, SyncPolicy};
 
 #[test]
@@ -409,5 +409,61 @@ fn a_waker_that_drops_the_last_clone_ends_the_log() {
         };
         assert!(log.recovered().closed, "{sync:?}");
         assert_eq!(read(&path), [(0, b"the last record".to_vec())]);
+    }
+}
+
+#[test]
+fn sequences_and_lengths_that_no_log_has_are_refused_or_waited_for_and_never_reached() {
+    // W1
+    for format in FORMATS {
+        let (_folder, path) = folder();
+        let log = small(format).retain_age(Duration::MAX).segment_age(Duration::MAX);
+        let log = log.retain_bytes(u64::MAX).segment_bytes(u64::MAX).open(&path).unwrap();
+        for number in 0..200 {
+            log.append(&record(number)).unwrap().wait().unwrap();
+        }
+        let far = [u64::MAX, u64::MAX - 1, i64::MAX as u64 + 1, 1 << 62, (1 << 61) - 1];
+        for sequence in far {
+            let tickets = [
+                log.ticket(sequence),
+                log.ticket(sequence).until_durable(),
+                log.ticket(sequence).until_written().into_owned(),
+            ];
+            for ticket in tickets {
+                assert_eq!((ticket.sequence(), ticket.survives()), (sequence, Survives::Nothing));
+                let refused = ticket.wait().unwrap_err();
+                assert!(refused.to_string().contains("there is no record"), "{refused}");
+            }
+            let mut written = std::pin::pin!(log.written(sequence));
+            let context = &mut Context::from_waker(Waker::noop());
+            assert!(written.as_mut().poll(context).is_pending(), "{sequence}");
+            assert_eq!(log.survives(sequence), Survives::Nothing);
+            let mut reader = log.reader(sequence).unwrap();
+            assert!(reader.next().is_none());
+            assert_eq!(reader.read(sequence - 1..sequence).unwrap(), []);
+            reader.seek(sequence).unwrap();
+            assert!(reader.next_within(Duration::ZERO).unwrap().is_none());
+            assert_eq!(reader.read(0..sequence).unwrap().len(), 200);
+            let mut follower = log.tail(sequence).unwrap();
+            assert!(follower.next_within(Duration::ZERO).unwrap().is_none());
+            drop(log.stream(sequence).unwrap());
+            if format == Format::Framed {
+                log.truncate_from(sequence).unwrap();
+                log.truncate_after(sequence).unwrap();
+                reader
+                    .seek_time(SystemTime::UNIX_EPOCH + Duration::from_secs(sequence / 4))
+                    .unwrap();
+            }
+            log.release(sequence);
+        }
+        for len in [usize::MAX, usize::MAX - 1, usize::MAX / 2, 1 << 40] {
+            let refused = log.append_with(len, |_| panic!("there is no place")).unwrap_err();
+            assert!(matches!(refused, Error::Refused { .. }), "{refused}");
+        }
+        assert_eq!(log.stats().next_sequence, 200);
+        assert!(log.trim_before(u64::MAX).unwrap() < 200);
+        let written = log.written(u64::MAX);
+        log.close().unwrap();
+        assert!(matches!(block_on(written), Err(Error::Refused { .. })));
     }
 }
