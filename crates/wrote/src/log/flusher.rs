@@ -54,6 +54,8 @@ pub(super) struct Flusher {
     unflushed: Vec<OpenSegment>,
     preparing: Preparing,
     spare: Option<Spare>,
+    /// The file of an abandoned preparation, which could not be removed.
+    left_over: Option<PathBuf>,
     /// The file system does not tell whether a file is shared, so none is kept.
     knows_no_sharing: bool,
     /// The next segment should be begun, by a run that may change the folder.
@@ -179,6 +181,7 @@ impl Flusher {
             unflushed: Vec::new(),
             preparing: beginning.first.map_or(Preparing::Idle, Preparing::Waiting),
             spare: None,
+            left_over: None,
             knows_no_sharing: false,
             is_next_due: false,
             written_bytes: 0,

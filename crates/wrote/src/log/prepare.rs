@@ -201,15 +201,15 @@ impl Preparation {
         engine.remove(&self.path)
     }
 
-    /// Returns the space. A new file is removed.
-    pub(super) fn abandon(self, engine: &mut Engine) {
+    /// Returns the space. A new file is removed; returns its path if that fails.
+    pub(super) fn abandon(self, engine: &mut Engine) -> Option<PathBuf> {
         // The caller reports the first error. Without one, space that stays does no harm.
         if self.is_new {
             let _ = engine.close_file(self.file);
-            let _ = engine.remove(&self.path);
-        } else {
-            // A failed allocation may have taken all that there was (ext4).
-            let _ = engine.truncate(self.file, self.from);
+            return engine.remove(&self.path).is_err().then_some(self.path);
         }
+        // A failed allocation may have taken all that there was (ext4).
+        let _ = engine.truncate(self.file, self.from);
+        None
     }
 }

@@ -204,6 +204,12 @@ impl Flusher {
             self.preparing = Preparing::Waiting(next);
             return Ok(());
         }
+        // An attempt has failed, and its file could not be removed then.
+        if self.left_over.take_if(|left| *left == path).is_some()
+            && self.engine.remove(&path).is_err_and(|error| error.errno() != libc::ENOENT)
+        {
+            self.left_over = Some(path.clone());
+        }
         let next = Preparation::new(&mut self.engine, &path, number, *prepare, end_after(0));
         self.preparing = match (next, failed) {
             (Ok(next), _) => Preparing::Waiting(next),
@@ -265,7 +271,7 @@ impl Flusher {
             // W2
             Err(error) if next.flushes_records() => return Err(error),
             Err(error) => {
-                next.abandon(&mut self.engine);
+                self.left_over = next.abandon(&mut self.engine).or(self.left_over.take());
                 self.preparing = Preparing::Failed(error);
             }
             Ok(()) if !next.is_ready() => self.preparing = Preparing::Waiting(next),
@@ -282,7 +288,7 @@ impl Flusher {
             self.reap(state)?;
         }
         if let Preparing::Waiting(next) = self.preparing.take() {
-            next.abandon(&mut self.engine);
+            self.left_over = next.abandon(&mut self.engine).or(self.left_over.take());
         }
         Ok(())
     }
