@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::error::errno_of;
+use crate::fork::Process;
 use mapping::{Mapping, page_size};
 use std::cell::Cell;
 use std::fmt;
@@ -30,6 +31,7 @@ struct Region {
     /// Guards `free` where several threads use the region; `None` where one thread does, which then
     /// pays for no lock.
     lock: Option<Mutex<()>>,
+    process: Process,
 }
 
 impl Region {
@@ -166,7 +168,9 @@ impl Pool {
         let mapping =
             Mapping::new(length_bytes).map_err(|errno| refused(errno_of(&errno.into())))?;
         let (free, handles) = (Free::all(count), AtomicUsize::new(1));
-        let region = Region { mapping, stride_bytes, buffer_bytes, count, free, handles, lock };
+        let process = Process::this();
+        let region =
+            Region { mapping, stride_bytes, buffer_bytes, count, free, handles, lock, process };
         Ok(Pool(RegionHandle::new(region)))
     }
 
@@ -292,7 +296,11 @@ impl Drop for Buffer {
     #[inline]
     fn drop(&mut self) {
         let region = &*self.region;
-        if region.lock.is_none() { region.free.push(self.index) } else { region.push(self.index) }
+        if region.lock.is_none() {
+            region.free.push(self.index);
+        } else if region.process.is_this() {
+            region.push(self.index);
+        }
     }
 }
 

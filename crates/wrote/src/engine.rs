@@ -69,6 +69,7 @@ use crate::Error;
 use crate::budget::Allowance;
 use crate::buffer::{Buffer, Pool};
 use crate::error::errno_of;
+use crate::fork::Process;
 use backend::{Backend, Kernel};
 use open_file::OpenFile;
 use pending::Work;
@@ -78,6 +79,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -109,7 +111,8 @@ use std::time::Duration;
 /// ```
 pub struct Engine {
     /// Dropped before the pool: a ring must release its registered memory before that is unmapped.
-    backend: Box<dyn Backend>,
+    /// Not dropped at all in a child process, which has neither its threads nor its ring.
+    backend: ManuallyDrop<Box<dyn Backend>>,
     pool: Pool,
     files: Vec<Option<OpenFile>>,
     /// Slots of closed files, the lowest on top: a ring has its registered files there.
@@ -129,6 +132,7 @@ pub struct Engine {
     effective: Effective,
     /// The pool's memory, where it is of a budget.
     allowance: Option<Allowance>,
+    process: Process,
 }
 
 impl Engine {
@@ -231,7 +235,7 @@ impl Engine {
     fn with(backend: Box<dyn Backend>, pool: Pool, effective: Effective) -> Engine {
         let depth = effective.iodepth;
         Engine {
-            backend,
+            backend: ManuallyDrop::new(backend),
             pool,
             files: Vec::new(),
             free_files: BinaryHeap::new(),
@@ -245,7 +249,14 @@ impl Engine {
             poisoned_folders: Vec::new(),
             effective,
             allowance: None,
+            process: Process::this(),
         }
+    }
+
+    /// Fails in a child of the process that opened it.
+    #[inline]
+    pub(crate) fn check_process(&self) -> Result<(), Error> {
+        self.process.check()
     }
 
     /// Tries whether io_uring may be used here. Returns the step that failed and the kernel's
@@ -260,7 +271,7 @@ impl Engine {
     /// Registers the pool with the ring, if [`Options::registered_buffers`] did not. Registering
     /// touches every page, so a caller that may not fill the pool can delay it.
     pub(crate) fn register_buffers(&mut self) {
-        if !self.registered {
+        if !self.registered && self.process.is_this() {
             self.registered = true;
             self.backend.register_buffers(&self.pool, &mut self.effective);
         }
@@ -369,6 +380,7 @@ impl Engine {
     /// Hands the queue to the kernel, without waiting. After an error, operations in flight stay in
     /// flight.
     pub fn submit(&mut self) -> Result<(), Error> {
+        self.check_process()?;
         self.hand_on();
         self.backend.submit().map_err(|error| failed("submitting to the kernel", &error))
     }
@@ -383,6 +395,7 @@ impl Engine {
     /// As [`Engine::reap`], but gives each completion to `take`: none is stored.
     #[inline]
     pub fn reap_each(&mut self, min: usize, mut take: impl FnMut(Completion)) -> Result<(), Error> {
+        self.check_process()?;
         let left = self.outstanding().saturating_sub(min);
         // One by one: where `take` panics, the others are left.
         self.completed.reverse();
@@ -403,6 +416,7 @@ impl Engine {
     /// Hands the queue on, and returns a wait for a completion that leaves the engine to other
     /// threads. For an engine of [`Callers::Shared`].
     pub(crate) fn prepare_wait(&mut self) -> Result<Wait, Error> {
+        self.check_process()?;
         self.hand_on();
         if !self.completed.is_empty() || self.has_unsettled() {
             return Ok(Wait::None);
@@ -443,6 +457,7 @@ impl Engine {
         time: Duration,
         completions: &mut Vec<Completion>,
     ) -> Result<(), Error> {
+        self.check_process()?;
         if self.in_flight() > 0 && self.completed.is_empty() {
             let wait = |backend: &mut dyn Backend, done: &mut _| backend.wait_within(time, done);
             self.settle_all(wait, &mut |completion| completions.push(completion))?;
@@ -469,6 +484,7 @@ impl Engine {
 
     /// Waits for `min` replies of the backend, and keeps the completions.
     fn advance(&mut self, min: usize) -> Result<(), Error> {
+        self.check_process()?;
         let mut completed = std::mem::take(&mut self.completed);
         let min = min.min(self.in_flight());
         let wait = |backend: &mut dyn Backend, done: &mut _| backend.wait(min, done);
@@ -494,7 +510,7 @@ impl Engine {
         if !self.has_unsettled() {
             self.done.clear();
             self.settled = 0;
-            waited = wait(&mut *self.backend, &mut self.done);
+            waited = wait(&mut **self.backend, &mut self.done);
         }
         while let Some(&reply) = self.done.get(self.settled) {
             self.settled += 1;
@@ -553,14 +569,16 @@ impl Drop for Engine {
     /// Waits for operations in flight: the kernel still uses their buffers (W5). Then closes every
     /// file.
     fn drop(&mut self) {
-        while self.in_flight() > 0 {
-            if self.advance(1).is_err() {
-                // The kernel may use their memory for ever: it stays mapped for good.
-                self.pool.leak();
-                self.slots.leak();
-                std::mem::forget(self.allowance.take());
-                return;
-            }
+        while self.in_flight() > 0 && self.advance(1).is_ok() {}
+        if self.in_flight() > 0 || !self.process.is_this() {
+            // The kernel may use their memory for ever, or they are the parent's: it stays mapped.
+            self.pool.leak();
+            self.slots.leak();
+            std::mem::forget(self.allowance.take());
+        }
+        if self.process.is_this() {
+            // SAFETY: it is not used after this.
+            unsafe { ManuallyDrop::drop(&mut self.backend) };
         }
     }
 }

@@ -176,6 +176,9 @@ pub enum Error {
     },
     /// The caller asked to stop. The unfinished work is undone.
     Interrupted,
+    /// The handle was opened before a `fork(2)`, by the parent of this process. Only the parent can
+    /// use it; nothing was done.
+    Forked,
     /// The engine itself could not be made or run.
     Engine {
         /// The step that failed.
@@ -230,6 +233,9 @@ impl fmt::Display for Error {
                 write!(f, "the log was cut at record {sequence}, before records that were read")
             }
             Error::Interrupted => f.write_str("interrupted"),
+            Error::Forked => f.write_str(
+                "opened before fork(2), so only the parent process can use it; open it again here",
+            ),
             Error::Engine { what, errno } => write!(f, "{what}: {}", words(*errno)),
         }
     }
@@ -254,7 +260,7 @@ macro_rules! path_of {
             | Error::Interfered { path, .. }
             | Error::Foreign { path, .. }
             | Error::Differs { path, .. } => Some(path),
-            Error::Engine { .. } | Error::Interrupted => None,
+            Error::Engine { .. } | Error::Interrupted | Error::Forked => None,
         }
     };
 }
@@ -345,8 +351,8 @@ impl Error {
 
     /// The kernel's error number. `EINVAL` for [`Error::Alignment`] and [`Error::Refused`],
     /// `ENOBUFS` for [`Error::TooLong`], `ESTALE` for [`Error::Interfered`] and
-    /// [`Error::Truncated`], `EINTR` for [`Error::Interrupted`], `EIO` for [`Error::Differs`],
-    /// [`Error::Damaged`] and [`Error::Foreign`].
+    /// [`Error::Truncated`], `EINTR` for [`Error::Interrupted`], `EPERM` for [`Error::Forked`], `EIO`
+    /// for [`Error::Differs`], [`Error::Damaged`] and [`Error::Foreign`].
     pub fn errno(&self) -> i32 {
         match self {
             Error::File { errno, .. }
@@ -356,6 +362,7 @@ impl Error {
             Error::Alignment { .. } | Error::Refused { .. } => libc::EINVAL,
             Error::Damaged { .. } | Error::Differs { .. } | Error::Foreign { .. } => libc::EIO,
             Error::Interrupted => libc::EINTR,
+            Error::Forked => libc::EPERM,
             Error::TooLong { .. } => libc::ENOBUFS,
             Error::Interfered { .. } | Error::Truncated { .. } => libc::ESTALE,
         }

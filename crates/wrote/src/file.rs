@@ -126,6 +126,9 @@ impl DirectFile {
 
     /// As [`DirectFile::read`], in progress when this returns.
     pub fn read_at(&self, offset: u64, len: usize) -> Operation<ReadBytes> {
+        if let Err(error) = self.disk().check_process() {
+            return Operation::over(Err(error));
+        }
         let (span, buffers) = self.disk().with(|schedule| {
             let pool = schedule.engine.pool();
             let align_bytes = schedule.engine.align_bytes(schedule.files[self.place()].id);
@@ -245,6 +248,7 @@ impl DirectFile {
     // A file is no collection that is empty or not.
     #[expect(clippy::len_without_is_empty)]
     pub fn len(&self) -> Result<u64, Error> {
+        self.disk().check_process()?;
         self.disk().with(|schedule| schedule.engine.file_len(schedule.files[self.place()].id))
     }
 
@@ -312,7 +316,9 @@ impl DirectFile {
 
 impl Drop for OpenedFile {
     fn drop(&mut self) {
-        self.disk.with(|schedule| schedule.let_go(self.place));
+        if self.disk.check_process().is_ok() {
+            self.disk.with(|schedule| schedule.let_go(self.place));
+        }
     }
 }
 

@@ -32,6 +32,15 @@
 //!   kernel. Into new blocks it survives no more than a cached write;
 //! - a write that [`Engine::flush`] covered, or that was queued as durable, survives a power loss.
 //!
+//! # After `fork(2)`
+//!
+//! A child process has copies of its parent's handles, and cannot use them: it has neither their
+//! threads nor their rings. Every call on such a handle that can fail fails with [`Error::Forked`],
+//! and dropping one does nothing: it waits for no thread, flushes nothing, and takes no lock or file
+//! from the parent. A [`Writer`] takes what fits into its buffer, and fails after that. The child
+//! opens its own handles. This holds for a fork by the C library, whose handlers report it
+//! (`pthread_atfork(3)`), not for a raw `clone(2)`.
+//!
 //! # The rules
 //!
 //! The documentation cites the rules that the code keeps by their numbers:
@@ -89,6 +98,7 @@ pub mod device;
 pub mod engine;
 pub mod error;
 pub mod file;
+mod fork;
 #[cfg(feature = "log")]
 pub mod log;
 mod metadata;

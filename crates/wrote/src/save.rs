@@ -146,8 +146,8 @@ fn save_by_thread(sync: SyncPolicy, path: &Path, bytes: &[u8], replace: bool) ->
     }
     // A thread that is ending may have dropped its engine already.
     let mut engine = match CACHED_ENGINE.try_with(Cell::take).ok().flatten() {
-        Some(engine) => engine,
-        None => Engine::open(&Options::new(Ioengine::Psync, 1, CACHED_BS_BYTES))?,
+        Some(engine) if engine.check_process().is_ok() => engine,
+        _ => Engine::open(&Options::new(Ioengine::Psync, 1, CACHED_BS_BYTES))?,
     };
     save(&mut engine, sync, path, bytes, replace)?;
     // Only after success: an error of one file says nothing about the next.

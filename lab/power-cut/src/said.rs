@@ -93,7 +93,9 @@ impl Line {
     /// Returns the line of an error.
     pub fn refused(error: &Error) -> Line {
         let action = match error {
-            Error::File { action, .. } => hyphenated(&format!("{action:?}")),
+            Error::File { action, .. } | Error::NotYet { action, .. } => {
+                hyphenated(&format!("{action:?}"))
+            }
             Error::Poisoned { .. } => "poisoned".to_owned(),
             Error::Engine { .. } => "engine".to_owned(),
             _ => "other".to_owned(),

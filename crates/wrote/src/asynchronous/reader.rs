@@ -1,6 +1,6 @@
 //! `AsyncReader`: a `Reader` behind a thread.
 
-use super::worker::{Worker, gone};
+use super::worker::Worker;
 use crate::Reader;
 use std::collections::VecDeque;
 use std::fmt;
@@ -113,7 +113,7 @@ impl AsyncReader {
                 self.chunk = chunk;
                 Poll::Ready(read)
             }
-            Some(Done::Sought(_)) | None => Poll::Ready(Err(gone())),
+            Some(Done::Sought(_)) | None => Poll::Ready(Err(self.worker.gone())),
         }
     }
 
@@ -170,7 +170,7 @@ impl AsyncReader {
                 }
                 None => {
                     self.is_seeking = false;
-                    return Poll::Ready(Err(gone()));
+                    return Poll::Ready(Err(self.worker.gone()));
                 }
             }
         }

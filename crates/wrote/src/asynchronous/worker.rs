@@ -1,5 +1,6 @@
 //! A thread that does one job after the other for a task.
 
+use crate::fork::Process;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,7 +10,10 @@ use std::thread;
 /// A thread, and the jobs and results between it and the task.
 ///
 /// Dropping it ends the thread after the jobs that it has. Nothing waits for that.
-pub(super) struct Worker<J, R>(Arc<Shared<J, R>>);
+pub(super) struct Worker<J, R> {
+    shared: Arc<Shared<J, R>>,
+    process: Process,
+}
 
 struct Shared<J, R> {
     state: Mutex<State<J, R>>,
@@ -50,21 +54,26 @@ impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
                 end.give(result);
             }
         })?;
-        Ok(Worker(shared))
+        Ok(Worker { shared, process: Process::this() })
     }
 }
 
 impl<J, R> Worker<J, R> {
     /// Hands a job to the thread.
     pub(super) fn send(&self, job: J) {
-        self.0.state().jobs.push_back(job);
-        self.0.bell.notify_one();
+        if self.process.is_this() {
+            self.shared.state().jobs.push_back(job);
+            self.shared.bell.notify_one();
+        }
     }
 
     /// Takes the next result, which come in the order of the jobs. Without one the task is woken
-    /// when it is there. `None` where the thread panicked.
+    /// when it is there. `None` where the thread is [`Worker::gone`].
     pub(super) fn poll_next(&self, context: &mut Context<'_>) -> Poll<Option<R>> {
-        let mut state = self.0.state();
+        if !self.process.is_this() {
+            return Poll::Ready(None);
+        }
+        let mut state = self.shared.state();
         if let Some(result) = state.results.pop_front() {
             return Poll::Ready(Some(result));
         }
@@ -80,14 +89,25 @@ impl<J, R> Worker<J, R> {
 
     /// Takes the next result, if it is there.
     pub(super) fn try_next(&self) -> Option<R> {
-        self.0.state().results.pop_front()
+        self.process.check().ok()?;
+        self.shared.state().results.pop_front()
+    }
+
+    /// Returns the error of a task whose thread panicked, or is the parent process's.
+    pub(super) fn gone(&self) -> io::Error {
+        match self.process.check() {
+            Err(error) => error.into(),
+            Ok(()) => io::Error::other("the thread that did its I/O panicked"),
+        }
     }
 }
 
 impl<J, R> Drop for Worker<J, R> {
     fn drop(&mut self) {
-        self.0.state().is_closed = true;
-        self.0.bell.notify_one();
+        if self.process.is_this() {
+            self.shared.state().is_closed = true;
+            self.shared.bell.notify_one();
+        }
     }
 }
 
@@ -131,9 +151,4 @@ impl<J, R> Drop for Ending<J, R> {
             waker.wake();
         }
     }
-}
-
-/// The error of a task whose thread panicked.
-pub(super) fn gone() -> io::Error {
-    io::Error::other("the thread that did its I/O panicked")
 }

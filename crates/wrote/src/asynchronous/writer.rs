@@ -1,6 +1,6 @@
 //! `AsyncWriter`: a `Writer` behind a thread.
 
-use super::worker::{Worker, gone};
+use super::worker::Worker;
 use crate::{Error, Writer, Written};
 use std::fmt;
 use std::future::poll_fn;
@@ -140,7 +140,7 @@ impl AsyncWriter {
         let ended = poll_fn(|context| self.poll_end(context, durable)).await;
         match self.written.take() {
             Some(written) => written,
-            None => Err(own_error(ended.err().unwrap_or_else(gone))),
+            None => Err(own_error(ended.err().unwrap_or_else(|| self.worker.gone()))),
         }
     }
 
@@ -266,13 +266,13 @@ impl AsyncWriter {
         while self.step.is_some() {
             ready!(self.poll_result(context))?;
         }
-        Poll::Ready(self.sought.take().unwrap_or_else(|| Err(gone())))
+        Poll::Ready(self.sought.take().unwrap_or_else(|| Err(self.worker.gone())))
     }
 
     fn poll_result(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match ready!(self.worker.poll_next(context)) {
             Some(done) => Poll::Ready(self.note(done)),
-            None => Poll::Ready(Err(gone())),
+            None => Poll::Ready(Err(self.worker.gone())),
         }
     }
 

@@ -70,12 +70,14 @@ impl Engine {
     /// Tells whether `path` still leads to the file, whose name may have been removed or given to
     /// another since.
     pub(crate) fn is_named(&self, file: FileId, path: &Path) -> Result<bool, Error> {
+        self.check_process()?;
         self.backend.is_named(self.slot(file), path).tried(path, Action::Examine)
     }
 
     /// Finds where a write to the name `path` ends, with symbolic links followed as by `open(2)`,
     /// and what is there. A missing name is no error.
     pub fn locate(&mut self, path: impl AsRef<Path>) -> Result<Located, Error> {
+        self.check_process()?;
         let path = path.as_ref();
         uninterrupted(|| self.backend.locate(path)).tried(path, Action::Examine)
     }
@@ -108,6 +110,7 @@ impl Engine {
         if let Some(&(ref path, errno)) = poisoned {
             return Err(Error::Poisoned { path: path.clone(), errno });
         }
+        self.check_process()?;
         self.change_name(NameChange::SyncFolder(folder), folder, Action::SyncFolder)
             .inspect_err(|error| self.poisoned_folders.push((folder.to_owned(), error.errno())))
     }
@@ -115,12 +118,14 @@ impl Engine {
     /// Makes a folder (`mkdir(2)`); an existing folder is no error. Durable once the folder that
     /// holds it is synced.
     pub fn make_folder(&mut self, folder: impl AsRef<Path>) -> Result<(), Error> {
+        self.check_process()?;
         let folder = folder.as_ref();
         uninterrupted(|| self.backend.make_folder(folder)).tried(folder, Action::MakeFolder)
     }
 
     /// Lists a folder, in order of the names.
     pub fn list(&mut self, folder: impl AsRef<Path>) -> Result<Vec<PathBuf>, Error> {
+        self.check_process()?;
         let folder = folder.as_ref();
         uninterrupted(|| self.backend.list(folder)).tried(folder, Action::Examine)
     }
@@ -131,6 +136,7 @@ impl Engine {
         path: &Path,
         action: Action,
     ) -> Result<(), Error> {
+        self.check_process()?;
         let fallback = uninterrupted(|| self.backend.change_name(change)).tried(path, action)?;
         if let Some(Fallback { wanted, got, because }) = fallback {
             self.effective.fell_back(wanted, got, because);

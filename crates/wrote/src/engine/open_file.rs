@@ -105,6 +105,7 @@ impl Engine {
     }
 
     fn open_path(&mut self, path: &Path, options: &FileOptions) -> Result<FileId, Error> {
+        self.check_process()?;
         let slot = self.free_slot();
         if slot >= Options::FILES_MAX {
             let max = Options::FILES_MAX;
@@ -134,6 +135,7 @@ impl Engine {
 
     /// Waits for the file's operations in flight, and closes it. Nothing is flushed.
     pub fn close_file(&mut self, file: FileId) -> Result<(), Error> {
+        self.check_process()?;
         self.wait_for_file(file)?;
         self.files[file.slot as usize] = None;
         self.free_files.push(Reverse(file.slot));
@@ -173,6 +175,7 @@ impl Engine {
 
     /// The file's length in bytes.
     pub fn file_len(&self, file: FileId) -> Result<u64, Error> {
+        self.check_process()?;
         let path = &self.known(file).path;
         self.backend.len(file.slot).tried(path, Action::Examine)
     }
@@ -181,6 +184,7 @@ impl Engine {
     /// bytes read as zeros (`ftruncate(2)`). Nothing is flushed. Fails when an earlier flush of the
     /// file failed (W2).
     pub fn truncate(&mut self, file: FileId, len_bytes: u64) -> Result<(), Error> {
+        self.check_process()?;
         self.wait_for_file(file)?;
         let open = self.known(file);
         if let Some(poisoned) = open.poisoned() {

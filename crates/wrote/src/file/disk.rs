@@ -170,6 +170,7 @@ impl Disk {
     /// with small buffers, and [`Engine::grow`] takes those of `options` when there is room. `path`
     /// is that of its first file, for errors.
     pub(crate) fn engine_for(&self, options: &Options, path: &Path) -> Result<Engine, Error> {
+        self.check_process()?;
         let (count, bytes) = FIRST_BUFFERS;
         let first = (count, options.buffer_bytes.min(bytes));
         let larger = (options.buffers, options.buffer_bytes);
@@ -185,6 +186,7 @@ impl Disk {
         options: &Options,
         bytes_min: usize,
     ) -> Result<Option<Engine>, Error> {
+        self.check_process()?;
         let buffers = (options.buffers, options.buffer_bytes);
         let memory = Allowance::whole(&self.0.budget, buffers, bytes_min)?;
         Ok(memory.map(|memory| self.engine_within(memory, options)))
@@ -208,6 +210,7 @@ impl Disk {
         path: impl AsRef<Path>,
         options: &FileOptions,
     ) -> Result<DirectFile, Error> {
+        self.check_process()?;
         let path = path.as_ref();
         let place = self.with(|schedule| {
             let id = schedule.engine.open_file(path, options)?;
@@ -239,6 +242,7 @@ impl Disk {
 
     /// Leases a buffer if one is free.
     pub fn try_lease(&self) -> Option<DiskBuffer> {
+        self.check_process().ok()?;
         self.with(Schedule::try_lease)
     }
 
@@ -293,8 +297,16 @@ impl Disk {
         touch: Touch,
         work: Work,
     ) -> Operation<T> {
+        if let Err(error) = self.check_process() {
+            return Operation::over(Err(error));
+        }
         let key = self.with(|schedule| schedule.start(file, touch, work));
         Operation::started(self.clone(), key)
+    }
+
+    /// Fails in a child of the process that opened the disk.
+    pub(super) fn check_process(&self) -> Result<(), Error> {
+        self.0.shared.process.check()
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {

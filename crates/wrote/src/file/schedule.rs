@@ -535,7 +535,7 @@ impl Schedule {
 impl Drop for Schedule {
     /// Carries out every operation; no handle is left to learn its result (W5).
     fn drop(&mut self) {
-        while self.drive(1).is_ok_and(|went| went) {}
+        while self.engine.check_process().is_ok() && self.drive(1).is_ok_and(|went| went) {}
     }
 }
 

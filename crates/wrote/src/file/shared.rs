@@ -12,6 +12,7 @@ use super::entry::Outcome;
 use super::schedule::Schedule;
 use super::thread;
 use crate::error::Error;
+use crate::fork::Process;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +34,7 @@ pub(super) enum Arrival {
 pub(super) struct Shared {
     state: Mutex<State>,
     pub arrival: Arrival,
+    pub process: Process,
     /// Wakes the disk's thread.
     work: Condvar,
     /// Wakes threads that wait for an event of the schedule, after each turn.
@@ -105,6 +107,7 @@ impl Shared {
                 watchers: 0,
             }),
             arrival,
+            process: Process::this(),
             work: Condvar::new(),
             turned: Condvar::new(),
         })
@@ -213,6 +216,7 @@ impl Shared {
     /// Drives until the operation is over, or sleeps while another thread does. Even if it is over
     /// already, everything that was started before goes to the kernel.
     pub fn wait(self: &Arc<Shared>, key: usize) -> Result<Outcome, Error> {
+        self.process.check()?;
         let mut alarm: Option<Arc<Alarm>> = None;
         let mut state = self.lock();
         let result = loop {
@@ -261,6 +265,9 @@ impl Shared {
 
     /// Returns the result of the operation, or has `waker` woken when it is over.
     pub fn poll(self: &Arc<Shared>, key: usize, waker: &Waker) -> Poll<Result<Outcome, Error>> {
+        if let Err(error) = self.process.check() {
+            return Poll::Ready(Err(error));
+        }
         let is_awaited_here = BLOCKING_ON.with_borrow(|disks| disks.contains(&Arc::as_ptr(self)));
         match self.arrival {
             Arrival::Simulated => return self.poll_simulated(key, waker, is_awaited_here),
@@ -309,6 +316,9 @@ impl Shared {
     /// Drops an operation's handle. Waits where more operations without a handle go on than the
     /// engine's depth (W8).
     pub fn forget(self: &Arc<Shared>, key: usize) {
+        if !self.process.is_this() {
+            return;
+        }
         let mut state = self.lock();
         let lacks_buffers = !state.schedule().leasing.is_empty();
         // Dropped after the lock.
@@ -424,6 +434,7 @@ impl Shared {
         self: &Arc<Shared>,
         mut is_there: impl FnMut(&mut Schedule) -> Option<T>,
     ) -> Result<T, Error> {
+        self.process.check()?;
         let mut state = self.lock();
         let found = loop {
             if let Some(found) = is_there(state.schedule()) {
@@ -454,6 +465,7 @@ impl Shared {
 
     /// Hands operations to the kernel, without waiting.
     pub fn submit(self: &Arc<Shared>) -> Result<(), Error> {
+        self.process.check()?;
         let mut state = self.lock();
         let submitted = if state.is_driven {
             state.schedule().pump();
@@ -484,6 +496,9 @@ impl Shared {
 
     /// Learns that a buffer came back from outside, and gives it to the first that waits for one.
     pub fn buffer_returned(self: &Arc<Shared>) {
+        if !self.process.is_this() {
+            return;
+        }
         let mut state = self.lock();
         let Some(schedule) = &mut state.schedule else { return };
         schedule.pump();
@@ -513,6 +528,9 @@ impl Shared {
     /// Ends the disk with its last handle: waits for the thread that drives, and carries out every
     /// operation (W5).
     pub fn close(&self) {
+        if !self.process.is_this() {
+            return;
+        }
         let mut state = self.lock();
         while state.is_driven {
             state.recall();

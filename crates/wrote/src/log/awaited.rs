@@ -72,7 +72,9 @@ impl<'log> Awaited<'log> {
     }
 
     fn forget(&mut self) {
-        if let Some(waiting) = self.waiting.take() {
+        if let Some(waiting) = self.waiting.take()
+            && self.driver.state.process.is_this()
+        {
             waiting.forget(self.driver.state.frontier(self.goal));
         }
     }

@@ -113,6 +113,7 @@ impl LogDriver {
     /// does.
     /// `cuts` are the [`LogState::cuts`] when the last of them was known to be in the log.
     pub(super) fn wait(&self, goal: Goal, end: u64, cuts: u64, gate: &Gate) -> Result<(), Error> {
+        self.state.process.check()?;
         let frontier = self.state.frontier(goal);
         let lacks = self.state.lacks();
         frontier.want(end);
@@ -148,6 +149,9 @@ impl LogDriver {
         known: &mut Option<Waiting>,
         waker: &Waker,
     ) -> Option<Result<(), Error>> {
+        if let Err(error) = self.state.process.check() {
+            return Some(Err(error));
+        }
         let lacks = known.map_or_else(|| self.state.lacks(), |known| known.lacks);
         let outcome = || {
             if cuts.is_some_and(|cuts| self.state.cuts() != cuts) {
@@ -215,6 +219,7 @@ impl LogDriver {
         &self,
         work: impl FnOnce(&mut Flusher) -> Result<T, Error>,
     ) -> Result<T, Error> {
+        self.state.process.check()?;
         if self.is_driven_here() {
             let because = "this call waits for the log, in a waker that the log has called";
             return Err(Error::refused(&self.state.terms.folder, because));

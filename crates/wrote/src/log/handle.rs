@@ -400,6 +400,7 @@ impl Log {
     /// other error is an item of the stream ([`LogStream`]).
     pub fn stream(&self, from: u64) -> Result<LogStream, Error> {
         let driver = Arc::clone(&self.0.driver);
+        driver.state.process.check()?;
         let (own, sim) = (Arc::clone(&driver), self.0.sim.clone());
         LogStream::of_log(driver, move || open_reader(&own.state.terms, sim.as_ref(), from, false))
     }
@@ -410,6 +411,7 @@ impl Log {
     }
 
     fn read(&self, from: u64, follows: bool) -> Result<LogReader, Error> {
+        self.0.driver.state.process.check()?;
         open_reader(&self.0.driver.state.terms, self.0.sim.as_ref(), from, follows)
     }
 
@@ -478,6 +480,7 @@ fn waited(ticket: Option<Ticket<'_>>) -> Ticket<'_> {
 
 impl OpenLog {
     fn close(&self) -> Result<(), Error> {
+        self.driver.state.process.check()?;
         let mut shutdown = self.shutdown();
         if let Some(result) = &shutdown.result {
             return result.clone();
@@ -509,6 +512,10 @@ impl OpenLog {
 impl Drop for Handle {
     fn drop(&mut self) {
         let log = Arc::clone(&self.0);
+        if !log.driver.state.process.is_this() {
+            // Its thread and its lock are the parent's.
+            return std::mem::forget(log);
+        }
         let close = move || {
             if let Err(error) = log.close() {
                 ::log::error!("a dropped log could not be closed: {error}");

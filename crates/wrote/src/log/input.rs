@@ -4,6 +4,7 @@ use super::interrupt::Interrupt;
 use crate::buffer::Buffer;
 use crate::cached::cached_bytes_at;
 use crate::engine::{Folder, Found, Op, Options};
+use crate::fork::Process;
 use crate::{Action, Completion, Engine, Error, FileId, FileOptions, Ioengine};
 use rustix::fs::{SeekFrom, fstat, seek};
 use rustix::io::Errno;
@@ -50,12 +51,13 @@ pub(super) struct LogFiles {
     /// The log's folder, which stays the same one when it is renamed; none on a simulated disk.
     pub held: Option<Folder>,
     pub interrupt: Interrupt,
+    pub process: Process,
 }
 
 impl LogFiles {
     pub(super) fn new(engine: Engine) -> LogFiles {
         let (engine, interrupt) = (Rc::new(RefCell::new(engine)), Interrupt::of_thread());
-        LogFiles { engine, held: None, interrupt }
+        LogFiles { engine, held: None, interrupt, process: Process::this() }
     }
 
     /// Makes an engine for the files of the log in a folder.

@@ -3,6 +3,7 @@
 
 use crate::engine::Folder;
 use crate::error::{Action, Error, Tried};
+use crate::fork::Process;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use std::fs::File;
@@ -18,6 +19,7 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub(super) struct Lock {
     file: File,
+    process: Process,
 }
 
 impl Lock {
@@ -39,7 +41,7 @@ impl Lock {
         }
         let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
         written.tried(&path, Action::Write)?;
-        Ok(Lock { file })
+        Ok(Lock { file, process: Process::this() })
     }
 
     /// Returns the process that has the log open for writing; `None` if there is none, or if this
@@ -48,7 +50,7 @@ impl Lock {
         let mut file = open(folder, OFlags::RDONLY).ok()??;
         let is_free = lock(&file, FlockOperation::NonBlockingLockShared, 1).ok()?;
         if is_free {
-            drop(Lock { file });
+            drop(Lock { file, process: Process::this() });
             return None;
         }
         process_in(&mut file)
@@ -57,9 +59,12 @@ impl Lock {
 
 impl Drop for Lock {
     /// Gives the lock back. To close the file is not enough: a child process that another thread is
-    /// about to start has a copy of the descriptor until its `execve(2)`.
+    /// about to start has a copy of the descriptor until its `execve(2)`. A child that has a copy of
+    /// the log does not give its parent's lock back.
     fn drop(&mut self) {
-        let _ = flock(&self.file, FlockOperation::Unlock);
+        if self.process.is_this() {
+            let _ = flock(&self.file, FlockOperation::Unlock);
+        }
     }
 }
 

@@ -245,6 +245,7 @@ impl LogReader {
     /// near one that it has read before. Elsewhere it searches in steps. It reads from the
     /// beginning of the file in a segment of an earlier version, and in a file of lines.
     pub fn seek(&mut self, from: u64) -> Result<(), Error> {
+        self.files.process.check()?;
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
@@ -280,6 +281,7 @@ impl LogReader {
     /// # }
     /// ```
     pub fn seek_time(&mut self, time: SystemTime) -> Result<(), Error> {
+        self.files.process.check()?;
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
@@ -352,6 +354,7 @@ impl LogReader {
 
     /// Moves to the next record and returns its sequence. A reader that follows waits for it.
     pub(super) fn find_next(&mut self, timeout: Option<Duration>) -> Result<Option<u64>, Error> {
+        self.files.process.check()?;
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
@@ -402,6 +405,7 @@ impl LogReader {
     /// further records without end; another ends with the log. Fails if a thread or an `eventfd(2)`
     /// cannot be made; every other error is an item of the stream ([`LogStream`]).
     pub fn into_stream(self) -> Result<LogStream, Error> {
+        self.files.process.check()?;
         LogStream::of_reader(self)
     }
 

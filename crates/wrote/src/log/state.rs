@@ -8,6 +8,7 @@ use super::recovery::Recovered;
 use super::stats::LogStats;
 use super::wait::{Frontier, Gate, wake};
 use crate::engine::Folder;
+use crate::fork::Process;
 use crate::{Acknowledged, Durable, Error, Survives, SyncPolicy};
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 pub(super) struct LogState {
+    pub process: Process,
     pub terms: Terms,
     pub claims: Claims,
     /// Every record before it was handed to the kernel.
@@ -126,6 +128,7 @@ impl LogState {
             is_released: AtomicBool::new(false),
             lack: Lack::default(),
             cuts: Cuts::default(),
+            process: Process::this(),
             terms,
         }
     }
@@ -134,8 +137,9 @@ impl LogState {
         self.terms.layout.format
     }
 
-    /// Returns the error of a log that has failed.
+    /// Returns the error of a log that has failed, or that another process has open.
     pub(super) fn check(&self) -> Result<(), Error> {
+        self.process.check()?;
         self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 

@@ -7,6 +7,7 @@ use super::driver::LogDriver;
 use super::reader::{LogReader, Record};
 use super::watch::Bell;
 use crate::Error;
+use crate::fork::Process;
 use feed::Feed;
 use futures_core::Stream;
 use queue::{Queue, RecordBatch};
@@ -76,6 +77,9 @@ pub struct LogStream {
     batch: RecordBatch,
     /// Ends the sleep of a reader that follows.
     bell: Option<Bell>,
+    process: Process,
+    /// The stream has told that this is not the process that opened it.
+    is_over: bool,
 }
 
 impl LogStream {
@@ -113,7 +117,8 @@ impl LogStream {
                 let what = "starting the thread of a stream";
                 Error::Engine { what, errno: crate::error::errno_of(&error) }
             })?;
-        Ok(LogStream { queue, batch: RecordBatch::default(), bell })
+        let (batch, process) = (RecordBatch::default(), Process::this());
+        Ok(LogStream { queue, batch, bell, process, is_over: false })
     }
 }
 
@@ -124,6 +129,10 @@ impl Stream for LogStream {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Record, Error>>> {
+        if let Err(error) = self.process.check() {
+            let is_told = std::mem::replace(&mut self.is_over, true);
+            return Poll::Ready((!is_told).then_some(Err(error)));
+        }
         loop {
             if let Some(record) = self.batch.take() {
                 return Poll::Ready(Some(Ok(record)));
@@ -139,6 +148,10 @@ impl Stream for LogStream {
 
 impl Drop for LogStream {
     fn drop(&mut self) {
+        if !self.process.is_this() {
+            // Its thread, and the bell, are the parent's.
+            return;
+        }
         self.queue.leave();
         if let Some(bell) = &self.bell {
             bell.ring();

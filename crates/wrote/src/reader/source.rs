@@ -6,6 +6,7 @@ use super::plain::Plain;
 use crate::budget::Share;
 use crate::buffer::Buffer;
 use crate::cached::cached_bytes_at;
+use crate::fork::Process;
 use crate::{Effective, Error, Ioengine};
 use std::io::SeekFrom;
 
@@ -54,6 +55,7 @@ pub(super) struct Source {
     effective: Effective,
     /// The part of a disk's memory that `bytes` may take, at least that of the first read.
     memory: Option<Share>,
+    process: Process,
 }
 
 impl Source {
@@ -81,6 +83,7 @@ impl Source {
             options,
             effective,
             memory,
+            process: Process::this(),
         };
         source.begin_small();
         source
@@ -115,6 +118,7 @@ impl Source {
     /// Reads the bytes that follow the buffer into it, in place of its own. It is empty at the end
     /// of the file, and after an error, which stands for the place where the buffer ended.
     pub(super) fn refill(&mut self) -> Result<(), Error> {
+        self.process.check()?;
         self.part = (0, 0);
         // Back to the pool, before a read takes its place.
         self.current = Current::Plain;
@@ -172,6 +176,9 @@ impl Source {
         if into.len() < self.read_bytes || self.is_ahead || self.is_to_be_examined() {
             return None;
         }
+        if let Err(error) = self.process.check() {
+            return Some(Err(error));
+        }
         self.give_back_ahead();
         self.part = (0, 0);
         let read = self.plain.read(into, self.end);
@@ -187,6 +194,7 @@ impl Source {
 
     /// Goes to a place outside of the buffer.
     pub(super) fn seek(&mut self, place: u64) -> Result<(), Error> {
+        self.process.check()?;
         if !self.plain.is_at() {
             self.plain.seek(SeekFrom::Start(place))?;
         }

@@ -152,8 +152,9 @@ impl Stream {
         self.engine.effective()
     }
 
+    /// Whether its end is to be made: it was not, and this process may.
     pub(super) fn is_open(&self) -> bool {
-        self.is_open
+        self.is_open && self.engine.check_process().is_ok()
     }
 
     /// Whether the file takes its place at its end alone.
@@ -306,6 +307,11 @@ impl Stream {
     /// Writes the rest, sets the true length, flushes if `durable`, and closes the file. One that
     /// replaces another takes its place, or is removed after an error.
     pub(super) fn end(&mut self, durable: bool) -> Result<Written, Error> {
+        if let Err(error) = self.engine.check_process() {
+            // Locks, and a file on its way to its place, are the parent's.
+            self.is_open = false;
+            return Err(error);
+        }
         let ended = if durable && !self.is_replacement() {
             self.sync_data()
         } else {
@@ -559,6 +565,7 @@ impl Stream {
 
     /// Returns the first error again.
     fn check(&self) -> Result<(), Error> {
+        self.engine.check_process()?;
         self.failed.clone().map_or(Ok(()), Err)
     }
 

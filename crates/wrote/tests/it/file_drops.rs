@@ -1,16 +1,20 @@
 //! W5: a dropped handle of an operation in flight neither frees its buffer before the kernel is
-//! done with it nor cancels its write.
+//! done with it nor cancels its write. In a child process a drop does nothing at all.
 
 use crate::folder;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::HashMap;
 use std::future::Future;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use wrote::engine::Options;
-use wrote::{DirectFile, Disk, DiskBuffer, FileOptions, Ioengine, Operation, ReadBytes, Sim};
+use wrote::{
+    DirectFile, Disk, DiskBuffer, Engine, Error, FileOptions, Ioengine, Log, LogReader, Operation,
+    ReadBytes, Reader, Sim, SyncPolicy, Writer,
+};
 
 const BLOCK_BYTES: usize = 4096;
 const BLOCKS: u64 = 64;
@@ -352,4 +356,174 @@ fn what_nobody_waits_for_is_bounded_by_the_depth() {
         drop(blocks.file.start_sync_data());
         assert!(blocks.disk.outstanding() <= DEPTH as usize);
     }
+}
+
+/// Runs `child` in a child process (`fork(2)`), and panics where it panics or does not end.
+fn in_child(child: impl FnOnce()) {
+    // SAFETY: the C library makes its memory usable in the child, and the child takes no other lock
+    // that a thread of this process may hold.
+    match unsafe { libc::fork() } {
+        -1 => panic!("{}", std::io::Error::last_os_error()),
+        0 => {
+            // SAFETY: it ends a child that hangs.
+            unsafe { libc::alarm(60) };
+            let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
+            // SAFETY: nothing of the parent is to be ended here.
+            unsafe { libc::_exit(i32::from(ended.is_err())) }
+        }
+        id => {
+            let mut status = 0;
+            // SAFETY: it writes to `status` alone.
+            let waited = unsafe { libc::waitpid(id, &mut status, 0) };
+            assert_eq!((waited, status), (id, 0), "the child has failed, or was ended by a signal");
+        }
+    }
+}
+
+fn is_forked<T>(result: Result<T, impl Into<std::io::Error>>) {
+    let error = result.map(drop).map_err(Into::into).expect_err("this is another process");
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+    assert!(matches!(inner, Some(Error::Forked)), "{error}");
+}
+
+fn poll<T>(future: impl Future<Output = T>) -> T {
+    let context = &mut Context::from_waker(Waker::noop());
+    match std::pin::pin!(future).poll(context) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("it would wait for ever"),
+    }
+}
+
+#[test]
+fn in_a_child_process_handles_answer_with_one_error_and_their_drop_leaves_the_parents_alone() {
+    let (_folder, path) = folder();
+    let create = FileOptions::new().create(true).write(true);
+    for ioengine in [Ioengine::IoUring, Ioengine::Threads, Ioengine::Psync] {
+        let mut engine = Engine::open(&options(ioengine)).unwrap();
+        let file = engine.open_file(&path, &create).unwrap();
+        let disk = Disk::open(&options(ioengine)).unwrap();
+        let direct = disk.open_file(&path, &create).unwrap();
+        let writing = Writer::options().on(&disk).open(&path).unwrap();
+        let (started, buffer) = (direct.start_sync_data(), disk.lease().unwrap());
+        let mut parts = Some((engine, disk, direct, writing, started, buffer));
+        in_child(|| {
+            let (mut engine, disk, direct, mut writing, started, buffer) = parts.take().unwrap();
+            is_forked(engine.open_file(&path, &create));
+            is_forked(engine.flush(file));
+            is_forked(engine.file_len(file));
+            is_forked(engine.close_file(file));
+            is_forked(engine.reap(1, &mut Vec::new()));
+            is_forked(engine.rename(&path, path.with_extension("other"), false));
+            is_forked(disk.open_file(&path, &create));
+            is_forked(disk.lease());
+            is_forked(disk.drain());
+            assert!(disk.try_lease().is_none());
+            is_forked(poll(started));
+            is_forked(direct.read(0, 10));
+            is_forked(direct.write(buffer, 0));
+            is_forked(direct.truncate(0));
+            is_forked(direct.len());
+            is_forked(writing.write_all(&[1; 1 << 20]));
+            is_forked(Writer::options().on(&disk).open(&path));
+            is_forked(direct.clone().close());
+            // Its own handles are of use.
+            let own = Disk::open(&options(ioengine)).unwrap();
+            let own_file = own.open_file(path.with_extension("own"), &create).unwrap();
+            own_file.write(own.lease().unwrap(), 0).unwrap();
+        });
+        let (mut engine, disk, direct, mut writing, started, mut buffer) = parts.take().unwrap();
+        started.wait().unwrap();
+        buffer.fill(7);
+        direct.write(buffer, 0).unwrap();
+        assert_eq!(direct.read(0, 1).unwrap().to_vec(), [7]);
+        writing.write_all(&[1; 100_000]).unwrap();
+        writing.finish().unwrap();
+        engine.flush(file).unwrap();
+        engine.close_file(file).unwrap();
+        disk.drain().unwrap();
+    }
+}
+
+#[test]
+fn in_a_child_process_a_log_its_readers_and_writers_leave_the_parents_files_and_lock_alone() {
+    let (_folder, path) = folder();
+    let [replaced, read, log_path] = ["replaced", "read", "log"].map(|it| path.with_extension(it));
+    std::fs::write(&replaced, b"old").unwrap();
+    std::fs::write(&read, vec![5; 1 << 20]).unwrap();
+    wrote::write(path.with_extension("saved"), b"by the parent").unwrap();
+    let replacing = Writer::replace(&replaced).unwrap();
+    let mut reader = Reader::open(&read).unwrap();
+    reader.read_exact(&mut [0; 100]).unwrap();
+    for sync in [SyncPolicy::Always, SyncPolicy::No] {
+        let log = Log::options().sync(sync).open(&log_path).unwrap();
+        log.append(b"before").unwrap().wait().unwrap();
+        let ticket = log.append(b"in flight").unwrap().into_owned();
+        let next = log.stats().next_sequence;
+        let (mut follower, stream) =
+            (LogReader::follow(&log_path, 0).unwrap(), log.stream(0).unwrap());
+        follower.next().unwrap().unwrap();
+        let mut parts = Some((log, ticket, follower, stream));
+        in_child(|| {
+            let (log, ticket, mut follower, mut stream) = parts.take().unwrap();
+            is_forked(log.append(b"by the child"));
+            is_forked(log.try_append(b"by the child"));
+            is_forked(log.append_all(&["by", "the child"]));
+            is_forked(poll(log.append_async(b"by the child")));
+            is_forked(ticket.wait());
+            is_forked(log.ticket(0).wait());
+            is_forked(poll(log.ticket(0)));
+            is_forked(poll(log.written(9)));
+            is_forked(log.sync());
+            is_forked(log.check());
+            is_forked(log.reader(0));
+            is_forked(log.trim_before(1));
+            is_forked(log.truncate_from(1));
+            is_forked(log.close());
+            is_forked(follower.next().unwrap());
+            is_forked(follower.seek(0));
+            let next = poll(std::future::poll_fn(|context| {
+                futures_util::Stream::poll_next(Pin::new(&mut stream), context)
+            }));
+            is_forked(next.unwrap());
+            let refused = Log::open(&log_path).unwrap_err();
+            drop((log, follower, stream));
+            assert!(matches!(refused, Error::Refused { .. }), "{refused}");
+            let still = Log::open(&log_path).unwrap_err();
+            assert!(matches!(still, Error::Refused { .. }), "the parent has the lock: {still}");
+            assert!(LogReader::open(&log_path, 0).unwrap().next().unwrap().is_ok());
+            wrote::write(path.with_extension("saved"), b"by the child").unwrap();
+        });
+        let (log, ticket, mut follower, stream) = parts.take().unwrap();
+        ticket.wait().unwrap();
+        assert_eq!(log.append(b"after").unwrap().sequence(), next);
+        log.close().unwrap();
+        assert!(follower.next().unwrap().is_ok());
+        drop(stream);
+    }
+    #[cfg(feature = "futures-io")]
+    {
+        let mut reading = Reader::open(&read).unwrap().into_async().unwrap();
+        let mut writing = Some(Writer::create(&path).unwrap().into_async().unwrap());
+        in_child(|| {
+            let mut writing = writing.take().unwrap();
+            is_forked(poll(futures_util::AsyncReadExt::read(&mut reading, &mut [0; 10])));
+            is_forked(poll(writing.sync_data()));
+            is_forked(poll(writing.finish()));
+        });
+        drop((reading, writing));
+    }
+    let mut parts = Some((replacing, reader));
+    in_child(|| {
+        let (mut replacing, mut reader) = parts.take().unwrap();
+        is_forked(reader.seek(SeekFrom::Start(1 << 19)));
+        is_forked(std::io::copy(&mut reader, &mut std::io::sink()));
+        is_forked(replacing.write_all(&[1; 10 << 20]));
+        is_forked(replacing.sync_data());
+        is_forked(replacing.commit());
+    });
+    let (mut replacing, mut reader) = parts.take().unwrap();
+    replacing.write_all(b"new").unwrap();
+    replacing.commit().unwrap();
+    assert_eq!(std::fs::read(&replaced).unwrap(), b"new");
+    assert_eq!(reader.read_to_end(&mut Vec::new()).unwrap(), (1 << 20) - 100);
 }
