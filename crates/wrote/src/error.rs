@@ -77,11 +77,11 @@ pub enum Error {
         /// The kernel's error number.
         errno: i32,
     },
-    /// A log has no room for a record yet: the disk is full, or there is no descriptor or memory for
-    /// the next segment. The log keeps the record in memory, in its place, and tries again. So it
-    /// may still be written: a program that appends it again may have it twice. Wait again for the
-    /// same record instead ([`Log::ticket`](crate::Log::ticket)). Any other error of a wait says
-    /// that the record is not safe and will not be.
+    /// A log has no room for a record yet: the disk is full, or there is no descriptor or memory
+    /// for the next segment. The log keeps the record in memory, in its place, and tries again. So
+    /// it may still be written: a program that appends it again may have it twice. Wait again for
+    /// the same record instead ([`Log::ticket`](crate::Log::ticket)). Any other error of a wait
+    /// says that the record is not safe and will not be.
     NotYet {
         /// The segment.
         path: PathBuf,
@@ -351,8 +351,8 @@ impl Error {
 
     /// The kernel's error number. `EINVAL` for [`Error::Alignment`] and [`Error::Refused`],
     /// `ENOBUFS` for [`Error::TooLong`], `ESTALE` for [`Error::Interfered`] and
-    /// [`Error::Truncated`], `EINTR` for [`Error::Interrupted`], `EPERM` for [`Error::Forked`], `EIO`
-    /// for [`Error::Differs`], [`Error::Damaged`] and [`Error::Foreign`].
+    /// [`Error::Truncated`], `EINTR` for [`Error::Interrupted`], `EPERM` for [`Error::Forked`],
+    /// `EIO` for [`Error::Differs`], [`Error::Damaged`] and [`Error::Foreign`].
     pub fn errno(&self) -> i32 {
         match self {
             Error::File { errno, .. }

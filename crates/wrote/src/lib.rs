@@ -36,9 +36,9 @@
 //!
 //! A child process has copies of its parent's handles, and cannot use them: it has neither their
 //! threads nor their rings. Every call on such a handle that can fail fails with [`Error::Forked`],
-//! and dropping one does nothing: it waits for no thread, flushes nothing, and takes no lock or file
-//! from the parent. A [`Writer`] takes what fits into its buffer, and fails after that. The child
-//! opens its own handles. This holds for a fork by the C library, whose handlers report it
+//! and dropping one does nothing: it waits for no thread, flushes nothing, and takes no lock or
+//! file from the parent. A [`Writer`] takes what fits into its buffer, and fails after that. The
+//! child opens its own handles. This holds for a fork by the C library, whose handlers report it
 //! (`pthread_atfork(3)`), not for a raw `clone(2)`.
 //!
 //! # The rules

@@ -34,8 +34,8 @@ impl<'log> Awaited<'log> {
         Awaited { driver: Driver::Borrowed(driver), goal, end, wants, cuts, waiting: None }
     }
 
-    /// Waits until the record `sequence` has reached `goal`. No log has the last sequence of all, so
-    /// that one is never reached.
+    /// Waits until the record `sequence` has reached `goal`. No log has the last sequence of all,
+    /// so that one is never reached.
     pub(super) fn until_behind(
         driver: &'log Arc<LogDriver>,
         goal: Goal,

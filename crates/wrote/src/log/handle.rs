@@ -73,14 +73,14 @@ use std::time::Duration;
 /// [`std::io::ErrorKind::NotFound`]: no record is called durable that is in no folder.
 ///
 /// A full disk (`ENOSPC`, `EDQUOT`) is no failure of a framed log: space is prepared before records
-/// are written to it ([`LogOptions::prepare`](super::LogOptions::prepare)). Neither are other errors
-/// that may pass, at a new segment: no descriptor (`EMFILE`, `ENFILE`), no memory (`ENOMEM`), a
-/// limit of files' lengths (`EFBIG`). Calls that wait for a record without space return
-/// [`Error::NotYet`]. The records stay in memory, in their order, and may still be written: wait
-/// again ([`Log::ticket`]), and do not append them again. Each later call, and the log's thread once
-/// a second, tries again. [`Log::close`] can then be called again, too. Once the buffers are full,
-/// an append fails with [`Error::File`]: its record was not taken. In the format of lines the write
-/// itself finds the disk full, and the log fails.
+/// are written to it ([`LogOptions::prepare`](super::LogOptions::prepare)). Neither are other
+/// errors that may pass, at a new segment: no descriptor (`EMFILE`, `ENFILE`), no memory
+/// (`ENOMEM`), a limit of files' lengths (`EFBIG`). Calls that wait for a record without space
+/// return [`Error::NotYet`]. The records stay in memory, in their order, and may still be written:
+/// wait again ([`Log::ticket`]), and do not append them again. Each later call, and the log's
+/// thread once a second, tries again. [`Log::close`] can then be called again, too. Once the
+/// buffers are full, an append fails with [`Error::File`]: its record was not taken. In the format
+/// of lines the write itself finds the disk full, and the log fails.
 ///
 /// Dropping the last clone does what [`Log::close`] does. An error can then only be logged (crate
 /// `log`, level error).

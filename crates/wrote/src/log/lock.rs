@@ -59,8 +59,8 @@ impl Lock {
 
 impl Drop for Lock {
     /// Gives the lock back. To close the file is not enough: a child process that another thread is
-    /// about to start has a copy of the descriptor until its `execve(2)`. A child that has a copy of
-    /// the log does not give its parent's lock back.
+    /// about to start has a copy of the descriptor until its `execve(2)`. A child that has a copy
+    /// of the log does not give its parent's lock back.
     fn drop(&mut self) {
         if self.process.is_this() {
             let _ = flock(&self.file, FlockOperation::Unlock);

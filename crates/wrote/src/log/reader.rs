@@ -57,8 +57,8 @@ pub struct LentRecord<'a> {
 /// log past the page cache where the file system can, with reads in flight ahead; it reads lines
 /// through the cache.
 ///
-/// It holds the folder open, and continues in it after a rename or a change of the process's working
-/// directory.
+/// It holds the folder open, and continues in it after a rename or a change of the process's
+/// working directory.
 ///
 /// A following reader sleeps at the end of the log until the kernel reports a change in the log's
 /// folder (`inotify(7)`), by any process of this machine. It also looks once a second. A network

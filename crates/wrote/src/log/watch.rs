@@ -154,8 +154,8 @@ impl Watch {
     }
 }
 
-/// Watches the folder itself. The kernel takes a path only (`inotify_add_watch(2)`). Without `/proc`
-/// its own path serves while it leads there.
+/// Watches the folder itself. The kernel takes a path only (`inotify_add_watch(2)`). Without
+/// `/proc` its own path serves while it leads there.
 fn watch_held(inotify: &OwnedFd, folder: &Folder) -> Result<(PathBuf, i32), Errno> {
     let path = folder.proc_path();
     match inotify::add_watch(inotify, &path, OF_LOG) {

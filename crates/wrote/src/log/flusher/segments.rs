@@ -18,12 +18,12 @@ use crate::{Completion, Error, FileOptions};
 /// that was there before has none.
 pub(in crate::log) const AHEAD_BYTES_MIN: u64 = 64 << 10;
 
-/// Prepared space, or an error that may pass, as that of a full disk. Any other error is outside and
-/// fails the log.
+/// Prepared space, or an error that may pass, as that of a full disk. Any other error is outside
+/// and fails the log.
 type Room<T> = Result<Result<T, Error>, Error>;
 
-/// Errors that may pass: no room on the disk or in a quota, no descriptor, no memory, and a limit of
-/// files' lengths, which another process may raise (`prlimit(2)`).
+/// Errors that may pass: no room on the disk or in a quota, no descriptor, no memory, and a limit
+/// of files' lengths, which another process may raise (`prlimit(2)`).
 const MAY_PASS: [i32; 6] =
     [libc::ENOSPC, libc::EDQUOT, libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::EFBIG];
 
