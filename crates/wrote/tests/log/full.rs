@@ -1,7 +1,7 @@
 //! `Log` on full file systems: the error reaches the right tickets, acknowledged records stay, and
 //! with room again the log goes on.
 
-use crate::small_log::{FOLDER, block_on, in_another_process};
+use crate::small_log::{FOLDER, block_on};
 use fixtures::{Mounted, or_skip, run};
 use futures_util::StreamExt;
 use rustix::fs::FallocateFlags;
@@ -392,11 +392,11 @@ fn take_descriptors() -> Vec<File> {
 
 #[test]
 fn a_log_without_a_descriptor_or_at_the_limit_of_lengths_waits_and_writes_each_record_once() {
-    let test = "full::\
+    let test = "\
         a_log_without_a_descriptor_or_at_the_limit_of_lengths_waits_and_writes_each_record_once";
     let Some(folder) = std::env::var_os(FOLDER) else {
         let folder = fixtures::folder();
-        return in_another_process(test, folder.path());
+        return fixtures::again(module_path!(), test, FOLDER, folder.path());
     };
     // SAFETY: no handler is called.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };

@@ -11,7 +11,6 @@ use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 use wrote::{Error, Format, Log, LogReader, Survives, SyncPolicy};
 
-
 #[test]
 fn a_second_opener_is_refused_in_one_line_and_readers_are_not() {
     let test = "a_second_opener_is_refused_in_one_line_and_readers_are_not";

@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::process::Command;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
@@ -26,16 +25,6 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The environment variable with the log's folder, for a test that is run again in another process.
 pub const FOLDER: &str = "WROTE_TEST_FOLDER";
-
-/// Runs a test, named with its module, again in another process, with `folder` in its environment.
-pub fn in_another_process(test: &str, folder: &Path) {
-    let mut again = Command::new(std::env::current_exe().unwrap());
-    let output = again.args([test, "--exact"]).env(FOLDER, folder).output().unwrap();
-    let (said, complained) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    let has_passed = output.status.success() && said.contains("1 passed");
-    assert!(has_passed, "{}: {said}{complained}", output.status);
-}
 
 /// A folder of its own on the disk, and the name of a log in it.
 pub fn folder() -> (tempfile::TempDir, PathBuf) {
