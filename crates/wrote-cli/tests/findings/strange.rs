@@ -1,7 +1,6 @@
 //! The file system of `lab/strange-fs`, built once, and unmounted when dropped.
 
 use rustix::process::{Pid, Signal, kill_process};
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -95,8 +94,13 @@ impl Drop for Strange {
 /// Returns whether something is mounted on the folder, from the kernel's list: a look at the folder
 /// itself would wait for the daemon.
 fn is_mounted(point: &Path) -> bool {
+    // The list escapes what would divide its fields (proc_pid_mountinfo(5)).
+    let mut listed = point.to_str().expect("text").replace('\\', "\\134");
+    for (letter, escaped) in [(' ', "\\040"), ('\t', "\\011"), ('\n', "\\012")] {
+        listed = listed.replace(letter, escaped);
+    }
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    mounts.lines().any(|line| line.split(' ').nth(4).map(OsStr::new) == Some(point.as_os_str()))
+    mounts.lines().any(|line| line.split(' ').nth(4) == Some(&*listed))
 }
 
 /// Builds the program once for all tests, and returns its path.
