@@ -33,7 +33,10 @@ pub fn check(report: &mut Report, _: bool) -> Result<(), Failure> {
         let mut command = Command::new(release_lab("wrote")?);
         command.arg("bench").arg(folder.path());
         command.args(["--size", "16M", "--runs", "2", "--format", "json"]);
-        rows(&output(&mut command, "wrote bench")?).map(drop)
+        let document = output(&mut command, "wrote bench")?;
+        rows(&document)?;
+        let is_debug = document.contains("\"debug-build\"");
+        if is_debug { Err(Failure::Failed("debug-build of a release".into())) } else { Ok(()) }
     })
 }
 

@@ -42,32 +42,32 @@ pub const CAMPAIGNS: [Campaign; 30] = [
         })
     },
     Campaign {
-        short: Some(|report, _| logs::sim(report, logs::Sim::hidden(100))),
+        short: Some(|report, _| logs::sim(report, logs::Sim::hidden(250))),
         ..long("hidden-faults", "lab sim --hidden-faults: 500 seeds", |report, _| {
             logs::sim(report, logs::Sim::hidden(500))
         })
     },
     Campaign {
-        short: Some(|report, _| damage::lab(report, damage::Arguments::of(100))),
+        short: Some(|report, _| damage::lab(report, damage::Arguments::of(300))),
         ..long("damage", "lab damage: 3,000 logs", |report, _| {
             damage::lab(report, damage::Arguments::of(3_000))
         })
     },
     Campaign {
-        short: Some(|report, _| power_cut::lab(report, power_cut::Arguments::of(10))),
+        short: Some(|report, _| power_cut::lab(report, power_cut::Arguments::of(25))),
         ..long("power-cut", "lab power-cut: 200 moments on each file system", |report, _| {
             power_cut::lab(report, power_cut::Arguments::of(200))
         })
     },
     Campaign {
-        short: Some(|report, _| kill::lab(report, kill::Arguments::of(10))),
+        short: Some(|report, _| kill::lab(report, kill::Arguments::of(20))),
         ..long("kills", "lab kill: 200 times", |report, _| {
             kill::lab(report, kill::Arguments::of(200))
         })
     },
     long("fuzz", "fuzzer of the log and of the server's parsers", |report, _| fuzzer(report)),
     Campaign {
-        short: Some(|report, _| commands::lab(report, commands::Arguments::of(300))),
+        short: Some(|report, _| commands::lab(report, commands::Arguments::of(500))),
         ..long("commands", "lab commands: 5,000 calls", |report, _| {
             commands::lab(report, commands::Arguments::of(5_000))
         })

@@ -1,10 +1,9 @@
-//! The file system of `lab/strange-fs`, built once, and unmounted when dropped.
+//! The file system of `lab/strange-fs`, unmounted when dropped.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -30,7 +29,7 @@ impl Strange {
             .open("/dev/fuse")
             .map_err(|error| format!("/dev/fuse: {error}"))?;
         let folder = fixtures::folder();
-        let daemon = Command::new(program())
+        let daemon = Command::new(program()?)
             .arg(folder.path())
             .args(arguments.split_whitespace())
             .stdout(Stdio::null())
@@ -103,15 +102,9 @@ fn is_mounted(point: &Path) -> bool {
     mounts.lines().any(|line| line.split(' ').nth(4) == Some(&*listed))
 }
 
-/// Builds the program once for all tests, and returns its path.
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
-        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        build.args(["build", "-p", "strange-fs", "--target-dir"]).arg(target);
-        let built = build.output().expect("cargo runs");
-        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-        target.join("debug/strange-fs")
-    })
+/// Returns the program beside the command, where `cargo xtask test` builds it.
+fn program() -> Result<PathBuf, String> {
+    let program = Path::new(env!("CARGO_BIN_EXE_wrote")).with_file_name("strange-fs");
+    let missing = || format!("no {}: cargo build -p strange-fs", program.display());
+    if program.exists() { Ok(program) } else { Err(missing()) }
 }
