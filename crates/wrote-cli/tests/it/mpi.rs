@@ -355,7 +355,9 @@ fn a_rank_that_hangs_while_the_ranks_start_ends_all_and_is_named() {
     let test = "a_rank_that_hangs_while_the_ranks_start_ends_all_and_is_named";
     let [folder, programs] = [folder(), folder()];
     let path = folder.path().to_str().unwrap();
-    let arguments = ["bench", path, "--only", "meta", "--rank-timeout", "2s"];
+    // Long enough for the other two to start on a busy machine. An abort while mpirun still starts
+    // ranks can leave it waiting forever.
+    let arguments = ["bench", path, "--only", "meta", "--rank-timeout", "10s"];
     let Some(mut command) = mpirun(test, 2, &arguments) else { return };
     match hanging(programs.path()) {
         Ok(program) => command.args([":", "-np", "1"]).arg(program),
