@@ -57,9 +57,10 @@ pub fn features() -> &'static str {
     &FEATURES
 }
 
-/// Builds every test program of the workspace but the tools', and its other programs with them.
+/// Builds every test program of the workspace but those of this tool, and its other programs with
+/// them.
 pub fn build() -> Result<Vec<Program>, Failure> {
-    let words = ["build", "--workspace", "--exclude", "xtask", "--exclude", "trial"];
+    let words = ["build", "--workspace", "--exclude", "xtask"];
     built(cargo(&words).args(["--all-targets", features()]))
 }
 

@@ -149,7 +149,9 @@ fn arguments(program: &Program, condition: &Condition, share: Share) -> Option<V
         Share::Rest if is_whole => Some(vec!["--ignored"]),
         Share::Rest => {
             let skipped = ENGINE.into_iter().filter(|_| is_library).chain(NEVER_MODULES);
-            Some(skipped.flat_map(|module| ["--skip", module]).collect())
+            let skipped = skipped.flat_map(|module| ["--skip", module]);
+            // Elsewhere the ignored tests call foreign programs.
+            Some(is_library.then_some("--include-ignored").into_iter().chain(skipped).collect())
         }
     }
 }

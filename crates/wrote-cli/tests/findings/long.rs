@@ -1,5 +1,6 @@
 //! Findings on long writes: the point where a disk slows down, and its steady state, as the
-//! scenario `sustained` finds them.
+//! scenario `sustained` finds them. They take a minute; the scenario's own tests judge simulated
+//! rates.
 
 use crate::scene::{alone, bench, of, silent};
 use crate::strange::Strange;
@@ -32,50 +33,58 @@ fn assert_near(found: &Interval, expected: f64) {
 }
 
 #[test]
+#[ignore = "nightly"]
 fn cache_cliff_is_said_with_its_place_and_both_rates() {
-    let _alone = alone();
-    let strange = or_skip!(Strange::mount(CLIFF));
-    let document = sustained(&strange, "--size 1600MB --idle 2s");
-    let found = row(&document);
-    let [change] = &found.changes[..] else { panic!("{:?}", found.changes) };
-    let place = change.at_bytes as f64 / CLIFF_BYTES as f64;
-    assert!((0.95..=1.05).contains(&place), "{change:?}");
-    assert_near(&found.burst_bytes_per_s, FAST_BYTES_PER_S);
-    assert_near(&found.sustained_bytes_per_s, SLOW_BYTES_PER_S);
-    let recovered = found.recovered_bytes_per_s.as_ref().expect("it was examined again");
-    assert_near(recovered, FAST_BYTES_PER_S);
-    of(&document, "cache-cliff");
-}
-
-#[test]
-fn cache_cliff_is_not_said_of_a_disk_without_one_in_20_runs() {
-    let _alone = alone();
-    let strange = or_skip!(Strange::mount("--forget --capacity-mib 20000 --slow-rate 200MB/s"));
-    for run in 1..=20 {
-        let document = sustained(&strange, "--size 100MB --idle 0s");
+    alone(|| {
+        let strange = or_skip!(Strange::mount(CLIFF));
+        let document = sustained(&strange, "--size 1600MB --idle 2s");
         let found = row(&document);
-        assert!(found.changes.is_empty(), "run {run}: {:?}", found.changes);
-        silent(&document, "cache-cliff");
-    }
+        let [change] = &found.changes[..] else { panic!("{:?}", found.changes) };
+        let place = change.at_bytes as f64 / CLIFF_BYTES as f64;
+        assert!((0.95..=1.05).contains(&place), "{change:?}");
+        assert_near(&found.burst_bytes_per_s, FAST_BYTES_PER_S);
+        assert_near(&found.sustained_bytes_per_s, SLOW_BYTES_PER_S);
+        let recovered = found.recovered_bytes_per_s.as_ref().expect("it was examined again");
+        assert_near(recovered, FAST_BYTES_PER_S);
+        of(&document, "cache-cliff");
+    });
 }
 
 #[test]
+#[ignore = "nightly"]
+fn cache_cliff_is_not_said_of_a_disk_without_one_in_20_runs() {
+    alone(|| {
+        let strange = or_skip!(Strange::mount("--forget --capacity-mib 20000 --slow-rate 200MB/s"));
+        for run in 1..=20 {
+            let document = sustained(&strange, "--size 100MB --idle 0s");
+            let found = row(&document);
+            assert!(found.changes.is_empty(), "run {run}: {:?}", found.changes);
+            silent(&document, "cache-cliff");
+        }
+    });
+}
+
+#[test]
+#[ignore = "nightly"]
 fn not_steady_is_said_of_a_disk_that_is_fast_and_slow_in_turn() {
-    let _alone = alone();
-    let strange = or_skip!(Strange::mount(
-        "--forget --capacity-mib 20000 --swing 300ms --fast-rate 200MB/s --slow-rate 20MB/s"
-    ));
-    // A round takes 200 ms: five rounds in a row all differ.
-    let document = sustained(&strange, "--size 2GB --time 5s --idle 0s");
-    assert_eq!(row(&document).steady_state.as_ref().map(|state| state.reached), Some(false));
-    of(&document, "not-steady");
+    alone(|| {
+        let strange = or_skip!(Strange::mount(
+            "--forget --capacity-mib 20000 --swing 300ms --fast-rate 200MB/s --slow-rate 20MB/s"
+        ));
+        // A round takes 200 ms: five rounds in a row all differ.
+        let document = sustained(&strange, "--size 2GB --time 5s --idle 0s");
+        assert_eq!(row(&document).steady_state.as_ref().map(|state| state.reached), Some(false));
+        of(&document, "not-steady");
+    });
 }
 
 #[test]
+#[ignore = "nightly"]
 fn not_steady_is_not_said_of_one_that_keeps_its_pace() {
-    let _alone = alone();
-    let strange = or_skip!(Strange::mount("--forget --capacity-mib 20000 --slow-rate 100MB/s"));
-    let document = sustained(&strange, "--size 500MB --idle 0s");
-    assert_eq!(row(&document).steady_state.as_ref().map(|state| state.reached), Some(true));
-    silent(&document, "not-steady");
+    alone(|| {
+        let strange = or_skip!(Strange::mount("--forget --capacity-mib 20000 --slow-rate 100MB/s"));
+        let document = sustained(&strange, "--size 500MB --idle 0s");
+        assert_eq!(row(&document).steady_state.as_ref().map(|state| state.reached), Some(true));
+        silent(&document, "not-steady");
+    });
 }

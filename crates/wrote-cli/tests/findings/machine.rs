@@ -67,23 +67,25 @@ const CPU_BOUND: &str = "[memory]\nrw=randread\nbs=4k\nsize=4m\ntime_based\nrunt
 
 #[test]
 fn cpu_limited_is_said_of_small_reads_of_a_file_system_in_memory() {
-    let _alone = alone();
-    or_skip!(is_installed("chrt"));
-    let mounted = or_skip!(Mounted::tmpfs(64 * MIB));
-    // The run has real-time priority: other processes would take CPU time from it.
-    let command = jobs(mounted.path(), CPU_BOUND, "");
-    let mut first = Command::new("chrt");
-    first.args(["--fifo", "1"]).arg(command.get_program()).args(command.get_args());
-    first.stdout(Stdio::piped()).stderr(Stdio::piped());
-    said(&document(&finish(&mut first)), "cpu-limited", &["memory"]);
+    alone(|| {
+        or_skip!(is_installed("chrt"));
+        let mounted = or_skip!(Mounted::tmpfs(64 * MIB));
+        // The run has real-time priority: other processes would take CPU time from it.
+        let command = jobs(mounted.path(), CPU_BOUND, "");
+        let mut first = Command::new("chrt");
+        first.args(["--fifo", "1"]).arg(command.get_program()).args(command.get_args());
+        first.stdout(Stdio::piped()).stderr(Stdio::piped());
+        said(&document(&finish(&mut first)), "cpu-limited", &["memory"]);
+    });
 }
 
 #[test]
 fn cpu_limited_is_not_said_of_a_disk_that_is_waited_for() {
-    let _alone = alone();
-    let strange = or_skip!(Strange::mount("--slow-rate 1MB/s"));
-    let document = run(strange.path(), "[slow]\nrw=write\nbs=64k\nsize=2m\ndirect=1\n", "");
-    silent(&document, "cpu-limited");
+    alone(|| {
+        let strange = or_skip!(Strange::mount("--slow-rate 1MB/s"));
+        let document = run(strange.path(), "[slow]\nrw=write\nbs=64k\nsize=2m\ndirect=1\n", "");
+        silent(&document, "cpu-limited");
+    });
 }
 
 /// Returns the result of small writes, with this library before the C library.

@@ -25,17 +25,18 @@ fn neighbour(folder: &Path, stop: &AtomicBool) {
 
 #[test]
 fn busy_neighbour_is_said_while_another_writes_to_the_same_device() {
-    let _alone = alone();
-    let disk = or_skip!(Disk::ext4(256 * MIB));
-    let (folder, stop) = (disk.path(), AtomicBool::new(false));
-    let document = thread::scope(|scope| {
-        scope.spawn(|| neighbour(folder, &stop));
-        let finished = fixtures::finish(&mut crate::scene::jobs(folder, QUIET, ""));
-        // Before any assertion: a failure would leave the neighbour running.
-        stop.store(true, Ordering::Relaxed);
-        crate::support::document(&finished)
+    alone(|| {
+        let disk = or_skip!(Disk::ext4(256 * MIB));
+        let (folder, stop) = (disk.path(), AtomicBool::new(false));
+        let document = thread::scope(|scope| {
+            scope.spawn(|| neighbour(folder, &stop));
+            let finished = fixtures::finish(&mut crate::scene::jobs(folder, QUIET, ""));
+            // Before any assertion: a failure would leave the neighbour running.
+            stop.store(true, Ordering::Relaxed);
+            crate::support::document(&finished)
+        });
+        said(&document, "busy-neighbour", &["quiet"]);
     });
-    said(&document, "busy-neighbour", &["quiet"]);
 }
 
 #[test]
@@ -53,18 +54,20 @@ const RUNS: &str = "--only stream/direct-psync --size 16MB --time 60s";
 
 #[test]
 fn noisy_is_said_where_one_run_meets_a_disk_that_stands_still() {
-    let _alone = alone();
-    // The neighbour writes in the second of two runs.
-    let strange = or_skip!(Strange::mount("--slow-rate 16MB/s --stall-after 20MB --stall 5s"));
-    let document = bench(strange.path(), &format!("{RUNS} --runs 2"));
-    said(&document, "noisy", &["stream/direct-psync"]);
+    alone(|| {
+        // The neighbour writes in the second of two runs.
+        let strange = or_skip!(Strange::mount("--slow-rate 16MB/s --stall-after 20MB --stall 5s"));
+        let document = bench(strange.path(), &format!("{RUNS} --runs 2"));
+        said(&document, "noisy", &["stream/direct-psync"]);
+    });
 }
 
 #[test]
 fn noisy_is_not_said_of_even_runs_or_of_one_alone() {
-    let _alone = alone();
-    let strange = or_skip!(Strange::mount(EVEN));
-    silent(&bench(strange.path(), &format!("{RUNS} --runs 2")), "noisy");
-    let strange = or_skip!(Strange::mount("--slow-rate 16MB/s --stall-after 2MB --stall 2s"));
-    silent(&bench(strange.path(), &format!("{RUNS} --runs 1")), "noisy");
+    alone(|| {
+        let strange = or_skip!(Strange::mount(EVEN));
+        silent(&bench(strange.path(), &format!("{RUNS} --runs 2")), "noisy");
+        let strange = or_skip!(Strange::mount("--slow-rate 16MB/s --stall-after 2MB --stall 2s"));
+        silent(&bench(strange.path(), &format!("{RUNS} --runs 1")), "noisy");
+    });
 }

@@ -49,18 +49,20 @@ fn rated(rate: &str) -> String {
 
 #[test]
 fn rate_not_reached_is_said_of_a_disk_that_takes_a_tenth_of_it() {
-    let _alone = alone();
-    let strange = or_skip!(Strange::mount("--slow-rate 1000000"));
-    said(&run(strange.path(), &rated("10m"), ""), "rate-not-reached", &["rated"]);
+    alone(|| {
+        let strange = or_skip!(Strange::mount("--slow-rate 1000000"));
+        said(&run(strange.path(), &rated("10m"), ""), "rate-not-reached", &["rated"]);
+    });
 }
 
 #[test]
 fn rate_not_reached_is_not_said_of_one_that_takes_ten_times_as_much() {
-    let _alone = alone();
-    let strange = or_skip!(Strange::mount("--slow-rate 10000000"));
-    silent(&run(strange.path(), &rated("1m"), ""), "rate-not-reached");
-    // Nor of a job without a rate.
-    silent(&run(strange.path(), "[free]\nrw=write\nsize=1m\n", ""), "rate-not-reached");
+    alone(|| {
+        let strange = or_skip!(Strange::mount("--slow-rate 10000000"));
+        silent(&run(strange.path(), &rated("1m"), ""), "rate-not-reached");
+        // Nor of a job without a rate.
+        silent(&run(strange.path(), "[free]\nrw=write\nsize=1m\n", ""), "rate-not-reached");
+    });
 }
 
 /// The output of fio for a job that writes through the page cache, imported.

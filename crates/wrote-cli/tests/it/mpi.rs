@@ -3,6 +3,7 @@
 use fixtures::{folder, names};
 use serde_json::Value;
 use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -24,9 +25,16 @@ fn mpirun(test: &str, ranks: u32, arguments: &[&str]) -> Option<Command> {
     Some(command)
 }
 
+/// How long `mpirun` may take to end once its ranks have.
+const END: Duration = Duration::from_secs(10);
+
 /// Waits for a process, and ends it where it hangs.
+///
+/// The `mpirun` of Open MPI 4.1 can lock a mutex of PMIx twice after its last rank has ended, and
+/// then never ends. It is killed here: [`has_failed`] accepts that.
 fn ended(mut child: Child) -> Output {
     let began = Instant::now();
+    let mut without_ranks: Option<Instant> = None;
     let read = |mut from: Box<dyn Read + Send>| {
         std::thread::spawn(move || {
             let mut bytes = Vec::new();
@@ -39,13 +47,39 @@ fn ended(mut child: Child) -> Output {
         if let Some(status) = child.try_wait().unwrap() {
             break status;
         }
-        if began.elapsed() > PATIENCE {
+        let ranks = children(child.id());
+        let have_ended = !ranks.is_empty() && !ranks.into_iter().any(lives);
+        without_ranks = without_ranks.filter(|_| have_ended);
+        if have_ended {
+            without_ranks.get_or_insert_with(Instant::now);
+        }
+        if without_ranks.is_some_and(|since| since.elapsed() > END) {
+            let _ = child.kill();
+        } else if began.elapsed() > PATIENCE {
             let _ = child.kill();
             panic!("mpirun hangs");
         }
         std::thread::sleep(Duration::from_millis(20));
     };
     Output { status, stdout: out.join().unwrap(), stderr: err.join().unwrap() }
+}
+
+/// The processes that `mpirun` has started and not waited for.
+fn children(starter: u32) -> Vec<i32> {
+    let path = format!("/proc/{starter}/task/{starter}/children");
+    let children = std::fs::read_to_string(path).unwrap_or_default();
+    children.split(' ').filter_map(|pid| pid.parse().ok()).collect()
+}
+
+/// Whether a process is there, and not only its exit code.
+fn lives(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
+}
+
+/// Whether `mpirun` failed as its ranks did, or was killed since it locked itself up behind them.
+fn has_failed(output: &Output) -> bool {
+    output.status.code() == Some(1) || output.status.signal() == Some(9)
 }
 
 fn run(mut command: Command) -> Output {
@@ -73,14 +107,11 @@ fn rows(document: &Value) -> Vec<&Value> {
 fn ranks_of(starter: u32) -> Vec<i32> {
     let began = Instant::now();
     loop {
-        let path = format!("/proc/{starter}/task/{starter}/children");
-        let children = std::fs::read_to_string(path).unwrap_or_default();
-        let ranks: Vec<i32> = children.split(' ').filter_map(|pid| pid.parse().ok()).collect();
         let is_ours = |pid: &i32| {
             let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
             name.is_ok_and(|name| name.trim() == "wrote")
         };
-        let ranks: Vec<i32> = ranks.into_iter().filter(is_ours).collect();
+        let ranks: Vec<i32> = children(starter).into_iter().filter(is_ours).collect();
         if ranks.len() == 3 {
             return ranks;
         }
@@ -301,7 +332,7 @@ fn a_disk_that_is_too_small_for_one_rank_ends_all_and_is_named() {
     let output = mpirun(test, 2, &arguments).map(run);
     let left = [names(&first), names(&second)];
     let Some(output) = output else { return };
-    assert_eq!(output.status.code(), Some(1));
+    assert!(has_failed(&output), "{:?}", output.status);
     let complaints = complaints(&output);
     assert_eq!(complaints.len(), 1, "{complaints:?}");
     assert!(
@@ -329,7 +360,7 @@ fn a_hung_rank_ends_all_and_is_named() {
     let Some((child, ranks)) = busy(test, folder.path(), &["--rank-timeout", "2s"]) else { return };
     send(ranks[2], rustix::process::Signal::STOP);
     let output = ended(child);
-    assert_eq!(output.status.code(), Some(1));
+    assert!(has_failed(&output), "{:?}", output.status);
     let complaints = complaints(&output);
     let named = complaints.iter().filter(|line| line.contains("did not come to the others"));
     assert_eq!(named.count(), 1, "{complaints:?}");
@@ -355,8 +386,7 @@ fn a_rank_that_hangs_while_the_ranks_start_ends_all_and_is_named() {
     let test = "a_rank_that_hangs_while_the_ranks_start_ends_all_and_is_named";
     let [folder, programs] = [folder(), folder()];
     let path = folder.path().to_str().unwrap();
-    // Long enough for the other two to start on a busy machine. An abort while mpirun still starts
-    // ranks can leave it waiting forever.
+    // Long enough for the other two to start on a busy machine.
     let arguments = ["bench", path, "--only", "meta", "--rank-timeout", "10s"];
     let Some(mut command) = mpirun(test, 2, &arguments) else { return };
     match hanging(programs.path()) {
@@ -364,7 +394,7 @@ fn a_rank_that_hangs_while_the_ranks_start_ends_all_and_is_named() {
         Err(because) => return fixtures::skip(test, &because),
     };
     let output = run(command);
-    assert_eq!(output.status.code(), Some(1));
+    assert!(has_failed(&output), "{:?}", output.status);
     let complaints = complaints(&output);
     assert_eq!(complaints.len(), 1, "{complaints:?}");
     assert!(complaints[0].contains("rank 2 did not come to the others"), "{complaints:?}");
@@ -414,7 +444,7 @@ fn a_rank_that_fails_takes_back_the_files_of_all() {
     let arguments = ["run", job.to_str().unwrap(), "--directory", &directory];
     let Some(command) = mpirun(test, 2, &arguments) else { return };
     let output = run(command);
-    assert_eq!(output.status.code(), Some(1));
+    assert!(has_failed(&output), "{:?}", output.status);
     let complaints = complaints(&output);
     assert_eq!(complaints.len(), 1, "{complaints:?}");
     assert!(complaints[0].contains("rank 1 on "), "{complaints:?}");
