@@ -18,8 +18,10 @@ const NO_ENGINE: [&str; 2] = ["wrote_report", "wrote_result"];
 /// Modules of tests that run programs in other languages, or do no I/O. The benchmark of each
 /// condition covers their use of io_uring.
 const NEVER_MODULES: [&str; 5] = ["langs::", "programs::", "text::", "pages::", "mpi::"];
-/// Modules of the library that probe the ring and fall back. No other test proves that.
-const ENGINE: [&str; 4] = ["engine::", "file_waiting::", "writer::", "log::"];
+/// Modules of the library's tests that probe the ring and fall back, or use a log as a program
+/// does. No other test proves that.
+const ENGINE: [&str; 3] = ["engine::", "file_waiting::", "writer::"];
+const LOG: [&str; 2] = ["append::", "open::"];
 const IO_URING_DISABLED: &str = "/proc/sys/kernel/io_uring_disabled";
 
 /// A confinement, and what a benchmark must report in it.
@@ -142,13 +144,15 @@ fn arguments(program: &Program, condition: &Condition, share: Share) -> Option<V
     {
         return None;
     }
-    let is_whole = is_library && program.target == "log";
+    let engine = match &*program.target {
+        _ if !is_library => &[],
+        "log" => &LOG[..],
+        _ => &ENGINE[..],
+    };
     match share {
-        Share::Engine if is_whole => Some(Vec::new()),
-        Share::Engine => is_library.then(|| ENGINE.to_vec()),
-        Share::Rest if is_whole => Some(vec!["--ignored"]),
+        Share::Engine => is_library.then(|| engine.to_vec()),
         Share::Rest => {
-            let skipped = ENGINE.into_iter().filter(|_| is_library).chain(NEVER_MODULES);
+            let skipped = engine.iter().chain(&NEVER_MODULES);
             let skipped = skipped.flat_map(|module| ["--skip", module]);
             // Elsewhere the ignored tests call foreign programs.
             Some(is_library.then_some("--include-ignored").into_iter().chain(skipped).collect())
@@ -184,10 +188,10 @@ mod tests {
         };
         let [container, _, unlocked, ..] = CONDITIONS else { panic!("conditions") };
         let (library, command) = (program("wrote", "it"), program("wrote-cli", "it"));
-        assert_eq!(
-            both(&program("wrote", "log"), container),
-            [Some(Vec::new()), Some(vec!["--ignored"])]
-        );
+        let [Some(log), Some(_)] = both(&program("wrote", "log"), container) else {
+            panic!("two shares of the log's tests")
+        };
+        assert_eq!(log, LOG);
         for condition in [container, unlocked] {
             let [Some(engine), Some(rest)] = both(&library, condition) else { panic!("shares") };
             assert_eq!(engine, ENGINE);

@@ -28,7 +28,7 @@ fn faulty(
 fn one_fault_of_each_kind_at_each_request_delays_and_loses_nothing() {
     let runtime = runtime();
     let folder = tempfile::tempdir().unwrap();
-    make(folder.path(), 50);
+    make(folder.path(), 25);
     let sealed = SealedSegments::open(folder.path()).unwrap().list(1, 0).unwrap();
     for in_parts in [false, true] {
         for fault in [Fault::Refuse, Fault::LoseAnswer, Fault::Slow, Fault::BreakOff] {
