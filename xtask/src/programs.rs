@@ -13,8 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::NamedTempFile;
 
-/// Many tests wait for the disk or for a time: more programs than processors.
-const AT_ONCE: usize = 3;
+const AT_ONCE: usize = 2;
 /// Programs that take longest. They are started first, so that none of them runs alone at the end.
 const FIRST: [(&str, &str); 4] =
     [("wrote-cli", "findings"), ("wrote-cli", "it"), ("wrote", "it"), ("wrote", "log")];
