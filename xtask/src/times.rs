@@ -32,11 +32,18 @@ pub struct Arguments {
     /// Write the times into CONTRIBUTING.md
     #[arg(long)]
     write: bool,
+    /// Run nothing; take the times that runs with this target folder recorded
+    #[arg(long, value_name = "TARGET")]
+    from: Option<PathBuf>,
 }
 
-/// Runs `.ci/run` in a clone, and prints the time of each step.
+/// Runs `.ci/run` in a clone, unless it has run already, and prints the time of each step.
 pub fn times(arguments: &Arguments) -> Result<(), Failure> {
-    let folder = tempfile::tempdir().tried("a temporary folder")?;
+    if let Some(target) = &arguments.from {
+        return show(target, arguments);
+    }
+    // On a disk: /tmp may be memory.
+    let folder = tempfile::tempdir_in(target()).tried(target().display())?;
     let clone = folder.path().join("wrote");
     let mut git = Command::new("git");
     output(git.arg("clone").arg("-q").arg(root()).arg(&clone), "git clone")?;
@@ -49,7 +56,13 @@ pub fn times(arguments: &Arguments) -> Result<(), Failure> {
         run(&mut command, 4 * HANG, Show::Live)
     })?;
     println!("\n.ci/run: {} s", begin.elapsed().as_secs());
-    let steps = recorded(&clone.join("target"))?;
+    show(&clone.join("target"), arguments)?;
+    finished.success(".ci/run").map(drop)
+}
+
+/// Prints the times that runs with this target folder recorded, and writes them where asked.
+fn show(target: &Path, arguments: &Arguments) -> Result<(), Failure> {
+    let steps = recorded(target)?;
     for (part, steps) in &steps {
         println!("\n{part}: {:.0} s", sum_s(steps));
         steps.iter().for_each(|(name, seconds)| println!("{seconds:>7.1} s  {name}"));
@@ -59,7 +72,7 @@ pub fn times(arguments: &Arguments) -> Result<(), Failure> {
         let text = fs::read_to_string(&page).tried(PAGE)?;
         fs::write(&page, written(&text, &steps, arguments.busy > 0)?).tried(PAGE)?;
     }
-    finished.success(".ci/run").map(drop)
+    Ok(())
 }
 
 /// Runs `action` while `count` threads compute.
@@ -98,8 +111,8 @@ fn file(target: &Path, part: &str) -> PathBuf {
 fn recorded(target: &Path) -> Result<Steps, Failure> {
     let mut all = Steps::new();
     for (part, _) in PARTS {
-        let path = file(target, part);
-        let text = fs::read_to_string(&path).tried(path.display())?;
+        // A part that did not run has no file.
+        let Ok(text) = fs::read_to_string(file(target, part)) else { continue };
         let lines = text.lines().filter_map(|line| line.split_once('\t'));
         let mut steps: Vec<(String, f64)> = lines
             .filter_map(|(seconds, name)| Some((plain(name), seconds.parse().ok()?)))
@@ -107,7 +120,10 @@ fn recorded(target: &Path) -> Result<Steps, Failure> {
         steps.sort_by(|one, other| other.1.total_cmp(&one.1));
         all.insert(part.to_owned(), steps);
     }
-    Ok(all)
+    match all.is_empty() {
+        true => Err(Failure::Failed(format!("{}: no recorded times", target.display()))),
+        false => Ok(all),
+    }
 }
 
 /// The name of a step without its seed, which differs from run to run.
@@ -139,7 +155,10 @@ fn written(text: &str, steps: &Steps, is_busy: bool) -> Result<String, Failure> 
     let old = rows(old);
     let mut new = Vec::new();
     for (part, _) in PARTS {
-        let steps = steps.get(part).map_or(&[][..], Vec::as_slice);
+        let Some(steps) = steps.get(part) else {
+            new.extend(old.iter().filter(|row| row.part == part).cloned());
+            continue;
+        };
         let whole = (ALL.to_owned(), sum_s(steps));
         let shown = steps.iter().filter(|(_, seconds)| *seconds >= SHOWN_MIN_S).cloned();
         for (step, now_s) in std::iter::once(whole).chain(shown) {
@@ -206,7 +225,8 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "# A\n<!-- times:begin -->\n| part | step | idle, s | busy, s |\n\
-        |---|---|---|---|\n| test | all | 500 | 900 |\n| test | gone | 6 | 7 |\n\
+        |---|---|---|---|\n| check | all | 9 | 9 |\n| test | all | 500 | 900 |\n\
+        | test | gone | 6 | 7 |\n\
         <!-- times:end -->\nrest\n";
 
     fn steps() -> Steps {
@@ -221,7 +241,7 @@ mod tests {
         assert!(page.starts_with("# A\n<!-- times:begin -->\n| part |"), "{page}");
         assert!(page.ends_with("<!-- times:end -->\nrest\n"), "{page}");
         assert!(page.contains("| test | all | 301 | 900 |\n| test | tests | 300 |  |"), "{page}");
-        assert!(!page.contains("gone"), "{page}");
+        assert!(!page.contains("gone") && page.contains("| check | all | 9 | 9 |"), "{page}");
         let page = written(&page, &steps(), true).expect("marks");
         assert!(page.contains("| test | all | 301 | 301 |"), "{page}");
         assert!(written("# A\n", &steps(), true).is_err());

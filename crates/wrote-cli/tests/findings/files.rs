@@ -77,6 +77,7 @@ const FLUSHED: &str =
     "--only small/fdatasync-each,small/o_dsync-each,small/direct-o_dsync-each-overwrite";
 
 #[test]
+#[ignore = "nightly"]
 fn shortened_is_said_where_the_time_is_too_short_for_every_run() {
     let disk = or_skip!(Disk::ext4(256 * MIB));
     let document = bench(disk.path(), &format!("{FLUSHED} --within 6s"));
@@ -88,6 +89,7 @@ fn shortened_is_said_where_the_time_is_too_short_for_every_run() {
 }
 
 #[test]
+#[ignore = "nightly"]
 fn shortened_is_not_said_where_the_runs_were_asked_for() {
     let disk = or_skip!(Disk::ext4(256 * MIB));
     silent(&bench(disk.path(), &format!("{FLUSHED} --runs 1")), "shortened");

@@ -15,6 +15,7 @@ fn held_to(bytes_per_s: u64) -> Result<Document, String> {
 }
 
 #[test]
+#[ignore = "nightly"]
 fn throttled_is_said_of_a_control_group_whose_limit_was_met() {
     alone(|| {
         // The run takes six seconds; the finding tolerates nearly one second without writes.

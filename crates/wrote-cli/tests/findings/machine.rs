@@ -66,6 +66,7 @@ const CPU_BOUND: &str = "[memory]\nrw=randread\nbs=4k\nsize=4m\ntime_based\nrunt
                          norandommap=1\n";
 
 #[test]
+#[ignore = "nightly"]
 fn cpu_limited_is_said_of_small_reads_of_a_file_system_in_memory() {
     alone(|| {
         or_skip!(is_installed("chrt"));
@@ -80,6 +81,7 @@ fn cpu_limited_is_said_of_small_reads_of_a_file_system_in_memory() {
 }
 
 #[test]
+#[ignore = "nightly"]
 fn cpu_limited_is_not_said_of_a_disk_that_is_waited_for() {
     alone(|| {
         let strange = or_skip!(Strange::mount("--slow-rate 1MB/s"));

@@ -24,6 +24,7 @@ fn neighbour(folder: &Path, stop: &AtomicBool) {
 }
 
 #[test]
+#[ignore = "nightly"]
 fn busy_neighbour_is_said_while_another_writes_to_the_same_device() {
     alone(|| {
         let disk = or_skip!(Disk::ext4(256 * MIB));
@@ -40,6 +41,7 @@ fn busy_neighbour_is_said_while_another_writes_to_the_same_device() {
 }
 
 #[test]
+#[ignore = "nightly"]
 fn busy_neighbour_is_not_said_of_a_device_that_nobody_else_uses() {
     let disk = or_skip!(Disk::ext4(256 * MIB));
     silent(&run(disk.path(), QUIET, ""), "busy-neighbour");
@@ -53,6 +55,7 @@ const EVEN: &str = "--slow-rate 4MB/s";
 const RUNS: &str = "--only stream/direct-psync --size 16MB --time 60s";
 
 #[test]
+#[ignore = "nightly"]
 fn noisy_is_said_where_one_run_meets_a_disk_that_stands_still() {
     alone(|| {
         // The neighbour writes in the second of two runs.
@@ -63,6 +66,7 @@ fn noisy_is_said_where_one_run_meets_a_disk_that_stands_still() {
 }
 
 #[test]
+#[ignore = "nightly"]
 fn noisy_is_not_said_of_even_runs_or_of_one_alone() {
     alone(|| {
         let strange = or_skip!(Strange::mount(EVEN));

@@ -48,6 +48,7 @@ fn rated(rate: &str) -> String {
 }
 
 #[test]
+#[ignore = "nightly"]
 fn rate_not_reached_is_said_of_a_disk_that_takes_a_tenth_of_it() {
     alone(|| {
         let strange = or_skip!(Strange::mount("--slow-rate 1000000"));
@@ -56,6 +57,7 @@ fn rate_not_reached_is_said_of_a_disk_that_takes_a_tenth_of_it() {
 }
 
 #[test]
+#[ignore = "nightly"]
 fn rate_not_reached_is_not_said_of_one_that_takes_ten_times_as_much() {
     alone(|| {
         let strange = or_skip!(Strange::mount("--slow-rate 10000000"));
