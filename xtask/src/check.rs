@@ -50,10 +50,8 @@ pub fn check(arguments: &Arguments) -> Result<(), Failure> {
     report.step("no dependency twice", no_duplicates)?;
     report.step("few dependencies of the library", few_dependencies)?;
     report.step("Debian packages", || packages::provide(MPI, !arguments.no_install))?;
-    let words = ["clippy", "--workspace", "--all-targets"];
-    let mut clippy = cargo(&words);
-    clippy.arg(programs::features()).args(STRICT);
-    report.step("clippy", || run(&mut clippy, HANG, Show::Live)?.success("clippy").map(drop))?;
+    let clippy = ["clippy", "--workspace", "--all-targets", programs::features()];
+    step(&mut report, "clippy", &[&clippy[..], &STRICT].concat())?;
     let mut doc = cargo(&["doc", "--workspace", "--no-deps"]);
     doc.arg(programs::features()).env("RUSTDOCFLAGS", "-D warnings");
     report.step("doc", || run(&mut doc, HANG, Show::Live)?.success("cargo doc").map(drop))?;

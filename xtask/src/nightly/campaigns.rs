@@ -101,8 +101,8 @@ pub const CAMPAIGNS: [Campaign; 30] = [
     long("soak", "lab soak: 2 minutes", |report, _| {
         soak::lab(report, soak::Arguments { time: Duration::from_secs(120) })
     }),
-    // The tests of these four are marked `#[ignore = "nightly"]`.
-    long("statistics", "tests of statistics", |report, _| {
+    // The tests of these four, and of `s3`, are marked `#[ignore = "nightly"]`.
+    long("statistics", "tests of statistics and of findings that judge rates", |report, _| {
         let others = ["clients::", "pages::", "s3::", "mpi::"].map(|module| ["--skip", module]);
         tests(report, "tests of statistics", &[&["--ignored"], &others.concat()[..]].concat())
     }),
