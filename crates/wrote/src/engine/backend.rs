@@ -200,7 +200,7 @@ impl<T: Transfer> Backend for Kernel<T> {
     }
 
     fn is_named(&self, slot: u32, path: &Path) -> io::Result<bool> {
-        super::files::is_named(self.file(slot), PlaceOfName::new(self.within.as_ref(), path))
+        PlaceOfName::new(self.within.as_ref(), path).leads_to(self.file(slot))
     }
 
     fn adopt(&mut self, file: &OpenedFile, effective: &mut Effective) {

@@ -85,12 +85,6 @@ fn same_file(ours: &File, other: &File) -> io::Result<()> {
     if is_same { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESTALE)) }
 }
 
-/// Tells whether the name still leads to the file.
-pub(super) fn is_named(file: &File, place: PlaceOfName) -> io::Result<bool> {
-    let own = fstat(file)?;
-    Ok(place.stat(AtFlags::empty()).is_ok_and(|named| is_same(&own, &named)))
-}
-
 /// Moves the file's later transfers into the page cache (`fcntl(2)`, F_SETFL). The flag belongs to
 /// the open file description, so this holds for a ring's registered file too.
 pub(super) fn clear_direct(file: &File) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use crate::error::{Action, Error, Tried};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, fstat, openat, statat};
-use rustix::io::retry_on_intr;
+use rustix::io::{Errno, retry_on_intr};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -45,9 +45,8 @@ impl Folder {
     }
 
     /// Tells whether its path still leads to it.
-    pub(crate) fn is_at_its_path(&self) -> bool {
-        let there = PlaceOfName::new(None, &self.path).stat(AtFlags::empty());
-        fstat(&self.held).is_ok_and(|own| there.is_ok_and(|there| is_same(&own, &there)))
+    pub(crate) fn is_at_its_path(&self) -> io::Result<bool> {
+        PlaceOfName::new(None, &self.path).leads_to(&self.held)
     }
 }
 
@@ -89,6 +88,16 @@ impl<'a> PlaceOfName<'a> {
     pub(super) fn stat(self, flags: AtFlags) -> rustix::io::Result<Stat> {
         statat(self.folder, self.name, flags)
     }
+
+    /// Tells whether the name leads to this file. A disk that fails gives an error for each name:
+    /// that is no sign that the name is gone.
+    pub(super) fn leads_to(self, file: impl AsFd) -> io::Result<bool> {
+        let own = fstat(file)?;
+        match self.stat(AtFlags::empty()) {
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+            named => Ok(is_same(&own, &named?)),
+        }
+    }
 }
 
 /// Tells whether both are of one file.
@@ -110,10 +119,24 @@ mod tests {
         fs::write(own.join("file"), b"own").unwrap();
         fs::rename(&own, &other).unwrap();
         fs::create_dir(&own).unwrap();
-        assert!(!held.is_at_its_path());
+        assert!(!held.is_at_its_path().unwrap());
         let stat = |path: &Path| PlaceOfName::new(Some(&held), path).stat(AtFlags::empty());
         assert_eq!(stat(&own.join("file")).unwrap().st_size, 3);
         assert!(is_same(&stat(&own).unwrap(), &stat(&other).unwrap()));
         assert!(stat(&other.join("nothing")).is_err());
+    }
+
+    #[test]
+    fn a_name_that_is_gone_leads_nowhere_and_one_that_cannot_be_examined_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let file = File::create(&path).unwrap();
+        let leads = |path: &Path| PlaceOfName::new(None, path).leads_to(&file);
+        assert!(leads(&path).unwrap());
+        for gone in [folder.path().join("nothing"), path.join("below")] {
+            assert!(!leads(&gone).unwrap());
+        }
+        let long = folder.path().join("a".repeat(4096));
+        assert_eq!(leads(&long).unwrap_err().raw_os_error(), Some(libc::ENAMETOOLONG));
     }
 }

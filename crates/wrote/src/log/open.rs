@@ -116,7 +116,7 @@ fn on_disk(options: &LogOptions, held: Folder) -> Result<LogDriver, Error> {
             None => Durable::default(),
         };
         // Both were found by the path.
-        if !held.is_at_its_path() {
+        if !held.is_at_its_path().tried(held.path(), Action::Examine)? {
             let because = "the folder was renamed while its log was opened; open it again";
             return Err(Error::refused(held.path(), because));
         }

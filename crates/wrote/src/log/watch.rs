@@ -159,7 +159,7 @@ impl Watch {
 fn watch_held(inotify: &OwnedFd, folder: &Folder) -> Result<(PathBuf, i32), Errno> {
     let path = folder.proc_path();
     match inotify::add_watch(inotify, &path, OF_LOG) {
-        Err(Errno::NOENT) if folder.is_at_its_path() => {
+        Err(Errno::NOENT) if folder.is_at_its_path().unwrap_or(false) => {
             let path = folder.path().to_owned();
             inotify::add_watch(inotify, &path, OF_LOG).map(|descriptor| (path, descriptor))
         }
