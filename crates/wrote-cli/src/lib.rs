@@ -19,6 +19,7 @@ pub mod args;
 pub mod commands;
 pub mod input;
 mod library;
+mod open_files;
 pub mod output;
 pub mod progress;
 pub mod ranks;

@@ -2,6 +2,7 @@
 
 use crate::args::OutputArgs;
 use crate::library::of_library;
+use crate::open_files::{self, STDOUT};
 use crate::terminal::{file_screen, stdout_screen};
 use clap::builder::StyledStr;
 use rustix::fs::{Access, access};
@@ -134,11 +135,12 @@ impl ResultFiles {
     }
 }
 
-/// A file that will hold a result.
+/// A file that will hold a result. `-` and `/dev/stdout` stand for standard output.
 #[derive(Debug)]
 pub struct ResultFile {
     path: PathBuf,
     replace: bool,
+    is_stdout: bool,
 }
 
 impl ResultFile {
@@ -166,12 +168,20 @@ impl ResultFile {
         let refused = |because: &dyn Display| {
             Error::Usage(format!("{argument} {}: {because}", path.display()))
         };
+        let path = path.to_owned();
+        let descriptor = open_files::descriptor(&path);
+        if path == Path::new("-") || descriptor == Some(STDOUT) {
+            return Ok(ResultFile { path, replace, is_stdout: true });
+        }
+        if descriptor.is_some() && path.is_file() {
+            return Err(refused(&"leads to a file that is open: name the file itself"));
+        }
         let place = match path.metadata() {
             Ok(found) if !found.is_file() => return Err(refused(&"is not an ordinary file")),
             Ok(_) if !replace => return Err(refused(&"exists already; --force replaces it")),
             // The file is replaced in the folder of its own, behind all symbolic links.
             Ok(_) => path.canonicalize(),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(path.to_owned()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(path.clone()),
             Err(error) => Err(error),
         };
         let place = place.map_err(|error| refused(&error))?;
@@ -184,7 +194,7 @@ impl ResultFile {
             let error = io::Error::from(errno);
             Error::Usage(format!("{argument} {}: {error}", folder.display()))
         })?;
-        Ok(ResultFile { path: path.to_owned(), replace })
+        Ok(ResultFile { path, replace, is_stdout: false })
     }
 
     /// Writes the file: whole and on stable storage when this returns, or not at all.
@@ -194,6 +204,9 @@ impl ResultFile {
     /// [`Error::Failed`] where the kernel refuses, or where another process has made the file
     /// meanwhile.
     pub fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
+        if self.is_stdout {
+            return to_stdout(write);
+        }
         let mut bytes = Vec::new();
         write(&mut bytes)
             .map_err(|error| Error::Failed(format!("{}: {error}", self.path.display())))?;
@@ -209,6 +222,7 @@ impl ResultFile {
 mod tests {
     use super::*;
     use std::fs;
+    use std::os::fd::AsRawFd;
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
@@ -261,6 +275,23 @@ mod tests {
             ResultFile::new("--output", Path::new("/dev/null"), true),
             Err(Error::Usage(_))
         ));
+    }
+
+    #[test]
+    fn names_of_open_files_lead_to_standard_output_or_are_refused() {
+        for name in ["-", "/dev/stdout", "/proc/self/fd/1"] {
+            assert!(
+                ResultFile::new("--output", Path::new(name), true).unwrap().is_stdout,
+                "{name}"
+            );
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let name = format!("/dev/fd/{}", file.as_raw_fd());
+        let refused = ResultFile::new("--output", Path::new(&name), true).unwrap_err().to_string();
+        assert!(
+            refused.ends_with("leads to a file that is open: name the file itself"),
+            "{refused}"
+        );
     }
 
     #[test]

@@ -6,7 +6,10 @@
 mod checksum;
 mod extents;
 mod file;
+mod filler;
 mod options;
+mod pipe;
+mod place;
 mod progress;
 mod server;
 mod source;

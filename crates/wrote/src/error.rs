@@ -387,9 +387,14 @@ impl From<Error> for io::Error {
     }
 }
 
-/// Returns the kernel's error number inside an I/O error; `EIO` where it has none.
+/// Returns the kernel's error number inside an I/O error. Without one it is `EINVAL` for arguments
+/// that the standard library refuses, such as a path with a NUL, and else `EIO`.
 pub(crate) fn errno_of(error: &io::Error) -> i32 {
-    Error::errno_in(error).unwrap_or(libc::EIO)
+    let otherwise = match error.kind() {
+        io::ErrorKind::InvalidInput => libc::EINVAL,
+        _ => libc::EIO,
+    };
+    Error::errno_in(error).unwrap_or(otherwise)
 }
 
 fn words(errno: i32) -> io::Error {

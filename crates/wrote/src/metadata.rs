@@ -26,13 +26,16 @@ pub(crate) struct Metadata {
 }
 
 /// The parts that are given besides permissions and extended attributes.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct MetadataParts {
     /// Owner and group, where this process may give them away.
     pub owner: bool,
     /// The times of the last read and the last change.
     pub times: bool,
 }
+
+/// What a new file gets from another one.
+pub(crate) type Inherited = (Metadata, MetadataParts);
 
 impl Metadata {
     pub(crate) fn of(file: BorrowedFd, path: &Path) -> Result<Metadata, Error> {
@@ -50,8 +53,23 @@ impl Metadata {
         Ok(Metadata { stat, xattrs })
     }
 
+    /// Returns what a new file gets from the one that it will replace; `None` where that was removed
+    /// since it was found, and on a simulated disk, whose files have no metadata.
+    pub(crate) fn of_replaced(path: &Path) -> Result<Option<Inherited>, Error> {
+        match Metadata::at(path) {
+            Err(error) if error.errno() == libc::ENOENT => Ok(None),
+            metadata => Ok(Some((metadata?, MetadataParts { owner: true, times: false }))),
+        }
+    }
+
     pub(crate) fn len(&self) -> u64 {
         self.stat.st_size as u64
+    }
+
+    /// Whether no blocks are allocated, so that the length may be wrong: the kernel generates files
+    /// of `/proc` and `/sys` as they are read, and reports a length of 0 or of a page (`proc(5)`).
+    pub(crate) fn may_be_generated(&self) -> bool {
+        self.stat.st_blocks == 0
     }
 
     /// Returns the number of the device that the file lies on.
@@ -77,6 +95,14 @@ impl Metadata {
         let group_as_others = mode >> 3 & !mode & 0o7 == 0;
         let is_owner = self.stat.st_uid == geteuid().as_raw();
         if is_owner && group_as_others && self.xattrs.is_empty() { mode } else { MODE_PRIVATE }
+    }
+
+    /// Takes the times of another file.
+    pub(crate) fn with_times_of(self, other: &Metadata) -> Metadata {
+        let Metadata { mut stat, xattrs } = self;
+        (stat.st_atime, stat.st_atime_nsec) = (other.stat.st_atime, other.stat.st_atime_nsec);
+        (stat.st_mtime, stat.st_mtime_nsec) = (other.stat.st_mtime, other.stat.st_mtime_nsec);
+        Metadata { stat, xattrs }
     }
 
     /// Replaces the permissions: by `mode` alone, without an access control list.

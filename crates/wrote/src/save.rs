@@ -11,8 +11,8 @@ pub use read::read;
 use crate::engine::{Found, Located};
 use crate::engine::{Op, Options};
 use crate::error::Tried;
-use crate::metadata::{Metadata, MetadataParts};
-use crate::staged::StagedFile;
+use crate::metadata::{Inherited, Metadata};
+use crate::staged::{StagedFile, complete};
 use crate::{Action, Engine, Error, FileId, FileOptions, Ioengine, SyncPolicy};
 use read::{DIRECT_BYTES_MIN, direct_engine};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
@@ -217,7 +217,7 @@ fn save(
     let (place, old) = find(engine, path, replace).map_err(|error| error.about(path))?;
     let options = FileOptions {
         // The old permissions are given when the content is whole and has the old owner.
-        mode: old.as_ref().map(Metadata::mode_at_first),
+        mode: old.as_ref().map(|(old, _)| old.mode_at_first()),
         direct: goes_direct(sync, bytes)
             && engine.effective().iodepth > 1
             && engine.pool().buffer_bytes() >= DIRECT_BUFFER_BYTES_MIN,
@@ -238,7 +238,7 @@ pub(crate) fn find(
     engine: &mut Engine,
     path: &Path,
     replace: bool,
-) -> Result<(PathBuf, Option<Metadata>), Error> {
+) -> Result<(PathBuf, Option<Inherited>), Error> {
     let Located { path: place, found } = engine.locate(path)?;
     // To a file that must be new no link leads.
     if !replace && (found != Found::Nothing || place != path) {
@@ -256,22 +256,19 @@ pub(crate) fn find(
     Ok((place, old))
 }
 
-/// `None` where the file was removed meanwhile, and on a simulated disk, whose files have none.
-fn old_metadata(place: &Path) -> Result<Option<Metadata>, Error> {
-    let metadata = match Metadata::at(place) {
-        Ok(metadata) => metadata,
-        Err(error) if error.errno() == libc::ENOENT => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    // Opening it for writing would disturb a process that runs the file or watches it.
-    accessat(CWD, place, Access::WRITE_OK, AtFlags::EACCESS).tried(place, Action::Open)?;
-    Ok(Some(metadata))
+fn old_metadata(place: &Path) -> Result<Option<Inherited>, Error> {
+    let metadata = Metadata::of_replaced(place)?;
+    if metadata.is_some() {
+        // Opening it for writing would disturb a process that runs the file or watches it.
+        accessat(CWD, place, Access::WRITE_OK, AtFlags::EACCESS).tried(place, Action::Open)?;
+    }
+    Ok(metadata)
 }
 
 fn make(
     engine: &mut Engine,
     file: FileId,
-    old: Option<&Metadata>,
+    old: Option<&Inherited>,
     bytes: &[u8],
     durable: bool,
 ) -> Result<(), Error> {
@@ -280,16 +277,7 @@ fn make(
     if end_bytes != bytes.len() as u64 {
         engine.truncate(file, bytes.len() as u64)?;
     }
-    if let (Some(old), Some(new)) = (old, engine.descriptor(file)) {
-        // After the writes, which take away the right to run as the owner (`write(2)`).
-        old.give(new, engine.path(file), MetadataParts { owner: true, times: false })?;
-    }
-    if durable {
-        // W1: before the file has its name. fdatasync may leave permissions behind.
-        engine.queue(0, Op::Fsync { file });
-        engine.drain()?;
-    }
-    Ok(())
+    complete(engine, file, old, durable)
 }
 
 /// Queues the content, and returns the file's end, which is at a whole block of a direct file.

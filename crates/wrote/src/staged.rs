@@ -1,6 +1,7 @@
 //! Files that are made under a temporary name beside their place, and take it when they are whole.
 
-use crate::engine::folder_of;
+use crate::engine::{Op, folder_of};
+use crate::metadata::Inherited;
 use crate::{Action, Engine, Error, FileId, FileOptions};
 use rustix::fs::{FlockOperation, flock};
 use std::ffi::{OsStr, OsString};
@@ -87,6 +88,26 @@ impl StagedFile {
             })?;
         if durable { engine.sync_folder(folder_of(&self.place)) } else { Ok(()) }
     }
+}
+
+/// Gives a staged file its metadata, and with `durable` flushes all of it. Nothing is in flight,
+/// and the length is the final one.
+pub(crate) fn complete(
+    engine: &mut Engine,
+    file: FileId,
+    given: Option<&Inherited>,
+    durable: bool,
+) -> Result<(), Error> {
+    if let (Some((metadata, parts)), Some(open)) = (given, engine.descriptor(file)) {
+        // After the writes, which take away the right to run as the owner (`write(2)`).
+        metadata.give(open, engine.path(file), *parts)?;
+    }
+    if durable {
+        // W1: before the file has its name. fdatasync may leave permissions behind.
+        engine.queue(0, Op::Fsync { file });
+        engine.drain()?;
+    }
+    Ok(())
 }
 
 /// Locks a file or folder until it is closed (`flock(2)`), so that another process sees that it is

@@ -10,20 +10,28 @@ use wrote_result::units;
 pub(super) const LONG_ABOUT: &str = "Copy files and folders: whole or not at all, durable, in \
         constant memory.\n\n\
         DST appears when it is whole, and survives a power loss when the command says done. If DST \
-        is a folder, the copies go into it under their own names. Permissions, times, extended \
-        attributes and holes are kept. Nothing is overwritten without --force; on Ctrl-C what was \
-        begun is removed.\n\n\
-        With -r, folders are copied with all that is in them: symbolic links as links, files with \
+        is a folder, the copies go into it under their own names. A new file gets the permissions, \
+        times and extended attributes of its source, and its holes. Nothing is overwritten without \
+        --force, and a file that is replaced keeps its owner, permissions and attributes; with \
+        --preserve the copy gets all of them from its source. On Ctrl-C what was begun is removed.\n\n\
+        With -r, folders are copied with their contents: symbolic links as links, files with \
         several names as a file for each; pipes, sockets and devices are left out and named, and \
-        the exit code is 1. A new folder appears when it is whole. With --force, one that is there \
-        is merged: its files are replaced one by one, what is only there stays.\n\n\
-        - is standard input, or standard output.";
+        the exit code is 1. A new folder appears when it is whole. SRC/. stands for the contents of \
+        a folder, which go into DST beside what is there. With --force, a folder that is there is \
+        merged: its files are replaced one by one, what is only there stays.\n\n\
+        What cannot be read, or vanishes, is named and the rest is copied (exit code 1); with \
+        --strict the copy ends there.\n\n\
+        Files of /proc and /sys are read to their end. SRC may be a block device; - is standard \
+        input, or standard output.";
 
 pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote copy disk.img /mnt/backup/           a file into a folder\n  \
         wrote copy --verify disk.img copy.img      read back past the cache and compared\n  \
         wrote copy -r photos /mnt/backup/          a folder with all that is in it\n  \
+        wrote copy -r photos/. /mnt/all            its contents, beside what is there\n  \
+        wrote copy -r --preserve /srv /mnt/backup  with the owners, as root\n  \
         wrote copy --force --no-sync a b           replace b, and leave the flush out\n  \
+        wrote copy /dev/sdb disk.img               an image of a disk\n  \
         pg_dump db | wrote copy - db.sql           durable when it says done\n  \
         wrote copy disk.img - | zstd > disk.zst    read at the device's speed";
 
@@ -45,6 +53,14 @@ pub struct CopyArgs {
     /// Replace files that exist; of a folder, file by file
     #[arg(short, long)]
     pub force: bool,
+
+    /// Give copies the owner of their source, and replaced files its permissions and attributes
+    #[arg(short, long)]
+    pub preserve: bool,
+
+    /// End at the first error, and leave nothing of a new folder that lacks a file
+    #[arg(long)]
+    pub strict: bool,
 
     /// Return only when the copy survives a power loss (the default)
     #[arg(long, overrides_with = "no_sync")]
@@ -109,6 +125,8 @@ impl CopyArgs {
         CopyOptions::new()
             .reflink(self.reflink)
             .replace(self.force)
+            .preserve(self.preserve)
+            .keep_going(!self.strict)
             .durable(!self.no_sync)
             .verify(self.verify)
             .bs_bytes(self.bs_bytes())
@@ -156,7 +174,7 @@ mod tests {
     fn by_default_a_copy_is_durable_and_replaces_nothing() {
         // W7
         let options = CopyOptions::new().durable(true).replace(false).verify(false);
-        let options = options.reflink(Reflink::Auto);
+        let options = options.reflink(Reflink::Auto).keep_going(true);
         assert_eq!(told("wrote copy a b"), format!("{options:?}"));
     }
 
@@ -170,8 +188,9 @@ mod tests {
 
     #[test]
     fn what_is_said_reaches_the_copy() {
-        let line = "wrote copy -f --verify --reflink never --bs 64k --iodepth 3 a b";
-        let options = CopyOptions::new().replace(true).verify(true).reflink(Reflink::Never);
+        let line = "wrote copy -fp --strict --verify --reflink never --bs 64k --iodepth 3 a b";
+        let options =
+            CopyOptions::new().replace(true).preserve(true).verify(true).reflink(Reflink::Never);
         assert_eq!(told(line), format!("{:?}", options.bs_bytes(64 << 10).iodepth(3)));
     }
 

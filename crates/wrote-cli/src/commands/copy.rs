@@ -5,15 +5,20 @@ mod told;
 
 use crate::args::CopyArgs;
 use crate::library::of_library;
+use crate::open_files::{self, STDIN, STDOUT};
 use crate::progress::CopyReporter;
 use crate::stderr::say;
 use plan::{Item, Kind};
 use rustix::io::Errno;
+use std::fs::{File, OpenOptions};
 use std::ops::ControlFlow;
+use std::os::fd::AsFd;
+use std::path::Path;
 use std::time::Instant;
 use told::Done;
 use wrote::copy::{TreeCopied, Watch};
 use wrote::{Action, CopyProgress, Engine};
+use wrote_result::units::counted;
 use wrote_result::{Error, Stop};
 
 pub(super) fn run(arguments: &CopyArgs, stop: &Stop) -> Result<(), Error> {
@@ -27,51 +32,88 @@ pub(super) fn run(arguments: &CopyArgs, stop: &Stop) -> Result<(), Error> {
     };
     let mut done = Done::default();
     let copied = copy_all(&items, arguments, &mut watch, &mut done);
-    // The bar is gone from the screen before anything else is said.
+    // The bar is gone from the screen before anything else is printed.
     drop(reporter);
-    copied.map_err(|error| complaint(error, arguments))?;
+    for error in &done.failed {
+        say(&format!("wrote: {error}"));
+    }
+    copied?;
     let elapsed = began.elapsed();
     for path in &done.left_out {
         let why = "not copied: only files, folders and links are";
         say(&format!("wrote: note: {}: {why}", path.display()));
     }
-    if !arguments.quiet {
+    if !arguments.quiet && done.has_any() {
         say(&done.line(elapsed, told::survives(&arguments.to, !arguments.no_sync, &done)));
     }
     check_all_copied(&done)
 }
 
-/// Copies one after the other, until one fails: those before it are done.
+/// Copies one after the other. One of several that fails does not end the rest, unless that is
+/// wanted.
 fn copy_all(
     items: &[Item],
     arguments: &CopyArgs,
     watch: Watch,
     done: &mut Done,
-) -> Result<(), wrote::Error> {
+) -> Result<(), Error> {
     if let [Item { from, to, kind }] = items {
         let options = arguments.options().watch(watch);
-        match kind {
-            Kind::File => done.add(&options.copy(from, to)?),
-            Kind::Folder => done.add_tree(options.copy_tree(from, to)?),
-            Kind::In => done.add(&options.copy_in(std::io::stdin(), to)?),
-            Kind::Out => {
-                done.add(&options.copy_out(from, std::io::stdout())?);
-                done.to_stdout = true;
+        let copied = match kind {
+            Kind::File => options.copy(from, to).map(|copied| done.add(&copied)),
+            Kind::Folder => options.copy_tree(from, to).map(|copied| done.add_tree(copied)),
+            Kind::Contents => {
+                options.merge(true).copy_tree(from, to).map(|copied| done.add_tree(copied))
             }
-        }
-        return Ok(());
+            Kind::In => options.copy_in(input(from)?, to).map(|copied| done.add(&copied)),
+            Kind::Out => {
+                done.to_stdout = true;
+                options.copy_out(from, output(to)?).map(|copied| done.add(&copied))
+            }
+        };
+        return copied.map_err(|error| complaint(error, arguments));
     }
     // What it costs to make an engine is paid once.
-    let mut engine = Engine::open(&arguments.engine_options())?;
+    let mut engine =
+        Engine::open(&arguments.engine_options()).map_err(|error| of_library(&error))?;
     for Item { from, to, kind } in items {
-        let options = arguments.options().watch(watch);
-        if *kind == Kind::Folder {
-            done.add_tree(options.copy_tree_through(&mut engine, from, to)?);
+        let options = arguments.options().watch(watch).merge(*kind == Kind::Contents);
+        let copied = if *kind == Kind::File {
+            options.copy_through(&mut engine, from, to).map(|copied| done.add(&copied))
         } else {
-            done.add(&options.copy_through(&mut engine, from, to)?);
+            let copied = options.copy_tree_through(&mut engine, from, to);
+            copied.map(|copied| done.add_tree(copied))
+        };
+        match copied.map_err(|error| complaint(error, arguments)) {
+            Err(error) if !arguments.strict && !matches!(error, Error::Interrupted) => {
+                done.add_failed(error.to_string());
+            }
+            copied => copied?,
         }
     }
     Ok(())
+}
+
+/// Returns standard input, or the stream that a path such as `/dev/fd/63` leads to.
+fn input(from: &Path) -> Result<Box<dyn AsFd>, Error> {
+    match open_files::descriptor(from) {
+        None | Some(STDIN) => Ok(Box::new(std::io::stdin())),
+        Some(_) => opened(from, File::options().read(true)),
+    }
+}
+
+/// Returns standard output, or the stream that a path such as `/dev/fd/63` leads to.
+fn output(to: &Path) -> Result<Box<dyn AsFd>, Error> {
+    match open_files::descriptor(to) {
+        None | Some(STDOUT) => Ok(Box::new(std::io::stdout())),
+        Some(_) => opened(to, File::options().write(true)),
+    }
+}
+
+fn opened(path: &Path, options: &OpenOptions) -> Result<Box<dyn AsFd>, Error> {
+    let opened = options.open(path);
+    let file = opened.map_err(|error| Error::Failed(format!("{}: {error}", path.display())))?;
+    Ok(Box::new(file))
 }
 
 fn complaint(error: wrote::Error, arguments: &CopyArgs) -> Error {
@@ -86,11 +128,17 @@ fn complaint(error: wrote::Error, arguments: &CopyArgs) -> Error {
     }
 }
 
-/// The command fails by the files that it left out, although all others are copied.
+/// The command fails by what it left out, although all else is copied.
 fn check_all_copied(done: &Done) -> Result<(), Error> {
-    match done.left_out_count {
-        0 => Ok(()),
-        1 => Err(Error::Failed("not copied: a pipe, a socket or a device".into())),
-        count => Err(Error::Failed(format!("not copied: {count} pipes, sockets or devices"))),
+    let left_out = match done.left_out_count {
+        0 => None,
+        1 => Some("a pipe, a socket or a device".to_owned()),
+        count => Some(format!("{count} pipes, sockets or devices")),
+    };
+    let failed = (done.failed_count > 0).then(|| counted(done.failed_count, "error"));
+    let what: Vec<String> = left_out.into_iter().chain(failed).collect();
+    if what.is_empty() {
+        return Ok(());
     }
+    Err(Error::Failed(format!("not copied: {}", what.join(", "))))
 }

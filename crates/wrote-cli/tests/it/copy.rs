@@ -148,7 +148,11 @@ fn what_makes_no_sense_is_refused_in_one_line_and_nothing_is_made() {
             "/dev/null: is a device, a pipe or a socket: copies are made as files only",
         ),
         ("--verify from -", "-: standard output can't be read back; leave --verify out"),
-        ("/dev/null to", "/dev/null: is a device, a pipe or a socket: only files are copied"),
+        ("/dev/null to", "/dev/null: is not a file or a block device: no other can be copied"),
+        (
+            "from from /dev/stdout",
+            "/dev/stdout: standard output takes one file: cat puts several together",
+        ),
         ("-r sub sub/in", "sub/in: is inside the folder that is to be copied"),
         ("--bs 5k from to", "--bs \"5k\": must be a multiple of 4K, and at most 1G"),
         ("--bs 1G --iodepth 5 from to", "--iodepth 5: times --bs of 1 GiB is more than 4 GiB"),
@@ -408,6 +412,60 @@ fn a_folder_that_is_there_is_merged_only_by_force() {
     assert_eq!(names(&copy_of), ["a", "dangling", "empty", "one", "theirs"]);
     // The whole target exists already.
     line(&finish(&mut copy(folder.path(), "-rf tree copy")));
+}
+
+#[test]
+fn the_contents_of_a_folder_go_beside_what_is_there() {
+    // W7
+    let folder = folder();
+    tree(folder.path());
+    fs::create_dir(folder.path().join("to")).expect("a folder");
+    fs::write(folder.path().join("to/theirs"), b"precious").expect("a file");
+    line(&finish(&mut copy(folder.path(), "-r tree/. to")));
+    assert_eq!(names(&folder.path().join("to")), ["a", "dangling", "empty", "one", "theirs"]);
+    let said = refusal(&mut copy(folder.path(), "-r tree/. to"));
+    assert!(said.ends_with(": exists already; --force replaces it"), "{said}");
+    line(&finish(&mut copy(&folder.path().join("tree"), "-rf . ../to")));
+    assert_eq!(content(folder.path(), "to/theirs"), b"precious");
+}
+
+#[test]
+fn one_of_several_that_fails_does_not_end_the_rest_unless_that_is_wanted() {
+    let folder = place(b"some");
+    fs::create_dir(folder.path().join("to")).expect("a folder");
+    fs::write(folder.path().join("other"), b"more").expect("a file");
+    let missing = "wrote: no: open: No such file or directory (os error 2)";
+    let finished = finish(&mut copy(folder.path(), "--strict no from to"));
+    assert_eq!((finished.code(), finished.stderr.trim_end()), (Some(1), missing), "{finished:?}");
+    assert!(names(&folder.path().join("to")).is_empty());
+    let finished = finish(&mut copy(folder.path(), "no from nor other to"));
+    let said: Vec<&str> = finished.stderr.lines().collect();
+    assert_eq!(finished.code(), Some(1), "{finished:?}");
+    assert_eq!(said[..2], [missing, &missing.replace("no:", "nor:")]);
+    assert!(said[2].starts_with("copied 2 files, 8 B in "), "{said:?}");
+    assert_eq!(said[3..], ["wrote: not copied: 2 errors"]);
+    assert_eq!(names(&folder.path().join("to")), ["from", "other"]);
+}
+
+#[test]
+fn names_of_open_files_are_streams() {
+    let folder = place(b"some");
+    let path = folder.path().join("redirected");
+    fs::write(&path, b"").expect("a file");
+    // A redirected file gets the bytes, and is not replaced by another one.
+    let file = File::options().append(true).open(&path).expect("a file");
+    let finished = copy(folder.path(), "-qf from /dev/stdout").stdout(file).status();
+    assert!(finished.expect("it runs").success());
+    assert_eq!(content(folder.path(), "redirected"), b"some");
+    let stdin = File::open(folder.path().join("from")).expect("a file");
+    let finished = copy(folder.path(), "-q /dev/stdin to").stdin(stdin).status();
+    assert!(finished.expect("it runs").success());
+    assert_eq!(content(folder.path(), "to"), b"some");
+    let file = File::options().append(true).open(&path).expect("a file");
+    let said = copy(folder.path(), "-f from /dev/fd/2").stderr(file).status().expect("it runs");
+    assert_eq!(said.code(), Some(2));
+    let said = String::from_utf8(content(folder.path(), "redirected")).expect("text");
+    assert_eq!(said, "somewrote: /dev/fd/2: leads to a file that is open: name the file itself\n");
 }
 
 #[test]

@@ -1,20 +1,22 @@
 //! Copies of single files: bytes, length, checksum and metadata.
 
 use super::checksum::Checksum;
+use super::filler::Filler;
 use super::options::{CopyOptions, CopySettings, Method, Reflink, engine_for, len_hint};
+use super::pipe::Pipe;
+use super::place::Place;
 use super::progress::{Watch, Watcher};
 use super::server::RangeError;
-use super::source::{self, Source};
+use super::source::Source;
 use super::stream::{PieceSizes, source_shrank};
 use super::{server, stream};
-use crate::engine::Op;
-use crate::metadata::MetadataParts;
-use crate::staged::{MODE_PRIVATE, StagedFile};
+use crate::staged::{MODE_PRIVATE, StagedFile, complete};
 use crate::{Action, Effective, Engine, Error, Fallback, FileId, FileOptions, device};
 use rustix::fd::BorrowedFd;
 use rustix::fs::ioctl_ficlone;
 use rustix::io::Errno;
 use std::io;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -34,12 +36,13 @@ pub struct Copied {
     pub effective: Effective,
 }
 
-/// Copies the ordinary file `from` to `to`, where it appears when it is whole.
+/// Copies the file `from` to `to`, where it appears when it is whole.
 ///
 /// The copy, with its name, survives a power loss when this returns. A file that is at `to` already
 /// is an error. Symbolic links are followed on both sides. The copy gets the permissions, times and
 /// extended attributes of the source; holes stay holes. Bytes that are appended to the source
-/// meanwhile are not copied.
+/// during the copy are not copied. Files that the kernel generates (`/proc`, `/sys`) are read to
+/// their end. The source may be a block device.
 ///
 /// [`CopyOptions`] has further settings: to replace a file, to read the copy back, to see the
 /// progress. Memory is 16 MiB by default, for a file of any size (W8).
@@ -57,7 +60,7 @@ pub struct Copied {
 ///
 /// A file at `to` is then unchanged, unless only the last step failed, the flush of its folder.
 ///
-/// - [`Error::Refused`]: `from` is no ordinary file, `to` is a folder, a device or the same file,
+/// - [`Error::Refused`]: `from` is a folder, a pipe or a character device, `to` is a folder, a device or the same file,
 ///   or blocks can't be shared with [`Reflink::Always`];
 /// - [`Error::File`] with the kernel's words: `ENOENT`, `ENOSPC`, `EEXIST` for an existing file
 ///   without [`CopyOptions::replace`];
@@ -100,28 +103,49 @@ pub(super) fn copy_through(
     settings: &CopySettings,
     watch: Watch,
 ) -> Result<Copied, Error> {
-    let started = Instant::now();
-    let source = Source::open(engine, from, settings.bs_bytes)?;
-    let place = source::find_place(engine, Some(&source), to, settings.replace);
+    let began = Instant::now();
+    let mut source = Source::open(engine, from, settings.bs_bytes)?;
+    let place = Place::find(engine, Some(&source), to, settings.replace);
     let made = place.and_then(|place| {
-        // Only the owner may read the copy until it is whole and has the permissions of the source.
+        // Only the owner may read the copy until it is whole and has its final permissions.
         let mode = Some(MODE_PRIVATE);
         let private = FileOptions::new().direct(!source.small).mode(mode);
-        let passes = if settings.verify { 2 } else { 1 };
-        let progress = Watcher::new(watch, Some(source.len.saturating_mul(passes)));
         let last_step = (settings.replace, settings.durable);
-        StagedFile::save(engine, (&place.path, to), last_step, &private, |engine, target| {
-            let (source, fallbacks) = (&source, Vec::new());
-            Copier { engine, source, target, settings, progress, fallbacks }.fill()
+        let path = place.path.clone();
+        let metadata = source.metadata.take();
+        let inherited = metadata.map(|source| place.into_inherited(source, settings.preserve));
+        StagedFile::save(engine, (&path, to), last_step, &private, |engine, target| {
+            let filled = match source.as_stream(engine)? {
+                Some(stream) => {
+                    let pipe = Pipe::named(stream.as_fd(), from.to_owned());
+                    Filler::new(engine, target, settings).fill(pipe, watch)?
+                }
+                None => Copier::new(engine, &source, target, settings, watch).fill()?,
+            };
+            complete(engine, target, inherited.as_ref(), settings.durable).map(|()| filled)
         })
     });
     let closed = engine.close_file(source.file);
-    let (method, checksum, mut fallbacks) = made?;
-    closed?;
-    let mut effective = engine.effective().clone();
-    effective.fallbacks.append(&mut fallbacks);
-    let (bytes, elapsed) = (source.len, started.elapsed());
-    Ok(Copied { bytes, method, elapsed, checksum, effective })
+    let filled = made?;
+    closed.map(|()| filled.copied(engine, began))
+}
+
+/// The file of a copy that has all its bytes.
+pub(super) struct Filled {
+    pub bytes: u64,
+    pub method: Method,
+    /// That of a copy that was compared.
+    pub checksum: Option<u128>,
+    pub fallbacks: Vec<Fallback>,
+}
+
+impl Filled {
+    pub(super) fn copied(self, engine: &Engine, began: Instant) -> Copied {
+        let Filled { bytes, method, checksum, mut fallbacks } = self;
+        let mut effective = engine.effective().clone();
+        effective.fallbacks.append(&mut fallbacks);
+        Copied { bytes, method, elapsed: began.elapsed(), checksum, effective }
+    }
 }
 
 struct Copier<'a, 'w> {
@@ -133,27 +157,29 @@ struct Copier<'a, 'w> {
     fallbacks: Vec<Fallback>,
 }
 
-impl Copier<'_, '_> {
-    /// Does everything but the last step, the rename. Returns the method, a checksum that was
-    /// compared, and fallbacks.
-    fn fill(mut self) -> Result<(Method, Option<u128>, Vec<Fallback>), Error> {
+impl<'a, 'w> Copier<'a, 'w> {
+    fn new(
+        engine: &'a mut Engine,
+        source: &'a Source<'a>,
+        target: FileId,
+        settings: &'a CopySettings,
+        watch: Watch<'w>,
+    ) -> Copier<'a, 'w> {
+        let passes = if settings.verify { 2 } else { 1 };
+        let progress = Watcher::new(watch, Some(source.len.saturating_mul(passes)));
+        Copier { engine, source, target, settings, progress, fallbacks: Vec::new() }
+    }
+
+    /// Does everything but the last steps, metadata, flush and rename.
+    fn fill(mut self) -> Result<Filled, Error> {
         let files = [self.source.file, self.target];
         let sizes = PieceSizes::new(self.engine, &files, self.source.len, self.settings.bs_bytes)?;
         let mut checksum = self.settings.verify.then(Checksum::default);
         let method = self.move_bytes(sizes, checksum.as_mut())?;
         self.source.check_len(self.engine)?;
         self.give_len()?;
-        let verified = checksum.map(|moved| self.verify(sizes, method, &moved)).transpose()?;
-        let target = self.engine.descriptor(self.target);
-        if let (Some(metadata), Some(target)) = (&self.source.metadata, target) {
-            let parts = MetadataParts { owner: false, times: true };
-            metadata.give(target, self.engine.path(self.target), parts)?;
-        }
-        if self.settings.durable {
-            self.engine.queue(0, Op::Fsync { file: self.target });
-            self.engine.drain()?;
-        }
-        Ok((method, verified, self.fallbacks))
+        let checksum = checksum.map(|moved| self.verify(sizes, method, &moved)).transpose()?;
+        Ok(Filled { bytes: self.source.len, method, checksum, fallbacks: self.fallbacks })
     }
 
     fn move_bytes(

@@ -49,6 +49,9 @@ pub struct CopyOptions<'w> {
 pub(super) struct CopySettings {
     pub reflink: Reflink,
     pub replace: bool,
+    pub merge: bool,
+    pub keep_going: bool,
+    pub preserve: bool,
     pub durable: bool,
     pub verify: bool,
     pub bs_bytes: usize,
@@ -59,6 +62,9 @@ impl CopySettings {
     const DEFAULT: CopySettings = CopySettings {
         reflink: Reflink::Auto,
         replace: false,
+        merge: false,
+        keep_going: false,
+        preserve: false,
         durable: true,
         verify: false,
         bs_bytes: CopyOptions::BS_BYTES,
@@ -91,9 +97,33 @@ impl<'w> CopyOptions<'w> {
         self
     }
 
-    /// Sets whether an existing file is replaced (W7); by default it is an error.
+    /// Sets whether an existing file is replaced (W7); by default it is an error. The new file keeps
+    /// the owner, permissions, access control list and attributes of the old one.
     pub const fn replace(mut self, replace: bool) -> CopyOptions<'w> {
         self.settings.replace = replace;
+        self
+    }
+
+    /// Sets whether a folder that exists gets what it lacks. A file that exists is an error all the
+    /// same, before anything is made, unless [`CopyOptions::replace`] is set.
+    pub const fn merge(mut self, merge: bool) -> CopyOptions<'w> {
+        self.settings.merge = merge;
+        self
+    }
+
+    /// Sets whether the copy of a folder continues where an entry vanishes or cannot be read:
+    /// [`TreeCopied::failed`](super::TreeCopied::failed) lists these. By default such an entry is an
+    /// error, and nothing is left of a new folder.
+    pub const fn keep_going(mut self, keep_going: bool) -> CopyOptions<'w> {
+        self.settings.keep_going = keep_going;
+        self
+    }
+
+    /// Sets whether the copy gets the source's owner, as far as this process may give it, and where
+    /// it replaces a file also the source's permissions and attributes. False by default: a new
+    /// file belongs to this process's user, and a replaced one keeps its own.
+    pub const fn preserve(mut self, preserve: bool) -> CopyOptions<'w> {
+        self.settings.preserve = preserve;
         self
     }
 
@@ -141,15 +171,7 @@ impl<'w> CopyOptions<'w> {
 
 impl fmt::Debug for CopyOptions<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CopySettings { reflink, replace, durable, verify, bs_bytes, iodepth } = self.settings;
-        f.debug_struct("CopyOptions")
-            .field("reflink", &reflink)
-            .field("replace", &replace)
-            .field("durable", &durable)
-            .field("verify", &verify)
-            .field("bs_bytes", &bs_bytes)
-            .field("iodepth", &iodepth)
-            .finish_non_exhaustive()
+        f.debug_struct("CopyOptions").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
 

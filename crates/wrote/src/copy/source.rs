@@ -1,4 +1,4 @@
-//! The source of a copy, opened in the way that reads it fastest, and the place of the copy.
+//! The source of a copy, opened in the way that reads it fastest.
 
 use super::stream::source_shrank;
 use crate::cached::cached_bytes;
@@ -8,8 +8,9 @@ use crate::metadata::Metadata;
 use crate::{Action, Engine, Error, FileId, FileOptions};
 use rustix::fs::fstat;
 use rustix::io::Errno;
-use std::os::fd::BorrowedFd;
-use std::os::unix::ffi::OsStrExt;
+use std::fs;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// The longest file that is copied through the page cache. The kernel then writes many such files
@@ -24,6 +25,8 @@ pub(super) struct Source<'a> {
     pub len: u64,
     /// Whether it is one transfer, which goes through the page cache.
     pub small: bool,
+    /// Whether only reading to the end finds its length: the kernel generates it (`/proc`, `/sys`).
+    pub is_generated: bool,
     /// Its metadata; `None` on a simulated disk.
     pub metadata: Option<Metadata>,
     place: PathBuf,
@@ -32,7 +35,7 @@ pub(super) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Opens an ordinary file, to be read in pieces of at most `bs_bytes`.
+    /// Opens an ordinary file or a block device, to be read in pieces of at most `bs_bytes`.
     ///
     /// It is read through the page cache if that holds most of it, and otherwise past it: a large
     /// file must not evict the pages of other programs.
@@ -41,7 +44,7 @@ impl<'a> Source<'a> {
         named: &'a Path,
         bs_bytes: usize,
     ) -> Result<Source<'a>, Error> {
-        let place = ordinary(engine, named)?;
+        let place = readable(engine, named)?;
         let file = engine.open_file(named, &FileOptions::default())?;
         let opened = Source::examine(engine, named, place, file, bs_bytes)
             .and_then(|source| source.past_the_cache(engine));
@@ -56,20 +59,19 @@ impl<'a> Source<'a> {
         bs_bytes: usize,
     ) -> Result<Source<'a>, Error> {
         let len = engine.file_len(file)?;
-        if len == 0 {
-            be_empty(engine, named, file)?;
-        }
         let descriptor = engine.descriptor(file);
         let metadata = descriptor.map(|file| Metadata::of(file, named)).transpose()?;
         let identity = descriptor.and_then(identity);
+        let may_be_generated = metadata.as_ref().is_some_and(Metadata::may_be_generated);
+        let is_generated = may_be_generated && is_generated(engine, file, len)?;
         let piece_bytes = bs_bytes.min(engine.pool().buffer_bytes()) as u64;
         let small = len <= piece_bytes.min(SMALL_BYTES_MAX);
-        Ok(Source { file, named, len, small, metadata, place, identity })
+        Ok(Source { file, named, len, small, is_generated, metadata, place, identity })
     }
 
     /// Opens the same file directly, unless it is small or mostly in memory.
     fn past_the_cache(mut self, engine: &mut Engine) -> Result<Source<'a>, Error> {
-        if self.small {
+        if self.small || self.is_generated {
             return Ok(self);
         }
         let descriptor = engine.descriptor(self.file);
@@ -85,6 +87,12 @@ impl<'a> Source<'a> {
         self.file = kept;
         close(engine, closed);
         Ok(self)
+    }
+
+    /// Returns the open file where it must be read as a stream.
+    pub(super) fn as_stream(&self, engine: &Engine) -> Result<Option<OwnedFd>, Error> {
+        let open = engine.descriptor(self.file).filter(|_| self.is_generated);
+        open.map(|open| open.try_clone_to_owned()).transpose().tried(self.named, Action::Open)
     }
 
     /// Whether it is the ordinary file at `place`, by any name.
@@ -103,65 +111,32 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Finds the file, which must be an ordinary one. Opening a pipe may wait for ever (`fifo(7)`).
-fn ordinary(engine: &mut Engine, named: &Path) -> Result<PathBuf, Error> {
+/// Finds the file, which must be an ordinary one or a block device. Opening a pipe may wait for
+/// ever (`fifo(7)`), and other devices may have no end.
+fn readable(engine: &mut Engine, named: &Path) -> Result<PathBuf, Error> {
     let Located { path, found } = engine.locate(named)?;
     let refused = |because| Error::refused(named, because);
     match found {
         Found::File => Ok(path),
         Found::Folder => Err(refused("is a folder")),
-        Found::Other => Err(refused("is a device, a pipe or a socket: only files are copied")),
+        Found::Other if fs::metadata(&path).is_ok_and(|it| it.file_type().is_block_device()) => {
+            Ok(path)
+        }
+        Found::Other => Err(refused("is not a file or a block device: no other can be copied")),
         Found::Nothing => Err(Errno::NOENT).tried(named, Action::Open),
     }
 }
 
-/// Finds the name that the copy will have: `to` with its symbolic links followed. Fails with
-/// [`Error::Refused`] for a folder, a device, or the source itself, and with `EEXIST` for a file,
-/// unless `replace` is set (W7).
-pub(super) fn find_place(
-    engine: &mut Engine,
-    source: Option<&Source>,
-    to: &Path,
-    replace: bool,
-) -> Result<Located, Error> {
-    let located = engine.locate(to)?;
-    let refused = |because| Err(Error::refused(to, because));
-    match located.found {
-        Found::Nothing if to.as_os_str().as_bytes().ends_with(b"/") => {
-            refused("names a folder, and there is none")
-        }
-        Found::Folder => refused("is a folder"),
-        Found::Other => refused("is a device, a pipe or a socket: copies are made as files only"),
-        Found::File => {
-            if let Some(source) = source
-                && source.is_at(&located.path).map_err(|error| error.about(to))?
-            {
-                let because = format!("is the same file as {}", source.named.display());
-                return Err(Error::refused(to, because));
-            }
-            if !replace {
-                return Err(Errno::EXIST).tried(to, Action::Open);
-            }
-            Ok(located)
-        }
-        Found::Nothing => Ok(located),
-    }
-}
-
-/// Refuses a file of `/proc` that reports a length of 0 but has bytes (`proc(5)`): its copy would
-/// be empty.
-fn be_empty(engine: &mut Engine, named: &Path, file: FileId) -> Result<(), Error> {
+/// Whether a read finds another length than `len`, which is what the file still reports.
+fn is_generated(engine: &mut Engine, file: FileId, len: u64) -> Result<bool, Error> {
     let buffer = engine.lease()?;
+    let wanted = len.min(buffer.len() as u64);
     engine.queue(0, Op::Read { file, offset: 0, buffer });
     let mut completions = Vec::new();
     engine.reap(1, &mut completions)?;
-    let found = completions.pop().expect("one was queued").result?;
-    if found == 0 || engine.file_len(file)? > 0 {
-        return Ok(());
-    }
-    let because = "says that it is empty and is not, as files of /proc do: \
-                   only reading to the end tells its length";
-    Err(Error::refused(named, because))
+    let found = completions.pop().expect("one was queued").result? as u64;
+    let differs = if len == 0 { found > 0 } else { found < wanted };
+    Ok(differs && engine.file_len(file)? == len)
 }
 
 /// Returns the device and the inode of an open file.

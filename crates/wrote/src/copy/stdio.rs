@@ -1,18 +1,16 @@
 //! Copies from a stream to a file and from a file to a stream: the `-` of `wrote copy`.
 
-mod pipe;
-
-use super::checksum::Checksum;
+use super::filler::Filler;
 use super::options::{CopyOptions, CopySettings, Method, engine_for, len_hint};
+use super::pipe::Pipe;
+use super::place::Place;
 use super::progress::{Watch, Watcher};
-use super::source::{Source, find_place, identity};
-use super::stream::{PieceSizes, read_back, source_shrank};
-use crate::engine::{Found, Op};
-use crate::metadata::{Metadata, MetadataParts};
+use super::source::{Source, identity};
+use super::stream::{PieceSizes, source_shrank};
 use crate::read_ahead::ReadAhead;
-use crate::staged::{MODE_PRIVATE, StagedFile};
-use crate::{Copied, Engine, Error, FileId, FileOptions};
-use pipe::Pipe;
+use crate::staged::{MODE_PRIVATE, StagedFile, complete};
+use crate::{Copied, Engine, Error, FileOptions};
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::Instant;
@@ -72,26 +70,19 @@ fn copy_in_through(
     watch: Watch,
 ) -> Result<Copied, Error> {
     let began = Instant::now();
-    let located = find_place(engine, None, to, settings.replace)?;
-    let replaced = match located.found {
-        Found::File => metadata_of(engine, &located.path).map_err(|error| error.about(to))?,
-        _ => None,
-    };
+    let Place { path, replaced } = Place::find(engine, None, to, settings.replace)?;
     let mode = replaced.is_some().then_some(MODE_PRIVATE);
     let file_options = FileOptions::new().direct(true).mode(mode);
     let last_step = (settings.replace, settings.durable);
     let save = |engine: &mut Engine, file| {
-        let checksum = settings.verify.then(Checksum::default);
-        let filler = Filler { engine, file, bytes: 0, checksum };
-        filler.fill(Pipe::new(from), settings, replaced.as_ref(), watch)
+        let filled = Filler::new(engine, file, settings).fill(Pipe::new(from), watch)?;
+        complete(engine, file, replaced.as_ref(), settings.durable).map(|()| filled)
     };
-    let (bytes, method, checksum) =
-        StagedFile::save(engine, (&located.path, to), last_step, &file_options, save)?;
-    let effective = engine.effective().clone();
-    Ok(Copied { bytes, method, elapsed: began.elapsed(), checksum, effective })
+    let filled = StagedFile::save(engine, (&path, to), last_step, &file_options, save)?;
+    Ok(filled.copied(engine, began))
 }
 
-/// Copies the ordinary file `from` to the open file `to`, a stream, which is not synced.
+/// Copies the file `from` to the open file `to`, a stream, which is not synced.
 ///
 /// [`CopyOptions::iodepth`] reads are in flight ahead of the writes; of the other options only
 /// [`CopyOptions::bs_bytes`] has an effect. The watcher is called at least ten times a second, even
@@ -101,7 +92,7 @@ fn copy_in_through(
 /// # Errors
 ///
 /// With the kernel's words; `EPIPE` means that the reader has gone. [`Error::Refused`] where `from`
-/// is no ordinary file or is `to` itself, or with [`CopyOptions::verify`], since a stream can't be
+/// is a folder, a pipe or a character device, or is `to` itself, or with [`CopyOptions::verify`], since a stream can't be
 /// read back. [`Error::Differs`] when `from` becomes shorter meanwhile; [`Error::Interrupted`] when
 /// the watcher asks to stop.
 pub fn copy_out(from: impl AsRef<Path>, to: impl AsFd) -> Result<Copied, Error> {
@@ -125,6 +116,11 @@ fn copy_out_watched(
     if own.is_some() && own == identity(to) {
         return Err(Error::refused(from, "is the file that the output goes to"));
     }
+    if let Some(stream) = source.as_stream(&engine)? {
+        let bytes = pour_all(&mut engine, Pipe::named(stream.as_fd(), from.into()), pipe, watch)?;
+        let (method, effective) = (Method::Cached, engine.effective().clone());
+        return Ok(Copied { bytes, method, elapsed: began.elapsed(), checksum: None, effective });
+    }
     let sizes = PieceSizes::new(&engine, &[source.file], source.len, settings.bs_bytes)?;
     let mut progress = Watcher::new(watch, Some(source.len));
     let mut pieces = ReadAhead::new(source.file, sizes.piece_bytes as usize);
@@ -141,84 +137,18 @@ fn copy_out_watched(
     Ok(Copied { bytes, method, elapsed: began.elapsed(), checksum: None, effective })
 }
 
-/// Reads the file's metadata; `None` on a simulated disk.
-fn metadata_of(engine: &mut Engine, path: &Path) -> Result<Option<Metadata>, Error> {
-    let file = engine.open_file(path, &FileOptions::default())?;
-    let metadata = engine.descriptor(file).map(|open| Metadata::of(open, path)).transpose();
-    engine.close_file(file)?;
-    metadata
-}
-
-struct Filler<'a> {
-    engine: &'a mut Engine,
-    file: FileId,
-    bytes: u64,
-    checksum: Option<Checksum>,
-}
-
-impl Filler<'_> {
-    /// Does everything but the last step, the rename. Returns the length, the method and a checksum
-    /// that was compared.
-    fn fill(
-        mut self,
-        mut from: Pipe,
-        settings: &CopySettings,
-        replaced: Option<&Metadata>,
-        watch: Watch,
-    ) -> Result<(u64, Method, Option<u128>), Error> {
-        self.write_all(&mut from, settings, &mut Watcher::new(watch, None))?;
-        self.engine.truncate(self.file, self.bytes)?;
-        let checksum = self.verify(settings, watch)?;
-        if let (Some(metadata), Some(file)) = (replaced, self.engine.descriptor(self.file)) {
-            let parts = MetadataParts { owner: true, times: false };
-            metadata.give(file, self.engine.path(self.file), parts)?;
+/// Copies a stream to its end, and returns its length.
+fn pour_all(engine: &mut Engine, mut from: Pipe, mut to: Pipe, watch: Watch) -> Result<u64, Error> {
+    let mut progress = Watcher::new(watch, None);
+    let mut reading = |_| ControlFlow::Continue(());
+    let mut buffer = engine.lease()?;
+    let mut total = 0;
+    loop {
+        let filled = from.fill(&mut buffer, &mut Watcher::new(&mut reading, None))?;
+        if filled == 0 {
+            return Ok(total);
         }
-        if settings.durable {
-            self.engine.queue(0, Op::Fsync { file: self.file });
-            self.engine.drain()?;
-        }
-        Ok((self.bytes, Method::of(self.engine, self.file), checksum))
-    }
-
-    /// Writes the stream to its end. The file may then be longer, by the padding of its last block.
-    fn write_all(
-        &mut self,
-        from: &mut Pipe,
-        settings: &CopySettings,
-        progress: &mut Watcher,
-    ) -> Result<(), Error> {
-        let file = self.file;
-        let sizes = PieceSizes::new(self.engine, &[file], u64::MAX, settings.bs_bytes)?;
-        loop {
-            let mut buffer = self.engine.lease()?;
-            buffer.set_len(sizes.piece_bytes as usize);
-            let filled = from.fill(&mut buffer, progress)?;
-            if let Some(checksum) = &mut self.checksum {
-                checksum.update(&buffer[..filled]);
-            }
-            if filled > 0 {
-                // Pads the last block, which is cut when all is written.
-                buffer.set_len(filled.next_multiple_of(sizes.block_bytes as usize));
-                buffer[filled..].fill(0);
-                self.engine
-                    .queue(0, Op::Write { file, offset: self.bytes, buffer, durable: false });
-                self.bytes += filled as u64;
-                self.engine.reap_results(0)?;
-            }
-            if (filled as u64) < sizes.piece_bytes {
-                return self.engine.drain();
-            }
-        }
-    }
-
-    /// Reads the file back, and returns the checksum if it is that of the stream.
-    fn verify(&mut self, settings: &CopySettings, watch: Watch) -> Result<Option<u128>, Error> {
-        let Some(checksum) = self.checksum.take() else { return Ok(None) };
-        let wanted = checksum.digest128();
-        let sizes = PieceSizes::new(self.engine, &[self.file], self.bytes, settings.bs_bytes)?;
-        let mut progress = Watcher::new(watch, Some(self.bytes.saturating_mul(2)));
-        progress.add(self.bytes)?;
-        read_back(self.engine, self.file, sizes, wanted, &mut progress)?;
-        Ok(Some(wanted))
+        to.pour(&buffer[..filled], &mut progress)?;
+        total += filled as u64;
     }
 }

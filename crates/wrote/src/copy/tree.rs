@@ -12,7 +12,7 @@ use super::source::SMALL_BYTES_MAX;
 use crate::engine::Found;
 use crate::engine::folder_of;
 use crate::error::Tried;
-use crate::metadata::{Metadata, MetadataParts, times};
+use crate::metadata::{Inherited, Metadata, MetadataParts, times};
 use crate::staged::beside;
 use crate::{Action, Effective, Engine, Error, Fallback};
 use folder::StagedFolder;
@@ -23,14 +23,14 @@ use std::collections::VecDeque;
 use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use walk::{EntryKind, TreeStep, TreeWalk};
 use workers::Workers;
 
-const LEFT_OUT_NAMED_MAX: usize = 100;
+const NAMED_MAX: usize = 100;
 
 /// Folders that lack small files at most (W8). A thread may be at work on one file for long, while
 /// the walk goes on.
@@ -38,9 +38,6 @@ const ENDS_MAX: usize = 64;
 
 /// Permissions of a folder while it is filled: no other user puts anything into it.
 const MODE_PRIVATE: u32 = 0o700;
-
-/// The metadata that a folder gets besides permissions and attributes.
-const FOLDER_PARTS: MetadataParts = MetadataParts { owner: false, times: true };
 
 /// The result of a copy of a folder.
 #[derive(Clone, Debug, Default)]
@@ -62,6 +59,11 @@ pub struct TreeCopied {
     pub left_out: Vec<PathBuf>,
     /// The number of pipes, sockets and devices.
     pub left_out_count: u64,
+    /// The first hundred errors about entries that could not be read, with
+    /// [`CopyOptions::keep_going`].
+    pub failed: Vec<Error>,
+    /// The number of entries that could not be read.
+    pub failed_count: u64,
     /// The time until the copy was as safe as requested.
     pub elapsed: Duration,
     /// The settings in effect.
@@ -78,7 +80,8 @@ pub struct TreeCopied {
 /// A new folder is built beside its place, under a name `.NAME.wrote-PROCESS-NUMBER`, and renamed
 /// in one step. If `to` exists, [`CopyOptions::replace`] merges the two: contents of `to` alone
 /// stay, a file or a link of the same name is replaced in one step, and a new folder appears when
-/// it is whole. After an error the parts that were whole stay.
+/// it is whole. After an error the parts that were whole stay. [`CopyOptions::merge`] merges them
+/// without replacing anything.
 ///
 /// With [`CopyOptions::durable`], a new folder is brought to stable storage by one `syncfs(2)`
 /// before it is renamed, which also waits for writes of other programs to that file system. If that
@@ -93,8 +96,9 @@ pub struct TreeCopied {
 ///
 /// # Errors
 ///
-/// With the kernel's words, also when a file vanishes meanwhile, and `EEXIST` for an existing
-/// folder without `replace`. [`Error::Refused`], before anything is made, where `to` exists and is
+/// With the kernel's words, also when a file vanishes during the copy or may not be read, unless
+/// [`CopyOptions::keep_going`] is set; `EEXIST` for an existing folder without `replace` or `merge`,
+/// and for an existing file without `replace`. [`Error::Refused`], before anything is made, where `to` exists and is
 /// no folder, or is in `from`, or where a file of the one is a folder of the other.
 /// [`Error::Interrupted`] when the watcher of [`CopyOptions::watch`] asks to stop.
 pub fn copy_tree(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<TreeCopied, Error> {
@@ -152,13 +156,13 @@ fn copy_through(
     let place = engine.locate(to)?;
     match place.found {
         Found::Nothing => {}
-        Found::Folder if settings.replace => {}
+        Found::Folder if settings.replace || settings.merge => {}
         Found::Folder => return Err(Errno::EXIST).tried(to, Action::Open),
         Found::File | Found::Other => return Err(Error::refused(to, "exists and is not a folder")),
     }
     refuse_inside(from, &place.path)?;
     let merges = place.found == Found::Folder;
-    let bytes = measure(from, merges.then_some(&place.path), watch)?;
+    let bytes = measure(from, merges.then_some(&place.path), settings, watch)?;
     let effective = engine.effective().clone();
     let copied = TreeCopied { verified: settings.verify, effective, ..TreeCopied::default() };
     let total = if settings.verify { bytes.saturating_mul(2) } else { bytes };
@@ -215,22 +219,37 @@ fn refuse_inside(from: &Path, to: &Path) -> Result<(), Error> {
 
 /// Counts the bytes to copy, and changes nothing. With `onto`, an existing folder, it also finds
 /// conflicts there.
-fn measure(from: &Path, onto: Option<&PathBuf>, watch: Watch) -> Result<u64, Error> {
+fn measure(
+    from: &Path,
+    onto: Option<&PathBuf>,
+    settings: &CopySettings,
+    watch: Watch,
+) -> Result<u64, Error> {
     let mut bytes = 0_u64;
     let mut walk = TreeWalk::of(from)?.measuring();
-    while let Some(step) = walk.next()? {
+    loop {
+        let step = match walk.next() {
+            Ok(Some(step)) => step,
+            Ok(None) => return Ok(bytes),
+            // The copy finds it again, or it is there by then.
+            Err(error) if settings.keep_going && !is_about(&error, from) => continue,
+            Err(error) => return Err(error),
+        };
         if let Some(onto) = onto {
-            refuse_conflict(&moved(&step.path, from, onto), step.kind)?;
+            refuse_conflict(&moved(&step.path, from, onto), step.kind, settings.replace)?;
         }
         bytes = bytes.saturating_add(step.len);
         report(watch, CopyProgress { bytes_done: 0, bytes_total: None })?;
     }
-    Ok(bytes)
 }
 
-/// W7: a folder merges only with a folder, a file replaces a file, a link replaces a link or a
-/// file.
-fn refuse_conflict(there: &Path, kind: EntryKind) -> Result<(), Error> {
+fn is_about(error: &Error, path: &Path) -> bool {
+    error.path() == Some(path)
+}
+
+/// W7: a folder merges only with a folder; with `replace`, a file replaces a file, and a link
+/// replaces a link or a file.
+fn refuse_conflict(there: &Path, kind: EntryKind, replace: bool) -> Result<(), Error> {
     let found = match fs::symlink_metadata(there) {
         Ok(metadata) => metadata.file_type(),
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -240,6 +259,9 @@ fn refuse_conflict(there: &Path, kind: EntryKind) -> Result<(), Error> {
         EntryKind::Folder if !found.is_dir() => "folder",
         EntryKind::File if !found.is_file() => "ordinary file",
         EntryKind::Link if !(found.is_file() || found.is_symlink()) => "symbolic link",
+        EntryKind::File | EntryKind::Link if !replace => {
+            return Err(Errno::EXIST).tried(there, Action::Open);
+        }
         _ => return Ok(()),
     };
     let because = format!("exists and is not a {what}, as the source is");
@@ -273,6 +295,11 @@ struct FolderEnd {
     after: u64,
 }
 
+/// What a copy gets besides permissions and attributes.
+fn parts(settings: &CopySettings) -> MetadataParts {
+    MetadataParts { owner: settings.preserve, times: true }
+}
+
 /// Returns the threads for small files. What is read back, or must share blocks, goes the general
 /// way.
 fn workers_for(settings: &CopySettings) -> Option<Workers> {
@@ -281,6 +308,7 @@ fn workers_for(settings: &CopySettings) -> Option<Workers> {
     }
     Some(Workers::new(SmallCopier {
         bytes_max: settings.bs_bytes.min(SMALL_BYTES_MAX as usize),
+        parts: parts(settings),
         shares_blocks: settings.reflink == Reflink::Auto,
         no_reflink_of: OnceLock::new(),
     }))
@@ -289,17 +317,52 @@ fn workers_for(settings: &CopySettings) -> Option<Workers> {
 impl Tree<'_, '_> {
     fn run(&mut self) -> Result<(), Error> {
         let mut walk = TreeWalk::of(&self.from)?;
-        while let Some(TreeStep { path, kind, .. }) = walk.next()? {
-            self.report()?;
-            match kind {
-                EntryKind::Folder => self.enter(&path)?,
-                EntryKind::File => self.file(path)?,
-                EntryKind::Link => self.link(&path)?,
-                EntryKind::Other => self.leave_out(path),
-                EntryKind::End => self.leave(path)?,
+        loop {
+            match walk.next() {
+                Ok(None) => return Ok(()),
+                Ok(Some(step)) => self.step(step)?,
+                Err(error) if is_about(&error, &self.from) => return Err(error),
+                Err(error) => self.pass_over(error)?,
             }
         }
+    }
+
+    fn step(&mut self, TreeStep { path, kind, .. }: TreeStep) -> Result<(), Error> {
+        self.report()?;
+        match kind {
+            EntryKind::Folder => self.enter(&path),
+            EntryKind::File => self.file(path),
+            EntryKind::Link => {
+                let linked = self.link(&path);
+                self.or_pass_over(&path, linked)
+            }
+            EntryKind::Other => {
+                self.leave_out(path);
+                Ok(())
+            }
+            EntryKind::End => self.leave(path),
+        }
+    }
+
+    /// Notes an error about an entry of the source, where the copy continues without it.
+    fn pass_over(&mut self, error: Error) -> Result<(), Error> {
+        if !self.settings.keep_going || matches!(error, Error::Interrupted) {
+            return Err(error);
+        }
+        self.copied.failed_count += 1;
+        if self.copied.failed.len() < NAMED_MAX {
+            self.copied.failed.push(error);
+        }
         Ok(())
+    }
+
+    /// Passes over an error about the source `path`. One about its copy, such as a full disk, ends
+    /// all.
+    fn or_pass_over(&mut self, path: &Path, result: Result<(), Error>) -> Result<(), Error> {
+        match result {
+            Err(error) if is_about(&error, path) => self.pass_over(error),
+            result => result,
+        }
     }
 
     fn report(&mut self) -> Result<(), Error> {
@@ -332,7 +395,9 @@ impl Tree<'_, '_> {
     /// Notes that a folder has all its contents, once its small files are copied. A folder that was
     /// built takes its place.
     fn leave(&mut self, path: PathBuf) -> Result<(), Error> {
-        let Some(staged) = &self.staged else { return Ok(()) };
+        let Some(staged) = &self.staged else {
+            return if self.settings.preserve { self.preserve_folder(&path) } else { Ok(()) };
+        };
         let is_whole = staged.from == path;
         let after = self.workers.as_ref().map_or(0, Workers::taken);
         self.ends.push_back(FolderEnd { path, after });
@@ -344,21 +409,43 @@ impl Tree<'_, '_> {
         self.collect()
     }
 
+    /// Gives a folder that was merged with one of the source that one's metadata.
+    fn preserve_folder(&mut self, path: &Path) -> Result<(), Error> {
+        let target = self.target(path);
+        if let Some((metadata, parts)) = self.of_folder(path)? {
+            let folder = File::open(&target).tried(&target, Action::Open)?;
+            metadata.give(folder.as_fd(), &target, parts)?;
+            if self.settings.durable {
+                self.engine.sync_folder(&target)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns what the copy of a folder gets; `None` where the folder is passed over.
+    fn of_folder(&mut self, path: &Path) -> Result<Option<Inherited>, Error> {
+        let folder = File::open(path).tried(path, Action::Open);
+        match folder.and_then(|folder| Metadata::of(folder.as_fd(), path)) {
+            Ok(metadata) => Ok(Some((metadata, parts(self.settings)))),
+            Err(error) => self.pass_over(error).map(|()| None),
+        }
+    }
+
     /// Gives a full folder its metadata; a folder that was built takes its place.
     fn end(&mut self, path: &Path) -> Result<(), Error> {
         let target = self.target(path);
+        let inherited = self.of_folder(path)?;
         let Some(staged) = &self.staged else { return Ok(()) };
-        let open = |folder: &Path| File::open(folder).tried(folder, Action::Open);
-        let metadata = Metadata::of(open(path)?.as_fd(), path)?;
         let is_whole = staged.from == path;
-        if !is_whole {
-            metadata.give(open(&target)?.as_fd(), &target, FOLDER_PARTS)?;
+        if !is_whole && let Some((metadata, parts)) = &inherited {
+            let folder = File::open(&target).tried(&target, Action::Open)?;
+            metadata.give(folder.as_fd(), &target, *parts)?;
         }
         if staged.syncs_each {
             self.engine.sync_folder(&target)?;
         }
         if is_whole {
-            staged.put(self.engine, &metadata, self.settings.durable)?;
+            staged.put(self.engine, inherited, self.settings.durable)?;
             self.staged = None;
         }
         Ok(())
@@ -372,7 +459,10 @@ impl Tree<'_, '_> {
                 workers.take(SmallJob { from: path, to: target, is_synced });
                 self.collect()
             }
-            _ => self.copy_file(&path, &target),
+            _ => {
+                let copied = self.copy_file(&path, &target);
+                self.or_pass_over(&path, copied)
+            }
         }
     }
 
@@ -385,12 +475,15 @@ impl Tree<'_, '_> {
         };
         let is_progress = !results.is_empty();
         for (SmallJob { from, to, .. }, result) in results {
-            match result? {
-                Some(SmallCopied { bytes, method, fallback }) => {
+            let copied = match result {
+                Ok(Some(SmallCopied { bytes, method, fallback })) => {
                     self.count(bytes, method, fallback);
+                    Ok(())
                 }
-                None => self.copy_file(&from, &to)?,
-            }
+                Ok(None) => self.copy_file(&from, &to),
+                Err(error) => Err(error),
+            };
+            self.or_pass_over(&from, copied)?;
         }
         if is_progress {
             self.report()?;
@@ -445,6 +538,10 @@ impl Tree<'_, '_> {
         let stat = lstat(path).tried(path, Action::Examine)?;
         let make = |name: &Path| {
             symlink(&leads_to, name).tried(name, Action::Open)?;
+            if self.settings.preserve {
+                // As far as this process may.
+                let _ = lchown(name, Some(stat.st_uid), Some(stat.st_gid));
+            }
             utimensat(CWD, name, &times(&stat), AtFlags::SYMLINK_NOFOLLOW).tried(name, Action::Open)
         };
         if self.staged.is_some() || fs::symlink_metadata(&target).is_err() {
@@ -465,7 +562,7 @@ impl Tree<'_, '_> {
 
     fn leave_out(&mut self, path: PathBuf) {
         self.copied.left_out_count += 1;
-        if self.copied.left_out.len() < LEFT_OUT_NAMED_MAX {
+        if self.copied.left_out.len() < NAMED_MAX {
             self.copied.left_out.push(path);
         }
     }

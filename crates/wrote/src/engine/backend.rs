@@ -7,10 +7,11 @@ use super::slots::Requests;
 use super::wait::Wait;
 use super::{Effective, Fallback, FileOptions};
 use crate::buffer::Pool;
-use rustix::fs::{Advice, fadvise};
+use rustix::fs::{Advice, SeekFrom, fadvise, seek};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -220,7 +221,12 @@ impl<T: Transfer> Backend for Kernel<T> {
     }
 
     fn len(&self, slot: u32) -> io::Result<u64> {
-        Ok(self.file(slot).metadata()?.len())
+        let file = self.file(slot);
+        let metadata = file.metadata()?;
+        if metadata.file_type().is_block_device() {
+            return Ok(seek(file, SeekFrom::End(0))?);
+        }
+        Ok(metadata.len())
     }
 
     fn truncate(&mut self, slot: u32, len_bytes: u64) -> io::Result<()> {

@@ -152,6 +152,10 @@ impl Engine {
 /// A link of `/proc/self/fd` may lead to a thing though its text names nothing: to a pipe, or a
 /// file that was removed (`proc(5)`). Such a thing has no name to give to another.
 pub(super) fn locate(within: Option<&Folder>, named: &Path) -> io::Result<Located> {
+    if named == Path::new("") {
+        // As open(2) answers. Its folder would be the current one.
+        return Err(Errno::NOENT.into());
+    }
     let followed = |path: &Path| PlaceOfName::new(within, path).stat(AtFlags::empty());
     let mut path = named.to_owned();
     for _ in 0..LINKS_MAX {

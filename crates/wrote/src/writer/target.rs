@@ -2,9 +2,9 @@
 
 use crate::engine::{Found, Located, folder_of};
 use crate::error::Tried;
-use crate::metadata::{Metadata, MetadataParts};
+use crate::metadata::Inherited;
 use crate::save::find;
-use crate::staged::StagedFile;
+use crate::staged::{StagedFile, complete};
 use crate::{Action, Engine, Error, FileId, FileOptions};
 use rustix::fs::{OFlags, fcntl_getfl, fstat};
 use std::fs::File;
@@ -57,7 +57,7 @@ impl Target {
         let (place, old) = find(engine, path, replace).map_err(|error| error.about(path))?;
         let has_own_mode = options.mode.is_some();
         // The old permissions are given when the content is whole and has the old owner.
-        let mode = options.mode.or(old.as_ref().map(Metadata::mode_at_first));
+        let mode = options.mode.or(old.as_ref().map(|(old, _)| old.mode_at_first()));
         let place = std::path::absolute(&place).tried(path, Action::Examine)?;
         engine.hold_folder(folder_of(&place));
         let staged = StagedFile::new(engine, &place, replace, &options.mode(mode))
@@ -66,7 +66,9 @@ impl Target {
         engine.set_path(file, path);
         let new = engine.descriptor(file).and_then(|new| fstat(new).ok());
         let old = match (old, new) {
-            (Some(old), Some(new)) if has_own_mode => Some(old.with_mode(new.st_mode)),
+            (Some((old, parts)), Some(new)) if has_own_mode => {
+                Some((old.with_mode(new.st_mode), parts))
+            }
             (old, _) => old,
         };
         let replacement = Some(Replacement { staged, old });
@@ -125,24 +127,14 @@ fn absolute_folder(path: &Path) -> Result<PathBuf, Error> {
 #[derive(Debug)]
 pub(super) struct Replacement {
     staged: StagedFile,
-    old: Option<Metadata>,
+    old: Option<Inherited>,
 }
 
 impl Replacement {
     /// Gives the file the old one's metadata; with `durable` makes all of it survive a power loss.
     /// Nothing is in flight, and the length is the final one.
     pub(super) fn complete(&self, engine: &mut Engine, durable: bool) -> Result<(), Error> {
-        let file = self.staged.file;
-        if let (Some(old), Some(new)) = (&self.old, engine.descriptor(file)) {
-            // After the writes, which take away the right to run as the owner (`write(2)`).
-            old.give(new, engine.path(file), MetadataParts { owner: true, times: false })?;
-        }
-        if durable {
-            // W1: before the file has its name. fdatasync may leave permissions behind.
-            engine.queue(0, crate::engine::Op::Fsync { file });
-            engine.drain()?;
-        }
-        Ok(())
+        complete(engine, self.staged.file, self.old.as_ref(), durable)
     }
 
     /// Closes the file and gives it its place, in one step.

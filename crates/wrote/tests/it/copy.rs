@@ -173,9 +173,8 @@ fn what_can_not_be_copied_or_written_is_told_in_a_line_and_nothing_changes() {
     let cases = [
         (place("none"), place("to"), "open: No such file or directory"),
         (place("folder"), place("to"), "is a folder"),
-        (place("pipe"), place("to"), "is a device, a pipe or a socket"),
-        (device.clone(), place("to"), "is a device, a pipe or a socket"),
-        ("/proc/self/status".into(), place("to"), "says that it is empty and is not"),
+        (place("pipe"), place("to"), "is not a file or a block device"),
+        (device.clone(), place("to"), "is not a file or a block device"),
         (place("file"), place("folder"), "is a folder"),
         (place("file"), place("pipe"), "is a device, a pipe or a socket"),
         (place("file"), device, "is a device, a pipe or a socket"),
@@ -203,6 +202,100 @@ fn a_file_that_is_there_is_replaced_when_that_was_asked_and_a_link_to_it_stays()
     options.copy(place("from"), place("link")).unwrap();
     assert_eq!(fs::read(place("old")).unwrap(), b"new");
     assert!(fs::symlink_metadata(place("link")).unwrap().is_symlink());
+}
+
+#[test]
+fn a_replaced_file_keeps_its_owner_permissions_and_attributes_unless_those_of_the_source_are_wanted()
+ {
+    let folder = folder();
+    let place = |name: &str| folder.path().join(name);
+    let root = rustix::process::geteuid().is_root();
+    let attribute = |path: &Path| {
+        let mut value = [0; 8];
+        let len = rustix::fs::getxattr(path, c"user.colour", &mut value[..]).ok()?;
+        Some(value[..len].to_vec())
+    };
+    let seen = |path: &Path| {
+        let metadata = fs::metadata(path).unwrap();
+        (metadata.uid(), metadata.gid(), metadata.mode() & 0o7777, attribute(path))
+    };
+    for (name, mode, colour) in [("from", 0o644, b"red"), ("secret", 0o600, b"ink")] {
+        fs::write(place(name), name).unwrap();
+        fs::set_permissions(place(name), fs::Permissions::from_mode(mode)).unwrap();
+        let flags = rustix::fs::XattrFlags::empty();
+        // Where the file system has none, there are none to compare.
+        let _ = rustix::fs::setxattr(place(name), c"user.colour", colour, flags);
+    }
+    if root {
+        std::os::unix::fs::chown(place("secret"), Some(1500), Some(1501)).unwrap();
+        std::os::unix::fs::chown(place("from"), Some(1600), Some(1601)).unwrap();
+    }
+    std::os::unix::fs::symlink("secret", place("link")).unwrap();
+    let old = seen(&place("secret"));
+    let options = || PIECES.replace(true);
+    for to in ["secret", "link"] {
+        options().copy(place("from"), place(to)).unwrap();
+        assert_eq!(seen(&place("secret")), old, "{to}");
+        assert_eq!(fs::read(place("secret")).unwrap(), b"from");
+    }
+    fs::write(place("secret"), b"old").unwrap();
+    options().copy_in(File::open(place("from")).unwrap(), place("secret")).unwrap();
+    assert_eq!(seen(&place("secret")), old);
+    fs::create_dir(place("tree")).unwrap();
+    fs::copy(place("from"), place("tree/secret")).unwrap();
+    options().copy_tree(place("tree"), folder.path()).unwrap();
+    assert_eq!(seen(&place("secret")), old);
+    options().preserve(true).copy(place("from"), place("secret")).unwrap();
+    assert_eq!(seen(&place("secret")), seen(&place("from")));
+    options().copy(place("from"), place("new")).unwrap();
+    assert_eq!(fs::metadata(place("new")).unwrap().uid(), rustix::process::geteuid().as_raw());
+}
+
+#[test]
+fn files_that_the_kernel_generates_are_read_to_their_end() {
+    let folder = folder();
+    let place = |name: &str| folder.path().join(name);
+    // The one reports no length, the others that of a page.
+    let generated =
+        ["/proc/version", "/sys/kernel/notes", "/sys/kernel/mm/transparent_hugepage/enabled"];
+    for from in generated.into_iter().filter(|path| Path::new(path).exists()) {
+        let wanted = fs::read(from).unwrap();
+        assert!(!wanted.is_empty());
+        let copied = PIECES.verify(true).replace(true).copy(from, place("to")).unwrap();
+        assert_eq!(copied.bytes, wanted.len() as u64, "{from}");
+        assert_eq!(fs::read(place("to")).unwrap(), wanted, "{from}");
+        let out = File::create(place("out")).unwrap();
+        PIECES.copy_out(from, &out).unwrap();
+        assert_eq!(fs::read(place("out")).unwrap(), wanted, "{from}");
+    }
+    // A hole of a page looks like one of them.
+    File::create(place("hole")).unwrap().set_len(4096).unwrap();
+    assert_eq!(PIECES.copy(place("hole"), place("holes")).unwrap().bytes, 4096);
+    assert_eq!(fs::read(place("holes")).unwrap(), [0; 4096]);
+    let queue = Path::new("/sys/kernel/mm/transparent_hugepage");
+    if queue.exists() {
+        let copied = PIECES.copy_tree(queue, place("tree")).unwrap();
+        assert_eq!(copied.failed_count, 0);
+        let wanted = fs::read(queue.join("enabled")).unwrap();
+        assert_eq!(fs::read(place("tree/enabled")).unwrap(), wanted);
+    }
+}
+
+#[test]
+fn a_block_device_is_copied_to_an_image() {
+    let device = or_skip!(fixtures::Loop::attach(3 << 20));
+    let folder = folder();
+    let bytes = random(3 << 20, 5);
+    fs::write(device.node(), &bytes).unwrap();
+    for verify in [false, true] {
+        let options = PIECES.verify(verify).replace(true);
+        let copied = options.copy(device.node(), folder.path().join("image")).unwrap();
+        assert_eq!(copied.bytes, 3 << 20);
+        assert!(fs::read(folder.path().join("image")).unwrap() == bytes);
+    }
+    // Nothing is written to one.
+    let error = PIECES.replace(true).copy(folder.path().join("image"), device.node()).unwrap_err();
+    assert!(error.to_string().contains("copies are made as files only"), "{error}");
 }
 
 #[test]

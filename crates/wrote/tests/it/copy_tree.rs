@@ -269,7 +269,7 @@ fn attributes_of_a_read_only_small_file_are_kept() {
 }
 
 #[test]
-fn a_file_that_vanishes_meanwhile_is_an_error_that_names_it_and_leaves_nothing() {
+fn an_entry_that_vanishes_is_an_error_that_names_it_and_leaves_nothing() {
     let folder = folder();
     let tree = folder.path().join("tree");
     fs::create_dir(&tree).unwrap();
@@ -288,6 +288,97 @@ fn a_file_that_vanishes_meanwhile_is_an_error_that_names_it_and_leaves_nothing()
     let error = result.unwrap_err().to_string();
     assert!(error.ends_with("tree/one: open: No such file or directory (os error 2)"), "{error}");
     assert_eq!(names(folder.path()), ["tree"]);
+}
+
+#[test]
+fn a_copy_that_keeps_going_lists_what_vanished_and_has_the_rest() {
+    let all = ["inner", "link", "one", "two"];
+    for verify in [false, true] {
+        let folder = folder();
+        let tree = folder.path().join("tree");
+        fs::create_dir_all(tree.join("inner")).unwrap();
+        symlink("one", tree.join("link")).unwrap();
+        fs::write(tree.join("one"), b"one").unwrap();
+        fs::write(tree.join("two"), b"two").unwrap();
+        let mut asked = 0;
+        let mut watch = |progress: wrote::CopyProgress| {
+            // Called before the folder, and then before the first entry: all names are read then.
+            asked += usize::from(progress.bytes_total.is_some());
+            if asked == 2 {
+                fs::remove_dir(tree.join("inner")).unwrap();
+                for name in ["link", "one", "two"] {
+                    fs::remove_file(tree.join(name)).unwrap();
+                }
+                fs::write(tree.join("later"), b"later").unwrap();
+            }
+            ControlFlow::Continue(())
+        };
+        let options = QUICK.verify(verify).keep_going(true).watch(&mut watch);
+        let copied = options.copy_tree(&tree, folder.path().join("to")).unwrap();
+        assert_eq!(copied.failed_count, copied.failed.len() as u64);
+        let mut found = names(&folder.path().join("to"));
+        found.retain(|name| name != "later");
+        // The walk may have entered the inner folder before.
+        assert!(found.iter().all(|name| name == "inner"), "{found:?}");
+        let failed = copied.failed.iter().map(|error| {
+            assert_eq!(error.errno(), 2, "{error}");
+            let path = error.path().unwrap();
+            path.strip_prefix(&tree).unwrap().to_str().unwrap().to_owned()
+        });
+        let mut named: Vec<String> = failed.chain(found).collect();
+        named.sort();
+        named.dedup();
+        assert_eq!(named, all);
+    }
+}
+
+#[test]
+fn folders_are_merged_without_replacing_anything() {
+    // W7
+    let folder = folder();
+    let tree = folder.path().join("tree");
+    let to = folder.path().join("to");
+    fs::create_dir_all(tree.join("both")).unwrap();
+    fs::create_dir_all(to.join("both")).unwrap();
+    fs::write(tree.join("both/new"), b"new").unwrap();
+    fs::write(to.join("both/theirs"), b"theirs").unwrap();
+    let merge = || QUICK.merge(true);
+    merge().copy_tree(&tree, &to).unwrap();
+    assert_eq!(names(&to.join("both")), ["new", "theirs"]);
+    // What is there is found before anything is made.
+    fs::write(tree.join("another"), b"another").unwrap();
+    let error = merge().copy_tree(&tree, &to).unwrap_err();
+    assert_eq!((error.errno(), error.path()), (libc::EEXIST, Some(&*to.join("both/new"))));
+    assert_eq!(names(&to), ["both"]);
+}
+
+#[test]
+fn owners_of_a_tree_come_along_with_preserve() {
+    let test = "owners_of_a_tree_come_along_with_preserve";
+    if !rustix::process::geteuid().is_root() {
+        return fixtures::skip(test, "not root");
+    }
+    let folder = folder();
+    let tree = some_tree(folder.path());
+    let owned = |path: &Path| {
+        let metadata = fs::symlink_metadata(path).unwrap();
+        (metadata.uid(), metadata.gid())
+    };
+    for (number, name) in [(0, ""), (1, "one"), (2, "link"), (3, "closed")] {
+        let path = if name.is_empty() { tree.clone() } else { tree.join(name) };
+        std::os::unix::fs::lchown(path, Some(1500 + number), Some(1600)).unwrap();
+    }
+    // A new folder, and one that is there.
+    fs::create_dir(folder.path().join("there")).unwrap();
+    for to in ["to", "there"] {
+        let to = folder.path().join(to);
+        QUICK.preserve(true).replace(true).copy_tree(&tree, &to).unwrap();
+        assert_eq!(listed(&to), listed(&tree));
+        for name in ["one", "link", "closed", "."] {
+            assert_eq!(owned(&to.join(name)), owned(&tree.join(name)), "{name}");
+        }
+        assert_eq!(owned(&to), owned(&tree));
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use wrote::{SyncPolicy, write, write_with};
+use wrote::{SyncPolicy, Writer, write, write_with};
 
 const MIB: usize = 1 << 20;
 
@@ -258,6 +258,28 @@ fn as_nobody(place: &Path) {
         fs::remove_file(&path).unwrap();
     }
     assert_eq!(names(), before);
+}
+
+#[test]
+fn a_path_that_no_file_can_have_is_told_with_the_kernels_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = folder.path().join("old");
+    fs::write(&old, b"old").unwrap();
+    for (path, wanted) in [("", libc::ENOENT), ("a\0b", libc::EINVAL)] {
+        let errors = [
+            write(path, b"new").unwrap_err(),
+            wrote::write_new(path, b"new").unwrap_err(),
+            wrote::read(path).unwrap_err(),
+            wrote::copy(&old, path).unwrap_err(),
+            wrote::copy(path, &old).unwrap_err(),
+            Writer::create(path).unwrap_err(),
+            Writer::replace(path).unwrap_err(),
+        ];
+        for (number, error) in errors.iter().enumerate() {
+            assert_eq!(error.errno(), wanted, "{number}: {error}");
+        }
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! The copies to make, from the paths of the command line.
 
 use crate::args::CopyArgs;
+use crate::open_files::{self, STDIN, STDOUT};
 use std::collections::HashSet;
-use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use wrote_result::Error;
 
@@ -19,9 +20,11 @@ pub(super) enum Kind {
     File,
     /// A folder to a folder.
     Folder,
-    /// Standard input to a file.
+    /// The contents of a folder into one that is there.
+    Contents,
+    /// Standard input, or another stream, to a file.
     In,
-    /// A file to standard output.
+    /// A file to standard output, or to another stream.
     Out,
 }
 
@@ -33,15 +36,17 @@ pub(super) enum Kind {
 pub(super) fn items(arguments: &CopyArgs) -> Result<Vec<Item>, Error> {
     let (sources, to) = (&arguments.from, &arguments.to);
     if let [from] = &sources[..]
-        && (is_dash(from) || is_dash(to))
+        && (is_stream(from, STDIN)? || is_stream(to, STDOUT)?)
     {
         return Ok(vec![stream(from, to, arguments.verify)?]);
     }
-    if is_dash(to) {
+    if is_stream(to, STDOUT)? {
         return usage(to, "standard output takes one file: cat puts several together");
     }
-    if let Some(dash) = sources.iter().find(|from| is_dash(from)) {
-        return usage(dash, "standard input has no name to get in a folder: copy it alone");
+    for from in sources {
+        if is_stream(from, STDIN)? {
+            return usage(from, "standard input has no name to get in a folder: copy it alone");
+        }
     }
     let into = to.is_dir();
     if sources.len() > 1 && !into {
@@ -52,14 +57,16 @@ pub(super) fn items(arguments: &CopyArgs) -> Result<Vec<Item>, Error> {
         .map(|from| item(from, to, into, arguments.recursive))
         .collect::<Result<_, Error>>()?;
     let mut taken = HashSet::new();
-    match items.iter().find(|item| !taken.insert(&item.to)) {
+    // Contents of several folders may meet in one.
+    let mut named = items.iter().filter(|item| item.kind != Kind::Contents);
+    match named.find(|item| !taken.insert(&item.to)) {
         Some(item) => usage(&item.from, "another thing to copy has the same name"),
         None => Ok(items),
     }
 }
 
 fn stream(from: &Path, to: &Path, verify: bool) -> Result<Item, Error> {
-    let kind = match (is_dash(from), is_dash(to)) {
+    let kind = match (is_stream(from, STDIN)?, is_stream(to, STDOUT)?) {
         (true, true) => {
             return usage(from, "from standard input to standard output is what cat is for");
         }
@@ -85,29 +92,36 @@ fn stream(from: &Path, to: &Path, verify: bool) -> Result<Item, Error> {
 fn item(from: &Path, to: &Path, into: bool, recursive: bool) -> Result<Item, Error> {
     let kind = match from.is_dir() {
         true if !recursive => return usage(from, "is a folder; -r copies folders"),
+        true if into && stands_for_contents(from) => Kind::Contents,
         true => Kind::Folder,
         false => Kind::File,
     };
-    let to = if into { to.join(name_of(from)?) } else { to.to_owned() };
+    let to = match from.file_name() {
+        Some(name) if into && kind != Kind::Contents => to.join(name),
+        None if into && kind != Kind::Contents => {
+            return usage(from, "has no name to get in a folder: give the name of the copy");
+        }
+        _ => to.to_owned(),
+    };
     Ok(Item { from: from.to_owned(), to, kind })
 }
 
-/// The name under which something goes into a folder; `.` has one too.
-fn name_of(from: &Path) -> Result<OsString, Error> {
-    if let Some(name) = from.file_name() {
-        return Ok(name.to_owned());
-    }
-    let real = from
-        .canonicalize()
-        .map_err(|error| Error::Failed(format!("{}: {error}", from.display())))?;
-    match real.file_name() {
-        Some(name) => Ok(name.to_owned()),
-        None => usage(from, "has no name to get in a folder: give the name of the copy"),
-    }
+/// `SRC/.`, `.` and `..` stand for the contents of a folder, as for `cp`.
+fn stands_for_contents(from: &Path) -> bool {
+    let bytes = from.as_os_str().as_bytes();
+    let last = bytes.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    last == b"." || last == b".."
 }
 
-fn is_dash(path: &Path) -> bool {
-    path == Path::new("-")
+/// Whether the path stands for standard input or output, as `dash` says, or for another open file
+/// that is read or written in order, such as `/dev/fd/63` of `<(command)`.
+fn is_stream(path: &Path, dash: u32) -> Result<bool, Error> {
+    let Some(descriptor) = open_files::descriptor(path) else { return Ok(path == Path::new("-")) };
+    let is_file = path.is_file();
+    if is_file && descriptor != dash && dash == STDOUT {
+        return usage(path, "leads to a file that is open: name the file itself");
+    }
+    Ok(descriptor == dash || !is_file)
 }
 
 fn usage<T>(path: &Path, because: &str) -> Result<T, Error> {
@@ -153,7 +167,10 @@ mod tests {
         assert_eq!(plan("@/file @/folder"), one("@/file", "@/folder/file", Kind::File));
         assert_eq!(plan("-r @/folder @/new"), one("@/folder", "@/new", Kind::Folder));
         assert_eq!(plan("-r @/folder @/folder/"), one("@/folder", "@/folder/folder", Kind::Folder));
-        assert_eq!(plan("-r @/folder/. @"), one("@/folder/.", "@/folder", Kind::Folder));
+        assert_eq!(plan("-r @/folder/. @"), one("@/folder/.", "@", Kind::Contents));
+        assert_eq!(plan("-r @/folder/.. @"), one("@/folder/..", "@", Kind::Contents));
+        assert_eq!(plan("-r @/folder/. @/new"), one("@/folder/.", "@/new", Kind::Folder));
+        assert!(plan("-r / @").unwrap_err().starts_with("/: has no name"));
     }
 
     #[test]

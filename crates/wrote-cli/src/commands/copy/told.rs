@@ -2,6 +2,7 @@
 
 use super::TreeCopied;
 use crate::commands::promised;
+use crate::library::of_library;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::copy::Method;
@@ -20,6 +21,9 @@ pub(super) struct Done {
     pub to_stdout: bool,
     pub left_out: Vec<PathBuf>,
     pub left_out_count: u64,
+    /// Errors about what is not copied: the first of each source.
+    pub failed: Vec<String>,
+    pub failed_count: u64,
     /// Each way in which bytes went.
     methods: Vec<Method>,
     /// Of the last file that was not in a folder.
@@ -44,8 +48,19 @@ impl Done {
         self.bytes += copied.bytes;
         self.left_out_count += copied.left_out_count;
         self.left_out.extend(copied.left_out);
+        self.failed_count += copied.failed_count;
+        self.failed.extend(copied.failed.iter().map(|error| of_library(error).to_string()));
         self.verified |= copied.verified;
         self.add_way(&copied.methods, &copied.effective.fallbacks);
+    }
+
+    pub(super) fn add_failed(&mut self, error: String) {
+        self.failed_count += 1;
+        self.failed.push(error);
+    }
+
+    pub(super) fn has_any(&self) -> bool {
+        self.files + self.folders + self.links > 0
     }
 
     fn add_way(&mut self, methods: &[Method], fallbacks: &[Fallback]) {

@@ -1,10 +1,10 @@
 //! A folder that is made under a temporary name beside its place, and takes the place when it is
 //! whole.
 
-use super::{FOLDER_PARTS, MODE_PRIVATE, moved};
+use super::{MODE_PRIVATE, moved};
 use crate::engine::folder_of;
 use crate::error::Tried;
-use crate::metadata::Metadata;
+use crate::metadata::Inherited;
 use crate::staged::{beside, hold};
 use crate::{Action, Engine, Error, device};
 use rustix::fs::syncfs;
@@ -56,13 +56,15 @@ impl StagedFolder {
     pub(super) fn put(
         &self,
         engine: &mut Engine,
-        metadata: &Metadata,
+        metadata: Option<Inherited>,
         durable: bool,
     ) -> Result<(), Error> {
         if durable && !self.syncs_each {
             syncfs(&self.handle).tried(&self.place, Action::Fsync)?;
         }
-        metadata.give(self.handle.as_fd(), &self.temporary, FOLDER_PARTS)?;
+        if let Some((metadata, parts)) = metadata {
+            metadata.give(self.handle.as_fd(), &self.temporary, parts)?;
+        }
         engine.rename(&self.temporary, &self.place, false)?;
         if !durable {
             return Ok(());

@@ -10,7 +10,7 @@ use crate::error::{Action, Error, Tried};
 use crate::metadata::{Metadata, MetadataParts};
 use rustix::fs::{OFlags, SeekFrom, ioctl_ficlone, seek};
 use rustix::io::Errno;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -40,6 +40,8 @@ pub(super) struct SmallCopied {
 pub(super) struct SmallCopier {
     /// The length of the longest small file.
     pub bytes_max: usize,
+    /// What a copy gets besides permissions and attributes.
+    pub parts: MetadataParts,
     /// Whether blocks are shared where the file system can.
     pub shares_blocks: bool,
     /// A device whose file system shares no blocks with the copy: it is asked once.
@@ -50,29 +52,46 @@ impl SmallCopier {
     /// Copies the file with its metadata; `buffer` has [`SmallCopier::bytes_max`] bytes at least.
     ///
     /// Returns `None`, and leaves nothing, for a file that needs the general way: a longer one, one
-    /// with holes, one that says that it is empty and is not, or a thing that is no file any more.
+    /// with holes, one that the kernel may generate, or a thing that is not a file any more.
     pub(super) fn copy(
         &self,
         job: &SmallJob,
         buffer: &mut [u8],
     ) -> Result<Option<SmallCopied>, Error> {
-        let SmallJob { from, to, is_synced } = job;
+        let SmallJob { from, to, .. } = job;
         let Some(source) = open_source(from)? else { return Ok(None) };
         let metadata = Metadata::of(source.as_fd(), from)?;
         let len = metadata.len();
-        if !metadata.is_file() || len > self.bytes_max as u64 || has_holes(&source, len) {
-            return Ok(None);
-        }
-        let bytes = &mut buffer[..len as usize];
-        if bytes.is_empty() && holds_bytes(&source, from)? {
+        if !metadata.is_file()
+            || len > self.bytes_max as u64
+            || has_holes(&source, len)
+            || may_be_generated(&source, &metadata, from)?
+        {
             return Ok(None);
         }
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(metadata.mode_in_private());
         let target = options.open(to).tried(to, Action::Open)?;
-        let (is_shared, fallback) = self.reflink(&source, &target, metadata.device());
+        let filled = self.fill(&source, &target, &metadata, job, &mut buffer[..len as usize]);
+        if filled.is_err() {
+            // The copy may continue without this file.
+            let _ = fs::remove_file(to);
+        }
+        filled.map(Some)
+    }
+
+    fn fill(
+        &self,
+        source: &File,
+        target: &File,
+        metadata: &Metadata,
+        SmallJob { from, to, is_synced }: &SmallJob,
+        bytes: &mut [u8],
+    ) -> Result<SmallCopied, Error> {
+        let len = metadata.len();
+        let (is_shared, fallback) = self.reflink(source, target, metadata.device());
         if is_shared {
-            give_len(&target, len, [from, to])?;
+            give_len(target, len, [from, to])?;
         } else {
             match source.read_exact_at(bytes, 0) {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
@@ -83,12 +102,12 @@ impl SmallCopier {
             let written = target.write_all_at(bytes, 0);
             written.map_err(|error| Error::file(to, Action::Write, Some(0), &error))?;
         }
-        metadata.give(target.as_fd(), to, MetadataParts { owner: false, times: true })?;
+        metadata.give(target.as_fd(), to, self.parts)?;
         if *is_synced {
             target.sync_all().tried(to, Action::Fsync)?;
         }
         let method = if is_shared { Method::Reflink } else { Method::Cached };
-        Ok(Some(SmallCopied { bytes: len, method, fallback }))
+        Ok(SmallCopied { bytes: len, method, fallback })
     }
 
     /// Tries to share the blocks. Returns whether they are, or why they are not at the first time.
@@ -123,8 +142,12 @@ fn has_holes(file: &File, len: u64) -> bool {
     len > 0 && seek(file, SeekFrom::Hole(0)).is_ok_and(|hole| hole < len)
 }
 
-/// Whether a file of length 0 holds bytes, as files of `/proc` do (`proc(5)`).
-fn holds_bytes(file: &File, path: &Path) -> Result<bool, Error> {
+/// Whether a read may find another length than the file reports. An empty file is asked; a file
+/// without blocks that reports a length is left to the general way.
+fn may_be_generated(file: &File, metadata: &Metadata, path: &Path) -> Result<bool, Error> {
+    if metadata.len() > 0 {
+        return Ok(metadata.may_be_generated());
+    }
     let read = file.read_at(&mut [0], 0).tried(path, Action::Read)?;
     Ok(read > 0)
 }
@@ -142,11 +165,16 @@ fn give_len(target: &File, len: u64, [from, to]: [&Path; 2]) -> Result<(), Error
 mod tests {
     use super::*;
     use rustix::fs::{CWD, FileType, Mode, mknodat};
-    use std::fs;
     use std::os::unix::fs::symlink;
 
     fn copier() -> SmallCopier {
-        SmallCopier { bytes_max: 64 << 10, shares_blocks: true, no_reflink_of: OnceLock::new() }
+        let parts = MetadataParts { owner: false, times: true };
+        SmallCopier {
+            bytes_max: 64 << 10,
+            parts,
+            shares_blocks: true,
+            no_reflink_of: OnceLock::new(),
+        }
     }
 
     fn copy(from: &Path, to: &Path) -> Result<Option<SmallCopied>, Error> {

@@ -37,6 +37,11 @@ impl<'a> Pipe<'a> {
             1 => "standard output".into(),
             number => format!("/proc/self/fd/{number}").into(),
         };
+        Pipe::named(file, name)
+    }
+
+    /// As [`Pipe::new`], with a name for errors.
+    pub(super) fn named(file: BorrowedFd<'a>, name: PathBuf) -> Pipe<'a> {
         let is_ordinary = fstat(file)
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
         Pipe { file, name, moved: 0, nowait: !is_ordinary }
