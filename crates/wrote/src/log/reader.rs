@@ -72,6 +72,8 @@ pub struct LentRecord<'a> {
 pub struct LogReader {
     files: LogFiles,
     folder: PathBuf,
+    /// The folder that it reads in. None on a simulated disk, and until an expected one is there.
+    held: Option<Folder>,
     /// The sequence of the next record to read.
     from: u64,
     /// None of a reader that ends at the end.
@@ -156,7 +158,8 @@ impl LogReader {
         let folder = held.path();
         let mut following = follows.then(|| Following::new(Some(folder)));
         following.iter_mut().for_each(|following| following.enter(held));
-        let reader = LogReader::new(files, folder, from, following, false)?;
+        let mut reader = LogReader::new(files, folder, from, following, false)?;
+        reader.held = Some(held.clone());
         if reader.cursor.is_none() {
             // A log without a segment yet has a lock.
             names::format_of_log(&reader.files, folder)?;
@@ -174,6 +177,7 @@ impl LogReader {
         let mut reader = LogReader {
             files,
             folder: folder.to_owned(),
+            held: None,
             from,
             following,
             is_expected,
@@ -235,6 +239,16 @@ impl LogReader {
     /// there. At the end it is the sequence of a record to come.
     pub fn next_sequence(&self) -> u64 {
         self.from
+    }
+
+    /// Tells whether the path that the reader was opened with still leads to the folder that it
+    /// reads in. Where that was removed or renamed, no record of a new log at the path comes: open
+    /// another reader. True while a log of [`LogReader::follow_new`] is not there yet.
+    pub fn is_at_its_path(&self) -> Result<bool, Error> {
+        self.held
+            .as_ref()
+            .map_or(Ok(true), Folder::is_at_its_path)
+            .tried(&self.folder, Action::Examine)
     }
 
     /// Continues with the record `from`, before or behind the present place, or with the first
@@ -459,7 +473,8 @@ impl LogReader {
             held => held?,
         };
         self.following.iter_mut().for_each(|following| following.enter(&held));
-        self.files.enter(held);
+        self.files.enter(held.clone());
+        self.held = Some(held);
         Ok(true)
     }
 

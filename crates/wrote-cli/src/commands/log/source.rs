@@ -2,10 +2,12 @@
 
 use super::store;
 use crate::args::BehindStore;
+use crate::stderr::say;
 use crate::stdio::End;
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
 use wrote::log::summary;
 use wrote::{LogReader, Record};
 use wrote_result::{Error, Stop};
@@ -91,8 +93,11 @@ impl Source for Folder {
     }
 
     fn follow(&self, from: u64, is_expected: bool) -> Result<Box<dyn Records>, End> {
-        let open = if is_expected { LogReader::follow_new } else { LogReader::follow };
-        Ok(Box::new(open(&self.0, from)?))
+        if is_expected {
+            let reader = LogReader::follow_new(&self.0, from)?;
+            return Ok(Box::new(Successive { folder: self.0.clone(), reader }));
+        }
+        Ok(Box::new(LogReader::follow(&self.0, from)?))
     }
 
     fn is_there(&self) -> Result<bool, End> {
@@ -111,6 +116,47 @@ impl Source for Folder {
     fn ends(&self) -> Result<Ends, End> {
         let summary = summary(&self.0)?;
         Ok(Ends { first: summary.first_sequence, next: summary.next_sequence })
+    }
+}
+
+/// The logs at one path, one after another: when the folder is removed or renamed, the next one is
+/// waited for.
+struct Successive {
+    folder: PathBuf,
+    reader: LogReader,
+}
+
+/// The time between two looks.
+const SOON: Duration = Duration::from_millis(10);
+
+/// The longest time between an error in a folder that is being removed and the end of its removal.
+const REMOVAL: Duration = Duration::from_secs(1);
+
+impl Records for Successive {
+    fn read_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Head>, End> {
+        Records::read_into(&mut self.reader, bytes)
+    }
+
+    fn seek_time(&mut self, time: SystemTime) -> Result<(), End> {
+        Ok(self.reader.seek_time(time)?)
+    }
+
+    fn next_within(&mut self, timeout: Duration) -> Result<Option<Record>, End> {
+        let found = self.reader.next_within(timeout);
+        if matches!(found, Ok(Some(_))) {
+            return Ok(found?);
+        }
+        let failed_at = Instant::now();
+        while self.reader.is_at_its_path()? {
+            match &found {
+                Err(_) if failed_at.elapsed() < REMOVAL => thread::sleep(SOON),
+                _ => return Ok(found?),
+            }
+        }
+        let folder = self.folder.display();
+        say(&format!("wrote: note: {folder}: removed or renamed; waiting for a log there"));
+        self.reader = LogReader::follow_new(&self.folder, 0)?;
+        Ok(None)
     }
 }
 

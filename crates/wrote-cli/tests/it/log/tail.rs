@@ -5,6 +5,8 @@ use fixtures::{Running, finish, folder};
 use rustix::process::Signal;
 use std::fs;
 use std::io::Write;
+use std::ops::Range;
+use std::path::Path;
 use std::process::Stdio;
 use wrote::Format;
 
@@ -89,16 +91,43 @@ fn tail_waits_for_a_log_that_another_process_makes_where_it_is_told_to_retry() {
     drop(command);
     fs::create_dir(folder.path().join("new")).expect("a folder");
     for numbers in [0..100, 100..101, 101..500] {
-        let mut command = log(folder.path(), "append --quiet new/events");
-        let mut child = command.stdin(Stdio::piped()).spawn().expect("wrote");
-        let mut input = child.stdin.take().expect("a pipe");
-        input.write_all(lines(numbers.clone()).as_bytes()).expect("it reads");
-        drop(input);
-        assert!(child.wait().expect("it ends").success());
-        let count = numbers.clone().count();
-        assert_eq!(read(&mut reader, count), lines(numbers));
+        append_by_process(folder.path(), "new/events", numbers.clone());
+        assert_eq!(read(&mut reader, numbers.clone().count()), lines(numbers));
     }
     running.send(Signal::INT);
     let finished = running.finish();
     assert_eq!((finished.code(), finished.stderr.as_str()), (Some(130), ""));
+}
+
+#[test]
+fn tail_that_retries_follows_the_next_log_when_the_folder_was_renamed_or_removed() {
+    let folder = folder();
+    append_by_process(folder.path(), "events", 0..10);
+    let (mut reader, output) = std::io::pipe().expect("a pipe");
+    let mut command = log(folder.path(), "tail -F events");
+    let mut running = Running::start(command.stdout(output));
+    drop(command);
+    assert_eq!(read(&mut reader, 10), lines(0..10));
+    fs::rename(folder.path().join("events"), folder.path().join("events.1")).expect("a name");
+    append_by_process(folder.path(), "events", 10..15);
+    assert_eq!(read(&mut reader, 5), lines(10..15));
+    fs::remove_dir_all(folder.path().join("events")).expect("it goes");
+    append_by_process(folder.path(), "events", 15..17);
+    assert_eq!(read(&mut reader, 2), lines(15..17));
+    running.send(Signal::INT);
+    let finished = running.finish();
+    let note = "wrote: note: events: removed or renamed; waiting for a log there\n";
+    assert_eq!((finished.code(), finished.stderr), (Some(130), note.repeat(2)));
+}
+
+/// Appends lines to a log by a process that ends.
+fn append_by_process(folder: &Path, name: &str, numbers: Range<u64>) {
+    let mut child = log(folder, &format!("append --quiet {name}"))
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("wrote");
+    let mut input = child.stdin.take().expect("a pipe");
+    input.write_all(lines(numbers).as_bytes()).expect("it reads");
+    drop(input);
+    assert!(child.wait().expect("it ends").success());
 }
