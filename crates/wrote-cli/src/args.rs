@@ -4,6 +4,7 @@ mod bench;
 mod compare;
 mod copy;
 mod doctor;
+mod fio;
 mod langs;
 mod log;
 #[cfg(not(feature = "serve"))]
@@ -19,6 +20,7 @@ pub use bench::BenchArgs;
 pub use compare::CompareArgs;
 pub use copy::CopyArgs;
 pub use doctor::DoctorArgs;
+pub use fio::translated;
 pub use langs::LangsArgs;
 pub use log::{
     BehindStore, LogAppendArgs, LogArgs, LogCatArgs, LogRepairArgs, LogShape, LogShipArgs,
@@ -28,7 +30,7 @@ pub use log::{
 pub use no_serve::ServeArgs;
 pub use ranks::{RankArgs, RankTimeout, of_rank};
 pub use report::ReportArgs;
-pub use run::RunArgs;
+pub use run::{RunArgs, RunFormat};
 #[cfg(feature = "serve")]
 pub use serve::ServeArgs;
 pub use values::BlockSizes;

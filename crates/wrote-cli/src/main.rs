@@ -27,7 +27,7 @@ fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
         stderr::complain(&error.to_string());
         return ExitCode::FAILURE;
     }
-    let cli = match Cli::try_parse_from(&arguments) {
+    let cli = match Cli::try_parse_from(args::translated(&arguments)) {
         Ok(cli) => cli,
         Err(error) => return not_parsed(&error),
     };

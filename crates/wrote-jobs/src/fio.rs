@@ -83,11 +83,50 @@ pub fn renumber(files: &mut [Parsed]) {
 pub fn parse(text: &str, surroundings: &Surroundings<'_>) -> Result<Parsed, ParseError> {
     let mut notes = Notes::default();
     let sections = ini::sections(text, surroundings, &mut notes)?;
+    let none = "there is no job in it; a job begins with its name: [job]";
+    some(jobs_of(&sections, surroundings, notes)?, none)
+}
+
+/// Parses the options of a command line, keys with their values: `--name=a --rw=write`.
+///
+/// # Errors
+///
+/// The first error, in one line.
+pub fn parse_options(
+    options: &[(String, Option<String>)],
+    surroundings: &Surroundings<'_>,
+) -> Result<Parsed, ParseError> {
+    let parsed = jobs_of(&ini::of_options(options)?, surroundings, Notes::default())?;
+    some(parsed, "there is no job; a job begins with its name: --name=job")
+}
+
+fn some(parsed: Parsed, otherwise: &str) -> Result<Parsed, ParseError> {
+    if parsed.jobs.is_empty() { Err(ParseError::new(None, otherwise)) } else { Ok(parsed) }
+}
+
+/// Tells whether jobs have a key of that name, of one that fio knows and that is refused here.
+pub fn is_key(name: &str) -> bool {
+    keys::find(name).is_ok() || names::is_fios(name)
+}
+
+/// Tells whether the key has a meaning without a value: `--direct`.
+pub fn is_switch(name: &str) -> bool {
+    let bare = [(name.to_owned(), None)];
+    let mut notes = Notes::default();
+    ini::of_options(&bare)
+        .is_ok_and(|sections| apply(&mut Draft::new(), &sections[0].entries, &mut notes).is_ok())
+}
+
+fn jobs_of(
+    sections: &[ini::Section],
+    surroundings: &Surroundings<'_>,
+    mut notes: Notes,
+) -> Result<Parsed, ParseError> {
     let overrides = overrides(surroundings);
     let mut globals = Draft::new();
     let mut groups = Groups::default();
     let mut jobs = Vec::new();
-    for section in &sections {
+    for section in sections {
         if section.is_global() {
             apply(&mut globals, &section.entries, &mut notes)?;
             continue;
@@ -97,12 +136,6 @@ pub fn parse(text: &str, surroundings: &Surroundings<'_>) -> Result<Parsed, Pars
         apply(&mut draft, &overrides, &mut notes)?;
         let group = groups.join(&draft);
         job::add(&draft, group, surroundings.seed, &mut jobs, &mut notes)?;
-    }
-    if jobs.is_empty() {
-        return Err(ParseError::new(
-            None,
-            "there is no job in it; a job begins with its name: [job]",
-        ));
     }
     groups.check(&mut notes)?;
     Ok(Parsed { jobs, notes: notes.into_vec(), global: globals.pairs() })

@@ -1,4 +1,4 @@
-//! Reports of jobs as fio's own JSON, for the scripts and plots that read it.
+//! Reports of jobs as fio's own JSON and terse lines, for the scripts and plots that read them.
 //!
 //! The keys, their order and their units are those of `fio --output-format=json` (fio 3.33 and
 //! later); `docs/results.md` lists the differences.
@@ -6,6 +6,7 @@
 mod direction;
 mod job;
 mod shares;
+mod terse;
 
 use crate::jobs::{GroupReport, JobReport, span};
 use job::Job;

@@ -1,5 +1,6 @@
 //! The arguments of `wrote run`.
 
+use super::fio::OPTION;
 use super::values::words;
 use super::{OutputArgs, RankArgs};
 use clap::{Args, ValueHint};
@@ -7,8 +8,10 @@ use std::path::PathBuf;
 use wrote_jobs::jobs::Permissions;
 use wrote_report::Format;
 
-pub(super) const LONG_ABOUT: &str = "Run fio job files, and say what each write survives.\n\nThe \
-        keys in common use are understood; one that is not is an error that names its line. Groups \
+pub(super) const LONG_ABOUT: &str = "Run fio's jobs, and say what each write survives.\n\nJobs come \
+        from files, or from the command line as fio takes them: each --name begins a job, and \
+        options before the first are for all. Beside job files, such options hold for all their \
+        jobs. The keys in common use are understood; one that is not is an error that names its line. Groups \
         of jobs (stonewall) run one after the other, and so do the files. It first prints how much \
         will be written, and where.\n\nFiles that exist are not written over without --overwrite. \
         Files that the run made stay, as fio's do; when it is interrupted or fails they are \
@@ -20,6 +23,8 @@ pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote run jobs.fio                              the file's jobs, as a table\n  \
         wrote run jobs.fio --check                      what would be done, and touch nothing\n  \
         wrote run jobs.fio --format fio-json -o o.json  what fio-plot and scripts for fio read\n  \
+        wrote run --name=wal --rw=write --bs=2300 --size=22m --fdatasync=1\n  \
+        wrote run jobs.fio --runtime=10                 ten seconds for each of its jobs\n  \
         wrote run jobs.fio --section randread           one job of the file\n  \
         wrote run jobs.fio --directory /mnt/data        its files on another disk\n  \
         sed s/512k/1m/ jobs.fio | wrote run -           a job file from standard input";
@@ -28,19 +33,23 @@ pub(super) const EXAMPLES: &str = "Examples:\n  \
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// fio job files, in turn; - is standard input
-    #[arg(value_name = "JOB", required = true, value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "JOB", required_unless_present = OPTION, value_hint = ValueHint::FilePath)]
     pub jobs: Vec<PathBuf>,
+
+    /// An option of a job, from fio's command line: `key` or `key=value`.
+    #[arg(long = OPTION, id = OPTION, hide = true, allow_hyphen_values = true)]
+    pub options: Vec<String>,
 
     /// How the result is written
     #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = words([
-        ("table", "For people: tables with bars, and findings", Some(Format::Table)),
-        ("json", "The whole result, `wrote.result/1`", Some(Format::Json)),
-        ("csv", "One line for each job", Some(Format::Csv)),
-        ("markdown", "To paste in an issue", Some(Format::Markdown)),
-        ("fio-json", "fio's own JSON, for scripts and plots that read it", None)
+        ("table", "For people: tables with bars, and findings", RunFormat::Own(Format::Table)),
+        ("json", "The whole result, `wrote.result/1`", RunFormat::Own(Format::Json)),
+        ("csv", "One line for each job", RunFormat::Own(Format::Csv)),
+        ("markdown", "To paste in an issue", RunFormat::Own(Format::Markdown)),
+        ("fio-json", "fio's own JSON, for scripts and plots that read it", RunFormat::FioJson),
+        ("fio-terse", "fio's lines with semicolons, version 3 (--minimal)", RunFormat::FioTerse)
     ]))]
-    // None is fio's own. clap would take a plain `Option` for an argument that may be left out.
-    pub format: std::option::Option<Format>,
+    pub format: RunFormat,
 
     /// Where the result goes.
     #[command(flatten)]
@@ -75,6 +84,17 @@ pub struct RunArgs {
     pub ranks: RankArgs,
 }
 
+/// How a result of jobs is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunFormat {
+    /// As results of all kinds are.
+    Own(Format),
+    /// fio's JSON.
+    FioJson,
+    /// fio's terse lines.
+    FioTerse,
+}
+
 impl RunArgs {
     /// The permissions of the jobs.
     pub fn permissions(&self) -> Permissions {
@@ -105,7 +125,7 @@ mod tests {
         let arguments = arguments("wrote run a.fio b.fio");
         assert_eq!(arguments.jobs, [PathBuf::from("a.fio"), PathBuf::from("b.fio")]);
         assert_eq!(arguments.permissions(), Permissions::default());
-        assert_eq!(arguments.format, Some(Format::Table));
+        assert_eq!(arguments.format, RunFormat::Own(Format::Table));
     }
 
     #[test]
@@ -124,13 +144,5 @@ mod tests {
             permissions("wrote run a.fio --allow-overlap"),
             Permissions { overlap: true, ..none }
         );
-    }
-
-    #[test]
-    fn only_fios_format_is_not_our_own() {
-        for format in ["table", "json", "csv", "markdown", "fio-json"] {
-            let own = arguments(&format!("wrote run a.fio --format {format}")).format;
-            assert_eq!(own.is_none(), format == "fio-json");
-        }
     }
 }

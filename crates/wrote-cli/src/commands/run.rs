@@ -4,7 +4,7 @@ mod load;
 mod plan;
 mod ranks;
 
-use crate::args::RunArgs;
+use crate::args::{RunArgs, RunFormat};
 use crate::output::{self, ResultFiles};
 use crate::progress::JobReporter;
 use load::JobFile;
@@ -29,7 +29,11 @@ pub(super) fn run(
     // Before anything is measured: a minute's work must not end in "exists already".
     let to = &arguments.to;
     arguments.ranks.check(peers)?;
-    if peers.are_many() && arguments.format.is_none() {
+    let own = match arguments.format {
+        RunFormat::Own(format) => Some(format),
+        RunFormat::FioJson | RunFormat::FioTerse => None,
+    };
+    if peers.are_many() && own.is_none() {
         let text = "--format fio-json: fio has no result of several ranks; --format json has one";
         return Err(Error::Usage(text.into()));
     }
@@ -51,7 +55,7 @@ pub(super) fn run(
         stop.check()?;
         let Some(output) = output else { return Ok(()) };
         let content = || Content::Result(Box::new(document.clone()));
-        let format = arguments.format.expect("fio's own was refused");
+        let format = own.expect("fio's own were refused");
         return output.deliver("run.json", content, |screen, out| {
             wrote_report::write(&document, format, screen, out)
         });
@@ -59,20 +63,12 @@ pub(super) fn run(
     let Some(output) = output else { return Ok(()) };
     let done = measure(arguments, &files, &specs, stop, command)?;
     stop.check()?;
-    match arguments.format {
-        Some(format) => {
-            let document = done.own(&files);
-            let content = || Content::Result(Box::new(document.clone()));
-            output.deliver("run.json", content, |screen, out| {
-                wrote_report::write(&document, format, screen, out)
-            })
-        }
-        None => {
-            let document = done.fios(&files);
-            let content = || Content::Result(Box::new(done.own(&files)));
-            output.deliver("run.json", content, |_, out| wrote_report::write_json(&document, out))
-        }
-    }
+    let content = || Content::Result(Box::new(done.own(&files)));
+    output.deliver("run.json", content, |screen, out| match arguments.format {
+        RunFormat::Own(format) => wrote_report::write(&done.own(&files), format, screen, out),
+        RunFormat::FioJson => wrote_report::write_json(&done.fios(&files), out),
+        RunFormat::FioTerse => done.fios(&files).write_terse(out),
+    })
 }
 
 /// The result has a place of its own: a job's file would be there before it, or be replaced by it.

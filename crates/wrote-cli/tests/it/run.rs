@@ -40,6 +40,83 @@ fn run(folder: &Path, text: &str, more: &str) -> Command {
     command
 }
 
+/// The options of a job, as scripts give them to fio.
+const PASTED: &str = "--name=rand_rw_4k --ioengine=libaio --rw=randrw --rwmixread=50 --bs=4k \
+                      --iodepth=8 --numjobs=2 --size=1m --runtime=30 --group_reporting --minimal";
+
+/// Fields of a terse line before those of a disk (fio(1), "TERSE OUTPUT").
+const TERSE_FIELDS: usize = 121;
+
+#[test]
+fn fios_command_line_is_run_and_its_terse_line_has_the_fields_of_fios() {
+    let folder = folder();
+    let run = |program: &mut Command| {
+        let arguments = PASTED.split_whitespace().chain(["--filename=test.fio"]);
+        program.args(arguments).current_dir(folder.path());
+        let finished = finish(program.stdout(Stdio::piped()).stderr(Stdio::piped()));
+        assert_eq!(finished.code(), Some(0), "{finished:?}");
+        assert_eq!(finished.stdout.lines().count(), 1, "{finished:?}");
+        finished.stdout.trim_end().split(';').map(str::to_owned).collect::<Vec<_>>()
+    };
+    let fields = run(&mut wrote(&["run", "--allow-overlap"]));
+    assert_eq!((&fields[0][..], &fields[2][..], fields.len()), ("3", "rand_rw_4k", TERSE_FIELDS));
+    let count = |place: usize| fields[place].parse::<u64>().expect("a number");
+    // KiB, KiB/s and operations a second of reads, then of writes: what scripts read.
+    assert_eq!(count(5) + count(46), 2048);
+    assert!([6, 7, 47, 48].into_iter().all(|place| count(place) > 0), "{fields:?}");
+    if Command::new("fio").arg("--version").output().is_err() {
+        return skip_here!("fio is not installed");
+    }
+    // A run of digits is a figure.
+    let shape = |field: &String| {
+        let mut shape = field.replace(|c: char| c.is_ascii_digit(), "9");
+        while shape.contains("99") {
+            shape = shape.replace("99", "9");
+        }
+        shape
+    };
+    let fios = run(&mut Command::new("fio"));
+    for (place, (own, fios)) in
+        fields.iter().zip(&fios).enumerate().filter(|(place, _)| *place != 1)
+    {
+        assert_eq!(shape(own), shape(fios), "field {}: {own}, {fios}", place + 1);
+    }
+}
+
+#[test]
+fn options_of_jobs_stand_on_the_command_line_as_fios_do() {
+    let folder = folder();
+    let check = |arguments: &str| {
+        let mut command = wrote(&["run", "--check"]);
+        finish(command.args(arguments.split_whitespace()).current_dir(folder.path()))
+    };
+    fs::write(folder.path().join("jobs.fio"), "[x]\nrw=write\nsize=1m\n").expect("a file");
+    let planned = check("--bs=8k --size=64k --rw=write --name=a --name=b -bs=4k --direct 0").stdout;
+    assert!(planned.contains("a: write of 8 KiB") && planned.contains("b: write of 4 KiB"));
+    // Beside a job file they hold for its jobs.
+    assert!(check("jobs.fio --bs=8k").stdout.contains("x: write of 8 KiB"));
+    for (arguments, because) in [
+        (
+            "--name=a --rw=write --size=1m --iodepht=4",
+            "iodepht=4: there is no such key; did you mean iodepth?",
+        ),
+        ("--rw=write", "there is no job; a job begins with its name: --name=job"),
+        (
+            "jobs.fio --name=b",
+            "--name=b: jobs come from files, or from the command line: run one after the other",
+        ),
+        (
+            "--name=a --zonesize=4k",
+            "zonesize=4k: fio knows this key, but it is not taken here: zones are not taken",
+        ),
+    ] {
+        let finished = check(arguments);
+        assert_eq!(finished.code(), Some(2), "{arguments}");
+        assert_eq!(finished.complaint(), format!("wrote: {because}"));
+    }
+    assert_eq!(names(folder.path()), ["jobs.fio"]);
+}
+
 #[test]
 fn jobs_are_rows_of_a_document_and_their_files_stay() {
     let folder = folder();

@@ -103,7 +103,7 @@ impl Draft {
     pub fn of_job(&self, section: &Section) -> Draft {
         let mut draft = self.clone();
         draft.section = section.name.clone();
-        draft.section_line = Some(section.line);
+        draft.section_line = section.line;
         draft.job.name = section.name.clone();
         draft
     }

@@ -5,14 +5,15 @@ use super::{Notes, ParseError, Surroundings};
 
 #[derive(Debug)]
 pub(super) struct Section {
-    pub line: usize,
+    /// `None` on a command line.
+    pub line: Option<usize>,
     pub name: String,
     pub entries: Vec<Entry>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// `None` of an override.
+    /// `None` of an override, and on a command line.
     pub line: Option<usize>,
     pub key: String,
     /// `None` of a bare key.
@@ -48,7 +49,7 @@ pub(super) fn sections(
         }
         if line.starts_with('[') {
             let name = name(line).map_err(wrong)?;
-            sections.push(Section { line: number, name, entries: Vec::new() });
+            sections.push(Section { line: Some(number), name, entries: Vec::new() });
             continue;
         }
         if line == "include" || line.starts_with("include ") {
@@ -64,6 +65,25 @@ pub(super) fn sections(
             )));
         };
         section.entries.push(entry(line, number, surroundings)?);
+    }
+    Ok(sections)
+}
+
+/// Makes sections of the options of a command line: those before the first `name` are for all jobs,
+/// and each `name` begins a job.
+pub(super) fn of_options(options: &[(String, Option<String>)]) -> Result<Vec<Section>, ParseError> {
+    let section = |name: &str| Section { line: None, name: name.to_owned(), entries: Vec::new() };
+    let mut sections = vec![section(GLOBAL)];
+    for (key, value) in options {
+        if key == "name" {
+            let Some(name) = value.as_deref().filter(|name| !name.is_empty()) else {
+                return Err(ParseError::new(None, "name: has no value"));
+            };
+            sections.push(section(name));
+            continue;
+        }
+        let entry = Entry { line: None, key: key.clone(), value: value.clone() };
+        sections.last_mut().expect("the first is there").entries.push(entry);
     }
     Ok(sections)
 }

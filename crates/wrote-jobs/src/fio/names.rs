@@ -105,6 +105,11 @@ const NOT_TAKEN: &[(&str, &str)] = &[
     ),
 ];
 
+/// Tells whether fio knows the key, which is not accepted here.
+pub(super) fn is_fios(name: &str) -> bool {
+    NOT_TAKEN.iter().any(|(_, keys)| keys.split(' ').any(|key| key == name))
+}
+
 /// Explains why `name` is not accepted; `taken` are the accepted names.
 pub(super) fn unknown(name: &str, taken: impl Iterator<Item = &'static str>) -> String {
     let known = NOT_TAKEN.iter().find(|(_, keys)| keys.split(' ').any(|key| key == name));

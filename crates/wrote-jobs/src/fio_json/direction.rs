@@ -14,45 +14,45 @@ const SAMPLE_NS: i128 = 500_000_000;
 /// fio's `read`, `write` and `trim`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Direction {
-    io_bytes: u64,
-    io_kbytes: u64,
-    bw_bytes: u64,
+    pub io_bytes: u64,
+    pub io_kbytes: u64,
+    pub bw_bytes: u64,
     /// KiB/s.
-    bw: u64,
-    iops: f64,
+    pub bw: u64,
+    pub iops: f64,
     /// Milliseconds; 0 without a transfer.
-    runtime: u64,
-    total_ios: u64,
-    short_ios: u64,
-    drop_ios: u64,
-    slat_ns: Latency,
-    clat_ns: Latency,
-    lat_ns: Latency,
-    bw_min: u64,
-    bw_max: u64,
+    pub runtime: u64,
+    pub total_ios: u64,
+    pub short_ios: u64,
+    pub drop_ios: u64,
+    pub slat_ns: Latency,
+    pub clat_ns: Latency,
+    pub lat_ns: Latency,
+    pub bw_min: u64,
+    pub bw_max: u64,
     /// Percent of the group's transfer.
-    bw_agg: f64,
-    bw_mean: f64,
-    bw_dev: f64,
-    bw_samples: u64,
-    iops_min: u64,
-    iops_max: u64,
-    iops_mean: f64,
-    iops_stddev: f64,
-    iops_samples: u64,
+    pub bw_agg: f64,
+    pub bw_mean: f64,
+    pub bw_dev: f64,
+    pub bw_samples: u64,
+    pub iops_min: u64,
+    pub iops_max: u64,
+    pub iops_mean: f64,
+    pub iops_stddev: f64,
+    pub iops_samples: u64,
 }
 
 /// fio's latencies, without percentiles if there are no samples.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Latency {
-    min: u64,
-    max: u64,
-    mean: f64,
-    stddev: f64,
+    pub min: u64,
+    pub max: u64,
+    pub mean: f64,
+    pub stddev: f64,
     #[serde(rename = "N")]
-    count: u64,
+    pub count: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    percentile: Option<Pairs<u64>>,
+    pub percentile: Option<Pairs<u64>>,
 }
 
 impl Latency {

@@ -25,6 +25,10 @@ pub(super) struct JobFile {
 }
 
 impl JobFile {
+    fn named(self, name: &str) -> JobFile {
+        JobFile { name: name.into(), ..self }
+    }
+
     pub(super) fn groups(&self) -> usize {
         self.jobs.iter().map(|job| job.group).unique().count()
     }
@@ -36,16 +40,28 @@ pub(super) fn files(
     peers: &dyn Peers,
     stop: &Stop,
 ) -> Result<Vec<JobFile>, Error> {
+    let options = options(arguments);
+    if let Some((_, name)) =
+        options.iter().find(|(key, _)| key == "name" && !arguments.jobs.is_empty())
+    {
+        let name = name.as_deref().unwrap_or_default();
+        let because = "jobs come from files, or from the command line: run one after the other";
+        return Err(Error::Usage(format!("--name={name}: {because}")));
+    }
     let read = |path: &std::path::PathBuf| {
         let name = shown_name(path);
         let refused = |error: &str| Error::Usage(format!("{name}: {error}"));
         let bytes = input::read(path, &name, JOB_FILE, stop)?;
         let text = String::from_utf8(bytes);
         let text = text.map_err(|_| refused("is not text: it has bytes that are not UTF-8"))?;
-        let file = parse(&text).map_err(|error| refused(&error))?;
-        Ok(JobFile { name, ..file })
+        let parsed = parsed(&options, |surroundings| fio::parse(&text, surroundings));
+        parsed.map(|file| file.named(&name)).map_err(|error| refused(&error))
     };
     let mut files: Vec<JobFile> = arguments.jobs.iter().map(read).collect::<Result<_, Error>>()?;
+    if files.is_empty() {
+        let parsed = parsed(&[], |surroundings| fio::parse_options(&options, surroundings));
+        files.push(parsed.map_err(Error::Usage)?.named("the command line"));
+    }
     keep_sections(&mut files, &arguments.section)?;
     number_groups(&mut files);
     if let Some(directory) = &arguments.directory {
@@ -55,8 +71,21 @@ pub(super) fn files(
     Ok(files)
 }
 
-/// The jobs of a job file, or one line that says what is wrong: `line 7: ..`.
-fn parse(text: &str) -> Result<JobFile, String> {
+/// The options of jobs on the command line, keys with their values.
+fn options(arguments: &RunArgs) -> Vec<(String, Option<String>)> {
+    let option = |text: &String| match text.split_once('=') {
+        Some((key, value)) => (key.to_owned(), Some(value.to_owned())),
+        None => (text.clone(), None),
+    };
+    arguments.options.iter().map(option).collect()
+}
+
+/// The jobs that `parse` finds, or one line that says what is wrong: `line 7: ..`. `overrides` hold
+/// for each of them.
+fn parsed(
+    overrides: &[(String, Option<String>)],
+    parse: impl FnOnce(&fio::Surroundings) -> Result<fio::Parsed, fio::ParseError>,
+) -> Result<JobFile, String> {
     let surroundings = fio::Surroundings {
         environment: &|name| std::env::var(name).ok(),
         cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),
@@ -64,9 +93,9 @@ fn parse(text: &str) -> Result<JobFile, String> {
         memory_mib: memory_mib(),
         // Another run is to be another: the clock tells two apart.
         seed: std::time::UNIX_EPOCH.elapsed().map_or(1, |now| now.as_nanos() as u64),
-        overrides: &[],
+        overrides,
     };
-    let parsed = fio::parse(text, &surroundings).map_err(|error| error.to_string())?;
+    let parsed = parse(&surroundings).map_err(|error| error.to_string())?;
     Ok(JobFile {
         name: String::new(),
         jobs: parsed.jobs,
