@@ -40,37 +40,23 @@ pub struct Surroundings<'a> {
     /// Keys and values that follow each job's own, as `--runtime=10` on fio's command line does for
     /// all jobs; a bare key has no value.
     pub overrides: &'a [(String, Option<String>)],
+    /// The sections to parse, as by fio's `--section`; all where there is none. A job has the seed
+    /// of its place among those that are parsed.
+    pub sections: &'a [String],
 }
 
 /// A parsed job file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parsed {
-    /// The jobs, in the file's order, `numjobs` of each. There is at least one.
+    /// The jobs, in the file's order, `numjobs` of each. There is at least one, unless no section
+    /// of the file was wanted.
     pub jobs: Vec<JobSpec>,
+    /// The names of all sections but `[global]`, in their order.
+    pub sections: Vec<String>,
     /// Differences from the file's words, or from fio's behaviour.
     pub notes: Vec<Note>,
     /// The keys and values of all `[global]` sections under their canonical names, for reports.
     pub global: Vec<(String, String)>,
-}
-
-impl Parsed {
-    /// Returns the number of groups of jobs.
-    pub fn groups(&self) -> u32 {
-        self.jobs.iter().map(|job| job.group + 1).max().unwrap_or(0)
-    }
-}
-
-/// Numbers the groups of several files in sequence: the jobs of a file begin when those of the
-/// previous file have ended (fio(1), "JOB FILE FORMAT").
-pub fn renumber(files: &mut [Parsed]) {
-    let mut first = 0;
-    for file in files {
-        let groups = file.groups();
-        for job in &mut file.jobs {
-            job.group += first;
-        }
-        first += groups;
-    }
 }
 
 /// Parses a job file.
@@ -101,7 +87,7 @@ pub fn parse_options(
 }
 
 fn some(parsed: Parsed, otherwise: &str) -> Result<Parsed, ParseError> {
-    if parsed.jobs.is_empty() { Err(ParseError::new(None, otherwise)) } else { Ok(parsed) }
+    if parsed.sections.is_empty() { Err(ParseError::new(None, otherwise)) } else { Ok(parsed) }
 }
 
 /// Tells whether jobs have a key of that name, of one that fio knows and that is refused here.
@@ -125,10 +111,15 @@ fn jobs_of(
     let overrides = overrides(surroundings);
     let mut globals = Draft::new();
     let mut groups = Groups::default();
-    let mut jobs = Vec::new();
+    let (mut jobs, mut names) = (Vec::new(), Vec::new());
     for section in sections {
         if section.is_global() {
             apply(&mut globals, &section.entries, &mut notes)?;
+            continue;
+        }
+        names.push(section.name.clone());
+        let wanted = surroundings.sections;
+        if !wanted.is_empty() && !wanted.contains(&section.name) {
             continue;
         }
         let mut draft = globals.of_job(section);
@@ -138,7 +129,7 @@ fn jobs_of(
         job::add(&draft, group, surroundings.seed, &mut jobs, &mut notes)?;
     }
     groups.check(&mut notes)?;
-    Ok(Parsed { jobs, notes: notes.into_vec(), global: globals.pairs() })
+    Ok(Parsed { jobs, sections: names, notes: notes.into_vec(), global: globals.pairs() })
 }
 
 /// Parses bytes, or another whole number, as fio writes it: `4k` is 4096.

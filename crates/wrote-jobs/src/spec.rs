@@ -131,6 +131,12 @@ pub struct JobSpec {
 }
 
 impl JobSpec {
+    /// Whether the job only reads, and checks what an earlier one wrote. It may read what was never
+    /// written: that holds nothing to check.
+    pub fn only_verifies(&self) -> bool {
+        self.verify.is_some() && !self.rw.write
+    }
+
     /// Returns a job without files that transfers each block once, one at a time, directly through
     /// io_uring with buffers and files registered.
     pub fn new(name: &str, rw: Rw, bs_bytes: u64) -> JobSpec {
@@ -408,4 +414,9 @@ pub enum Fallocate {
     Keep,
     /// The size without blocks (`truncate`).
     Truncate,
+}
+
+/// Returns the greatest common divisor.
+pub(crate) fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }

@@ -1,5 +1,6 @@
 //! The loop of one thread of a run: issues the job's operations, times them and counts them.
 
+mod checked;
 mod flush;
 pub mod header;
 pub mod pace;
@@ -16,6 +17,7 @@ pub use trail::Mark;
 use crate::buffers::seed;
 use crate::data::Data;
 use crate::spec::{JobSpec, SyncEach};
+use crate::worker::checked::Damage;
 use crate::worker::flush::Flushes;
 use crate::worker::header::{HEADER_BYTES, Header};
 use crate::worker::pace::Pace;
@@ -54,6 +56,8 @@ pub struct Done {
     pub process: Usage,
     /// Operations begun, with those of the ramp.
     pub issued: u64,
+    /// Bytes of a job with `verify` that only reads that were checked, with those of the ramp.
+    pub verified_bytes: u64,
     /// The job ended before its ramp did.
     pub all_ramp: bool,
 }
@@ -129,6 +133,10 @@ pub struct Worker<'a> {
     counting: bool,
     deadline_ns: u64,
     usage: (Usage, Usage),
+    /// The bytes behind each header of a job with `verify` that writes.
+    unit_bytes: Option<usize>,
+    /// Bytes of a job that only reads that were checked.
+    verified_bytes: u64,
     /// The time is over, or the caller asked to stop.
     over: bool,
 }
@@ -197,6 +205,8 @@ impl<'a> Worker<'a> {
             counting: false,
             deadline_ns: u64::MAX,
             usage: Default::default(),
+            unit_bytes: header::unit_bytes(&spec.write_bs),
+            verified_bytes: 0,
             over: false,
             engine,
             files,
@@ -345,7 +355,8 @@ impl<'a> Worker<'a> {
         if self.spec.verify.is_some() {
             debug_assert!(next.len >= HEADER_BYTES);
             let (seed, len) = (self.spec.seed, next.len as u32);
-            Header { offset: next.offset, seed, sequence: self.issued, len }.stamp(buffer);
+            let header = Header { offset: next.offset, seed, sequence: self.issued, len };
+            header.stamp_parts(self.unit_bytes, buffer);
         }
     }
 
@@ -402,12 +413,13 @@ impl<'a> Worker<'a> {
                 let what = format!("the file ends after {bytes} of {} bytes", next.len);
                 return Err(self.failed("read", &next, &what));
             }
-            if self.spec.verify.is_some()
-                && !self.spec.rw.write
+            if self.spec.only_verifies()
                 && let Some(buffer) = &buffer
             {
-                let checked = Header::found(buffer, next.offset);
-                checked.map_err(|what| self.failed("verify", &next, &what))?;
+                let checked = checked::check(&self.files[next.file].0, next.offset, buffer);
+                self.verified_bytes += checked.map_err(|Damage { offset, what }| {
+                    self.failed("verify", &Next { offset, ..next }, &what)
+                })?;
             }
             self.tally.count(next.write, bytes);
             if self.spec.latencies {
@@ -467,6 +479,7 @@ impl<'a> Worker<'a> {
             thread: Usage::of_thread().since(&self.usage.0),
             process: Usage::now().since(&self.usage.1),
             issued: self.issued,
+            verified_bytes: self.verified_bytes,
             all_ramp,
         }
     }

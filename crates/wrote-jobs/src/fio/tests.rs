@@ -42,6 +42,7 @@ fn surroundings(overrides: &[(String, Option<String>)]) -> Surroundings<'_> {
         memory_mib: 1000,
         seed: 7,
         overrides,
+        sections: &[],
     }
 }
 
@@ -321,13 +322,20 @@ fn overrides_have_the_very_last_word() {
 }
 
 #[test]
-fn groups_of_several_files_follow_one_another() {
-    let file = |text: &str| read(text).expect("jobs");
-    let mut files =
-        [file("[a]\n[b]\nstonewall"), file("[c]\nstonewall\nnumjobs=2"), file("[d]\n[e]")];
-    renumber(&mut files);
-    let groups = files.iter().flat_map(|file| file.jobs.iter().map(|job| job.group));
-    assert_eq!(groups.collect::<Vec<_>>(), [0, 1, 2, 2, 3, 3]);
+fn a_section_that_runs_alone_has_the_seed_of_the_first_as_in_fio() {
+    let text = "[global]\nsize=1m\n[write]\nrw=write\n[read]\nstonewall\nrw=read\n";
+    let alone = |section: &str| {
+        let sections = [section.to_owned()];
+        let parsed = parse(text, &Surroundings { sections: &sections, ..surroundings(&[]) });
+        let parsed = parsed.expect("jobs");
+        assert_eq!(parsed.sections, ["write", "read"]);
+        let [job] = &parsed.jobs[..] else { panic!("one job") };
+        (job.name.clone(), job.seed, job.group)
+    };
+    let all = read(text).expect("jobs").jobs;
+    assert_eq!(alone("write"), ("write".into(), all[0].seed, 0));
+    assert_eq!(alone("read"), ("read".into(), all[0].seed, 0));
+    assert_ne!(all[0].seed, all[1].seed);
 }
 
 #[test]

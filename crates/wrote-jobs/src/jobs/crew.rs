@@ -154,10 +154,8 @@ impl<'a> Jobs<'a> {
         let verify = spec.verify.is_some_and(|verify| verify.after_writes) && spec.rw.write;
         let verified_bytes = if verify {
             read_back(&mut worker.engine, &worker.files, &sequence, done.issued, self.stop)?
-        } else if spec.verify.is_some() && !spec.rw.write {
-            done.tally.directions[0].bytes
         } else {
-            0
+            done.verified_bytes
         };
         // Alone, a job is what all threads of the process work for: the engine's, and the kernel's.
         let usage = if self.specs.len() == 1 { done.process } else { done.thread };

@@ -2,8 +2,9 @@
 //! cache before the clock starts.
 
 use super::Permissions;
-use super::layout::{first_unwritten, lay_out, unwritten_bytes};
+use super::layout::lay_out;
 use super::place::{Kind, file_key, kind};
+use super::written::{first_unwritten, unwritten_bytes};
 use crate::spec::{Fallocate, JobSpec};
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 use std::fs::{File, Metadata, OpenOptions};
@@ -175,7 +176,9 @@ impl<'a> Use<'a> {
     pub fn is_laid_out(&self) -> bool {
         let Found { kind, ours, .. } = self.found;
         let overwrites = self.spec.overwrite && self.spec.rw.write;
-        ours && self.spec.rw.read || overwrites && !matches!(kind, Kind::Device { .. })
+        // What holds no blocks to verify stays as it is.
+        ours && self.spec.rw.read && !self.spec.only_verifies()
+            || overwrites && !matches!(kind, Kind::Device { .. })
     }
 
     fn check(&self, permissions: Permissions) -> Result<(), Error> {
@@ -192,13 +195,14 @@ impl<'a> Use<'a> {
             Kind::Missing if self.spec.file_bytes.is_none() => {
                 refuse("does not exist, and there is no size to make it with")
             }
-            Kind::Missing if self.spec.verify.is_some() && !self.spec.rw.write => {
+            Kind::Missing if self.spec.only_verifies() => {
                 refuse("does not exist, so there is nothing in it to verify")
             }
             Kind::Device { len_bytes } => self.check_length(len_bytes),
             Kind::File { len_bytes } if self.spec.rw.read && !ours => {
                 self.check_length(len_bytes)?;
-                let is_allowed = permissions.read_unwritten || will_change;
+                let is_allowed =
+                    permissions.read_unwritten || will_change || self.spec.only_verifies();
                 if is_allowed { Ok(()) } else { self.check_written() }
             }
             Kind::File { .. } | Kind::Missing => Ok(()),

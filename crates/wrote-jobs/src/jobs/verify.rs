@@ -1,6 +1,7 @@
 //! Reading back what a job with `verify` wrote, and holding every block against what it should be.
 
-use crate::worker::header::Header;
+use crate::spec::gcd;
+use crate::worker::header::{self, Header};
 use crate::worker::sequence::{Next, Sequence};
 use std::path::{Path, PathBuf};
 use wrote::engine::Op;
@@ -39,6 +40,7 @@ pub fn read_back(
             path,
             file: *file,
             seed: sequence.outline().spec.seed,
+            unit_bytes: header::unit_bytes(sizes),
             batch: Vec::new(),
             bytes: 0,
         };
@@ -111,6 +113,7 @@ struct Back<'a> {
     path: &'a Path,
     file: FileId,
     seed: u64,
+    unit_bytes: Option<usize>,
     batch: Vec<(u64, Next)>,
     bytes: u64,
 }
@@ -139,7 +142,8 @@ impl Back<'_> {
             let block = completion.buffer.as_deref().and_then(|block| block.get(..read));
             let (offset, seed, len) = (next.offset, self.seed, next.len as u32);
             let header = Header { offset, seed, sequence, len };
-            header.check(block.unwrap_or_default()).map_err(|what| {
+            let block = block.unwrap_or_default();
+            header.check_parts(self.unit_bytes, block).map_err(|what| {
                 let path = self.path.display();
                 Error::Failed(format!("{path}: verify at byte {offset}: {what}"))
             })?;
@@ -148,8 +152,4 @@ impl Back<'_> {
         self.batch.clear();
         Ok(())
     }
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }

@@ -3,6 +3,8 @@
 //!
 //! 40 bytes, little-endian:
 //!
+//! A block of a job with several sizes has a header for each part: see [`unit_bytes`].
+//!
 //! | bytes | what |
 //! |---|---|
 //! | 0..8 | `wroteblk` |
@@ -12,11 +14,25 @@
 //! | 32..36 | the block's length |
 //! | 36..40 | CRC32C of all of the block but these four bytes |
 
+use crate::spec::{BlockSizes, gcd};
+use std::ops::Range;
+
+/// What a block without a header is called.
+pub const NO_HEADER: &str = "there is no header: it was not written by a job with verify";
+
 const MAGIC: &[u8; 8] = b"wroteblk";
 
 pub const HEADER_BYTES: usize = 40;
 /// The last field, the checksum.
-const SUM: std::ops::Range<usize> = 36..HEADER_BYTES;
+const SUM: Range<usize> = 36..HEADER_BYTES;
+
+/// Returns the bytes behind each header: what all of a job's blocks are multiples of, so that a
+/// block finds its headers wherever a block of another size begins, as fio's do. A job with a
+/// divisor too small for a header has one for each block.
+pub fn unit_bytes(sizes: &BlockSizes) -> Option<usize> {
+    let unit = sizes.0.iter().fold(0, |unit, share| gcd(unit, share.bytes)) as usize;
+    Some(unit).filter(|unit| *unit >= HEADER_BYTES)
+}
 
 /// The header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +44,41 @@ pub struct Header {
 }
 
 impl Header {
+    /// Stamps each part of a block, whose length is a multiple of that of a part.
+    pub fn stamp_parts(self, unit_bytes: Option<usize>, block: &mut [u8]) {
+        for (header, part) in self.parts(unit_bytes) {
+            header.stamp(&mut block[part]);
+        }
+    }
+
+    /// Checks that each part of a block is exactly what `self` says.
+    pub fn check_parts(self, unit_bytes: Option<usize>, block: &[u8]) -> Result<(), String> {
+        self.parts(unit_bytes)
+            .try_for_each(|(header, part)| header.check(block.get(part).unwrap_or_default()))
+    }
+
+    /// The parts of a block with this header, and the header of each.
+    fn parts(self, unit_bytes: Option<usize>) -> impl Iterator<Item = (Header, Range<usize>)> {
+        let (len, unit) = (self.len as usize, unit_bytes.unwrap_or(self.len as usize));
+        (0..len).step_by(unit.max(1)).map(move |start| {
+            let part = start..(start + unit).min(len);
+            (Header { offset: self.offset + start as u64, len: part.len() as u32, ..self }, part)
+        })
+    }
+
+    /// Returns what stands at the start of a block, if that is a header.
+    pub fn of(block: &[u8]) -> Option<Header> {
+        if block.len() < HEADER_BYTES || &block[..8] != MAGIC {
+            return None;
+        }
+        let number =
+            |at: usize| u64::from_le_bytes(block[at..at + 8].try_into().expect("eight bytes"));
+        let len = u32::from_le_bytes(block[32..36].try_into().expect("four bytes"));
+        Some(Header { offset: number(8), seed: number(16), sequence: number(24), len })
+    }
+
     /// Puts the header at the start of a block, which has room for it.
-    pub fn stamp(&self, block: &mut [u8]) {
+    fn stamp(&self, block: &mut [u8]) {
         block[..8].copy_from_slice(MAGIC);
         block[8..16].copy_from_slice(&self.offset.to_le_bytes());
         block[16..24].copy_from_slice(&self.seed.to_le_bytes());
@@ -40,7 +89,7 @@ impl Header {
     }
 
     /// Checks a block that must be exactly what `self` says.
-    pub fn check(&self, block: &[u8]) -> Result<(), String> {
+    fn check(&self, block: &[u8]) -> Result<(), String> {
         let found = Header::found(block, self.offset)?;
         if found.seed != self.seed {
             return Err("the block is of another job".into());
@@ -56,20 +105,13 @@ impl Header {
 
     /// Checks a block of which only the place is known, and gives what its header says.
     pub fn found(block: &[u8], offset: u64) -> Result<Header, String> {
-        if block.len() < HEADER_BYTES || &block[..8] != MAGIC {
-            return Err("there is no header: it was not written by a job with verify".into());
-        }
-        let number =
-            |at: usize| u64::from_le_bytes(block[at..at + 8].try_into().expect("eight bytes"));
-        let short =
-            |at: usize| u32::from_le_bytes(block[at..at + 4].try_into().expect("four bytes"));
-        let header =
-            Header { offset: number(8), seed: number(16), sequence: number(24), len: short(32) };
+        let Some(header) = Header::of(block) else { return Err(NO_HEADER.into()) };
         if header.len as usize != block.len() {
             let (written, read) = (header.len, block.len());
             return Err(format!("the block was written with {written} bytes and read with {read}"));
         }
-        let (written, read) = (short(SUM.start), sum(block));
+        let written = u32::from_le_bytes(block[SUM].try_into().expect("four bytes"));
+        let read = sum(block);
         if written != read {
             return Err(format!("CRC32C {written:08x} was written, {read:08x} is there"));
         }
@@ -88,6 +130,7 @@ fn sum(block: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::BlockShare;
 
     const HEADER: Header = Header { offset: 8192, seed: 7, sequence: 3, len: 4096 };
 
@@ -126,5 +169,23 @@ mod tests {
         assert_eq!(short, "the block was written with 4096 bytes and read with 512");
         assert!(HEADER.check(&[0; 4096]).unwrap_err().contains("no header"));
         assert!(HEADER.check(&[]).unwrap_err().contains("no header"));
+    }
+
+    #[test]
+    fn a_block_of_several_parts_has_a_header_in_each() {
+        let sizes = |sizes: &[u64]| {
+            BlockSizes(sizes.iter().map(|&bytes| BlockShare { bytes, percent: 50 }).collect())
+        };
+        assert_eq!(unit_bytes(&sizes(&[8192])), Some(8192));
+        assert_eq!(unit_bytes(&sizes(&[8192, 12288])), Some(4096));
+        assert_eq!(unit_bytes(&sizes(&[4096, 4100])), None);
+        let mut block = block();
+        HEADER.stamp_parts(Some(1024), &mut block);
+        assert_eq!(HEADER.check_parts(Some(1024), &block), Ok(()));
+        let third = Header { offset: 8192 + 2048, len: 1024, ..HEADER };
+        assert_eq!(Header::of(&block[2048..]), Some(third));
+        block[2048 + 100] ^= 1;
+        assert!(HEADER.check_parts(Some(1024), &block).unwrap_err().starts_with("CRC32C"));
+        assert!(HEADER.check_parts(Some(1024), &block[..2048]).is_err());
     }
 }

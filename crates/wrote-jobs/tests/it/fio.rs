@@ -11,6 +11,10 @@ use wrote_result::Stop;
 const HANG: Duration = Duration::from_secs(120);
 
 fn read(text: &str) -> Result<Parsed, ParseError> {
+    read_sections(text, &[])
+}
+
+fn read_sections(text: &str, sections: &[String]) -> Result<Parsed, ParseError> {
     let surroundings = Surroundings {
         environment: &|_| None,
         cpus: 1,
@@ -18,6 +22,7 @@ fn read(text: &str) -> Result<Parsed, ParseError> {
         memory_mib: 1024,
         seed: 0,
         overrides: &[],
+        sections,
     };
     parse(text, &surroundings)
 }
@@ -378,6 +383,52 @@ fn a_buffer_pattern_is_written_as_by_fio_and_verify_finds_its_own_header_in_it()
     let pattern = "[a]\nrw=randwrite\nsize=64k\nbuffer_pattern=\"abc\"\nverify=crc32c\n";
     let block = &written(folder.path(), pattern)[..4096];
     assert!(block.starts_with(b"wroteblk") && block[42..].starts_with(b"abcabc"));
+}
+
+#[test]
+fn a_job_that_only_reads_verifies_what_a_job_of_any_sizes_and_offsets_wrote() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("data");
+    for (order, lines) in [
+        ("", "bssplit=4k/50:8k/50"),
+        ("rand", "bssplit=4k/50:8k/50"),
+        ("rand", "bssplit=4k/50:8k/50\nnorandommap"),
+        ("rand", "bsrange=4k-16k"),
+        ("rand", "bs=4k\nnorandommap"),
+        ("rand", "bs=4k\nrandom_distribution=zipf:1.2"),
+        ("rand", "bs=4k\nnumber_ios=100"),
+        ("rand", "bs=4k\nio_size=400k"),
+    ] {
+        let text = format!(
+            "[global]\nsize=1m\nfilename={}\nverify=crc32c\ndo_verify=0\n{lines}\n\
+             [write]\nrw={order}write\n[read]\nstonewall\nrw={order}read\n\
+             [other]\nstonewall\nrw=randread\nbs=8k\n",
+            path.display()
+        );
+        let run_sections = |sections: &[&str]| {
+            let sections: Vec<String> = sections.iter().map(|name| (*name).into()).collect();
+            let jobs = read_sections(&text, &sections).expect("jobs").jobs;
+            let verified = |report: &wrote_jobs::jobs::JobReport| report.verified_bytes;
+            let groups = run(&jobs, Permissions::default(), &Stop::new(), &mut ())?;
+            Ok::<Vec<u64>, wrote_result::Error>(
+                groups.iter().flat_map(|group| &group.jobs).map(verified).collect(),
+            )
+        };
+        let verified = run_sections(&[]).expect(&text);
+        assert!(verified[1..].iter().all(|bytes| *bytes > 0), "{lines}: {verified:?}");
+        std::fs::remove_file(&path).expect("the file goes");
+        for section in ["write", "read", "other"] {
+            run_sections(&[section]).expect(&text);
+        }
+        // Alone, the reader has the order of the writer, and so finds a damaged block.
+        let mut bytes = std::fs::read(&path).expect("the file");
+        let block = bytes.windows(8).position(|bytes| bytes == b"wroteblk").expect("a block");
+        bytes[block + 100] ^= 1;
+        std::fs::write(&path, bytes).expect("the file");
+        let error = run_sections(&["read"]).expect_err(lines).to_string();
+        assert!(error.contains(&format!("verify at byte {block}: CRC32C")), "{error}");
+        std::fs::remove_file(&path).expect("the file goes");
+    }
 }
 
 #[test]

@@ -18,6 +18,8 @@ pub(super) struct JobFile {
     pub name: String,
     /// The jobs that are to run. Their groups follow those of the file before.
     pub jobs: Vec<JobSpec>,
+    /// The names of its sections, of those that do not run too.
+    pub sections: Vec<String>,
     /// Deviations from the job file, each with its line: `line 7: ..`.
     pub notes: Vec<String>,
     /// The keys of `[global]`.
@@ -54,15 +56,18 @@ pub(super) fn files(
         let bytes = input::read(path, &name, JOB_FILE, stop)?;
         let text = String::from_utf8(bytes);
         let text = text.map_err(|_| refused("is not text: it has bytes that are not UTF-8"))?;
-        let parsed = parsed(&options, |surroundings| fio::parse(&text, surroundings));
+        let parsed =
+            parsed(&options, &arguments.section, |surroundings| fio::parse(&text, surroundings));
         parsed.map(|file| file.named(&name)).map_err(|error| refused(&error))
     };
     let mut files: Vec<JobFile> = arguments.jobs.iter().map(read).collect::<Result<_, Error>>()?;
     if files.is_empty() {
-        let parsed = parsed(&[], |surroundings| fio::parse_options(&options, surroundings));
+        let parsed = parsed(&[], &arguments.section, |surroundings| {
+            fio::parse_options(&options, surroundings)
+        });
         files.push(parsed.map_err(Error::Usage)?.named("the command line"));
     }
-    keep_sections(&mut files, &arguments.section)?;
+    check_sections(&files, &arguments.section)?;
     number_groups(&mut files);
     if let Some(directory) = &arguments.directory {
         let directory = of_rank(directory, peers);
@@ -81,9 +86,10 @@ fn options(arguments: &RunArgs) -> Vec<(String, Option<String>)> {
 }
 
 /// The jobs that `parse` finds, or one line that says what is wrong: `line 7: ..`. `overrides` hold
-/// for each of them.
+/// for each of them, and of its sections only these are taken.
 fn parsed(
     overrides: &[(String, Option<String>)],
+    sections: &[String],
     parse: impl FnOnce(&fio::Surroundings) -> Result<fio::Parsed, fio::ParseError>,
 ) -> Result<JobFile, String> {
     let surroundings = fio::Surroundings {
@@ -94,11 +100,13 @@ fn parsed(
         // Another run is to be another: the clock tells two apart.
         seed: std::time::UNIX_EPOCH.elapsed().map_or(1, |now| now.as_nanos() as u64),
         overrides,
+        sections,
     };
     let parsed = parse(&surroundings).map_err(|error| error.to_string())?;
     Ok(JobFile {
         name: String::new(),
         jobs: parsed.jobs,
+        sections: parsed.sections,
         notes: parsed.notes.iter().map(ToString::to_string).collect(),
         global: parsed.global,
     })
@@ -121,19 +129,15 @@ fn shown_name(path: &Path) -> String {
     }
 }
 
-/// Drops the jobs that were not asked for; all stay where none was named.
-fn keep_sections(files: &mut [JobFile], sections: &[String]) -> Result<(), Error> {
-    let names: Vec<&str> =
-        files.iter().flat_map(|file| &file.jobs).map(|job| job.name.as_str()).collect();
-    if let Some(unknown) = sections.iter().find(|name| !names.contains(&name.as_str())) {
-        let known: Vec<&str> = names.into_iter().sorted().dedup().collect();
+/// Refuses the name of a section that no file has.
+fn check_sections(files: &[JobFile], wanted: &[String]) -> Result<(), Error> {
+    let names: Vec<&String> = files.iter().flat_map(|file| &file.sections).collect();
+    if let Some(unknown) = wanted.iter().find(|name| !names.contains(name)) {
+        let known: Vec<&str> = names.into_iter().map(String::as_str).sorted().dedup().collect();
         return Err(Error::Usage(format!(
             "--section {unknown:?}: there is no such job; there is {}",
             some_of(&known, 10)
         )));
-    }
-    for file in files {
-        file.jobs.retain(|job| sections.is_empty() || sections.contains(&job.name));
     }
     Ok(())
 }
@@ -190,13 +194,15 @@ mod tests {
     }
 
     #[test]
-    fn only_the_jobs_that_were_named_are_kept_and_leave_no_gap() {
-        let mut files = [file(&[("a", 0), ("b", 1), ("c", 2)]), file(&[("c", 0)])];
-        keep_sections(&mut files, &["c".into(), "a".into()]).expect("there are such jobs");
-        number_groups(&mut files);
-        assert_eq!(groups(&files), [0, 1, 2]);
-        let refused = keep_sections(&mut files, &["z".into()]).expect_err("there is none");
-        assert_eq!(refused.to_string(), "--section \"z\": there is no such job; there is a, c");
+    fn a_section_that_no_file_has_is_refused() {
+        let file = |sections: &[&str]| JobFile {
+            sections: sections.iter().map(|name| (*name).to_owned()).collect(),
+            ..JobFile::default()
+        };
+        let files = [file(&["a", "b"]), file(&["c", "a"])];
+        assert!(check_sections(&files, &["c".into(), "a".into()]).is_ok());
+        let refused = check_sections(&files, &["z".into()]).expect_err("there is none");
+        assert_eq!(refused.to_string(), "--section \"z\": there is no such job; there is a, b, c");
     }
 
     #[test]

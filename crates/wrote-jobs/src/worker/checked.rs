@@ -1,0 +1,186 @@
+//! Reads of a job with `verify`, checked by the headers that an earlier job left (see `header`).
+
+use super::header::{HEADER_BYTES, Header, NO_HEADER};
+use crate::jobs::written::first_unwritten;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Blocks begin at multiples of this, the smallest block of a disk.
+const SECTOR_BYTES: u64 = 512;
+/// How far before a read a block may begin that reaches into it.
+const BACK_BYTES_MAX: u64 = 4 << 20;
+
+/// The bytes of a read that are not what a job wrote: their first, and why.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Damage {
+    pub offset: u64,
+    pub what: String,
+}
+
+/// Checks the blocks of which a read from `offset` on has bytes, by the lengths in their headers,
+/// and returns the number of its bytes that were checked.
+///
+/// What was never written holds no block. A block of which a part was written over later is not
+/// whole any more, and is left out.
+pub fn check(path: &Path, offset: u64, read: &[u8]) -> Result<u64, Damage> {
+    let end = offset + read.len() as u64;
+    let (mut from, mut checked) = (offset, 0);
+    while from < end {
+        let block = &read[(from - offset) as usize..];
+        // Most reads are of whole blocks, or of several.
+        let whole = Header::of(block).and_then(|header| block.get(..header.len as usize));
+        let found = match whole {
+            Some(whole) if Header::found(whole, from).is_ok() => {
+                Found { end: from + whole.len() as u64, is_checked: true }
+            }
+            _ => {
+                let damage = |what: String| Damage { offset: from, what };
+                let file = File::open(path).map_err(|error| damage(error.to_string()))?;
+                search(&file, from).map_err(|error| damage(error.to_string()))?.map_err(damage)?
+            }
+        };
+        let found_end = found.end.min(end);
+        if found.is_checked {
+            checked += found_end - from;
+        }
+        from = found_end;
+    }
+    Ok(checked)
+}
+
+/// Bytes up to `end` that are a good block's, or no block's.
+struct Found {
+    end: u64,
+    is_checked: bool,
+}
+
+/// Finds what the byte at `from` belongs to, from the file itself.
+fn search(file: &File, from: u64) -> io::Result<Result<Found, String>> {
+    if let Some(header) = header_at(file, from)? {
+        return whole_or_not(file, from, header);
+    }
+    if file.metadata()?.is_file()
+        && let Some(unwritten) = first_unwritten(file, from..from + SECTOR_BYTES)?
+        && unwritten.start == from
+    {
+        return Ok(Ok(Found { end: unwritten.end, is_checked: false }));
+    }
+    let mut start = from - from % SECTOR_BYTES;
+    while start > from.saturating_sub(BACK_BYTES_MAX) {
+        start -= SECTOR_BYTES;
+        if let Some(header) = header_at(file, start)?
+            && start + u64::from(header.len) > from
+        {
+            return whole_or_not(file, start, header);
+        }
+    }
+    Ok(Err(NO_HEADER.into()))
+}
+
+/// Checks the block at `start`. One that is not good may have been written over in part.
+fn whole_or_not(file: &File, start: u64, header: Header) -> io::Result<Result<Found, String>> {
+    let mut block = vec![0; header.len as usize];
+    let end = start + u64::from(header.len);
+    match file.read_exact_at(&mut block, start) {
+        Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error),
+        _ => {}
+    }
+    let Err(what) = Header::found(&block, start) else {
+        return Ok(Ok(Found { end, is_checked: true }));
+    };
+    let mut place = start;
+    while place + SECTOR_BYTES < end {
+        place += SECTOR_BYTES;
+        let rest = &block[(place - start) as usize..];
+        if let Some(other) = Header::of(rest) {
+            // Of one job, an earlier block in a later one was not written over: the later is torn.
+            let is_earlier = other.seed == header.seed && other.sequence < header.sequence;
+            let is_other = other.offset == place && !is_earlier;
+            return Ok(if is_other {
+                Ok(Found { end: place, is_checked: false })
+            } else {
+                Err(what)
+            });
+        }
+    }
+    Ok(Err(what))
+}
+
+/// Returns the header at `start`, if one of that place is there.
+fn header_at(file: &File, start: u64) -> io::Result<Option<Header>> {
+    let mut bytes = [0; HEADER_BYTES];
+    match file.read_exact_at(&mut bytes, start) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        read => read?,
+    }
+    Ok(Header::of(&bytes)
+        .filter(|header| header.offset == start && header.len as usize >= HEADER_BYTES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNIT: u64 = 4096;
+
+    /// Writes a block as a job does.
+    fn write(file: &File, seed: u64, sequence: u64, offset: u64, len: u64) {
+        let mut block = vec![sequence as u8 + 1; len as usize];
+        let header = Header { offset, seed, sequence, len: len as u32 };
+        header.stamp_parts(None, &mut block);
+        file.write_all_at(&block, offset).unwrap();
+    }
+
+    fn checked(file: &tempfile::NamedTempFile, offset: u64, len: u64) -> Result<u64, Damage> {
+        let mut read = vec![0; len as usize];
+        file.as_file().read_exact_at(&mut read, offset).unwrap();
+        check(file.path(), offset, &read)
+    }
+
+    #[test]
+    fn blocks_are_checked_by_their_own_lengths_wherever_a_read_begins() {
+        let file = fixtures::file();
+        write(file.as_file(), 1, 0, 0, 2 * UNIT);
+        write(file.as_file(), 1, 1, 2 * UNIT, UNIT);
+        for (offset, len) in [(0, 3), (0, 1), (1, 1), (1, 2), (2, 1)] {
+            let (offset, len) = (offset * UNIT, len * UNIT);
+            assert_eq!(checked(&file, offset, len), Ok(len), "{offset} {len}");
+        }
+        file.as_file().write_all_at(b"x", UNIT + 9).unwrap();
+        for (offset, len, place) in [(0, 3, 0), (0, 1, 0), (1, 2, 1)] {
+            let damage = checked(&file, offset * UNIT, len * UNIT).unwrap_err();
+            assert_eq!(damage.offset, place * UNIT);
+            assert!(damage.what.starts_with("CRC32C"), "{damage:?}");
+        }
+        assert_eq!(checked(&file, 2 * UNIT, UNIT), Ok(UNIT));
+    }
+
+    #[test]
+    fn what_was_never_written_is_no_damage_and_zeros_that_were_written_are() {
+        let file = fixtures::file();
+        file.as_file().set_len(64 * UNIT).unwrap();
+        write(file.as_file(), 1, 0, 0, UNIT);
+        file.as_file().write_all_at(&[0; UNIT as usize], 32 * UNIT).unwrap();
+        if first_unwritten(file.as_file(), 0..64 * UNIT).unwrap().is_none() {
+            return fixtures::skip_here!("the file system does not tell holes");
+        }
+        assert_eq!(checked(&file, 0, 8 * UNIT), Ok(UNIT));
+        let damage = checked(&file, 32 * UNIT, UNIT).unwrap_err();
+        assert_eq!((damage.offset, damage.what.as_str()), (32 * UNIT, NO_HEADER));
+    }
+
+    #[test]
+    fn a_block_that_was_written_over_in_part_is_left_out_and_a_torn_one_is_found() {
+        let file = fixtures::file();
+        write(file.as_file(), 1, 7, 0, 4 * UNIT);
+        // Another job's, or a later one.
+        for (seed, sequence) in [(2, 0), (1, 8)] {
+            write(file.as_file(), seed, sequence, 2 * UNIT, 2 * UNIT);
+            assert_eq!(checked(&file, 0, 4 * UNIT), Ok(2 * UNIT));
+        }
+        write(file.as_file(), 1, 6, 2 * UNIT, 2 * UNIT);
+        assert!(checked(&file, 0, 4 * UNIT).unwrap_err().what.starts_with("CRC32C"));
+    }
+}
