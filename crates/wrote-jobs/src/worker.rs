@@ -263,6 +263,10 @@ impl<'a> Worker<'a> {
     fn make_ready(&mut self) -> Result<Pause, Error> {
         if self.paced {
             self.read_clock();
+            if self.now_ns >= self.deadline_ns {
+                self.over = true;
+                return Ok(Pause::End);
+            }
         }
         let free = self.free.len();
         let room = match self.submit_together {

@@ -223,6 +223,22 @@ fn a_rate_lets_no_more_through_than_its_time_allows() {
 }
 
 #[test]
+fn what_is_due_at_the_deadline_or_later_is_not_issued() {
+    let folder = folder();
+    for (number, ioengine) in [Ioengine::Psync, Ioengine::IoUring].into_iter().enumerate() {
+        let runtime = Some(Duration::from_millis(200));
+        let spec = JobSpec { ioengine, runtime, time_based: true, ..job(folder.path(), "", WRITE) };
+        let files = |rate: &str| vec![folder.path().join(format!("{rate}-{number}"))];
+        // Due at 0 and 100 ms; in bytes at 0, 50, 100 and 150 ms.
+        let iops = JobSpec { files: files("iops"), write_rate_iops: Some(10), ..spec.clone() };
+        assert!((1..=2).contains(&one(iops).write.operations));
+        let write_rate_bytes_per_s = Some(20 * BLOCK);
+        let bytes = JobSpec { files: files("bytes"), write_rate_bytes_per_s, ..spec };
+        assert!((1..=4).contains(&one(bytes).write.operations));
+    }
+}
+
+#[test]
 fn the_rates_of_a_mix_say_what_it_is_made_of_and_each_direction_waits_for_itself_alone() {
     let folder = folder();
     let mix = JobSpec { io_bytes: Some(50 * BLOCK), ..job(folder.path(), "file", random(MIX)) };
