@@ -4,6 +4,7 @@
 //! [`crate::jobs`] runs them.
 
 use crate::rate::Rate;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote::Ioengine;
@@ -188,6 +189,15 @@ impl JobSpec {
     /// Returns the bytes of `number_ios` operations, where all have one size.
     pub fn number_ios_bytes(&self) -> Option<u64> {
         Some(self.number_ios?.saturating_mul(self.one_size()?))
+    }
+
+    /// Returns the bytes of a file's region that the job touches: in order, no more than it
+    /// transfers.
+    pub fn touched(&self, region: Range<u64>) -> Range<u64> {
+        let is_in_order = !self.rw.random && self.step_bytes == 0;
+        let bytes = self.io_bytes.into_iter().chain(self.number_ios_bytes()).min();
+        let bytes = bytes.filter(|_| is_in_order).unwrap_or(u64::MAX);
+        region.start..region.end.min(region.start.saturating_add(bytes))
     }
 
     /// Returns the largest block of reads and writes.

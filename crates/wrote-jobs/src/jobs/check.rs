@@ -154,10 +154,10 @@ pub fn label(spec: &JobSpec) -> String {
     if spec.clone == 0 { spec.name.clone() } else { format!("{} ({})", spec.name, spec.clone) }
 }
 
-/// Returns the bytes that the job uses of each file, as far as they are known before it is opened.
-pub fn region(spec: &JobSpec) -> Range<u64> {
+/// Returns the bytes that the job touches of each file, as far as they are known before it is opened.
+fn touched(spec: &JobSpec) -> Range<u64> {
     let end = spec.file_bytes.map_or(u64::MAX, |bytes| spec.offset_bytes.saturating_add(bytes));
-    spec.offset_bytes..end
+    spec.touched(spec.offset_bytes..end)
 }
 
 /// Refuses jobs that write to bytes that other jobs use at the same time, unless that is permitted:
@@ -226,7 +226,7 @@ fn waits(group: &[&JobSpec], later: &JobSpec, other: &JobSpec) -> bool {
 }
 
 fn clash(group: &[&JobSpec], a: &JobSpec, b: &JobSpec) -> bool {
-    let (first, second) = (region(a), region(b));
+    let (first, second) = (touched(a), touched(b));
     let same_bytes = first.start < second.end && second.start < first.end;
     let waits = waits(group, b, a) && a.verify.is_none() && b.verify.is_none();
     same_bytes && (a.rw.write || b.rw.write) && a.does_io() && b.does_io() && !waits

@@ -224,7 +224,7 @@ impl<'a> Use<'a> {
     fn check_written(&self) -> Result<(), Error> {
         let file = open(self.path)?;
         file.sync_all().map_err(|error| self.failed("fsync", &error))?;
-        let unwritten = first_unwritten(&file, self.region.clone());
+        let unwritten = first_unwritten(&file, self.spec.touched(self.region.clone()));
         match unwritten.map_err(|error| self.failed("lseek", &error))? {
             None => Ok(()),
             Some(unwritten) => Err(Error::Usage(format!(
@@ -246,7 +246,7 @@ impl<'a> Use<'a> {
             Kind::File { .. } => {
                 let file = open(self.path).ok()?;
                 file.sync_all().ok()?;
-                unwritten_bytes(&file, self.region.clone()).ok()
+                unwritten_bytes(&file, self.spec.touched(self.region.clone())).ok()
             }
         }
     }

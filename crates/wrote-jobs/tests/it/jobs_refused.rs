@@ -105,6 +105,15 @@ fn jobs_that_use_the_same_bytes_at_once_are_refused_unless_all_of_them_read() {
     assert_eq!(go(&[on_it("a", WRITE, 0), on_it("b", WRITE, FILE)])[0].jobs.len(), 2);
     std::fs::remove_file(&file[0]).unwrap();
 
+    // In order a job touches no more than it transfers.
+    let half = |name, rw, offset_bytes| JobSpec {
+        io_bytes: Some(FILE / 2),
+        ..on_it(name, rw, offset_bytes)
+    };
+    assert_eq!(go(&[half("a", WRITE, 0), half("b", WRITE, FILE / 2)])[0].jobs.len(), 2);
+    std::fs::remove_file(&file[0]).unwrap();
+    refusal(&[half("a", random(WRITE), 0), half("b", WRITE, FILE / 2)]);
+
     #[derive(Default)]
     struct Notes(Vec<String>);
     impl Watcher for Notes {
@@ -143,6 +152,8 @@ fn what_was_never_written_is_not_read_unless_it_is_permitted() {
         FILE
     );
     let half = JobSpec { file_bytes: Some(FILE / 2), ..spec.clone() };
+    assert_eq!(one(half).read.bytes, FILE / 2);
+    let half = JobSpec { io_bytes: Some(FILE / 2), ..spec.clone() };
     assert_eq!(one(half).read.bytes, FILE / 2);
     let error = refusal_with(&[JobSpec { file_bytes: Some(2 * FILE), ..spec }], permissions);
     assert!(error.contains("bytes long"), "{error}");
