@@ -30,6 +30,8 @@ pub(crate) struct Channel {
     /// Why it takes none.
     trouble: Mutex<Option<String>>,
     free_bytes: AtomicU64,
+    /// How many looks found that messages are taken.
+    good_looks: watch::Sender<u64>,
     is_closed: AtomicBool,
     pub shipping: Shipping,
 }
@@ -50,6 +52,7 @@ impl Channel {
             takes_messages: AtomicBool::new(true),
             trouble: Mutex::new(None),
             free_bytes: AtomicU64::new(u64::MAX),
+            good_looks: watch::Sender::new(0),
             is_closed: AtomicBool::new(false),
             shipping: Shipping::default(),
         };
@@ -70,6 +73,15 @@ impl Channel {
     /// Tells whether messages are taken now. A log that takes none can be read.
     pub(crate) fn takes_messages(&self) -> bool {
         self.takes_messages.load(Ordering::Relaxed)
+    }
+
+    /// Waits for the next look that finds that messages are taken.
+    pub(crate) fn next_good_look(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut looks = self.good_looks.subscribe();
+        async move {
+            // Without a sender the server is gone, and with it who waits.
+            let _ = looks.changed().await;
+        }
     }
 
     /// Says in one line why no messages are taken.
@@ -150,6 +162,9 @@ impl Channel {
     fn say(&self, trouble: Option<String>) {
         let mut last = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         self.takes_messages.store(trouble.is_none(), Ordering::Relaxed);
+        if trouble.is_none() {
+            self.good_looks.send_modify(|looks| *looks += 1);
+        }
         if *last != trouble {
             let name = &self.config.name;
             match &trouble {

@@ -46,12 +46,12 @@ pub(crate) struct Connection<S, P> {
     /// The wait for the record of the next answer.
     acked: Option<Acked>,
     /// The log had no room for the message at the beginning of `kept`.
-    room: Option<Wait>,
+    room: Option<Wait<Result<(), Refusal>>>,
     /// The answer that is still made; nothing is taken before it is whole.
     later: Option<Later>,
     /// The bytes kept behind the command of an answer that just became whole are still to be taken.
     has_rest: bool,
-    drain: Option<Wait>,
+    drain: Option<Wait<()>>,
     input: Input,
     /// Why the door takes nothing more. The answers to what it took before still leave, so that
     /// the client knows what it need not send again.
@@ -67,7 +67,7 @@ pub(crate) struct Connection<S, P> {
     patience: Patience,
 }
 
-type Wait = Pin<Box<dyn Future<Output = Result<(), wrote::Error>> + Send>>;
+type Wait<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// How much still comes from the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +110,6 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         let drain = Box::pin(async move {
             // An error says that the server is gone, which is the same.
             let _ = draining.wait_for(|&draining| draining).await;
-            Ok(())
         });
         let mut patience = Patience::default();
         patience.expect(Some(Due::FirstByte));
@@ -257,15 +256,30 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             return SCRATCH.with_borrow_mut(|scratch| self.take_from(scratch, 0));
         }
         if let Some(room) = &mut self.room {
-            match room.as_mut().poll(context) {
-                Poll::Ready(outcome) => outcome.map_err(Refusal::Log)?,
-                Poll::Pending => return Ok(false),
-            }
+            let Poll::Ready(waited) = room.as_mut().poll(context) else { return Ok(false) };
             self.resume();
+            match waited {
+                // Another log, or room on the disk, ends the trouble.
+                Err(Refusal::Log(_)) if self.holds() => {
+                    self.hold();
+                    return Ok(true);
+                }
+                waited => waited?,
+            }
             // Messages that had no room come first: else more and more would be kept.
             return SCRATCH.with_borrow_mut(|scratch| self.take_from(scratch, 0));
         }
+        if self.holds() && !self.port.channel.takes_messages() {
+            // What is not read stays with the sender.
+            self.hold();
+            return Ok(true);
+        }
         SCRATCH.with_borrow_mut(|scratch| self.receive_into(scratch, context))
+    }
+
+    /// Whether the sender is held while no messages are taken: it has no answers.
+    fn holds(&self) -> bool {
+        self.port.listen.answers().is_none()
     }
 
     fn receive_into(
@@ -338,6 +352,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         let message_bytes_max = self.port.limits.message_bytes;
         let mut intake = Intake::new(&self.log, &mut self.answers, message_bytes_max);
         intake.is_closed = !self.port.channel.takes_messages();
+        intake.holds = self.port.listen.answers().is_none();
         let mut taken = self.protocol.take(input, &mut intake);
         let mut is_done = intake.is_over;
         if self.input == Input::Ended
@@ -352,11 +367,13 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         if is_done && taken.is_ok() {
             self.protocol.goodbye(&mut intake);
         }
-        let Intake { messages, bytes, is_full, later, rejected, .. } = intake;
+        let Intake { messages, bytes, is_full, is_closed, later, rejected, .. } = intake;
         self.later = later;
         rejected.into_iter().for_each(|reason| self.port.metrics.reject(reason));
         self.count_messages(messages, bytes);
-        if is_full {
+        if is_full && is_closed {
+            self.hold();
+        } else if is_full {
             self.pause();
         }
         if is_done || taken.is_err() {
@@ -391,9 +408,23 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         }
     }
 
+    /// Waits for room in the log's buffers.
     fn pause(&mut self) {
         let log = self.log.clone();
-        self.room = Some(Box::pin(async move { log.room().await }));
+        self.room = Some(Box::pin(async move { log.room().await.map_err(Refusal::Log) }));
+        add(&self.port.metrics.paused_connections, 1);
+    }
+
+    /// Waits until messages are taken again. The sender loses what it sent if the server ends before.
+    fn hold(&mut self) {
+        let good_look = self.port.channel.next_good_look();
+        let mut draining = self.port.draining.clone();
+        self.room = Some(Box::pin(async move {
+            tokio::select! {
+                () = good_look => Ok(()),
+                _ = draining.wait_for(|&draining| draining) => Err(Refusal::Closed),
+            }
+        }));
         add(&self.port.metrics.paused_connections, 1);
     }
 
@@ -440,7 +471,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             Some(Due::Reading)
         } else if self.room.is_none() && self.later.is_none() && !self.kept.is_empty() {
             Some(Due::Message)
-        } else if self.patience.due == Some(Due::FirstByte) {
+        } else if self.room.is_none() && self.patience.due == Some(Due::FirstByte) {
             Some(Due::FirstByte)
         } else {
             None

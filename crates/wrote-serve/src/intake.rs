@@ -81,6 +81,8 @@ pub(crate) struct Intake<'a> {
     pub is_full: bool,
     /// The channel takes no messages now.
     pub is_closed: bool,
+    /// The sender is held while no messages are taken: it has no answers by which it could know.
+    pub holds: bool,
     /// The answer that is still made, behind all answers so far.
     pub later: Option<Later>,
     /// Why single messages were refused, on a connection that goes on.
@@ -106,6 +108,7 @@ impl<'a> Intake<'a> {
             bytes: 0,
             is_full: false,
             is_closed: false,
+            holds: false,
             later: None,
             rejected: Vec::new(),
             is_over: false,
@@ -120,8 +123,14 @@ impl<'a> Intake<'a> {
     /// Appends a message and returns its sequence. While the log has no room it returns `None`: the
     /// door then stops in front of this message, and is called again with it.
     pub(crate) fn append(&mut self, message: &[u8]) -> Result<Option<u64>, Refusal> {
+        if self.is_held() {
+            return Ok(None);
+        }
         self.check(message)?;
-        let sequence = self.store.try_append(message).map_err(Refusal::Log)?;
+        let sequence = match self.store.try_append(message) {
+            Ok(sequence) => sequence,
+            Err(error) => self.hold(error).map(|()| None)?,
+        };
         if sequence.is_none() {
             self.is_full = true;
         } else {
@@ -130,13 +139,37 @@ impl<'a> Intake<'a> {
         Ok(sequence)
     }
 
+    /// Whether the door stops in front of the next message because none are taken now.
+    fn is_held(&mut self) -> bool {
+        self.is_full |= self.is_closed && self.holds;
+        self.is_full
+    }
+
+    /// Holds the sender after an error that another log, or room on the disk, ends. The message
+    /// itself may be what is refused.
+    fn hold(&mut self, error: wrote::Error) -> Result<(), Refusal> {
+        let is_of_message =
+            matches!(error, wrote::Error::Refused { .. } | wrote::Error::TooLong { .. });
+        if is_of_message || !self.holds {
+            return Err(Refusal::Log(error));
+        }
+        self.is_closed = true;
+        Ok(())
+    }
+
     /// Appends messages, and returns how many have found room: where that is not all of them, the
     /// door stops in front of the next, and is called again with it.
     pub(crate) fn append_run(&mut self, messages: &[&[u8]]) -> Result<usize, Refusal> {
+        if self.is_held() {
+            return Ok(0);
+        }
         let fit = messages.iter().take_while(|message| self.check(message).is_ok()).count();
         let mut done = 0;
         while done < fit {
-            let taken = self.store.try_append_run(&messages[done..fit]).map_err(Refusal::Log)?;
+            let taken = match self.store.try_append_run(&messages[done..fit]) {
+                Ok(taken) => taken,
+                Err(error) => self.hold(error).map(|()| 0)?,
+            };
             if taken == 0 {
                 self.is_full = true;
                 return Ok(done);

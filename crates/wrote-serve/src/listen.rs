@@ -4,7 +4,7 @@ use crate::admission::Admission;
 use crate::config::{Listen, Socket};
 use crate::connection::Connection;
 use crate::datagrams::Datagrams;
-use crate::doors::{Door, Frames, Relp, Resp, http};
+use crate::doors::{Door, Frame, Frames, Relp, Resp, http};
 use crate::inherited::{Inherited, Passed};
 use crate::limits::Reason;
 use crate::port::Port;
@@ -113,7 +113,11 @@ impl Bound {
 
     async fn accept_all(&self, port: &mut Port) {
         let failures = Throttle::default();
+        let holds = port.listen.answers().is_none();
         loop {
+            while holds && !port.channel.takes_messages() {
+                port.channel.next_good_look().await;
+            }
             let accepted = match self {
                 Bound::Tcp(listener) => listener
                     .accept()
@@ -232,7 +236,14 @@ fn serve<S: Stream>(stream: S, admission: Admission, port: Port) {
         tokio::spawn(http::serve(stream, admission, port));
         return;
     }
-    let Some(log) = port.channel.log() else { return port.metrics.refuse(Reason::Log) };
+    let Some(log) = port.channel.log() else {
+        if let Door::Frames(frame) = door {
+            tokio::spawn(serve_later(stream, frame, admission, port));
+        } else {
+            port.metrics.refuse(Reason::Log);
+        }
+        return;
+    };
     match door {
         Door::Frames(frame) => {
             let frames = Frames::new(frame);
@@ -246,5 +257,20 @@ fn serve<S: Stream>(stream: S, admission: Admission, port: Port) {
             tokio::spawn(Connection::new(stream, resp, admission, port, log));
         }
         Door::Datagrams | Door::Http => {}
+    }
+}
+
+/// Serves a stream without answers once the log is open again: its sender would not know that what
+/// it sent was never read.
+async fn serve_later<S: Stream>(stream: S, frame: Frame, admission: Admission, port: Port) {
+    let mut draining = port.draining.clone();
+    loop {
+        tokio::select! {
+            () = port.channel.next_good_look() => {}
+            _ = draining.wait_for(|&draining| draining) => return port.metrics.refuse(Reason::Log),
+        }
+        if let Some(log) = port.channel.log() {
+            return Connection::new(stream, Frames::new(frame), admission, port, log).await;
+        }
     }
 }
