@@ -165,14 +165,14 @@ impl Channel {
         if trouble.is_none() {
             self.good_looks.send_modify(|looks| *looks += 1);
         }
-        if *last != trouble {
-            let name = &self.config.name;
-            match &trouble {
-                Some(trouble) => log::error!("{name} takes no messages: {trouble}"),
-                None => log::warn!("{name} takes messages again"),
-            }
-            *last = trouble;
+        let is_new = !is_same_but_for_figures(last.as_deref(), trouble.as_deref());
+        let name = &self.config.name;
+        match &trouble {
+            Some(trouble) if is_new => log::error!("{name} takes no messages: {trouble}"),
+            None if is_new => log::warn!("{name} takes messages again"),
+            _ => {}
         }
+        *last = trouble;
     }
 
     /// Writes what was appended, makes it durable, and ends the log.
@@ -190,5 +190,27 @@ impl Channel {
 impl fmt::Debug for Channel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Channel").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+/// A disk that stays full has other free bytes each second.
+fn is_same_but_for_figures(one: Option<&str>, other: Option<&str>) -> bool {
+    let words =
+        |text: Option<&str>| text.map(|text| text.replace(|c: char| c.is_ascii_digit(), ""));
+    words(one) == words(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_stays_full_is_the_same_trouble_whatever_its_free_bytes() {
+        let full = |bytes| format!("/log: {bytes} bytes are free, 900 must be");
+        assert!(is_same_but_for_figures(Some(&full(12)), Some(&full(3456))));
+        assert!(is_same_but_for_figures(None, None));
+        for other in [None, Some("/log: fsync: Input/output error (os error 5)")] {
+            assert!(!is_same_but_for_figures(Some(&full(12)), other));
+        }
     }
 }

@@ -5,12 +5,13 @@ use crate::admission::Admission;
 use crate::answers::Answers;
 use crate::doors::Protocol;
 use crate::intake::{Intake, Later};
-use crate::limits::Refusal;
+use crate::limits::{Reason, Refusal};
 use crate::metrics::{add, sub};
 use crate::port::Port;
 use crate::stream::Stream;
 use std::cell::RefCell;
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -53,6 +54,8 @@ pub(crate) struct Connection<S, P> {
     has_rest: bool,
     drain: Option<Wait<()>>,
     input: Input,
+    /// The stream ended without the client's end: what is unfinished is no message.
+    is_cut: bool,
     /// Why the door takes nothing more. The answers to what it took before still leave, so that
     /// the client knows what it need not send again.
     refusal: Option<Refusal>,
@@ -129,6 +132,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             has_rest: false,
             drain: Some(drain),
             input: Input::Open,
+            is_cut: false,
             refusal: None,
             is_flushed: true,
             counted_bytes: 0,
@@ -294,13 +298,15 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         let mut bytes = 0;
         if self.input != Input::Ended {
             match self.read(&mut scratch[kept..kept + READ_BYTES], context) {
-                Some(0) => self.input = Input::Ended,
-                Some(read) => bytes = read,
+                Poll::Ready(Ok(0)) => self.input = Input::Ended,
+                Poll::Ready(Ok(read)) => bytes = read,
+                // The client is gone, or broke off.
+                Poll::Ready(Err(_)) => (self.input, self.is_cut) = (Input::Ended, true),
                 // What had arrived when the server began to drain was read.
-                None if self.input == Input::Draining && !self.stream.has_unread() => {
-                    self.input = Input::Ended;
+                Poll::Pending if self.input == Input::Draining && !self.stream.has_unread() => {
+                    (self.input, self.is_cut) = (Input::Ended, true);
                 }
-                None => return Ok(false),
+                Poll::Pending => return Ok(false),
             }
         }
         if self.later.is_some() {
@@ -336,14 +342,10 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         Ok(read > 0 || taken > 0 || self.room.is_some() || self.input != before)
     }
 
-    /// Reads once; `None` if nothing is there. A broken stream is one that ended.
-    fn read(&mut self, into: &mut [u8], context: &mut Context<'_>) -> Option<usize> {
+    fn read(&mut self, into: &mut [u8], context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut buffer = ReadBuf::new(into);
-        match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
-            Poll::Ready(Ok(())) => Some(buffer.filled().len()),
-            Poll::Ready(Err(_)) => Some(0),
-            Poll::Pending => None,
-        }
+        let read = Pin::new(&mut self.stream).poll_read(context, &mut buffer);
+        read.map_ok(|()| buffer.filled().len())
     }
 
     /// Gives `input` to the protocol. Returns the bytes that are done with.
@@ -361,7 +363,14 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             && intake.later.is_none()
             && let Ok(done) = taken
         {
-            taken = self.protocol.take_rest(&input[done..], &mut intake).map(|rest| done + rest);
+            if !self.is_cut {
+                let rest = self.protocol.take_rest(&input[done..], &mut intake);
+                taken = rest.map(|rest| done + rest);
+            } else if done < input.len() {
+                // A part may read as another message: `amount=10` of `amount=1000`.
+                intake.reject(Reason::Unfinished);
+                taken = Ok(input.len());
+            }
             is_done = !intake.is_full;
         }
         if is_done && taken.is_ok() {

@@ -95,6 +95,8 @@ pub(crate) enum Reason {
     Address,
     TooLong,
     Malformed,
+    /// A part of a message, without the client's end of the stream.
+    Unfinished,
     Silent,
     Slow,
     Unread,
@@ -105,11 +107,12 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
-    pub(crate) const ALL: [Reason; 11] = [
+    pub(crate) const ALL: [Reason; 12] = [
         Reason::Connections,
         Reason::Address,
         Reason::TooLong,
         Reason::Malformed,
+        Reason::Unfinished,
         Reason::Silent,
         Reason::Slow,
         Reason::Unread,
@@ -125,6 +128,7 @@ impl Reason {
             Reason::Address => "connections_per_address",
             Reason::TooLong => "too_long",
             Reason::Malformed => "malformed",
+            Reason::Unfinished => "unfinished",
             Reason::Silent => "first_byte",
             Reason::Slow => "message_time",
             Reason::Unread => "unread_time",

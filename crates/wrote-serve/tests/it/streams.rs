@@ -1,6 +1,7 @@
 //! Messages on streams: whole, in order, from many at once; what is refused; the end.
 
 use crate::serving::{Serving, connect};
+use socket2::SockRef;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::time::Duration;
@@ -45,9 +46,26 @@ fn what_has_arrived_is_taken_when_the_server_ends_and_when_the_client_does() {
     ended.shutdown(Shutdown::Write).unwrap();
     assert_eq!(ended.read(&mut [0; 1]).unwrap(), 0, "the server closes behind the last message");
     let mut open = serving.connect();
-    open.write_all(b"two\nthree").unwrap();
-    serving.wait_until(|figures| figures.messages == 3);
+    open.write_all(b"two\nthree\n").unwrap();
+    serving.wait_until(|figures| figures.messages == 4);
     assert_eq!(serving.stop(), [&b"one"[..], b"without an end", b"two", b"three"]);
+}
+
+#[test]
+fn a_part_of_a_message_is_none_where_its_client_did_not_end_the_stream() {
+    let serving = Serving::start("tcp://127.0.0.1:0", |_| ());
+    let mut broken = serving.connect();
+    broken.write_all(b"user=alice amount=1000\nuser=bob amount=10").unwrap();
+    serving.wait_until(|figures| figures.messages == 1);
+    // A reset, as of a client that was killed.
+    SockRef::from(&broken).set_linger(Some(Duration::ZERO)).unwrap();
+    drop(broken);
+    serving.wait_until(|figures| figures.connections == 0);
+    assert_eq!(serving.refused(), [("unfinished", 1)]);
+    let mut open = serving.connect();
+    open.write_all(b"user=carol amount=2\nuser=dave amount=20").unwrap();
+    serving.wait_until(|figures| figures.messages == 2);
+    assert_eq!(serving.stop(), [&b"user=alice amount=1000"[..], b"user=carol amount=2"]);
 }
 
 #[test]
