@@ -57,6 +57,10 @@ pub(crate) trait Store {
     /// Appends messages from the beginning of `messages`, and returns their number: 0 while there
     /// is no room.
     fn try_append_run(&self, messages: &[&[u8]]) -> Result<usize, wrote::Error>;
+
+    /// Appends messages of which all or none are there after a crash, and returns the sequence of
+    /// the first; `None` while there is no room.
+    fn try_append_all(&self, messages: &[&[u8]]) -> Result<Option<u64>, wrote::Error>;
 }
 
 impl Store for Log {
@@ -66,6 +70,10 @@ impl Store for Log {
 
     fn try_append_run(&self, messages: &[&[u8]]) -> Result<usize, wrote::Error> {
         Log::try_append_run(self, messages).map(|sequences| sequences.count())
+    }
+
+    fn try_append_all(&self, messages: &[&[u8]]) -> Result<Option<u64>, wrote::Error> {
+        Ok(Log::try_append_all(self, messages)?.map(|(sequences, _)| sequences.start))
     }
 }
 
@@ -178,6 +186,18 @@ impl<'a> Intake<'a> {
             done += taken;
         }
         messages[fit..].first().map_or(Ok(done), |refused| self.check(refused).map(|()| done))
+    }
+
+    /// Appends messages of which all or none are there after a crash, and returns the sequence of
+    /// the first. Without room it returns `None`, as [`Intake::append`] does.
+    pub(crate) fn append_all(&mut self, messages: &[&[u8]]) -> Result<Option<u64>, Refusal> {
+        messages.iter().try_for_each(|message| self.check(message))?;
+        let first = self.store.try_append_all(messages).map_err(Refusal::Log)?;
+        self.is_full |= first.is_none();
+        if first.is_some() {
+            messages.iter().for_each(|message| self.count(message));
+        }
+        Ok(first)
     }
 
     fn check(&self, message: &[u8]) -> Result<(), Refusal> {

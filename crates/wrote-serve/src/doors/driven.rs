@@ -36,6 +36,15 @@ impl Store for Records {
             messages.iter().take(RUN).map_while(|message| self.try_append(message).transpose());
         run.collect::<Result<Vec<_>, _>>().map(|sequences| sequences.len())
     }
+
+    fn try_append_all(&self, messages: &[&[u8]]) -> Result<Option<u64>, wrote::Error> {
+        // As a batch does, room for one message has room for all of a group.
+        let first = self.kept.borrow().len() as u64;
+        let Some(room) = self.room.get().checked_sub(1) else { return Ok(None) };
+        self.room.set(room);
+        self.kept.borrow_mut().extend(messages.iter().map(|message| message.to_vec()));
+        Ok(Some(first))
+    }
 }
 
 /// The messages of a run at most.

@@ -6,6 +6,7 @@
 mod greeting;
 mod read;
 mod request;
+mod transaction;
 
 use super::Protocol;
 use crate::access::Access;
@@ -15,6 +16,7 @@ use crate::limits::{Reason, Refusal};
 use request::Request;
 use std::io::Write;
 use std::sync::Arc;
+use transaction::Transaction;
 
 /// The name that reading gives to the only field of an entry.
 const FIELD: &str = "message";
@@ -34,6 +36,7 @@ pub(crate) struct Resp {
     /// The values of the request at the beginning of the input that are in the log already, and the
     /// sequence of the last: the log had no room for the others.
     pushed: Option<(usize, u64)>,
+    transaction: Option<Transaction>,
     /// RESP3 was agreed on.
     is_three: bool,
     access: Arc<Access>,
@@ -50,8 +53,9 @@ enum Obeyed {
 
 impl Resp {
     pub(crate) fn new(channel: Option<Arc<Channel>>, access: Arc<Access>) -> Resp {
-        let (request, pushed) = (Request::default(), None);
-        Resp { channel, request, pushed, is_three: false, access, is_authorized: false }
+        let (request, pushed, transaction) = (Request::default(), None, None);
+        let (is_three, is_authorized) = (false, false);
+        Resp { channel, request, pushed, transaction, is_three, access, is_authorized }
     }
 }
 
@@ -62,10 +66,16 @@ impl Protocol for Resp {
     fn take(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
         let mut done = 0;
         while !intake.is_over && intake.later.is_none() {
-            let rest = &input[done..];
+            // The commands of a transaction stay in front until its end.
+            let begun = self.transaction.as_ref().map_or(0, |transaction| transaction.bytes);
+            let rest = &input[done + begun..];
             let bytes = match self.request.read(rest) {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) if rest.len() > GREETING_BYTES_MAX && !self.may_come(b"") => {
+                    return Err(Refusal::TooLong);
+                }
+                _ if begun + rest.len() > request::REQUEST_BYTES_MAX && begun > 0 => {
+                    error(intake, "ERR a transaction of too many bytes");
                     return Err(Refusal::TooLong);
                 }
                 Ok(None) => break,
@@ -74,17 +84,27 @@ impl Protocol for Resp {
                     return Err(refusal);
                 }
             };
-            if let Obeyed::Again = self.obey(rest, intake)? {
+            if let Obeyed::Again = self.obey(&input[done..], begun, intake)? {
                 break;
             }
-            done += bytes;
+            match &mut self.transaction {
+                Some(transaction) => transaction.bytes = begun + bytes,
+                None => done += begun + bytes,
+            }
         }
         Ok(done)
     }
 }
 
 impl Resp {
-    fn obey(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<Obeyed, Refusal> {
+    /// Obeys the request that stands behind `begun` bytes of a transaction.
+    fn obey(
+        &mut self,
+        input: &[u8],
+        begun: usize,
+        intake: &mut Intake<'_>,
+    ) -> Result<Obeyed, Refusal> {
+        let (block, input) = input.split_at(begun);
         let Some(command) = self.request.word(input, 0) else { return Ok(Obeyed::Done) };
         let mut upper = [0; 16];
         let name = match upper.get_mut(..command.len()) {
@@ -102,6 +122,14 @@ impl Resp {
             return Ok(Obeyed::Done);
         }
         match (name, words) {
+            (b"MULTI", 1) => self.multi(intake),
+            (b"EXEC", 1) => return self.exec(block, intake),
+            (b"DISCARD", 1) => self.discard(intake),
+            (b"QUIT" | b"RESET", 1) if self.transaction.take().is_some() => {
+                return self.obey(input, 0, intake);
+            }
+            _ if self.transaction.is_some() => self.enqueue(name, input, intake),
+            (b"UNWATCH", 1) => intake.answer(b"+OK\r\n"),
             (b"XADD", 5..) => return self.xadd(input, intake),
             (b"RPUSH" | b"LPUSH", 3..) => return self.push(input, intake),
             // A web page can make a browser send these to loopback (redis/redis#12024).
@@ -111,10 +139,13 @@ impl Resp {
             (b"PING", 1) => intake.answer(b"+PONG\r\n"),
             (b"PING" | b"ECHO", 2) => bulk(intake, self.request.word(input, 1).unwrap_or_default()),
             (b"HELLO", _) => self.hello(input, intake),
-            (b"SELECT", 2) => intake.answer(b"+OK\r\n"),
+            (b"SELECT", 2) if self.request.word(input, 1) == Some(b"0") => {
+                intake.answer(b"+OK\r\n");
+            }
+            (b"SELECT", 2) => error(intake, "ERR DB index is out of range"),
             (b"CLIENT", 2..) => self.client(input, intake),
             (b"COMMAND", _) => intake.answer(b"*0\r\n"),
-            (b"CONFIG", 3..) => intake.answer(b"*0\r\n"),
+            (b"CONFIG", 3..) if self.is(input, 1, b"GET") => intake.answer(b"*0\r\n"),
             (b"INFO", _) => self.info(intake),
             (b"RESET", 1) => {
                 (self.is_three, self.is_authorized) = (false, false);
@@ -130,7 +161,7 @@ impl Resp {
             (b"XREAD", 4..) => self.read(input, intake),
             (
                 b"XADD" | b"RPUSH" | b"LPUSH" | b"ECHO" | b"PING" | b"XLEN" | b"XRANGE" | b"XREAD"
-                | b"SELECT" | b"CLIENT" | b"CONFIG" | b"AUTH",
+                | b"SELECT" | b"CLIENT" | b"CONFIG" | b"AUTH" | b"MULTI" | b"EXEC" | b"DISCARD",
                 _,
             ) => {
                 error(intake, "ERR wrong number of arguments for the command");
@@ -147,27 +178,41 @@ impl Resp {
     /// `XADD key * field value`: the value is the record. Limits of a stream's length are passed
     /// over: the log's own retention removes.
     fn xadd(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<Obeyed, Refusal> {
-        let id = (2..self.request.len()).find(|&at| self.request.word(input, at) == Some(b"*"));
-        let Some(id) = id else {
-            error(intake, "ERR the ID must be *: the log gives the next sequence");
-            return Ok(Obeyed::Done);
+        let at = match self.entry(input) {
+            Ok(at) => at,
+            Err(problem) => {
+                error(intake, problem);
+                return Ok(Obeyed::Done);
+            }
         };
-        if self.request.len() != id + 3 {
-            error(intake, "ERR a record has one value: XADD key * field value");
-            return Ok(Obeyed::Done);
-        }
-        let value = self.request.word(input, id + 2).unwrap_or_default();
+        let value = self.request.word(input, at).unwrap_or_default();
         let Some(outcome) = appended(value, intake) else { return Ok(Obeyed::Again) };
         if let Ok(sequence) = outcome {
-            let (mut id, mut answer) = ([0; ID_BYTES_MAX], [0; ID_BYTES_MAX]);
-            let id = text(&mut id, format_args!("{sequence}-1"));
-            let len = id.len();
-            let head = text(&mut answer, format_args!("${len}\r\n")).len();
-            answer[head..head + len].copy_from_slice(id);
-            answer[head + len..head + len + 2].copy_from_slice(b"\r\n");
-            intake.answer_to(sequence, &answer[..head + len + 2]);
+            answer_id(sequence, intake);
         }
         Ok(Obeyed::Done)
+    }
+
+    /// Returns the place of the value of an XADD.
+    fn entry(&self, input: &[u8]) -> Result<usize, &'static str> {
+        let is = |at, option| self.is(input, at, option);
+        let mut at = 2;
+        at += usize::from(is(at, b"NOMKSTREAM"));
+        if is(at, b"MAXLEN") || is(at, b"MINID") {
+            at += 1;
+            at += usize::from(is(at, b"~") || is(at, b"="));
+            at += if is(at + 1, b"LIMIT") { 3 } else { 1 };
+        }
+        match self.request.len().checked_sub(at) {
+            Some(3) if is(at, b"*") => Ok(at + 2),
+            Some(4..) if is(at, b"*") => Err("ERR a record has one value: XADD key * field value"),
+            _ => Err("ERR the ID must be *: the log gives the next sequence"),
+        }
+    }
+
+    /// Whether the word is this one, in letters of any case.
+    fn is(&self, input: &[u8], at: usize, word: &[u8]) -> bool {
+        self.request.word(input, at).is_some_and(|found| found.eq_ignore_ascii_case(word))
     }
 
     /// `RPUSH key value..`: each value is a record; the answer is the list's length behind them.
@@ -186,8 +231,7 @@ impl Resp {
                 Some(Err(())) => return Ok(Obeyed::Done),
             }
         }
-        let mut answer = [0; ID_BYTES_MAX];
-        intake.answer_to(last, text(&mut answer, format_args!(":{}\r\n", last + 1)));
+        answer_len(last, intake);
         Ok(Obeyed::Done)
     }
 
@@ -196,7 +240,13 @@ impl Resp {
         match word.as_slice() {
             b"ID" => intake.answer(b":1\r\n"),
             b"GETNAME" => self.nothing(intake),
-            _ => intake.answer(b"+OK\r\n"),
+            b"SETNAME" | b"SETINFO" | b"NO-EVICT" | b"NO-TOUCH" => intake.answer(b"+OK\r\n"),
+            // OFF and SKIP would leave answers out.
+            b"REPLY" if self.is(input, 2, b"ON") => intake.answer(b"+OK\r\n"),
+            _ => {
+                let word = word.escape_ascii();
+                error(intake, &format!("ERR unknown subcommand '{word}' of CLIENT"));
+            }
         }
     }
 
@@ -222,21 +272,43 @@ fn appended(value: &[u8], intake: &mut Intake<'_>) -> Option<Result<u64, ()>> {
         Ok(None) => None,
         Ok(Some(sequence)) => Some(Ok(sequence)),
         Err(refusal) => {
-            match refusal {
-                Refusal::TooLong => {
-                    let max = intake.message_bytes_max();
-                    error(intake, &format!("ERR a message of more than {max} bytes"));
-                }
-                Refusal::Log(ref cause) => {
-                    let cause = cause.to_string();
-                    error(intake, &format!("MISCONF the log takes no messages: {cause}"));
-                }
-                _ => error(intake, "MISCONF the log takes no messages now"),
-            }
-            intake.reject(refusal.reason());
+            refuse(refusal, intake);
             Some(Err(()))
         }
     }
+}
+
+/// Tells the client why no message was taken, and counts it.
+fn refuse(refusal: Refusal, intake: &mut Intake<'_>) {
+    match refusal {
+        Refusal::TooLong => {
+            let max = intake.message_bytes_max();
+            error(intake, &format!("ERR a message of more than {max} bytes"));
+        }
+        Refusal::Log(ref cause) => {
+            let cause = cause.to_string();
+            error(intake, &format!("MISCONF the log takes no messages: {cause}"));
+        }
+        _ => error(intake, "MISCONF the log takes no messages now"),
+    }
+    intake.reject(refusal.reason());
+}
+
+/// Answers an XADD: the ID of the record.
+fn answer_id(sequence: u64, intake: &mut Intake<'_>) {
+    let (mut id, mut answer) = ([0; ID_BYTES_MAX], [0; ID_BYTES_MAX]);
+    let id = text(&mut id, format_args!("{sequence}-1"));
+    let len = id.len();
+    let head = text(&mut answer, format_args!("${len}\r\n")).len();
+    answer[head..head + len].copy_from_slice(id);
+    answer[head + len..head + len + 2].copy_from_slice(b"\r\n");
+    intake.answer_to(sequence, &answer[..head + len + 2]);
+}
+
+/// Answers a push whose last record is this one: the length of the list.
+fn answer_len(last: u64, intake: &mut Intake<'_>) {
+    let mut answer = [0; ID_BYTES_MAX];
+    intake.answer_to(last, text(&mut answer, format_args!(":{}\r\n", last + 1)));
 }
 
 fn bulk(intake: &mut Intake<'_>, bytes: &[u8]) {

@@ -231,6 +231,16 @@ impl Log {
         Ok((sequences_of(records.len(), &ticket), ticket))
     }
 
+    /// Appends records as [`Log::append_all`] does, without waiting; returns `None` while every buffer
+    /// is in flight. Fails as [`Log::append_all`] does.
+    pub fn try_append_all(
+        &self,
+        records: &[impl AsRef<[u8]>],
+    ) -> Result<Option<(Range<u64>, Ticket<'_>)>, Error> {
+        let ticket = self.0.driver.append_group(records, false)?;
+        Ok(ticket.map(|ticket| (sequences_of(records.len(), &ticket), ticket)))
+    }
+
     /// Appends records as [`Log::append_all`] does. While every buffer is in flight the future is
     /// pending, and holds no thread. Dropping the future before it is ready appends nothing. Fails
     /// as [`Log::append_all`] does.
@@ -239,8 +249,8 @@ impl Log {
         records: &[impl AsRef<[u8]>],
     ) -> Result<(Range<u64>, Ticket<'_>), Error> {
         loop {
-            if let Some(ticket) = self.0.driver.append_group(records, false)? {
-                return Ok((sequences_of(records.len(), &ticket), ticket));
+            if let Some(appended) = self.try_append_all(records)? {
+                return Ok(appended);
             }
             self.room().await?;
         }

@@ -65,6 +65,73 @@ fn what_clients_say_first_is_answered() {
     assert!(answers.ends_with(end), "{answers}");
 }
 
+/// The words of a transaction, as clients send it at once.
+fn transaction(commands: &[&[&[u8]]]) -> Vec<u8> {
+    let commands = commands.iter().map(|words| request(words));
+    [request(&[b"MULTI"]), commands.flatten().collect(), request(&[b"EXEC"])].concat()
+}
+
+#[test]
+fn the_records_of_a_transaction_are_appended_as_a_whole() {
+    let stream = [
+        transaction(&[
+            &[b"XADD", b"key", b"*", b"f", b"one"],
+            &[b"PING"],
+            &[b"RPUSH", b"key", b"two", b"three"],
+        ]),
+        transaction(&[]),
+        request(&[b"XADD", b"key", b"*", b"f", b"four"]),
+    ]
+    .concat();
+    let outcome = over(&stream, &[]);
+    assert_eq!(outcome.records, [&b"one"[..], b"two", b"three", b"four"]);
+    let answers = String::from_utf8(outcome.answers).unwrap();
+    let queued = "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n";
+    let executed = "*3\r\n$3\r\n0-1\r\n+PONG\r\n:3\r\n";
+    assert_eq!(answers, format!("{queued}{executed}+OK\r\n*0\r\n$3\r\n3-1\r\n"));
+}
+
+#[test]
+fn of_a_transaction_that_is_refused_no_record_is_appended() {
+    let add: &[&[u8]] = &[b"XADD", b"key", b"*", b"f", b"value"];
+    let long = [b'x'; 101];
+    for (commands, last) in [
+        (&[add, &[b"DEL", b"key"]][..], "-EXECABORT"),
+        (&[add, &[b"XADD", b"key", b"5-1", b"f", b"v"]], "-EXECABORT"),
+        (&[add, &[b"MULTI"]], "-EXECABORT"),
+        (&[add, &[b"XREAD", b"STREAMS", b"key", b"0"]], "-EXECABORT"),
+        (&[add, &[b"XADD", b"key", b"*", b"f", &long]], "-ERR a message of more than 100 bytes"),
+        (&[add, &[b"DISCARD"]], "-ERR EXEC without MULTI"),
+    ] {
+        let outcome = over(&transaction(commands), &[]);
+        let answers = String::from_utf8(outcome.answers).unwrap();
+        let line = answers.lines().last().unwrap();
+        assert!(line.starts_with(last) && outcome.records.is_empty(), "{answers}");
+        assert_eq!(outcome.refused, None);
+    }
+    // One that its client never ends.
+    let open = transaction(&[add]);
+    assert!(over(&open[..open.len() - 2], &[]).records.is_empty());
+}
+
+#[test]
+fn words_that_are_not_obeyed_are_errors() {
+    for line in [
+        "CLIENT REPLY OFF",
+        "CLIENT REPLY SKIP",
+        "CLIENT KILL 1",
+        "SELECT 1",
+        "CONFIG SET save x",
+        "XADD key BADOPT * f v",
+        "WATCH key",
+    ] {
+        let outcome = over(format!("{line}\r\nPING\r\n").as_bytes(), &[]);
+        let answers = String::from_utf8(outcome.answers).unwrap();
+        assert!(answers.starts_with("-ERR") && answers.ends_with("+PONG\r\n"), "{answers}");
+        assert!(outcome.records.is_empty(), "{line}");
+    }
+}
+
 #[test]
 fn http_and_other_garbage_is_one_refusal_and_no_record() {
     for stream in [
@@ -89,6 +156,8 @@ proptest! {
             let words: Vec<&[u8]> = chunk.iter().map(Vec::as_slice).collect();
             stream.extend(request(&[&[b"RPUSH", &b"key"[..]], &words[..]].concat()));
             stream.extend(request(&[b"XADD", b"key", b"*", b"f", words[0]]));
+            let pushes = [&[b"RPUSH", &b"key"[..]], &words[..]].concat();
+            stream.extend(transaction(&[&pushes, &[b"ECHO", words[0]], &pushes]));
         }
         prop_assert_eq!(over(&stream, &cuts), over(&stream, &[]));
     }

@@ -25,7 +25,8 @@ for line in open(0, encoding='utf-8', newline='\\n'):
     if len(lines) <= 5000:
         assert client.rpush('log', *some) == len(lines)
     else:
-        pipe = client.pipeline(transaction=False)
+        # By default a pipeline is a transaction.
+        pipe = client.pipeline() if len(lines) % 100 else client.pipeline(transaction=False)
         for message in some:
             pipe.xadd('log', {'message': message})
         pipe.execute()

@@ -1,0 +1,129 @@
+//! MULTI, EXEC and DISCARD: commands whose records are appended all or not at all.
+
+use super::request::Request;
+use super::{Obeyed, Resp, answer_id, answer_len, error, refuse};
+use crate::intake::Intake;
+use crate::limits::Refusal;
+
+/// A transaction that has begun. Its commands stay in the connection's input up to EXEC, where they
+/// are counted as bytes in flight.
+#[derive(Debug, Default)]
+pub(super) struct Transaction {
+    /// Bytes of the input from MULTI up to the end of the last command that was answered.
+    pub bytes: usize,
+    commands: usize,
+    /// A command was refused, so that EXEC is as well.
+    is_refused: bool,
+}
+
+impl Resp {
+    pub(super) fn multi(&mut self, intake: &mut Intake<'_>) {
+        if let Some(transaction) = &mut self.transaction {
+            transaction.is_refused = true;
+            return error(intake, "ERR MULTI calls can not be nested");
+        }
+        self.transaction = Some(Transaction::default());
+        intake.answer(b"+OK\r\n");
+    }
+
+    pub(super) fn discard(&mut self, intake: &mut Intake<'_>) {
+        match self.transaction.take() {
+            Some(_) => intake.answer(b"+OK\r\n"),
+            None => error(intake, "ERR DISCARD without MULTI"),
+        }
+    }
+
+    /// Queues a command, or refuses it and with it the transaction.
+    pub(super) fn enqueue(&mut self, name: &[u8], input: &[u8], intake: &mut Intake<'_>) {
+        let problem = match (name, self.request.len()) {
+            (b"XADD", 5..) => self.entry(input).err().map(str::to_owned),
+            (b"RPUSH" | b"LPUSH", 3..) | (b"PING", 1 | 2) | (b"ECHO" | b"XLEN" | b"LLEN", 2) => {
+                None
+            }
+            _ => {
+                let name = name.escape_ascii();
+                Some(format!("ERR '{name}' with these arguments is not taken in a transaction"))
+            }
+        };
+        let transaction = self.transaction.as_mut().expect("it has begun");
+        transaction.commands += 1;
+        transaction.is_refused |= problem.is_some();
+        match problem {
+            Some(problem) => error(intake, &problem),
+            None => intake.answer(b"+QUEUED\r\n"),
+        }
+    }
+
+    /// Appends the records of all commands, and answers each. `input` is MULTI and the commands.
+    pub(super) fn exec(
+        &mut self,
+        input: &[u8],
+        intake: &mut Intake<'_>,
+    ) -> Result<Obeyed, Refusal> {
+        let Some(transaction) = self.transaction.take() else {
+            error(intake, "ERR EXEC without MULTI");
+            return Ok(Obeyed::Done);
+        };
+        if transaction.is_refused {
+            error(intake, "EXECABORT Transaction discarded because of previous errors.");
+            return Ok(Obeyed::Done);
+        }
+        let records: Vec<&[u8]> =
+            commands(input).flat_map(|command| self.records(command)).collect();
+        let mut next = 0;
+        if !records.is_empty() {
+            match intake.append_all(&records) {
+                Ok(Some(first)) => next = first,
+                Ok(None) => {
+                    self.transaction = Some(transaction);
+                    return Ok(Obeyed::Again);
+                }
+                Err(refusal) => {
+                    refuse(refusal, intake);
+                    return Ok(Obeyed::Done);
+                }
+            }
+        }
+        intake.answer(format!("*{}\r\n", transaction.commands).as_bytes());
+        for command in commands(input) {
+            let count = self.records(command).len() as u64;
+            next += count;
+            match self.request.word(command, 0) {
+                _ if count == 0 => _ = self.obey(command, 0, intake)?,
+                Some(name) if name.eq_ignore_ascii_case(b"XADD") => answer_id(next - 1, intake),
+                _ => answer_len(next - 1, intake),
+            }
+        }
+        Ok(Obeyed::Done)
+    }
+
+    /// Reads a command, and returns the records in it.
+    fn records<'a>(&mut self, command: &'a [u8]) -> Vec<&'a [u8]> {
+        // It was read before.
+        let _ = self.request.read(command);
+        let word = |at| self.request.word(command, at).unwrap_or_default();
+        match word(0).to_ascii_uppercase().as_slice() {
+            b"XADD" => self.entry(command).map(word).into_iter().collect(),
+            b"RPUSH" | b"LPUSH" => (2..self.request.len()).map(word).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The commands behind MULTI, each with what follows it.
+fn commands(input: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut request = Request::default();
+    let mut rest = input;
+    std::iter::from_fn(move || {
+        loop {
+            let bytes = request.read(rest).ok().flatten()?;
+            let command = rest;
+            rest = &rest[bytes..];
+            // MULTI itself, and empty lines between commands.
+            let is_first = std::ptr::eq(command, input);
+            if !is_first && request.len() > 0 {
+                return Some(command);
+            }
+        }
+    })
+}
