@@ -10,6 +10,20 @@ use std::str::FromStr;
 pub(super) const DIGITS_MAX: usize = 9;
 /// The first bytes of TLS: a record with a handshake, of version 3.
 const TLS_HANDSHAKE: [u8; 2] = [0x16, 3];
+/// The beginnings of HTTP's requests.
+const METHODS: [&[u8]; 9] = [
+    b"GET ",
+    b"HEAD ",
+    b"POST ",
+    b"PUT ",
+    b"DELETE ",
+    b"CONNECT ",
+    b"OPTIONS ",
+    b"TRACE ",
+    b"PATCH ",
+];
+/// Bytes of a request line at most: what servers take.
+const REQUEST_LINE_BYTES_MAX: usize = 8192;
 
 /// How a stream is cut into messages. None has an answer: the sender never knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -124,8 +138,9 @@ impl Frames {
         }
     }
 
-    /// Refuses TLS on a plain listener: a line feed may be among its random bytes, and what stands
-    /// in front of it is no message. Returns whether the beginning of the stream was there.
+    /// Refuses TLS and HTTP on a plain listener. Of TLS a line feed may be among its random bytes,
+    /// and what stands in front of it is no message; HTTP may come from a web page that the browser
+    /// of this machine shows. Returns whether enough of the stream's beginning was there to tell.
     fn begin(&mut self, input: &[u8]) -> Result<bool, Refusal> {
         if !self.has_begun && self.ends().is_some() {
             match input.get(..TLS_HANDSHAKE.len()) {
@@ -135,10 +150,35 @@ impl Frames {
                 None if TLS_HANDSHAKE.starts_with(input) => return Ok(false),
                 _ => {}
             }
+            match is_http(input) {
+                Some(true) => return Err(Refusal::Malformed("HTTP came to a listener of frames")),
+                Some(false) => {}
+                None => return Ok(false),
+            }
         }
         self.has_begun = true;
         Ok(true)
     }
+}
+
+/// Whether a stream begins with the request line of HTTP (RFC 9112, section 3); `None` where more of
+/// it is needed.
+fn is_http(input: &[u8]) -> Option<bool> {
+    let mut methods = METHODS.iter().filter(|method| {
+        let len = method.len().min(input.len());
+        input[..len] == method[..len]
+    });
+    let method = methods.next();
+    if method.is_none_or(|method| input.len() < method.len()) {
+        return method.is_none().then_some(false);
+    }
+    let within = &input[..input.len().min(REQUEST_LINE_BYTES_MAX)];
+    let Some(end) = memchr(b'\n', within) else {
+        return (within.len() == REQUEST_LINE_BYTES_MAX).then_some(false);
+    };
+    let line = within[..end].trim_ascii_end();
+    let version = line.rsplit(|&byte| byte == b' ').next().unwrap_or_default();
+    Some(version.starts_with(b"HTTP/"))
 }
 
 impl Protocol for Frames {
