@@ -7,6 +7,7 @@ use rustix::fs::{FlockOperation, flock};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -58,7 +59,12 @@ impl StagedFile {
         let about = |error: Error| error.about(named);
         let staged = StagedFile::new(engine, place, replace, options)
             .map_err(|error| error.renamed(place, named))?;
-        match fill(engine, staged.file) {
+        // `fill` may call the program's watcher, whose panic must leave no file either.
+        let filled = catch_unwind(AssertUnwindSafe(|| fill(engine, staged.file)));
+        match filled.unwrap_or_else(|panic| {
+            staged.abandon(engine);
+            resume_unwind(panic)
+        }) {
             Ok(filled) => staged.put(engine, durable).map(|()| filled).map_err(about),
             Err(error) => {
                 let error = error.renamed(&staged.temporary, named);
@@ -69,7 +75,7 @@ impl StagedFile {
     }
 
     /// Closes the file and removes it: the caller reports an error, or gave it up.
-    pub(crate) fn abandon(self, engine: &mut Engine) {
+    pub(crate) fn abandon(&self, engine: &mut Engine) {
         let _ = engine.drain();
         let _ = engine.close_file(self.file);
         let _ = engine.remove(&self.temporary);

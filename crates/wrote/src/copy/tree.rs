@@ -24,6 +24,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, lchown, symlink};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -182,15 +183,16 @@ fn copy_through(
         workers,
         ends,
     };
-    let result = tree.run().map_err(|error| tree.told(error));
+    // A panic of the program's watcher must leave no folder either.
+    let result = catch_unwind(AssertUnwindSafe(|| tree.run()));
+    let result = result.map(|result| result.map_err(|error| tree.told(error)));
     let Tree { mut copied, staged, workers, .. } = tree;
     // Nothing is made in the folder any more when it is removed.
     drop(workers);
-    result.inspect_err(|_| {
-        if let Some(staged) = staged {
-            staged.abandon();
-        }
-    })?;
+    if let (Err(_) | Ok(Err(_)), Some(staged)) = (&result, staged) {
+        staged.abandon();
+    }
+    result.unwrap_or_else(|panic| resume_unwind(panic))?;
     copied.elapsed = began.elapsed();
     let fallbacks = std::mem::take(&mut copied.effective.fallbacks);
     copied.effective = Effective { fallbacks, ..engine.effective().clone() };

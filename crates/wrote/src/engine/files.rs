@@ -40,11 +40,7 @@ pub(super) fn open(place: PlaceOfName, options: &FileOptions) -> io::Result<(Fil
     let direct = match direct {
         Ok(direct) => direct,
         Err(error) if SCARCE.contains(&errno_of(&error)) => {
-            if options.create_new {
-                // It is this call's own, and a later one must find no file.
-                let _ = unlinkat(place.folder, place.name, AtFlags::empty());
-            }
-            return Err(error);
+            return Err(given_up(place, options, error));
         }
         Err(error) => return Ok(refused(file, errno_of(&error))),
     };
@@ -53,6 +49,9 @@ pub(super) fn open(place: PlaceOfName, options: &FileOptions) -> io::Result<(Fil
         // By its descriptor: the name may lead elsewhere by now.
         None => match device::examine(format!("/proc/self/fd/{}", direct.as_raw_fd())) {
             Ok(target) => device::alignment(&direct, &target),
+            Err(error) if SCARCE.contains(&error.errno()) => {
+                return Err(given_up(place, options, io::Error::from_raw_os_error(error.errno())));
+            }
             // Without /proc the alignment is unknown.
             Err(error) => return Ok(refused(file, error.errno())),
         },
@@ -64,6 +63,14 @@ pub(super) fn open(place: PlaceOfName, options: &FileOptions) -> io::Result<(Fil
         }
         None => Ok(refused(file, libc::EINVAL)),
     }
+}
+
+/// Removes a file that this call has made, and whose opening failed: a later call must find none.
+fn given_up(place: PlaceOfName, options: &FileOptions, error: io::Error) -> io::Error {
+    if options.create_new {
+        let _ = unlinkat(place.folder, place.name, AtFlags::empty());
+    }
+    error
 }
 
 /// Refuses to write to a block device: its contents are not ours to overwrite (W7).

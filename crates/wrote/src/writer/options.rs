@@ -170,7 +170,7 @@ impl WriterOptions {
     /// # Errors
     ///
     /// With the kernel's words; `EACCES` also where the file may be written and not read; `EISDIR`
-    /// for a folder; `ENOSPC` where there is no room for [`WriterOptions::size_hint`];
+    /// for a folder; `ENOSPC` or `EDQUOT` where there is no room for [`WriterOptions::size_hint`];
     /// [`Error::Refused`] for any other thing that is no ordinary file. A refused io_uring or
     /// `O_DIRECT` is a fallback, not an error.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Writer, Error> {

@@ -137,8 +137,8 @@ impl Stream {
             return Ok(());
         }
         match self.try_allocate(self.len, bytes - self.len) {
-            // A lack of room fails now rather than at the end of the file.
-            Err(error) if error.errno() == libc::ENOSPC => {
+            // A lack of room, or a quota, fails now rather than at the end of the file.
+            Err(error) if matches!(error.errno(), libc::ENOSPC | libc::EDQUOT) => {
                 // Some file systems (ext4) have allocated all that they have: the disk would stay
                 // full.
                 let _ = self.cut();

@@ -326,6 +326,32 @@ fn a_copy_that_is_stopped_leaves_nothing() {
 }
 
 #[test]
+fn a_watcher_that_panics_leaves_nothing() {
+    let folder = folder();
+    let place = |name: &str| folder.path().join(name);
+    fs::write(place("from"), random(3 << 20, 1)).unwrap();
+    fs::create_dir(place("tree")).unwrap();
+    for name in ["tree/one", "tree/two"] {
+        fs::write(place(name), name).unwrap();
+    }
+    let panics = |copy: &dyn Fn(CopyOptions)| {
+        let mut calls = 0;
+        let mut watch = |_| {
+            calls += 1;
+            assert!(calls < 4, "the watcher's own");
+            ControlFlow::Continue(())
+        };
+        let copied = std::panic::AssertUnwindSafe(|| copy(PIECES.watch(&mut watch)));
+        let panic = std::panic::catch_unwind(copied).unwrap_err();
+        assert_eq!(panic.downcast_ref(), Some(&"the watcher's own"));
+        assert_eq!(names(folder.path()), ["from", "tree"]);
+    };
+    panics(&|options| _ = options.copy(place("from"), place("to")));
+    panics(&|options| _ = options.verify(true).copy_tree(place("tree"), place("to")));
+    panics(&|options| _ = options.copy_in(File::open(place("from")).unwrap(), place("to")));
+}
+
+#[test]
 fn a_copy_of_many_extents_can_be_stopped_while_they_are_allocated() {
     let folder = folder();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));

@@ -81,6 +81,9 @@ fn a_quota_that_is_used_up() {
         or_skip!(run("btrfs", &arguments));
     }
     too_long_is_refused(&folder, libc::EDQUOT);
+    // Room that the quota does not have is asked for before anything is written.
+    let hint = Writer::options().size_hint(1 << 40).open(folder.join("hint"));
+    assert!([libc::EDQUOT, libc::ENOSPC].contains(&hint.unwrap_err().errno()));
 }
 
 #[test]
