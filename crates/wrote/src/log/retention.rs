@@ -56,8 +56,15 @@ impl Retention {
     ) -> Option<&RetainedSegment> {
         let oldest = self.removable(durable, released)?;
         let is_over = self.bytes_max.is_some_and(|max| self.bytes + active_bytes > max);
-        let is_old = self.age_max.is_some_and(|age| oldest.written_at_ns < unix_ns_ago(age));
+        let is_old = self.age_max.is_some_and(|age| self.has_older_than(unix_ns_ago(age)));
         (is_over || is_old).then_some(oldest)
+    }
+
+    /// Tells whether the oldest segment was written before this time. It is older than each that
+    /// follows, whatever the clock was when it was written: one that was ahead would keep it, and
+    /// all behind it, for as long.
+    fn has_older_than(&self, unix_ns: u64) -> bool {
+        self.segments.iter().any(|segment| segment.written_at_ns < unix_ns)
     }
 
     /// Returns the oldest segment if every record in it is before `sequence`.
@@ -124,5 +131,32 @@ impl Retention {
     /// Takes the oldest segment, whose file was removed, off the list.
     pub(super) fn forget_oldest(&mut self) {
         self.bytes -= self.segments.pop_front().map_or(0, |oldest| oldest.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_of_a_clock_that_was_ahead_goes_once_a_later_one_is_old() {
+        const HOUR: Duration = Duration::from_secs(3600);
+        let segment = |number: u64, age_h: i64| RetainedSegment {
+            path: format!("{number}").into(),
+            bytes: 1,
+            end_sequence: number,
+            written_at_ns: unix_ns_ago(Duration::ZERO)
+                .saturating_add_signed(-age_h * HOUR.as_nanos() as i64),
+            is_written: true,
+        };
+        // Hours: ten years ahead, then right.
+        let segments = vec![segment(1, -87_600), segment(2, 30), segment(3, 2), segment(4, 1)];
+        let mut retention = Retention::new(None, Some(24 * HOUR), false, segments);
+        let mut removed = 0;
+        while retention.excess(0, 9, 9).is_some() {
+            retention.forget_oldest();
+            removed += 1;
+        }
+        assert_eq!(removed, 2);
     }
 }
