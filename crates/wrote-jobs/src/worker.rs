@@ -468,6 +468,9 @@ impl<'a> Worker<'a> {
 
     fn done(&mut self) -> Done {
         let ended = Instant::now();
+        // Before the counts are put together, which may take longer than a short job.
+        let (thread, process) =
+            (Usage::of_thread().since(&self.usage.0), Usage::now().since(&self.usage.1));
         let end_ns = (ended - self.start).as_nanos() as u64;
         let all_ramp = !self.counting;
         if all_ramp {
@@ -480,8 +483,8 @@ impl<'a> Worker<'a> {
             tally: std::mem::replace(&mut self.tally, Tally::new(depth)),
             began: self.start + Duration::from_nanos(self.counts_from_ns),
             ended,
-            thread: Usage::of_thread().since(&self.usage.0),
-            process: Usage::now().since(&self.usage.1),
+            thread,
+            process,
             issued: self.issued,
             verified_bytes: self.verified_bytes,
             all_ramp,

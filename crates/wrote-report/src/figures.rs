@@ -128,7 +128,8 @@ pub fn per_second(iops: f64) -> String {
         i if i >= 99_950.0 => format!("{:.0} k/s", i / 1e3),
         i if i >= 9_995.0 => format!("{:.1} k/s", i / 1e3),
         i if i >= 999.5 => format!("{:.2} k/s", i / 1e3),
-        i => format!("{i:.0} /s"),
+        i if i >= 9.995 || i == 0.0 => format!("{i:.0} /s"),
+        i => format!("{i:.2} /s"),
     }
 }
 
