@@ -102,6 +102,7 @@ mod fork;
 #[cfg(feature = "log")]
 pub mod log;
 mod metadata;
+mod names;
 mod read_ahead;
 pub mod reader;
 pub mod save;
@@ -125,6 +126,7 @@ pub use error::{Action, Error};
 pub use file::{Calibration, DirectFile, Disk, DiskBuffer, Durable, Operation, ReadBytes};
 #[cfg(feature = "log")]
 pub use log::{Format, Log, LogOptions, LogReader, LogStream, Record, Ticket};
+pub use names::{rename, sync_folder};
 pub use reader::{Reader, ReaderOptions};
 pub use save::{read, write, write_new, write_new_through, write_through, write_with};
 pub use sync::{Acknowledged, Survives, SyncPolicy};

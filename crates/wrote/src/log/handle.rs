@@ -373,6 +373,11 @@ impl Log {
         self.0.driver.wait(Goal::Durable, state.next_sequence(), cuts, gate)
     }
 
+    /// Returns the sequence that the next record gets, unless another thread appends before.
+    pub fn next_sequence(&self) -> u64 {
+        self.0.driver.state.next_sequence()
+    }
+
     /// Returns the sequence before which every record was handed to the kernel. It costs one load.
     pub fn written_sequence(&self) -> u64 {
         self.0.driver.state.written.done()
