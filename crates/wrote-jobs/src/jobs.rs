@@ -12,7 +12,6 @@ mod reports;
 pub(crate) mod tests;
 mod trial;
 mod verify;
-pub(crate) mod written;
 
 pub use files::Made;
 pub(crate) use files::NEW_BLOCKS;

@@ -17,5 +17,6 @@ pub mod report;
 pub mod sample;
 pub mod spec;
 mod worker;
+mod written;
 
 pub use worker::{histogram, pace};

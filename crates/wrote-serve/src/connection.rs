@@ -424,7 +424,8 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         add(&self.port.metrics.paused_connections, 1);
     }
 
-    /// Waits until messages are taken again. The sender loses what it sent if the server ends before.
+    /// Waits until messages are taken again. The sender loses what it sent if the server ends
+    /// before.
     fn hold(&mut self) {
         let good_look = self.port.channel.next_good_look();
         let mut draining = self.port.draining.clone();

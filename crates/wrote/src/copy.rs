@@ -4,6 +4,7 @@
 //! and as safe as requested: other processes find the old file, or all of the copy.
 
 mod checksum;
+mod copied;
 mod extents;
 mod file;
 mod filler;
@@ -17,7 +18,8 @@ mod stdio;
 mod stream;
 mod tree;
 
-pub use file::{Copied, copy};
+pub use copied::Copied;
+pub use file::copy;
 pub use options::{CopyOptions, Method, Reflink};
 pub use progress::{CopyProgress, Watch};
 pub use stdio::{copy_in, copy_out};

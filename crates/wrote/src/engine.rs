@@ -52,6 +52,7 @@ mod without_sim;
 
 pub(crate) use carried::{CarriedReply, CarriedRequest, Carrier};
 pub use effective::{Effective, Fallback};
+#[cfg(feature = "log")]
 pub(crate) use folder::{Folder, open_within};
 pub(crate) use names::folder_of;
 pub use names::{Found, Located};

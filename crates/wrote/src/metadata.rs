@@ -1,7 +1,6 @@
 //! Metadata of a file besides its length: permissions, owner, times, extended attributes.
 
 use crate::error::Tried;
-use crate::staged::MODE_PRIVATE;
 use crate::{Action, Error};
 use rustix::fs::{
     FileType, Gid, Mode, Stat, Timespec, Timestamps, Uid, XattrFlags, fchmod, fchown, fgetxattr,
@@ -12,6 +11,9 @@ use rustix::process::geteuid;
 use std::ffi::{CStr, CString};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
+
+/// Permissions of a file that only its owner may see.
+pub(crate) const MODE_PRIVATE: u32 = 0o600;
 
 /// The most bytes of a list of names, and of one value (`xattr(7)`).
 const XATTR_BYTES_MAX: usize = 64 << 10;
@@ -34,7 +36,7 @@ pub(crate) struct MetadataParts {
     pub times: bool,
 }
 
-/// What a new file gets from another one.
+/// The metadata that a new file gets from another one, and which parts.
 pub(crate) type Inherited = (Metadata, MetadataParts);
 
 impl Metadata {
@@ -53,8 +55,8 @@ impl Metadata {
         Ok(Metadata { stat, xattrs })
     }
 
-    /// Returns what a new file gets from the one that it will replace; `None` where that was removed
-    /// since it was found, and on a simulated disk, whose files have no metadata.
+    /// Returns the metadata that a new file keeps of the one that it will replace. `None` where
+    /// that was removed since it was found, and on a simulated disk, whose files have none.
     pub(crate) fn of_replaced(path: &Path) -> Result<Option<Inherited>, Error> {
         match Metadata::at(path) {
             Err(error) if error.errno() == libc::ENOENT => Ok(None),

@@ -41,8 +41,8 @@ pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<(), Error>
     if old == new { Ok(()) } else { engine.sync_folder(old) }
 }
 
-/// Makes the names in a folder survive a power loss: files that were made, renamed or removed there.
-/// A flush of a file itself does not reach the name of a new one (`fsync(2)`).
+/// Makes the names in a folder survive a power loss: files that were made, renamed or removed
+/// there. A flush of a file itself does not reach the name of a new one (`fsync(2)`).
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;

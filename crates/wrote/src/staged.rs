@@ -11,9 +11,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Permissions of a file that only its owner may see.
-pub(crate) const MODE_PRIVATE: u32 = 0o600;
-
 /// Bytes of the file's name that the temporary name repeats. A name has at most 255 (`NAME_MAX`).
 const NAME_BYTES_MAX: usize = 200;
 

@@ -176,8 +176,8 @@ fn record(number: u64) -> Vec<u8> {
     bytes
 }
 
-/// Checks a record that a reader of the folder's log found. A reader on a busy machine may pass over
-/// records that retention has removed, and over no other.
+/// Checks a record that a reader of the folder's log found. A reader on a busy machine may pass
+/// over records that retention has removed, and over no other.
 fn check(folder: &Path, found: &Record, next: &mut Option<u64>) -> Result<(), Trouble> {
     let sequence = found.sequence;
     if next.is_some_and(|next| next != sequence) && !are_removed_before(folder, sequence)? {

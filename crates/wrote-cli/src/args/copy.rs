@@ -13,12 +13,13 @@ pub(super) const LONG_ABOUT: &str = "Copy files and folders: whole or not at all
         is a folder, the copies go into it under their own names. A new file gets the permissions, \
         times and extended attributes of its source, and its holes. Nothing is overwritten without \
         --force, and a file that is replaced keeps its owner, permissions and attributes; with \
-        --preserve the copy gets all of them from its source. On Ctrl-C what was begun is removed.\n\n\
+        --preserve the copy gets all of them from its source. On Ctrl-C what was begun is \
+        removed.\n\n\
         With -r, folders are copied with their contents: symbolic links as links, files with \
         several names as a file for each; pipes, sockets and devices are left out and named, and \
-        the exit code is 1. A new folder appears when it is whole. SRC/. stands for the contents of \
-        a folder, which go into DST beside what is there. With --force, a folder that is there is \
-        merged: its files are replaced one by one, what is only there stays.\n\n\
+        the exit code is 1. A new folder appears when it is whole. SRC/. stands for the contents \
+        of a folder, which go into DST beside what is there. With --force, a folder that is there \
+        is merged: its files are replaced one by one, what is only there stays.\n\n\
         What cannot be read, or vanishes, is named and the rest is copied (exit code 1); with \
         --strict the copy ends there.\n\n\
         Files of /proc and /sys are read to their end. SRC may be a block device; - is standard \

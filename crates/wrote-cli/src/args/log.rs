@@ -80,9 +80,10 @@ const TAIL_LONG_ABOUT: &str = "Print the last records; -f follows new ones.\n\nW
         also prints each record that any process appends, until it is interrupted. Ctrl-C ends it \
         silently with the exit code 130, as it ends tail -f. A reader that goes away ends it too, \
         with 0. With --retry a log that is not there yet is waited for, and printed from its first \
-        record on; so is the next one when its folder is removed or renamed.\n\nA TIME of --since is a timestamp (2026-11-24T07:00Z), a date and time of the \
-        local zone (2026-11-24T07:00), or an age (10m, 1h30m, 2d). The times of records are those \
-        of the writer's clock. A log of lines has none.";
+        record on; so is the next one when its folder is removed or renamed.\n\nA TIME of \
+        --since is a timestamp (2026-11-24T07:00Z), a date and time of the local zone \
+        (2026-11-24T07:00), or an age (10m, 1h30m, 2d). The times of records are those of the \
+        writer's clock. A log of lines has none.";
 
 const TAIL_EXAMPLES: &str = "Examples:\n  \
         wrote log tail events                   the last ten records\n  \

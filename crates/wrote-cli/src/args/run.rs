@@ -8,14 +8,14 @@ use std::path::PathBuf;
 use wrote_jobs::jobs::Permissions;
 use wrote_report::Format;
 
-pub(super) const LONG_ABOUT: &str = "Run fio's jobs, and say what each write survives.\n\nJobs come \
-        from files, or from the command line as fio takes them: each --name begins a job, and \
+pub(super) const LONG_ABOUT: &str = "Run fio's jobs, and say what each write survives.\n\nJobs \
+        come from files, or from the command line as fio takes them: each --name begins a job, and \
         options before the first are for all. Beside job files, such options hold for all their \
-        jobs. The keys in common use are understood; one that is not is an error that names its line. Groups \
-        of jobs (stonewall) run one after the other, and so do the files. It first prints how much \
-        will be written, and where.\n\nFiles that exist are not written over without --overwrite. \
-        Files that the run made stay, as fio's do; when it is interrupted or fails they are \
-        removed.\n\n\
+        jobs. The keys in common use are understood; one that is not is an error that names its \
+        line. Groups of jobs (stonewall) run one after the other, and so do the files. It first \
+        prints how much will be written, and where.\n\nFiles that exist are not written over \
+        without --overwrite. Files that the run made stay, as fio's do; when it is interrupted or \
+        fails they are removed.\n\n\
         The result goes to standard output, or to a file with --output; progress and notes go to \
         standard error.";
 

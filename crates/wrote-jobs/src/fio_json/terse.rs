@@ -1,4 +1,4 @@
-//! fio's terse lines, version 3 (`--minimal`): a line for each entry, its fields between semicolons.
+//! fio's terse lines, version 3 (`--minimal`): a line for each entry, fields between semicolons.
 //!
 //! The fields are those of fio(1), "TERSE OUTPUT", up to the latencies in milliseconds. Those of a
 //! disk follow in fio where it knows the disk; its figures are not counted here.

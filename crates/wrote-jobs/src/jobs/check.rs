@@ -154,7 +154,7 @@ pub fn label(spec: &JobSpec) -> String {
     if spec.clone == 0 { spec.name.clone() } else { format!("{} ({})", spec.name, spec.clone) }
 }
 
-/// Returns the bytes that the job touches of each file, as far as they are known before it is opened.
+/// Returns the bytes that the job touches of each file, as far as known before it is opened.
 fn touched(spec: &JobSpec) -> Range<u64> {
     let end = spec.file_bytes.map_or(u64::MAX, |bytes| spec.offset_bytes.saturating_add(bytes));
     spec.touched(spec.offset_bytes..end)

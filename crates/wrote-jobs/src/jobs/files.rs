@@ -4,8 +4,8 @@
 use super::Permissions;
 use super::layout::lay_out;
 use super::place::{Kind, file_key, kind};
-use super::written::{first_unwritten, unwritten_bytes};
 use crate::spec::{Fallocate, JobSpec};
+use crate::written::{first_unwritten, unwritten_bytes};
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 use std::fs::{File, Metadata, OpenOptions};
 use std::ops::Range;

@@ -1,8 +1,8 @@
 //! Writing what a job is going to read: random data, in large pieces, flushed.
 
-use super::written::first_unwritten;
 use crate::buffers;
 use crate::data::Data;
+use crate::written::first_unwritten;
 use std::fs::File;
 use std::ops::Range;
 use std::path::Path;

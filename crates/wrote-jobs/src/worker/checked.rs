@@ -1,7 +1,7 @@
 //! Reads of a job with `verify`, checked by the headers that an earlier job left (see `header`).
 
 use super::header::{HEADER_BYTES, Header, NO_HEADER};
-use crate::jobs::written::first_unwritten;
+use crate::written::first_unwritten;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;

@@ -17,7 +17,7 @@
 use crate::spec::{BlockSizes, gcd};
 use std::ops::Range;
 
-/// What a block without a header is called.
+/// The complaint about a block without a header.
 pub const NO_HEADER: &str = "there is no header: it was not written by a job with verify";
 
 const MAGIC: &[u8; 8] = b"wroteblk";

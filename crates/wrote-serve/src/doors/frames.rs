@@ -161,8 +161,8 @@ impl Frames {
     }
 }
 
-/// Whether a stream begins with the request line of HTTP (RFC 9112, section 3); `None` where more of
-/// it is needed.
+/// Whether a stream begins with the request line of HTTP (RFC 9112, section 3); `None` where more
+/// of it is needed.
 fn is_http(input: &[u8]) -> Option<bool> {
     let mut methods = METHODS.iter().filter(|method| {
         let len = method.len().min(input.len());

@@ -1,6 +1,7 @@
 //! Copies of single files: bytes, length, checksum and metadata.
 
 use super::checksum::Checksum;
+use super::copied::{Copied, Filled};
 use super::filler::Filler;
 use super::options::{CopyOptions, CopySettings, Method, Reflink, engine_for, len_hint};
 use super::pipe::Pipe;
@@ -10,31 +11,16 @@ use super::server::RangeError;
 use super::source::Source;
 use super::stream::{PieceSizes, source_shrank};
 use super::{server, stream};
-use crate::staged::{MODE_PRIVATE, StagedFile, complete};
-use crate::{Action, Effective, Engine, Error, Fallback, FileId, FileOptions, device};
+use crate::metadata::MODE_PRIVATE;
+use crate::staged::{StagedFile, complete};
+use crate::{Action, Engine, Error, Fallback, FileId, FileOptions, device};
 use rustix::fd::BorrowedFd;
 use rustix::fs::ioctl_ficlone;
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::time::{Duration, Instant};
-
-/// The result of a copy.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Copied {
-    /// The file's length.
-    pub bytes: u64,
-    /// The way by which the bytes were copied.
-    pub method: Method,
-    /// The time until the copy was as safe as requested.
-    pub elapsed: Duration,
-    /// The checksum (XXH3, 128 bits) of source and copy, if they were compared.
-    pub checksum: Option<u128>,
-    /// The settings in effect.
-    pub effective: Effective,
-}
+use std::time::Instant;
 
 /// Copies the file `from` to `to`, where it appears when it is whole.
 ///
@@ -60,8 +46,8 @@ pub struct Copied {
 ///
 /// A file at `to` is then unchanged, unless only the last step failed, the flush of its folder.
 ///
-/// - [`Error::Refused`]: `from` is a folder, a pipe or a character device, `to` is a folder, a device or the same file,
-///   or blocks can't be shared with [`Reflink::Always`];
+/// - [`Error::Refused`]: `from` is a folder, a pipe or a character device, `to` is a folder, a
+///   device or the same file, or blocks can't be shared with [`Reflink::Always`];
 /// - [`Error::File`] with the kernel's words: `ENOENT`, `ENOSPC`, `EEXIST` for an existing file
 ///   without [`CopyOptions::replace`];
 /// - [`Error::Differs`]: the source became shorter, or the copy was read back otherwise;
@@ -128,24 +114,6 @@ pub(super) fn copy_through(
     let closed = engine.close_file(source.file);
     let filled = made?;
     closed.map(|()| filled.copied(engine, began))
-}
-
-/// The file of a copy that has all its bytes.
-pub(super) struct Filled {
-    pub bytes: u64,
-    pub method: Method,
-    /// That of a copy that was compared.
-    pub checksum: Option<u128>,
-    pub fallbacks: Vec<Fallback>,
-}
-
-impl Filled {
-    pub(super) fn copied(self, engine: &Engine, began: Instant) -> Copied {
-        let Filled { bytes, method, checksum, mut fallbacks } = self;
-        let mut effective = engine.effective().clone();
-        effective.fallbacks.append(&mut fallbacks);
-        Copied { bytes, method, elapsed: began.elapsed(), checksum, effective }
-    }
 }
 
 struct Copier<'a, 'w> {

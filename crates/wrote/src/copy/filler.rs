@@ -1,7 +1,7 @@
 //! A file that is filled from a stream, in order, up to the stream's end.
 
 use super::checksum::Checksum;
-use super::file::Filled;
+use super::copied::Filled;
 use super::options::{CopySettings, Method};
 use super::pipe::Pipe;
 use super::progress::{Watch, Watcher};

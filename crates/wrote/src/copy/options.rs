@@ -97,8 +97,8 @@ impl<'w> CopyOptions<'w> {
         self
     }
 
-    /// Sets whether an existing file is replaced (W7); by default it is an error. The new file keeps
-    /// the owner, permissions, access control list and attributes of the old one.
+    /// Sets whether an existing file is replaced (W7); by default it is an error. The new file
+    /// keeps the owner, permissions, access control list and attributes of the old one.
     pub const fn replace(mut self, replace: bool) -> CopyOptions<'w> {
         self.settings.replace = replace;
         self
@@ -112,8 +112,8 @@ impl<'w> CopyOptions<'w> {
     }
 
     /// Sets whether the copy of a folder continues where an entry vanishes or cannot be read:
-    /// [`TreeCopied::failed`](super::TreeCopied::failed) lists these. By default such an entry is an
-    /// error, and nothing is left of a new folder.
+    /// [`TreeCopied::failed`](super::TreeCopied::failed) lists these. By default such an entry is
+    /// an error, and nothing is left of a new folder.
     pub const fn keep_going(mut self, keep_going: bool) -> CopyOptions<'w> {
         self.settings.keep_going = keep_going;
         self

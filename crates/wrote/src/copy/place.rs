@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct Place {
     /// The name that the copy will have, with symbolic links followed.
     pub path: PathBuf,
-    /// What the copy of a stream gets: all that a file there has.
+    /// Metadata of a file there, which the copy of a stream keeps.
     pub replaced: Option<Inherited>,
 }
 

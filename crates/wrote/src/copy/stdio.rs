@@ -7,8 +7,9 @@ use super::place::Place;
 use super::progress::{Watch, Watcher};
 use super::source::{Source, identity};
 use super::stream::{PieceSizes, source_shrank};
+use crate::metadata::MODE_PRIVATE;
 use crate::read_ahead::ReadAhead;
-use crate::staged::{MODE_PRIVATE, StagedFile, complete};
+use crate::staged::{StagedFile, complete};
 use crate::{Copied, Engine, Error, FileOptions};
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -92,7 +93,8 @@ fn copy_in_through(
 /// # Errors
 ///
 /// With the kernel's words; `EPIPE` means that the reader has gone. [`Error::Refused`] where `from`
-/// is a folder, a pipe or a character device, or is `to` itself, or with [`CopyOptions::verify`], since a stream can't be
+/// is a folder, a pipe or a character device, or is `to` itself, or with [`CopyOptions::verify`],
+/// since a stream can't be
 /// read back. [`Error::Differs`] when `from` becomes shorter meanwhile; [`Error::Interrupted`] when
 /// the watcher asks to stop.
 pub fn copy_out(from: impl AsRef<Path>, to: impl AsFd) -> Result<Copied, Error> {

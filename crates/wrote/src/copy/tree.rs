@@ -98,10 +98,11 @@ pub struct TreeCopied {
 /// # Errors
 ///
 /// With the kernel's words, also when a file vanishes during the copy or may not be read, unless
-/// [`CopyOptions::keep_going`] is set; `EEXIST` for an existing folder without `replace` or `merge`,
-/// and for an existing file without `replace`. [`Error::Refused`], before anything is made, where `to` exists and is
-/// no folder, or is in `from`, or where a file of the one is a folder of the other.
-/// [`Error::Interrupted`] when the watcher of [`CopyOptions::watch`] asks to stop.
+/// [`CopyOptions::keep_going`] is set; `EEXIST` for an existing folder without `replace` or
+/// `merge`, and for an existing file without `replace`. [`Error::Refused`], before anything is
+/// made, where `to` exists and is no folder, or is in `from`, or where a file of the one is a
+/// folder of the other. [`Error::Interrupted`] when the watcher of [`CopyOptions::watch`] asks to
+/// stop.
 pub fn copy_tree(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<TreeCopied, Error> {
     CopyOptions::new().copy_tree(from, to)
 }
@@ -297,7 +298,7 @@ struct FolderEnd {
     after: u64,
 }
 
-/// What a copy gets besides permissions and attributes.
+/// Returns the parts of metadata that a copy gets besides permissions and attributes.
 fn parts(settings: &CopySettings) -> MetadataParts {
     MetadataParts { owner: settings.preserve, times: true }
 }

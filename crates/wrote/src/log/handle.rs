@@ -231,8 +231,8 @@ impl Log {
         Ok((sequences_of(records.len(), &ticket), ticket))
     }
 
-    /// Appends records as [`Log::append_all`] does, without waiting; returns `None` while every buffer
-    /// is in flight. Fails as [`Log::append_all`] does.
+    /// Appends records as [`Log::append_all`] does, without waiting; returns `None` while every
+    /// buffer is in flight. Fails as [`Log::append_all`] does.
     pub fn try_append_all(
         &self,
         records: &[impl AsRef<[u8]>],

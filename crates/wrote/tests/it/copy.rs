@@ -205,8 +205,7 @@ fn a_file_that_is_there_is_replaced_when_that_was_asked_and_a_link_to_it_stays()
 }
 
 #[test]
-fn a_replaced_file_keeps_its_owner_permissions_and_attributes_unless_those_of_the_source_are_wanted()
- {
+fn a_replaced_file_keeps_its_owner_and_permissions_unless_the_sources_are_wanted() {
     let folder = folder();
     let place = |name: &str| folder.path().join(name);
     let root = rustix::process::geteuid().is_root();

@@ -40,7 +40,7 @@ pub(super) struct SmallCopied {
 pub(super) struct SmallCopier {
     /// The length of the longest small file.
     pub bytes_max: usize,
-    /// What a copy gets besides permissions and attributes.
+    /// The parts of metadata that a copy gets besides permissions and attributes.
     pub parts: MetadataParts,
     /// Whether blocks are shared where the file system can.
     pub shares_blocks: bool,

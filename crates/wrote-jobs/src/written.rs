@@ -10,11 +10,11 @@ use std::ops::Range;
 /// The first bytes of `range` that were never written: a hole, blocks that were only allocated, or
 /// what lies behind the file's end.
 ///
-/// By the extents of the file system's own map (`FS_IOC_FIEMAP`). Where there is none, by `SEEK_DATA`
-/// and `SEEK_HOLE` (`lseek(2)`), which take allocated blocks for written once they were read: their
-/// zeros are in the page cache. A file system without both takes everything for written. The file is
-/// to be flushed first: what is still on its way to new blocks looks written on one file system and
-/// not on another.
+/// By the extents of the file system's own map (`FS_IOC_FIEMAP`). Where there is none, by
+/// `SEEK_DATA` and `SEEK_HOLE` (`lseek(2)`), which take allocated blocks for written once they were
+/// read: their zeros are in the page cache. A file system without both takes everything for
+/// written. The file is to be flushed first: what is still on its way to new blocks looks written
+/// on one file system and not on another.
 pub fn first_unwritten(file: &File, range: Range<u64>) -> io::Result<Option<Range<u64>>> {
     let len_bytes = file.metadata()?.len();
     let found = match first_unmapped(file, range.start..range.end.min(len_bytes)) {
