@@ -9,8 +9,15 @@ use wrote_jobs::fio;
 pub(super) const OPTION: &str = "job-option";
 
 /// fio's options about its own screen and limits, which have no counterpart here.
-const WITHOUT_EFFECT: [&str; 6] =
-    ["eta", "eta-interval", "eta-newline", "warnings-fatal", "max-jobs", "terse-version=3"];
+const WITHOUT_EFFECT: [&str; 7] = [
+    "eta",
+    "eta-interval",
+    "eta-newline",
+    "status-interval",
+    "warnings-fatal",
+    "max-jobs",
+    "terse-version=3",
+];
 
 /// Replaces fio's options behind `run` by those that clap knows. Options that `run` has itself stay
 /// as they are, `--output` and `--section` among them.
@@ -163,6 +170,7 @@ mod tests {
             ("wrote run a.fio --overwite", "wrote run a.fio --overwite"),
             ("wrote run --terse-version=3 --terse-version=5 a", "wrote run --terse-version=5 a"),
             ("wrote run -h", "wrote run -h"),
+            ("wrote run --readonly --name=a", "wrote run --readonly +name=a"),
             ("wrote run - -- --name=a", "wrote run - -- --name=a"),
             ("wrote bench --size=1m", "wrote bench --size=1m"),
             ("wrote", "wrote"),

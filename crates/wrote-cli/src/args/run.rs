@@ -75,6 +75,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub directory: Option<PathBuf>,
 
+    /// Refuse jobs that write
+    #[arg(long)]
+    pub readonly: bool,
+
     /// Say what would be done, and touch nothing
     #[arg(long, conflicts_with = "files")]
     pub check: bool,

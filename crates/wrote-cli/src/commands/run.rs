@@ -40,6 +40,9 @@ pub(super) fn run(
     let output = ResultFiles::of_first(to, peers)?;
     let files = load::files(arguments, peers, stop)?;
     let specs: Vec<JobSpec> = files.iter().flat_map(|file| file.jobs.clone()).collect();
+    if let Some(writes) = specs.iter().find(|spec| arguments.readonly && spec.rw.write) {
+        return Err(Error::Usage(format!("--readonly: job {} writes", writes.name)));
+    }
     check_output("--output", to.output.as_deref(), &specs)?;
     check_output("--html", to.html.as_deref(), &specs)?;
     if arguments.check {

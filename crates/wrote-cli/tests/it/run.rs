@@ -100,6 +100,7 @@ fn options_of_jobs_stand_on_the_command_line_as_fios_do() {
             "--name=a --rw=write --size=1m --iodepht=4",
             "iodepht=4: there is no such key; did you mean iodepth?",
         ),
+        ("--readonly --name=a --size=1m --name=b --rw=write", "--readonly: job b writes"),
         ("--rw=write", "there is no job; a job begins with its name: --name=job"),
         (
             "jobs.fio --name=b",
