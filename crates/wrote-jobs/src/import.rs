@@ -15,7 +15,7 @@ use wrote_result::document::{Document, SCHEMA, schema};
 /// its numbers leave out. Errors call it `name`.
 ///
 /// Ignores keys of ours that this version does not know, since a later one may have added them, and
-/// fio's messages before its JSON.
+/// fio's messages before its JSON. Of several documents of fio the last is read.
 ///
 /// # Errors
 ///
@@ -54,19 +54,19 @@ fn json(name: &str, text: &str) -> Result<Value, Error> {
     serde_json::from_str(text).or_else(|error| {
         // fio prints warnings to its result's file (axboe/fio#731).
         let not_json = || refused(name, &format!("is not JSON ({error}); {read}"));
-        after_words(text).ok_or_else(not_json)
+        last_of_fio(text).ok_or_else(not_json)
     })
 }
 
-/// Returns the object that begins on a line of its own after other lines.
-fn after_words(text: &str) -> Option<Value> {
-    if text.trim_start().starts_with('{') {
-        return None;
-    }
-    let begin = text.find("\n{")?;
-    let value: Value =
-        serde_json::Deserializer::from_str(&text[begin..]).into_iter().next()?.ok()?;
-    value.get("fio version").is_some().then_some(value)
+/// Returns the last of fio's documents, behind other lines: with `--status-interval` it prints one
+/// at each interval, and the whole result at the end.
+fn last_of_fio(text: &str) -> Option<Value> {
+    let is_first = text.trim_start().starts_with('{');
+    let begin = if is_first { 0 } else { text.find("\n{")? };
+    let values = serde_json::Deserializer::from_str(&text[begin..]).into_iter::<Value>();
+    // The last is not whole where fio was killed.
+    let last = values.map_while(Result::ok).last()?;
+    last.get("fio version").is_some().then_some(last)
 }
 
 fn ours(name: &str, mut value: Value) -> Result<Document, Error> {

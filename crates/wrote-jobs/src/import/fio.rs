@@ -26,6 +26,12 @@ pub(super) fn document(name: &str, value: Value) -> Result<Document, Error> {
         let is_of_several = value.get("client_stats").is_some();
         return Err(if is_of_several { refused(name, several) } else { neither(name) });
     }
+    let jobs = value["jobs"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if jobs.iter().any(|job| job.get("mixed").is_some() && job.get("read").is_none()) {
+        let mixed = "has reads and writes as one (unified_rw_reporting=mixed), which can't be told \
+                     apart; with unified_rw_reporting=both it has them alone too";
+        return Err(refused(name, mixed));
+    }
     let output: Output = serde_json::from_value(value)
         .map_err(|error| refused(name, &format!("is not the JSON of fio 3: {error}")))?;
     let (mut rows, mut names): (Vec<Row>, _) = (Vec::new(), Names::default());
@@ -45,6 +51,9 @@ pub(super) fn document(name: &str, value: Value) -> Result<Document, Error> {
             }
             rows.push(row);
         }
+    }
+    if let ([], [(job, what), ..]) = (&rows[..], &failed[..]) {
+        return Err(refused(name, &format!("every job in it failed, such as {job}: {what}")));
     }
     if rows.is_empty() {
         return Err(refused(name, "no job in it has read or written anything"));

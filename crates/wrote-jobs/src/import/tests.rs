@@ -33,6 +33,36 @@ fn a_result_of_ours_is_read_as_it_was_written() {
 }
 
 #[test]
+fn of_several_documents_of_fio_the_last_whole_one_is_read() {
+    // fio prints one at each `--status-interval`.
+    let early = DIRECTIONS.replace("\"jobname\":\"", "\"jobname\":\"early-");
+    let names = |text: &str| -> Vec<String> {
+        document(text).scenarios[0].rows.iter().map(|row| row.name.clone()).collect()
+    };
+    let wanted = names(DIRECTIONS);
+    assert_ne!(names(&early), wanted);
+    for text in [
+        format!("{early}\n{early}\n{DIRECTIONS}"),
+        format!("fio: a warning\n{early}\n{DIRECTIONS}\n"),
+        format!("{early}\n{DIRECTIONS}\n{}", &early[..early.len() / 2]),
+    ] {
+        assert_eq!(names(&text), wanted);
+    }
+}
+
+#[test]
+fn what_of_fio_cannot_be_compared_is_named() {
+    let failed = DIRECTIONS.replace("\"error\":0", "\"error\":5");
+    assert!(
+        refusal(&failed).contains(": every job in it failed, such as "),
+        "{}",
+        refusal(&failed)
+    );
+    let mixed = DIRECTIONS.replace("\"read\":{", "\"mixed\":{");
+    assert!(refusal(&mixed).contains("unified_rw_reporting=mixed"), "{}", refusal(&mixed));
+}
+
+#[test]
 fn keys_that_a_later_version_added_are_passed_over() {
     let ours = sample::document(vec![sample::row("stream/cached", "power-loss", &[1e9])]);
     let value = serde_json::to_value(&ours).unwrap();
