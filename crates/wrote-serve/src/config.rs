@@ -3,7 +3,7 @@
 mod file;
 
 use crate::access::AccessConfig;
-use crate::doors::{Door, Frame};
+use crate::doors::{Door, Frame, Oversize};
 use crate::error::Error;
 use crate::intake::Level;
 use crate::limits::Limits;
@@ -106,6 +106,8 @@ pub struct Listen {
     pub door: Door,
     /// The promise of its answers.
     pub ack: Level,
+    /// The treatment of messages over the limit, of frames and RELP.
+    pub oversize: Oversize,
     /// Its own certificate, in place of the server's.
     pub tls: Option<TlsFiles>,
 }
@@ -179,7 +181,8 @@ impl FromStr for Listen {
             let words: Vec<_> = SCHEMES.iter().map(|scheme| scheme.word).collect();
             return Err(format!("'{url}': '{word}' is none of {}", words.join(", ")));
         };
-        let (mut door, mut ack) = (scheme.door, Level::default());
+        let (mut door, mut ack, mut oversize) =
+            (scheme.door, Level::default(), Oversize::default());
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match (pair.split_once('='), &mut door) {
                 (Some(("frame", word)), Door::Frames(frame)) => *frame = word.parse()?,
@@ -190,11 +193,20 @@ impl FromStr for Listen {
                     return Err(format!("'{url}': '{word}' gives no answers"));
                 }
                 (Some(("ack", word)), _) => ack = word.parse()?,
-                _ => return Err(format!("'{url}': '{pair}' is none of frame=, ack=")),
+                (Some(("oversize", word)), Door::Frames(_) | Door::Relp) => {
+                    oversize = word.parse()?;
+                }
+                (Some(("oversize", _)), _) => {
+                    return Err(format!(
+                        "'{url}': '{word}' has its own treatment of long messages"
+                    ));
+                }
+                _ => return Err(format!("'{url}': '{pair}' is none of frame=, ack=, oversize=")),
             }
         }
         let socket = (scheme.socket)(address);
-        Ok(Listen { socket, is_tls: scheme.is_tls, door, ack, tls: None })
+        let is_tls = scheme.is_tls;
+        Ok(Listen { socket, is_tls, door, ack, oversize, tls: None })
     }
 }
 
@@ -255,12 +267,19 @@ impl fmt::Display for Listen {
             Socket::Tcp(address) | Socket::Udp(address) => f.write_str(address)?,
             Socket::Unix(path) | Socket::UnixDatagram(path) => write!(f, "{}", path.display())?,
         }
-        match self.door {
-            Door::Frames(Frame::Lines) | Door::Datagrams => Ok(()),
-            Door::Frames(frame) => write!(f, "?frame={}", frame.as_str()),
-            _ if self.ack == Level::default() => Ok(()),
-            _ => write!(f, "?ack={}", self.ack.as_str()),
+        let frame = match self.door {
+            Door::Frames(frame) if frame != Frame::default() => Some(frame.as_str()),
+            _ => None,
+        };
+        let ack = self.answers().filter(|ack| *ack != Level::default()).map(Level::as_str);
+        let oversize = (self.oversize != Oversize::default()).then(|| self.oversize.as_str());
+        let pairs = [("frame", frame), ("ack", ack), ("oversize", oversize)];
+        let set = pairs.iter().filter_map(|(key, word)| Some((key, (*word)?)));
+        for (separator, (key, word)) in std::iter::once('?').chain(std::iter::repeat('&')).zip(set)
+        {
+            write!(f, "{separator}{key}={word}")?;
         }
+        Ok(())
     }
 }
 
@@ -279,6 +298,8 @@ mod tests {
             "relps://localhost:2514",
             "http://127.0.0.1:8080?ack=written",
             "resp://127.0.0.1:6379?ack=received",
+            "tcp://127.0.0.1:5140?frame=u32&oversize=skip",
+            "relp://localhost:2514?ack=written&oversize=refuse",
         ] {
             assert_eq!(url.parse::<Listen>().unwrap().to_string(), url);
         }

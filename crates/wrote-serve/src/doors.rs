@@ -4,11 +4,13 @@
 pub(crate) mod driven;
 mod frames;
 pub(crate) mod http;
+mod oversize;
 mod relp;
 mod resp;
 
 pub use frames::Frame;
 pub(crate) use frames::{Frames, without_trailer};
+pub use oversize::Oversize;
 pub(crate) use relp::Relp;
 pub(crate) use resp::Resp;
 

@@ -1,7 +1,7 @@
 //! The doors' parsers, as the fuzzer calls them.
 
 use crate::doors::driven::drive;
-use crate::doors::{Frame, Frames, Protocol, Relp, Resp};
+use crate::doors::{Frame, Frames, Oversize, Protocol, Relp, Resp};
 use std::sync::Arc;
 
 /// The longest message.
@@ -15,7 +15,9 @@ const MESSAGE_BYTES_MAX: usize = 128;
 /// If the messages depend on the cuts, or the parser keeps more than a message.
 pub fn frames(stream: &[u8], cuts: &[(usize, usize)]) {
     for frame in [Frame::Lines, Frame::Octets, Frame::Nul, Frame::U32] {
-        compare(|| Frames::new(frame), stream, cuts);
+        for oversize in [Oversize::Truncate, Oversize::Refuse] {
+            compare(|| Frames::new(frame, oversize), stream, cuts);
+        }
     }
 }
 
@@ -25,7 +27,7 @@ pub fn frames(stream: &[u8], cuts: &[(usize, usize)]) {
 ///
 /// If the messages or answers depend on the cuts, or the parser keeps more than a message.
 pub fn relp(stream: &[u8], cuts: &[(usize, usize)]) {
-    compare(Relp::default, stream, cuts);
+    compare(|| Relp::new(Oversize::Truncate), stream, cuts);
 }
 
 /// Parses requests of RESP, as one piece and cut as by [`frames`]. Nothing is read from a log.

@@ -40,7 +40,7 @@ mod workers;
 
 pub use access::AccessConfig;
 pub use config::{Config, Listen, LogConfig, Socket};
-pub use doors::{Door, Frame};
+pub use doors::{Door, Frame, Oversize};
 pub use error::Error;
 pub use intake::Level;
 pub use limits::Limits;

@@ -246,11 +246,12 @@ fn serve<S: Stream>(stream: S, admission: Admission, port: Port) {
     };
     match door {
         Door::Frames(frame) => {
-            let frames = Frames::new(frame);
+            let frames = Frames::new(frame, port.listen.oversize);
             tokio::spawn(Connection::new(stream, frames, admission, port, log));
         }
         Door::Relp => {
-            tokio::spawn(Connection::new(stream, Relp::default(), admission, port, log));
+            let relp = Relp::new(port.listen.oversize);
+            tokio::spawn(Connection::new(stream, relp, admission, port, log));
         }
         Door::Resp => {
             let resp = Resp::new(Some(port.channel.clone()), port.access.clone());
@@ -270,7 +271,8 @@ async fn serve_later<S: Stream>(stream: S, frame: Frame, admission: Admission, p
             _ = draining.wait_for(|&draining| draining) => return port.metrics.refuse(Reason::Log),
         }
         if let Some(log) = port.channel.log() {
-            return Connection::new(stream, Frames::new(frame), admission, port, log).await;
+            let frames = Frames::new(frame, port.listen.oversize);
+            return Connection::new(stream, frames, admission, port, log).await;
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Messages on a stream, one behind the other: by lines, octet counts, NUL, or lengths.
 
 use super::Protocol;
+use super::oversize::{Oversize, PASSED_BYTES_MAX, Passing};
 use crate::intake::Intake;
-use crate::limits::Refusal;
+use crate::limits::{Reason, Refusal};
 use memchr::memchr;
 use std::str::FromStr;
 
@@ -66,6 +67,9 @@ impl FromStr for Frame {
 #[derive(Debug)]
 pub(crate) struct Frames {
     frame: Frame,
+    oversize: Oversize,
+    /// The rest of a message over the limit.
+    passing: Option<Passing>,
     /// The first bytes of the stream were looked at.
     has_begun: bool,
 }
@@ -89,8 +93,8 @@ struct Run<'a> {
 type Framed<'a> = Option<(&'a [u8], usize)>;
 
 impl Frames {
-    pub(crate) fn new(frame: Frame) -> Frames {
-        Frames { frame, has_begun: false }
+    pub(crate) fn new(frame: Frame, oversize: Oversize) -> Frames {
+        Frames { frame, oversize, passing: None, has_begun: false }
     }
 
     fn next<'a>(&self, input: &'a [u8], message_bytes_max: usize) -> Result<Framed<'a>, Refusal> {
@@ -126,6 +130,47 @@ impl Frames {
             }
         }
         run
+    }
+
+    /// Takes what is kept of the message over the limit at the beginning of `input`, and passes over
+    /// its rest. Returns the bytes done with; `None` where more must come, or the log has no room.
+    fn cut(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<Option<usize>, Refusal> {
+        let max = intake.message_bytes_max();
+        let (head, passing) = match self.ends() {
+            Some((end, _)) => (0, Passing::Until(end)),
+            None => {
+                let (head, len) = self.counted(input);
+                if len > PASSED_BYTES_MAX {
+                    return Err(Refusal::TooLong);
+                }
+                (head, Passing::Bytes(len - max))
+            }
+        };
+        let Some(message) = input.get(head..head + max) else { return Ok(None) };
+        let kept = self.kept(message, intake);
+        if !kept.is_empty() && intake.append(kept)?.is_none() {
+            return Ok(None);
+        }
+        intake.reject(Reason::TooLong);
+        self.passing = Some(passing);
+        Ok(Some(head + max))
+    }
+
+    /// Returns what is kept of a message over the limit.
+    fn kept<'a>(&self, message: &'a [u8], intake: &Intake<'_>) -> &'a [u8] {
+        if self.oversize == Oversize::Skip { &[] } else { &message[..intake.message_bytes_max()] }
+    }
+
+    /// Returns the bytes of a count at the beginning of `input`, and the count.
+    fn counted(&self, input: &[u8]) -> (usize, usize) {
+        if self.frame == Frame::U32 {
+            let head = input.first_chunk::<4>().expect("it was read");
+            return (head.len(), u32::from_be_bytes(*head) as usize);
+        }
+        match digits(input) {
+            digits if digits > DIGITS_MAX => (digits, usize::MAX),
+            digits => (digits + 1, number(&input[..digits])),
+        }
     }
 
     /// The byte that ends a message, and the one in front of it that is taken off; `None` where
@@ -188,14 +233,30 @@ impl Protocol for Frames {
         }
         let mut done = 0;
         loop {
+            if let Some(passing) = self.passing {
+                let (bytes, left) = passing.pass(&input[done..]);
+                self.passing = left;
+                done += bytes;
+            }
+            if self.passing.is_some() {
+                return Ok(done);
+            }
             let run = self.run(&input[done..], intake.message_bytes_max());
             let taken = intake.append_run(&run.messages[..run.count])?;
             if taken < run.count {
                 return Ok(done + run.ends[..taken].last().copied().unwrap_or(0));
             }
             done += run.bytes;
-            if !run.has_more? {
-                return Ok(done);
+            match run.has_more {
+                Ok(true) => {}
+                Ok(false) => return Ok(done),
+                Err(Refusal::TooLong) if self.oversize != Oversize::Refuse => {
+                    match self.cut(&input[done..], intake)? {
+                        Some(bytes) => done += bytes,
+                        None => return Ok(done),
+                    }
+                }
+                Err(refusal) => return Err(refusal),
             }
         }
     }
@@ -209,7 +270,13 @@ impl Protocol for Frames {
             return Err(Refusal::Malformed("the stream ended inside a message"));
         };
         let message = rest.strip_suffix(&[before]).unwrap_or(rest);
+        let is_cut =
+            message.len() > intake.message_bytes_max() && self.oversize != Oversize::Refuse;
+        let message = if is_cut { self.kept(message, intake) } else { message };
         let is_taken = message.is_empty() || intake.append(message)?.is_some();
+        if is_taken && is_cut {
+            intake.reject(Reason::TooLong);
+        }
         Ok(if is_taken { rest.len() } else { 0 })
     }
 }
@@ -221,7 +288,8 @@ fn until(input: &[u8], end: u8, before: u8, max: usize) -> Result<Framed<'_>, Re
     match memchr(end, within) {
         Some(at) => {
             let message = &input[..at];
-            Ok(Some((message.strip_suffix(&[before]).unwrap_or(message), at + 1)))
+            let message = message.strip_suffix(&[before]).unwrap_or(message);
+            if message.len() > max { Err(Refusal::TooLong) } else { Ok(Some((message, at + 1))) }
         }
         None if within.len() > max + 1 => Err(Refusal::TooLong),
         None => Ok(None),
@@ -246,7 +314,12 @@ fn octets(input: &[u8], max: usize) -> Result<Framed<'_>, Refusal> {
         return Err(Refusal::TooLong);
     }
     let Some(message) = input.get(digits + 1..digits + 1 + count) else { return Ok(None) };
-    Ok(Some((without_trailer(message), digits + 1 + count)))
+    let message = without_trailer(message);
+    if message.len() > max {
+        Err(Refusal::TooLong)
+    } else {
+        Ok(Some((message, digits + 1 + count)))
+    }
 }
 
 /// Returns how many digits `input` begins with, up to one more than a number may have.

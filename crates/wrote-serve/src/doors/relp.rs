@@ -7,8 +7,9 @@
 
 use super::Protocol;
 use super::frames::{DIGITS_MAX, number};
+use super::oversize::{Oversize, PASSED_BYTES_MAX, Passing};
 use crate::intake::Intake;
-use crate::limits::Refusal;
+use crate::limits::{Reason, Refusal};
 use std::io::Write;
 
 /// Letters of a command at most.
@@ -31,12 +32,9 @@ pub(crate) struct Relp {
     next: usize,
     /// The session was opened, and is not closed.
     is_open: bool,
-}
-
-impl Default for Relp {
-    fn default() -> Relp {
-        Relp { next: 1, is_open: false }
-    }
+    oversize: Oversize,
+    /// The rest of a message over the limit.
+    passing: Option<Passing>,
 }
 
 /// A frame: `TRANSACTION SP COMMAND SP LENGTH [SP DATA] LF`.
@@ -54,10 +52,27 @@ impl Protocol for Relp {
     fn take(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
         let message_bytes_max = intake.message_bytes_max();
         let mut done = 0;
-        while !intake.is_over
-            && let Some(frame) = RelpFrame::first(&input[done..], message_bytes_max)?
-            && self.obey(&frame, intake)?
-        {
+        while !intake.is_over {
+            if let Some(passing) = self.passing {
+                let (bytes, left) = passing.pass(&input[done..]);
+                self.passing = left;
+                done += bytes;
+            }
+            if self.passing.is_some() {
+                break;
+            }
+            let Some(head) = RelpHead::first(&input[done..])? else { break };
+            let is_long = head.command == b"syslog" && head.length > message_bytes_max;
+            let cut = is_long && self.oversize != Oversize::Refuse;
+            let Some(frame) = head.frame(&input[done..], message_bytes_max, cut)? else { break };
+            if !self.obey(&frame, cut, intake)? {
+                break;
+            }
+            if cut {
+                // With the line feed at its end.
+                self.passing = Some(Passing::Bytes(head.length - message_bytes_max + 1));
+                intake.reject(Reason::TooLong);
+            }
             done += frame.bytes;
         }
         Ok(done)
@@ -72,13 +87,29 @@ impl Protocol for Relp {
 }
 
 impl Relp {
-    /// Does what a frame says. Returns whether it is done with: a message may find no room.
-    fn obey(&mut self, frame: &RelpFrame<'_>, intake: &mut Intake<'_>) -> Result<bool, Refusal> {
+    pub(crate) fn new(oversize: Oversize) -> Relp {
+        Relp { next: 1, is_open: false, oversize, passing: None }
+    }
+
+    /// Does what a frame says, of which the message was `cut`. Returns whether it is done with: a
+    /// message may find no room.
+    fn obey(
+        &mut self,
+        frame: &RelpFrame<'_>,
+        cut: bool,
+        intake: &mut Intake<'_>,
+    ) -> Result<bool, Refusal> {
         let is_hint = frame.transaction == 0;
         if !is_hint && frame.transaction != self.next {
             return Err(Refusal::Malformed("the transaction is not the next"));
         }
         match frame.command {
+            // Without an answer its client would send it again for ever.
+            b"syslog" if self.is_open && cut && self.oversize == Oversize::Skip => {
+                if !is_hint {
+                    answer(frame, "200 OK", intake);
+                }
+            }
             b"syslog" if self.is_open => {
                 let Some(sequence) = intake.append(frame.data)? else { return Ok(false) };
                 if !is_hint {
@@ -129,9 +160,19 @@ fn offers(offered: &[u8]) -> Result<String, Refusal> {
     Ok(format!("200 OK\nrelp_version={version}\nrelp_software=wrote,{own}\ncommands=syslog"))
 }
 
-impl RelpFrame<'_> {
-    /// Returns the frame at the beginning of `input`, once it is whole.
-    fn first(input: &[u8], message_bytes_max: usize) -> Result<Option<RelpFrame<'_>>, Refusal> {
+/// A frame up to its data.
+struct RelpHead<'a> {
+    transaction: usize,
+    command: &'a [u8],
+    /// Bytes of its data.
+    length: usize,
+    /// Bytes up to the space before the data.
+    bytes: usize,
+}
+
+impl<'a> RelpHead<'a> {
+    /// Returns the head at the beginning of `input`, once it is whole.
+    fn first(input: &'a [u8]) -> Result<Option<RelpHead<'a>>, Refusal> {
         let is_digit = u8::is_ascii_digit;
         let Some((transaction, rest)) = field(input, DIGITS_MAX, is_digit)? else {
             return Ok(None);
@@ -142,18 +183,40 @@ impl RelpFrame<'_> {
         };
         let rest = behind(rest, b' ')?;
         let Some((length, rest)) = field(rest, DIGITS_MAX, is_digit)? else { return Ok(None) };
-        let length = number(length);
-        let bytes_max = if command == b"syslog" { message_bytes_max } else { OFFERS_BYTES_MAX };
+        let (transaction, length) = (number(transaction), number(length));
+        Ok(Some(RelpHead { transaction, command, length, bytes: input.len() - rest.len() }))
+    }
+
+    /// Returns the frame, once it is whole; one that is `cut` once it has as much data as a message
+    /// may have.
+    fn frame(
+        &self,
+        input: &'a [u8],
+        message_bytes_max: usize,
+        cut: bool,
+    ) -> Result<Option<RelpFrame<'a>>, Refusal> {
+        let &RelpHead { transaction, command, length, bytes } = self;
+        let bytes_max = match command {
+            b"syslog" if cut => PASSED_BYTES_MAX,
+            b"syslog" => message_bytes_max,
+            _ => OFFERS_BYTES_MAX,
+        };
         if length > bytes_max {
             return Err(Refusal::TooLong);
         }
+        let rest = &input[bytes..];
         let rest = if length > 0 { behind(rest, b' ')? } else { rest };
+        if cut {
+            let data = rest.get(..message_bytes_max);
+            let bytes = bytes + 1 + message_bytes_max;
+            return Ok(data.map(|data| RelpFrame { transaction, command, data, bytes }));
+        }
         let Some((data, rest)) = rest.split_at_checked(length).filter(|(_, rest)| !rest.is_empty())
         else {
             return Ok(None);
         };
         let bytes = input.len() - behind(rest, b'\n')?.len();
-        Ok(Some(RelpFrame { transaction: number(transaction), command, data, bytes }))
+        Ok(Some(RelpFrame { transaction, command, data, bytes }))
     }
 }
 

@@ -128,7 +128,7 @@ fn connections_of_one_address_are_limited_and_the_limit_is_read_again() {
 
 #[test]
 fn a_limit_that_is_read_again_holds_for_open_connections() {
-    let mut serving = Serving::start("tcp://127.0.0.1:0", |_| ());
+    let mut serving = Serving::start("tcp://127.0.0.1:0?oversize=refuse", |_| ());
     let mut stream = serving.connect();
     stream.write_all(b"one\n").unwrap();
     serving.wait_until(|figures| figures.messages == 1);

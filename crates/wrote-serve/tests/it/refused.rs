@@ -38,12 +38,16 @@ fn a_refused_stream_is_counted_once_and_leaves_only_the_messages_before() {
         b"\x16\x03\x01\x02\x00\x01\n\x01\xfc\x03\x03",
         b"5 forged",
     ];
-    assert_refused("tcp://127.0.0.1:0?frame=octets", &counted, &[b"first", b"forge"]);
+    assert_refused(
+        "tcp://127.0.0.1:0?frame=octets&oversize=refuse",
+        &counted,
+        &[b"first", b"forge"],
+    );
     let long = [b"first\n", &[b'x'; 1 << 17][..], b"\nforged\n"].concat();
     // As a web page makes a browser send it.
     let page = b"POST /x?y HTTP/1.1\r\nHost: localhost:5140\r\n\r\n<85>sudo: forged\n\0";
     let tls = b"\x16\x03\x01\x02\x00\x01\n\x01\xfc\x03\x03\n";
-    assert_refused("tcp://127.0.0.1:0", &[&long, tls, page], &[b"first"]);
+    assert_refused("tcp://127.0.0.1:0?oversize=refuse", &[&long, tls, page], &[b"first"]);
     assert_refused("tcp://127.0.0.1:0?frame=nul", &[page], &[]);
     let lengths: [&[u8]; 2] = [b"\xff\xff\xff\xffforged", b"GET / HTTP/1.1\r\n\r\n"];
     assert_refused("tcp://127.0.0.1:0?frame=u32", &lengths, &[]);

@@ -25,7 +25,7 @@ fn read_until(reader: &mut impl BufRead, last: &str) -> Vec<String> {
 
 #[test]
 fn a_refusal_leaves_behind_the_answers_before_it_and_none_of_its_own() {
-    let serving = Serving::start("relp://127.0.0.1:0", |_| ());
+    let serving = Serving::start("relp://127.0.0.1:0?oversize=refuse", |_| ());
     for (count, bad) in (1..).zip([
         format!("3 syslog {} {}", 1 << 20, "x".repeat(1 << 18)),
         "4 syslog 3 bad\n".to_owned(),

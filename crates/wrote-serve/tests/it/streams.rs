@@ -89,8 +89,15 @@ fn a_client_that_says_nothing_or_half_a_message_is_let_go_and_counted() {
 }
 
 #[test]
-fn a_message_that_is_too_long_ends_its_connection_and_makes_no_record() {
+fn a_message_that_is_too_long_is_cut_or_ends_its_connection_and_is_counted() {
     let serving = Serving::start("tcp://127.0.0.1:0", |_| ());
+    let mut long = serving.connect();
+    long.write_all(&[b"before\n".to_vec(), vec![b'x'; 9000], b"\nafter\n".to_vec()].concat())
+        .unwrap();
+    serving.wait_until(|figures| figures.messages == 3);
+    assert_eq!(serving.refused(), [("too_long", 1)]);
+    assert_eq!(serving.stop(), [&b"before"[..], &[b'x'; 8 << 10], b"after"]);
+    let serving = Serving::start("tcp://127.0.0.1:0?oversize=refuse", |_| ());
     let mut long = serving.connect();
     long.write_all(&[b"before\n".to_vec(), vec![b'x'; 9000], b"\nafter\n".to_vec()].concat())
         .unwrap();

@@ -314,7 +314,8 @@ fn the_manual_page_has_every_flag_and_subcommand() {
 /// Returns the long flags of all subcommands at every level, without hyphens.
 fn long_flags() -> Vec<String> {
     fn of(command: &clap::Command) -> Vec<String> {
-        let own = command.get_arguments().filter_map(|flag| flag.get_long().map(str::to_owned));
+        let shown = command.get_arguments().filter(|flag| !flag.is_hide_set());
+        let own = shown.filter_map(|flag| flag.get_long().map(str::to_owned));
         own.chain(command.get_subcommands().flat_map(of)).collect()
     }
     let flags = of(&wrote_cli::args::definition());

@@ -10,8 +10,13 @@ const MAX: usize = 32;
 const FRAMES: [Frame; 4] = [Frame::Lines, Frame::Octets, Frame::Nul, Frame::U32];
 
 fn of(frame: Frame, stream: &[u8]) -> Outcome {
-    let whole = drive(Frames::new(frame), stream, &[], MAX);
-    assert_eq!(drive(Frames::new(frame), stream, &[(1, 0)], MAX), whole, "byte by byte");
+    with(frame, Oversize::Refuse, stream)
+}
+
+fn with(frame: Frame, oversize: Oversize, stream: &[u8]) -> Outcome {
+    let frames = || Frames::new(frame, oversize);
+    let whole = drive(frames(), stream, &[], MAX);
+    assert_eq!(drive(frames(), stream, &[(1, 0)], MAX), whole, "byte by byte");
     whole
 }
 
@@ -80,6 +85,29 @@ fn a_message_of_the_limit_is_taken_and_one_byte_more_is_refused() {
 }
 
 #[test]
+fn of_a_message_over_the_limit_the_beginning_is_kept_or_nothing_and_the_next_is_taken() {
+    for frame in FRAMES {
+        for len in [MAX + 1, MAX + 2, MAX + 3, 10 * MAX] {
+            let stream = framed(frame, &[b"first".to_vec(), vec![b'x'; len], b"behind".to_vec()]);
+            let truncated = with(frame, Oversize::Truncate, &stream);
+            assert_eq!(truncated.records, owned(&[b"first", &[b'x'; MAX], b"behind"]), "{len}");
+            let skipped = with(frame, Oversize::Skip, &stream);
+            assert_eq!(skipped.records, owned(&[b"first", b"behind"]), "{len}");
+            assert_eq!((truncated.refused, skipped.refused), (None, None));
+        }
+    }
+    for len in [MAX + 1, MAX + 2, 3 * MAX] {
+        let ended = with(Frame::Lines, Oversize::Truncate, &vec![b'x'; len]);
+        assert_eq!((ended.records, ended.refused), (owned(&[&[b'x'; MAX]]), None), "{len}");
+    }
+    // A count that no sender means.
+    for stream in [&b"2 ok999999999 forged\n"[..], b"2 ok1234567890 forged\n"] {
+        let outcome = with(Frame::Octets, Oversize::Truncate, stream);
+        assert_eq!((outcome.records, outcome.refused), (owned(&[b"ok"]), Some(Reason::TooLong)));
+    }
+}
+
+#[test]
 fn a_wrong_count_ends_the_connection_and_its_payload_is_no_message() {
     for (stream, reason) in [
         (&b"2 ok0 \nforged\n"[..], Reason::Malformed),
@@ -126,8 +154,10 @@ proptest! {
         cuts in vec((1usize..40, 0usize..4), 1..20),
     ) {
         for frame in FRAMES {
-            let whole = of(frame, &stream);
-            prop_assert_eq!(drive(Frames::new(frame), &stream, &cuts, MAX), whole);
+            for oversize in [Oversize::Refuse, Oversize::Truncate, Oversize::Skip] {
+                let whole = with(frame, oversize, &stream);
+                prop_assert_eq!(drive(Frames::new(frame, oversize), &stream, &cuts, MAX), whole);
+            }
         }
     }
 
@@ -137,7 +167,7 @@ proptest! {
         cuts in vec((1usize..40, 0usize..4), 1..20),
     ) {
         for frame in FRAMES {
-            let ends = Frames::new(frame).ends();
+            let ends = Frames::new(frame, Oversize::Refuse).ends();
             let clean = |message: &Vec<u8>| {
                 // Bytes that a sender by lines cannot send.
                 let is_clean = |byte: &u8| ends.is_none_or(|(end, before)| {
@@ -149,7 +179,7 @@ proptest! {
             };
             let messages: Vec<Vec<u8>> = messages.iter().map(clean).collect();
             let stream = framed(frame, &messages);
-            let outcome = drive(Frames::new(frame), &stream, &cuts, MAX);
+            let outcome = drive(Frames::new(frame, Oversize::Refuse), &stream, &cuts, MAX);
             prop_assert_eq!(outcome, Outcome { records: messages, ..Outcome::default() });
         }
     }

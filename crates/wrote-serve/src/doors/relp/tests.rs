@@ -13,8 +13,8 @@ const OPEN: &str = "1 open 86 relp_version=0\n\
      commands=syslog\n";
 
 fn of(stream: &[u8]) -> Outcome {
-    let whole = drive(Relp::default(), stream, &[], MAX);
-    assert_eq!(drive(Relp::default(), stream, &[(1, 0)], MAX), whole, "byte by byte");
+    let whole = drive(Relp::new(Oversize::Refuse), stream, &[], MAX);
+    assert_eq!(drive(Relp::new(Oversize::Refuse), stream, &[(1, 0)], MAX), whole, "byte by byte");
     whole
 }
 
@@ -74,7 +74,7 @@ fn a_hint_is_never_answered_and_counts_no_transaction() {
 
 #[test]
 fn after_the_last_number_comes_one() {
-    let relp = Relp { next: TRANSACTION_MAX - 1, is_open: true };
+    let relp = Relp { next: TRANSACTION_MAX - 1, is_open: true, ..Relp::new(Oversize::Refuse) };
     let stream: Vec<u8> =
         [999_999_998, 999_999_999, 1, 2].iter().flat_map(|&number| frame(number, b"m")).collect();
     let outcome = drive(relp, &stream, &[], MAX);
@@ -133,6 +133,23 @@ fn a_message_of_the_limit_is_taken_and_one_byte_more_is_refused() {
 }
 
 #[test]
+fn a_message_over_the_limit_is_answered_and_what_stands_behind_it_is_taken() {
+    let frames = [frame(2, &[b'x'; 3 * MAX]), frame(3, b"behind")].concat();
+    let stream = [OPEN.as_bytes(), &frames].concat();
+    for (oversize, kept) in [(Oversize::Truncate, Some(vec![b'x'; MAX])), (Oversize::Skip, None)] {
+        let whole = drive(Relp::new(oversize), &stream, &[], MAX);
+        assert_eq!(drive(Relp::new(oversize), &stream, &[(1, 0)], MAX), whole);
+        let wanted: Vec<_> = kept.into_iter().chain([b"behind".to_vec()]).collect();
+        assert_eq!((&whole.records, whole.refused), (&wanted, None));
+        assert_eq!(answers(&whole), "2 rsp 6 200 OK\n3 rsp 6 200 OK\n");
+    }
+    // A length that no sender means.
+    let forged = [OPEN.as_bytes(), b"2 syslog 999999999 bad\n"].concat();
+    let outcome = drive(Relp::new(Oversize::Truncate), &forged, &[], MAX);
+    assert_eq!((outcome.records.len(), outcome.refused), (0, Some(Reason::TooLong)));
+}
+
+#[test]
 fn half_a_message_is_left_to_be_sent_again() {
     let outcome = opened(b"2 syslog 4 good\n3 syslog 4 hal");
     assert_eq!((outcome.records.len(), outcome.refused), (1, None));
@@ -159,7 +176,7 @@ proptest! {
         if damage.is_none() {
             prop_assert_eq!(&whole.records, &messages);
         }
-        prop_assert_eq!(drive(Relp::default(), &stream, &cuts, MAX), whole);
+        prop_assert_eq!(drive(Relp::new(Oversize::Refuse), &stream, &cuts, MAX), whole);
     }
 
     #[test]
@@ -172,6 +189,6 @@ proptest! {
     ) {
         let whole = of(&stream);
         prop_assert!(whole.records.is_empty());
-        prop_assert_eq!(drive(Relp::default(), &stream, &cuts, MAX), whole);
+        prop_assert_eq!(drive(Relp::new(Oversize::Refuse), &stream, &cuts, MAX), whole);
     }
 }
