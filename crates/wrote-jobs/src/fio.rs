@@ -90,12 +90,12 @@ fn some(parsed: Parsed, otherwise: &str) -> Result<Parsed, ParseError> {
     if parsed.sections.is_empty() { Err(ParseError::new(None, otherwise)) } else { Ok(parsed) }
 }
 
-/// Tells whether jobs have a key of that name, of one that fio knows and that is refused here.
+/// Returns whether fio has a key of that name, refused here or not.
 pub fn is_key(name: &str) -> bool {
     keys::find(name).is_ok() || names::is_fios(name)
 }
 
-/// Tells whether the key has a meaning without a value: `--direct`.
+/// Returns whether the key has a meaning without a value: `--direct`.
 pub fn is_switch(name: &str) -> bool {
     let bare = [(name.to_owned(), None)];
     let mut notes = Notes::default();

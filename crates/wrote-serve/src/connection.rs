@@ -54,7 +54,7 @@ pub(crate) struct Connection<S, P> {
     has_rest: bool,
     drain: Option<Wait<()>>,
     input: Input,
-    /// The stream ended without the client's end: what is unfinished is no message.
+    /// The stream ended without the client's end: an unfinished message is dropped.
     is_cut: bool,
     /// Why the door takes nothing more. The answers to what it took before still leave, so that
     /// the client knows what it need not send again.

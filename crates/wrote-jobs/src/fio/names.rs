@@ -105,7 +105,7 @@ const NOT_TAKEN: &[(&str, &str)] = &[
     ),
 ];
 
-/// Tells whether fio knows the key, which is not accepted here.
+/// Returns whether fio has the key, which is not accepted here.
 pub(super) fn is_fios(name: &str) -> bool {
     NOT_TAKEN.iter().any(|(_, keys)| keys.split(' ').any(|key| key == name))
 }

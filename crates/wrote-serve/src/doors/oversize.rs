@@ -42,7 +42,7 @@ impl FromStr for Oversize {
 /// The rest of a message over the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Passing {
-    /// So many bytes.
+    /// This number of bytes.
     Bytes(usize),
     /// All up to this byte, with it.
     Until(u8),

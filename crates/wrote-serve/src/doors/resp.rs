@@ -278,7 +278,7 @@ fn appended(value: &[u8], intake: &mut Intake<'_>) -> Option<Result<u64, ()>> {
     }
 }
 
-/// Tells the client why no message was taken, and counts it.
+/// Answers why no message was taken, and counts the refusal.
 fn refuse(refusal: Refusal, intake: &mut Intake<'_>) {
     match refusal {
         Refusal::TooLong => {

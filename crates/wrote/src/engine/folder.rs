@@ -89,8 +89,8 @@ impl<'a> PlaceOfName<'a> {
         statat(self.folder, self.name, flags)
     }
 
-    /// Tells whether the name leads to this file. A disk that fails gives an error for each name:
-    /// that is no sign that the name is gone.
+    /// Returns whether the name leads to this file. A disk that fails gives an error for each name,
+    /// which does not mean that the name is gone.
     pub(super) fn leads_to(self, file: impl AsFd) -> io::Result<bool> {
         let own = fstat(file)?;
         match self.stat(AtFlags::empty()) {

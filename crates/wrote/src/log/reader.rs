@@ -241,7 +241,7 @@ impl LogReader {
         self.from
     }
 
-    /// Tells whether the path that the reader was opened with still leads to the folder that it
+    /// Returns whether the path that the reader was opened with still leads to the folder that it
     /// reads in. Where that was removed or renamed, no record of a new log at the path comes: open
     /// another reader. True while a log of [`LogReader::follow_new`] is not there yet.
     pub fn is_at_its_path(&self) -> Result<bool, Error> {

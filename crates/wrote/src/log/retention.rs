@@ -60,7 +60,7 @@ impl Retention {
         (is_over || is_old).then_some(oldest)
     }
 
-    /// Tells whether the oldest segment was written before this time. It is older than each that
+    /// Returns whether the oldest segment was written before this time. It is older than each that
     /// follows, whatever the clock was when it was written: one that was ahead would keep it, and
     /// all behind it, for as long.
     fn has_older_than(&self, unix_ns: u64) -> bool {
