@@ -28,8 +28,8 @@ pub(super) fn document(name: &str, value: Value) -> Result<Document, Error> {
     }
     let jobs = value["jobs"].as_array().map(Vec::as_slice).unwrap_or_default();
     if jobs.iter().any(|job| job.get("mixed").is_some() && job.get("read").is_none()) {
-        let mixed = "has reads and writes as one (unified_rw_reporting=mixed), which can't be told \
-                     apart; with unified_rw_reporting=both it has them alone too";
+        let mixed = "has reads and writes as one (unified_rw_reporting=mixed), which can't be \
+                     separated; with unified_rw_reporting=both it has them alone too";
         return Err(refused(name, mixed));
     }
     let output: Output = serde_json::from_value(value)

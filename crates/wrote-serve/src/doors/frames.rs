@@ -132,8 +132,9 @@ impl Frames {
         run
     }
 
-    /// Takes what is kept of the message over the limit at the beginning of `input`, and passes over
-    /// its rest. Returns the bytes done with; `None` where more must come, or the log has no room.
+    /// Takes what is kept of the message over the limit at the beginning of `input`, and passes
+    /// over its rest. Returns the bytes done with; `None` where more must come, or the log has no
+    /// room.
     fn cut(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<Option<usize>, Refusal> {
         let max = intake.message_bytes_max();
         let (head, passing) = match self.ends() {
