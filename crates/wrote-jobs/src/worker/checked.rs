@@ -4,6 +4,7 @@ use super::header::{HEADER_BYTES, Header, NO_HEADER};
 use crate::written::first_unwritten;
 use std::fs::File;
 use std::io;
+use std::iter;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -59,7 +60,7 @@ struct Found {
 /// Finds what the byte at `from` belongs to, from the file itself.
 fn search(file: &File, from: u64) -> io::Result<Result<Found, String>> {
     if let Some(header) = header_at(file, from)? {
-        return whole_or_not(file, from, header);
+        return whole_or_not(file, from, from, header);
     }
     if file.metadata()?.is_file()
         && let Some(unwritten) = first_unwritten(file, from..from + SECTOR_BYTES)?
@@ -73,14 +74,20 @@ fn search(file: &File, from: u64) -> io::Result<Result<Found, String>> {
         if let Some(header) = header_at(file, start)?
             && start + u64::from(header.len) > from
         {
-            return whole_or_not(file, start, header);
+            return whole_or_not(file, start, from, header);
         }
     }
     Ok(Err(NO_HEADER.into()))
 }
 
-/// Checks the block at `start`. One that is not good may have been written over in part.
-fn whole_or_not(file: &File, start: u64, header: Header) -> io::Result<Result<Found, String>> {
+/// Checks the block at `start`, which holds the byte at `from`. One that is not good may have been
+/// written over in part.
+fn whole_or_not(
+    file: &File,
+    start: u64,
+    from: u64,
+    header: Header,
+) -> io::Result<Result<Found, String>> {
     let mut block = vec![0; header.len as usize];
     let end = start + u64::from(header.len);
     match file.read_exact_at(&mut block, start) {
@@ -90,22 +97,21 @@ fn whole_or_not(file: &File, start: u64, header: Header) -> io::Result<Result<Fo
     let Err(what) = Header::found(&block, start) else {
         return Ok(Ok(Found { end, is_checked: true }));
     };
-    let mut place = start;
-    while place + SECTOR_BYTES < end {
-        place += SECTOR_BYTES;
-        let rest = &block[(place - start) as usize..];
-        if let Some(other) = Header::of(rest) {
-            // Of one job, an earlier block in a later one was not written over: the later is torn.
-            let is_earlier = other.seed == header.seed && other.sequence < header.sequence;
-            let is_other = other.offset == place && !is_earlier;
-            return Ok(if is_other {
-                Ok(Found { end: place, is_checked: false })
-            } else {
-                Err(what)
-            });
-        }
-    }
-    Ok(Err(what))
+    let sectors = (start + SECTOR_BYTES..end).step_by(SECTOR_BYTES as usize);
+    let mut others = sectors.filter_map(|place| {
+        Header::of(&block[(place - start) as usize..]).map(|header| (place, header))
+    });
+    // Of one job, an earlier block in a later one was not written over: the later is torn.
+    let is_written_over = |&(place, ref other): &(u64, Header)| {
+        let is_earlier = other.seed == header.seed && other.sequence < header.sequence;
+        other.offset == place && !is_earlier
+    };
+    let Some(other) = others.next().filter(is_written_over) else {
+        return Ok(Err(what));
+    };
+    let mut behind = iter::once(other).chain(others).map(|(place, _)| place);
+    let end = behind.find(|&place| place > from).unwrap_or(end);
+    Ok(Ok(Found { end, is_checked: false }))
 }
 
 /// Returns the header at `start`, if one of that place is there.
@@ -182,5 +188,16 @@ mod tests {
         }
         write(file.as_file(), 1, 6, 2 * UNIT, 2 * UNIT);
         assert!(checked(&file, 0, 4 * UNIT).unwrap_err().what.starts_with("CRC32C"));
+    }
+
+    #[test]
+    fn a_read_behind_a_block_that_a_smaller_one_overwrote_ends() {
+        let file = fixtures::file();
+        write(file.as_file(), 1, 0, 0, 8 * UNIT);
+        write(file.as_file(), 1, 1, 2 * UNIT, UNIT);
+        assert_eq!(checked(&file, 4 * UNIT, 4 * UNIT), Ok(0));
+        write(file.as_file(), 1, 2, 6 * UNIT, UNIT);
+        assert_eq!(checked(&file, 4 * UNIT, 4 * UNIT), Ok(UNIT));
+        assert_eq!(checked(&file, 0, 8 * UNIT), Ok(2 * UNIT));
     }
 }
