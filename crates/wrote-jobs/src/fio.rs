@@ -92,7 +92,7 @@ fn some(parsed: Parsed, otherwise: &str) -> Result<Parsed, ParseError> {
 
 /// Returns whether fio has a key of that name, refused here or not.
 pub fn is_key(name: &str) -> bool {
-    keys::find(name).is_ok() || names::is_fios(name)
+    keys::find(name).is_ok() || names::why_not_taken(name).is_some()
 }
 
 /// Returns whether the key has a meaning without a value: `--direct`.

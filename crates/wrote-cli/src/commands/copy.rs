@@ -58,12 +58,11 @@ fn copy_all(
     done: &mut Done,
 ) -> Result<(), Error> {
     if let [Item { from, to, kind }] = items {
-        let options = arguments.options().watch(watch);
+        let options = arguments.options().watch(watch).merge(*kind == Kind::Contents);
         let copied = match kind {
             Kind::File => options.copy(from, to).map(|copied| done.add(&copied)),
-            Kind::Folder => options.copy_tree(from, to).map(|copied| done.add_tree(copied)),
-            Kind::Contents => {
-                options.merge(true).copy_tree(from, to).map(|copied| done.add_tree(copied))
+            Kind::Folder | Kind::Contents => {
+                options.copy_tree(from, to).map(|copied| done.add_tree(copied))
             }
             Kind::In => options.copy_in(input(from)?, to).map(|copied| done.add(&copied)),
             Kind::Out => {

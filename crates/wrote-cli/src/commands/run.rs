@@ -8,6 +8,7 @@ use crate::args::{RunArgs, RunFormat};
 use crate::output::{self, ResultFiles};
 use crate::progress::JobReporter;
 use load::JobFile;
+use std::cell::LazyCell;
 use std::path::Path;
 use std::time::Instant;
 use wrote_jobs::fio_json;
@@ -34,8 +35,9 @@ pub(super) fn run(
         RunFormat::FioJson | RunFormat::FioTerse => None,
     };
     if peers.are_many() && own.is_none() {
-        let text = "--format fio-json: fio has no result of several ranks; --format json has one";
-        return Err(Error::Usage(text.into()));
+        let name = if arguments.format == RunFormat::FioJson { "fio-json" } else { "fio-terse" };
+        let text = "fio has no result of several ranks; --format json has one";
+        return Err(Error::Usage(format!("--format {name}: {text}")));
     }
     let output = ResultFiles::of_first(to, peers)?;
     let files = load::files(arguments, peers, stop)?;
@@ -66,9 +68,10 @@ pub(super) fn run(
     let Some(output) = output else { return Ok(()) };
     let done = measure(arguments, &files, &specs, stop, command)?;
     stop.check()?;
-    let content = || Content::Result(Box::new(done.own(&files)));
+    let result = LazyCell::new(|| done.own(&files));
+    let content = || Content::Result(Box::new(result.clone()));
     output.deliver("run.json", content, |screen, out| match arguments.format {
-        RunFormat::Own(format) => wrote_report::write(&done.own(&files), format, screen, out),
+        RunFormat::Own(format) => wrote_report::write(&result, format, screen, out),
         RunFormat::FioJson => wrote_report::write_json(&done.fios(&files), out),
         RunFormat::FioTerse => done.fios(&files).write_terse(out),
     })

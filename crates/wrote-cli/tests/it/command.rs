@@ -166,6 +166,7 @@ fn messages_are_appended_when_that_is_asked_for_and_looked_for_afterwards() {
     assert!(advised, "{document:?}");
 }
 
+#[cfg(feature = "serve")]
 #[test]
 fn serve_is_measured_against_our_own_server_and_every_message_is_looked_for() {
     let folder = folder();

@@ -55,6 +55,7 @@ fn what_has_no_end_or_is_far_too_long_is_refused() {
     }
 }
 
+#[cfg(feature = "serve")]
 #[test]
 fn a_server_refuses_files_without_an_end() {
     let folder = place();

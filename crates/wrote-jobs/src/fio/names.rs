@@ -105,15 +105,15 @@ const NOT_TAKEN: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns whether fio has the key, which is not accepted here.
-pub(super) fn is_fios(name: &str) -> bool {
-    NOT_TAKEN.iter().any(|(_, keys)| keys.split(' ').any(|key| key == name))
+/// Returns why a key of fio's is not accepted here.
+pub(super) fn why_not_taken(name: &str) -> Option<&'static str> {
+    let mut all = NOT_TAKEN.iter();
+    all.find(|(_, keys)| keys.split(' ').any(|key| key == name)).map(|(why, _)| *why)
 }
 
 /// Explains why `name` is not accepted; `taken` are the accepted names.
 pub(super) fn unknown(name: &str, taken: impl Iterator<Item = &'static str>) -> String {
-    let known = NOT_TAKEN.iter().find(|(_, keys)| keys.split(' ').any(|key| key == name));
-    if let Some((why, _)) = known {
+    if let Some(why) = why_not_taken(name) {
         return format!("fio knows this key, but it is not taken here: {why}");
     }
     match near(name, taken) {

@@ -14,17 +14,17 @@ const SAMPLE_NS: i128 = 500_000_000;
 /// fio's `read`, `write` and `trim`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Direction {
-    pub io_bytes: u64,
+    io_bytes: u64,
     pub io_kbytes: u64,
-    pub bw_bytes: u64,
+    bw_bytes: u64,
     /// KiB/s.
     pub bw: u64,
     pub iops: f64,
     /// Milliseconds; 0 without a transfer.
     pub runtime: u64,
-    pub total_ios: u64,
-    pub short_ios: u64,
-    pub drop_ios: u64,
+    total_ios: u64,
+    short_ios: u64,
+    drop_ios: u64,
     pub slat_ns: Latency,
     pub clat_ns: Latency,
     pub lat_ns: Latency,
@@ -34,12 +34,12 @@ pub(super) struct Direction {
     pub bw_agg: f64,
     pub bw_mean: f64,
     pub bw_dev: f64,
-    pub bw_samples: u64,
-    pub iops_min: u64,
-    pub iops_max: u64,
-    pub iops_mean: f64,
-    pub iops_stddev: f64,
-    pub iops_samples: u64,
+    bw_samples: u64,
+    iops_min: u64,
+    iops_max: u64,
+    iops_mean: f64,
+    iops_stddev: f64,
+    iops_samples: u64,
 }
 
 /// fio's latencies, without percentiles if there are no samples.
@@ -50,7 +50,7 @@ pub(super) struct Latency {
     pub mean: f64,
     pub stddev: f64,
     #[serde(rename = "N")]
-    pub count: u64,
+    count: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percentile: Option<Pairs<u64>>,
 }

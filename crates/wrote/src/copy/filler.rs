@@ -10,9 +10,9 @@ use crate::engine::Op;
 use crate::{Engine, Error, FileId};
 
 pub(super) struct Filler<'a> {
-    pub engine: &'a mut Engine,
-    pub file: FileId,
-    pub settings: &'a CopySettings,
+    engine: &'a mut Engine,
+    file: FileId,
+    settings: &'a CopySettings,
     bytes: u64,
     checksum: Option<Checksum>,
 }

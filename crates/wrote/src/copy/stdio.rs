@@ -94,9 +94,8 @@ fn copy_in_through(
 ///
 /// With the kernel's words; `EPIPE` means that the reader has gone. [`Error::Refused`] where `from`
 /// is a folder, a pipe or a character device, or is `to` itself, or with [`CopyOptions::verify`],
-/// since a stream can't be
-/// read back. [`Error::Differs`] when `from` becomes shorter meanwhile; [`Error::Interrupted`] when
-/// the watcher asks to stop.
+/// since a stream can't be read back. [`Error::Differs`] when `from` becomes shorter meanwhile;
+/// [`Error::Interrupted`] when the watcher asks to stop.
 pub fn copy_out(from: impl AsRef<Path>, to: impl AsFd) -> Result<Copied, Error> {
     CopyOptions::new().copy_out(from, to)
 }

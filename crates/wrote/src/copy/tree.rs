@@ -349,7 +349,7 @@ impl Tree<'_, '_> {
 
     /// Notes an error about an entry of the source, where the copy continues without it.
     fn pass_over(&mut self, error: Error) -> Result<(), Error> {
-        if !self.settings.keep_going || matches!(error, Error::Interrupted) {
+        if !self.settings.keep_going {
             return Err(error);
         }
         self.copied.failed_count += 1;
