@@ -41,8 +41,8 @@ use stream::Stream;
 ///
 /// | after | earlier writes survive |
 /// |---|---|
-/// | a write, [`Write::flush`] | nothing: they may still be in this process's memory |
-/// | [`Writer::close`] | a crash of the process |
+/// | a write | nothing: they may still be in this process's memory |
+/// | [`Write::flush`], [`Writer::close`] | a crash of the process |
 /// | [`Writer::sync_data`], [`Writer::finish`] | a power loss, with the name of a new file |
 /// | [`Writer::commit`] of [`Writer::replace`] | a power loss, with the name; before it, none do |
 ///
@@ -50,9 +50,9 @@ use stream::Stream;
 /// the synced bytes is written again when it fills, as for any file that is appended to. Those
 /// bytes are safe as long as the disk writes a sector whole or not at all.
 ///
-/// A crash without any of these leaves any part of the file, perhaps with zeros behind it: a long
-/// file is extended ahead of the writes, since a direct write that extends its file waits for all
-/// others (ext4).
+/// A crash of the kernel or a power loss without any of these leaves any part of the file; a crash
+/// of the process leaves the bytes that were written until then, and nothing behind them. Other
+/// programs, too, find the first bytes of what was written and nothing else, at any time.
 ///
 /// # Errors
 ///
@@ -60,7 +60,8 @@ use stream::Stream;
 /// again, and nothing more is written. On a full disk the bytes written until then stay.
 ///
 /// Dropping a `Writer` does the same as [`Writer::finish`], but can only log an error (crate `log`,
-/// level error). A `Writer` of [`Writer::replace`] that is dropped removes its unfinished file.
+/// level error); with [`WriterOptions::abandon_on_drop`] it does as [`Writer::abandon`]. A `Writer`
+/// of [`Writer::replace`] that is dropped removes its unfinished file, and logs that (level warn).
 ///
 /// # Cost
 ///
@@ -75,6 +76,7 @@ pub struct Writer {
     next: *mut u8,
     last: *mut u8,
     stream: Stream,
+    abandon_on_drop: bool,
 }
 
 // SAFETY: the parts that are not `Send` are the pointers into the buffer that `stream` leased, and
@@ -90,7 +92,7 @@ pub struct Written {
     pub bytes: u64,
     /// The time from the opening to the end.
     pub elapsed: Duration,
-    /// Whether the file was written past the page cache to the end.
+    /// Whether the file was written past the page cache; its last bytes go through it.
     pub direct: bool,
     /// Whether the file, with its name, is on stable storage, if its file system and device keep
     /// their promises: [`crate::device::Target::flushes_reach_device`].
@@ -154,8 +156,9 @@ impl Writer {
         WriterOptions::default()
     }
 
-    fn new(stream: Stream) -> Writer {
-        let mut writer = Writer { next: std::ptr::null_mut(), last: std::ptr::null_mut(), stream };
+    fn new(stream: Stream, abandon_on_drop: bool) -> Writer {
+        let (next, last) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let mut writer = Writer { next, last, stream, abandon_on_drop };
         writer.take_room();
         writer
     }
@@ -210,6 +213,15 @@ impl Writer {
     /// the promise of [`crate::write_with`] and [`crate::SyncPolicy::No`].
     pub fn close(mut self) -> Result<Written, Error> {
         self.on_stream(|stream| stream.end(false))
+    }
+
+    /// Ends without writing the rest. A file that this `Writer` made is removed, and one of
+    /// [`Writer::replace`] never takes its place. Of a file that was there before, what was written
+    /// until now stays.
+    pub fn abandon(mut self) {
+        if self.stream.is_open() {
+            self.on_stream(Stream::abandon);
+        }
     }
 
     /// The settings in effect, and each fallback.
@@ -288,8 +300,8 @@ impl Write for Writer {
         Ok(len)
     }
 
-    /// Hands over the bytes, those of whole blocks where the file is direct. Neither waits nor
-    /// makes anything durable: [`Writer::sync_data`] does.
+    /// Writes all bytes to the file, where other programs find them, and waits for it. It makes
+    /// nothing durable: [`Writer::sync_data`] does.
     fn flush(&mut self) -> io::Result<()> {
         Ok(self.on_stream(Stream::flush)?)
     }
@@ -321,9 +333,16 @@ impl Seek for Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        if self.stream.is_open() && self.stream.is_replacement() {
-            self.on_stream(Stream::discard);
-        } else if self.stream.is_open() {
+        if !self.stream.is_open() {
+            return;
+        }
+        if self.stream.is_replacement() || self.abandon_on_drop {
+            if !self.abandon_on_drop {
+                let path = self.stream.path().display();
+                log::warn!("{path}: not replaced: its Writer was dropped without commit");
+            }
+            self.on_stream(Stream::abandon);
+        } else {
             let result = self.on_stream(|stream| stream.end(true));
             if let Err(error) = result {
                 log::error!("a file is not whole and its Writer was dropped: {error}");

@@ -6,7 +6,7 @@ use wrote_result::doctor::{Change, Check, Evidence};
 use wrote_result::units;
 
 /// The buffers that `wrote bench` registers for its stream: 64 of 512 KiB. The peak takes up to
-/// four times that, a `Log` 8 MiB, a `Writer` 6 MiB.
+/// four times that, a `Log` and a `Writer` 8 MiB.
 const REGISTERED_BYTES: u64 = 64 * (512 << 10);
 /// The advised limit: room for the largest of these.
 const LOCKED_KIB: u64 = 128 << 10;

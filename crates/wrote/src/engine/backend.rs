@@ -50,8 +50,9 @@ pub(super) trait Backend {
     fn enter(&mut self, _folder: Folder) {}
     /// Tells whether `path` leads to the file.
     fn is_named(&self, slot: u32, path: &Path) -> io::Result<bool>;
-    /// Moves the file's later transfers into the page cache.
-    fn clear_direct(&mut self, slot: u32) -> io::Result<()>;
+    /// Has the file's later transfers bypass the page cache, or go through it. Nothing of it is in
+    /// flight, but what is to be tried again.
+    fn set_direct(&mut self, slot: u32, direct: bool) -> io::Result<()>;
     /// Closes the file, which has nothing in flight.
     fn close(&mut self, slot: u32);
     fn len(&self, slot: u32) -> io::Result<u64>;
@@ -102,7 +103,7 @@ pub(super) trait Backend {
 /// mean those of [`Backend`].
 pub(super) trait Transfer {
     fn opened(&mut self, _file: &OpenedFile, _effective: &mut Effective) {}
-    /// Learns that the file's later transfers go through the page cache.
+    /// Learns that transfers of the file go through the page cache.
     fn left_direct(&mut self, _slot: u32) {}
     /// Learns that the file's length changed; nothing of it is in flight.
     fn truncated(&mut self, _slot: u32) {}
@@ -209,9 +210,11 @@ impl<T: Transfer> Backend for Kernel<T> {
         self.files.put(file.slot, HeldFile { raw: file.file, own: None });
     }
 
-    fn clear_direct(&mut self, slot: u32) -> io::Result<()> {
-        super::files::clear_direct(self.file(slot))?;
-        self.transfer.left_direct(slot);
+    fn set_direct(&mut self, slot: u32, direct: bool) -> io::Result<()> {
+        super::files::set_direct(self.file(slot), direct)?;
+        if !direct {
+            self.transfer.left_direct(slot);
+        }
         Ok(())
     }
 

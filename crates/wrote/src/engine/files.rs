@@ -92,11 +92,12 @@ fn same_file(ours: &File, other: &File) -> io::Result<()> {
     if is_same { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESTALE)) }
 }
 
-/// Moves the file's later transfers into the page cache (`fcntl(2)`, F_SETFL). The flag belongs to
-/// the open file description, so this holds for a ring's registered file too.
-pub(super) fn clear_direct(file: &File) -> io::Result<()> {
-    let flags = fcntl_getfl(file)?;
-    Ok(fcntl_setfl(file, flags - OFlags::DIRECT)?)
+/// Has the file's later transfers bypass the page cache, or go through it (`fcntl(2)`, F_SETFL).
+/// The flag belongs to the open file description, so this holds for a ring's registered file too.
+pub(super) fn set_direct(file: &File, direct: bool) -> io::Result<()> {
+    let mut flags = fcntl_getfl(file)?;
+    flags.set(OFlags::DIRECT, direct);
+    Ok(fcntl_setfl(file, flags)?)
 }
 
 /// Tells whether the file has another name, or is open elsewhere on this system. Fails where the
@@ -186,7 +187,7 @@ mod tests {
     fn clearing_direct_leaves_the_other_flags() {
         let file = tempfile::tempfile().unwrap();
         let flags = fcntl_getfl(&file).unwrap();
-        clear_direct(&file).unwrap();
+        set_direct(&file, false).unwrap();
         assert_eq!(fcntl_getfl(&file).unwrap(), flags - OFlags::DIRECT);
     }
 }

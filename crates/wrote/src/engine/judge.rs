@@ -153,7 +153,7 @@ impl Engine {
         let request = self.slots.op(token).request;
         let (slot, action) = (request.slot, request.kind.action());
         if self.file(slot).direct {
-            if self.backend.clear_direct(slot).is_err() {
+            if self.backend.set_direct(slot, false).is_err() {
                 return Verdict::Failed(errno);
             }
             self.file_mut(slot).direct = false;

@@ -153,7 +153,7 @@ impl Mmap {
             OpKind::Read => self.read(request, borrowed),
             OpKind::Write | OpKind::DurableWrite => self.write(request, borrowed),
             // These flush writes through a mapping too (`msync(2)`, NOTES).
-            OpKind::Fdatasync | OpKind::Fsync | OpKind::Fallocate => {
+            OpKind::Fdatasync | OpKind::Fsync | OpKind::Fallocate | OpKind::Reserve => {
                 // SAFETY: as in `Psync`; none of these has an address.
                 return unsafe { perform(request, file) };
             }

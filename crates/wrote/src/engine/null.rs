@@ -36,7 +36,7 @@ impl Backend for Null {
         not_supported()
     }
 
-    fn clear_direct(&mut self, _slot: u32) -> io::Result<()> {
+    fn set_direct(&mut self, _slot: u32, _direct: bool) -> io::Result<()> {
         Ok(())
     }
 

@@ -60,6 +60,16 @@ pub enum Op {
         /// Bytes to allocate.
         len: u64,
     },
+    /// Allocates blocks, and leaves the file's length as it is: `fallocate(2)` with
+    /// `FALLOC_FL_KEEP_SIZE`. A truncation gives back those behind the file's end.
+    Reserve {
+        /// The file.
+        file: FileId,
+        /// First byte.
+        offset: u64,
+        /// Bytes to allocate.
+        len: u64,
+    },
 }
 
 impl Op {
@@ -69,7 +79,8 @@ impl Op {
             | Op::Read { file, .. }
             | Op::Fdatasync { file }
             | Op::Fsync { file }
-            | Op::Fallocate { file, .. } => *file,
+            | Op::Fallocate { file, .. }
+            | Op::Reserve { file, .. } => *file,
         }
     }
 }
@@ -95,6 +106,7 @@ pub(super) enum OpKind {
     Fdatasync,
     Fsync,
     Fallocate,
+    Reserve,
 }
 
 impl OpKind {
@@ -117,7 +129,7 @@ impl OpKind {
             OpKind::Write | OpKind::DurableWrite => Action::Write,
             OpKind::Fdatasync => Action::Fdatasync,
             OpKind::Fsync => Action::Fsync,
-            OpKind::Fallocate => Action::Fallocate,
+            OpKind::Fallocate | OpKind::Reserve => Action::Fallocate,
         }
     }
 }

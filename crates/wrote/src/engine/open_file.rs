@@ -64,7 +64,7 @@ impl OpenFile {
             OpKind::Read => self.read_flags,
             OpKind::Write => self.write_flags,
             OpKind::DurableWrite => self.write_flags | self.durable_flag,
-            OpKind::Fdatasync | OpKind::Fsync | OpKind::Fallocate => 0,
+            OpKind::Fdatasync | OpKind::Fsync | OpKind::Fallocate | OpKind::Reserve => 0,
         }
     }
 }
@@ -155,6 +155,16 @@ impl Engine {
     /// take `O_DIRECT` at open and refuse the first transfer.
     pub fn is_direct(&self, file: FileId) -> bool {
         self.known(file).direct
+    }
+
+    /// Waits for the file's operations in flight, and has its later transfers bypass the page cache,
+    /// or go through it.
+    pub(crate) fn set_direct(&mut self, file: FileId, direct: bool) -> Result<(), Error> {
+        self.wait_for_file(file)?;
+        let set = self.backend.set_direct(file.slot, direct);
+        set.tried(&self.known(file).path, Action::Open)?;
+        self.file_mut(file.slot).direct = direct;
+        Ok(())
     }
 
     /// Offset and length of a transfer must be multiples of this: 1 unless the file is direct.

@@ -36,6 +36,7 @@ impl Work {
             Op::Fdatasync { .. } => (OpKind::Fdatasync, 0, 0, None),
             Op::Fsync { .. } => (OpKind::Fsync, 0, 0, None),
             Op::Fallocate { offset, len, .. } => (OpKind::Fallocate, offset, len, None),
+            Op::Reserve { offset, len, .. } => (OpKind::Reserve, offset, len, None),
         };
         Work { kind, slot, offset, len, buffer }
     }

@@ -56,6 +56,7 @@ pub(super) unsafe fn perform(request: &Request, file: RawFd) -> Reply {
         OpKind::Fdatasync => fdatasync(file).map(|()| 0),
         OpKind::Fsync => fsync(file).map(|()| 0),
         OpKind::Fallocate => fallocate(file, FallocateFlags::empty(), offset, len).map(|()| 0),
+        OpKind::Reserve => fallocate(file, FallocateFlags::KEEP_SIZE, offset, len).map(|()| 0),
     };
     Reply::new(token, moved)
 }

@@ -352,6 +352,10 @@ fn write_entry(
         OpKind::Fdatasync => write(opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build()),
         OpKind::Fsync => write(opcode::Fsync::new(file).build()),
         OpKind::Fallocate => write(opcode::Fallocate::new(file, len).offset(offset).build()),
+        OpKind::Reserve => {
+            let reserve = opcode::Fallocate::new(file, len).offset(offset);
+            write(reserve.mode(libc::FALLOC_FL_KEEP_SIZE).build())
+        }
     }
 }
 

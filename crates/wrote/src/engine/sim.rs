@@ -314,6 +314,11 @@ impl SimDisk {
                 file.cached.resize(end, 0);
                 Err(Errno::NOSPC)
             }
+            OpKind::Reserve => {
+                // What is reserved takes no room here.
+                let has_room = growth(request.offset + request.len) <= room;
+                has_room.then_some(0).ok_or(Errno::NOSPC)
+            }
             OpKind::Fallocate => {
                 let end = (request.offset + request.len) as usize;
                 file.cached.resize(file.cached.len().max(end), 0);
@@ -392,8 +397,8 @@ impl Backend for SimBackend {
         Ok(self.sim.disk().names.file(path) == Some(self.slots[&slot].file))
     }
 
-    fn clear_direct(&mut self, slot: u32) -> io::Result<()> {
-        self.slots.get_mut(&slot).expect("open").direct = false;
+    fn set_direct(&mut self, slot: u32, direct: bool) -> io::Result<()> {
+        self.slots.get_mut(&slot).expect("open").direct = direct;
         Ok(())
     }
 

@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Buffers are whole pages: every file takes direct transfers of these.
-const BS_UNIT_BYTES: usize = 4096;
+pub(super) const BS_UNIT_BYTES: usize = 4096;
 
-/// Bytes and number of the direct writes in flight: a few long ones keep a device busy.
-const DIRECT: (usize, u32) = (2 << 20, 3);
-/// Bytes and number of the writes in flight through the page cache: they stay in the processor's
-/// cache. From 256 KiB on the kernel uses larger folios and searches longer for memory: some writes
-/// took up to three times as long (Linux 6.18, ext4).
-const CACHED: (usize, u32) = (192 << 10, 8);
+/// Bytes of a direct write. A growing file has one in flight: a long one keeps a device busy.
+const DIRECT_BYTES: usize = 4 << 20;
+/// Bytes of a write through the page cache: they stay in the processor's cache. From 256 KiB on the
+/// kernel uses larger folios and searches longer for memory: some writes took up to three times as
+/// long (Linux 6.18, ext4).
+const CACHED_BYTES: usize = 192 << 10;
 
 /// Options of a [`Writer`], which [`WriterOptions::open`] opens.
 ///
@@ -38,14 +38,15 @@ const CACHED: (usize, u32) = (192 << 10, 8);
 pub struct WriterOptions {
     sync: SyncPolicy,
     size_hint_bytes: u64,
-    /// The caller's choice; `None` for the default by `cached`.
     iodepth: Option<u32>,
+    /// The caller's choice; `None` for the default by `cached`.
     bs_bytes: Option<usize>,
     cached: bool,
     create_new: bool,
     append: bool,
     replace: bool,
     mode: Option<u32>,
+    abandon_on_drop: bool,
     /// The disk whose engine and memory it shares.
     disk: Option<Disk>,
 }
@@ -61,20 +62,22 @@ impl WriterOptions {
         WriterOptions { sync, ..self }
     }
 
-    /// Sets the expected length in bytes. The space is allocated when the file is opened, so that a
-    /// fuller disk fails at once. The end of the file returns unused space.
+    /// Sets the expected length in bytes. The space is reserved when the file is opened, so that a
+    /// fuller disk fails at once, and the file's length stays. The end of the file returns unused
+    /// space.
     pub fn size_hint(self, bytes: u64) -> WriterOptions {
         WriterOptions { size_hint_bytes: bytes, ..self }
     }
 
-    /// Sets the writes in flight; by default 3, and 8 through the page cache. One buffer more is
-    /// filled meanwhile. So memory is `(iodepth + 1) * bs`: 8 MiB by default, and 1.7 MiB through
-    /// the page cache. On a disk ([`WriterOptions::on`]) that is the most.
+    /// Sets the writes in flight over bytes that the file has already; 1 by default. Behind its end
+    /// they go one after the other, so that other programs never find zeros in between. One buffer
+    /// more is filled meanwhile. So memory is `(iodepth + 1) * bs`: 8 MiB by default, and 384 KiB
+    /// through the page cache. On a disk ([`WriterOptions::on`]) that is the most.
     pub fn iodepth(self, iodepth: u32) -> WriterOptions {
         WriterOptions { iodepth: Some(iodepth.clamp(1, Options::IODEPTH_MAX)), ..self }
     }
 
-    /// Sets the bytes of one write, and of one buffer; by default 2 MiB, and 192 KiB through the
+    /// Sets the bytes of one write, and of one buffer; by default 4 MiB, and 192 KiB through the
     /// page cache. Rounded up to a multiple of 4096.
     pub fn bs(self, bytes: usize) -> WriterOptions {
         WriterOptions { bs_bytes: Some(bytes.max(1).next_multiple_of(BS_UNIT_BYTES)), ..self }
@@ -84,6 +87,12 @@ impl WriterOptions {
     /// cache suits files that are read again at once and need not last.
     pub fn direct(self, direct: bool) -> WriterOptions {
         WriterOptions { cached: !direct, ..self }
+    }
+
+    /// Sets whether a `Writer` that is dropped does as [`Writer::abandon`], so that no half of a
+    /// file is left where `?` leaves a function; by default it does as [`Writer::finish`].
+    pub fn abandon_on_drop(self, abandon_on_drop: bool) -> WriterOptions {
+        WriterOptions { abandon_on_drop, ..self }
     }
 
     /// Sets the permissions of a new file (`open(2)`), less the umask; 0o666 by default. The file
@@ -220,8 +229,8 @@ impl WriterOptions {
     }
 
     fn engine_options(&self) -> Options {
-        let (bs_bytes, iodepth) = if self.cached { CACHED } else { DIRECT };
-        let iodepth = self.iodepth.unwrap_or(iodepth);
+        let bs_bytes = if self.cached { CACHED_BYTES } else { DIRECT_BYTES };
+        let iodepth = self.iodepth.unwrap_or(1);
         Options {
             buffers: iodepth + 1,
             // Registered when the first is full: registering touches all of them, which a short
@@ -253,12 +262,11 @@ impl WriterOptions {
     }
 
     fn begin(self, engine: Engine, target: Target, opened_at: Instant) -> Result<Writer, Error> {
-        let (direct, sync) = (!self.cached, self.sync);
-        let mut stream = Stream::open(engine, target, direct, sync, self.append, opened_at)?;
+        let mut stream = Stream::open(engine, target, self.sync, self.append, opened_at)?;
         if let Err(error) = stream.allocate(self.size_hint_bytes) {
             stream.discard();
             return Err(error);
         }
-        Ok(Writer::new(stream))
+        Ok(Writer::new(stream, self.abandon_on_drop))
     }
 }

@@ -1,6 +1,7 @@
 //! The background half of a `Writer`: full buffers, the tail, the file's true length.
 
 use super::Written;
+use super::options::BS_UNIT_BYTES;
 use super::target::{Replacement, Target};
 use crate::buffer::Buffer;
 use crate::engine::Op;
@@ -14,12 +15,12 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The number of the operation that extends the file. Writes have their offset as number.
-const ALLOCATION: u64 = u64::MAX;
-/// The growth since the last sync from which the file is extended ahead of the writes.
-const AHEAD_FROM_BYTES: u64 = 8 << 20;
-/// The longest extension; the growth since the last sync is its usual length.
-const AHEAD_BYTES_MAX: u64 = 256 << 20;
+/// The number of the operation that reserves blocks. Writes have their offset as number.
+const RESERVATION: u64 = u64::MAX;
+/// The shortest length for which blocks are reserved.
+const RESERVE_FROM_BYTES: u64 = 8 << 20;
+/// The bytes up to which the end of the buffer goes through the page cache, whole blocks too.
+const TAIL_BYTES_MAX: usize = 64 << 10;
 
 /// A file and the buffer that is being filled for it.
 ///
@@ -36,7 +37,9 @@ pub(super) struct Stream {
     replacement: Option<Replacement>,
     /// The file that the caller opened, which keeps its locks.
     given: Option<File>,
-    /// Offset and length of a transfer must be multiples of this.
+    /// Whether it was made here.
+    is_new: bool,
+    /// Offset and length of a direct write are multiples of this: whole blocks, and whole pages.
     align_bytes: u64,
     /// The buffer; `None` only during a wait for another, and after an error.
     buffer: Option<Buffer>,
@@ -47,10 +50,10 @@ pub(super) struct Stream {
     clean: usize,
     /// The file's true length, without bytes of the buffer that were not written.
     len: u64,
-    /// The file's length in the kernel: it includes padding of the last block, and extensions.
+    /// The most that the file's length may be in the kernel, with the writes in flight.
     len_in_kernel: u64,
-    extends_ahead: bool,
-    since_sync_bytes: u64,
+    /// Whether blocks behind the file's end are reserved for it.
+    has_reserved: bool,
     synced_at: Instant,
     /// Whether there were writes since the last sync.
     is_dirty: bool,
@@ -60,10 +63,6 @@ pub(super) struct Stream {
     /// Whether other programs may append to the file, too: then its length is examined before each
     /// change, and the file is locked.
     appends: bool,
-    /// Writes queued since the last submission, and the number that triggers one. A device gets
-    /// each write at once; a worker serves the page cache, and is woken for several.
-    queued: u32,
-    queued_max: u32,
     /// Whether every byte followed the one before.
     is_sequential: bool,
     /// The lowest place at which a write failed: the beginning of its block, which may hold older
@@ -81,19 +80,21 @@ impl Stream {
     pub(super) fn open(
         engine: Engine,
         target: Target,
-        direct: bool,
         sync: SyncPolicy,
         appends: bool,
         opened_at: Instant,
     ) -> Result<Stream, Error> {
-        let Target { file, path, folder, begin, replacement, given } = target;
+        let Target { file, path, folder, begin, replacement, given, is_new } = target;
         // A lock of the caller's own would refuse this one.
         if appends && given.is_none() {
             lock(&engine, file, &path)?;
         }
         let len = engine.file_len(file)?;
         let begin = begin.unwrap_or(len);
-        let align_bytes = u64::from(engine.align_bytes(file));
+        let align_bytes = match engine.align_bytes(file) {
+            1 => 1,
+            block => u64::from(block).max(BS_UNIT_BYTES as u64),
+        };
         let mut stream = Stream {
             align_bytes,
             buffer: None,
@@ -102,15 +103,12 @@ impl Stream {
             clean: 0,
             len,
             len_in_kernel: len,
-            extends_ahead: true,
-            since_sync_bytes: 0,
+            has_reserved: false,
             synced_at: opened_at,
             is_dirty: true,
             is_name_durable: folder.is_none(),
             sync,
             appends,
-            queued: 0,
-            queued_max: if direct { 1 } else { engine.effective().iodepth.div_ceil(2) },
             is_sequential: begin == len,
             failed_at: None,
             settled_len: len,
@@ -122,6 +120,7 @@ impl Stream {
             folder,
             replacement,
             given,
+            is_new,
             engine,
             file,
         };
@@ -133,15 +132,15 @@ impl Stream {
     }
 
     pub(super) fn allocate(&mut self, bytes: u64) -> Result<(), Error> {
-        if bytes <= self.len.max(AHEAD_FROM_BYTES) {
+        if bytes <= self.len.max(RESERVE_FROM_BYTES) {
             return Ok(());
         }
-        match self.try_allocate(self.len, bytes - self.len) {
+        match self.reserve(self.len, bytes - self.len) {
             // A lack of room, or a quota, fails now rather than at the end of the file.
             Err(error) if matches!(error.errno(), libc::ENOSPC | libc::EDQUOT) => {
                 // Some file systems (ext4) have allocated all that they have: the disk would stay
                 // full.
-                let _ = self.cut();
+                let _ = self.give_back();
                 Err(error)
             }
             _ => Ok(()),
@@ -160,6 +159,10 @@ impl Stream {
     /// Whether the file takes its place at its end alone.
     pub(super) fn is_replacement(&self) -> bool {
         self.replacement.is_some()
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -197,8 +200,12 @@ impl Stream {
         }
     }
 
-    /// The buffer's bytes that are used: whole blocks.
+    /// The buffer's bytes that are used: whole blocks. One alone where the file has a part of it
+    /// already, which is in the page cache.
     fn capacity(&self) -> usize {
+        if self.clean > 0 {
+            return self.align_bytes as usize;
+        }
         let bytes = self.buffer.as_ref().map_or(0, Buffer::capacity);
         bytes - bytes % self.align_bytes as usize
     }
@@ -219,7 +226,16 @@ impl Stream {
     /// Moves on by `len` bytes, and hands a full buffer over.
     fn advance(&mut self, len: usize) -> Result<(), Error> {
         self.filled += len;
-        if self.filled == self.capacity() { self.hand_over() } else { Ok(()) }
+        if self.filled < self.capacity() {
+            Ok(())
+        } else if self.clean > 0 {
+            // A direct write would leave a reader the page as it was, with zeros at its end, for a
+            // moment after the file became longer.
+            self.reap(usize::MAX)?;
+            self.write_tail()
+        } else {
+            self.hand_over()
+        }
     }
 
     fn sync_by_itself(&mut self) -> Result<(), Error> {
@@ -264,21 +280,16 @@ impl Stream {
         self.filled - self.filled % self.align_bytes as usize
     }
 
-    /// Hands over whole blocks, without waiting.
+    /// Writes everything to the file, where other programs can read it.
     pub(super) fn flush(&mut self) -> Result<(), Error> {
         self.check()?;
-        if self.whole() > self.clean {
-            self.hand_over()?;
-        }
-        self.submit()
+        self.settle()
     }
 
     pub(super) fn sync_data(&mut self) -> Result<(), Error> {
         self.check()?;
         self.settle()?;
         if self.is_dirty {
-            // The length first: an earlier flush would not cover it.
-            self.cut()?;
             let flushed = self.engine.flush(self.file);
             self.note(flushed)?;
             self.is_dirty = false;
@@ -288,7 +299,6 @@ impl Stream {
             self.note(synced)?;
             self.is_name_durable = true;
         }
-        self.since_sync_bytes = 0;
         self.synced_at = Instant::now();
         Ok(())
     }
@@ -312,11 +322,10 @@ impl Stream {
             self.is_open = false;
             return Err(error);
         }
-        let ended = if durable && !self.is_replacement() {
-            self.sync_data()
-        } else {
-            self.check().and_then(|()| self.settle()).and_then(|()| self.cut())
-        };
+        let settled = self.check().and_then(|()| self.settle());
+        let ended = settled.and_then(|()| self.give_back()).and_then(|()| {
+            if durable && !self.is_replacement() { self.sync_data() } else { Ok(()) }
+        });
         self.is_open = false;
         let direct = self.engine.is_direct(self.file);
         if let Some(descriptor) = self.engine.descriptor(self.file).filter(|_| self.appends) {
@@ -364,6 +373,16 @@ impl Stream {
         }
     }
 
+    /// Ends without the rest and without a flush, and removes a file that was made here.
+    pub(super) fn abandon(&mut self) {
+        self.leave_what_is_whole();
+        self.discard();
+        if self.is_new && self.engine.is_named(self.file, &self.path).unwrap_or(false) {
+            // Nobody is left to hear of an error.
+            let _ = self.engine.remove(&self.path);
+        }
+    }
+
     /// Begins a buffer at `place`, with nothing in flight. Reads the bytes of its block before the
     /// place.
     fn begin_at(&mut self, place: u64) -> Result<(), Error> {
@@ -391,7 +410,7 @@ impl Stream {
         let read = completions.pop().expect("one was queued and nothing else was in flight");
         let len = read.result?;
         let mut buffer = read.buffer.expect("a read gives its buffer back");
-        // An earlier padding is no part of the file.
+        // What another program appended is not written again.
         let known = self.len.saturating_sub(offset).min(len as u64) as usize;
         buffer[known..].fill(0);
         Ok(buffer)
@@ -399,10 +418,14 @@ impl Stream {
 
     /// Hands the buffer's whole blocks to the engine, and moves the rest to another buffer.
     fn hand_over(&mut self) -> Result<(), Error> {
-        self.extend_ahead()?;
+        let whole = self.whole();
+        if self.base + whole as u64 > self.len_in_kernel {
+            // Of two writes behind the end the later may be done first, and leave zeros before it.
+            // Nothing is lost by it: a direct write that extends its file waits for the others.
+            self.reap(usize::MAX)?;
+        }
         self.check_others()?;
         self.engine.grow();
-        let whole = self.whole();
         let mut full = self.buffer.take().expect("there is a buffer while nothing failed");
         let leased = self.engine.lease();
         let mut next = self.note(leased)?;
@@ -415,59 +438,48 @@ impl Stream {
         self.filled = rest;
         self.clean = 0;
         self.engine.register_buffers();
-        self.queued += 1;
-        if self.queued < self.queued_max {
-            return Ok(());
-        }
-        self.submit()
-    }
-
-    /// Submits the queue, and handles completions.
-    fn submit(&mut self) -> Result<(), Error> {
-        self.queued = 0;
         self.reap(0)
     }
 
-    /// Hands over everything, the last block padded, and waits. A partial block stays in the
-    /// buffer, too: it is written again with later bytes.
+    /// Hands over everything, and waits. A partial block stays in the buffer, too: it is written
+    /// again with later bytes.
     fn settle(&mut self) -> Result<(), Error> {
-        if self.filled > self.clean {
-            self.write_buffer()?;
+        if self.whole() > TAIL_BYTES_MAX {
+            self.hand_over()?;
         }
         self.reap(usize::MAX)?;
+        if self.filled > self.clean {
+            self.write_tail()?;
+        }
         self.settled_len = self.len;
         Ok(())
     }
 
-    /// Writes the buffer, and keeps the partial block.
-    fn write_buffer(&mut self) -> Result<(), Error> {
+    /// Writes the buffer up to its last byte, with nothing else in flight: through the page cache,
+    /// since a direct write would end with a whole block. Keeps the partial block.
+    fn write_tail(&mut self) -> Result<(), Error> {
         self.check_others()?;
-        let end = self.position();
-        let padded = self.filled.next_multiple_of(self.align_bytes as usize);
-        let mut buffer = self.buffer.take().expect("there is a buffer while nothing failed");
-        let whole = self.whole();
-        if padded > self.filled {
-            buffer[self.filled..padded].fill(0);
-            if end < self.len {
-                self.reap(usize::MAX)?;
-                // The rest of the block comes from the file.
-                let leased = self.engine.lease();
-                let other = self.note(leased)?;
-                let read = self.read_block(other, self.base + whole as u64);
-                let known = self.note(read)?;
-                buffer[self.filled..padded].copy_from_slice(&known[self.filled - whole..]);
-            }
-        }
         let leased = self.engine.lease();
         let mut next = self.note(leased)?;
+        let whole = self.whole();
         let rest = self.filled - whole;
+        let mut buffer = self.buffer.take().expect("there is a buffer while nothing failed");
         next[..rest].copy_from_slice(&buffer[whole..self.filled]);
-        buffer.set_len(padded);
-        let base = self.base;
+        buffer.set_len(self.filled);
         self.buffer = Some(next);
+        let is_direct = self.engine.is_direct(self.file);
+        if is_direct {
+            let left = self.engine.set_direct(self.file, false);
+            self.note(left)?;
+        }
+        self.queue_up_to(self.base, buffer, self.position());
+        self.reap(usize::MAX)?;
+        if is_direct {
+            let back = self.engine.set_direct(self.file, true);
+            self.note(back)?;
+        }
         self.base += whole as u64;
         (self.filled, self.clean) = (rest, rest);
-        self.queue_up_to(base, buffer, end);
         Ok(())
     }
 
@@ -475,56 +487,34 @@ impl Stream {
     fn queue_up_to(&mut self, offset: u64, buffer: Buffer, end: u64) {
         self.len_in_kernel = self.len_in_kernel.max(offset + buffer.len() as u64);
         self.len = self.len.max(end);
-        self.since_sync_bytes += buffer.len() as u64;
         self.is_dirty = true;
         self.engine.queue(offset, Op::Write { file: self.file, offset, buffer, durable: false });
     }
 
-    /// Extends a growing file ahead of the writes. A direct write that extends its file waits for
-    /// all others, and they for it (ext4). Bytes that another program appends meanwhile lie behind
-    /// the extension, and are found there.
-    fn extend_ahead(&mut self) -> Result<(), Error> {
-        let grown = self.since_sync_bytes;
-        let pays = grown >= AHEAD_FROM_BYTES && self.engine.is_direct(self.file);
-        let is_behind = self.position() > self.len_in_kernel;
-        if !(self.extends_ahead && is_behind && (pays || self.appends)) {
-            return Ok(());
-        }
-        self.reap(usize::MAX)?;
-        // Without it the writes extend the file.
-        self.extends_ahead = {
-            let len = grown.min(AHEAD_BYTES_MAX).max(self.filled as u64);
-            self.try_allocate(self.base, len).is_ok()
-        };
-        self.check()
-    }
-
-    /// Allocates, and extends the file; nothing is in flight.
+    /// Reserves blocks behind the file's end; nothing is in flight.
     ///
     /// Never beyond RLIMIT_FSIZE: an optimisation must not end the process (SIGXFSZ,
     /// `setrlimit(2)`).
-    fn try_allocate(&mut self, offset: u64, len: u64) -> Result<(), Error> {
+    fn reserve(&mut self, offset: u64, len: u64) -> Result<(), Error> {
         let most = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
         if offset.saturating_add(len) > most {
             let errno = Errno::FBIG.into();
             return Err(Error::file(&self.path, Action::Fallocate, Some(offset), &errno));
         }
         self.find_others()?;
-        self.engine.queue(ALLOCATION, Op::Fallocate { file: self.file, offset, len });
+        self.has_reserved = true;
+        self.engine.queue(RESERVATION, Op::Reserve { file: self.file, offset, len });
         let mut completions = Vec::new();
         self.engine.reap(1, &mut completions)?;
-        let result = completions.pop().expect("one was queued, nothing else in flight").result;
-        // A failed allocation may have extended the file, too.
-        self.len_in_kernel = self.engine.file_len(self.file)?;
-        result.map(drop)
+        completions.pop().expect("one was queued, nothing else in flight").result.map(drop)
     }
 
-    fn cut(&mut self) -> Result<(), Error> {
-        if self.len_in_kernel > self.len {
+    /// Gives back the blocks behind the file's end.
+    fn give_back(&mut self) -> Result<(), Error> {
+        if std::mem::take(&mut self.has_reserved) {
             self.check_others()?;
             let cut = self.engine.truncate(self.file, self.len);
             self.note(cut)?;
-            self.len_in_kernel = self.len;
         }
         Ok(())
     }
@@ -590,7 +580,8 @@ impl Stream {
             Some(place) if self.is_sequential => self.len.min(place).max(self.settled_len),
             _ => self.len,
         };
-        if self.len_in_kernel > len && self.find_others().is_ok() {
+        let is_longer = self.len_in_kernel > len || self.has_reserved;
+        if is_longer && self.find_others().is_ok() {
             let _ = self.engine.truncate(self.file, len);
         }
     }

@@ -27,6 +27,8 @@ pub(super) struct Target {
     pub replacement: Option<Replacement>,
     /// The file that the caller opened, whose locks last until it is closed.
     pub given: Option<File>,
+    /// Whether the file was made here, at its place.
+    pub is_new: bool,
 }
 
 impl Target {
@@ -44,7 +46,8 @@ impl Target {
         let folder = absolute_folder(&path)?;
         engine.hold_folder(&folder);
         let (file, folder) = (engine.open_file(&path, options)?, Some(folder));
-        Ok(Target { file, path, folder, begin: None, replacement: None, given: None })
+        let is_new = found == Found::Nothing;
+        Ok(Target { file, path, folder, begin: None, replacement: None, given: None, is_new })
     }
 
     /// Makes a file beside `path`, which takes its place at the end.
@@ -73,7 +76,8 @@ impl Target {
         };
         let replacement = Some(Replacement { staged, old });
         let path = path.to_owned();
-        Ok(Target { file, path, folder: None, begin: None, replacement, given: None })
+        let (begin, given, is_new) = (None, None, false);
+        Ok(Target { file, path, folder: None, begin, replacement, given, is_new })
     }
 
     /// Opens a file of the caller's once more, to write from its place on, or to append to it.
@@ -111,7 +115,8 @@ impl Target {
         let file = engine.open_file(&link, options).map_err(|error| error.about(&path))?;
         engine.set_path(file, &path);
         let begin = (!append).then_some(place);
-        Ok(Target { file, path, folder, begin, replacement: None, given: Some(given) })
+        let (given, is_new) = (Some(given), false);
+        Ok(Target { file, path, folder, begin, replacement: None, given, is_new })
     }
 }
 

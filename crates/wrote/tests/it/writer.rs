@@ -4,7 +4,10 @@ use crate::folder;
 use fixtures::{Mounted, skip};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use wrote::{Effective, Error, SyncPolicy, Writer, WriterOptions};
 
 /// Returns bytes that do not repeat within a page or a buffer.
@@ -48,7 +51,7 @@ fn the_file_holds_what_was_written_and_ends_where_it_should() {
 }
 
 #[test]
-fn a_long_file_is_extended_ahead_and_cut_to_its_length() {
+fn a_long_file_goes_out_behind_the_caller_whatever_length_was_expected() {
     let (_folder, path) = folder();
     let bytes = content(50_000_001);
     for (options, end_durable) in [
@@ -59,13 +62,105 @@ fn a_long_file_is_extended_ahead_and_cut_to_its_length() {
     ] {
         let mut writer = options.open(&path).unwrap();
         write_in_pieces(&mut writer, &bytes);
-        let longer = std::fs::metadata(&path).unwrap().len();
-        assert!(longer > 0, "buffers go out behind the caller");
+        let len = std::fs::metadata(&path).unwrap().len();
+        assert!((1..=bytes.len() as u64).contains(&len), "{len}");
         let written = if end_durable { writer.finish() } else { writer.close() }.unwrap();
         assert_eq!((written.bytes, written.durable), (bytes.len() as u64, end_durable));
         assert!(std::fs::read(&path).unwrap() == bytes);
         let Effective { registered_buffers, fallbacks, .. } = &written.effective;
         assert!(*registered_buffers || !fallbacks.is_empty(), "W6: {:?}", written.effective);
+    }
+}
+
+#[test]
+fn space_that_was_expected_and_is_not_used_is_given_back() {
+    on_each_file_system(|folder| {
+        let path = folder.join("file");
+        let mut writer = Writer::options().size_hint(60 << 20).open(&path).unwrap();
+        writer.write_all(b"text").unwrap();
+        let is_reserved = std::fs::metadata(&path).unwrap().blocks() * 512 >= 60 << 20;
+        assert!(is_reserved, "{}", folder.display());
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
+        writer.finish().unwrap();
+        assert!(std::fs::metadata(&path).unwrap().blocks() * 512 < 1 << 20);
+        assert_eq!(std::fs::read(&path).unwrap(), b"text");
+    });
+}
+
+#[test]
+fn other_programs_find_the_first_bytes_of_what_was_written_at_any_time() {
+    on_each_file_system(|folder| {
+        let (path, bytes) = (folder.join("file"), content(30_000_001));
+        for options in [
+            Writer::options(),
+            small(),
+            Writer::options().direct(false),
+            Writer::options().append(true).bs(64 << 10),
+            Writer::options().size_hint(bytes.len() as u64),
+        ] {
+            std::fs::write(&path, b"").unwrap();
+            let mut writer = options.open(&path).unwrap();
+            let ended = AtomicBool::new(false);
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    let file = std::fs::File::open(&path).unwrap();
+                    let (mut known, mut read) = (0, vec![0; 1 << 20]);
+                    loop {
+                        let has_ended = ended.load(Ordering::Acquire);
+                        match file.read_at(&mut read, known as u64).unwrap() {
+                            0 if has_ended => break,
+                            len => {
+                                let is_ours = read[..len] == bytes[known..known + len];
+                                assert!(is_ours, "from {known} on, on {}", folder.display());
+                                known += len;
+                            }
+                        }
+                    }
+                });
+                for (number, piece) in bytes.chunks(777_777).enumerate() {
+                    write_in_pieces(&mut writer, piece);
+                    if number % 3 == 0 {
+                        writer.flush().unwrap();
+                        let len = std::fs::metadata(&path).unwrap().len();
+                        assert_eq!(len, (number * 777_777 + piece.len()) as u64);
+                    }
+                }
+                writer.close().unwrap();
+                ended.store(true, Ordering::Release);
+            });
+            assert!(std::fs::read(&path).unwrap() == bytes);
+        }
+    });
+}
+
+#[test]
+fn a_writer_that_is_abandoned_leaves_no_file_that_it_made_and_nothing_more_of_another() {
+    let (_folder, path) = folder();
+    let abandoned: [fn(Writer); 2] = [Writer::abandon, drop];
+    for abandon in abandoned {
+        let options = small().abandon_on_drop(true);
+        let mut writer = options.open(&path).unwrap();
+        writer.write_all(&content(100_000)).unwrap();
+        abandon(writer);
+        assert!(!path.exists());
+
+        std::fs::write(&path, b"old").unwrap();
+        let mut writer = small().abandon_on_drop(true).append(true).open(&path).unwrap();
+        writer.write_all(b" and new").unwrap();
+        writer.flush().unwrap();
+        writer.write_all(b" and more").unwrap();
+        abandon(writer);
+        assert_eq!(std::fs::read(&path).unwrap(), b"old and new");
+        std::fs::remove_file(&path).unwrap();
+
+        // Another file has the name by now.
+        let mut writer = small().abandon_on_drop(true).open(&path).unwrap();
+        writer.write_all(b"ours").unwrap();
+        std::fs::rename(&path, path.with_extension("1")).unwrap();
+        std::fs::write(&path, b"theirs").unwrap();
+        abandon(writer);
+        assert_eq!(std::fs::read(&path).unwrap(), b"theirs");
+        std::fs::remove_file(&path).unwrap();
     }
 }
 
@@ -173,17 +268,25 @@ impl log::Log for MessageStore {
 }
 
 #[test]
-fn what_went_wrong_when_it_was_dropped_is_logged() {
+fn a_drop_logs_what_went_wrong_and_what_was_never_committed() {
     log::set_logger(&KEPT).unwrap();
-    log::set_max_level(log::LevelFilter::Error);
+    log::set_max_level(log::LevelFilter::Warn);
     let sim = wrote::Sim::new(1);
     sim.set_capacity(10_000);
     let mut writer = small().open_simulated(&sim, "/sim/dropped").unwrap();
     writer.write_all(&content(15_000)).unwrap();
     drop(writer);
+    let mut writer = small().replace(true).open_simulated(&sim, "/sim/replaced").unwrap();
+    writer.write_all(b"new").unwrap();
+    drop(writer);
     let kept = KEPT.0.lock().unwrap();
-    let line = kept.iter().find(|line| line.contains("/sim/dropped")).unwrap();
-    assert!(line.starts_with("ERROR: ") && line.contains("No space left"), "{line}");
+    let line = |path| kept.iter().find(|line| line.contains(path)).unwrap();
+    let dropped = line("/sim/dropped");
+    assert!(dropped.starts_with("ERROR: ") && dropped.contains("No space left"), "{dropped}");
+    assert_eq!(
+        line("/sim/replaced"),
+        "WARN: /sim/replaced: not replaced: its Writer was dropped without commit"
+    );
 }
 
 #[test]

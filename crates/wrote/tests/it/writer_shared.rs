@@ -143,7 +143,7 @@ fn a_writer_on_a_simulated_disk_meets_its_faults() {
     let sim = Sim::new(1);
     let disk = Disk::simulated(&sim, &Options::new(Ioengine::IoUring, 4, 4096)).unwrap();
     let path = Path::new("/sim/file");
-    let mut writer = Writer::options().on(&disk).bs(4096).open(path).unwrap();
+    let mut writer = Writer::options().on(&disk).bs(4096).iodepth(3).open(path).unwrap();
     let own = disk.buffers() as usize * disk.buffer_bytes();
     assert_eq!(disk.memory(), own + 2 * 4096);
     writer.write_all(&content(1, 0, 50_000)).unwrap();
