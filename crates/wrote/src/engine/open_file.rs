@@ -157,8 +157,8 @@ impl Engine {
         self.known(file).direct
     }
 
-    /// Waits for the file's operations in flight, and has its later transfers bypass the page cache,
-    /// or go through it.
+    /// Waits for the file's operations in flight. Its later transfers bypass the page cache, or go
+    /// through it.
     pub(crate) fn set_direct(&mut self, file: FileId, direct: bool) -> Result<(), Error> {
         self.wait_for_file(file)?;
         let set = self.backend.set_direct(file.slot, direct);

@@ -1,7 +1,7 @@
 //! Options of a `Writer`.
 
 use super::Writer;
-use super::stream::Stream;
+use super::stream::{BS_UNIT_BYTES, Stream};
 use super::target::Target;
 use crate::engine::{Callers, Options};
 use crate::{Disk, Engine, Error, FileOptions, Ioengine, Sim, SyncPolicy};
@@ -9,9 +9,6 @@ use rustix::fs::{OFlags, fcntl_getfl};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-
-/// Buffers are whole pages: every file takes direct transfers of these.
-pub(super) const BS_UNIT_BYTES: usize = 4096;
 
 /// Bytes of a direct write. A growing file has one in flight: a long one keeps a device busy.
 const DIRECT_BYTES: usize = 4 << 20;

@@ -1,7 +1,6 @@
 //! The background half of a `Writer`: full buffers, the tail, the file's true length.
 
 use super::Written;
-use super::options::BS_UNIT_BYTES;
 use super::target::{Replacement, Target};
 use crate::buffer::Buffer;
 use crate::engine::Op;
@@ -15,6 +14,8 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// Buffers are whole pages: every file takes direct transfers of these.
+pub(super) const BS_UNIT_BYTES: usize = 4096;
 /// The number of the operation that reserves blocks. Writes have their offset as number.
 const RESERVATION: u64 = u64::MAX;
 /// The shortest length for which blocks are reserved.
@@ -378,7 +379,7 @@ impl Stream {
         self.leave_what_is_whole();
         self.discard();
         if self.is_new && self.engine.is_named(self.file, &self.path).unwrap_or(false) {
-            // Nobody is left to hear of an error.
+            // An error has no caller to go to.
             let _ = self.engine.remove(&self.path);
         }
     }
