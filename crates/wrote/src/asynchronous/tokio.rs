@@ -52,7 +52,7 @@ impl AsyncWrite for AsyncWriter {
         AsyncWriter::poll_write(&mut self, context, bytes)
     }
 
-    /// Hands everything over, as `std::io::Write::flush` of a [`crate::Writer`].
+    /// Writes everything, as `std::io::Write::flush` of a [`crate::Writer`].
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         AsyncWriter::poll_flush(&mut self, context)
     }

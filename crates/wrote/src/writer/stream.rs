@@ -1,4 +1,4 @@
-//! The background half of a `Writer`: full buffers, the tail, the file's true length.
+//! The background half of a `Writer`: full buffers, the tail, reserved blocks.
 
 use super::Written;
 use super::target::{Replacement, Target};
@@ -49,10 +49,8 @@ pub(super) struct Stream {
     filled: usize,
     /// The bytes of the buffer that the file has already.
     clean: usize,
-    /// The file's true length, without bytes of the buffer that were not written.
+    /// The file's length with the writes in flight, and without bytes of the buffer alone.
     len: u64,
-    /// The most that the file's length may be in the kernel, with the writes in flight.
-    len_in_kernel: u64,
     /// Whether blocks behind the file's end are reserved for it.
     has_reserved: bool,
     synced_at: Instant,
@@ -103,7 +101,6 @@ impl Stream {
             filled: 0,
             clean: 0,
             len,
-            len_in_kernel: len,
             has_reserved: false,
             synced_at: opened_at,
             is_dirty: true,
@@ -232,7 +229,6 @@ impl Stream {
         } else if self.clean > 0 {
             // A direct write would leave a reader the page as it was, with zeros at its end, for a
             // moment after the file became longer.
-            self.reap(usize::MAX)?;
             self.write_tail()
         } else {
             self.hand_over()
@@ -315,8 +311,8 @@ impl Stream {
         self.note(begun)
     }
 
-    /// Writes the rest, sets the true length, flushes if `durable`, and closes the file. One that
-    /// replaces another takes its place, or is removed after an error.
+    /// Writes the rest, gives back what is reserved, flushes if `durable`, and closes the file. One
+    /// that replaces another takes its place, or is removed after an error.
     pub(super) fn end(&mut self, durable: bool) -> Result<Written, Error> {
         if let Err(error) = self.engine.check_process() {
             // Locks, and a file on its way to its place, are the parent's.
@@ -329,10 +325,7 @@ impl Stream {
         });
         self.is_open = false;
         let direct = self.engine.is_direct(self.file);
-        if let Some(descriptor) = self.engine.descriptor(self.file).filter(|_| self.appends) {
-            // Closing would do it, but a ring may let go of the file later.
-            let _ = flock(descriptor, FlockOperation::Unlock);
-        }
+        self.unlock();
         self.buffer = None;
         let closed = match self.replacement.take() {
             None => ended.and(self.engine.close_file(self.file)),
@@ -377,10 +370,18 @@ impl Stream {
     /// Ends without the rest and without a flush, and removes a file that was made here.
     pub(super) fn abandon(&mut self) {
         self.leave_what_is_whole();
+        self.unlock();
         self.discard();
         if self.is_new && self.engine.is_named(self.file, &self.path).unwrap_or(false) {
             // An error has no caller to go to.
             let _ = self.engine.remove(&self.path);
+        }
+    }
+
+    fn unlock(&self) {
+        if let Some(descriptor) = self.engine.descriptor(self.file).filter(|_| self.appends) {
+            // Closing would do it, but a ring may let go of the file later.
+            let _ = flock(descriptor, FlockOperation::Unlock);
         }
     }
 
@@ -417,26 +418,16 @@ impl Stream {
         Ok(buffer)
     }
 
-    /// Hands the buffer's whole blocks to the engine, and moves the rest to another buffer.
+    /// Hands the buffer's whole blocks to the engine.
     fn hand_over(&mut self) -> Result<(), Error> {
         let whole = self.whole();
-        if self.base + whole as u64 > self.len_in_kernel {
+        if self.base + whole as u64 > self.len {
             // Of two writes behind the end the later may be done first, and leave zeros before it.
             // Nothing is lost by it: a direct write that extends its file waits for the others.
             self.reap(usize::MAX)?;
         }
-        self.check_others()?;
         self.engine.grow();
-        let mut full = self.buffer.take().expect("there is a buffer while nothing failed");
-        let leased = self.engine.lease();
-        let mut next = self.note(leased)?;
-        let rest = self.filled - whole;
-        next[..rest].copy_from_slice(&full[whole..self.filled]);
-        self.buffer = Some(next);
-        full.set_len(whole);
-        self.queue_up_to(self.base, full, self.base + whole as u64);
-        self.base += whole as u64;
-        self.filled = rest;
+        self.queue_buffer(whole)?;
         self.clean = 0;
         self.engine.register_buffers();
         self.reap(0)
@@ -448,48 +439,53 @@ impl Stream {
         if self.whole() > TAIL_BYTES_MAX {
             self.hand_over()?;
         }
-        self.reap(usize::MAX)?;
         if self.filled > self.clean {
             self.write_tail()?;
+        } else {
+            self.reap(usize::MAX)?;
         }
         self.settled_len = self.len;
         Ok(())
     }
 
-    /// Writes the buffer up to its last byte, with nothing else in flight: through the page cache,
+    /// Writes the buffer up to its last byte, and waits for all writes: through the page cache,
     /// since a direct write would end with a whole block. Keeps the partial block.
     fn write_tail(&mut self) -> Result<(), Error> {
-        self.check_others()?;
-        let leased = self.engine.lease();
-        let mut next = self.note(leased)?;
-        let whole = self.whole();
-        let rest = self.filled - whole;
-        let mut buffer = self.buffer.take().expect("there is a buffer while nothing failed");
-        next[..rest].copy_from_slice(&buffer[whole..self.filled]);
-        buffer.set_len(self.filled);
-        self.buffer = Some(next);
+        self.reap(usize::MAX)?;
         let is_direct = self.engine.is_direct(self.file);
         if is_direct {
             let left = self.engine.set_direct(self.file, false);
             self.note(left)?;
         }
-        self.queue_up_to(self.base, buffer, self.position());
+        self.queue_buffer(self.filled)?;
+        self.clean = self.filled;
         self.reap(usize::MAX)?;
         if is_direct {
             let back = self.engine.set_direct(self.file, true);
             self.note(back)?;
         }
-        self.base += whole as u64;
-        (self.filled, self.clean) = (rest, rest);
         Ok(())
     }
 
-    /// Queues a write whose bytes up to `end` count.
-    fn queue_up_to(&mut self, offset: u64, buffer: Buffer, end: u64) {
-        self.len_in_kernel = self.len_in_kernel.max(offset + buffer.len() as u64);
-        self.len = self.len.max(end);
+    /// Queues a write of the buffer's first `len` bytes, and moves those behind its whole blocks to
+    /// another buffer.
+    fn queue_buffer(&mut self, len: usize) -> Result<(), Error> {
+        self.check_others()?;
+        let mut buffer = self.buffer.take().expect("there is a buffer while nothing failed");
+        let leased = self.engine.lease();
+        let mut next = self.note(leased)?;
+        let whole = self.whole();
+        let rest = self.filled - whole;
+        next[..rest].copy_from_slice(&buffer[whole..self.filled]);
+        self.buffer = Some(next);
+        buffer.set_len(len);
+        let (file, offset) = (self.file, self.base);
+        self.len = self.len.max(offset + len as u64);
         self.is_dirty = true;
-        self.engine.queue(offset, Op::Write { file: self.file, offset, buffer, durable: false });
+        self.engine.queue(offset, Op::Write { file, offset, buffer, durable: false });
+        self.base += whole as u64;
+        self.filled = rest;
+        Ok(())
     }
 
     /// Reserves blocks behind the file's end; nothing is in flight.
@@ -532,7 +528,7 @@ impl Stream {
         }
         let len = self.engine.file_len(self.file)?;
         // Writes in flight may have extended the file or not.
-        let len_known = (self.settled_len, self.len_in_kernel);
+        let len_known = (self.settled_len, self.len);
         if (len_known.0..=len_known.1).contains(&len) {
             return Ok(());
         }
@@ -581,7 +577,7 @@ impl Stream {
             Some(place) if self.is_sequential => self.len.min(place).max(self.settled_len),
             _ => self.len,
         };
-        let is_longer = self.len_in_kernel > len || self.has_reserved;
+        let is_longer = self.len > len || self.has_reserved;
         if is_longer && self.find_others().is_ok() {
             let _ = self.engine.truncate(self.file, len);
         }

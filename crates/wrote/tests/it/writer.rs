@@ -342,6 +342,11 @@ fn a_file_that_is_appended_to_has_one_writer_at_a_time() {
         next.write_all(b".").unwrap();
         next.finish().unwrap();
     }
+    for _ in 0..50 {
+        let mut next = Writer::options().append(true).open(&path).unwrap();
+        next.write_all(b"never written").unwrap();
+        next.abandon();
+    }
     assert_eq!(std::fs::read(&path).unwrap(), [b"old and new", &[b'.'; 50][..]].concat());
 }
 
