@@ -68,8 +68,8 @@ impl WriterOptions {
 
     /// Sets the writes in flight over bytes that the file has already; 1 by default. Behind its end
     /// they go one after the other, so that other programs never find zeros in between. While they
-    /// go, one buffer more is filled. So memory is `(iodepth + 1) * bs`: 8 MiB by default, and 384 KiB
-    /// through the page cache. On a disk ([`WriterOptions::on`]) that is the most.
+    /// go, one buffer more is filled. So memory is `(iodepth + 1) * bs`: 8 MiB by default, and
+    /// 384 KiB through the page cache. On a disk ([`WriterOptions::on`]) that is the most.
     pub fn iodepth(self, iodepth: u32) -> WriterOptions {
         WriterOptions { iodepth: Some(iodepth.clamp(1, Options::IODEPTH_MAX)), ..self }
     }
