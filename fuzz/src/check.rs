@@ -106,7 +106,7 @@ fn read_all(folder: &Path) -> Read {
 }
 
 fn verified(folder: &Path) -> Result<Verified, wrote::Error> {
-    verify(folder, |_, _| true)
+    verify(folder, None)
 }
 
 /// Reads the log and verifies it.

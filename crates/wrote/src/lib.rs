@@ -8,6 +8,7 @@
 //! | replace a file, so that a crash leaves the old or the new content | [`write`](fn@write) |
 //! | the same for content that comes in a stream | [`Writer::replace`], [`Writer::commit`] |
 //! | make a new file, whole and durable, and never replace one | [`write_new`] |
+//! | save many files, and wait for the device a few times in all | [`write_many`] |
 //! | read a whole file | [`read`](fn@read) |
 //! | read a file from start to end, by bytes or lines: a faster `BufReader<File>` | [`Reader`] |
 //! | read and write files in tasks (with a feature) | `AsyncReader`, `AsyncWriter` |
@@ -103,6 +104,8 @@ mod fork;
 pub mod log;
 mod metadata;
 mod names;
+#[cfg(any(feature = "copy", feature = "log"))]
+mod progress;
 mod read_ahead;
 pub mod reader;
 pub mod save;
@@ -115,7 +118,7 @@ pub use asynchronous::{AsyncReader, AsyncWriter};
 pub use cached::cached_bytes;
 #[cfg(feature = "copy")]
 pub use copy::{
-    Copied, CopyOptions, CopyProgress, Reflink, TreeCopied, copy, copy_in, copy_out, copy_tree,
+    Copied, CopyOptions, Reflink, TreeCopied, copy, copy_in, copy_out, copy_tree,
 };
 #[cfg(any(feature = "sim", test))]
 pub use engine::Sim;
@@ -127,7 +130,9 @@ pub use file::{Calibration, DirectFile, Disk, DiskBuffer, Durable, Operation, Re
 #[cfg(feature = "log")]
 pub use log::{Format, Log, LogOptions, LogReader, LogStream, Record, Ticket};
 pub use names::{rename, sync_folder};
+#[cfg(any(feature = "copy", feature = "log"))]
+pub use progress::{Progress, Watch};
 pub use reader::{Reader, ReaderOptions};
-pub use save::{read, write, write_new, write_new_through, write_through, write_with};
+pub use save::{read, write, write_many, write_new, write_new_through, write_through, write_with};
 pub use sync::{Acknowledged, Survives, SyncPolicy};
 pub use writer::{Writer, WriterOptions, Written};

@@ -39,6 +39,11 @@ pub(crate) struct MetadataParts {
 /// The metadata that a new file gets from another one, and which parts.
 pub(crate) type Inherited = (Metadata, MetadataParts);
 
+/// Returns the permissions of a new file until it has those of `old`.
+pub(crate) fn mode_at_first(old: Option<&Inherited>) -> Option<u32> {
+    old.map(|(old, _)| old.mode_at_first())
+}
+
 impl Metadata {
     pub(crate) fn of(file: BorrowedFd, path: &Path) -> Result<Metadata, Error> {
         let get = |name: &CStr, value: &mut [u8]| fgetxattr(file, name, value);
@@ -92,7 +97,7 @@ impl Metadata {
     /// Returns the permissions of the new file until it is whole: the final ones where they admit
     /// no user whom the old file refused, else its owner's alone. The new file may not have the old
     /// group yet, so the group must have no more than others.
-    pub(crate) fn mode_at_first(&self) -> u32 {
+    fn mode_at_first(&self) -> u32 {
         let mode = self.stat.st_mode & 0o777;
         let group_as_others = mode >> 3 & !mode & 0o7 == 0;
         let is_owner = self.stat.st_uid == geteuid().as_raw();

@@ -4,14 +4,16 @@
 //! crash, finds a part or nothing. A save here writes a new file beside the old one, and renames it
 //! in one step when it is whole (`rename(2)`).
 
+mod many;
 mod read;
 
+pub use many::{write_many, write_many_through};
 pub use read::read;
 
 use crate::engine::{Found, Located};
 use crate::engine::{Op, Options};
 use crate::error::Tried;
-use crate::metadata::{Inherited, Metadata};
+use crate::metadata::{Inherited, Metadata, mode_at_first};
 use crate::staged::{StagedFile, complete};
 use crate::{Action, Engine, Error, FileId, FileOptions, Ioengine, SyncPolicy};
 use read::{DIRECT_BYTES_MIN, direct_engine};
@@ -217,7 +219,7 @@ fn save(
     let (place, old) = find(engine, path, replace).map_err(|error| error.about(path))?;
     let options = FileOptions {
         // The old permissions are given when the content is whole and has the old owner.
-        mode: old.as_ref().map(|(old, _)| old.mode_at_first()),
+        mode: mode_at_first(old.as_ref()),
         direct: goes_direct(sync, bytes)
             && engine.effective().iodepth > 1
             && engine.pool().buffer_bytes() >= DIRECT_BUFFER_BYTES_MIN,

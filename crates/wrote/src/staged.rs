@@ -64,11 +64,15 @@ impl StagedFile {
         }) {
             Ok(filled) => staged.put(engine, durable).map(|()| filled).map_err(about),
             Err(error) => {
-                let error = error.renamed(&staged.temporary, named);
                 staged.abandon(engine);
-                Err(error)
+                Err(staged.named(error, named))
             }
         }
+    }
+
+    /// Names an error about the file by the path that its user gave.
+    pub(crate) fn named(&self, error: Error, path: &Path) -> Error {
+        error.renamed(&self.temporary, path)
     }
 
     /// Closes the file and removes it: the caller reports an error, or gave it up.
@@ -93,6 +97,19 @@ impl StagedFile {
     }
 }
 
+/// Gives a staged file its metadata: after the writes, which take away the right to run as the
+/// owner (`write(2)`).
+pub(crate) fn give(
+    engine: &Engine,
+    file: FileId,
+    given: Option<&Inherited>,
+) -> Result<(), Error> {
+    match (given, engine.descriptor(file)) {
+        (Some((metadata, parts)), Some(open)) => metadata.give(open, engine.path(file), *parts),
+        _ => Ok(()),
+    }
+}
+
 /// Gives a staged file its metadata, and with `durable` flushes all of it. Nothing is in flight,
 /// and the length is the final one.
 pub(crate) fn complete(
@@ -101,10 +118,7 @@ pub(crate) fn complete(
     given: Option<&Inherited>,
     durable: bool,
 ) -> Result<(), Error> {
-    if let (Some((metadata, parts)), Some(open)) = (given, engine.descriptor(file)) {
-        // After the writes, which take away the right to run as the owner (`write(2)`).
-        metadata.give(open, engine.path(file), *parts)?;
-    }
+    give(engine, file, given)?;
     if durable {
         // W1: before the file has its name. fdatasync may leave permissions behind.
         engine.queue(0, Op::Fsync { file });

@@ -11,13 +11,12 @@ use crate::stderr::say;
 use plan::{Item, Kind};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
-use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Instant;
 use told::Done;
-use wrote::copy::{TreeCopied, Watch};
-use wrote::{Action, CopyProgress, Engine};
+use wrote::copy::TreeCopied;
+use wrote::{Action, Engine, Watch};
 use wrote_result::units::counted;
 use wrote_result::{Error, Stop};
 
@@ -26,10 +25,7 @@ pub(super) fn run(arguments: &CopyArgs, stop: &Stop) -> Result<(), Error> {
     let items = plan::items(arguments)?;
     let began = Instant::now();
     let mut reporter = CopyReporter::new(arguments.quiet);
-    let mut watch = |progress: CopyProgress| {
-        reporter.progress(progress);
-        if stop.is_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
+    let mut watch = |progress| reporter.progress_until(stop, progress);
     let mut done = Done::default();
     let copied = copy_all(&items, arguments, &mut watch, &mut done);
     // The bar is gone from the screen before anything else is printed.

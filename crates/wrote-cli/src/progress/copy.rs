@@ -5,9 +5,10 @@ use crate::terminal;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
+use std::ops::ControlFlow;
 use std::time::Duration;
-use wrote::CopyProgress;
-use wrote_result::units;
+use wrote::Progress;
+use wrote_result::{Stop, units};
 
 /// How often the bar is drawn, at most.
 const DRAWN_PER_S: u8 = 10;
@@ -37,8 +38,14 @@ impl CopyReporter {
         CopyReporter { bar, has_length: false }
     }
 
-    /// Shows how far the copy has come.
-    pub fn progress(&mut self, progress: CopyProgress) {
+    /// Shows how far the work has come, and stops it where the user did.
+    pub fn progress_until(&mut self, stop: &Stop, progress: Progress) -> ControlFlow<()> {
+        self.progress(progress);
+        if stop.is_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Shows how far the work has come.
+    pub fn progress(&mut self, progress: Progress) {
         let Some(bar) = &self.bar else { return };
         if let Some(length) = progress.bytes_total.filter(|length| bar.length() != Some(*length)) {
             bar.set_length(length);

@@ -6,7 +6,7 @@ use super::filler::Filler;
 use super::options::{CopyOptions, CopySettings, Method, Reflink, engine_for, len_hint};
 use super::pipe::Pipe;
 use super::place::Place;
-use super::progress::{Watch, Watcher};
+use crate::progress::{Watch, Watcher};
 use super::server::RangeError;
 use super::source::Source;
 use super::stream::{PieceSizes, source_shrank};

@@ -4,7 +4,7 @@ use super::checksum::Checksum;
 use super::copied::Filled;
 use super::options::{CopySettings, Method};
 use super::pipe::Pipe;
-use super::progress::{Watch, Watcher};
+use crate::progress::{Watch, Watcher};
 use super::stream::{PieceSizes, read_back};
 use crate::engine::Op;
 use crate::{Engine, Error, FileId};

@@ -1,11 +1,10 @@
 //! Options of a copy, its method, and the engine that suits it.
 
-use super::progress::Watch;
+use crate::progress::{Watch, unwatched};
 use crate::engine::Options;
 use crate::{Engine, Error, FileId, Ioengine};
 use rustix::param::page_size;
 use std::fmt;
-use std::ops::ControlFlow;
 use std::path::Path;
 
 /// Whether the copy may share the source's blocks until one of the two is written to (FICLONE,
@@ -30,7 +29,7 @@ pub enum Reflink {
 /// # let folder = tempfile::tempdir()?;
 /// # let (from, to) = (folder.path().join("from"), folder.path().join("to"));
 /// # std::fs::write(&from, b"precious")?;
-/// let mut report = |progress: wrote::CopyProgress| {
+/// let mut report = |progress: wrote::Progress| {
 ///     println!("{} bytes", progress.bytes_done);
 ///     ControlFlow::Continue(()) // or Break, and nothing is left of the copy
 /// };
@@ -164,7 +163,7 @@ impl<'w> CopyOptions<'w> {
     pub(super) fn run<T>(self, copy: impl FnOnce(&CopySettings, Watch) -> T) -> T {
         match self.watch {
             Some(watch) => copy(&self.settings, watch),
-            None => copy(&self.settings, &mut |_| ControlFlow::Continue(())),
+            None => copy(&self.settings, &mut unwatched),
         }
     }
 }

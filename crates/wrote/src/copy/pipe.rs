@@ -1,6 +1,6 @@
 //! An open file that is read or written from start to end, without waiting for ever.
 
-use crate::copy::progress::Watcher;
+use crate::progress::Watcher;
 use crate::{Action, Error};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};

@@ -4,7 +4,7 @@ use super::filler::Filler;
 use super::options::{CopyOptions, CopySettings, Method, engine_for, len_hint};
 use super::pipe::Pipe;
 use super::place::Place;
-use super::progress::{Watch, Watcher};
+use crate::progress::{Watch, Watcher};
 use super::source::{Source, identity};
 use super::stream::{PieceSizes, source_shrank};
 use crate::metadata::MODE_PRIVATE;

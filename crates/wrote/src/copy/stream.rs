@@ -5,7 +5,7 @@
 
 use super::checksum::{Checksum, add_zeros};
 use super::extents::Extents;
-use super::progress::Watcher;
+use crate::progress::Watcher;
 use crate::buffer::Buffer;
 use crate::engine::Op;
 use crate::error::Tried;

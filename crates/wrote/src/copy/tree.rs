@@ -7,7 +7,7 @@ mod workers;
 
 use super::file;
 use super::options::{CopyOptions, CopySettings, Method, Reflink, engine_options};
-use super::progress::{CopyProgress, Watch, report};
+use crate::progress::{Progress, Watch, report};
 use super::source::SMALL_BYTES_MAX;
 use crate::engine::Found;
 use crate::engine::folder_of;
@@ -242,7 +242,7 @@ fn measure(
             refuse_conflict(&moved(&step.path, from, onto), step.kind, settings.replace)?;
         }
         bytes = bytes.saturating_add(step.len);
-        report(watch, CopyProgress { bytes_done: 0, bytes_total: None })?;
+        report(watch, Progress { bytes_done: 0, bytes_total: None })?;
     }
 }
 
@@ -369,7 +369,7 @@ impl Tree<'_, '_> {
     }
 
     fn report(&mut self) -> Result<(), Error> {
-        let progress = CopyProgress { bytes_done: self.done, bytes_total: Some(self.total) };
+        let progress = Progress { bytes_done: self.done, bytes_total: Some(self.total) };
         report(self.watch, progress)
     }
 
@@ -512,7 +512,7 @@ impl Tree<'_, '_> {
         let watch = &mut *self.watch;
         let copied = file::copy_through(self.engine, path, target, &settings, &mut |progress| {
             let bytes_done = done.saturating_add(progress.bytes_done).min(total);
-            watch(CopyProgress { bytes_done, bytes_total: Some(total) })
+            watch(Progress { bytes_done, bytes_total: Some(total) })
         })?;
         self.count(copied.bytes, copied.method, copied.effective.fallbacks);
         Ok(())

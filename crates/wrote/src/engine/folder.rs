@@ -9,19 +9,29 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// The permissions of new files that have no other ones, less the umask.
+const MODE_OF_FILES: u32 = 0o666;
+
 /// A folder that is held open. Paths below its path lead into it, also after it or a folder above
 /// it was renamed, or the process changed its working directory. Clones share the descriptor.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
     held: Arc<OwnedFd>,
+    /// The permissions of files that are made in it.
+    mode: u32,
 }
 
 impl Folder {
     pub(crate) fn open(path: &Path) -> Result<Folder, Error> {
         let open = PlaceOfName::new(None, path).open(OFlags::DIRECTORY, Mode::empty());
         let held = Arc::new(open.tried(path, Action::Examine)?.into());
-        Ok(Folder { path: path.to_owned(), held })
+        Ok(Folder { path: path.to_owned(), held, mode: MODE_OF_FILES })
+    }
+
+    /// Returns the same folder, in which new files get these permissions, less the umask.
+    pub(crate) fn with_mode(self, mode: u32) -> Folder {
+        Folder { mode, ..self }
     }
 
     /// Returns the path by which its user knows it; paths below that one lead into it.
@@ -31,7 +41,7 @@ impl Folder {
 
     /// Returns the same folder under another path.
     pub(crate) fn known_as(&self, path: &Path) -> Folder {
-        Folder { path: path.to_owned(), held: Arc::clone(&self.held) }
+        Folder { path: path.to_owned(), ..self.clone() }
     }
 
     /// Opens a file whose path is below its own (`openat(2)`).
@@ -52,7 +62,8 @@ impl Folder {
 
 /// Opens a file; a path below that of `within` leads into that folder.
 pub(crate) fn open_within(within: Option<&Folder>, path: &Path, flags: OFlags) -> io::Result<File> {
-    PlaceOfName::new(within, path).open(flags, Mode::from_raw_mode(0o666))
+    let place = PlaceOfName::new(within, path);
+    place.open(flags, Mode::from_raw_mode(place.mode))
 }
 
 /// A name, and the folder in which a call of the kernel looks for it.
@@ -60,19 +71,22 @@ pub(crate) fn open_within(within: Option<&Folder>, path: &Path, flags: OFlags) -
 pub(super) struct PlaceOfName<'a> {
     pub folder: BorrowedFd<'a>,
     pub name: &'a Path,
+    /// The permissions of a file that is made there.
+    pub mode: u32,
 }
 
 impl<'a> PlaceOfName<'a> {
     /// Looks for a path below that of `within` in that folder, and for any other as usual.
     pub(super) fn new(within: Option<&'a Folder>, path: &'a Path) -> PlaceOfName<'a> {
         let below = within.and_then(|within| Some((within, path.strip_prefix(&within.path).ok()?)));
-        match below {
-            Some((within, name)) if name.as_os_str().is_empty() => {
-                PlaceOfName { folder: within.held.as_fd(), name: Path::new(".") }
+        let (folder, name, mode) = match below {
+            Some((within, name)) => {
+                let name = if name.as_os_str().is_empty() { Path::new(".") } else { name };
+                (within.held.as_fd(), name, within.mode)
             }
-            Some((within, name)) => PlaceOfName { folder: within.held.as_fd(), name },
-            None => PlaceOfName { folder: CWD, name: path },
-        }
+            None => (CWD, path, MODE_OF_FILES),
+        };
+        PlaceOfName { folder, name, mode }
     }
 
     pub(super) fn open(self, flags: OFlags, mode: Mode) -> io::Result<File> {

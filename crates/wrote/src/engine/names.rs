@@ -233,7 +233,7 @@ pub(super) fn change(within: Option<&Folder>, change: NameChange) -> io::Result<
             Ok(None)
         }
         NameChange::Remove(path) => {
-            let PlaceOfName { folder, name } = place(path);
+            let PlaceOfName { folder, name, .. } = place(path);
             unlinkat(folder, name, AtFlags::empty())?;
             Ok(None)
         }

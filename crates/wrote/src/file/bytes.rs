@@ -2,7 +2,7 @@
 
 use super::buffer::DiskBuffer;
 use std::borrow::Cow;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 /// Bytes that were read. They lie in one or several buffers of the engine's pool; dropping this
 /// returns the buffers.
@@ -37,22 +37,24 @@ pub struct ReadPiece {
     pub(super) range: Range<usize>,
 }
 
-impl ReadPiece {
-    fn bytes(&self) -> &[u8] {
+impl Deref for ReadPiece {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
         &self.buffer[self.range.clone()]
     }
 }
 
 impl AsRef<[u8]> for ReadPiece {
     fn as_ref(&self) -> &[u8] {
-        self.bytes()
+        self
     }
 }
 
 impl ReadBytes {
     /// Bytes that were read: all that were requested, fewer only where the file ended.
     pub fn len(&self) -> usize {
-        self.pieces.iter().map(|piece| piece.range.len()).sum()
+        self.iter().map(<[u8]>::len).sum()
     }
 
     /// Whether the file ended before the first byte, or none was requested.
@@ -62,7 +64,7 @@ impl ReadBytes {
 
     /// The bytes in order, one slice for each buffer. None is empty.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        self.pieces.iter().map(ReadPiece::bytes)
+        self.pieces.iter().map(|piece| &**piece)
     }
 
     /// Splits the bytes by their buffers, in order. A piece is an owner for `Bytes::from_owner` of
@@ -75,7 +77,7 @@ impl ReadBytes {
     pub fn as_bytes(&self) -> Cow<'_, [u8]> {
         match &self.pieces[..] {
             [] => Cow::Borrowed(&[]),
-            [piece] => Cow::Borrowed(piece.bytes()),
+            [piece] => Cow::Borrowed(piece),
             _ => Cow::Owned(self.to_vec()),
         }
     }
@@ -169,7 +171,7 @@ mod tests {
         let mut pieces = in_pieces(&pool, &[b"ab", b"c"]).into_pieces();
         let first = pieces.next().unwrap();
         assert_eq!((first.as_ref(), pool.free()), (&b"ab"[..], 2));
-        assert_eq!(pieces.next().unwrap().as_ref(), b"c");
+        assert_eq!(pieces.next().unwrap()[..], *b"c");
         assert_eq!(pool.free(), 3);
         drop(first);
         assert_eq!(pool.free(), 4);

@@ -2,6 +2,7 @@
 
 use super::input::Input;
 use crate::engine::Op;
+use crate::metadata::{Metadata, mode_at_first};
 use crate::{Engine, Error, FileId, FileOptions};
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,8 @@ use std::path::{Path, PathBuf};
 /// full disk, there is no copy.
 pub(super) fn copy(input: &mut Input, from: u64, to: u64, kind: &str) -> Result<PathBuf, Error> {
     let files = input.files.clone();
-    let options = FileOptions::new().create_new(true).write(true);
+    let old = Metadata::of_replaced(&input.path)?;
+    let options = FileOptions::new().create_new(true).write(true).mode(mode_at_first(old.as_ref()));
     let open = |path: &Path| files.engine().open_file(path, &options);
     let (path, file) = under_free_name(&input.path, kind, open)?;
     let copied = copy_into(file, input, from, to);

@@ -401,10 +401,30 @@ impl Log {
         self.read(from, false)
     }
 
-    /// Reads as [`Log::reader`] does, and waits at the end for further records. Fails as
+    /// Reads as [`Log::reader`] does, and waits at the end for further records. The reader does not
+    /// keep the log open: it ends behind the last record once the log is closed, by [`Log::close`]
+    /// or by dropping its last clone, and with the log's error once that has failed. Fails as
     /// [`LogReader::open`] does.
+    ///
+    /// ```
+    /// use wrote::Log;
+    ///
+    /// # fn main() -> Result<(), wrote::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let folder = folder.path().join("events");
+    /// let log = Log::open(&folder)?;
+    /// let tail = log.tail(0)?;
+    /// let reading = std::thread::spawn(move || tail.collect::<Result<Vec<_>, _>>());
+    /// log.append(b"hello")?.wait()?;
+    /// log.close()?;
+    /// assert_eq!(reading.join().unwrap()?.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn tail(&self, from: u64) -> Result<LogReader, Error> {
-        self.read(from, true)
+        let mut reader = self.read(from, true)?;
+        reader.end_with(&self.0.driver)?;
+        Ok(reader)
     }
 
     /// Yields the records from `from` on, those that are there and those that come, for async code.

@@ -4,10 +4,13 @@
 use crate::engine::Folder;
 use crate::error::{Action, Error, Tried};
 use crate::fork::Process;
+use crate::metadata::MODE_PRIVATE;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::Duration;
 
 pub(super) const LOCK: &str = "lock";
@@ -42,6 +45,13 @@ impl Lock {
         let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
         written.tried(&path, Action::Write)?;
         Ok(Lock { file, process: Process::this() })
+    }
+
+    /// Returns the permissions of the lock, which every new file of the log gets. Its owner reads
+    /// and writes each.
+    pub(super) fn mode(&self) -> Result<u32, Error> {
+        let metadata = self.file.metadata().tried(Path::new(LOCK), Action::Examine)?;
+        Ok(metadata.mode() & 0o666 | MODE_PRIVATE)
     }
 
     /// Returns the process that has the log open for writing; `None` if there is none, or if this

@@ -21,6 +21,8 @@ use crate::{
     Acknowledged, Action, Disk, Durable, Engine, Error, FileOptions, Ioengine, Sim, SyncPolicy,
     device,
 };
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 const BUFFER_BYTES_MIN: usize = 4096;
@@ -52,9 +54,13 @@ impl LogOptions {
     /// or if it has the other format; with [`Error::Damaged`] if durable records cannot be read.
     pub fn open(&self, folder: impl AsRef<Path>) -> Result<Log, Error> {
         let folder = folder.as_ref();
-        make_folder(folder)?;
-        let held = Folder::open(folder)?;
+        make_folder(folder, self.mode)?;
+        let mut held = Folder::open(folder)?;
+        if let Some(mode) = self.mode {
+            held = held.with_mode(mode);
+        }
         let lock = Lock::take(&held)?;
+        let held = held.with_mode(lock.mode()?);
         let path = std::path::absolute(folder).tried(folder, Action::Examine)?;
         let driver = on_disk(&within_bounds(self), held.known_as(&path))?;
         Log::with_thread(driver, self.segment_age, lock)
@@ -83,11 +89,15 @@ impl LogOptions {
 
 /// Makes the folder, and makes its name durable, unless a log was opened in it before. A folder
 /// that exists may be so new that its name is not durable yet.
-fn make_folder(folder: &Path) -> Result<(), Error> {
+fn make_folder(folder: &Path, mode_of_files: Option<u32>) -> Result<(), Error> {
     if folder.join(LOCK).exists() {
         return Ok(());
     }
     let mut engine = Engine::open(&Options::new(Ioengine::Psync, 1, 4096))?;
+    if let Some(mode) = mode_of_files {
+        // The engine names an error, and what is in its place.
+        let _ = DirBuilder::new().mode(mode | (mode & 0o444) >> 2).create(folder);
+    }
     engine.make_folder(folder)?;
     engine.sync_folder(folder_of(folder))
 }

@@ -49,6 +49,7 @@ pub struct LogOptions {
     pub(super) buffer_bytes: usize,
     pub(super) prepare: Option<Prepare>,
     pub(super) durable: Option<Durable>,
+    pub(super) mode: Option<u32>,
 }
 
 impl LogOptions {
@@ -66,6 +67,7 @@ impl LogOptions {
             buffer_bytes: 1 << 20,
             prepare: None,
             durable: None,
+            mode: None,
         }
     }
 
@@ -144,5 +146,15 @@ impl LogOptions {
     /// measures for a few milliseconds which way is faster here.
     pub fn durable(self, durable: Durable) -> LogOptions {
         LogOptions { durable: Some(durable), ..self }
+    }
+
+    /// Sets the permissions of the files of a log that this begins (`open(2)`), less the umask;
+    /// 0o666 by default. A folder that this makes gets the same, with the right to enter it where
+    /// there is the right to read: 0o600 for a log that its owner alone may see.
+    ///
+    /// A log keeps the permissions that it began with: every later file, also one that a repair
+    /// writes anew, gets those of the file `lock`. To change them, change those of all files.
+    pub fn mode(self, mode: u32) -> LogOptions {
+        LogOptions { mode: Some(mode), ..self }
     }
 }

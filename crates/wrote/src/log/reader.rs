@@ -10,6 +10,7 @@ mod tests;
 mod time;
 mod written;
 
+use super::driver::LogDriver;
 use super::format::Format;
 use super::input::LogFiles;
 use super::names;
@@ -22,6 +23,7 @@ use following::Following;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// One record of a log.
@@ -68,7 +70,7 @@ pub struct LentRecord<'a> {
 /// record that is lost does, at most some seconds after the reader came to it.
 ///
 /// If retention removes segments before they are read, the reader continues with the first that is
-/// there. [`Record::sequence`] then shows how many records it passed over.
+/// there, and counts the records that it passes over ([`LogReader::passed_over`]).
 pub struct LogReader {
     files: LogFiles,
     folder: PathBuf,
@@ -78,6 +80,10 @@ pub struct LogReader {
     from: u64,
     /// None of a reader that ends at the end.
     following: Option<Following>,
+    /// The log with which a following reader ends; it is open in this process.
+    own: Option<Arc<LogDriver>>,
+    /// Records that were not there any more.
+    passed_over: u64,
     /// The folder may be missing: the log is not there yet.
     is_expected: bool,
     cursor: Option<AnyCursor>,
@@ -180,6 +186,8 @@ impl LogReader {
             held: None,
             from,
             following,
+            own: None,
+            passed_over: 0,
             is_expected,
             cursor: None,
             failed: None,
@@ -239,6 +247,32 @@ impl LogReader {
     /// there. At the end it is the sequence of a record to come.
     pub fn next_sequence(&self) -> u64 {
         self.from
+    }
+
+    /// Returns how many records the reader has passed over since its opening, because retention, a
+    /// trim or a repair had removed them before it came to them. They count with the first record
+    /// behind them.
+    ///
+    /// ```
+    /// use wrote::{Log, LogReader};
+    ///
+    /// # fn main() -> Result<(), wrote::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let folder = folder.path().join("events");
+    /// # let log = Log::options().segment_bytes(1).buffer_bytes(4096).open(&folder)?;
+    /// # for _ in 0..12 {
+    /// #     log.append(&[7; 3000])?.wait()?;
+    /// # }
+    /// let first = log.trim_before(10)?; // or retention, while the reader was away
+    /// let mut reader = LogReader::open(&folder, 0)?;
+    /// while let Some(_record) = reader.next_lent()? {}
+    /// assert_eq!(reader.passed_over(), first);
+    /// # assert!(first > 0);
+    /// # log.close()
+    /// # }
+    /// ```
+    pub fn passed_over(&self) -> u64 {
+        self.passed_over
     }
 
     /// Returns whether the path that the reader was opened with still leads to the folder that it
@@ -432,6 +466,7 @@ impl LogReader {
             let LogReader { folder, from, cursor, .. } = self;
             let Some(cursor) = cursor else { return Ok(None) };
             if let Some(sequence) = cursor.next(*from)? {
+                self.passed_over += sequence - *from;
                 self.from = sequence + 1;
                 return Ok(Some(sequence));
             }

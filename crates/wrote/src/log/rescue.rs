@@ -22,13 +22,13 @@ use super::format::Format;
 use super::input::LogFiles;
 use super::lock::Lock;
 use super::names;
-use crate::Error;
 use crate::engine::Folder;
-use report::ProgressWatch;
+use crate::progress::unwatched;
+use crate::{Error, Watch};
 use std::path::Path;
 
-/// Reads every byte of the log in `folder` and reports damage. Calls `watch` with the bytes read
-/// and the bytes of the log; if it returns `false`, the reading ends with [`Error::Interrupted`].
+/// Reads every byte of the log in `folder` and reports damage. `watch` receives the progress, and
+/// may stop the reading.
 ///
 /// A process may write the log meanwhile. Before this reports damage, it reads the place again
 /// after the proof that the record was durable. If the log is open for writing, it then reads
@@ -47,7 +47,7 @@ use std::path::Path;
 /// # let log = Log::open(&folder)?;
 /// # log.append(b"hello")?.wait()?;
 /// # log.close()?;
-/// let found = verify(&folder, |_, _| true)?;
+/// let found = verify(&folder, None)?;
 /// for damage in &found.damage {
 ///     println!("{} at byte {}: {}", damage.path.display(), damage.offset_bytes, damage.because);
 /// }
@@ -60,22 +60,24 @@ use std::path::Path;
 /// ```
 pub fn verify(
     folder: impl AsRef<Path>,
-    mut watch: impl FnMut(u64, u64) -> bool,
+    watch: Option<Watch>,
 ) -> Result<Verified, Error> {
     let folder = &Folder::open(folder.as_ref())?;
-    let first = read_all(folder, &mut watch)?;
+    let mut unwatched = unwatched;
+    let watch = watch.unwrap_or(&mut unwatched);
+    let first = read_all(folder, watch)?;
     let is_clean = first.damage.is_empty() && first.garbage.is_empty();
     if is_clean || first.summary.writer.is_none() {
         return Ok(first);
     }
-    let mut second = read_all(folder, &mut watch)?;
+    let mut second = read_all(folder, watch)?;
     let place = |damage: &Damage| (damage.path.clone(), damage.offset_bytes, damage.sequence);
     second.damage.retain(|damage| first.damage.iter().any(|known| place(known) == place(damage)));
     second.garbage.retain(|garbage| first.garbage.contains(garbage));
     Ok(second)
 }
 
-fn read_all(folder: &Folder, watch: ProgressWatch) -> Result<Verified, Error> {
+fn read_all(folder: &Folder, watch: Watch) -> Result<Verified, Error> {
     let (files, folder) = (LogFiles::open_in(folder)?, folder.path());
     match names::format_of_log(&files, folder)? {
         Some(Format::Lines) => lines::verify(&files, folder, watch),
@@ -95,9 +97,9 @@ fn read_all(folder: &Folder, watch: ProgressWatch) -> Result<Verified, Error> {
 /// loss at any moment leaves a log that can be repaired.
 pub fn repair(folder: impl AsRef<Path>) -> Result<Repaired, Error> {
     let (held, folder) = (Folder::open(folder.as_ref())?, folder.as_ref());
-    let files = LogFiles::open_in(&held)?;
-    let format = names::format_of_log(&files, folder)?;
-    let _lock = Lock::take(&held)?;
+    let format = names::format_of_log(&LogFiles::open_in(&held)?, folder)?;
+    let lock = Lock::take(&held)?;
+    let files = LogFiles::open_in(&held.with_mode(lock.mode()?))?;
     match format {
         Some(Format::Lines) => lines::repair(&files, folder),
         _ => rebuild::repair(&files, folder),

@@ -7,6 +7,7 @@ use super::options::Prepare;
 use super::recovery::Recovered;
 use super::stats::LogStats;
 use super::wait::{Frontier, Gate, wake};
+use super::watch::{Bell, Bells};
 use crate::engine::Folder;
 use crate::fork::Process;
 use crate::{Acknowledged, Durable, Error, Survives, SyncPolicy};
@@ -33,6 +34,8 @@ pub(super) struct LogState {
     failed: OnceLock<Error>,
     /// The log was closed: every record is written.
     is_closed: AtomicBool,
+    /// Those of readers that end with the log.
+    bells: Bells,
     /// Records before it may be removed from a log that holds its segments.
     released: AtomicU64,
     /// Records were released, and retention was not applied since.
@@ -124,6 +127,7 @@ impl LogState {
             counted: Mutex::new(counted),
             failed: OnceLock::new(),
             is_closed: AtomicBool::new(false),
+            bells: Bells::default(),
             released: AtomicU64::new(0),
             is_released: AtomicBool::new(false),
             lack: Lack::default(),
@@ -154,12 +158,22 @@ impl LogState {
         // A failed log has no flusher that would take a ready batch.
         let _ = self.claims.end();
         self.wake_all();
+        self.bells.ring();
     }
 
-    /// Notes that the log was closed, and tells streams, which then end.
+    /// Notes that the log was closed, and tells streams and readers, which then end.
     pub(super) fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         wake(self.written.all());
+        self.bells.ring();
+    }
+
+    /// Rings the bell once [`LogState::is_over`].
+    pub(super) fn ring_when_over(&self, bell: &Bell) {
+        self.bells.add(bell);
+        if self.is_over() {
+            self.bells.ring();
+        }
     }
 
     /// Moves the log back to the record `next`: those from there on were cut off. All of them were

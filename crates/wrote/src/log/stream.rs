@@ -93,12 +93,8 @@ impl LogStream {
 
     /// Starts a stream of all that the reader reads.
     pub(super) fn of_reader(mut reader: LogReader) -> Result<LogStream, Error> {
-        let bell = Bell::new().map_err(|errno| {
-            let what = "making the eventfd of a stream";
-            Error::Engine { what, errno: errno.raw_os_error() }
-        })?;
-        reader.set_bell(bell.clone());
-        LogStream::start(Some(bell), move |feed| feed.of_reader(reader))
+        let bell = reader.bell()?;
+        LogStream::start(bell, move |feed| feed.of_reader(reader))
     }
 
     fn start(

@@ -1,12 +1,13 @@
 //! `Watch`: sleeps until a log's files have changed (`inotify(7)`), or a bell rings (`eventfd(2)`).
 
+use crate::Error;
 use crate::engine::Folder;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::{Errno, read, write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 /// The events of a log's folder and of the files in it.
@@ -25,13 +26,36 @@ const EVENT_BYTES: usize = 4096;
 pub(super) struct Bell(Arc<OwnedFd>);
 
 impl Bell {
-    pub(super) fn new() -> Result<Bell, Errno> {
-        eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map(|bell| Bell(Arc::new(bell)))
+    pub(super) fn new() -> Result<Bell, Error> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let what = "making the eventfd of a log's reader";
+        bell.map(|bell| Bell(Arc::new(bell)))
+            .map_err(|errno| Error::Engine { what, errno: errno.raw_os_error() })
     }
 
     pub(super) fn ring(&self) {
         // A counter that is full was rung before.
         let _ = write(&self.0, &1u64.to_ne_bytes());
+    }
+}
+
+/// Bells to ring at the end of a log. Those whose owners are gone are forgotten.
+#[derive(Debug, Default)]
+pub(super) struct Bells(Mutex<Vec<Weak<OwnedFd>>>);
+
+impl Bells {
+    pub(super) fn add(&self, bell: &Bell) {
+        let mut bells = self.lock();
+        bells.retain(|bell| bell.strong_count() > 0);
+        bells.push(Arc::downgrade(&bell.0));
+    }
+
+    pub(super) fn ring(&self) {
+        self.lock().drain(..).filter_map(|bell| bell.upgrade()).for_each(|bell| Bell(bell).ring());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<OwnedFd>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -76,8 +100,10 @@ impl Watch {
         self.held = Some(folder.clone());
     }
 
-    pub(super) fn set_bell(&mut self, bell: Bell) {
-        self.bell = Some(bell);
+    /// Returns the bell that ends a sleep.
+    pub(super) fn bell(&mut self) -> Result<Bell, Error> {
+        let bell = self.bell.take().map_or_else(Bell::new, Ok)?;
+        Ok(self.bell.insert(bell).clone())
     }
 
     /// Watches the folder, or the nearest one above it that exists. A change after this call ends
@@ -298,8 +324,7 @@ mod tests {
         for folder in [Some(folder.path()), None] {
             let mut watch = Watch::new(folder);
             watch.arm();
-            let bell = Bell::new().unwrap();
-            watch.set_bell(bell.clone());
+            let bell = watch.bell().unwrap();
             thread::scope(|scope| {
                 let sleeping = scope.spawn(|| (watch.sleep(PATIENCE), watch.sleep(PATIENCE)));
                 bell.ring();

@@ -2,7 +2,7 @@
 
 use crate::engine::{Found, Located, folder_of};
 use crate::error::Tried;
-use crate::metadata::Inherited;
+use crate::metadata::{Inherited, mode_at_first};
 use crate::save::find;
 use crate::staged::{StagedFile, complete};
 use crate::{Action, Engine, Error, FileId, FileOptions};
@@ -60,7 +60,7 @@ impl Target {
         let (place, old) = find(engine, path, replace).map_err(|error| error.about(path))?;
         let has_own_mode = options.mode.is_some();
         // The old permissions are given when the content is whole and has the old owner.
-        let mode = options.mode.or(old.as_ref().map(|(old, _)| old.mode_at_first()));
+        let mode = options.mode.or(mode_at_first(old.as_ref()));
         let place = std::path::absolute(&place).tried(path, Action::Examine)?;
         engine.hold_folder(folder_of(&place));
         let staged = StagedFile::new(engine, &place, replace, &options.mode(mode))

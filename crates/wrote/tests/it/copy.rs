@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use wrote::copy::Method;
 use wrote::engine::Options;
-use wrote::{CopyOptions, CopyProgress, Engine, Error, Ioengine, Reflink};
+use wrote::{CopyOptions, Progress, Engine, Error, Ioengine, Reflink};
 
 const BLOCK: u64 = 64 << 10;
 /// Small pieces: a small file has many.
@@ -52,7 +52,7 @@ fn files_of_any_length_arrive_byte_for_byte_from_the_cache_and_from_the_disk() {
             fs::write(&from, &bytes).unwrap()
         }
         let verify = number % 3 == 0;
-        let mut told = CopyProgress::new(0, Some(0));
+        let mut told = Progress::new(0, Some(0));
         let copied = PIECES
             .verify(verify)
             .watch(&mut |progress| {
@@ -359,7 +359,7 @@ fn a_copy_of_many_extents_can_be_stopped_while_they_are_allocated() {
         source.write_all_at(&random(4096, number), number * (64 << 10)).unwrap();
     }
     let mut calls = 0;
-    let mut watch = |progress: CopyProgress| {
+    let mut watch = |progress: Progress| {
         calls += u32::from(progress.bytes_done == 0);
         if calls == 100 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };

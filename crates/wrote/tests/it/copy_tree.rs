@@ -301,7 +301,7 @@ fn a_copy_that_keeps_going_lists_what_vanished_and_has_the_rest() {
         fs::write(tree.join("one"), b"one").unwrap();
         fs::write(tree.join("two"), b"two").unwrap();
         let mut asked = 0;
-        let mut watch = |progress: wrote::CopyProgress| {
+        let mut watch = |progress: wrote::Progress| {
             // Called before the folder, and then before the first entry: all names are read then.
             asked += usize::from(progress.bytes_total.is_some());
             if asked == 2 {

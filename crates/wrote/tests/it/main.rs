@@ -24,6 +24,7 @@ mod reader_shared;
 mod save;
 mod save_fails;
 mod save_faults;
+mod save_many;
 mod save_read;
 mod script;
 mod sqpoll;

@@ -1,6 +1,7 @@
 //! `LogReader` that follows: a log that another handle writes, that is not there yet, that moves.
 
-use crate::small_log::{FORMATS, PATIENCE, folder, read, record, small};
+use crate::small_log::{FORMATS, PATIENCE, block_on, folder, read, record, small};
+use futures_util::StreamExt;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
@@ -85,14 +86,78 @@ fn a_follower_goes_on_where_retention_left_the_log() {
         assert_eq!(reader.next_within(PATIENCE).unwrap().unwrap().sequence, 0);
         append(&log, 10..RECORDS);
         assert!(log.stats().removed > 1);
-        let mut last = 0;
+        let (mut last, mut missing) = (0, 0);
         while last < RECORDS - 1 {
             let found = reader.next_within(PATIENCE).unwrap().expect("a record in time");
             assert!(found.sequence > last, "{format}: {} after {last}", found.sequence);
+            missing += found.sequence - last - 1;
+            assert_eq!(reader.passed_over(), missing, "{format}");
             assert_eq!(found.bytes, record(found.sequence));
             last = found.sequence;
         }
         log.close().unwrap();
+    }
+}
+
+#[test]
+fn a_reader_that_begins_later_than_it_was_asked_to_tells_by_how_much() {
+    for format in FORMATS {
+        let (_folder, folder) = folder();
+        let log = small(format).open(&folder).unwrap();
+        append(&log, 0..RECORDS);
+        let first = log.trim_before(RECORDS / 2).unwrap();
+        assert!(first > 10);
+        let mut reader = log.reader(10).unwrap();
+        assert_eq!(reader.passed_over(), 0, "it has not come there yet");
+        assert_eq!(reader.next().unwrap().unwrap().sequence, first);
+        assert_eq!(reader.passed_over(), first - 10);
+        assert_eq!(reader.by_ref().count() as u64, RECORDS - first - 1);
+        assert_eq!(reader.passed_over(), first - 10);
+        // A reader that begins behind the end has passed over nothing.
+        let mut behind = log.tail(RECORDS + 5).unwrap();
+        assert!(behind.next_within(Duration::from_millis(1)).unwrap().is_none());
+        assert_eq!(behind.passed_over(), 0);
+        log.close().unwrap();
+    }
+}
+
+#[test]
+fn the_tail_of_a_log_ends_with_it_however_it_is_closed() {
+    for format in FORMATS {
+        for is_dropped in [false, true] {
+            let (_folder, folder) = folder();
+            let log = small(format).open(&folder).unwrap();
+            append(&log, 0..10);
+            let tails: Vec<_> = (0..3).map(|_| log.tail(0).unwrap()).collect();
+            let stream = log.tail(0).unwrap().into_stream().unwrap();
+            let reading: Vec<_> = tails
+                .into_iter()
+                .map(|mut tail| {
+                    thread::spawn(move || {
+                        let count = tail.by_ref().map(Result::unwrap).count();
+                        // It ended for good, and reads what is there again.
+                        assert!(tail.next_within(PATIENCE).unwrap().is_none());
+                        tail.seek(5).unwrap();
+                        (count, tail.count())
+                    })
+                })
+                .collect();
+            // Some have read all there is by now, and wait.
+            thread::sleep(Duration::from_millis(20));
+            append(&log, 10..20);
+            if is_dropped {
+                drop(log);
+            } else {
+                log.close().unwrap();
+                let mut late = log.tail(15).unwrap();
+                assert_eq!(late.by_ref().count(), 5);
+                assert!(late.next().is_none());
+            }
+            for reading in reading {
+                assert_eq!(reading.join().unwrap(), (20, 15), "{format}");
+            }
+            assert_eq!(block_on(stream.count()), 20, "{format}");
+        }
     }
 }
 

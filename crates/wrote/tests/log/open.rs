@@ -5,8 +5,8 @@ use crate::small_log::{
 };
 use fixtures::{Mounted, or_skip};
 use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 use wrote::{Error, Format, Log, LogReader, Survives, SyncPolicy};
@@ -69,6 +69,57 @@ fn an_opening_of_a_log_that_exists_writes_into_none_of_its_segments_and_adds_no_
         assert_eq!(state(), before);
         log.close().unwrap();
     }
+}
+
+/// Returns the permissions of each file of a log, and of its folder.
+fn modes(folder: &Path) -> Vec<u32> {
+    let names = fixtures::names(folder).into_iter().map(|name| folder.join(name));
+    let mode = |path: PathBuf| fs::metadata(path).unwrap().mode() & 0o777;
+    names.chain([folder.to_owned()]).map(mode).collect()
+}
+
+#[test]
+fn every_file_of_a_log_gets_the_permissions_that_it_began_with() {
+    for format in FORMATS {
+        let (_folder, folder) = folder();
+        for mode in [Some(0o600), None, Some(0o666)] {
+            let options = small(format).retain_bytes(SEGMENT_BYTES);
+            let options = mode.map_or(options.clone(), |mode| options.mode(mode));
+            let log = options.open(&folder).unwrap();
+            (0..500).for_each(|number| drop(log.append(&record(number)).unwrap()));
+            log.close().unwrap();
+            assert!(log.stats().removed > 0);
+            let modes = modes(&folder);
+            let (last, files) = modes.split_last().unwrap();
+            assert_eq!(*last, 0o700);
+            assert!(files.len() > 1 && files.iter().all(|mode| *mode == 0o600), "{modes:?}");
+        }
+    }
+}
+
+#[test]
+fn a_repair_makes_nothing_of_a_log_more_readable() {
+    for format in FORMATS {
+        let (_folder, folder) = folder();
+        let log = small(format).sync(SyncPolicy::Always).open(&folder).unwrap();
+        (0..400).for_each(|number| drop(log.append(&record(number)).unwrap()));
+        log.close().unwrap();
+        let files = segments(&folder, format);
+        // Not the lock: an owner who locks others out may do so by the segments alone.
+        files.iter().for_each(|path| fs::set_permissions(path, private()).unwrap());
+        let mut bytes = fs::read(&files[0]).unwrap();
+        bytes[8192..16384].fill(0);
+        fs::write(&files[0], bytes).unwrap();
+        let repaired = wrote::log::repair(&folder).unwrap();
+        assert_eq!((repaired.damage.len(), repaired.kept_aside.len()), (1, 1), "{repaired:?}");
+        for path in segments(&folder, format).iter().chain(&repaired.kept_aside) {
+            assert_eq!(fs::metadata(path).unwrap().mode() & 0o777, 0o600, "{}", path.display());
+        }
+    }
+}
+
+fn private() -> fs::Permissions {
+    fs::Permissions::from_mode(0o600)
 }
 
 #[test]
@@ -287,7 +338,7 @@ fn a_segment_of_another_log_or_place_is_named_and_nothing_is_changed() {
             assert!(error.to_string().contains(names), "{by}: {error}");
         };
         named(small(Format::Framed).open(&path).unwrap_err(), "open");
-        named(wrote::log::verify(&path, |_, _| true).unwrap_err(), "verify");
+        named(wrote::log::verify(&path, None).unwrap_err(), "verify");
         named(wrote::log::repair(&path).unwrap_err(), "repair");
         named(wrote::log::summary(&path).unwrap_err(), "summary");
         let read = LogReader::open(&path, 0);

@@ -39,7 +39,7 @@ fn a_reader_follows_a_writer_through_its_segments() {
         }
         reading.join().unwrap();
         log.close().unwrap();
-        let found = verify(folder.path(), |_, _| true).unwrap();
+        let found = verify(folder.path(), None).unwrap();
         assert!(found.damage.is_empty() && found.torn_bytes == 0, "{:?}", found.damage);
         assert_eq!(found.records, RECORDS);
         let summary = summary(folder.path()).unwrap();
@@ -75,7 +75,7 @@ fn a_log_that_is_written_meanwhile_is_not_called_damaged() {
             // After any failure the writer must end.
             let looked = std::panic::catch_unwind(|| {
                 for look in 0..40 {
-                    let found = verify(folder.path(), |_, _| true).unwrap();
+                    let found = verify(folder.path(), None).unwrap();
                     assert!(found.damage.is_empty(), "{format}, {look}: {:?}", found.damage);
                     summary(folder.path()).unwrap();
                 }
@@ -84,7 +84,7 @@ fn a_log_that_is_written_meanwhile_is_not_called_damaged() {
             looked.unwrap();
         });
         log.close().unwrap();
-        assert!(verify(folder.path(), |_, _| true).unwrap().damage.is_empty());
+        assert!(verify(folder.path(), None).unwrap().damage.is_empty());
     }
 }
 
@@ -135,7 +135,7 @@ fn a_log_is_looked_at_while_retention_removes_its_segments() {
             while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
                 let summary = summary(folder.path()).unwrap();
                 assert!(summary.first_sequence <= summary.next_sequence);
-                let verified = verify(folder.path(), |_, _| true).unwrap();
+                let verified = verify(folder.path(), None).unwrap();
                 assert!(verified.damage.is_empty(), "{:?}", verified.damage);
             }
         });
@@ -160,7 +160,7 @@ fn what_is_written_meanwhile_is_no_damage_and_damage_is_found_meanwhile() {
             is_over.store(true, std::sync::atomic::Ordering::Relaxed);
         });
         while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
-            let verified = verify(folder.path(), |_, _| true).unwrap();
+            let verified = verify(folder.path(), None).unwrap();
             assert!(verified.damage.is_empty(), "{:?}", verified.damage);
         }
     });
@@ -171,7 +171,7 @@ fn what_is_written_meanwhile_is_no_damage_and_damage_is_found_meanwhile() {
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[9000] ^= 1;
     std::fs::write(&path, bytes).unwrap();
-    let verified = verify(folder.path(), |_, _| true).unwrap();
+    let verified = verify(folder.path(), None).unwrap();
     assert_eq!(verified.damage.len(), 1, "{:?}", verified.damage);
     log.close().unwrap();
 }

@@ -38,12 +38,12 @@ fn a_recycled_segment_holds_its_own_records_and_no_others() {
             .map(|number| (number, record(number)))
             .collect();
         assert!(read(&folder) == expected, "open, in life {life}");
-        let verified = verify(&folder, |_, _| true).unwrap();
+        let verified = verify(&folder, None).unwrap();
         assert!(verified.damage.is_empty() && verified.garbage.is_empty(), "{verified:?}");
         assert_eq!(verified.torn_bytes, 0, "the bytes that were there before are not torn");
         log.close().unwrap();
         assert!(read(&folder) == expected, "closed, in life {life}");
-        let verified = verify(&folder, |_, _| true).unwrap();
+        let verified = verify(&folder, None).unwrap();
         assert!(verified.summary.closed && verified.garbage.is_empty(), "{verified:?}");
         let segments = segments(&folder, Format::Framed);
         assert!(segments.iter().any(|path| version(path) == 3), "{segments:?}");
@@ -142,7 +142,7 @@ fn damage_in_a_recycled_segment_is_repaired_and_costs_one_record() {
     fs::write(damaged, bytes).unwrap();
     assert_eq!(repair(&folder).unwrap().damage.len(), 1);
     assert_eq!(version(damaged), 2, "a file of its own");
-    let verified = verify(&folder, |_, _| true).unwrap();
+    let verified = verify(&folder, None).unwrap();
     assert!(verified.damage.is_empty() && verified.garbage.is_empty(), "{verified:?}");
     assert_eq!((verified.records, verified.summary.first_sequence), (2000 - first - 1, first));
 }

@@ -84,7 +84,7 @@ fn rescue(seed: u64) {
     let damages = random.random_range(1..=3);
     let damages: Vec<_> = (0..damages).map(|_| damage(&files, &mut random)).collect();
     let context = format!("seed {seed}, {sync:?}, closed {is_closed}: {}", damages.join("; "));
-    let before = verify(&path, |_, _| true);
+    let before = verify(&path, None);
     let repaired = repair(&path);
     let (before, repaired) = match (before, repaired) {
         (Ok(before), Ok(repaired)) => (before, repaired),
@@ -96,7 +96,7 @@ fn rescue(seed: u64) {
         }
     };
     assert!(repaired.records >= before.records, "{context}: {before:?}, {repaired:?}");
-    let after = verify(&path, |_, _| true).unwrap();
+    let after = verify(&path, None).unwrap();
     assert!(after.damage.is_empty() && after.garbage.is_empty(), "{context}: {after:?}");
     let sequences = |path: &Path| -> Vec<u64> {
         let found = LogReader::open(path, 0).unwrap().map(|found| {
@@ -117,7 +117,7 @@ fn rescue(seed: u64) {
     }
     let now = sequences(&path);
     assert!(now.len() >= kept.len() + 2 && now.starts_with(&kept), "{context}");
-    assert!(verify(&path, |_, _| true).unwrap().damage.is_empty(), "{context}");
+    assert!(verify(&path, None).unwrap().damage.is_empty(), "{context}");
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn of_a_sealed_segment_that_is_emptied_zeroed_or_removed_only_its_own_records_ar
         for way in 0..3 {
             let (_folder, path) = folder();
             make(&path, sync, is_closed);
-            let whole = verify(&path, |_, _| true).unwrap().summary.segments;
+            let whole = verify(&path, None).unwrap().summary.segments;
             let Some(place) = (whole.len() - 1).checked_sub(1 + way % 2) else { continue };
             let file = &whole[place].path;
             match way {
@@ -136,7 +136,7 @@ fn of_a_sealed_segment_that_is_emptied_zeroed_or_removed_only_its_own_records_ar
             }
             // The damage is its own, and no other segment is written anew.
             let own = |path: &PathBuf| path.to_string_lossy().starts_with(&*file.to_string_lossy());
-            let found = verify(&path, |_, _| true).unwrap().damage;
+            let found = verify(&path, None).unwrap().damage;
             assert!(found.iter().all(|damage| own(&damage.path)), "way {way}: {found:?}");
             let aside = repair(&path).unwrap().kept_aside;
             assert!(aside.iter().all(own), "way {way}: {aside:?}");

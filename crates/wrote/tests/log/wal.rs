@@ -59,7 +59,7 @@ fn a_log_of_version_1_is_read_checked_and_continued() {
     let records: Vec<(u64, Vec<u8>)> = (0..67).map(old).collect();
     assert_eq!(read(&folder), records);
     assert_eq!(second_reader(&folder).records, records);
-    let verified = verify(&folder, |_, _| true).unwrap();
+    let verified = verify(&folder, None).unwrap();
     assert!(verified.damage.is_empty() && verified.garbage.is_empty(), "{verified:?}");
     let written = LogReader::open(&folder, 3).unwrap().next_lent().unwrap().unwrap().written_at;
     assert!(written.unwrap() > SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000));
@@ -156,7 +156,7 @@ fn a_cut_at_any_record_leaves_those_before_it_and_the_log_goes_on_there() {
         assert_eq!(log.stats().next_sequence, next);
         assert_eq!(read(&folder), expected(0..next), "cut at {cut}");
         assert_eq!(second_reader(&folder).records, expected(0..next), "cut at {cut}");
-        let verified = verify(&folder, |_, _| true).unwrap();
+        let verified = verify(&folder, None).unwrap();
         assert!(verified.damage.is_empty() && verified.garbage.is_empty(), "{verified:?}");
     }
     append(&log, next..next + 50);
@@ -201,7 +201,7 @@ fn what_a_cut_took_off_is_never_read_even_while_its_files_are_there() {
             let what = format!("cut at {cut}, {left} files left");
             assert_eq!(read(&folder), expected(0..cut), "{what}");
             assert_eq!(second_reader(&folder).records, expected(0..cut), "{what}");
-            let verified = verify(&folder, |_, _| true).unwrap();
+            let verified = verify(&folder, None).unwrap();
             assert!(verified.damage.is_empty() && verified.garbage.is_empty(), "{verified:?}");
             assert!(repair(&folder).unwrap().damage.is_empty(), "{what}");
             let log = tiny(Format::Framed).open(&folder).unwrap();
@@ -335,7 +335,7 @@ fn a_durable_group_with_a_damaged_record_is_reported_and_repaired_record_by_reco
     let at = bytes.windows(6).position(|window| window == b"text 2").unwrap();
     bytes[at] ^= 1;
     fs::write(path, bytes).unwrap();
-    let verified = verify(&folder, |_, _| true).unwrap();
+    let verified = verify(&folder, None).unwrap();
     assert_eq!((verified.records, verified.damage.len()), (8, 1), "{verified:?}");
     let failed = LogReader::open(&folder, 0).unwrap().find_map(Result::err).unwrap();
     assert!(matches!(failed, Error::Damaged { .. }), "{failed}");

@@ -9,7 +9,6 @@ use crate::progress::CopyReporter;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
-use wrote::CopyProgress;
 use wrote::log::{Damage, Garbage, Repaired, Verified, repair, verify};
 use wrote_report::{plain, write_json};
 use wrote_result::units::counted;
@@ -33,11 +32,8 @@ pub(super) fn run(arguments: &LogVerifyArgs, stop: &Stop) -> Result<(), Error> {
 /// Reads the log with a bar that is gone from the screen when this returns.
 fn read(folder: &Path, quiet: bool, stop: &Stop) -> Result<Verified, Error> {
     let mut reporter = CopyReporter::new(quiet);
-    let watch = |bytes_done, bytes_total| {
-        reporter.progress(CopyProgress::new(bytes_done, Some(bytes_total)));
-        !stop.is_requested()
-    };
-    verify(folder, watch).map_err(|error| crate::library::of_library(&error))
+    let mut watch = |progress| reporter.progress_until(stop, progress);
+    verify(folder, Some(&mut watch)).map_err(|error| crate::library::of_library(&error))
 }
 
 /// Damage is why the command fails, and each place has been told. Garbage alone loses nothing.

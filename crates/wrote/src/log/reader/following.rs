@@ -1,10 +1,12 @@
 //! `Following`: when a reader at the end of a log looks for more.
 
+use super::super::driver::LogDriver;
 use super::super::watch::{Bell, Slept, Watch};
 use super::LogReader;
 use crate::Error;
 use crate::engine::Folder;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The time after which a reader looks although no change was reported, on a file system where the
@@ -56,8 +58,8 @@ enum Look {
 }
 
 impl LogReader {
-    /// Waits at the end for the next record. Returns `None` if none comes within `timeout`, or if
-    /// the bell rings.
+    /// Waits at the end for the next record. Returns `None` if none comes within `timeout`, if the
+    /// reader's own log is over, or if the bell rings.
     pub(super) fn wait(
         &mut self,
         following: &mut Following,
@@ -68,6 +70,9 @@ impl LogReader {
         let mut has_slept = false;
         following.begin();
         loop {
+            // Asked before the look, which then finds the last record.
+            let over = self.own.as_ref().filter(|own| own.state.is_over()).cloned();
+            following.has_changed |= over.is_some();
             let look = following.due(has_slept);
             let found = match look {
                 None => None,
@@ -78,24 +83,39 @@ impl LogReader {
                 following.found();
                 return Ok(found);
             }
+            if let Some(own) = over {
+                return own.state.check().map(|()| None);
+            }
             if look.is_some() {
                 following.found_nothing();
             }
             self.files.interrupt.check()?;
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
             let left = left.unwrap_or(Duration::MAX);
-            if left.is_zero() || following.sleep(left, self.files.interrupt.has_flag()) {
+            if left.is_zero() {
+                return Ok(None);
+            }
+            let is_rung = following.sleep(left, self.files.interrupt.has_flag());
+            if is_rung && !self.own.as_ref().is_some_and(|own| own.state.is_over()) {
                 return Ok(None);
             }
             has_slept = true;
         }
     }
 
-    /// Makes a wait end without a record when the bell rings.
-    pub(in crate::log) fn set_bell(&mut self, bell: Bell) {
-        if let Some(following) = &mut self.following {
-            following.watch.set_bell(bell);
+    /// Makes a following reader end behind the last record of this log, once it is over.
+    pub(in crate::log) fn end_with(&mut self, own: &Arc<LogDriver>) -> Result<(), Error> {
+        if let Some(bell) = self.bell()? {
+            own.state.ring_when_over(&bell);
+            self.own = Some(Arc::clone(own));
         }
+        Ok(())
+    }
+
+    /// Returns the bell that makes a wait end without a record; none of a reader that waits for
+    /// nothing.
+    pub(in crate::log) fn bell(&mut self) -> Result<Option<Bell>, Error> {
+        self.following.as_mut().map(|following| following.watch.bell()).transpose()
     }
 }
 

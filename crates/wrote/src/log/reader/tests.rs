@@ -21,6 +21,23 @@ fn write(built: &SampleLog, folder: &Path) {
 }
 
 #[test]
+fn where_the_clock_stepped_back_a_time_leads_to_a_record_of_it_behind_one_before_it() {
+    let times = [100, 200, 300, 400, 150, 250, 320, 390, 410, 90, 500];
+    let at = |written_at_ns| BatchHeader { written_at_ns, ..BatchHeader::default() };
+    let begun = SampleLog::default().segment();
+    let built = times.iter().fold(begun, |log, &time| log.batch_of(at(time), &[b"a record"]));
+    let sim = disk(1, &built.files(folder()));
+    let mut reader = LogReader::open_simulated(&sim, folder(), 0).unwrap();
+    for time in 0..=510 {
+        reader.seek_time(UNIX_EPOCH + Duration::from_nanos(time)).unwrap();
+        let place = reader.next_sequence() as usize;
+        assert!(place == times.len() || times[place] >= time, "{time}: {place}");
+        assert!(place == 0 || times[place - 1] < time, "{time}: {place}");
+        assert_eq!(reader.by_ref().map(Result::unwrap).count(), times.len() - place);
+    }
+}
+
+#[test]
 fn every_record_is_read_from_any_place_on() {
     let built = two_segments().segment().batch(10, &[]).batch(10, &[b"ten", b"eleven"]);
     let sim = disk(1, &built.files(folder()));

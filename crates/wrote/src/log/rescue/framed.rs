@@ -4,20 +4,20 @@ use super::super::chain;
 use super::super::format::Format;
 use super::super::input::LogFiles;
 use super::super::record::Frame;
-use super::report::{Progress, ProgressWatch, Verified};
+use super::report::{Verified, VerifyProgress};
 use super::salvage::{Event, Tail, salvage};
 use super::summary::{LogSummary, SegmentSummary};
-use crate::Error;
+use crate::{Error, Watch};
 use std::path::Path;
 
 pub(super) fn verify(
     files: &LogFiles,
     folder: &Path,
-    watch: ProgressWatch,
+    watch: Watch,
 ) -> Result<Verified, Error> {
     let segments = chain::segments(files, folder)?;
     let all_bytes = segments.iter().map(|segment| segment.file_bytes).sum();
-    let mut progress = Progress::new(all_bytes, watch);
+    let mut progress = VerifyProgress::new(all_bytes, watch);
     let mut verified = Verified {
         summary: LogSummary::empty(files, Format::Framed),
         records: 0,
@@ -38,7 +38,7 @@ pub(super) fn verify(
 }
 
 impl Verified {
-    fn take(&mut self, event: Event, progress: &mut Progress) -> Result<(), Error> {
+    fn take(&mut self, event: Event, progress: &mut VerifyProgress) -> Result<(), Error> {
         match event {
             Event::Begin { path, header, file_bytes } => {
                 self.summary.segments.push(SegmentSummary {

@@ -6,10 +6,12 @@ use super::super::input::{Input, LogFiles};
 use super::super::lines::{self, LineCount};
 use super::super::{aside, names};
 use super::rebuild::keep_damaged;
-use super::report::{Progress, ProgressWatch, Repaired, Verified};
+use super::report::{Repaired, Verified, VerifyProgress};
 use super::summary::{self, SegmentSummary};
-use crate::staged::StagedFile;
-use crate::{Engine, Error, FileId, FileOptions};
+use crate::metadata::{Metadata, mode_at_first};
+use crate::staged::{StagedFile, complete};
+use crate::progress::unwatched;
+use crate::{Engine, Error, FileId, FileOptions, Watch};
 use std::path::{Path, PathBuf};
 
 /// The lines of a whole file, with the lines behind a damaged one.
@@ -26,11 +28,11 @@ struct Survey {
 pub(super) fn verify(
     files: &LogFiles,
     folder: &Path,
-    watch: ProgressWatch,
+    watch: Watch,
 ) -> Result<Verified, Error> {
     let mut summary = summary::unchecked_lines(files, folder)?;
     let all_bytes = summary.segments.iter().map(|segment| segment.file_bytes).sum();
-    let mut progress = Progress::new(all_bytes, watch);
+    let mut progress = VerifyProgress::new(all_bytes, watch);
     let (mut records, mut record_bytes, mut torn_bytes) = (0, 0, 0);
     let (mut damage, mut garbage) = (Vec::new(), Vec::new());
     for index in 0..summary.segments.len() {
@@ -140,7 +142,7 @@ fn too_many(segment: &SegmentSummary, sequence: u64, next: u64) -> Damage {
 
 pub(super) fn repair(files: &LogFiles, folder: &Path) -> Result<Repaired, Error> {
     let Verified { damage, garbage, summary, records, .. } =
-        verify(files, folder, &mut |_, _| true)?;
+        verify(files, folder, &mut unwatched)?;
     if let Some(damage) = damage.iter().find(|damage| damage.records.is_none()) {
         let because = format!("{}: the log's own lines are unknown", damage.because);
         return Err(Error::Refused { path: damage.path.clone(), because });
@@ -162,8 +164,11 @@ pub(super) fn repair(files: &LogFiles, folder: &Path) -> Result<Repaired, Error>
 fn rebuild(files: &LogFiles, path: &Path, expected: u64) -> Result<PathBuf, Error> {
     let mut old = Input::open(files, path, false, false)?;
     let missing = expected - survey(&mut old)?.lines;
-    let staged = StagedFile::new(&mut files.engine(), path, true, &FileOptions::default())?;
-    let rewritten = rewrite(files, &mut old, staged.file, missing);
+    let metadata = Metadata::of_replaced(path)?;
+    let options = FileOptions::new().mode(mode_at_first(metadata.as_ref()));
+    let staged = StagedFile::new(&mut files.engine(), path, true, &options)?;
+    let rewritten = rewrite(files, &mut old, staged.file, missing)
+        .and_then(|()| complete(&mut files.engine(), staged.file, metadata.as_ref(), true));
     match rewritten.and_then(|()| keep_damaged(old)) {
         Ok(kept) => staged.put(&mut files.engine(), true).map(|()| kept),
         Err(error) => {
@@ -242,7 +247,6 @@ impl LineWriter {
         self.take_back();
         self.bytes.resize(std::mem::take(&mut self.missing) as usize, b'\n');
         self.write(engine)?;
-        engine.truncate(self.file, self.base)?;
-        engine.flush(self.file)
+        engine.truncate(self.file, self.base)
     }
 }

@@ -9,7 +9,8 @@ use super::report::Repaired;
 use super::salvage::{Event, salvage};
 use crate::engine::Found;
 use crate::engine::folder_of;
-use crate::staged::StagedFile;
+use crate::metadata::{Inherited, Metadata, mode_at_first};
+use crate::staged::{StagedFile, complete};
 use crate::{Engine, Error, FileOptions};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -62,6 +63,8 @@ struct Rebuilder {
 struct NewSegment {
     path: PathBuf,
     staged: StagedFile,
+    /// The metadata of the file that it replaces.
+    old: Option<Inherited>,
     seed: u32,
     block_bytes: u64,
     /// The offset of the next batch.
@@ -95,8 +98,9 @@ impl Rebuilder {
         if !self.damaged.contains(path) {
             return Ok(());
         }
-        let staged =
-            StagedFile::new(&mut self.files.engine(), path, true, &FileOptions::default())?;
+        let old = Metadata::of_replaced(path)?;
+        let options = FileOptions::new().mode(mode_at_first(old.as_ref()));
+        let staged = StagedFile::new(&mut self.files.engine(), path, true, &options)?;
         // Its new file was no other segment's.
         let version = header.version.min(VERSION);
         let header = SegmentHeader { log_id, version, ..*header };
@@ -106,6 +110,7 @@ impl Rebuilder {
         self.open = Some(NewSegment {
             path: path.to_owned(),
             staged,
+            old,
             seed: header.seed(),
             block_bytes: u64::from(header.block_bytes),
             place: segment::HEADER_BYTES as u64,
@@ -142,7 +147,7 @@ impl Rebuilder {
         let Some(segment) = &mut self.open else { return Ok(()) };
         let files = &self.files;
         segment.write_batch(&mut files.engine())?;
-        files.engine().flush(segment.staged.file)?;
+        complete(&mut files.engine(), segment.staged.file, segment.old.as_ref(), true)?;
         let is_there = files.engine().locate(&segment.path)?.found == Found::File;
         if is_there {
             let old = Input::open(files, &segment.path, false, false)?;

@@ -2,6 +2,7 @@
 
 use super::super::damage::{Damage, Garbage};
 use super::summary::LogSummary;
+use crate::progress::{Progress, Watch, report};
 use crate::Error;
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -50,20 +51,17 @@ impl Repaired {
 /// Bytes between two reports of progress.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// A function that gets the bytes read and the bytes of the log, and returns whether to continue.
-pub(super) type ProgressWatch<'a> = &'a mut dyn FnMut(u64, u64) -> bool;
-
-pub(super) struct Progress<'a> {
-    watch: ProgressWatch<'a>,
+pub(super) struct VerifyProgress<'a> {
+    watch: Watch<'a>,
     /// Bytes of the files that are read to their end.
     before: u64,
     reported: u64,
     all_bytes: u64,
 }
 
-impl<'a> Progress<'a> {
-    pub(super) fn new(all_bytes: u64, watch: ProgressWatch<'a>) -> Progress<'a> {
-        Progress { watch, before: 0, reported: 0, all_bytes }
+impl<'a> VerifyProgress<'a> {
+    pub(super) fn new(all_bytes: u64, watch: Watch<'a>) -> VerifyProgress<'a> {
+        VerifyProgress { watch, before: 0, reported: 0, all_bytes }
     }
 
     /// Notes that the file is read up to this byte.
@@ -80,7 +78,7 @@ impl<'a> Progress<'a> {
 
     fn report(&mut self, read: u64) -> Result<(), Error> {
         self.reported = read;
-        let read = read.min(self.all_bytes);
-        if (self.watch)(read, self.all_bytes) { Ok(()) } else { Err(Error::Interrupted) }
+        let progress = Progress::new(read.min(self.all_bytes), Some(self.all_bytes));
+        report(self.watch, progress)
     }
 }

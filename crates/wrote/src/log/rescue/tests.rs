@@ -5,11 +5,12 @@ use super::super::testing::{
 };
 use super::super::{LogReader, batch, record, segment};
 use super::*;
-use crate::Log;
+use crate::{Log, Progress};
 use fixtures::names;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 fn written(files: &[(PathBuf, Vec<u8>)]) {
@@ -19,7 +20,7 @@ fn written(files: &[(PathBuf, Vec<u8>)]) {
 }
 
 fn verified(folder: &Path) -> Verified {
-    verify(folder, |_, _| true).unwrap()
+    verify(folder, None).unwrap()
 }
 
 /// Makes ten records in two segments, and a third segment that says that all of them were durable.
@@ -351,7 +352,7 @@ fn a_log_that_is_open_for_writing_is_not_repaired_and_a_folder_without_one_is_no
     let folder = tempfile::tempdir().unwrap();
     for error in [
         summary(folder.path()).unwrap_err(),
-        verify(folder.path(), |_, _| true).unwrap_err(),
+        verify(folder.path(), None).unwrap_err(),
         repair(folder.path()).unwrap_err(),
     ] {
         assert!(error.to_string().ends_with("there is no log here"), "{error}");
@@ -368,13 +369,15 @@ fn who_watches_can_stop_it() {
     let folder = tempfile::tempdir().unwrap();
     written(&durable().files(folder.path()));
     let mut told = Vec::new();
-    verify(folder.path(), |read, all| {
-        told.push((read, all));
-        true
-    })
-    .unwrap();
-    assert_eq!(told.last().map(|(read, all)| read == all), Some(true));
-    assert!(matches!(verify(folder.path(), |_, _| false), Err(Error::Interrupted)));
+    let mut tell = |progress: Progress| {
+        told.push(progress);
+        ControlFlow::Continue(())
+    };
+    verify(folder.path(), Some(&mut tell)).unwrap();
+    let is_all = |last: &Progress| Some(last.bytes_done) == last.bytes_total;
+    assert_eq!(told.last().map(is_all), Some(true));
+    let mut stop = |_| ControlFlow::Break(());
+    assert!(matches!(verify(folder.path(), Some(&mut stop)), Err(Error::Interrupted)));
 }
 
 /// Verifies a log that is `before`, and becomes `after` once `at_bytes` were read.
@@ -389,16 +392,17 @@ fn verified_while_written(before: &SampleLog, after: &SampleLog, at_bytes: u64) 
         std::fs::write(path, prepared).unwrap();
     }
     let mut is_before = true;
-    let found = verify(folder.path(), |read_bytes, _| {
-        if is_before && read_bytes >= at_bytes {
+    let mut write_on = |progress: Progress| {
+        if is_before && progress.bytes_done >= at_bytes {
             is_before = false;
             for (path, bytes) in &files {
                 let mut file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
                 file.write_all(bytes).unwrap();
             }
         }
-        true
-    });
+        ControlFlow::Continue(())
+    };
+    let found = verify(folder.path(), Some(&mut write_on));
     assert!(!is_before);
     found.unwrap()
 }
@@ -429,12 +433,12 @@ fn segments_that_are_removed_before_they_are_read_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let files = durable().files(folder.path());
     written(&files);
-    let found = verify(folder.path(), |_, _| {
+    let mut remove = |_| {
         let gone = files[..2].iter().filter(|(path, _)| path.exists());
         gone.for_each(|(path, _)| std::fs::remove_file(path).unwrap());
-        true
-    })
-    .unwrap();
+        ControlFlow::Continue(())
+    };
+    let found = verify(folder.path(), Some(&mut remove)).unwrap();
     assert!(found.damage.is_empty(), "{:?}", found.damage);
     assert_eq!((found.records, found.summary.next_sequence), (7, 12));
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_with::skip_serializing_none;
 use std::io::{self, Write};
 use std::path::Path;
-use wrote::CopyProgress;
+use wrote::Progress;
 use wrote::log::SegmentSummary;
 use wrote_report::{plain, write_json};
 use wrote_result::units::counted;
@@ -161,7 +161,7 @@ pub(in super::super) fn verify(
     let runtime = runtime().map_err(of_store)?;
     let mut reporter = CopyReporter::new(arguments.quiet);
     let mut show = |bytes_done, bytes_total| {
-        reporter.progress(CopyProgress::new(bytes_done, Some(bytes_total)));
+        reporter.progress(Progress::new(bytes_done, Some(bytes_total)));
     };
     let reading = wrote_store::verify(&store, &mut show);
     let verified = runtime.block_on(until(stop.flag(), reading)).map_err(of_store)?;

@@ -6,7 +6,7 @@ use crate::library::of_library;
 use crate::progress::CopyReporter;
 use crate::stderr::{complain, say};
 use std::time::Duration;
-use wrote::CopyProgress;
+use wrote::Progress;
 use wrote_report::plain;
 use wrote_result::units::counted;
 use wrote_result::{Error, Stop, units};
@@ -46,7 +46,7 @@ async fn pass(shipper: &mut Shipper, quiet: bool, stop: &Stop) -> Result<(), Sto
     let mut reporter = CopyReporter::new(quiet);
     let mut show = |progress: ShipProgress| {
         let ShipProgress { bytes_done, bytes_total, .. } = progress;
-        reporter.progress(CopyProgress::new(bytes_done, Some(bytes_total)));
+        reporter.progress(Progress::new(bytes_done, Some(bytes_total)));
     };
     until(stop.flag(), shipper.pass(0, &mut show)).await
 }

@@ -1,36 +1,37 @@
-//! Progress of a copy, as its watcher receives it.
+//! Progress of long work, as the caller's watcher receives it.
 
 use crate::Error;
 use std::ops::ControlFlow;
 
-/// The progress of a copy.
+/// The progress of a copy or a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct CopyProgress {
-    /// File bytes that are done, holes included. With `verify` each byte is done twice.
+pub struct Progress {
+    /// File bytes that are done, holes included. A copy with `verify` does each byte twice.
     pub bytes_done: u64,
     /// File bytes to do; `None` where the length is unknown before the end.
     pub bytes_total: Option<u64>,
 }
 
-impl CopyProgress {
+impl Progress {
     /// Returns the progress of `bytes_done` of `bytes_total`.
-    pub const fn new(bytes_done: u64, bytes_total: Option<u64>) -> CopyProgress {
-        CopyProgress { bytes_done, bytes_total }
+    pub const fn new(bytes_done: u64, bytes_total: Option<u64>) -> Progress {
+        Progress { bytes_done, bytes_total }
     }
 }
 
-/// A callback that receives the progress of a copy, and may stop it.
-pub type Watch<'a> = &'a mut dyn FnMut(CopyProgress) -> ControlFlow<()>;
+/// A callback that receives the progress, and may stop the work, which then fails with
+/// [`Error::Interrupted`].
+pub type Watch<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 
 pub(crate) struct Watcher<'w> {
     watch: Watch<'w>,
-    now: CopyProgress,
+    now: Progress,
 }
 
 impl<'w> Watcher<'w> {
     pub(crate) fn new(watch: Watch<'w>, bytes_total: Option<u64>) -> Watcher<'w> {
-        Watcher { watch, now: CopyProgress { bytes_done: 0, bytes_total } }
+        Watcher { watch, now: Progress { bytes_done: 0, bytes_total } }
     }
 
     /// Counts `bytes` as done. Fails with [`Error::Interrupted`] where the watcher asks to stop.
@@ -41,9 +42,14 @@ impl<'w> Watcher<'w> {
 }
 
 /// Reports progress; [`Error::Interrupted`] where the watcher asks to stop.
-pub(crate) fn report(watch: Watch, progress: CopyProgress) -> Result<(), Error> {
+pub(crate) fn report(watch: Watch, progress: Progress) -> Result<(), Error> {
     match watch(progress) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(Error::Interrupted),
     }
+}
+
+/// Continues: the watcher of a caller who has none.
+pub(crate) fn unwatched(_: Progress) -> ControlFlow<()> {
+    ControlFlow::Continue(())
 }

@@ -1,0 +1,128 @@
+//! `write_many`: each file whole at any moment, all of them durable at the end.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::PathBuf;
+use wrote::engine::{Fault, Options};
+use wrote::save::write_many_through;
+use wrote::{Action, Engine, Error, Ioengine, Sim, SyncPolicy, write_many, write_through};
+
+const FILES: usize = 7;
+
+/// Every second file has old content; they lie in two folders.
+fn path(number: usize) -> PathBuf {
+    PathBuf::from(format!("/sim/{}/{number}", number % 2))
+}
+
+fn old(number: usize) -> Option<Vec<u8>> {
+    (number % 3 > 0).then(|| vec![b'o'; 700 * number])
+}
+
+fn new(number: usize) -> Vec<u8> {
+    vec![b'n'; 3000 * (number % 4)]
+}
+
+fn engine(sim: &Sim) -> Engine {
+    Engine::simulated(sim, &Options::new(Ioengine::IoUring, 4, 4096)).unwrap()
+}
+
+fn disk(seed: u64) -> Sim {
+    let sim = Sim::new(seed);
+    for number in 0..FILES {
+        if let Some(old) = old(number) {
+            write_through(&mut engine(&sim), SyncPolicy::No, path(number), old).unwrap();
+        }
+    }
+    sim.sync();
+    sim
+}
+
+fn save(sim: &Sim) -> Result<(), Error> {
+    let mut engine = engine(sim);
+    let result = write_many_through(&mut engine, (0..FILES).map(|n| (path(n), new(n))));
+    assert_eq!(engine.outstanding(), 0);
+    assert_eq!(engine.pool().free(), 4, "W5: every buffer came back");
+    result
+}
+
+fn operations() -> u64 {
+    let sim = disk(1);
+    let before = sim.operations();
+    save(&sim).unwrap();
+    sim.operations() - before
+}
+
+/// Counts the files with their new content. The others have the old one.
+fn count_new(found: impl Fn(usize) -> Option<Vec<u8>>) -> usize {
+    let is_new = |number: &usize| {
+        let found = found(*number);
+        let is_new = found == Some(new(*number));
+        assert!(is_new || found == old(*number), "{number}: a part or a mix");
+        is_new
+    };
+    (0..FILES).filter(is_new).count()
+}
+
+#[test]
+fn every_file_is_old_or_new_after_an_error_and_after_a_power_loss_at_any_operation() {
+    let mut seen = [0; FILES + 1];
+    for operation in 0..operations() {
+        for seed in 0..20 {
+            let sim = disk(seed * 1000 + operation);
+            sim.fault(sim.operations() + operation, Fault::PowerLoss);
+            save(&sim).unwrap_err();
+            seen[count_new(|number| sim.after_power_loss(&path(number)))] += 1;
+        }
+        let sim = disk(operation);
+        sim.fault(sim.operations() + operation, Fault::Once(5));
+        let error = save(&sim).unwrap_err();
+        assert_eq!(error.errno(), 5);
+        count_new(|number| sim.contents(&path(number)));
+        assert!(sim.names().iter().all(|name| !name.to_string_lossy().contains(".wrote-")));
+        let is_folder = matches!(&error, Error::File { action: Action::SyncFolder, .. });
+        let is_ours = (0..FILES).any(|number| error.path() == Some(&path(number)));
+        assert!(is_folder || is_ours, "{error}");
+    }
+    assert!(seen[0] > 0 && seen[FILES] > 0 && seen[1..FILES].iter().any(|&seen| seen > 0));
+}
+
+#[test]
+fn all_of_them_survive_a_power_loss_at_the_end_and_the_flushes_of_folders_are_shared() {
+    // W1
+    for seed in 0..100 {
+        let sim = disk(seed);
+        save(&sim).unwrap();
+        assert_eq!(count_new(|number| sim.after_power_loss(&path(number))), FILES);
+    }
+    // A write for each begun buffer, a flush and a rename a file, and two folders.
+    let writes: usize = (0..FILES).map(|number| new(number).len().div_ceil(4096)).sum();
+    assert_eq!(operations() as usize, writes + 2 * FILES + 2);
+}
+
+#[test]
+fn many_files_are_saved_with_links_and_permissions_and_an_error_names_its_file() {
+    let folder = fixtures::folder();
+    let place = |number: usize| folder.path().join(format!("{}/{number}", number % 3));
+    (0..3).for_each(|number| fs::create_dir(folder.path().join(number.to_string())).unwrap());
+    fs::write(place(7), b"secret").unwrap();
+    fs::set_permissions(place(7), fs::Permissions::from_mode(0o600)).unwrap();
+    symlink("../0/0", place(8)).unwrap();
+    let content = |number: usize| number.to_string().repeat(number);
+    // The first two lead to one file, of which the later content counts.
+    let files = [(place(8), "by the link".to_owned())];
+    let others = (0..300).filter(|&number| number != 8);
+    write_many(files.into_iter().chain(others.map(|n| (place(n), content(n))))).unwrap();
+    for number in (0..300).filter(|&number| number != 8) {
+        assert_eq!(fs::read_to_string(place(number)).unwrap(), content(number));
+    }
+    assert!(fs::symlink_metadata(place(8)).unwrap().is_symlink());
+    assert_eq!(fs::metadata(place(7)).unwrap().mode() & 0o777, 0o600);
+    let missing = folder.path().join("no/file");
+    let files = [(place(1), "again"), (missing.clone(), ""), (place(2), "again")];
+    let error = write_many(files).unwrap_err();
+    assert_eq!((error.errno(), error.path()), (libc::ENOENT, Some(&*missing)));
+    assert_eq!(fs::read_to_string(place(1)).unwrap(), content(1));
+    let names = (0..3).flat_map(|n| fixtures::names(&folder.path().join(n.to_string())));
+    assert_eq!(names.count(), 300, "nothing of our own is left");
+    write_many([("", ""); 0]).unwrap();
+}
