@@ -117,9 +117,7 @@ pub mod writer;
 pub use asynchronous::{AsyncReader, AsyncWriter};
 pub use cached::cached_bytes;
 #[cfg(feature = "copy")]
-pub use copy::{
-    Copied, CopyOptions, Reflink, TreeCopied, copy, copy_in, copy_out, copy_tree,
-};
+pub use copy::{Copied, CopyOptions, Reflink, TreeCopied, copy, copy_in, copy_out, copy_tree};
 #[cfg(any(feature = "sim", test))]
 pub use engine::Sim;
 #[cfg(not(any(feature = "sim", test)))]

@@ -99,11 +99,7 @@ impl StagedFile {
 
 /// Gives a staged file its metadata: after the writes, which take away the right to run as the
 /// owner (`write(2)`).
-pub(crate) fn give(
-    engine: &Engine,
-    file: FileId,
-    given: Option<&Inherited>,
-) -> Result<(), Error> {
+pub(crate) fn give(engine: &Engine, file: FileId, given: Option<&Inherited>) -> Result<(), Error> {
     match (given, engine.descriptor(file)) {
         (Some((metadata, parts)), Some(open)) => metadata.give(open, engine.path(file), *parts),
         _ => Ok(()),

@@ -4,9 +4,9 @@ use super::checksum::Checksum;
 use super::copied::Filled;
 use super::options::{CopySettings, Method};
 use super::pipe::Pipe;
-use crate::progress::{Watch, Watcher};
 use super::stream::{PieceSizes, read_back};
 use crate::engine::Op;
+use crate::progress::{Watch, Watcher};
 use crate::{Engine, Error, FileId};
 
 pub(super) struct Filler<'a> {

@@ -1,7 +1,7 @@
 //! Options of a copy, its method, and the engine that suits it.
 
-use crate::progress::{Watch, unwatched};
 use crate::engine::Options;
+use crate::progress::{Watch, unwatched};
 use crate::{Engine, Error, FileId, Ioengine};
 use rustix::param::page_size;
 use std::fmt;

@@ -5,10 +5,10 @@
 
 use super::checksum::{Checksum, add_zeros};
 use super::extents::Extents;
-use crate::progress::Watcher;
 use crate::buffer::Buffer;
 use crate::engine::Op;
 use crate::error::Tried;
+use crate::progress::Watcher;
 use crate::{Action, Completion, Engine, Error, FileId};
 use rustix::fs::{Advice, fadvise};
 use slab::Slab;

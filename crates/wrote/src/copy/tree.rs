@@ -7,12 +7,12 @@ mod workers;
 
 use super::file;
 use super::options::{CopyOptions, CopySettings, Method, Reflink, engine_options};
-use crate::progress::{Progress, Watch, report};
 use super::source::SMALL_BYTES_MAX;
 use crate::engine::Found;
 use crate::engine::folder_of;
 use crate::error::Tried;
 use crate::metadata::{Inherited, Metadata, MetadataParts, times};
+use crate::progress::{Progress, Watch, report};
 use crate::staged::beside;
 use crate::{Action, Effective, Engine, Error, Fallback};
 use folder::StagedFolder;

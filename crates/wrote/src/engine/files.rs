@@ -28,7 +28,8 @@ pub(super) fn open(place: PlaceOfName, options: &FileOptions) -> io::Result<(Fil
     let made = flag(options.create_new, OFlags::CREATE | OFlags::EXCL)
         | flag(options.create, OFlags::CREATE)
         | flag(options.truncate, OFlags::TRUNC);
-    let file = place.open(access | made, Mode::from_raw_mode(options.mode.unwrap_or(place.mode)))?;
+    let file =
+        place.open(access | made, Mode::from_raw_mode(options.mode.unwrap_or(place.mode)))?;
     let cached_access = |refused| FileAccess { direct: false, refused, align_bytes: 1 };
     if !options.direct {
         return Ok((file, cached_access(None)));

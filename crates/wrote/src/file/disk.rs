@@ -222,7 +222,7 @@ impl Disk {
                 }
             }
         })?;
-        Ok(DirectFile::new(self.clone(), place, options.sync_metadata))
+        Ok(DirectFile::new(self.clone(), place, options))
     }
 
     /// Leases a buffer of [`Options::buffer_bytes`] to write from. Waits while all are in flight,

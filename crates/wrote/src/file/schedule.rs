@@ -5,6 +5,7 @@
 //! Then it is in flight, until its completion is routed back to it here.
 
 use super::buffer::{DiskBuffer, Home};
+use super::cached::CachedReads;
 use super::entry::{Entry, Outcome, Owner, Work};
 use super::order::Touch;
 use crate::buffer::Pool;
@@ -105,6 +106,12 @@ impl Schedule {
             dropped: false,
             untold: None,
         })
+    }
+
+    /// Opens a file that is read directly once more, through the page cache.
+    pub fn cached_reads(&self, file: usize) -> Option<CachedReads> {
+        let id = self.files[file].id;
+        self.engine.descriptor(id).filter(|_| self.engine.is_direct(id)).and_then(CachedReads::of)
     }
 
     pub fn unfinished(&self) -> usize {

@@ -58,10 +58,7 @@ use std::path::Path;
 /// # Ok(())
 /// # }
 /// ```
-pub fn verify(
-    folder: impl AsRef<Path>,
-    watch: Option<Watch>,
-) -> Result<Verified, Error> {
+pub fn verify(folder: impl AsRef<Path>, watch: Option<Watch>) -> Result<Verified, Error> {
     let folder = &Folder::open(folder.as_ref())?;
     let mut unwatched = unwatched;
     let watch = watch.unwrap_or(&mut unwatched);

@@ -68,7 +68,9 @@ pub fn write_many_through<P: AsRef<Path>, B: AsRef<[u8]>>(
             Err(error) => return Err(group.abandon(error)),
         }
         if folders.len() > FOLDERS_MAX || files.peek().is_none() {
-            std::mem::take(&mut folders).iter().try_for_each(|folder| engine.sync_folder(folder))?;
+            std::mem::take(&mut folders)
+                .iter()
+                .try_for_each(|folder| engine.sync_folder(folder))?;
         }
     }
     Ok(())

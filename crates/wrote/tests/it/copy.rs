@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use wrote::copy::Method;
 use wrote::engine::Options;
-use wrote::{CopyOptions, Progress, Engine, Error, Ioengine, Reflink};
+use wrote::{CopyOptions, Engine, Error, Ioengine, Progress, Reflink};
 
 const BLOCK: u64 = 64 << 10;
 /// Small pieces: a small file has many.

@@ -7,6 +7,7 @@ use fixtures::{Mounted, skip, skip_here};
 use proptest::prelude::*;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use std::os::fd::AsFd;
 use std::path::Path;
 use wrote::engine::Options;
 use wrote::{Disk, Durable, Error, FileOptions, Ioengine, Sim};
@@ -346,4 +347,45 @@ fn offsets_and_lengths_beyond_any_file_are_refused_and_read_as_its_end() {
         assert_eq!(file.len().unwrap(), 0, "{ioengine:?}");
         file.close().unwrap();
     }
+}
+
+#[test]
+fn a_file_that_is_only_read_comes_from_the_page_cache_where_that_holds_it() {
+    let test = "a_file_that_is_only_read_comes_from_the_page_cache_where_that_holds_it";
+    let folder = fixtures::folder();
+    let path = folder.path().join("file");
+    let content: Vec<u8> = (0..1_000_003_u32).map(|byte| (byte % 251) as u8).collect();
+    std::fs::write(&path, &content).unwrap();
+    let cached = std::fs::File::open(&path).unwrap();
+    cached.sync_all().unwrap();
+    if wrote::cached_bytes(cached.as_fd(), content.len() as u64) != Some(content.len() as u64) {
+        return skip(test, "the kernel does not say what is cached");
+    }
+    let disk = disk(Ioengine::IoUring);
+    let file = disk.open_file(&path, &FileOptions::new().direct(true)).unwrap();
+    if !file.is_direct() {
+        return skip(test, "the file system has no direct reads");
+    }
+    let matches = |offset: usize, len: usize| {
+        let reading = file.read_at(offset as u64, len);
+        let is_at_once = reading.is_over();
+        let end = (offset + len).min(content.len());
+        assert!(reading.wait().unwrap() == content[offset.min(end)..end], "{len} from {offset}");
+        is_at_once
+    };
+    // More than a buffer, too. Behind its last page the file has none that could be cached.
+    for (offset, len) in [(0, 1), (4095, 2), (999_999, 4), (77, 5 * BUFFER_BYTES + 1)] {
+        assert!(matches(offset, len), "{len} from {offset}");
+    }
+    for (offset, len) in [(999_999, 40_000), (2_000_000, 10)] {
+        matches(offset, len);
+    }
+    rustix::fs::fadvise(&cached, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+    if wrote::cached_bytes(cached.as_fd(), content.len() as u64) != Some(0) {
+        return skip(test, "the page cache keeps the file");
+    }
+    assert!((0..100).all(|number| !matches(number * 9001, 3000)), "the device has to read");
+    drop(std::fs::read(&path).unwrap());
+    assert!((0..100).any(|number| matches(number * 9001, 3000)), "the file is cached again");
+    assert_eq!(disk.buffers_free(), disk.buffers() as usize);
 }

@@ -10,11 +10,7 @@ use super::summary::{LogSummary, SegmentSummary};
 use crate::{Error, Watch};
 use std::path::Path;
 
-pub(super) fn verify(
-    files: &LogFiles,
-    folder: &Path,
-    watch: Watch,
-) -> Result<Verified, Error> {
+pub(super) fn verify(files: &LogFiles, folder: &Path, watch: Watch) -> Result<Verified, Error> {
     let segments = chain::segments(files, folder)?;
     let all_bytes = segments.iter().map(|segment| segment.file_bytes).sum();
     let mut progress = VerifyProgress::new(all_bytes, watch);

@@ -9,8 +9,8 @@ use super::rebuild::keep_damaged;
 use super::report::{Repaired, Verified, VerifyProgress};
 use super::summary::{self, SegmentSummary};
 use crate::metadata::{Metadata, mode_at_first};
-use crate::staged::{StagedFile, complete};
 use crate::progress::unwatched;
+use crate::staged::{StagedFile, complete};
 use crate::{Engine, Error, FileId, FileOptions, Watch};
 use std::path::{Path, PathBuf};
 
@@ -25,11 +25,7 @@ struct Survey {
     bad: Option<(u64, u64)>,
 }
 
-pub(super) fn verify(
-    files: &LogFiles,
-    folder: &Path,
-    watch: Watch,
-) -> Result<Verified, Error> {
+pub(super) fn verify(files: &LogFiles, folder: &Path, watch: Watch) -> Result<Verified, Error> {
     let mut summary = summary::unchecked_lines(files, folder)?;
     let all_bytes = summary.segments.iter().map(|segment| segment.file_bytes).sum();
     let mut progress = VerifyProgress::new(all_bytes, watch);
@@ -141,8 +137,7 @@ fn too_many(segment: &SegmentSummary, sequence: u64, next: u64) -> Damage {
 }
 
 pub(super) fn repair(files: &LogFiles, folder: &Path) -> Result<Repaired, Error> {
-    let Verified { damage, garbage, summary, records, .. } =
-        verify(files, folder, &mut unwatched)?;
+    let Verified { damage, garbage, summary, records, .. } = verify(files, folder, &mut unwatched)?;
     if let Some(damage) = damage.iter().find(|damage| damage.records.is_none()) {
         let because = format!("{}: the log's own lines are unknown", damage.because);
         return Err(Error::Refused { path: damage.path.clone(), because });

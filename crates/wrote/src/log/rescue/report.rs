@@ -2,8 +2,8 @@
 
 use super::super::damage::{Damage, Garbage};
 use super::summary::LogSummary;
-use crate::progress::{Progress, Watch, report};
 use crate::Error;
+use crate::progress::{Progress, Watch, report};
 use std::collections::HashSet;
 use std::path::PathBuf;
 
