@@ -15,7 +15,8 @@ const READS: u64 = 16_000;
 const FILES: u64 = 8;
 
 /// Compares awaited reads of 32 tasks with the runtime's blocking calls, and with the same reads by
-/// `wrote run`; and the same where io_uring is refused.
+/// `wrote run`; the same where io_uring is refused; and the load of tokio-rs/tokio#8367, ranges of
+/// a file that the page cache holds.
 pub fn reads(site: &Site) -> Result<Vec<Contest>, Failure> {
     let prepare = format!("test -e {FILE} || trial make --bytes {FILE_BYTES} {FILE}");
     let by = |by: &str, name: &str| {
@@ -44,7 +45,17 @@ pub fn reads(site: &Site) -> Result<Vec<Contest>, Failure> {
         ],
         Vec::new(),
     );
-    Ok(vec![awaited, threads])
+    let warm = format!("{prepare} && cat {FILE} > /dev/null");
+    let cached = Contest::new(
+        "the same, in the page cache (tokio-rs/tokio#8367)",
+        Unit::Stream,
+        vec![
+            Contender { prepare: warm.clone(), ..by("direct-file", "`DirectFile::read_at`") },
+            Contender { prepare: warm, ..by("spawn-blocking-cached", "`spawn_blocking`, `pread`") },
+        ],
+        Requirement::of_best(Condition::Level),
+    );
+    Ok(vec![awaited, threads, cached])
 }
 
 /// Compares `Writer`s that share a disk with `Writer`s that have a ring each.

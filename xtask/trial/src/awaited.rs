@@ -6,6 +6,7 @@ use crate::clock::Clock;
 use crate::outcome::Outcome;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::future::Future;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -27,6 +28,8 @@ pub enum By {
     DirectFileThreads,
     /// `tokio::task::spawn_blocking` with `pread(2)`, `O_DIRECT`.
     SpawnBlocking,
+    /// The same through the page cache.
+    SpawnBlockingCached,
 }
 
 /// Settings of the reads.
@@ -57,7 +60,8 @@ pub fn awaited(by: By, work: Work, path: &Path) -> Result<Outcome> {
     match by {
         By::DirectFile => runtime.block_on(direct(Ioengine::IoUring, plan, path)),
         By::DirectFileThreads => runtime.block_on(direct(Ioengine::Threads, plan, path)),
-        By::SpawnBlocking => runtime.block_on(blocking(plan, path)),
+        By::SpawnBlocking => runtime.block_on(blocking(OFlags::DIRECT, plan, path)),
+        By::SpawnBlockingCached => runtime.block_on(blocking(OFlags::empty(), plan, path)),
     }
 }
 
@@ -115,9 +119,9 @@ async fn direct_task(file: DirectFile, plan: Arc<Plan>, mut chance: SplitMix64) 
     Ok(seen)
 }
 
-async fn blocking(plan: Arc<Plan>, path: &Path) -> Result<Outcome> {
-    let direct = rustix::fs::OFlags::DIRECT.bits().cast_signed();
-    let file = Arc::new(OpenOptions::new().read(true).custom_flags(direct).open(path)?);
+async fn blocking(flags: OFlags, plan: Arc<Plan>, path: &Path) -> Result<Outcome> {
+    let flags = flags.bits().cast_signed();
+    let file = Arc::new(OpenOptions::new().read(true).custom_flags(flags).open(path)?);
     by_tasks(&plan, |chance| blocking_task(Arc::clone(&file), Arc::clone(&plan), chance)).await
 }
 
@@ -157,7 +161,7 @@ mod tests {
         let path = folder.path().join("file");
         std::fs::write(&path, vec![1; 20 * BLOCK_BYTES + 7]).expect("room");
         let work = Work { reads: 100, tasks: 4, read_bytes: 2 * BLOCK_BYTES };
-        for by in [By::DirectFileThreads, By::SpawnBlocking] {
+        for by in [By::DirectFileThreads, By::SpawnBlocking, By::SpawnBlockingCached] {
             let outcome = awaited(by, work, &path).expect("readable");
             assert_eq!((outcome.operations, outcome.bytes), (100, 200 * BLOCK_BYTES as u64));
         }
