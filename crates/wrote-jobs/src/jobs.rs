@@ -8,6 +8,7 @@ mod group;
 mod layout;
 mod place;
 mod reports;
+mod resolve;
 #[cfg(test)]
 pub(crate) mod tests;
 mod trial;
@@ -21,6 +22,7 @@ pub use reports::{
     DirectionReport, GroupReport, Held, JobReport, Mark, Overlap, Permissions, Usage, Watcher,
 };
 pub(crate) use reports::{merged, span, span_s};
+pub use resolve::resolve;
 
 use crate::spec::JobSpec;
 use wrote_result::{Error, Stop};

@@ -48,9 +48,16 @@ pub struct JobSpec {
     pub files: Vec<PathBuf>,
     /// First byte of each file that the job uses.
     pub offset_bytes: u64,
+    /// Percents of each file's length that are added to `offset_bytes`
+    /// ([`jobs::resolve`](crate::jobs::resolve)).
+    pub offset_percent: u32,
     /// Bytes of each file that the job uses, from `offset_bytes` on; `None` is all bytes of a file
     /// that exists.
     pub file_bytes: Option<u64>,
+    /// Percents of each file's length that the job uses at most, in place of `file_bytes`.
+    pub size_percent: Option<u32>,
+    /// The folder of `directory`, which must exist; those below it in the files' names are made.
+    pub directory: Option<PathBuf>,
     /// Bytes to transfer over all files; `None` is each file's `file_bytes` once.
     pub io_bytes: Option<u64>,
     /// The most operations of each repetition, which ends early with them.
@@ -101,6 +108,9 @@ pub struct JobSpec {
     pub norandommap: bool,
     /// The blocks that a random job uses more than others.
     pub random_distribution: Distribution,
+    /// Of 100 operations of a random job, how many are at a random offset; the others follow the
+    /// last one. `None` is all of them.
+    pub percentage_random: Option<u32>,
     /// Seed of offsets, sizes, mix and Poisson arrivals; one seed gives one order (`randrepeat`).
     pub seed: u64,
     /// Blocks carry a checksum, which reads and `do_verify` check.
@@ -180,10 +190,10 @@ impl JobSpec {
 
     /// Returns the one size of all operations, where they have one.
     pub fn one_size(&self) -> Option<u64> {
-        let reads = self.read_bs.0.iter().filter(|_| self.rw.read);
-        let mut sizes = reads.chain(self.write_bs.0.iter().filter(|_| self.rw.write));
-        let first = sizes.next()?.bytes;
-        sizes.all(|other| other.bytes == first).then_some(first)
+        let reads = self.rw.read.then_some(&self.read_bs).into_iter();
+        let mut sizes = reads.chain(self.rw.write.then_some(&self.write_bs)).map(BlockSizes::only);
+        let first = sizes.next()??;
+        sizes.all(|other| other == Some(first)).then_some(first)
     }
 
     /// Returns the bytes of `number_ios` operations, where all have one size.
@@ -344,24 +354,75 @@ pub struct Think {
     pub blocks: u32,
 }
 
-/// Block sizes, each with its percentage of the operations; the percentages add up to 100.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BlockSizes(pub Vec<BlockShare>);
+/// The sizes of operations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlockSizes {
+    /// Each with its percentage of the operations; the percentages add up to 100.
+    Split(Vec<BlockShare>),
+    /// The multiples of the least size up to the most, each as likely as another (`bsrange`).
+    Range {
+        /// The smallest size, and the distance between two.
+        least_bytes: u64,
+        /// The largest size, a multiple of the smallest.
+        most_bytes: u64,
+    },
+}
+
+impl Default for BlockSizes {
+    fn default() -> BlockSizes {
+        BlockSizes::Split(Vec::new())
+    }
+}
 
 impl BlockSizes {
     /// Returns one size for all operations.
     pub fn one(bytes: u64) -> BlockSizes {
-        BlockSizes(vec![BlockShare { bytes, percent: 100 }])
+        BlockSizes::Split(vec![BlockShare { bytes, percent: 100 }])
+    }
+
+    /// Returns the one size of all operations, where they have one.
+    pub fn only(&self) -> Option<u64> {
+        let most = self.most_bytes();
+        (most > 0 && self.least_bytes() == most).then_some(most)
     }
 
     /// Returns the smallest size: offsets are multiples of it.
     pub fn least_bytes(&self) -> u64 {
-        self.0.iter().map(|share| share.bytes).min().unwrap_or(0)
+        match self {
+            BlockSizes::Split(shares) => shares.iter().map(|share| share.bytes).min().unwrap_or(0),
+            BlockSizes::Range { least_bytes, .. } => *least_bytes,
+        }
     }
 
     /// Returns the largest size, which is that of a buffer.
     pub fn most_bytes(&self) -> u64 {
-        self.0.iter().map(|share| share.bytes).max().unwrap_or(0)
+        match self {
+            BlockSizes::Split(shares) => shares.iter().map(|share| share.bytes).max().unwrap_or(0),
+            BlockSizes::Range { most_bytes, .. } => *most_bytes,
+        }
+    }
+
+    /// Returns the greatest size of which all are multiples.
+    pub fn unit_bytes(&self) -> u64 {
+        match self {
+            BlockSizes::Split(shares) => {
+                shares.iter().fold(0, |unit, share| gcd(unit, share.bytes))
+            }
+            BlockSizes::Range { least_bytes, .. } => *least_bytes,
+        }
+    }
+
+    /// Returns the largest size that is no more than `most`.
+    pub fn at_most(&self, most: u64) -> Option<u64> {
+        match self {
+            BlockSizes::Split(shares) => {
+                shares.iter().map(|share| share.bytes).filter(|bytes| *bytes <= most).max()
+            }
+            BlockSizes::Range { least_bytes, most_bytes } => {
+                let most = most.min(*most_bytes);
+                Some(most - most % least_bytes).filter(|bytes| *bytes > 0)
+            }
+        }
     }
 }
 
@@ -424,6 +485,11 @@ pub enum Fallocate {
     Keep,
     /// The size without blocks (`truncate`).
     Truncate,
+}
+
+/// Returns so many percent of `bytes`.
+pub fn share(bytes: u64, percent: u32) -> u64 {
+    (u128::from(bytes) * u128::from(percent) / 100) as u64
 }
 
 /// Returns the greatest common divisor.

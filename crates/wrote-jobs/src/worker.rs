@@ -119,6 +119,8 @@ pub struct Worker<'a> {
     issued: u64,
     /// The number of operations after which the task pauses next.
     think_at: u64,
+    /// When the last pause ended: none of a job with a rate is due before.
+    thought_until_ns: u64,
     flushes: Flushes,
     paced: bool,
     submit_together: Option<usize>,
@@ -193,6 +195,7 @@ impl<'a> Worker<'a> {
             held: None,
             issued: 0,
             think_at: spec.think.map_or(u64::MAX, |think| think.blocks.into()),
+            thought_until_ns: 0,
             flushes: Flushes::new(files.len()),
             paced,
             submit_together: submit_together.map(|together| together.clamp(1, depth)),
@@ -342,7 +345,7 @@ impl<'a> Worker<'a> {
             let pace = &mut self.pace[usize::from(next.write)];
             if pace.holds() {
                 // Under a rate the time counts from when the operation was due (M5).
-                since_ns = pace.due_ns();
+                since_ns = pace.due_ns().max(self.thought_until_ns);
             }
             pace.count(next.len);
         }

@@ -68,7 +68,7 @@ pub fn block_sizes(row: &Row) -> String {
     let effective = &row.settings.effective;
     let largest = effective.bs_bytes;
     let split = effective.bssplit.iter().flatten().map(|share| share.bytes);
-    let smallest = split.chain(effective.message_bytes_min).min();
+    let smallest = split.chain(effective.message_bytes_min).chain(effective.bs_bytes_min).min();
     match smallest.filter(|smallest| *smallest < largest) {
         Some(least) => format!("{}..{}", units::block_size(least), units::block_size(largest)),
         None => units::block_size(largest),

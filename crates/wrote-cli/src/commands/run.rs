@@ -41,7 +41,8 @@ pub(super) fn run(
     }
     let output = ResultFiles::of_first(to, peers)?;
     let files = load::files(arguments, peers, stop)?;
-    let specs: Vec<JobSpec> = files.iter().flat_map(|file| file.jobs.clone()).collect();
+    let mut specs: Vec<JobSpec> = files.iter().flat_map(|file| file.jobs.clone()).collect();
+    jobs::resolve(&mut specs)?;
     if let Some(writes) = specs.iter().find(|spec| arguments.readonly && spec.rw.write) {
         return Err(Error::Usage(format!("--readonly: job {} writes", writes.name)));
     }

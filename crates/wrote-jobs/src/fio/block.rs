@@ -10,6 +10,8 @@ const BLOCK_BYTES_MAX: u64 = 1 << 30;
 /// The most sizes of a split, as in fio.
 const SHARES_MAX: usize = 64;
 
+const PERCENTS: u64 = 100;
+
 /// Parses `bs`: one size.
 pub(super) fn one(value: &mut Value<'_>, text: &str) -> Result<BlockSizes, String> {
     if text.contains('-') {
@@ -21,25 +23,28 @@ pub(super) fn one(value: &mut Value<'_>, text: &str) -> Result<BlockSizes, Strin
     Ok(BlockSizes::one(size(value, text)?))
 }
 
-/// Parses `bsrange`: the multiples of the least size up to the largest, each equally often. Whole
-/// percents express that for 1, 2, 4, 5, 10, 20, 25 or 50 sizes.
+/// Parses `bsrange`: the multiples of the least size up to the largest, each equally often.
 pub(super) fn range(value: &mut Value<'_>, text: &str) -> Result<BlockSizes, String> {
     let Some((first, second)) = text.split_once(['-', ':']) else {
         return Err("must be a range, as 4k-16k".into());
     };
     let (first, second) = (size(value, first.trim())?, size(value, second.trim())?);
     let (least, most) = (first.min(second), first.max(second));
-    let count = most / least;
-    if !most.is_multiple_of(least) || !100_u64.is_multiple_of(count) || count == 100 {
-        return Err(format!(
-            "{count} sizes up to {} can't have equal shares of whole percents; say with bssplit \
-             which sizes there are",
-            units::block_size(most)
+    let whole = most - most % least;
+    if whole < most {
+        let [whole, most, least] = [whole, most, least].map(units::block_size);
+        let text = value.text()?.to_owned();
+        value.note(format!(
+            "bsrange={text}: sizes are multiples of {least}, so the largest is {whole}, not {most}"
         ));
     }
-    let percent = (100 / count) as u32;
+    let count = whole / least;
+    if count > PERCENTS || !PERCENTS.is_multiple_of(count) {
+        return Ok(BlockSizes::Range { least_bytes: least, most_bytes: whole });
+    }
+    let percent = (PERCENTS / count) as u32;
     let shares = (1..=count).map(|times| BlockShare { bytes: least * times, percent });
-    Ok(BlockSizes(shares.collect()))
+    Ok(BlockSizes::Split(shares.collect()))
 }
 
 /// Parses `bssplit`: `size/percent:size/percent`; sizes without a percent share the rest evenly.
@@ -58,7 +63,7 @@ pub(super) fn split(value: &mut Value<'_>, text: &str) -> Result<BlockSizes, Str
     if given > 100 || (open == 0 && given != 100) {
         return Err(format!("the percents add up to {given}, not 100"));
     }
-    Ok(BlockSizes(filled(&shares, 100 - given, open)))
+    Ok(BlockSizes::Split(filled(&shares, 100 - given, open)))
 }
 
 /// Divides `left` percents evenly between the sizes without any; drops sizes of 0 percent.

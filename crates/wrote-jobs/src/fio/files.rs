@@ -63,16 +63,20 @@ pub(super) fn count(draft: &Draft) -> usize {
     }
 }
 
+/// Returns the directory of a clone's files.
+pub(super) fn directory(draft: &Draft, clone: u32) -> Option<&String> {
+    let turn = clone as usize % draft.directories.len().max(1);
+    draft.directories.get(if draft.filenames.is_empty() { turn } else { 0 })
+}
+
 /// Returns the files of a clone, in their order. As in fio, clones with files of their own are
 /// spread over the directories in turn, named files are all in the first, and a name that begins
 /// with `/` is in the directory too.
 pub(super) fn paths(draft: &Draft, clone: u32) -> Vec<PathBuf> {
+    let directory = directory(draft, clone);
     if !draft.filenames.is_empty() {
-        let directory = draft.directories.first();
         return draft.filenames.iter().map(|name| within(directory, name)).collect();
     }
-    let turn = clone as usize % draft.directories.len().max(1);
-    let directory = draft.directories.get(turn);
     let format = draft.filename_format.as_deref().unwrap_or(FORMAT);
     let path = |number| within(directory, &named(format, &draft.section, clone, number));
     (0..draft.nrfiles).map(path).collect()

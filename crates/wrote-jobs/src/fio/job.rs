@@ -4,9 +4,10 @@ use super::draft::Draft;
 use super::value::{BYTES_MAX, Size};
 use super::{Notes, ParseError, files};
 use crate::fio_json::options;
-use crate::spec::{BlockSizes, Data, JobSpec, Streak, Think, Verify};
+use crate::spec::{BlockSizes, Data, JobSpec, Streak, Think, Verify, share};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::SplitMix64;
+use std::path::PathBuf;
 use wrote::Ioengine;
 use wrote_result::units;
 
@@ -36,7 +37,8 @@ pub(super) fn add(
     job.options = options(&job, draft.numjobs as usize);
     for clone in 0..draft.numjobs {
         let (files, seed) = (files::paths(draft, clone), seed(draft, random_seed, jobs.len()));
-        let mut job = JobSpec { clone, files, seed, ..job.clone() };
+        let directory = files::directory(draft, clone).map(PathBuf::from);
+        let mut job = JobSpec { clone, files, directory, seed, ..job.clone() };
         set_region(draft, &blocks, &mut job, notes)?;
         jobs.push(job);
     }
@@ -147,11 +149,6 @@ fn check_times_and_rates(draft: &Draft) -> Result<(), ParseError> {
         return Err(draft.wrong("number_ios", problem));
     }
     let given = |rates: &[Option<u64>; 2]| rates.iter().flatten().any(|&rate| rate > 0);
-    if !draft.thinktime.is_zero() && (given(&draft.rate) || given(&draft.rate_iops)) {
-        let problem =
-            "there is a rate too, which says when operations are due; leave one of them out";
-        return Err(draft.wrong("thinktime", problem));
-    }
     if given(&draft.rate) && given(&draft.rate_iops) {
         return Err(draft.wrong("rate_iops", "there is a rate too; only one can hold the job"));
     }
@@ -209,11 +206,27 @@ fn set_region(
     job: &mut JobSpec,
     notes: &mut Notes,
 ) -> Result<(), ParseError> {
-    let moved = draft.offset_increment.checked_mul(job.clone.into());
-    let offset = moved.and_then(|moved| moved.checked_add(job.offset_bytes));
-    let offset_bytes = offset.filter(|&offset| offset <= BYTES_MAX).ok_or_else(|| {
-        draft.wrong("offset_increment", "the last of the jobs would begin beyond 2^63 bytes")
-    })?;
+    let (mut offset_bytes, mut percent) = (0_u64, 0_u32);
+    for (size, times) in [(draft.offset, 1), (draft.offset_increment, job.clone)] {
+        match size {
+            Size::Bytes(bytes) => {
+                let moved = bytes.checked_mul(times.into());
+                let offset = moved.and_then(|moved| moved.checked_add(offset_bytes));
+                offset_bytes = offset.filter(|&offset| offset <= BYTES_MAX).ok_or_else(|| {
+                    let what = "the last of the jobs would begin beyond 2^63 bytes";
+                    draft.wrong("offset_increment", what)
+                })?;
+            }
+            Size::Percent(part) => percent += part * times,
+        }
+    }
+    match draft.filesize {
+        Some(filesize) => {
+            let moved = share(filesize, percent);
+            offset_bytes = offset_bytes.saturating_add(moved - moved % blocks.least_bytes);
+        }
+        None => (job.offset_percent, job.size_percent) = (percent, draft.size_percent),
+    }
     let file_bytes = file_bytes(draft, blocks, offset_bytes, notes)?;
     if file_bytes.is_some_and(|bytes| bytes > BYTES_MAX - offset_bytes) {
         let key = if draft.filesize.is_some() { "filesize" } else { "size" };
@@ -236,7 +249,10 @@ fn file_bytes(
     let (key, bytes) = match (draft.filesize, draft.size) {
         (Some(filesize), _) => match filesize.checked_sub(offset_bytes) {
             None | Some(0) => return Err(draft.wrong("filesize", "the job begins beyond it")),
-            Some(bytes) => ("filesize", bytes),
+            Some(bytes) => {
+                let most = draft.size_percent.map_or(u64::MAX, |part| share(filesize, part));
+                ("filesize", bytes.min(most))
+            }
         },
         (None, Some(size)) => ("size", size / files),
         (None, None) => return Ok(None),
@@ -268,9 +284,7 @@ fn io_bytes(
     let files_bytes = file_bytes.unwrap_or(u64::MAX).saturating_mul(files::count(draft) as u64);
     let bytes = match (draft.io_size, draft.filesize, draft.size) {
         (Some(Size::Bytes(bytes)), ..) => bytes,
-        (Some(Size::Percent(percent)), _, Some(size)) => {
-            (u128::from(size) * u128::from(percent) / 100) as u64
-        }
+        (Some(Size::Percent(percent)), _, Some(size)) => share(size, percent),
         (Some(Size::Percent(_)), _, None) => {
             return Err(draft.wrong("io_size", "is a share of size, and there is no size"));
         }

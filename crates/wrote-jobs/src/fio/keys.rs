@@ -103,10 +103,11 @@ static KEYS: &[Key] = &[
         &[],
         set!(d, v => job.random_distribution = distribution::parse(v)?),
     ),
+    key("percentage_random", &[], set!(d, v => job.percentage_random = part_random(v)?)),
     key("randrepeat", &[], set!(d, v => randrepeat = v.flag()?)),
     key("allrandrepeat", &[], set!(d, v => allrandrepeat = v.flag()?)),
     key("randseed", &[], set!(d, v => randseed = Some(v.number()?))),
-    key("size", &[], set!(d, v => size = size(v)?)),
+    key("size", &[], Set(size)),
     key("io_size", &["io_limit"], set!(d, v => io_size = unless_zero(v.size()?))),
     key("number_ios", &[], set!(d, v => job.number_ios = Some(v.number()?).filter(|&ios| ios > 0))),
     key("loops", &[], set!(d, v => job.loops = v.within(1..=u32::MAX)?)),
@@ -135,8 +136,8 @@ static KEYS: &[Key] = &[
     key("filename_format", &[], set!(d, v => filename_format = Some(files::format(v)?))),
     key("nrfiles", &["nr_files"], set!(d, v => nrfiles = v.within(1..=files::NRFILES_MAX)?)),
     key("filesize", &[], set!(d, v => filesize = Some(v.number()?).filter(|&bytes| bytes > 0))),
-    key("offset", &["fileoffset"], set!(d, v => job.offset_bytes = bytes(v)?)),
-    key("offset_increment", &[], set!(d, v => offset_increment = bytes(v)?)),
+    key("offset", &["fileoffset"], set!(d, v => offset = v.size()?)),
+    key("offset_increment", &[], set!(d, v => offset_increment = v.size()?)),
     key("fallocate", &[], set!(d, v => job.fallocate = fallocate(v)?)),
     key("overwrite", &[], set!(d, v => job.overwrite = v.flag()?)),
     key("unlink", &[], set!(d, v => job.unlink = v.flag()?)),
@@ -265,7 +266,6 @@ static KEYS: &[Key] = &[
     key("error_dump", &[], Note("every error is reported")),
     // Keys that name the only behaviour here.
     key("file_service_type", &[], Only(&["roundrobin"], "files are served in turn")),
-    key("percentage_random", &[], Only(&["100"], "a random job is random all over")),
     key(
         "bs_unaligned",
         &["blocksize_unaligned"],
@@ -390,18 +390,25 @@ fn sequencer(value: &mut Value<'_>) -> Result<bool, String> {
 }
 
 /// Parses `size`. 0 and 100% mean the whole file.
-fn size(value: &mut Value<'_>) -> Result<Option<u64>, String> {
-    match value.size()? {
-        Size::Bytes(0) | Size::Percent(100) => Ok(None),
-        Size::Bytes(bytes) => Ok(Some(bytes)),
-        Size::Percent(_) => Err("a share of a file that is not examined; write bytes".into()),
-    }
+fn size(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
+    (draft.size, draft.size_percent) = match value.size()? {
+        Size::Bytes(0) | Size::Percent(100) => (None, None),
+        Size::Bytes(bytes) => (Some(bytes), None),
+        Size::Percent(percent) => (None, Some(percent)),
+    };
+    Ok(())
 }
 
-fn bytes(value: &mut Value<'_>) -> Result<u64, String> {
-    match value.size()? {
-        Size::Bytes(bytes) => Ok(bytes),
-        Size::Percent(_) => Err("a share of a file that is not examined; write bytes".into()),
+/// Parses the percents of random operations, of all directions.
+fn part_random(value: &mut Value<'_>) -> Result<Option<u32>, String> {
+    let [reads, writes] = value.numbers()?;
+    if reads != writes {
+        return Err("reads and writes have the same part here; write one number".into());
+    }
+    match reads {
+        Some(percent @ 0..100) => Ok(Some(percent as u32)),
+        Some(100) => Ok(None),
+        _ => Err("must be a whole number from 0 to 100".into()),
     }
 }
 

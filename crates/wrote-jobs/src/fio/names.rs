@@ -54,7 +54,7 @@ const NOT_TAKEN: &[(&str, &str)] = &[
     (
         "a job ends by its bytes or its runtime",
         "ramp_size steadystate ss steadystate_duration ss_dur steadystate_ramp_time \
-         ss_ramp steadystate_check_interval",
+         ss_ramp ss_ramp_time steadystate_check_interval ss_interval",
     ),
     (
         "flushes are those of sync, fsync, fdatasync and end_fsync",

@@ -190,9 +190,21 @@ fn sizes_of_files_and_of_transfers_are_those_of_fio() {
     assert_eq!(region("size=16k\nio_size=50%"), (0, Some(16384), Some(8192)));
     assert_eq!(region("io_limit=10000"), (0, Some(1 << 20), Some(12288)));
     assert_eq!(region("size=100%"), (0, None, None));
+    assert_eq!(region("filesize=64k\nsize=25%\noffset=50%"), (32768, Some(16384), None));
+    assert_eq!(region("filesize=64k\nsize=75%\noffset=50%"), (32768, Some(32768), None));
+    let shares = |lines: &str| {
+        let job = job(lines);
+        (job.offset_bytes, job.offset_percent, job.file_bytes, job.size_percent)
+    };
+    assert_eq!(shares("size=25%\noffset=50%"), (0, 50, None, Some(25)));
+    assert_eq!(shares("size=25%\nsize=8k"), (0, 0, Some(8192), None));
     assert_eq!(region("size=0"), (0, None, None));
     let clones = read("[a]\nsize=16k\nfilename=f\noffset=8k\noffset_increment=16k\nnumjobs=3");
     let offsets: Vec<u64> = clones.expect("jobs").jobs.iter().map(|job| job.offset_bytes).collect();
+    let clones = read("[a]\nsize=10%\nfilename=f\noffset_increment=20%\nnumjobs=3");
+    let percents: Vec<u32> =
+        clones.expect("jobs").jobs.iter().map(|job| job.offset_percent).collect();
+    assert_eq!(percents, [0, 20, 40]);
     assert_eq!(offsets, [8192, 24576, 40960]);
 }
 
@@ -202,7 +214,12 @@ fn block_sizes_are_of_reads_and_of_writes() {
         let job = job(lines);
         let told = |sizes: &BlockSizes| {
             let share = |share: &BlockShare| format!("{}/{}", share.bytes, share.percent);
-            sizes.0.iter().map(share).collect::<Vec<_>>().join(":")
+            match sizes {
+                BlockSizes::Split(shares) => shares.iter().map(share).collect::<Vec<_>>().join(":"),
+                BlockSizes::Range { least_bytes, most_bytes } => {
+                    format!("{least_bytes}-{most_bytes}")
+                }
+            }
         };
         format!("{},{}", told(&job.read_bs), told(&job.write_bs))
     };
@@ -220,6 +237,8 @@ fn block_sizes_are_of_reads_and_of_writes() {
         ("bssplit=4k/0:8k/100", "8192/100,8192/100"),
         ("bsrange=4k-16k", "4096/25:8192/25:12288/25:16384/25,4096/25:8192/25:12288/25:16384/25"),
         ("bsrange=8k-4k,2k-2k", "4096/50:8192/50,2048/100"),
+        ("bsrange=4k-64k,512-4k", "4096-65536,512-4096"),
+        ("bsrange=4k-26k", "4096-24576,4096-24576"),
         ("bssplit=2k/100\nbs=4k", "2048/100,2048/100"),
         ("bsrange=2k-2k\nbs=4k", "2048/100,2048/100"),
     ] {

@@ -30,6 +30,12 @@ pub(super) enum Size {
     Percent(u32),
 }
 
+impl Default for Size {
+    fn default() -> Size {
+        Size::Bytes(0)
+    }
+}
+
 /// The kernel's offsets in a file are signed (`off_t`).
 pub(super) const BYTES_MAX: u64 = i64::MAX as u64;
 

@@ -148,9 +148,12 @@ fn block_size(sizes: &BlockSizes) -> String {
         b if b > 0 && b.is_multiple_of(1 << 10) => format!("{}k", b >> 10),
         b => b.to_string(),
     };
-    match &sizes.0[..] {
-        [share] => one(share.bytes),
-        shares => {
+    match sizes {
+        BlockSizes::Range { least_bytes, most_bytes } => {
+            format!("{}-{}", one(*least_bytes), one(*most_bytes))
+        }
+        BlockSizes::Split(shares) if shares.len() == 1 => one(shares[0].bytes),
+        BlockSizes::Split(shares) => {
             let shares = shares.iter().map(|s| format!("{}/{}", one(s.bytes), s.percent));
             shares.collect::<Vec<_>>().join(":")
         }

@@ -68,6 +68,11 @@ impl<'a> Options<'a> {
         (!part.is_empty()).then_some(*part)
     }
 
+    /// Returns the least size of operations where they are a range.
+    pub(super) fn least_of_range(&self, direction: Direction) -> Option<u64> {
+        fio::bytes(self.of_direction("blocksize_range", direction)?.split('-').next()?)
+    }
+
     /// Returns the largest size of operations, and all sizes where there are several.
     pub(super) fn block_sizes(&self, direction: Direction) -> (u64, Option<Vec<BlockShare>>) {
         let split = self.of_direction("bssplit", direction).and_then(split);

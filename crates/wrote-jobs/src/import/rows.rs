@@ -74,6 +74,9 @@ fn settings(batch: &[OutputJob], options: &Options<'_>, direction: Direction) ->
         direct: options.is_direct(),
         sync: if is_write { options.sync() } else { Flush::None },
         blocks: Blocks::Unknown,
+        bs_bytes_min: options
+            .least_of_range(direction)
+            .filter(|least| bssplit.is_none() && *least < bs_bytes),
         bssplit,
         rwmixread_percent: mixes.then(|| options.number("rwmixread").unwrap_or(50) as u32),
         runtime_s: options.seconds("runtime"),

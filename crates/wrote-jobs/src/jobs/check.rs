@@ -72,6 +72,11 @@ pub fn most_bytes(spec: &JobSpec) -> u64 {
     used_sizes(spec).map(BlockSizes::most_bytes).max().unwrap_or(0)
 }
 
+/// Returns the smallest block of the job's directions, of which offsets are multiples.
+pub fn least_bytes(spec: &JobSpec) -> u64 {
+    used_sizes(spec).map(BlockSizes::least_bytes).min().unwrap_or(0)
+}
+
 fn used_sizes(spec: &JobSpec) -> impl Iterator<Item = &BlockSizes> {
     let read = spec.rw.read.then_some(&spec.read_bs);
     read.into_iter().chain(spec.rw.write.then_some(&spec.write_bs))
@@ -86,7 +91,9 @@ fn check_job(spec: &JobSpec) -> Result<(), String> {
         if sizes.least_bytes() == 0 || sizes.most_bytes() > BS_BYTES_MAX {
             return refuse("bs: a block has 1 byte to 1 GiB".into());
         }
-        if sizes.0.iter().map(|share| u64::from(share.percent)).sum::<u64>() != 100 {
+        if let BlockSizes::Split(shares) = sizes
+            && shares.iter().map(|share| u64::from(share.percent)).sum::<u64>() != 100
+        {
             return refuse("bssplit: the percents do not add up to 100".into());
         }
     }
@@ -106,6 +113,11 @@ fn check_job(spec: &JobSpec) -> Result<(), String> {
     let files_max = FILES_MAX;
     if !(1..=files_max).contains(&spec.files.len()) {
         return refuse(format!("it has {} files; 1 to {files_max} can be used", spec.files.len()));
+    }
+    if let Some(directory) = spec.directory.as_deref().filter(|directory| !directory.is_dir())
+        && spec.does_io()
+    {
+        return refuse(format!("directory={}: there is no such folder", directory.display()));
     }
     if !spec.does_io() && spec.file_bytes.is_none() {
         return refuse("ioengine=null uses no file, so there must be a size".into());
@@ -129,7 +141,7 @@ fn check_verify(spec: &JobSpec) -> Result<(), String> {
         let why = "the rates decide as they go what is written, which can't be done over again";
         return Err(format!("verify: not of a mix under rates: {why}"));
     }
-    let least = used_sizes(spec).map(BlockSizes::least_bytes).min().unwrap_or(0);
+    let least = least_bytes(spec);
     if least < HEADER_BYTES as u64 {
         return Err(format!(
             "verify: a block of {least} bytes has no room for its header of {HEADER_BYTES}"

@@ -3,7 +3,7 @@
 
 use super::Permissions;
 use super::layout::lay_out;
-use super::place::{Kind, file_key, kind};
+use super::place::{Kind, file_key, folder_of, kind};
 use crate::spec::{Fallocate, JobSpec};
 use crate::written::{first_unwritten, unwritten_bytes};
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
@@ -353,6 +353,8 @@ pub fn drop_pages(path: &Path, region: &Range<u64>) -> Result<Option<String>, Er
 #[derive(Debug, Default)]
 pub struct Made {
     files: Vec<(PathBuf, Identity)>,
+    /// The folders that it made for them, each behind the one above it.
+    folders: Vec<PathBuf>,
 }
 
 /// The identity of a file, unlike that of another file that gets its name later: also its birth,
@@ -368,6 +370,7 @@ impl Made {
     /// Makes a file; one that is there already is an error (W7).
     pub(crate) fn make(&mut self, path: &Path) -> Result<File, Error> {
         let failed = |error| Error::Failed(format!("{}: create: {error}", path.display()));
+        self.make_folders(path).map_err(failed)?;
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -379,6 +382,17 @@ impl Made {
         let path = std::path::absolute(path).map_err(failed)?;
         self.files.push((path, identity));
         Ok(file)
+    }
+
+    /// Makes the folders that are missing above the path.
+    fn make_folders(&mut self, path: &Path) -> std::io::Result<()> {
+        let folder = std::path::absolute(folder_of(path))?;
+        let missing = folder.ancestors().take_while(|folder| !folder.exists()).collect::<Vec<_>>();
+        for folder in missing.into_iter().rev() {
+            std::fs::create_dir(folder)?;
+            self.folders.push(folder.to_owned());
+        }
+        Ok(())
     }
 
     /// Returns what is there now, with the knowledge of what this run made.
@@ -405,6 +419,7 @@ impl Made {
     /// Leaves the files where they are: the run has succeeded.
     pub fn keep(mut self) {
         self.files.clear();
+        self.folders.clear();
     }
 }
 
@@ -413,6 +428,10 @@ impl Drop for Made {
         for (path, known) in &self.files {
             // No caller is left for an error.
             let _ = remove_made(path, *known);
+        }
+        for folder in self.folders.iter().rev() {
+            // Another program may have put something into it.
+            let _ = std::fs::remove_dir(folder);
         }
     }
 }
@@ -444,6 +463,25 @@ mod tests {
         drop(made);
         assert!(!ours.exists());
         assert_eq!(std::fs::read(&theirs).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn folders_of_the_run_go_with_its_files_unless_something_else_is_in_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        for keeps in [false, true] {
+            let mut made = Made::default();
+            made.make(&place("a/b/c/file")).unwrap();
+            made.make(&place("a/b/file")).unwrap();
+            std::fs::write(place("a/theirs"), "").unwrap();
+            if keeps {
+                made.keep()
+            } else {
+                drop(made)
+            }
+            assert_eq!((place("a/theirs").exists(), place("a/b").exists()), (true, keeps));
+        }
+        assert!(place("a/b/c/file").exists());
     }
 
     #[test]

@@ -20,6 +20,30 @@ pub fn folder_of(path: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
+/// Returns the nearest folder above the path that exists; the job makes those between.
+pub fn folder_there(path: &Path) -> &Path {
+    let above = || path.ancestors().skip(1);
+    let there = above().find(|folder| folder.exists());
+    // The last of a relative path is empty.
+    there.unwrap_or(if path.is_absolute() { Path::new("/") } else { Path::new(".") })
+}
+
+/// Links from one name to the file, at most, as in the kernel (`path_resolution(7)`).
+const LINKS_MAX: usize = 40;
+
+/// Returns where a link leads whose file does not exist yet; `None` of any other path.
+pub fn where_link_leads(path: &Path) -> Option<PathBuf> {
+    if path.exists() || !path.is_symlink() {
+        return None;
+    }
+    let mut place = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let Ok(target) = std::fs::read_link(&place) else { return Some(place) };
+        place = folder_of(&place).join(target);
+    }
+    None
+}
+
 /// The identity that all names of a file share, its hard links too; of one that does not exist,
 /// where it will be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,7 +66,7 @@ impl Identity {
 /// The kind of file that a path leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing; a file can be made.
+    /// Nothing; a file can be made, with the folders above it.
     Missing,
     File {
         len_bytes: u64,
@@ -76,13 +100,7 @@ pub fn kind(path: &Path) -> Result<Kind, Error> {
     };
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let folder = folder_of(path);
-            if folder.is_dir() {
-                return Ok(Kind::Missing);
-            }
-            return Err(Error::Usage(format!("{}: there is no such folder", folder.display())));
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Kind::Missing),
         Err(error) => return Err(failed("examine", error)),
     };
     if metadata.is_file() {
@@ -92,7 +110,12 @@ pub fn kind(path: &Path) -> Result<Kind, Error> {
         let end = std::fs::File::open(path).and_then(|mut file| file.seek(io::SeekFrom::End(0)));
         return Ok(Kind::Device { len_bytes: end.map_err(|error| failed("open", error))? });
     }
-    Err(Error::Usage(format!("{}: is neither a file nor a block device", path.display())))
+    let shown = path.display();
+    if path == Path::new("/dev/null") {
+        let what = "drops what it gets; ioengine=null does the same without a file";
+        return Err(Error::Usage(format!("{shown}: {what}")));
+    }
+    Err(Error::Usage(format!("{shown}: is neither a file nor a block device")))
 }
 
 /// Bytes of the blocks of a file; 0 where it does not exist.
@@ -126,7 +149,9 @@ mod tests {
         assert_eq!(kind(&file).unwrap(), Kind::File { len_bytes: 5 });
         let refusal = |path: &Path| kind(path).unwrap_err().to_string();
         assert!(refusal(folder.path()).contains("neither a file nor a block device"));
-        assert!(refusal(Path::new("/dev/null")).contains("neither a file nor a block device"));
-        assert!(refusal(&folder.path().join("no/file")).contains("there is no such folder"));
+        assert!(refusal(Path::new("/dev/zero")).contains("neither a file nor a block device"));
+        assert!(refusal(Path::new("/dev/null")).contains("ioengine=null does the same"));
+        assert_eq!(kind(&folder.path().join("no/such/file")).unwrap(), Kind::Missing);
+        assert!(refusal(&file.join("below/it")).contains("Not a directory"));
     }
 }

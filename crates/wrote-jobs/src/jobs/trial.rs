@@ -1,7 +1,7 @@
 //! Trials of a group's files: the run's requests to the kernel, as far as they change nothing.
 
 use super::files::{Files, Use};
-use super::place::{Kind, folder_of};
+use super::place::{Kind, folder_there};
 use crate::worker::sequence::Sequence;
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, accessat, open};
 use rustix::io::Errno;
@@ -73,7 +73,7 @@ impl Trial {
             let write = write && filesystem(path).as_deref() != Some("overlay");
             return Ok(self.open(path, write, direct)?);
         }
-        let folder = folder_of(path);
+        let folder = folder_there(path);
         check_new(path, folder).map_err(|error| using.failed("create", &error))?;
         let align_bytes = if direct { self.new_align_bytes(folder) } else { None };
         Ok(align_bytes.unwrap_or(1))

@@ -25,7 +25,7 @@ pub fn read_back(
 ) -> Result<u64, Error> {
     let sizes = &sequence.outline().spec.write_bs;
     let step_bytes = sequence.outline().spec.step_bytes.unsigned_abs();
-    let unit_of_all = sizes.0.iter().fold(step_bytes, |unit, share| gcd(unit, share.bytes)).max(1);
+    let unit_of_all = gcd(step_bytes, sizes.unit_bytes()).max(1);
     let mut bytes = 0;
     for (number, (path, file)) in files.iter().enumerate() {
         engine.flush(*file)?;

@@ -66,6 +66,10 @@ fn asked(jobs: &[JobReport], direction: Direction, known: &Known) -> Settings {
         iopoll: ring(spec.hipri),
         rwmixread_percent: (spec.rw.read && spec.rw.write).then_some(spec.rwmixread_percent),
         bssplit: split(sizes),
+        bs_bytes_min: match sizes {
+            BlockSizes::Split(_) => None,
+            BlockSizes::Range { least_bytes, .. } => Some(*least_bytes),
+        },
         runtime_s: spec.runtime.map(|runtime| runtime.as_secs_f64()),
         time_based: spec.time_based.then_some(true),
         ramp_time_s: Some(spec.ramp_time)
@@ -74,6 +78,7 @@ fn asked(jobs: &[JobReport], direction: Direction, known: &Known) -> Settings {
         rate_bytes_per_s: rate,
         rate_iops,
         rate_process: (rate.is_some() || rate_iops.is_some()).then_some(spec.rate_process),
+        percentage_random: spec.percentage_random.filter(|_| spec.rw.random),
         random_distribution: spec.random_distribution.words().filter(|_| spec.rw.random),
         thinktime_s: spec.think.map(|think| think.time.as_secs_f64()),
         thinktime_blocks: spec.think.map(|think| think.blocks),
@@ -203,5 +208,8 @@ fn blocks(jobs: &[JobReport], known: &Known) -> Blocks {
 }
 
 fn split(sizes: &BlockSizes) -> Option<Vec<BlockShare>> {
-    (sizes.0.len() > 1).then(|| sizes.0.clone())
+    match sizes {
+        BlockSizes::Split(shares) if shares.len() > 1 => Some(shares.clone()),
+        _ => None,
+    }
 }

@@ -14,7 +14,7 @@
 //! | 32..36 | the block's length |
 //! | 36..40 | CRC32C of all of the block but these four bytes |
 
-use crate::spec::{BlockSizes, gcd};
+use crate::spec::BlockSizes;
 use std::ops::Range;
 
 /// The complaint about a block without a header.
@@ -30,8 +30,7 @@ const SUM: Range<usize> = 36..HEADER_BYTES;
 /// block finds its headers wherever a block of another size begins, as fio's do. A job with a
 /// divisor too small for a header has one for each block.
 pub fn unit_bytes(sizes: &BlockSizes) -> Option<usize> {
-    let unit = sizes.0.iter().fold(0, |unit, share| gcd(unit, share.bytes)) as usize;
-    Some(unit).filter(|unit| *unit >= HEADER_BYTES)
+    Some(sizes.unit_bytes() as usize).filter(|unit| *unit >= HEADER_BYTES)
 }
 
 /// The header of a block.
@@ -174,7 +173,9 @@ mod tests {
     #[test]
     fn a_block_of_several_parts_has_a_header_in_each() {
         let sizes = |sizes: &[u64]| {
-            BlockSizes(sizes.iter().map(|&bytes| BlockShare { bytes, percent: 50 }).collect())
+            BlockSizes::Split(
+                sizes.iter().map(|&bytes| BlockShare { bytes, percent: 50 }).collect(),
+            )
         };
         assert_eq!(unit_bytes(&sizes(&[8192])), Some(8192));
         assert_eq!(unit_bytes(&sizes(&[8192, 12288])), Some(4096));

@@ -48,6 +48,9 @@ impl Worker<'_> {
             // Progress is shown and samples are taken meanwhile.
             self.acknowledge()?;
         }
+        // A pause is the job's own: no latency counts it.
+        self.read_clock();
+        self.thought_until_ns = self.now_ns;
         Ok(())
     }
 
@@ -63,7 +66,7 @@ impl Worker<'_> {
         let Rw { read, write, .. } = self.spec.rw;
         let due = |write: bool| {
             let pace = &self.pace[usize::from(write)];
-            pace.holds().then(|| pace.due_ns())
+            pace.holds().then(|| pace.due_ns().max(self.thought_until_ns))
         };
         match (read && write, due(false), due(true)) {
             (false, read_due, write_due) => (Some(write), if write { write_due } else { read_due }),

@@ -46,6 +46,7 @@ impl Outline {
     pub fn maps(&self) -> bool {
         self.spec.rw.random
             && !self.spec.norandommap
+            && self.spec.percentage_random.is_none()
             && self.spec.one_size().is_some()
             && self.spec.random_distribution == Distribution::Uniform
     }
@@ -84,6 +85,8 @@ enum Walk {
     /// The same, and so many bytes farther on.
     Stepped(i64),
     Random,
+    /// So many of 100 are at a random offset, the others behind the last one.
+    Mixed(u32),
     Streaks(Streak),
 }
 
@@ -151,10 +154,7 @@ impl Sequence {
         if outline.loops() == Some(0) || !outline.directions().all(room) {
             return None;
         }
-        let one = [false, true].map(|write| outline.sizes(write)).map(|sizes| {
-            let first = sizes.0.first().map(|share| share.bytes);
-            first.filter(|first| sizes.0.iter().all(|share| share.bytes == *first))
-        });
+        let one = [false, true].map(|write| outline.sizes(write).only());
         // Operations of several sizes are counted where their sizes are drawn.
         let counted = outline.spec.number_ios.is_some() && outline.spec.one_size().is_none();
         let one = if counted { [None; 2] } else { one };
@@ -174,7 +174,7 @@ impl Sequence {
         });
         let places = places.collect();
         let walk = match (outline.spec.rw.random, outline.spec.streak, outline.spec.step_bytes) {
-            (true, None, _) => Walk::Random,
+            (true, None, _) => outline.spec.percentage_random.map_or(Walk::Random, Walk::Mixed),
             (true, Some(streak), _) => Walk::Streaks(streak),
             (false, _, 0) => Walk::InOrder,
             (false, _, step_bytes) => Walk::Stepped(step_bytes),
@@ -216,16 +216,22 @@ impl Sequence {
         if let Some(one) = self.one[usize::from(write)] {
             return one;
         }
-        let mut left = below(&mut self.chance, 100);
-        let sizes = self.outline.sizes(write);
-        let chosen = sizes.0.iter().find(|share| {
-            let is = left < u64::from(share.percent);
-            left = left.saturating_sub(share.percent.into());
-            is
-        });
-        let chosen = chosen.or(sizes.0.last()).map_or(most, |share| share.bytes);
-        let fits = sizes.0.iter().map(|share| share.bytes).filter(|bytes| *bytes <= most);
-        let size = if chosen <= most { chosen } else { fits.max().unwrap_or(most) };
+        let sizes = if write { &self.outline.spec.write_bs } else { &self.outline.spec.read_bs };
+        let chosen = match sizes {
+            BlockSizes::Split(shares) => {
+                let mut left = below(&mut self.chance, 100);
+                let chosen = shares.iter().find(|share| {
+                    let is = left < u64::from(share.percent);
+                    left = left.saturating_sub(share.percent.into());
+                    is
+                });
+                chosen.or(shares.last()).map_or(most, |share| share.bytes)
+            }
+            BlockSizes::Range { least_bytes, most_bytes } => {
+                (below(&mut self.chance, most_bytes / least_bytes) + 1) * least_bytes
+            }
+        };
+        let size = if chosen <= most { chosen } else { sizes.at_most(most).unwrap_or(most) };
         self.loop_left_ios -= 1;
         if self.loop_left_ios == 0 {
             self.loop_left_bytes = size;
@@ -276,6 +282,7 @@ impl Sequence {
                     let position = place.stepped(place.positions[usize::from(write)], step);
                     self.along(write, file, position)
                 }
+                Walk::Mixed(percent) => self.here_or_anywhere(write, file, percent),
                 Walk::Streaks(streak) => self.in_streak(write, file, streak),
             };
             if next.is_some() {
@@ -323,6 +330,17 @@ impl Sequence {
         let offset = start
             + self.places[file].spreads[usize::from(write)].draw(&mut self.chance, blocks) * least;
         Some(Next { write, file, offset, len: len as usize })
+    }
+
+    /// An operation at a random offset or, where there is room, behind the last one.
+    fn here_or_anywhere(&mut self, write: bool, file: usize, percent: u32) -> Option<Next> {
+        let is_random = below(&mut self.chance, 100) < u64::from(percent);
+        let position = self.places[file].positions[usize::from(write)];
+        let along = if is_random { None } else { self.along(write, file, position) };
+        let next = along.or_else(|| self.anywhere(write, file))?;
+        let place = &mut self.places[file];
+        place.positions[usize::from(write)] = next.offset - place.start + next.len as u64;
+        Some(next)
     }
 
     /// The next operation of a streak, which the directions share as in fio. At its end, and where

@@ -2,8 +2,9 @@
 
 use super::{Done, room};
 use crate::jobs::tests::{BLOCKS, BS_BYTES, path, run, spec, writes};
-use crate::spec::{JobSpec, Rw, SyncEach};
+use crate::spec::{JobSpec, Rw, SyncEach, Think};
 use std::collections::HashSet;
+use std::time::Duration;
 use wrote::engine::Fault;
 use wrote::{Ioengine, Sim};
 use wrote_result::{Error, Stop};
@@ -51,6 +52,19 @@ fn at_every_operation(fault: Fault, check: impl Fn(&Sim, &JobSpec, Result<Done, 
             check(&sim, &job, run(&sim, &job, &Stop::new()));
         }
     }
+}
+
+#[test]
+fn a_pause_of_a_job_with_a_rate_is_in_no_latency() {
+    // M5: the operations behind a pause were due in it.
+    let time = Duration::from_millis(300);
+    let think = Some(Think { time, spin: Duration::ZERO, blocks: 1 });
+    let job = JobSpec { think, write_rate_iops: Some(1000), number_ios: Some(3), ..job(1, false) };
+    let done = run(&Sim::new(0), &job, &Stop::new()).unwrap();
+    let latencies = &writes(&done).latency_ns;
+    assert_eq!(latencies.len(), 3);
+    let second = latencies.value_at_quantile(0.6);
+    assert!(u128::from(second) < time.as_nanos() - 50_000_000, "{second}");
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn bytes_are_those_of_size_io_size_loops_and_split() {
         loops,
         ..job(folder.path(), name, random(WRITE))
     };
-    let split = BlockSizes(vec![
+    let split = BlockSizes::Split(vec![
         BlockShare { bytes: 4096, percent: 60 },
         BlockShare { bytes: 16384, percent: 40 },
     ]);
@@ -101,7 +101,7 @@ fn what_is_written_is_what_verify_expects_and_a_flipped_byte_is_found_and_named(
 
 #[test]
 fn blocks_that_were_written_over_are_held_against_the_last_write() {
-    let split = BlockSizes(vec![
+    let split = BlockSizes::Split(vec![
         BlockShare { bytes: 4096, percent: 50 },
         BlockShare { bytes: 12288, percent: 50 },
     ]);
@@ -289,7 +289,7 @@ fn what_is_not_done_as_asked_is_said() {
     // W6
     let folder = folder();
     let write = |name| job(folder.path(), name, random(WRITE));
-    let split = BlockSizes(vec![
+    let split = BlockSizes::Split(vec![
         BlockShare { bytes: 4096, percent: 50 },
         BlockShare { bytes: 8192, percent: 50 },
     ]);

@@ -219,7 +219,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
         (JobSpec { iodepth: 1 << 20, ..spec.clone() }, "iodepth"),
         (JobSpec { write_bs: BlockSizes::one(0), ..spec.clone() }, "bs:"),
         (JobSpec { write_bs: huge, ..spec.clone() }, "bs:"),
-        (JobSpec { write_bs: BlockSizes(Vec::new()), ..spec.clone() }, "bs"),
+        (JobSpec { write_bs: BlockSizes::Split(Vec::new()), ..spec.clone() }, "bs"),
         (JobSpec { file_bytes: None, ..spec.clone() }, "no size"),
         (JobSpec { file_bytes: Some(100), ..spec.clone() }, "no room for one block"),
         (JobSpec { file_bytes: Some(1 << 62), ..spec.clone() }, "do not fit"),

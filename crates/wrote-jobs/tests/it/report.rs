@@ -224,7 +224,7 @@ fn each_fallback_and_the_settings_of_jobs_are_told() {
         job.effective.iodepth_reached = 3;
         job.spec.fdatasync = Some(8);
         let share = |bytes, percent| BlockShare { bytes, percent };
-        job.spec.write_bs = BlockSizes(vec![share(4096, 25), share(65536, 75)]);
+        job.spec.write_bs = BlockSizes::Split(vec![share(4096, 25), share(65536, 75)]);
     });
     let settings = &row(&document, "seq-write").settings;
     assert_eq!(settings.fallbacks, [step]);

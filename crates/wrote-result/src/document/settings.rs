@@ -63,6 +63,9 @@ pub struct Settings {
     pub rwmixread_percent: Option<u32>,
     /// The sizes of operations, where there are several.
     pub bssplit: Option<Vec<BlockShare>>,
+    /// Bytes of the smallest operation, where the sizes are its multiples up to `bs_bytes`, each as
+    /// likely as another.
+    pub bs_bytes_min: Option<u64>,
     /// The time after which the job ends, in seconds.
     pub runtime_s: Option<f64>,
     /// Whether the job begins again until its time is over.
@@ -80,6 +83,9 @@ pub struct Settings {
     /// The blocks that a random job uses more than others, in fio's words: `zipf:1.2`,
     /// `zoned:60/10:40/90`.
     pub random_distribution: Option<String>,
+    /// Of 100 operations of a random job, how many are at a random offset; the others follow the
+    /// last one. None where all are.
+    pub percentage_random: Option<u32>,
     /// Seconds of each pause between operations, where the job pauses (fio's `thinktime`).
     pub thinktime_s: Option<f64>,
     /// Operations between two pauses.

@@ -2,6 +2,7 @@
 
 use super::{ARTICLE, ParseError, Parsed, job, read};
 use crate::fio::keys;
+use crate::spec::BlockSizes;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
@@ -46,8 +47,11 @@ fn is_sound(text: &str, result: Result<Parsed, ParseError>) -> Result<(), TestCa
             for job in &parsed.jobs {
                 prop_assert!(!job.files.is_empty() && job.iodepth > 0 && job.loops > 0);
                 for sizes in [&job.read_bs, &job.write_bs] {
-                    prop_assert_eq!(sizes.0.iter().map(|share| share.percent).sum::<u32>(), 100);
+                    if let BlockSizes::Split(shares) = sizes {
+                        prop_assert_eq!(shares.iter().map(|share| share.percent).sum::<u32>(), 100);
+                    }
                     prop_assert!(sizes.least_bytes() > 0);
+                    prop_assert!(sizes.most_bytes().is_multiple_of(sizes.unit_bytes()));
                 }
                 let file_bytes = job.file_bytes.unwrap_or(0);
                 prop_assert!(job.offset_bytes.checked_add(file_bytes).is_some());

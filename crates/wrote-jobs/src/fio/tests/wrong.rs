@@ -62,7 +62,12 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         ),
         ("[a]\nsize=-1", "line 2: size=-1: can't be negative"),
         ("[a]\nsize=4z", "line 2: size=4z: zones of zoned devices are not taken; write bytes"),
-        ("[a]\nsize=50%", "line 2: size=50%: a share of a file that is not examined; write bytes"),
+        ("[a]\nsize=150%", "line 2: size=150%: percents are from 1% to 100%"),
+        (
+            "[a]\npercentage_random=20,30",
+            "line 2: percentage_random=20,30: reads and writes have the same part here; write one \
+             number",
+        ),
         (
             "[a]\ntime_based\nruntime=1\nnumber_ios=5",
             "line 4: number_ios=5: time_based continues until the end of runtime, and fio ignores \
@@ -85,11 +90,6 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         (
             "[a]\nbs=1,2,3,4",
             "line 2: bs=1,2,3,4: there are at most three values: of reads, writes and trims",
-        ),
-        (
-            "[a]\nbsrange=4k-64k,4k-12k",
-            "line 2: bsrange=4k-64k,4k-12k: 16 sizes up to 64 KiB can't have equal shares of whole \
-             percents; say with bssplit which sizes there are",
         ),
         (
             "[a]\nbssplit=4k/60:8k/50",
@@ -210,11 +210,6 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
             "[a]\nzero_buffers\nbuffer_pattern=0x1",
             "line 3: buffer_pattern=0x1: zero_buffers or buffer_compress_percentage too: only one \
              says what is written",
-        ),
-        (
-            "[a]\nrate=1m\nthinktime=5",
-            "line 3: thinktime=5: there is a rate too, which says when operations are due; leave \
-             one of them out",
         ),
         (
             "[global]\ngroup_reporting\n[a]\n[b]\nnew_group",

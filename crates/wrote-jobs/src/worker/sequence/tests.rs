@@ -28,7 +28,7 @@ fn random(rw: Rw) -> Rw {
 }
 
 fn split(sizes: &[(u64, u32)]) -> BlockSizes {
-    BlockSizes(sizes.iter().map(|&(bytes, percent)| BlockShare { bytes, percent }).collect())
+    BlockSizes::Split(sizes.iter().map(|&(bytes, percent)| BlockShare { bytes, percent }).collect())
 }
 
 fn bytes(operations: &[Next]) -> u64 {
@@ -95,11 +95,45 @@ fn the_sizes_of_a_split_have_their_shares() {
         let all = operations(outline(spec, &[0..1 << 30]));
         let mut counts: HashMap<usize, f64> = HashMap::new();
         all.iter().for_each(|next| *counts.entry(next.len).or_default() += 1.0);
-        for share in &sizes.0 {
+        let BlockSizes::Split(shares) = &sizes else { unreachable!("it is a split") };
+        for share in shares {
             let part = counts[&(share.bytes as usize)] / all.len() as f64 * 100.0;
             assert!((part - f64::from(share.percent)).abs() < 3.0, "{share:?}: {part}");
         }
         assert_eq!(bytes(&all), 1 << 30);
+    }
+}
+
+#[test]
+fn the_sizes_of_a_range_are_its_multiples_and_come_equally_often() {
+    let sizes = BlockSizes::Range { least_bytes: 4096, most_bytes: 12 << 12 };
+    for rw in [WRITE, random(WRITE)] {
+        let spec = JobSpec { write_bs: sizes.clone(), io_bytes: Some(1 << 30), ..job(rw) };
+        let all = operations(outline(spec, &[0..1 << 30]));
+        let mut counts: HashMap<usize, f64> = HashMap::new();
+        all.iter().for_each(|next| *counts.entry(next.len).or_default() += 1.0);
+        for len in (1..=12).map(|times| times << 12) {
+            let part = counts.remove(&len).unwrap_or(0.0) / all.len() as f64 * 12.0;
+            assert!((0.9..1.1).contains(&part), "{len}: {part}");
+        }
+        assert!(counts.len() <= 1, "only the last may be less: {counts:?}");
+        assert_eq!(bytes(&all), 1 << 30);
+    }
+}
+
+#[test]
+fn a_part_of_the_operations_is_random_and_each_other_one_follows_the_last() {
+    for percent in [0, 30, 70, 100] {
+        let spec = JobSpec {
+            percentage_random: Some(percent),
+            io_bytes: Some(40 << 20),
+            ..job(random(WRITE))
+        };
+        let all = operations(outline(spec, &[0..1 << 30]));
+        let follows = all.windows(2).filter(|two| two[1].offset == two[0].offset + 4096).count();
+        let part = follows as f64 / (all.len() - 1) as f64 * 100.0;
+        assert!((part - f64::from(100 - percent)).abs() < 2.0, "{percent}: {part}");
+        assert_eq!(all.len(), 10 << 10);
     }
 }
 
@@ -167,12 +201,19 @@ proptest! {
         io_bytes in prop::option::of(1..1_000_000_u64),
         loops in 1..3_u32,
         norandommap: bool,
+        range in prop::option::of((1..5000_u64, 1..9_u64)),
+        percentage_random in prop::option::of(0..=100_u32),
         seed: u64,
     ) {
         let percent = 100 / sizes.len() as u32;
-        let sizes = BlockSizes(
-            sizes.iter().map(|&bytes| BlockShare { bytes, percent }).collect(),
-        );
+        let sizes = match range {
+            Some((least_bytes, times)) => {
+                BlockSizes::Range { least_bytes, most_bytes: least_bytes * times }
+            }
+            None => BlockSizes::Split(
+                sizes.iter().map(|&bytes| BlockShare { bytes, percent }).collect(),
+            ),
+        };
         let rw = [READ, WRITE, MIX, random(READ), random(WRITE), random(MIX)][kind];
         let regions: Vec<Range<u64>> =
             regions.iter().map(|&(start, len)| start..start + len).collect();
@@ -182,6 +223,7 @@ proptest! {
             io_bytes,
             loops,
             norandommap,
+            percentage_random,
             seed,
             ..job(rw)
         };
@@ -193,8 +235,8 @@ proptest! {
             let region = &regions[next.file];
             prop_assert!(region.contains(&next.offset));
             prop_assert!(next.offset + next.len as u64 <= region.end);
-            prop_assert!(sizes.0.iter().any(|share| share.bytes == next.len as u64));
-            if rw.random {
+            prop_assert_eq!(sizes.at_most(next.len as u64), Some(next.len as u64));
+            if rw.random && percentage_random.is_none() {
                 prop_assert!((next.offset - region.start).is_multiple_of(sizes.least_bytes()));
             }
             moved += next.len as u64;

@@ -1,0 +1,150 @@
+//! What a job file leaves to the files that are there: where links lead, and shares of lengths.
+
+use super::check::{label, least_bytes};
+use super::place::{Kind, file_key, kind, where_link_leads};
+use crate::spec::{JobSpec, share};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use wrote_result::Error;
+use wrote_result::units;
+
+/// Puts the file that a link leads to in its place where that does not exist yet, and bytes in the
+/// place of percents. A share is one of the file's length: as it is, or as earlier jobs make it.
+pub fn resolve(specs: &mut [JobSpec]) -> Result<(), Error> {
+    let mut coming: HashMap<PathBuf, u64> = HashMap::new();
+    for spec in specs {
+        for file in &mut spec.files {
+            if let Some(target) = where_link_leads(file) {
+                *file = target;
+            }
+        }
+        if spec.offset_percent > 0 || spec.size_percent.is_some() {
+            let len_bytes = common_length(spec, &coming)?;
+            take_shares(spec, len_bytes)?;
+        }
+        let end = spec.file_bytes.map_or(0, |bytes| spec.offset_bytes.saturating_add(bytes));
+        for file in &spec.files {
+            let len_bytes = coming.entry(file_key(file)).or_default();
+            *len_bytes = end.max(*len_bytes);
+        }
+    }
+    Ok(())
+}
+
+fn wrong(spec: &JobSpec, what: &str) -> Error {
+    Error::Usage(format!("{}: {what}", label(spec)))
+}
+
+/// Returns the length of the job's files.
+fn common_length(spec: &JobSpec, coming: &HashMap<PathBuf, u64>) -> Result<u64, Error> {
+    let length = |path: &Path| {
+        let coming = coming.get(&file_key(path)).copied().unwrap_or(0);
+        match kind(path)? {
+            Kind::File { len_bytes } | Kind::Device { len_bytes } => Ok(len_bytes.max(coming)),
+            Kind::Missing if coming > 0 => Ok(coming),
+            Kind::Missing => {
+                let path = path.display();
+                let what = format!("{path} does not exist, so it has no length to take a share of");
+                Err(wrong(spec, &what))
+            }
+        }
+    };
+    let lengths: Vec<u64> = spec.files.iter().map(|path| length(path)).collect::<Result<_, _>>()?;
+    let first = lengths.first().copied().unwrap_or(0);
+    match lengths.iter().all(|length| *length == first) {
+        true => Ok(first),
+        false => Err(wrong(spec, "its files differ in length; write bytes in place of percents")),
+    }
+}
+
+fn take_shares(spec: &mut JobSpec, len_bytes: u64) -> Result<(), Error> {
+    let least = least_bytes(spec).max(1);
+    let whole = |bytes: u64| bytes - bytes % least;
+    let offset = spec.offset_bytes.saturating_add(share(len_bytes, spec.offset_percent));
+    let offset = whole(offset);
+    let rest = len_bytes.saturating_sub(offset);
+    let bytes = match (spec.size_percent, spec.file_bytes) {
+        (Some(percent), _) => share(len_bytes, percent).min(rest),
+        (None, Some(bytes)) => bytes,
+        (None, None) => rest,
+    };
+    if whole(bytes) == 0 {
+        let len = units::bytes(len_bytes);
+        return Err(wrong(spec, &format!("its share of {len} has no block of {least} bytes")));
+    }
+    (spec.offset_bytes, spec.file_bytes) = (offset, Some(whole(bytes)));
+    (spec.offset_percent, spec.size_percent) = (0, None);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::Rw;
+
+    fn job(path: &Path, offset_percent: u32, size_percent: Option<u32>) -> JobSpec {
+        let rw = Rw { read: true, write: false, random: false };
+        let files = vec![path.to_owned()];
+        JobSpec { files, offset_percent, size_percent, ..JobSpec::new("job", rw, 4096) }
+    }
+
+    fn region(spec: &JobSpec) -> (u64, Option<u64>) {
+        (spec.offset_bytes, spec.file_bytes)
+    }
+
+    #[test]
+    fn shares_are_of_the_file_that_is_there_in_whole_blocks() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, vec![0; 100_000]).unwrap();
+        for (offset, size, expected) in [
+            (0, Some(25), (0, Some(24_576))),
+            (50, None, (49_152, Some(49_152))),
+            (90, Some(50), (86_016, Some(12_288))),
+            (0, None, (0, None)),
+        ] {
+            let mut specs = [job(&path, offset, size)];
+            resolve(&mut specs).unwrap();
+            assert_eq!(region(&specs[0]), expected, "{offset} {size:?}");
+        }
+        let mut specs =
+            [JobSpec { offset_bytes: 4096, file_bytes: Some(8192), ..job(&path, 10, None) }];
+        resolve(&mut specs).unwrap();
+        assert_eq!(region(&specs[0]), (12_288, Some(8192)));
+        let none = resolve(&mut [job(&path, 100, None)]).unwrap_err().to_string();
+        assert_eq!(none, "job: its share of 100 kB has no block of 4096 bytes");
+    }
+
+    #[test]
+    fn a_file_that_an_earlier_job_makes_has_its_length_and_another_has_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let made = JobSpec { file_bytes: Some(1 << 20), ..job(&path, 0, None) };
+        let mut specs = [made.clone(), job(&path, 50, None)];
+        resolve(&mut specs).unwrap();
+        assert_eq!(region(&specs[1]), (1 << 19, Some(1 << 19)));
+        let error = resolve(&mut [job(&path, 50, None)]).unwrap_err().to_string();
+        assert!(error.ends_with("file does not exist, so it has no length to take a share of"));
+        std::fs::write(&path, "12345").unwrap();
+        let other = folder.path().join("other");
+        std::fs::write(&other, "1234").unwrap();
+        let both = JobSpec { files: vec![path.clone(), other], ..job(&path, 50, None) };
+        let error = resolve(&mut [both]).unwrap_err().to_string();
+        assert!(error.contains("its files differ in length"), "{error}");
+    }
+
+    #[test]
+    fn a_link_that_leads_nowhere_names_the_file_to_make() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        std::os::unix::fs::symlink("second", place("first")).unwrap();
+        std::os::unix::fs::symlink(place("file"), place("second")).unwrap();
+        std::os::unix::fs::symlink("round", place("round")).unwrap();
+        let mut specs = [job(&place("first"), 0, None), job(&place("file"), 0, None)];
+        resolve(&mut specs).unwrap();
+        assert_eq!((&specs[0].files[0], &specs[1].files[0]), (&place("file"), &place("file")));
+        let mut round = [job(&place("round"), 0, None)];
+        resolve(&mut round).unwrap();
+        assert_eq!(round[0].files[0], place("round"));
+    }
+}
