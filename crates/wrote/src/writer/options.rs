@@ -163,7 +163,8 @@ impl WriterOptions {
     /// Sets whether the contents of an existing file stay, and writes come after them.
     ///
     /// The file is locked meanwhile (`flock(2)`): a second `Writer` that appends to it is refused
-    /// at its opening. A program that takes no lock can append, too (`O_APPEND`). The length is
+    /// at its opening, after a second: a process that was killed holds the lock until its last
+    /// write has ended. A program that takes no lock can append, too (`O_APPEND`). The length is
     /// examined before every change of the file, so its bytes are found, and this `Writer` writes
     /// nothing more ([`Error::Interfered`]). Only bytes appended between that examination and the
     /// change itself can be lost. Programs that share a file should use one [`crate::Log`].

@@ -22,6 +22,9 @@ const RESERVATION: u64 = u64::MAX;
 const RESERVE_FROM_BYTES: u64 = 8 << 20;
 /// The bytes up to which the end of the buffer goes through the page cache, whole blocks too.
 const TAIL_BYTES_MAX: usize = 64 << 10;
+/// The longest wait for the lock of a file that is appended to, and the time between two tries.
+const LOCKED_MAX: Duration = Duration::from_secs(1);
+const LOCK_AGAIN_AFTER: Duration = Duration::from_millis(2);
 
 /// A file and the buffer that is being filled for it.
 ///
@@ -586,14 +589,19 @@ impl Stream {
 
 /// Locks a file that is appended to (`flock(2)`), against another `Writer`. A file system without
 /// locks is no error: the length is examined there, too.
+///
+/// The file of a process that was killed is locked until the kernel has taken its ring apart, some
+/// time after the process is gone: a write may still be in flight.
 fn lock(engine: &Engine, file: FileId, path: &Path) -> Result<(), Error> {
     let Some(descriptor) = engine.descriptor(file) else { return Ok(()) };
-    match flock(descriptor, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => {
+    let begin = Instant::now();
+    while flock(descriptor, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+        if begin.elapsed() > LOCKED_MAX {
             let because =
                 "another program has it locked, perhaps another Writer that appends to it";
-            Err(Error::refused(path, because))
+            return Err(Error::refused(path, because));
         }
-        _ => Ok(()),
+        std::thread::sleep(LOCK_AGAIN_AFTER);
     }
+    Ok(())
 }
