@@ -512,3 +512,37 @@ fn the_name_is_synced_where_it_was_made_whatever_the_processs_folder_is_later() 
     // A process has one folder for all its threads.
     fixtures::again(module_path!(), test, PATH, folder.path());
 }
+
+#[test]
+fn a_file_whose_writer_was_killed_is_appended_to_at_once() {
+    const FILE: &str = "WROTE_TEST_APPENDED";
+    let test = "a_file_whose_writer_was_killed_is_appended_to_at_once";
+    let append = |path: &Path| Writer::options().append(true).open(path).unwrap();
+    if let Some(path) = std::env::var_os(FILE) {
+        let mut writer = append(Path::new(&path));
+        loop {
+            writer.write_all(&[b'x'; 64 << 10]).unwrap();
+        }
+    }
+    let (_folder, path) = folder();
+    std::fs::write(&path, b"").unwrap();
+    for _ in 0..5 {
+        let before = path.metadata().unwrap().len();
+        let mut writing = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(fixtures::alone(module_path!(), test))
+            .env(FILE, &path)
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        // The more often it is killed with writes in flight, the better.
+        while path.metadata().unwrap().len() < before + (1 << 20) {
+            thread::yield_now();
+        }
+        writing.kill().unwrap();
+        writing.wait().unwrap();
+        append(&path).finish().unwrap();
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::open(&path).unwrap().read_to_end(&mut bytes).unwrap();
+    assert!(bytes.iter().all(|&byte| byte == b'x'), "no zeros are between");
+}
