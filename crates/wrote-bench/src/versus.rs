@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use wrote_jobs::peers::Peers;
 use wrote_jobs::report;
 use wrote_result::compare::{Allowed, Comparison, compare_allowing};
-use wrote_result::document::{Document, Latency, Row};
+use wrote_result::document::{Document, Latency, Row, Run};
 use wrote_result::{Error, Stop, histogram, stats};
 
 /// Measures what `old` asks and what `new` asks in turn, and holds the two against each other.
@@ -82,7 +82,14 @@ fn merged(documents: Vec<Document>) -> Document {
         let mut known: Vec<&mut Row> = known.collect();
         for row in document.scenarios.into_iter().flat_map(|scenario| scenario.rows) {
             if let Some(known) = known.iter_mut().find(|known| known.name == row.name) {
-                known.latency_histogram_ns = together_as_text(known, &row);
+                known.latency_histogram_ns = together_as_text(
+                    known.latency_histogram_ns.as_deref(),
+                    row.latency_histogram_ns.as_deref(),
+                );
+                known.durable_histogram_ns = together_as_text(
+                    known.durable_histogram_ns.as_deref(),
+                    row.durable_histogram_ns.as_deref(),
+                );
                 report::join(known, row);
             }
         }
@@ -94,14 +101,21 @@ fn merged(documents: Vec<Document>) -> Document {
 
 fn sum_up(row: &mut Row) {
     report::sum_up(row);
-    let latencies: Vec<Latency> = row.runs.iter().filter_map(|run| run.latency_ns).collect();
-    if row.latency_ns.is_some() && !latencies.is_empty() {
-        row.latency_ns = Some(together(&latencies));
-    }
+    let of_runs = |figure: fn(&Run) -> Option<Latency>| {
+        let latencies: Vec<Latency> = row.runs.iter().filter_map(figure).collect();
+        (!latencies.is_empty()).then(|| together(&latencies))
+    };
+    let [own, flush, durable] = [
+        of_runs(|run| run.latency_ns),
+        of_runs(|run| run.flush_latency_ns),
+        of_runs(|run| run.durable_latency_ns),
+    ];
+    row.latency_ns = own.filter(|_| row.latency_ns.is_some()).or(row.latency_ns);
+    row.flush_latency_ns = flush.or(row.flush_latency_ns);
+    row.durable_latency_ns = durable.or(row.durable_latency_ns);
 }
 
-fn together_as_text(one: &Row, other: &Row) -> Option<String> {
-    let [one, other] = [one, other].map(|row| row.latency_histogram_ns.as_deref());
+fn together_as_text(one: Option<&str>, other: Option<&str>) -> Option<String> {
     histogram::together(one?, other?)
 }
 

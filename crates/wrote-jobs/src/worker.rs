@@ -10,6 +10,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod trail;
+mod unflushed;
 
 pub use tally::{DirectionReport, Tally, histogram};
 pub use trail::Mark;
@@ -143,6 +144,13 @@ pub struct Worker<'a> {
     over: bool,
 }
 
+/// Returns the most writes between two flushes, of a job whose writes' own times end before.
+fn flushed_together(spec: &JobSpec) -> Option<u32> {
+    let times = spec.latencies && spec.rw.write && !spec.latency_with_flush;
+    let flushes = spec.fsync.into_iter().chain(spec.fdatasync).min();
+    flushes.filter(|_| times && spec.sync == SyncEach::No)
+}
+
 impl<'a> Worker<'a> {
     /// Returns a worker, with every buffer of the engine's pool filled.
     pub fn new(
@@ -186,7 +194,7 @@ impl<'a> Worker<'a> {
             comes_again: rw.write && sequence.outline().comes_again(),
             pace,
             data,
-            tally: Tally::new(depth),
+            tally: Tally::new(depth, flushed_together(spec)),
             in_flight: vec![InFlight { next: nothing, since_ns: 0, writing: false }; depth],
             free: (0..depth as u32).rev().collect(),
             ready: Vec::with_capacity(depth),
@@ -431,6 +439,9 @@ impl<'a> Worker<'a> {
             self.tally.count(next.write, bytes);
             if self.spec.latencies {
                 self.tally.record(next.write, self.now_ns.saturating_sub(since_ns));
+                if next.write && self.tally.waits_for_flush() {
+                    self.tally.unflushed(since_ns);
+                }
             }
             self.in_flight[place as usize].writing = false;
             self.free.push(place);
@@ -483,7 +494,7 @@ impl<'a> Worker<'a> {
         self.tally.finish(end_ns);
         let depth = self.in_flight.len();
         Done {
-            tally: std::mem::replace(&mut self.tally, Tally::new(depth)),
+            tally: std::mem::replace(&mut self.tally, Tally::new(depth, None)),
             began: self.start + Duration::from_nanos(self.counts_from_ns),
             ended,
             thread,

@@ -253,7 +253,7 @@ fn operations<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
 }
 
 fn timed<'a>(heading: &'a str, keep: Keep, figure: fn(&Latency) -> u64) -> Column<'a, Row> {
-    Column::figures(heading, keep, move |row: &Row| latency(row.latency_ns.as_ref(), figure))
+    Column::figures(heading, keep, move |row: &Row| latency(row.latency(), figure))
 }
 
 fn interval<'a>(keep: Keep) -> Column<'a, Row> {

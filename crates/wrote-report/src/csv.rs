@@ -84,6 +84,8 @@ fn fields(scenario: &Scenario, row: &Row, number: usize, run: &Run) -> Vec<Field
         ("row_throughput_bytes_per_s_ci95_high", throughput.ci95_high.to_string()),
     ];
     fields.extend(latencies(row.latency_ns.as_ref(), &ROW_LATENCIES));
+    fields.extend(latencies(row.flush_latency_ns.as_ref(), &ROW_FLUSHES));
+    fields.extend(latencies(row.durable_latency_ns.as_ref(), &ROW_DURABLE));
     fields
 }
 
@@ -100,6 +102,21 @@ const ROW_LATENCIES: [LatencyField; 9] = [
     ("row_latency_ns_p99_9", |of| of.p99_9.to_string()),
     ("row_latency_ns_max", |of| of.max.to_string()),
     ("row_latency_count", |of| of.count.to_string()),
+];
+
+const ROW_FLUSHES: [LatencyField; 4] = [
+    ("row_flush_ns_p50", |of| of.p50.to_string()),
+    ("row_flush_ns_p99", |of| of.p99.to_string()),
+    ("row_flush_ns_max", |of| of.max.to_string()),
+    ("row_flush_count", |of| of.count.to_string()),
+];
+
+const ROW_DURABLE: [LatencyField; 5] = [
+    ("row_durable_ns_p50", |of| of.p50.to_string()),
+    ("row_durable_ns_p95", |of| of.p95.to_string()),
+    ("row_durable_ns_p99", |of| of.p99.to_string()),
+    ("row_durable_ns_p99_9", |of| of.p99_9.to_string()),
+    ("row_durable_ns_max", |of| of.max.to_string()),
 ];
 
 /// Returns the fields of a latency; empty where there is none.

@@ -82,7 +82,7 @@ pub fn latency(latency: Option<&Latency>, figure: fn(&Latency) -> u64) -> String
 
 /// The number of timed operations.
 pub fn iterations(row: &Row) -> String {
-    text(row.latency_ns.map(|latency| latency.count))
+    text(row.latency().map(|latency| latency.count))
 }
 
 /// The time of a run: the median.

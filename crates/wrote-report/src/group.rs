@@ -3,7 +3,7 @@
 use crate::figures::{asked_rate, block_sizes, iterations, latency, load_percent, per_second};
 use crate::text::gathered;
 use itertools::Itertools;
-use wrote_result::document::{Direction, Knee, Reached, Row, Scenario, View, fastest};
+use wrote_result::document::{Direction, Knee, Latency, Reached, Row, Scenario, View, fastest};
 use wrote_result::{saves, units};
 
 /// A reader counts operations up to this size; of larger ones the bytes matter.
@@ -173,12 +173,58 @@ impl<'a> Group<'a> {
         )
     }
 
+    /// How long flushes took (M11): of rows whose latencies have them in, the parts; of rows with
+    /// one flush at the end, that flush.
+    pub fn flushes(&self) -> Vec<String> {
+        let name = |row: &Row| if self.has_names() { row.name.clone() } else { row.way.clone() };
+        let mut lines = Vec::new();
+        for row in &self.rows {
+            let (Some(shown), Some(flush)) = (row.latency(), &row.flush_latency_ns) else {
+                continue;
+            };
+            let p99 = |latency: Option<&Latency>| self::latency(latency, |of| of.p99);
+            if row.durable_latency_ns.as_ref() == Some(shown)
+                && row.durable_latency_ns != row.latency_ns
+            {
+                let (write, flush) = (p99(row.latency_ns.as_ref()), p99(Some(flush)));
+                lines.push(format!(
+                    "{}: latencies are of a write until the flush that covers it has ended; alone, \
+                     by P99, a write took {write} and a flush {flush}",
+                    name(row)
+                ));
+            } else if flush == shown {
+                let write = p99(row.latency_ns.as_ref());
+                lines.push(format!(
+                    "{}: latencies are of a flush alone; a write took {write} by P99, and fio \
+                     keeps no time of both",
+                    name(row)
+                ));
+            }
+        }
+        let at_end = self.rows.iter().filter(|row| row.latency().is_none());
+        let flushes: Vec<&Latency> =
+            at_end.filter_map(|row| row.flush_latency_ns.as_ref()).collect();
+        let least = flushes.iter().map(|of| of.min).min();
+        let most = flushes.iter().map(|of| of.max).max();
+        if let (Some(least), Some(most)) =
+            (least.map(units::nanoseconds), most.map(units::nanoseconds))
+        {
+            let count: u64 = flushes.iter().map(|of| of.count).sum();
+            let (took, row) = match (count, least == most) {
+                (1, _) => (format!("one flush of {most} at the end"), "all writes"),
+                (_, true) => (format!("one flush of {most} at the end"), "all writes of a run"),
+                _ => (format!("one flush of {least} to {most} at the end"), "all writes of a run"),
+            };
+            lines.push(format!("{took} made {row} durable: none has a latency of its own"));
+        }
+        lines
+    }
+
     /// The cost of sync in a workload of saves: `52.1 times as long by P50: fs::write, fsync (1.20
     /// ms) against fs::write (23.0 us)`.
     pub fn sync_costs(&self) -> Vec<String> {
-        let shown = |row: &Row| {
-            format!("{} ({})", row.way, latency(row.latency_ns.as_ref(), |latency| latency.p50))
-        };
+        let shown =
+            |row: &Row| format!("{} ({})", row.way, latency(row.latency(), |latency| latency.p50));
         let costs = saves::sync_costs(&self.rows);
         let line = |cost: &saves::SyncCost| {
             let times = units::significant(cost.times);

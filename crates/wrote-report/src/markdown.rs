@@ -89,7 +89,7 @@ fn write_group(group: &Group, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out)?;
     }
     costs.iter().try_for_each(|line| writeln!(out, "- {}", inline(line)))?;
-    if let Some(line) = ranks::spread(group) {
+    for line in group.flushes().into_iter().chain(ranks::spread(group)) {
         writeln!(out, "\n{}", inline(&line))?;
     }
     let mut long = group.rows.iter().filter_map(|row| row.sustained.as_ref());

@@ -61,7 +61,7 @@ fn write_group(group: &Group, page: Page, out: &mut dyn Write) -> io::Result<()>
             writeln!(out, "{}", page.prose(&line, 0))?;
         }
     }
-    if let Some(line) = ranks::spread(group) {
+    for line in group.flushes().into_iter().chain(ranks::spread(group)) {
         writeln!(out, "{}", page.prose(&line, 0))?;
     }
     let mut long = group.rows.iter().filter_map(|row| row.sustained.as_ref());

@@ -26,7 +26,7 @@ pub fn sync_costs<'a>(rows: &[&'a Row]) -> Vec<SyncCost<'a>> {
     };
     let cost = |(with, without): &(&str, &str)| {
         let (with, without) = (of(with)?, of(without)?);
-        let p50 = |row: &Row| row.latency_ns.map(|of| of.p50).filter(|p50| *p50 > 0);
+        let p50 = |row: &Row| row.latency().map(|of| of.p50).filter(|p50| *p50 > 0);
         let times = p50(with)? as f64 / p50(without)? as f64;
         Some(SyncCost { with, without, times })
     };

@@ -141,6 +141,10 @@ fn run(batch: &[OutputJob], direction: Direction) -> Run {
             [one] => latency(one),
             _ => None,
         },
+        flush_latency_ns: match batch {
+            [one] if direction == Direction::Write => with_percentiles(&one.sync.lat_ns),
+            _ => None,
+        },
         ..Run::default()
     }
 }
@@ -203,6 +207,9 @@ pub(super) struct OutputJob {
     pub options: BTreeMap<String, Value>,
     pub read: OutputPart,
     pub write: OutputPart,
+    /// Its `fsync(2)` and `fdatasync(2)` calls.
+    #[serde(default)]
+    pub sync: OutputSync,
     /// Milliseconds of all the entry's threads, added up.
     #[serde(default)]
     pub job_runtime: f64,
@@ -235,6 +242,12 @@ pub(super) struct OutputPart {
     pub clat_ns: Option<OutputLatency>,
     #[serde(default)]
     pub lat_ns: Option<OutputLatency>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct OutputSync {
+    pub lat_ns: OutputLatency,
 }
 
 /// Latencies in nanoseconds.

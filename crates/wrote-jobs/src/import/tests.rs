@@ -7,6 +7,8 @@ use wrote_result::document::{
 /// fio 3.33's result of jobs of a few MB.
 const DIRECTIONS: &str = include_str!("samples/directions.json");
 const FLUSHES: &str = include_str!("samples/flushes.json");
+/// Of `--rw=write --ioengine=sync --fdatasync=1 --size=220k --bs=2300`, etcd's own question.
+const ETCD: &str = include_str!("samples/etcd.json");
 const COMMAND_LINE: &str = include_str!("samples/command-line.json");
 
 fn document(text: &str) -> Document {
@@ -48,6 +50,18 @@ fn of_several_documents_of_fio_the_last_whole_one_is_read() {
     ] {
         assert_eq!(names(&text), wanted);
     }
+}
+
+#[test]
+fn the_latency_of_a_job_that_flushes_each_write_is_that_of_the_flush() {
+    // M11: fio keeps the times of writes and of flushes apart.
+    let document = document(ETCD);
+    let row = row(&document, "etcd");
+    assert_eq!(row.settings.effective.sync, Flush::FdatasyncEach);
+    assert_eq!(row.latency_ns.unwrap().p99, 33_024);
+    let flush = row.flush_latency_ns.unwrap();
+    assert_eq!((flush.p99, flush.count, row.durable_latency_ns), (577_536, 97, None));
+    assert_eq!(row.latency(), Some(&flush));
 }
 
 #[test]

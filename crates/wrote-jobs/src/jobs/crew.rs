@@ -170,6 +170,7 @@ impl<'a> Jobs<'a> {
             read,
             write,
             flush_ns: done.tally.flush_ns.clone(),
+            durable_ns: done.tally.durable_ns.clone(),
             unwritten_bytes: self.ready[number].unwritten_bytes,
             issue_delay_ns: done.tally.issue_delay_ns.clone(),
             trail: done.tally.trail.marks(),

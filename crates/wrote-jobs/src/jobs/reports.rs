@@ -43,6 +43,9 @@ pub struct JobReport {
     pub write: DirectionReport,
     /// Nanoseconds of each `fsync(2)` and `fdatasync(2)`.
     pub flush_ns: Histogram<u64>,
+    /// Nanoseconds of each write until the `fsync(2)` or `fdatasync(2)` that covers it has ended
+    /// (M11), where those come between writes; with `latency_with_flush` the latencies are that.
+    pub durable_ns: Histogram<u64>,
     /// Bytes for the job to read that were never written; `None` where the kernel does not tell, as
     /// of a block device.
     pub unwritten_bytes: Option<u64>,

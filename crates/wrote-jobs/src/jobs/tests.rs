@@ -165,6 +165,11 @@ fn flushes_come_after_so_many_writes_and_at_the_end_and_leave_everything_stable(
         let sim = Sim::new(3);
         let done = run(&sim, &job, &Stop::new()).unwrap();
         assert_eq!(done.tally.flush_ns.len(), flushes, "{job:?}");
+        // M11: each write waits for a flush, and no write is shorter than the flush.
+        let is_between = job.fsync.is_some() || job.fdatasync.is_some();
+        let durable_ns = &done.tally.durable_ns;
+        assert_eq!(durable_ns.len(), if is_between { BLOCKS } else { 0 }, "{job:?}");
+        assert!(durable_ns.is_empty() || durable_ns.min() >= done.tally.flush_ns.min(), "{job:?}");
         let written = sim.contents(path()).unwrap();
         assert_eq!(sim.after_power_loss(path()).unwrap(), written);
     }

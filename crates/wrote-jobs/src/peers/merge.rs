@@ -129,6 +129,8 @@ fn run(all: &[Facts], runs: &[&Run], elapsed_s: f64, places: &Places) -> Run {
         cached_before_bytes: some(|run| run.cached_before_bytes),
         // Of all operations, as soon as the latencies of all ranks are together.
         latency_ns: latencies(runs.iter().map(|run| run.latency_ns)),
+        flush_latency_ns: latencies(runs.iter().map(|run| run.flush_latency_ns)),
+        durable_latency_ns: latencies(runs.iter().map(|run| run.durable_latency_ns)),
         ranks: spread(all, runs, places),
     }
 }

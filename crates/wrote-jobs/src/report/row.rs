@@ -54,19 +54,83 @@ fn row(
 ) -> Row {
     let settings = settings::pair(jobs, direction, known);
     let run = run(group, jobs, direction);
-    let latencies = merged(jobs.iter().map(|job| &job.direction(direction).latency_ns));
-    let is_timed = jobs[0].spec.latencies;
-    let latency_ns = is_timed.then(|| stats::latency(&latencies));
     let survives = (direction == Direction::Write).then(|| settings::survives(jobs, known).into());
-    Row {
+    let mut row = Row {
         name,
         workload: format!("group {}", jobs[0].spec.group),
         way: way(jobs, direction, &settings.effective),
         direction,
         survives,
         settings,
-        latency_histogram_ns: is_timed.then(|| histogram::encode(&latencies)).flatten(),
-        ..Row::of_run(Run { latency_ns, ..run })
+        ..Row::of_run(run)
+    };
+    if jobs[0].spec.latencies {
+        Timed::of(jobs, direction).describe_one(&mut row);
+    }
+    row
+}
+
+/// The times of a row's operations.
+#[derive(Clone, Debug)]
+struct Timed {
+    /// Each operation alone.
+    operations: Histogram<u64>,
+    /// Each flush alone.
+    flushes: Histogram<u64>,
+    /// Each write until it was durable (M11); empty where nothing flushes but at the end.
+    durable: Histogram<u64>,
+}
+
+impl Timed {
+    fn of(jobs: &[JobReport], direction: Direction) -> Timed {
+        let operations = merged(jobs.iter().map(|job| &job.direction(direction).latency_ns));
+        let writes = jobs.iter().filter(|_| direction == Direction::Write);
+        let flushes = merged(writes.clone().map(|job| &job.flush_ns));
+        let durable = match jobs[0].spec.latency_with_flush && direction == Direction::Write {
+            true => operations.clone(),
+            false => merged(writes.map(|job| &job.durable_ns)),
+        };
+        Timed { operations, flushes, durable }
+    }
+
+    fn of_operations(operations: Histogram<u64>) -> Timed {
+        Timed { operations, ..Timed::none() }
+    }
+
+    fn none() -> Timed {
+        let [operations, flushes, durable] = [(); 3].map(|()| crate::histogram());
+        Timed { operations, flushes, durable }
+    }
+
+    fn add(&mut self, other: &Timed) {
+        let own = [&mut self.operations, &mut self.flushes, &mut self.durable];
+        for (own, other) in own.into_iter().zip(other.all()) {
+            own.add(other).expect("histograms grow, or have the same bounds");
+        }
+    }
+
+    fn all(&self) -> [&Histogram<u64>; 3] {
+        [&self.operations, &self.flushes, &self.durable]
+    }
+
+    /// Describes the row, and its only run.
+    fn describe_one(&self, row: &mut Row) {
+        row.latency_ns = Some(stats::latency(&self.operations));
+        self.describe(row);
+        let run = &mut row.runs[0];
+        run.latency_ns = row.latency_ns;
+        (run.flush_latency_ns, run.durable_latency_ns) =
+            (row.flush_latency_ns, row.durable_latency_ns);
+    }
+
+    /// Describes a row that has latencies, by those of all its runs.
+    fn describe(&self, row: &mut Row) {
+        let some = |of: &Histogram<u64>| (!of.is_empty()).then(|| stats::latency(of));
+        row.latency_ns = row.latency_ns.map(|_| stats::latency(&self.operations));
+        row.latency_histogram_ns = row.latency_ns.and_then(|_| histogram::encode(&self.operations));
+        (row.flush_latency_ns, row.durable_latency_ns) = (some(&self.flushes), some(&self.durable));
+        row.durable_histogram_ns =
+            row.durable_latency_ns.and_then(|_| histogram::encode(&self.durable));
     }
 }
 
@@ -172,30 +236,32 @@ pub struct Repeated {
     pub rows: Vec<Row>,
     /// The file bytes that all runs wrote.
     pub written_bytes: u64,
-    /// The latencies of all runs, of each row.
+    /// The times of all runs, of each row.
     #[serde(with = "as_text")]
-    latencies_ns: Vec<Histogram<u64>>,
+    timed: Vec<Timed>,
 }
 
 /// Histograms on their way to another rank.
 mod as_text {
-    use hdrhistogram::Histogram;
+    use super::Timed;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use wrote_result::histogram;
 
-    pub(super) fn serialize<S: Serializer>(
-        all: &[Histogram<u64>],
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        all.iter().map(histogram::encode).collect::<Vec<_>>().serialize(to)
+    pub(super) fn serialize<S: Serializer>(all: &[Timed], to: S) -> Result<S::Ok, S::Error> {
+        let texts = |of: &Timed| of.all().map(histogram::encode);
+        all.iter().map(texts).collect::<Vec<_>>().serialize(to)
     }
 
-    pub(super) fn deserialize<'a, D: Deserializer<'a>>(
-        from: D,
-    ) -> Result<Vec<Histogram<u64>>, D::Error> {
-        let all = Vec::<Option<String>>::deserialize(from)?;
-        let one = |text: Option<String>| text.and_then(|text| histogram::decode(&text));
-        Ok(all.into_iter().map(|text| one(text).unwrap_or_else(crate::histogram)).collect())
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Vec<Timed>, D::Error> {
+        let all = Vec::<[Option<String>; 3]>::deserialize(from)?;
+        let one = |text: Option<String>| {
+            text.and_then(|text| histogram::decode(&text)).unwrap_or_else(crate::histogram)
+        };
+        let timed = |texts: [Option<String>; 3]| {
+            let [operations, flushes, durable] = texts.map(one);
+            Timed { operations, flushes, durable }
+        };
+        Ok(all.into_iter().map(timed).collect())
     }
 }
 
@@ -203,24 +269,26 @@ impl Repeated {
     /// Returns the rows of one run of jobs. `before` is the state of the files before it.
     pub fn of(group: &GroupReport, before: &Before) -> Repeated {
         let rows = row::rows(group, &mut Known::new(before, false));
-        let latencies_ns = rows.iter().map(|row| latencies_ns(group, row.direction)).collect();
-        Repeated { rows, written_bytes: group.written_bytes(), latencies_ns }
+        let of_rows = row::jobs_of_rows(group).into_iter();
+        let timed = of_rows.map(|(jobs, direction)| Timed::of(jobs, direction)).collect();
+        Repeated { rows, written_bytes: group.written_bytes(), timed }
     }
 
     /// Returns a row that was made of these jobs.
     pub(super) fn of_row(row: Row, jobs: &[JobReport]) -> Repeated {
-        let latencies_ns = merged(jobs.iter().map(|job| &job.direction(row.direction).latency_ns));
+        let timed = vec![Timed::of(jobs, row.direction)];
         let written_bytes = match row.direction {
             Direction::Write => row.bytes_per_run,
             Direction::Read => 0,
         };
-        Repeated { rows: vec![row], written_bytes, latencies_ns: vec![latencies_ns] }
+        Repeated { rows: vec![row], written_bytes, timed }
     }
 
     /// Returns a row of one run that wrote, with the latencies of its operations.
     pub fn one(row: Row, latencies_ns: Histogram<u64>) -> Repeated {
         let written_bytes = row.bytes_per_run;
-        Repeated { rows: vec![row], written_bytes, latencies_ns: vec![latencies_ns] }
+        let timed = vec![Timed::of_operations(latencies_ns)];
+        Repeated { rows: vec![row], written_bytes, timed }
     }
 
     /// Adds the same rows of later runs.
@@ -230,45 +298,43 @@ impl Repeated {
             return;
         }
         self.written_bytes += later.written_bytes;
-        for (all_ns, run_ns) in self.latencies_ns.iter_mut().zip(later.latencies_ns) {
-            all_ns.add(run_ns).expect("histograms grow, or have the same bounds");
-        }
+        self.timed.iter_mut().zip(&later.timed).for_each(|(all, run)| all.add(run));
         for (row, later) in self.rows.iter_mut().zip(later.rows) {
             join(row, later);
         }
     }
 
-    /// Returns it without the texts of histograms, which follow from the latencies.
+    /// Returns it without the texts of histograms, which follow from the times.
     pub fn without_texts(mut self) -> Repeated {
-        self.rows.iter_mut().for_each(|row| row.latency_histogram_ns = None);
+        for row in &mut self.rows {
+            (row.latency_histogram_ns, row.durable_histogram_ns) = (None, None);
+        }
         self
     }
 
-    /// Adds the bytes and latencies of another rank's same run.
+    /// Adds the bytes and times of another rank's same run.
     pub(crate) fn add_latencies(&mut self, other: Repeated) {
         self.written_bytes += other.written_bytes;
-        self.latencies_ns.resize_with(other.latencies_ns.len(), crate::histogram);
-        for (all_ns, rank_ns) in self.latencies_ns.iter_mut().zip(other.latencies_ns) {
-            all_ns.add(rank_ns).expect("histograms grow, or have the same bounds");
-        }
+        self.timed.resize_with(other.timed.len(), Timed::none);
+        self.timed.iter_mut().zip(&other.timed).for_each(|(all, rank)| all.add(rank));
     }
 
-    /// Gives the only run of each row the latencies of all its operations.
+    /// Gives the only run of each row the times of all its operations.
     pub(crate) fn summed(&mut self) {
-        for (row, all_ns) in self.rows.iter_mut().zip(&self.latencies_ns) {
-            let of_run = row.runs[0].latency_ns.filter(|_| !all_ns.is_empty());
-            row.runs[0].latency_ns = of_run.map(|_| stats::latency(all_ns));
-            row.latency_ns = row.latency_ns.and(row.runs[0].latency_ns);
-            row.latency_histogram_ns = row.latency_ns.and_then(|_| histogram::encode(all_ns));
+        for (row, timed) in self.rows.iter_mut().zip(&self.timed) {
+            let is_timed = row.runs[0].latency_ns.is_some() && !timed.operations.is_empty();
+            match is_timed && row.latency_ns.is_some() {
+                true => timed.describe_one(row),
+                false => (row.latency_ns, row.latency_histogram_ns) = (None, None),
+            }
         }
     }
 
     /// Returns the rows, each with all of its runs.
     pub fn rows(mut self) -> Vec<Row> {
-        for (row, all_ns) in self.rows.iter_mut().zip(&self.latencies_ns) {
+        for (row, timed) in self.rows.iter_mut().zip(&self.timed) {
             sum_up(row);
-            row.latency_ns = row.latency_ns.map(|_| stats::latency(all_ns));
-            row.latency_histogram_ns = row.latency_ns.and_then(|_| histogram::encode(all_ns));
+            timed.describe(row);
         }
         self.rows
     }
@@ -291,8 +357,4 @@ pub fn sum_up(row: &mut Row) {
     let values = |value: fn(&Run) -> f64| row.runs.iter().map(value).collect::<Vec<f64>>();
     row.bytes_per_run = stats::median(&values(|run| run.bytes as f64)) as u64;
     row.throughput_bytes_per_s = stats::interval(&values(|run| run.throughput_bytes_per_s));
-}
-
-fn latencies_ns(group: &GroupReport, direction: Direction) -> Histogram<u64> {
-    merged(group.jobs.iter().map(|job| &job.direction(direction).latency_ns))
 }

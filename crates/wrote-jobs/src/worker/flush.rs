@@ -93,6 +93,10 @@ impl Worker<'_> {
                 self.tally.flushed(begin.elapsed().as_nanos() as u64);
             }
         }
+        if self.tally.waits_for_flush() {
+            self.read_clock();
+            self.tally.durable(self.now_ns);
+        }
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Counts of a thread while the clock runs, cheap enough for each operation (M10).
 
 use super::trail::Trail;
+use super::unflushed::Unflushed;
 use hdrhistogram::Histogram;
 
 /// The longest latency of the histogram: 10 minutes.
@@ -56,6 +57,11 @@ pub struct Tally {
     /// Reads, then writes.
     pub directions: [DirectionReport; 2],
     pub flush_ns: Histogram<u64>,
+    /// The time of each write until the flush that covers it has ended (M11), where flushes come
+    /// between writes whose own time ends before.
+    pub durable_ns: Histogram<u64>,
+    /// The writes that such a flush is to cover; none where none comes.
+    unflushed: Option<Unflushed>,
     /// Under a rate: the time from when an operation was due, and there was room for it, to when it
     /// was handed on.
     pub issue_delay_ns: Histogram<u64>,
@@ -73,10 +79,14 @@ pub struct Tally {
 }
 
 impl Tally {
-    pub fn new(iodepth: usize) -> Tally {
+    /// Makes the counts of a thread. `flushed_together` are the writes between two flushes of
+    /// which each has a time of its own.
+    pub fn new(iodepth: usize, flushed_together: Option<u32>) -> Tally {
         Tally {
             directions: [DirectionReport::new(), DirectionReport::new()],
             flush_ns: histogram(),
+            durable_ns: histogram(),
+            unflushed: flushed_together.map(|writes| Unflushed::with_room_for(writes as usize)),
             issue_delay_ns: histogram(),
             trail: Trail::new(),
             depths: vec![0; iodepth + 1],
@@ -133,6 +143,25 @@ impl Tally {
         self.flush_ns.saturating_record(latency_ns);
     }
 
+    /// Whether writes wait for a flush that ends their time.
+    pub(super) fn waits_for_flush(&self) -> bool {
+        self.unflushed.is_some()
+    }
+
+    /// Notes that a write was acknowledged and is not flushed yet.
+    pub(super) fn unflushed(&mut self, began_ns: u64) {
+        if let Some(unflushed) = &mut self.unflushed {
+            unflushed.add(began_ns);
+        }
+    }
+
+    /// Notes that all writes acknowledged until now are flushed.
+    pub(super) fn durable(&mut self, now_ns: u64) {
+        if let Some(unflushed) = &mut self.unflushed {
+            unflushed.flushed(now_ns, &mut self.durable_ns);
+        }
+    }
+
     pub(super) fn sample(&mut self, now_ns: u64) {
         self.trail.pass(self.directions[1].bytes, now_ns);
         let elapsed_ns = now_ns.saturating_sub(self.sampled_ns);
@@ -158,6 +187,8 @@ impl Tally {
         self.same.2 = 0;
         self.directions.iter_mut().for_each(DirectionReport::clear);
         self.flush_ns.reset();
+        self.durable_ns.reset();
+        self.unflushed.iter_mut().for_each(Unflushed::forget);
         self.issue_delay_ns.reset();
         self.trail.begin_again(now_ns);
         [&mut self.depths, &mut self.submitted, &mut self.completed]
@@ -218,7 +249,7 @@ mod tests {
 
     #[test]
     fn operations_of_one_time_are_each_counted() {
-        let mut tally = Tally::new(8);
+        let mut tally = Tally::new(8, None);
         for (write, latency_ns) in [(false, 5), (false, 5), (true, 5), (true, 7), (false, 7)] {
             done(&mut tally, write, latency_ns, 10);
         }
@@ -232,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_sample_is_what_was_moved_since_the_last_one_by_the_time_that_it_took() {
-        let mut tally = Tally::new(1);
+        let mut tally = Tally::new(1, None);
         done(&mut tally, false, 1, 1000);
         tally.sample(SAMPLE_NS - 1);
         assert!(tally.directions[0].bandwidth_samples_bytes_per_s.is_empty());
@@ -250,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_run_that_is_shorter_than_a_sample_is_one() {
-        let mut tally = Tally::new(1);
+        let mut tally = Tally::new(1, None);
         done(&mut tally, true, 1, 1000);
         tally.finish(1_000_000);
         assert_eq!(tally.directions[1].bandwidth_samples_bytes_per_s, [1e6]);
@@ -258,7 +289,7 @@ mod tests {
 
     #[test]
     fn what_came_before_counting_is_moved_and_not_counted() {
-        let mut tally = Tally::new(4);
+        let mut tally = Tally::new(4, None);
         tally.submitted(0, 2);
         done(&mut tally, true, 9, 100);
         tally.flushed(3);

@@ -54,10 +54,10 @@ fn codes(advice: &Advice) -> Vec<(String, String)> {
 /// Returns the figure that answers, and the further ones: operations where they are small, and the
 /// time of a save.
 fn figures(row: &Row) -> (String, String) {
-    let p99 = latency(row.latency_ns.as_ref(), |of| of.p99);
+    let p99 = latency(row.latency(), |of| of.p99);
     let p99 = if p99.is_empty() { p99 } else { format!("P99 {p99}") };
     if View::of(row) == View::Saves {
-        let p50 = latency(row.latency_ns.as_ref(), |of| of.p50);
+        let p50 = latency(row.latency(), |of| of.p50);
         return (p50, format!("P50 of a save; {p99}"));
     }
     let of = &row.throughput_bytes_per_s;

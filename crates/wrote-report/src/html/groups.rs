@@ -79,7 +79,7 @@ fn notes(group: &Group) -> Vec<String> {
     if group.mixes_loops() {
         notes.push(OPEN_LOOP_LEGEND.into());
     }
-    notes.extend(ranks::spread(group));
+    notes.extend(group.flushes().into_iter().chain(ranks::spread(group)));
     for sustained in group.rows.iter().filter_map(|row| row.sustained.as_ref()) {
         notes.extend(levels(sustained).into_iter().map(|(name, interval, words)| {
             format!("{name}: {} {}, {words}", units::rate(interval.median), within(&interval))
@@ -131,7 +131,7 @@ fn title(group: &Group, row: &Row) -> String {
         true => format!("{}, {}", operations_per_s(row), throughput(row)),
         false => throughput(row),
     };
-    let p99 = latency(row.latency_ns.as_ref(), |of| of.p99);
+    let p99 = latency(row.latency(), |of| of.p99);
     let facts = [
         format!("{rate} {}", plus_minus(row)).trim_end().to_owned(),
         if p99.is_empty() { p99 } else { format!("P99 {p99}") },
@@ -192,7 +192,7 @@ fn against(group: &Group) -> Figure {
             class: if row.direction == Direction::Read { "read".into() } else { class(row) },
             iops: row.iops(),
             interval: interval(row).map(|(low, high)| (low * scale, high * scale)),
-            p99_ns: row.latency_ns.map_or(1, |of| of.p99),
+            p99_ns: row.latency().map_or(1, |of| of.p99),
             title: format!("{}. {}", number + 1, title(group, row)),
         }
     };
@@ -211,7 +211,7 @@ fn against(group: &Group) -> Figure {
 fn curve(group: &Group) -> Figure {
     let lines = [("P50", "s1"), ("P99", "s2"), ("P99.9", "s3")];
     let rates = group.rows.iter().filter_map(|row| {
-        let of = row.latency_ns?;
+        let of = row.latency()?;
         Some(Rate {
             iops: Reached::of(row).map_or(row.iops(), |rate| rate.asked_per_s),
             latencies_ns: vec![of.p50, of.p99, of.p99_9],
@@ -233,7 +233,7 @@ fn saves(group: &Group) -> Figure {
     let (rows, note) = shown(group);
     let is_synced = |row: &Row| row.survives == Some(Survives::PowerLoss);
     let strip = |row: &&Row| {
-        let of = row.latency_ns?;
+        let of = *row.latency()?;
         let [p50, p99, max] = [of.p50, of.p99, of.max].map(units::nanoseconds);
         let leaves = text(row.crash_leaves.map(|of: CrashLeaves| format!(", a crash leaves {of}")));
         Some(Strip {

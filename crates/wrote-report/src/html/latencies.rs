@@ -27,16 +27,14 @@ pub fn figures(workload: &str, rows: &[&Row], name: impl Fn(&Row) -> String) -> 
         0 => String::new(),
         more => format!("The first {LINES_MAX} rows; the table has the other {more}."),
     };
-    let histograms: Vec<_> = shown
-        .iter()
-        .map(|row| row.latency_histogram_ns.as_deref().and_then(histogram::decode))
-        .collect();
+    let histograms: Vec<_> =
+        shown.iter().map(|row| row.histogram_ns().and_then(histogram::decode)).collect();
     let curve = |(number, row): (usize, &&Row)| Curve {
         name: name(row),
         class: series(number),
         points: match &histograms[number] {
             Some(histogram) => histogram::quantiles(histogram),
-            None => row.latency_ns.as_ref().map(points).unwrap_or_default(),
+            None => row.latency().map(points).unwrap_or_default(),
         },
     };
     let curves: Vec<Curve> = shown.iter().enumerate().map(curve).collect();
@@ -64,7 +62,7 @@ pub fn figures(workload: &str, rows: &[&Row], name: impl Fn(&Row) -> String) -> 
 }
 
 fn has_latency(row: &Row) -> bool {
-    row.latency_ns.is_some_and(|of| of.count > 0)
+    row.latency().is_some_and(|of| of.count > 0)
 }
 
 /// Returns the quantiles that a document without a histogram has.

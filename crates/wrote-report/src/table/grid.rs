@@ -92,7 +92,7 @@ impl<'a> Grid<'a> {
         let facts = [
             throughput(best),
             ascii(&plus_minus(best), page.screen),
-            labelled("P99 ", latency(best.latency_ns.as_ref(), |of| of.p99)),
+            labelled("P99 ", latency(best.latency(), |of| of.p99)),
             format!("{} CPU s/GB", cpu_s_per_gb(best)),
             text(best.survives),
             labelled("memory ", memory),

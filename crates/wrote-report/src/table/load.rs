@@ -62,7 +62,7 @@ pub fn write(group: &Group, page: Page, out: &mut dyn Write) -> io::Result<()> {
 
 /// The P99 on a logarithmic scale between the minimum and the maximum of the curve.
 fn part(group: &Group, row: &Row) -> f64 {
-    let logarithm = |row: &Row| row.latency_ns.map_or(0.0, |of| (of.p99.max(1) as f64).ln());
+    let logarithm = |row: &Row| row.latency().map_or(0.0, |of| (of.p99.max(1) as f64).ln());
     let all = || group.rows.iter().map(|row| logarithm(row));
     let (least, most) = (all().fold(f64::MAX, f64::min), all().fold(0.0, f64::max));
     let part = if most > least { (logarithm(row) - least) / (most - least) } else { 0.0 };

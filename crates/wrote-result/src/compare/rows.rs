@@ -39,7 +39,9 @@ pub(super) fn compared(paired: &RowPairs<'_>) -> (Vec<RowComparison>, Vec<NotCom
 fn compared_row(pair: &RowPair<'_>) -> Option<RowComparison> {
     let RowPair { scenario, old, new, differences } = pair;
     let throughput = change(old, new, |run| Some(run.throughput_bytes_per_s))?;
-    let p99_latency_ns = change(old, new, p99);
+    // A result from before the time of durable writes is compared by that of the writes.
+    let are_durable = [old, new].iter().all(|row| row.durable_latency_ns.is_some());
+    let p99_latency_ns = change(old, new, if are_durable { durable_p99 } else { p99 });
     let held_to_a_rate = old.is_open_loop() && new.is_open_loop();
     let bs_bytes = old.settings.asked.bs_bytes;
     Some(RowComparison {
@@ -66,8 +68,15 @@ fn one_size(row: &Row) -> bool {
 }
 
 fn p99(run: &Run) -> Option<f64> {
-    let counted = |latency: &&Latency| latency.count > 0;
-    run.latency_ns.as_ref().filter(counted).map(|latency| latency.p99 as f64)
+    p99_of(run.latency_ns.as_ref())
+}
+
+fn durable_p99(run: &Run) -> Option<f64> {
+    p99_of(run.durable_latency_ns.as_ref())
+}
+
+fn p99_of(latency: Option<&Latency>) -> Option<f64> {
+    latency.filter(|latency| latency.count > 0).map(|latency| latency.p99 as f64)
 }
 
 /// Returns the change of a figure; `None` where a run lacks it, or without a ratio.

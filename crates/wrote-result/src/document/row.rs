@@ -1,6 +1,6 @@
 //! A row: one way of reading or writing, its runs and figures, and the view that shows it.
 
-use super::{CrashLeaves, SettingsPair, Spread, Survives, Sustained};
+use super::{CrashLeaves, Flush, SettingsPair, Spread, Survives, Sustained};
 use crate::stats::{distinguishable, interval, median};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,13 @@ pub struct Row {
     /// The histogram of these latencies, in nanoseconds: Base64 of HdrHistogram's payload "V2
     /// deflate", which its own tools read. Results from before this key have none.
     pub latency_histogram_ns: Option<String>,
+    /// The latency of one flush, over all runs, of jobs that flush between writes or at the end.
+    pub flush_latency_ns: Option<Latency>,
+    /// The time from the start of a write to the end of the flush that covers it, over all runs,
+    /// where flushes come between writes.
+    pub durable_latency_ns: Option<Latency>,
+    /// The histogram of these times, as of the latencies.
+    pub durable_histogram_ns: Option<String>,
     /// The course of the throughput, where the device was written for long.
     pub sustained: Option<Sustained>,
 }
@@ -92,6 +99,10 @@ pub struct Run {
     pub records: Option<Records>,
     /// The latency of one write or read of this run alone.
     pub latency_ns: Option<Latency>,
+    /// The latency of one flush of this run alone.
+    pub flush_latency_ns: Option<Latency>,
+    /// The time of a write until it was durable, of this run alone.
+    pub durable_latency_ns: Option<Latency>,
     /// Of a run that is held to a rate: the delay of an operation's start after it was due, or
     /// after there was room for it. It is the measuring program's own part of the latencies.
     pub issue_delay_ns: Option<Latency>,
@@ -157,8 +168,36 @@ impl Row {
             bytes_per_run: run.bytes,
             throughput_bytes_per_s: interval(&[run.throughput_bytes_per_s]),
             latency_ns: run.latency_ns,
+            flush_latency_ns: run.flush_latency_ns,
+            durable_latency_ns: run.durable_latency_ns,
             runs: vec![run],
             ..Row::default()
+        }
+    }
+
+    /// Returns the latency that the row stands for: of an operation, of a durable write where
+    /// flushes come between writes (M11). None where one flush at the end makes all durable: no
+    /// write then had a time until it was. Of a result of fio's, which has no such time, it is the
+    /// flush alone.
+    pub fn latency(&self) -> Option<&Latency> {
+        let flush = || self.flush_latency_ns.as_ref();
+        match self.settings.effective.sync {
+            _ if self.durable_latency_ns.is_some() => self.durable_latency_ns.as_ref(),
+            Flush::FdatasyncAtEnd | Flush::FsyncAtEnd if flush().is_some() => None,
+            sync if sync.is_between() => flush().or(self.latency_ns.as_ref()),
+            _ => self.latency_ns.as_ref(),
+        }
+    }
+
+    /// Returns the histogram of [`Row::latency`], where the document has it.
+    pub fn histogram_ns(&self) -> Option<&str> {
+        match self.latency() {
+            None => None,
+            latency if latency == self.durable_latency_ns.as_ref() => {
+                self.durable_histogram_ns.as_deref()
+            }
+            latency if latency == self.latency_ns.as_ref() => self.latency_histogram_ns.as_deref(),
+            _ => None,
         }
     }
 
@@ -403,5 +442,36 @@ impl Reached {
         let share = achieved_per_s / asked_per_s;
         let is_reached = share >= REACHED_SHARE_MIN.min(1.0 - chance);
         Some(Reached { asked_per_s, achieved_per_s, is_of_operations, is_reached })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latency_of_a_row_is_the_time_until_a_write_is_durable() {
+        // M11
+        let latency = |p99: u64| Some(Latency { p99, count: 100, ..Latency::default() });
+        let p99 = |sync: Flush, flush: Option<Latency>, durable: Option<Latency>| {
+            let mut row = crate::sample::row("group/job", "power-loss", &[1e9]);
+            row.settings.effective.sync = sync;
+            row.latency_ns = latency(10);
+            (row.flush_latency_ns, row.durable_latency_ns) = (flush, durable);
+            row.latency().map(|of| of.p99)
+        };
+        for (sync, expected) in [
+            (Flush::None, [Some(10), Some(10)]),
+            (Flush::ODsyncEach, [Some(10), Some(10)]),
+            // A result from before the times of flushes has the writes' alone.
+            (Flush::FdatasyncAtEnd, [Some(10), None]),
+            (Flush::FsyncAtEnd, [Some(10), None]),
+            (Flush::FdatasyncEach, [Some(10), Some(300)]),
+            (Flush::FsyncEvery(8), [Some(10), Some(300)]),
+        ] {
+            let found = [p99(sync, None, None), p99(sync, latency(300), None)];
+            assert_eq!(found, expected, "{sync}");
+            assert_eq!(p99(sync, latency(300), latency(310)), Some(310), "{sync}");
+        }
     }
 }

@@ -144,6 +144,12 @@ impl Flush {
         matches!(self, FdatasyncEach | FsyncEach | ODsyncEach | OSyncEach)
     }
 
+    /// Returns whether flushes come between writes, as calls of their own.
+    pub fn is_between(self) -> bool {
+        use Flush::{FdatasyncEach, FdatasyncEvery, FsyncEach, FsyncEvery};
+        matches!(self, FdatasyncEach | FsyncEach | FdatasyncEvery(_) | FsyncEvery(_))
+    }
+
     /// Returns whether a run flushes at most once.
     pub fn is_seldom(self) -> bool {
         matches!(self, Flush::None | Flush::FdatasyncAtEnd | Flush::FsyncAtEnd)

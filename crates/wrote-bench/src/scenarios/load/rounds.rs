@@ -143,7 +143,7 @@ impl Plan {
 /// reached rate before a missed one is the bend.
 fn knee_of(rows: &[Row]) -> Option<Knee> {
     let is_reached = |row: &&Row| Reached::of(row).is_some_and(|reached| reached.is_reached);
-    let is_known = |row: &&Row| row.latency_ns.is_some_and(|of| of.count >= OPERATIONS_MIN);
+    let is_known = |row: &&Row| row.latency().is_some_and(|of| of.count >= OPERATIONS_MIN);
     let mut curve: Vec<&Row> = rows.iter().filter(is_reached).filter(is_known).collect();
     curve.sort_by(|a, b| iops(a).total_cmp(&iops(b)));
     let points: Vec<(f64, f64)> = curve.iter().map(|row| (iops(row), p99_ns(row) as f64)).collect();
@@ -158,7 +158,7 @@ fn iops(row: &Row) -> f64 {
 }
 
 fn p99_ns(row: &Row) -> u64 {
-    row.latency_ns.map_or(0, |of| of.p99)
+    row.latency().map_or(0, |of| of.p99)
 }
 
 #[cfg(test)]
