@@ -56,8 +56,9 @@ pub struct JobSpec {
     pub file_bytes: Option<u64>,
     /// Percents of each file's length that the job uses at most, in place of `file_bytes`.
     pub size_percent: Option<u32>,
-    /// The folder of `directory`, which must exist; those below it in the files' names are made.
-    pub directory: Option<PathBuf>,
+    /// The folder, which must exist, below which those in the files' names are made; empty where
+    /// that is any. With `None` no folder is made.
+    pub makes_folders_in: Option<PathBuf>,
     /// Bytes to transfer over all files; `None` is each file's `file_bytes` once.
     pub io_bytes: Option<u64>,
     /// The most operations of each repetition, which ends early with them.

@@ -311,15 +311,32 @@ fn a_check_finds_files_that_this_user_may_not_make_or_open() {
 }
 
 #[test]
-fn a_check_finds_names_that_are_taken_and_folders_in_which_only_the_kernel_makes_files() {
-    for target in ["nowhere", "no/folder"] {
-        let link = |folder: &Path| symlink(target, folder.join("x")).expect("a link");
-        assert_failed(endings(&[], &job_on_x(""), "", link), "x: create: File exists");
-    }
+fn a_check_finds_links_in_circles_and_folders_in_which_only_the_kernel_makes_files() {
+    let round = |folder: &Path| symlink("x", folder.join("x")).expect("a link");
+    assert_failed(endings(&[], &job_on_x(""), "", round), "x: examine: Too many levels of");
     for path in ["/proc/nofile", "/sys/nofile"] {
         let text = job_on_x("").replace("filename=x", &format!("filename={path}"));
         assert_failed(endings(&[], &text, "", |_| ()), &format!("{path}: create: "));
     }
+}
+
+#[test]
+fn folders_in_names_and_files_that_links_lead_to_are_made() {
+    let folder = folder();
+    symlink("a/b/x", folder.path().join("x")).expect("a link");
+    for (keys, file, made) in
+        [("", "x", "a/b/x"), ("", "c/d/y", "c/d/y"), ("size=25%", "x", "a/b/x")]
+    {
+        let job = job_on_x(keys).replace("filename=x", &format!("filename={file}"));
+        fs::write(folder.path().join("x.fio"), job).expect("a job");
+        let mut run = Command::new(env!("CARGO_BIN_EXE_wrote"));
+        run.args(["run", "--overwrite", "x.fio"]).current_dir(folder.path());
+        let finished = finish(run.stdout(Stdio::piped()).stderr(Stdio::piped()));
+        assert_eq!(finished.code(), Some(0), "{finished:?}");
+        assert_eq!(fs::metadata(folder.path().join(made)).expect("a file").len(), MIB);
+    }
+    let missing = job_on_x("directory=no");
+    assert!(endings(&[], &missing, "", |_| ())[0].1.contains("directory=no: there is no such"));
 }
 
 #[test]

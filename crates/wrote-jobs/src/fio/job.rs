@@ -37,8 +37,9 @@ pub(super) fn add(
     job.options = options(&job, draft.numjobs as usize);
     for clone in 0..draft.numjobs {
         let (files, seed) = (files::paths(draft, clone), seed(draft, random_seed, jobs.len()));
-        let directory = files::directory(draft, clone).map(PathBuf::from);
-        let mut job = JobSpec { clone, files, directory, seed, ..job.clone() };
+        let makes_folders_in = files::directory(draft, clone).map(PathBuf::from);
+        let makes_folders_in = Some(makes_folders_in.unwrap_or_default());
+        let mut job = JobSpec { clone, files, makes_folders_in, seed, ..job.clone() };
         set_region(draft, &blocks, &mut job, notes)?;
         jobs.push(job);
     }

@@ -114,10 +114,9 @@ fn check_job(spec: &JobSpec) -> Result<(), String> {
     if !(1..=files_max).contains(&spec.files.len()) {
         return refuse(format!("it has {} files; 1 to {files_max} can be used", spec.files.len()));
     }
-    if let Some(directory) = spec.directory.as_deref().filter(|directory| !directory.is_dir())
-        && spec.does_io()
-    {
-        return refuse(format!("directory={}: there is no such folder", directory.display()));
+    let named = spec.makes_folders_in.as_deref().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = named.filter(|folder| spec.does_io() && !folder.is_dir()) {
+        return refuse(format!("directory={}: there is no such folder", folder.display()));
     }
     if !spec.does_io() && spec.file_bytes.is_none() {
         return refuse("ioengine=null uses no file, so there must be a size".into());

@@ -192,6 +192,12 @@ impl<'a> Use<'a> {
             return refuse("exists, and unlink removes only files that the run makes");
         }
         match kind {
+            Kind::Missing
+                if self.spec.makes_folders_in.is_none() && !folder_of(self.path).is_dir() =>
+            {
+                let folder = folder_of(self.path).display();
+                Err(Error::Usage(format!("{folder}: there is no such folder")))
+            }
             Kind::Missing if self.spec.file_bytes.is_none() => {
                 refuse("does not exist, and there is no size to make it with")
             }
@@ -257,6 +263,9 @@ impl<'a> Use<'a> {
             || std::fs::metadata(self.path).is_ok_and(|found| made.has(&found))
         {
             return Ok(());
+        }
+        if self.spec.makes_folders_in.is_some() {
+            made.make_folders(self.path).map_err(|error| self.failed("create", &error))?;
         }
         // A file that another program made meanwhile stays (W7).
         made.make(self.path)?;
@@ -370,7 +379,6 @@ impl Made {
     /// Makes a file; one that is there already is an error (W7).
     pub(crate) fn make(&mut self, path: &Path) -> Result<File, Error> {
         let failed = |error| Error::Failed(format!("{}: create: {error}", path.display()));
-        self.make_folders(path).map_err(failed)?;
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -385,7 +393,7 @@ impl Made {
     }
 
     /// Makes the folders that are missing above the path.
-    fn make_folders(&mut self, path: &Path) -> std::io::Result<()> {
+    pub(crate) fn make_folders(&mut self, path: &Path) -> std::io::Result<()> {
         let folder = std::path::absolute(folder_of(path))?;
         let missing = folder.ancestors().take_while(|folder| !folder.exists()).collect::<Vec<_>>();
         for folder in missing.into_iter().rev() {
@@ -471,8 +479,10 @@ mod tests {
         let place = |name: &str| folder.path().join(name);
         for keeps in [false, true] {
             let mut made = Made::default();
-            made.make(&place("a/b/c/file")).unwrap();
-            made.make(&place("a/b/file")).unwrap();
+            for path in [place("a/b/c/file"), place("a/b/file")] {
+                made.make_folders(&path).unwrap();
+                made.make(&path).unwrap();
+            }
             std::fs::write(place("a/theirs"), "").unwrap();
             if keeps {
                 made.keep()

@@ -233,6 +233,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
             "a mix under rates",
         ),
         (JobSpec { files: vec!["/nowhere/file".into()], ..spec.clone() }, "no such folder"),
+        (JobSpec { makes_folders_in: Some("/nowhere".into()), ..spec.clone() }, "no such folder"),
     ] {
         let error = refusal(&[wrong]);
         assert!(error.contains(words), "{words}: {error}");
