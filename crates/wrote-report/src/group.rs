@@ -209,13 +209,10 @@ impl<'a> Group<'a> {
         if let (Some(least), Some(most)) =
             (least.map(units::nanoseconds), most.map(units::nanoseconds))
         {
-            let count: u64 = flushes.iter().map(|of| of.count).sum();
-            let (took, row) = match (count, least == most) {
-                (1, _) => (format!("one flush of {most} at the end"), "all writes"),
-                (_, true) => (format!("one flush of {most} at the end"), "all writes of a run"),
-                _ => (format!("one flush of {least} to {most} at the end"), "all writes of a run"),
-            };
-            lines.push(format!("{took} made {row} durable: none has a latency of its own"));
+            let took = if least == most { most } else { format!("{least} to {most}") };
+            lines.push(format!(
+                "the flush at the end took {took}: a write has no latency of its own there"
+            ));
         }
         lines
     }
