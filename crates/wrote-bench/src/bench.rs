@@ -177,6 +177,8 @@ pub(crate) fn bench_at(
     })?;
     let ranks = evidence.sharing.as_ref().map(|sharing| sharing.ranks.clone());
     let advice = scenarios.iter().flat_map(|scenario| scenario.advice(&evidence)).collect();
+    let answers: Vec<_> =
+        scenarios.iter().flat_map(|scenario| scenario.answers(&evidence)).collect();
     Ok(Document {
         schema: SCHEMA.into(),
         wrote: Program::this(request.commit.clone()),
@@ -187,6 +189,7 @@ pub(crate) fn bench_at(
         target: shown,
         ranks,
         scenarios: measured.into_iter().map(|of| of.scenario).collect(),
+        answers: (!answers.is_empty()).then_some(answers),
         findings,
         advice,
     })

@@ -1,11 +1,11 @@
 //! The best of rows, and why it is the best.
 
-use wrote_result::document::{Blocks, Ioengine, Row, Settings, View, fastest};
+use wrote_result::document::{Blocks, Flush, Ioengine, Row, Settings, View, fastest};
 use wrote_result::units::{block_size, rate, seconds, significant};
 
 /// A row that can't be told apart from the fastest is preferred to it only from this part of the
 /// fastest's median on: two runs that differ much can't tell anything apart.
-const NEAR_SHARE: f64 = 0.9;
+const NEAR_SHARE: f64 = 0.5;
 /// CPU costs that differ by less than this factor are the same.
 const SAME_COST: f64 = 1.1;
 
@@ -20,8 +20,8 @@ pub(crate) struct Choice<'a> {
 }
 
 impl<'a> Choice<'a> {
-    /// The fastest of `rows`; or, of those about as fast that can't be told apart from it, the one
-    /// that costs less CPU, or the simpler of two that cost the same.
+    /// The fastest of `rows`; or, of those that can't be told apart from it, the one that asks
+    /// least of a programmer, and of two such the one that costs less CPU.
     pub(crate) fn of(rows: impl Iterator<Item = &'a Row>) -> Option<Choice<'a>> {
         let rows: Vec<&Row> = rows.filter(|row| row.throughput() > 0.0).collect();
         let fastest = fastest(rows.iter().copied())?;
@@ -30,11 +30,11 @@ impl<'a> Choice<'a> {
         let next = self::fastest(others().filter(|row| !row.is_tied_with(fastest)));
         let near = tied.iter().filter(|row| ratio(row, fastest) >= NEAR_SHARE);
         let equals: Vec<&Row> = std::iter::once(fastest).chain(near.copied()).collect();
-        let least = equals.iter().map(|row| row.cpu_s_per_gb()).fold(f64::INFINITY, f64::min);
+        let least = equals.iter().map(|row| complexity(row)).min()?;
         let row = equals
             .into_iter()
-            .filter(|row| row.cpu_s_per_gb() <= least * SAME_COST)
-            .min_by_key(|row| complexity(row))?;
+            .filter(|row| complexity(row) == least)
+            .min_by(|one, other| one.cpu_s_per_gb().total_cmp(&other.cpu_s_per_gb()))?;
         Some(Choice { row, fastest, tied, next })
     }
 
@@ -49,7 +49,11 @@ impl<'a> Choice<'a> {
                 self.fastest.name,
                 speed(self.fastest),
                 seconds(self.fastest.cpu_s_per_gb()),
-                if self.is_cheaper() { "cheaper" } else { "simpler" },
+                match (complexity(row) < complexity(self.fastest), self.is_cheaper()) {
+                    (true, _) => "simpler",
+                    (false, true) => "cheaper",
+                    (false, false) => "no slower",
+                },
             );
         } else if !self.tied.is_empty() {
             let names: Vec<&str> = self.tied.iter().map(|row| row.name.as_str()).collect();
@@ -68,6 +72,17 @@ impl<'a> Choice<'a> {
     fn is_cheaper(&self) -> bool {
         self.fastest.cpu_s_per_gb() > self.row.cpu_s_per_gb() * SAME_COST
     }
+}
+
+/// How much a way asks of a programmer, first things first: what must be got right, then the number
+/// of flushes. `write()` with one flush at the end comes first.
+pub(crate) fn effort(row: &Row) -> (u32, u32) {
+    let flushes = match settings(row).sync {
+        sync if sync.is_seldom() => 0,
+        Flush::FdatasyncEach | Flush::FsyncEach => 1,
+        _ => 2,
+    };
+    (complexity(row), flushes)
 }
 
 /// How many things a program must get right to write so; 0 for whole files.

@@ -17,7 +17,7 @@ use wrote_jobs::peers::{Peers, Regions, span_of};
 use wrote_jobs::report::{Before, Repeated};
 use wrote_jobs::spec::JobSpec;
 use wrote_machine::target::device_of;
-use wrote_result::document::{Advice, Finding, Knee, RankFiles, Row};
+use wrote_result::document::{Advice, Answer, Finding, Knee, RankFiles, Row};
 use wrote_result::{Error, Stop};
 
 /// A scenario, with its own settings. The registry (`scenarios.rs`) has two lines for each.
@@ -56,6 +56,10 @@ pub trait Scenario {
     }
     /// How to write here, by its own rows.
     fn advice(&self, _: &Evidence) -> Vec<Advice> {
+        Vec::new()
+    }
+    /// The figures that a reader came for.
+    fn answers(&self, _: &Evidence) -> Vec<Answer> {
         Vec::new()
     }
 }

@@ -71,6 +71,7 @@ fn merged(documents: Vec<Document>) -> Document {
     let mut documents = documents.into_iter();
     let mut all = documents.next().expect("there is a round");
     all.advice.clear();
+    all.answers = None;
     for document in documents {
         all.elapsed_s += document.elapsed_s;
         for finding in document.findings {

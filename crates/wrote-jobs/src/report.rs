@@ -82,6 +82,7 @@ pub fn document(files: &[JobFile], before: &Before, about: &About) -> Document {
         ranks: None,
         scenarios,
         findings,
+        answers: None,
         advice: Vec::new(),
     }
 }

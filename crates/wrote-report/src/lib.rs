@@ -18,6 +18,7 @@ mod markdown;
 mod page;
 mod paint;
 mod ranks;
+mod summary;
 mod table;
 mod target;
 mod text;

@@ -5,6 +5,7 @@ use crate::columns::{Column, Kind, columns, shown};
 use crate::figures::within;
 use crate::group::{Group, OPEN_LOOP_LEGEND};
 use crate::ranks;
+use crate::summary::Summary;
 use crate::table::sustained::{change, levels, verdict};
 use crate::target;
 use itertools::Itertools;
@@ -15,6 +16,12 @@ use wrote_result::units;
 /// Writes a result in Markdown, with the tables of GitHub Flavored Markdown.
 pub fn write(document: &Document, out: &mut dyn Write) -> io::Result<()> {
     write_head(&title(document), &target::facts_of(document), out)?;
+    if let Some(summary) = Summary::of(document) {
+        writeln!(out, "\n{}:\n", inline(&summary.done))?;
+        write_table(&Summary::columns(), &summary.answers.iter().collect::<Vec<_>>(), out)?;
+        writeln!(out)?;
+        summary.notes().iter().try_for_each(|line| writeln!(out, "- {}", inline(line)))?;
+    }
     for scenario in &document.scenarios {
         writeln!(out, "\n{}", inline(&scenario.question))?;
         for group in Group::all_of(scenario) {

@@ -15,6 +15,7 @@ use crate::group::Group;
 use crate::page::{Page, made};
 use crate::paint::Tone;
 use crate::ranks;
+use crate::summary::Summary;
 use crate::target::facts_of;
 use crate::text::plain;
 use grid::Grid;
@@ -42,7 +43,9 @@ pub fn write(document: &Document, screen: Screen, out: &mut dyn Write) -> io::Re
     }
     write_findings(&document.findings, page, out)?;
     write_advice(&document.advice, page, out)?;
-    write_foot(document, page, out)
+    write_foot(document, page, out)?;
+    // Last, where a terminal stands then.
+    Summary::of(document).map_or(Ok(()), |summary| summary.write(page, out))
 }
 
 fn write_group(group: &Group, page: Page, out: &mut dyn Write) -> io::Result<()> {

@@ -48,6 +48,9 @@ pub struct Document {
     pub ranks: Option<Ranks>,
     /// The scenarios that were measured.
     pub scenarios: Vec<Scenario>,
+    /// The figures that a reader came for, each by the simplest way to it; none where the scenarios
+    /// have no such question.
+    pub answers: Option<Vec<Answer>>,
     /// The findings on the run, beside the numbers.
     pub findings: Vec<Finding>,
     /// How to write here.
@@ -237,6 +240,33 @@ pub struct Advice {
     pub with_wrote: Option<String>,
     /// How, in Rust: with the standard library, where `with_wrote` is there.
     pub code: String,
+}
+
+/// A figure that a reader came for.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Answer {
+    /// The question in a few words: `Stream, durable`.
+    pub question: String,
+    /// The name of the row with the figure: that of the simplest way.
+    pub row: String,
+    /// The way in a few words: `write(), one fdatasync`.
+    pub how: String,
+    /// A way that is measurably faster, and asks more of a programmer.
+    pub faster: Option<Faster>,
+}
+
+/// A way that is faster than the simplest one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Faster {
+    /// The name of its row.
+    pub row: String,
+    /// The way in a few words.
+    pub how: String,
+    /// The ratio of the medians.
+    pub times: f64,
 }
 
 impl Program {

@@ -1,6 +1,7 @@
 //! The scenario `ladder`: sequential writes at every level of safety, in every usual way.
 
 mod advice;
+mod answers;
 #[cfg(test)]
 mod made_up;
 pub(crate) mod plan;
@@ -19,7 +20,7 @@ use wrote_jobs::findings::Evidence;
 use wrote_jobs::rate::Rate;
 use wrote_jobs::spec::{Fallocate, JobSpec, Rw, SyncEach};
 use wrote_result::Error;
-use wrote_result::document::{Advice, Blocks, Flush, Row, Settings};
+use wrote_result::document::{Advice, Answer, Blocks, Flush, Row, Settings};
 
 pub(crate) const NAME: &str = "ladder";
 
@@ -57,6 +58,10 @@ impl Scenario for Ladder {
 
     fn advice(&self, evidence: &Evidence) -> Vec<Advice> {
         advice::advise(evidence).collect()
+    }
+
+    fn answers(&self, evidence: &Evidence) -> Vec<Answer> {
+        answers::answers(evidence)
     }
 }
 

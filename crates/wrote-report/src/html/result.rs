@@ -5,7 +5,9 @@ use super::article::{article as begun, facts_section, moment, program, section};
 use super::chapters;
 use super::groups::{Charts, blocks};
 use super::page::{Article, Block, Section};
+use super::table::Table;
 use crate::group::Group;
+use crate::summary::Summary;
 use crate::target;
 use itertools::Itertools;
 use wrote_result::document::{Document, Scenario, is_imported};
@@ -27,10 +29,17 @@ pub fn article(document: &Document, name: &str) -> Article {
         }
     };
     article.ledes = vec![made(document)];
+    let mut blocks = Vec::new();
+    if let Some(summary) = Summary::of(document) {
+        let answers: Vec<&[String; 4]> = summary.answers.iter().collect();
+        let table = Table::of("The answers", Summary::columns(), &answers, None);
+        blocks.extend([Block::Table(table), Block::Notes(summary.notes())]);
+    }
     let cards = answers::cards(document);
-    if !cards.is_empty() {
+    blocks.extend((!cards.is_empty()).then_some(Block::Cards(cards)));
+    if !blocks.is_empty() {
         let lede = "Each figure is the median of several runs with its 95 % interval.";
-        article.sections.push(section("The answer", lede, vec![Block::Cards(cards)]));
+        article.sections.push(section("The answer", lede, blocks));
     }
     if !document.target.path.is_empty() {
         let facts = target::facts_of(document);

@@ -1,0 +1,131 @@
+//! The answers of the ladder: the simplest way to each promise, and how much a faster one gains.
+
+use crate::choice::{Choice, effort, ratio, settings};
+use wrote_jobs::findings::Evidence;
+use wrote_result::document::{Answer, Blocks, Faster, Flush, Ioengine, Row, Survives};
+use wrote_result::units::block_size;
+
+pub(crate) fn answers(evidence: &Evidence) -> Vec<Answer> {
+    let of = |workload: &'static str| {
+        evidence.rows.iter().filter(move |row: &&Row| row.workload == workload)
+    };
+    let is_each = |row: &&Row| row.is_durable() && settings(row).sync.is_each();
+    let streams = of("stream").filter(|row| row.is_durable());
+    let records = of("small").filter(is_each);
+    // What survives more is no answer here, though it may be as fast.
+    let lost = of("stream").filter(|row| row.survives < Some(Survives::PowerLoss));
+    [
+        answer(|_| "Stream, durable".into(), streams),
+        answer(|row| format!("Durable {} record", block_size(settings(row).bs_bytes)), records),
+        answer(|_| "May be lost".into(), lost),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Answers by the simplest of the rows. A faster one is named only where intervals separate it.
+fn answer<'a>(
+    question: impl Fn(&Row) -> String,
+    rows: impl Iterator<Item = &'a Row>,
+) -> Option<Answer> {
+    let rows: Vec<&Row> = rows.collect();
+    let simplest = rows.iter().copied().min_by_key(|row| effort(row))?;
+    let question = question(simplest);
+    let is_faster = |row: &&Row| {
+        row.runs.len() > 1
+            && row.throughput() > simplest.throughput()
+            && !row.is_tied_with(simplest)
+    };
+    let faster = Choice::of(rows.iter().copied().filter(is_faster)).map(|choice| choice.row);
+    Some(Answer {
+        question,
+        row: simplest.name.clone(),
+        how: how(simplest),
+        faster: faster.map(|faster| Faster {
+            row: faster.name.clone(),
+            how: how(faster),
+            times: ratio(faster, simplest),
+        }),
+    })
+}
+
+/// Returns the way in a few words, from the settings in effect: `O_DIRECT, io_uring x 64, one
+/// fdatasync`.
+fn how(row: &Row) -> String {
+    let settings = settings(row);
+    let mut words = vec![if settings.direct { "O_DIRECT" } else { "write()" }.to_owned()];
+    match settings.ioengine {
+        Ioengine::IoUring => words.push(format!("io_uring x {}", settings.iodepth)),
+        Ioengine::Threads => words.push(format!("{} threads", settings.iodepth)),
+        _ => {}
+    }
+    match settings.sync {
+        Flush::FdatasyncAtEnd => words.push("one fdatasync".into()),
+        Flush::FdatasyncEach => words.push("fdatasync each".into()),
+        Flush::ODsyncEach => words.push("O_DSYNC".into()),
+        _ => {}
+    }
+    if settings.blocks == Blocks::Written {
+        words.push("over old blocks".into());
+    }
+    words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wrote_jobs::sample::evidence;
+    use wrote_result::sample::{row, target};
+
+    const DURABLE: &str = "power-loss";
+
+    fn around(median: f64) -> [f64; 3] {
+        [median * 0.99, median, median * 1.01]
+    }
+
+    fn told(rows: &[Row]) -> Vec<(String, String, Option<String>)> {
+        let target = target();
+        let answers = answers(&evidence(&target, rows)).into_iter();
+        let faster = |of: Faster| format!("{:.1} {}", of.times, of.how);
+        answers.map(|of| (of.row, of.how, of.faster.map(faster))).collect()
+    }
+
+    #[test]
+    fn the_simplest_way_answers_and_a_faster_one_is_named_where_intervals_separate() {
+        let rows = |uring: [f64; 3]| {
+            [
+                row("stream/cached", "process-crash", &around(5e9)),
+                row("stream/direct-io_uring-fdatasync-at-end", DURABLE, &uring),
+                row("stream/cached-fdatasync-at-end", DURABLE, &around(1e9)),
+                row("stream/fdatasync-each", DURABLE, &around(1.5e9)),
+                row("small/o_dsync-each", DURABLE, &around(5e6)),
+                row("small/fdatasync-each", DURABLE, &around(4e6)),
+                row("small/cached-fdatasync-at-end", DURABLE, &around(400e6)),
+            ]
+        };
+        let faster = told(&rows(around(2e9)));
+        let words = |of: &str| Some(of.to_owned());
+        assert_eq!(faster.len(), 3);
+        assert_eq!(faster[0].0, "stream/cached-fdatasync-at-end");
+        assert_eq!(faster[0].1, "write(), one fdatasync");
+        assert_eq!(faster[0].2, words("2.0 O_DIRECT, io_uring x 64, one fdatasync"));
+        assert_eq!(faster[1].1, "write(), fdatasync each");
+        assert_eq!(faster[1].2, words("1.2 write(), O_DSYNC"));
+        assert_eq!(faster[2], ("stream/cached".into(), "write()".into(), None));
+        // The fastest of all can't be told from the simplest.
+        let level = told(&rows([0.5e9, 1.6e9, 3e9]));
+        assert_eq!(level[0].2, words("1.5 write(), fdatasync each"));
+    }
+
+    #[test]
+    fn of_one_run_no_way_is_faster_and_without_rows_there_is_no_answer() {
+        let rows = [
+            row("stream/cached-fdatasync-at-end", DURABLE, &[1e9]),
+            row("stream/direct-io_uring-fdatasync-at-end", DURABLE, &[2e9]),
+        ];
+        let told = told(&rows);
+        assert_eq!((told.len(), told[0].2.as_ref()), (1, None));
+        assert!(answers(&evidence(&target(), &[])).is_empty());
+    }
+}

@@ -1,0 +1,214 @@
+//! The answers on one screen: the figures that a reader came for, and what casts doubt on them.
+
+use crate::columns::{Column, Keep};
+use crate::figures::{latency, per_second};
+use crate::page::Page;
+use crate::paint::Tone;
+use crate::text::plain;
+use std::io::{self, Write};
+use unicode_width::UnicodeWidthStr;
+use wrote_result::document::{Answer, Direction, Document, Finding, Interval, Row, Severity, View};
+use wrote_result::{stats, units};
+
+/// The first of the columns.
+const HEADINGS: [&str; 4] = ["", "MEDIAN", "LIKELY RANGE", "SIMPLEST MEANS"];
+/// Beyond this reach of the interval a figure is told roughly.
+const ROUGH_WIDTH: f64 = 0.25;
+/// A percentile needs so many operations beyond it: the 99th, a hundred in all.
+const P99_COUNT_MIN: u64 = 100;
+/// More warnings than these are in the findings alone.
+const WARNINGS_MAX: usize = 3;
+/// The finding that a row without a flush was as fast as memory: it is said in its line.
+const MEMORY: &str = "ram-not-disk";
+
+/// The answers of a result, in words.
+pub struct Summary {
+    /// The place, and what was done there.
+    pub place: String,
+    pub done: String,
+    /// The question, the figure, its range, and the way.
+    pub answers: Vec<[String; 4]>,
+    pub warnings: Vec<String>,
+    pub faster: Vec<String>,
+}
+
+impl Summary {
+    /// Returns the summary of a result; `None` where it answers no such question.
+    pub fn of(document: &Document) -> Option<Summary> {
+        let rows = || document.scenarios.iter().flat_map(|scenario| &scenario.rows);
+        let row_of = |name: &str| rows().find(|row| row.name == name);
+        let found: Vec<(&Answer, &Row)> = document
+            .answers
+            .iter()
+            .flatten()
+            .filter_map(|answer| Some((answer, row_of(&answer.row)?)))
+            .collect();
+        if found.is_empty() {
+            return None;
+        }
+        let is_memory = |row: &Row| {
+            document.findings.iter().any(|of| of.id == MEMORY && of.text.contains(&row.name))
+        };
+        let line = |(answer, row): &(&Answer, &Row)| {
+            let (figure, range) = figures(row);
+            let how = match is_memory(row) {
+                true => format!("{}: memory's speed", answer.how),
+                false => answer.how.clone(),
+            };
+            [answer.question.clone(), figure, range, how]
+        };
+        let written: u64 = rows()
+            .filter(|row| row.direction == Direction::Write)
+            .flat_map(|row| row.runs.iter().map(|run| run.bytes))
+            .sum();
+        let device = document.target.device.as_ref().map(|of| format!(" on {}", of.name));
+        let (path, filesystem) = (&document.target.path, &document.target.filesystem);
+        Some(Summary {
+            place: format!("{path}: {filesystem}{}", device.unwrap_or_default()),
+            done: format!(
+                "{} written in {}",
+                units::bytes(written),
+                units::seconds(document.elapsed_s)
+            ),
+            answers: found.iter().map(line).collect(),
+            warnings: warnings(&document.findings),
+            faster: found.iter().filter_map(|(answer, row)| faster(answer, row)).collect(),
+        })
+    }
+
+    /// Returns the columns of the answers, for pages.
+    pub fn columns<'a>() -> Vec<Column<'a, [String; 4]>> {
+        let column = |number: usize| {
+            let heading = HEADINGS[number];
+            let title = heading[..heading.len().min(1)].to_owned()
+                + &heading.get(1..).unwrap_or("").to_ascii_lowercase();
+            Column::words(heading, Keep::Always, move |line: &[String; 4]| line[number].clone())
+                .titled(title)
+        };
+        (0..HEADINGS.len()).map(column).collect()
+    }
+
+    /// Returns the lines below the answers.
+    pub fn notes(&self) -> Vec<String> {
+        self.warnings.iter().chain(&self.faster).cloned().collect()
+    }
+
+    /// Writes the lines of a screen.
+    pub fn write(&self, page: Page, out: &mut dyn Write) -> io::Result<()> {
+        let width = page.screen.width;
+        let gap = width.saturating_sub(self.place.width() + self.done.width()).max(2);
+        let place = page.paint(Tone::Strong, &plain(&self.place));
+        writeln!(out, "\n{place}{}{}", " ".repeat(gap), self.done)?;
+        let column = |number: usize| {
+            let texts = self.answers.iter().map(|line| line[number].width());
+            texts.max().unwrap_or(0).max(HEADINGS[number].width())
+        };
+        let widths = [column(0), column(1), column(2)];
+        let line = |cells: [&str; 4]| {
+            let mut line = String::new();
+            for (cell, width) in cells.into_iter().zip(widths) {
+                line += &format!("{cell}{}  ", " ".repeat(width.saturating_sub(cell.width())));
+            }
+            let indent = line.width();
+            line + &page.wide(cells[3], indent)
+        };
+        writeln!(out, "{}", page.paint(Tone::Faint, line(HEADINGS).trim_end()))?;
+        for [question, figure, range, how] in &self.answers {
+            writeln!(out, "{}", line([question, figure, range, how]).trim_end())?;
+        }
+        if !self.warnings.is_empty() || !self.faster.is_empty() {
+            writeln!(out)?;
+        }
+        for warning in &self.warnings {
+            writeln!(out, "{} {}", page.paint(Tone::Yellow, "!"), page.prose(warning, 2))?;
+        }
+        for faster in &self.faster {
+            writeln!(out, "{}", page.prose(faster, 2))?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns a row's figure and its range: operations and their latency where those count.
+fn figures(row: &Row) -> (String, String) {
+    let interval = &row.throughput_bytes_per_s;
+    let is_counted = row.settings.effective.sync.is_each() && View::of(row) == View::Operations;
+    if !is_counted {
+        return (rough(interval, row.throughput(), units::rate), range(row, interval));
+    }
+    let figure = rough(interval, row.iops(), per_second);
+    let known = row.latency().filter(|of| of.count >= P99_COUNT_MIN);
+    let [p50, p99] = [latency(known, |of| of.p50), latency(known, |of| of.p99)];
+    let range = if p99.is_empty() { p99 } else { format!("P50 {p50}, P99 {p99}") };
+    (figure, range)
+}
+
+/// Returns a figure in three digits, or roughly where its runs differ much.
+fn rough(interval: &Interval, value: f64, shown: fn(f64) -> String) -> String {
+    if stats::relative_width(interval) <= ROUGH_WIDTH || value <= 0.0 {
+        return shown(value);
+    }
+    let unit = 10_f64.powf(value.log10().floor());
+    let text = shown((value / unit).round() * unit);
+    match text.split_once(' ') {
+        Some((number, unit)) if number.contains('.') => {
+            let number = number.trim_end_matches('0').trim_end_matches('.');
+            format!("about {number} {unit}")
+        }
+        _ => format!("about {text}"),
+    }
+}
+
+/// Returns both ends of the interval, with the unit once where both have one.
+fn range(row: &Row, interval: &Interval) -> String {
+    if row.runs.len() < 2 {
+        return "one run".into();
+    }
+    let [low, high] = [interval.ci95_low.max(0.0), interval.ci95_high].map(units::rate);
+    let unit = |text: &str| text.split_once(' ').map(|(_, unit)| unit.to_owned());
+    match low.split_once(' ') {
+        Some((number, _)) if unit(&low) == unit(&high) => format!("{number} to {high}"),
+        _ => format!("{low} to {high}"),
+    }
+}
+
+/// Returns the first words of the first warnings.
+fn warnings(findings: &[Finding]) -> Vec<String> {
+    let warns = |of: &&Finding| of.severity == Severity::Warning && of.id != MEMORY;
+    let all: Vec<&Finding> = findings.iter().filter(warns).collect();
+    let first = |of: &&Finding| {
+        let words = of.text.split([':', ';', '(']).next().unwrap_or(&of.text);
+        format!("{} [{}]", words.trim_end(), of.id)
+    };
+    let mut lines: Vec<String> = all.iter().take(WARNINGS_MAX).map(first).collect();
+    if all.len() > WARNINGS_MAX {
+        lines.push(format!("and {} more among the findings", all.len() - WARNINGS_MAX));
+    }
+    lines
+}
+
+fn faster(answer: &Answer, row: &Row) -> Option<String> {
+    let faster = answer.faster.as_ref()?;
+    let is_rough = stats::relative_width(&row.throughput_bytes_per_s) > ROUGH_WIDTH;
+    let times = match is_rough {
+        true => format!("about {:.0}", faster.times.max(2.0)),
+        false => format!("{:.1}", faster.times),
+    };
+    let question = &answer.question;
+    Some(format!("Faster, for a price: {question}: {times} times by {}", faster.how))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_of_runs_that_differ_much_is_told_roughly() {
+        let interval = |low, high| Interval { median: 5.96e9, ci95_low: low, ci95_high: high };
+        let told = |interval: &Interval| rough(interval, 5.96e9, units::rate);
+        assert_eq!(told(&interval(5.5e9, 6.3e9)), "5.96 GB/s");
+        assert_eq!(told(&interval(2e9, 12e9)), "about 6 GB/s");
+        assert_eq!(rough(&interval(2e9, 12e9), 6317.0, per_second), "about 6 k/s");
+        assert_eq!(rough(&interval(2e9, 12e9), 280.0, per_second), "about 300 /s");
+    }
+}
