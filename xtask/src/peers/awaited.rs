@@ -18,7 +18,9 @@ const FILES: u64 = 8;
 /// `wrote run`; the same where io_uring is refused; and the load of tokio-rs/tokio#8367, ranges of
 /// a file that the page cache holds.
 pub fn reads(site: &Site) -> Result<Vec<Contest>, Failure> {
-    let prepare = format!("test -e {FILE} || trial make --bytes {FILE_BYTES} {FILE}");
+    let make = format!("(test -e {FILE} || trial make --bytes {FILE_BYTES} {FILE})");
+    // What the page cache holds is no read of the device.
+    let prepare = format!("{make} && trial drop-caches");
     let by = |by: &str, name: &str| {
         let line = format!("trial awaited-reads --by {by} --reads {READS} {FILE}");
         Contender { prepare: prepare.clone(), ..Contender::timed(name, line) }
@@ -45,7 +47,7 @@ pub fn reads(site: &Site) -> Result<Vec<Contest>, Failure> {
         ],
         Vec::new(),
     );
-    let warm = format!("{prepare} && cat {FILE} > /dev/null");
+    let warm = format!("{make} && cat {FILE} > /dev/null");
     let cached = Contest::new(
         "the same, in the page cache (tokio-rs/tokio#8367)",
         Unit::Stream,
