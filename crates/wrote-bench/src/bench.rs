@@ -31,8 +31,9 @@ const GENERATOR_BS_BYTES_MAX: u64 = 16 << 20;
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] when the request makes no sense, [`Error::Interrupted`] when `stop` was raised,
-/// else [`Error::Failed`].
+/// [`Error::Usage`] when the request makes no sense, [`Error::Interrupted`] when `stop` was raised
+/// before any row had a run, else [`Error::Failed`]. Raised later, the result is of the runs until
+/// then, and says so by the finding `interrupted`.
 pub fn bench(
     request: &Request,
     stop: &Stop,
@@ -68,6 +69,27 @@ pub fn bench_by(
     observer: &mut dyn Observer,
 ) -> Result<Document, Error> {
     bench_at(&request.scenarios.all(), request, &OnceLock::new(), peers, stop, observer)
+}
+
+/// Returns all that was measured before the user asked to stop, if anything was.
+fn until_interrupted(
+    all: impl Iterator<Item = Result<Measured, Error>>,
+    peers: &dyn Peers,
+) -> Result<Vec<Measured>, Error> {
+    let mut measured: Vec<Measured> = Vec::new();
+    for one in all {
+        match one {
+            Err(Error::Interrupted) if !measured.is_empty() && !peers.are_many() => {
+                measured.iter_mut().for_each(|of| of.is_interrupted = true);
+                break;
+            }
+            one => measured.push(one?),
+        }
+        if measured.last().is_some_and(|of| of.is_interrupted) {
+            break;
+        }
+    }
+    Ok(measured)
 }
 
 /// Refuses a scenario that one process measures alone.
@@ -138,8 +160,7 @@ pub(crate) fn bench_at(
         };
         planned.measure(&site, &mut ticker)
     };
-    let measured: Result<Vec<Measured>, Error> = planned.into_iter().map(measure).collect();
-    let measured = match measured {
+    let measured = match until_interrupted(planned.into_iter().map(measure), peers) {
         Ok(measured) if request.keep => {
             ticker.finish();
             peers.barrier("the end")?;
@@ -170,6 +191,7 @@ pub(crate) fn bench_at(
         leftovers,
         left_out: measured.iter().flat_map(|of| of.left_out.clone()).collect(),
         shortened: measured.iter().find_map(|of| of.shortened.clone()),
+        interrupted: measured.iter().any(|of| of.is_interrupted),
         sharing: sharing::of(&target, request, peers)?,
     };
     let findings = findings::of_all_ranks(peers, &evidence, |evidence| {

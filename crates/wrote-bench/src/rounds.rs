@@ -46,7 +46,8 @@ impl dyn Plan {
     ///
     /// # Errors
     ///
-    /// [`Error::Interrupted`] when the user asked to stop, else [`Error::Failed`].
+    /// [`Error::Interrupted`] when the user asked to stop before any row had a run, else
+    /// [`Error::Failed`].
     pub fn measure(&mut self, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
         let measured = run_all(self, site, ticker);
         if measured.is_err() {
@@ -75,9 +76,13 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
     // With `keep`, the row whose files are still there: its run may have been the last.
     let mut kept: Option<usize> = None;
     let mut told = rounds * names.len() as u32;
+    let mut is_interrupted = false;
     // Every rank decides by rank 0's time, and so as every other one.
     while let Some(turn) = schedule.next(plan, now) {
-        site.stop.check()?;
+        is_interrupted = site.stop.is_requested();
+        if is_interrupted {
+            break;
+        }
         let began = site.clock.elapsed();
         if let Some(row) = kept.take_if(|_| plan.makes_files(turn.row)) {
             plan.clear(row, site)?;
@@ -89,9 +94,13 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
             ticker.foresee(ahead, time);
         }
         ticker.tick(&names[turn.row]);
-        let run = run_together(plan, turn, site, ticker)?;
-        runs[turn.row].add(run);
-        site.stop.check()?;
+        match run_together(plan, turn, site, ticker) {
+            Err(Error::Interrupted) => {
+                is_interrupted = true;
+                break;
+            }
+            run => runs[turn.row].add(run?),
+        }
         if site.keep && plan.makes_files(turn.row) {
             kept = Some(turn.row);
         } else {
@@ -102,6 +111,10 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
         schedule.is_over(took);
     }
     ticker.leave_out(told);
+    let is_measured = runs.iter().any(|runs| !runs.rows.is_empty());
+    if is_interrupted && (site.peers.are_many() || !is_measured) {
+        return Err(Error::Interrupted);
+    }
     plan.finish(site)?;
     if !site.keep {
         site.clear(&plan.shared_files(site))?;
@@ -121,9 +134,10 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
         );
         return Err(Error::Failed(text));
     }
-    let knee = plan.knee(&rows);
+    let knee = if is_interrupted { None } else { plan.knee(&rows) };
     let scenario = Scenario { name: name.into(), question, rows, knee };
-    Ok(Measured { scenario, written_bytes, left_out, shortened: schedule.shortened() })
+    let shortened = schedule.shortened().filter(|_| !is_interrupted);
+    Ok(Measured { scenario, written_bytes, left_out, shortened, is_interrupted })
 }
 
 /// Refuses ranks that would measure different rows. Returns the time of rank 0.

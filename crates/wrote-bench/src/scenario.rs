@@ -299,6 +299,8 @@ pub struct Measured {
     pub left_out: Vec<(String, String)>,
     /// The parts that the time was too short for.
     pub shortened: Option<Shortened>,
+    /// The user ended it: rows have fewer runs, or are missing.
+    pub is_interrupted: bool,
 }
 
 /// The scenario that rows belong to, and the runs of each row.

@@ -45,6 +45,8 @@ pub fn versus(
             let scenarios = request.scenarios.all();
             let (speed, turns) = (&speeds[side], &mut turns);
             let document = bench::bench_at(&scenarios, request, speed, peers, stop, turns)?;
+            // A part of a side is no side.
+            stop.check()?;
             documents[side].push(document);
             turns.is_over(side);
         }

@@ -50,6 +50,8 @@ pub struct Evidence<'a> {
     pub left_out: Vec<(String, String)>,
     /// The parts of the measurement that its time was too short for.
     pub shortened: Option<Shortened>,
+    /// The user ended the run early.
+    pub interrupted: bool,
     /// The device and the paths of several ranks.
     pub sharing: Option<Sharing>,
 }
@@ -76,7 +78,7 @@ impl<'a> Evidence<'a> {
 }
 
 /// The findings that a run has once or not at all.
-const SINGLE: [fn(&Evidence) -> Option<Finding>; 26] = [
+const SINGLE: [fn(&Evidence) -> Option<Finding>; 27] = [
     |evidence| bytes::ram_not_disk(evidence, Direction::Write),
     |evidence| bytes::ram_not_disk(evidence, Direction::Read),
     bytes::direct_not_honoured,
@@ -90,6 +92,7 @@ const SINGLE: [fn(&Evidence) -> Option<Finding>; 26] = [
     place::leftovers,
     |evidence| finding::left_out(&evidence.left_out),
     rows::shortened,
+    rows::interrupted,
     rows::noisy,
     rows::depth_not_reached,
     rows::generator_limited,

@@ -7,7 +7,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The stable id of each finding, in the order of `docs/findings.md`.
-pub const IDS: [&str; 41] = [
+pub const IDS: [&str; 42] = [
+    "interrupted",
     "no-io",
     "ram-not-disk",
     "no-block-device",

@@ -32,12 +32,13 @@ pub(super) fn run(
     // Before anything is measured: a minute's work must not end in "exists already".
     let files = ResultFiles::of_first(&arguments.to, peers)?;
     let document = measure(arguments, peers, stop, command)?;
-    stop.check()?;
-    let Some(files) = files else { return Ok(()) };
+    let Some(files) = files else { return stop.check() };
     let content = || Content::Result(Box::new(document.clone()));
     files.deliver("bench.json", content, |screen, out| {
         wrote_report::write(&document, arguments.format, screen, out)
-    })
+    })?;
+    // What was measured until then has been shown.
+    stop.check()
 }
 
 /// Measures the command line's request and the same with `words` over it, in turn, and compares

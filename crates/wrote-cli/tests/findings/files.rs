@@ -4,7 +4,7 @@
 use crate::scene::{Disk, MIB, bench, of, said, silent};
 use crate::support::{self, document};
 use fixtures::{finish, or_skip};
-use wrote_result::document::Severity;
+use wrote_result::document::{Document, Severity};
 
 const DROPPED: &str = "--only ways/file/stream-8m-dropped --size 32MiB --runs 2";
 const WARM: &str = "--only ways/file/stream-8m --size 32MiB --runs 2";
@@ -118,4 +118,36 @@ fn leftovers_is_not_said_of_the_folder_of_a_run_that_lives_or_of_others() {
     std::fs::write(folder.path().join(".wrote-mine/file"), "theirs").expect("a file");
     let short = "--only small/cached --size 64KiB --runs 1 --iodepth 1";
     silent(&bench(folder.path(), short), "leftovers");
+}
+
+#[test]
+fn interrupted_is_said_with_the_runs_until_then_and_nothing_is_left() {
+    let folder = fixtures::folder();
+    let rows = "--only stream/cached,small/cached --size 4MiB --iodepth 1 --runs 1000 \
+                --format json";
+    let mut run = fixtures::Running::start(&mut support::bench(folder.path(), rows));
+    // A run's file is removed before the next one begins.
+    let mut changes = 0;
+    run.until("the file of another run", || {
+        let files = support::run_folders(folder.path()).into_iter();
+        let mut files = files.flat_map(|folder| support::job_files(&folder));
+        let is_there = files.any(|file| file.to_string_lossy().contains("-new-"));
+        changes += u32::from(is_there == (changes % 2 == 0));
+        (changes > 4).then_some(())
+    });
+    run.send(rustix::process::Signal::INT);
+    let finished = run.finish();
+    assert_eq!(finished.code(), Some(130), "{finished:?}");
+    let document: Document = serde_json::from_str(&finished.stdout).expect("a result");
+    let evidence = &of(&document, "interrupted").evidence;
+    assert!(evidence["runs_max"].as_u64() > Some(0), "{evidence:?}");
+    assert!(finished.stderr.ends_with("wrote: interrupted\n"), "{finished:?}");
+    assert_eq!(fixtures::names(folder.path()), [""; 0]);
+}
+
+#[test]
+fn interrupted_is_not_said_of_a_run_that_came_to_its_end() {
+    let folder = fixtures::folder();
+    let short = "--only small/cached --size 64KiB --runs 1 --iodepth 1";
+    silent(&bench(folder.path(), short), "interrupted");
 }

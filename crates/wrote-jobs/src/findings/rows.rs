@@ -35,6 +35,16 @@ pub(super) fn shortened(evidence: &Evidence) -> Option<Finding> {
     )
 }
 
+/// Finds that the user ended the run early.
+pub(super) fn interrupted(evidence: &Evidence) -> Option<Finding> {
+    let runs = || evidence.rows.iter().map(|row| row.runs.len());
+    let (least, most) = (runs().min()?, runs().max()?);
+    let runs = if least == most { format!("{most}") } else { format!("{least} to {most}") };
+    let text = format!("interrupted: rows have {runs} runs each, and some may be missing");
+    let finding = Finding::warning("interrupted", text).with("runs_min", least);
+    evidence.interrupted.then(|| finding.with("runs_max", most))
+}
+
 pub(super) fn noisy(evidence: &Evidence) -> Option<Finding> {
     // One run has no width, so it is never noisy.
     let width = |row: &Row| relative_width(&row.throughput_bytes_per_s);

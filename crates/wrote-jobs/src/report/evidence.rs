@@ -64,6 +64,7 @@ impl Rows {
             leftovers: Vec::new(),
             left_out: Vec::new(),
             shortened: None,
+            interrupted: false,
             sharing: None,
         };
         let of_device = Evidence { rows: &self.seen_by_device, ..evidence.clone() };
