@@ -147,8 +147,8 @@ fn curve<'a>() -> Vec<Column<'a, Row>> {
             .titled("achieved")
             .marked(missed),
         timed("P50", Keep::Always, |of| of.p50),
-        timed("P99", Keep::Always, |of| of.p99),
-        timed("P99.9", Keep::Always, |of| of.p99_9),
+        timed_by("P99", Keep::Always, p99),
+        timed_by("P99.9", Keep::Always, p99_9),
     ]
 }
 
@@ -164,8 +164,8 @@ fn saves<'a>() -> Vec<Column<'a, Row>> {
         timed("P50", Keep::Always, |of| of.p50),
         timed("P90", Keep::If(3), |of| of.p90),
         timed("P95", Keep::If(6), |of| of.p95),
-        timed("P99", Keep::Always, |of| of.p99),
-        timed("P99.9", Keep::If(2), |of| of.p99_9),
+        timed_by("P99", Keep::Always, p99),
+        timed_by("P99.9", Keep::If(2), p99_9),
         timed("MAX", Keep::If(1), |of| of.max).titled("max"),
         timed("TOTAL", Keep::If(5), |of| of.total).titled("total"),
         Column::figures("ITERATIONS", Keep::If(7), iterations).titled("iterations"),
@@ -184,8 +184,8 @@ fn messages<'a>(group: &Group) -> Vec<Column<'a, Row>> {
         timed("MEAN", Keep::If(4), |of| of.mean.round() as u64).titled("mean"),
         timed("P50", Keep::If(2), |of| of.p50),
         timed("P90", Keep::If(5), |of| of.p90),
-        timed("P99", Keep::Always, |of| of.p99),
-        timed("P99.9", Keep::If(6), |of| of.p99_9),
+        timed_by("P99", Keep::Always, p99),
+        timed_by("P99.9", Keep::If(6), p99_9),
         Column::figures("CPU/op", Keep::If(1), cpu_per_operation),
         Column::figures("BYTES", Keep::If(8), bytes).titled("bytes"),
         Column::figures("TIME", Keep::If(7), run_time).titled("time"),
@@ -200,8 +200,8 @@ fn metadata<'a>() -> Vec<Column<'a, Row>> {
         interval,
         timed("P50", Keep::Always, |of| of.p50),
         timed("P90", Keep::If(5), |of| of.p90),
-        timed("P99", Keep::Always, |of| of.p99),
-        timed("P99.9", Keep::If(4), |of| of.p99_9),
+        timed_by("P99", Keep::Always, p99),
+        timed_by("P99.9", Keep::If(4), p99_9),
         timed("MAX", Keep::If(2), |of| of.max).titled("max"),
         Column::figures("CPU/op", Keep::If(1), cpu_per_operation),
         survives(),
@@ -239,8 +239,8 @@ fn operations<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
         Some(interval(Keep::Always)),
         group.is_counted().then(|| counted(group, Keep::If(1))),
         Some(timed("P50", Keep::If(4), |of| of.p50)),
-        Some(timed("P99", Keep::Always, |of| of.p99)),
-        Some(timed("P99.9", Keep::If(7), |of| of.p99_9)),
+        Some(timed_by("P99", Keep::Always, p99)),
+        Some(timed_by("P99.9", Keep::If(7), p99_9)),
         Some(timed("MAX", Keep::If(6), |of| of.max).titled("max")),
         Some(cost_of_gb),
         group.is_counted().then_some(cost_of_operation),
@@ -254,6 +254,14 @@ fn operations<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
 
 fn timed<'a>(heading: &'a str, keep: Keep, figure: fn(&Latency) -> u64) -> Column<'a, Row> {
     Column::figures(heading, keep, move |row: &Row| latency(row.latency(), figure))
+}
+
+fn timed_by<'a>(
+    heading: &'a str,
+    keep: Keep,
+    figure: fn(Option<&Latency>) -> String,
+) -> Column<'a, Row> {
+    Column::figures(heading, keep, move |row: &Row| figure(row.latency()))
 }
 
 fn interval<'a>(keep: Keep) -> Column<'a, Row> {

@@ -80,6 +80,20 @@ pub fn latency(latency: Option<&Latency>, figure: fn(&Latency) -> u64) -> String
     text(latency.map(figure).map(units::nanoseconds))
 }
 
+/// The fewest operations of which a percentile says something: one of them is beyond it.
+const P99_COUNT_MIN: u64 = 100;
+const P99_9_COUNT_MIN: u64 = 1000;
+
+/// The 99th percentile, of enough operations.
+pub fn p99(latency: Option<&Latency>) -> String {
+    self::latency(latency.filter(|of| of.count >= P99_COUNT_MIN), |of| of.p99)
+}
+
+/// The 99.9th percentile, of enough operations.
+pub fn p99_9(latency: Option<&Latency>) -> String {
+    self::latency(latency.filter(|of| of.count >= P99_9_COUNT_MIN), |of| of.p99_9)
+}
+
 /// The number of timed operations.
 pub fn iterations(row: &Row) -> String {
     text(row.latency().map(|latency| latency.count))

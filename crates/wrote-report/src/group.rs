@@ -1,6 +1,6 @@
 //! The rows of one workload, and the statements about all of them.
 
-use crate::figures::{asked_rate, block_sizes, iterations, latency, load_percent, per_second};
+use crate::figures::{asked_rate, block_sizes, iterations, latency, load_percent, p99, per_second};
 use crate::text::gathered;
 use itertools::Itertools;
 use wrote_result::document::{Direction, Knee, Latency, Reached, Row, Scenario, View, fastest};
@@ -177,26 +177,29 @@ impl<'a> Group<'a> {
     /// one flush at the end, that flush.
     pub fn flushes(&self) -> Vec<String> {
         let name = |row: &Row| if self.has_names() { row.name.clone() } else { row.way.clone() };
+        let slowest = |of: Option<&Latency>| match p99(of) {
+            few if few.is_empty() => format!("at most {}", latency(of, |of| of.max)),
+            known => format!("P99 {known}"),
+        };
         let mut lines = Vec::new();
         for row in &self.rows {
             let (Some(shown), Some(flush)) = (row.latency(), &row.flush_latency_ns) else {
                 continue;
             };
-            let p99 = |latency: Option<&Latency>| self::latency(latency, |of| of.p99);
             if row.durable_latency_ns.as_ref() == Some(shown)
                 && row.durable_latency_ns != row.latency_ns
             {
-                let (write, flush) = (p99(row.latency_ns.as_ref()), p99(Some(flush)));
+                let (write, flush) = (slowest(row.latency_ns.as_ref()), slowest(Some(flush)));
                 lines.push(format!(
-                    "{}: latencies are of a write until the flush that covers it has ended; alone, \
-                     by P99, a write took {write} and a flush {flush}",
+                    "{}: latencies are of a write until the flush that covers it has ended (a \
+                     write alone: {write}; a flush: {flush})",
                     name(row)
                 ));
             } else if flush == shown {
-                let write = p99(row.latency_ns.as_ref());
+                let write = slowest(row.latency_ns.as_ref());
                 lines.push(format!(
-                    "{}: latencies are of a flush alone; a write took {write} by P99, and fio \
-                     keeps no time of both",
+                    "{}: latencies are of a flush alone (a write: {write}); fio keeps no time of \
+                     both",
                     name(row)
                 ));
             }
@@ -229,5 +232,49 @@ impl<'a> Group<'a> {
             format!("{times} times as long by P50: {with} against {without}")
         };
         costs.iter().map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wrote_result::document::Flush;
+    use wrote_result::sample;
+
+    #[test]
+    fn what_flushes_took_is_said_apart_from_the_writes() {
+        // M11
+        let latency = |p99: u64, count: u64| {
+            Some(Latency { min: p99 / 2, p99, max: p99 * 2, count, ..Latency::default() })
+        };
+        let row = |sync: Flush, flush: Option<Latency>, durable: Option<Latency>| {
+            let mut row = sample::row("group/job", "power-loss", &[1e9]);
+            (row.name, row.workload) = ("job".into(), "group 0".into());
+            row.settings.effective.sync = sync;
+            row.latency_ns = latency(33_000, 5000);
+            (row.flush_latency_ns, row.durable_latency_ns) = (flush, durable);
+            row
+        };
+        let told = |row: Row| Group { workload: "group 0", rows: vec![&row], knee: None }.flushes();
+        let flushes = latency(3_900_000, 5000);
+        let durable = latency(3_940_000, 5000);
+        assert_eq!(
+            told(row(Flush::FdatasyncEach, flushes, durable)),
+            ["job: latencies are of a write until the flush that covers it has ended (a write \
+              alone: P99 33.0 us; a flush: P99 3.90 ms)"]
+        );
+        assert_eq!(
+            told(row(Flush::FdatasyncEach, latency(3_900_000, 50), None)),
+            [
+                "job: latencies are of a flush alone (a write: P99 33.0 us); fio keeps no time of both"
+            ]
+        );
+        assert_eq!(
+            told(row(Flush::FsyncAtEnd, latency(340_000_000, 1), None)),
+            ["the flush at the end took 170 ms to 680 ms: a write has no latency of its own there"]
+        );
+        // In a bench each write's own flush is in its latency.
+        assert!(told(row(Flush::FdatasyncEach, flushes, latency(33_000, 5000))).is_empty());
+        assert!(told(row(Flush::None, None, None)).is_empty());
     }
 }

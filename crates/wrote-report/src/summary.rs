@@ -1,7 +1,7 @@
 //! The answers on one screen: the figures that a reader came for, and what casts doubt on them.
 
 use crate::columns::{Column, Keep};
-use crate::figures::{latency, per_second};
+use crate::figures::{latency, p99, per_second};
 use crate::page::Page;
 use crate::paint::Tone;
 use crate::text::plain;
@@ -14,8 +14,6 @@ use wrote_result::{stats, units};
 const HEADINGS: [&str; 4] = ["", "MEDIAN", "LIKELY RANGE", "SIMPLEST MEANS"];
 /// Beyond this reach of the interval a figure is told roughly.
 const ROUGH_WIDTH: f64 = 0.25;
-/// A percentile needs so many operations beyond it: the 99th, a hundred in all.
-const P99_COUNT_MIN: u64 = 100;
 /// More warnings than these are in the findings alone.
 const WARNINGS_MAX: usize = 3;
 /// The finding that a row without a flush was as fast as memory: it is said in its line.
@@ -137,8 +135,7 @@ fn figures(row: &Row) -> (String, String) {
         return (rough(interval, row.throughput(), units::rate), range(row, interval));
     }
     let figure = rough(interval, row.iops(), per_second);
-    let known = row.latency().filter(|of| of.count >= P99_COUNT_MIN);
-    let [p50, p99] = [latency(known, |of| of.p50), latency(known, |of| of.p99)];
+    let [p50, p99] = [latency(row.latency(), |of| of.p50), p99(row.latency())];
     let range = if p99.is_empty() { p99 } else { format!("P50 {p50}, P99 {p99}") };
     (figure, range)
 }

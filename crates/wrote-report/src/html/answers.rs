@@ -1,7 +1,7 @@
 //! The answers: a card for each piece of advice, with the figures of its row.
 
 use super::page::Card;
-use crate::figures::{latency, operations_per_s, plus_minus, throughput};
+use crate::figures::{latency, operations_per_s, p99, plus_minus, throughput};
 use crate::group::COUNTED_BYTES_MAX;
 use wrote_result::document::{Advice, Document, Row, View};
 use wrote_result::units;
@@ -54,7 +54,7 @@ fn codes(advice: &Advice) -> Vec<(String, String)> {
 /// Returns the figure that answers, and the further ones: operations where they are small, and the
 /// time of a save.
 fn figures(row: &Row) -> (String, String) {
-    let p99 = latency(row.latency(), |of| of.p99);
+    let p99 = p99(row.latency());
     let p99 = if p99.is_empty() { p99 } else { format!("P99 {p99}") };
     if View::of(row) == View::Saves {
         let p50 = latency(row.latency(), |of| of.p50);

@@ -5,7 +5,7 @@ use super::latencies;
 use super::page::{Block, Figure};
 use super::table::Table;
 use crate::columns::columns;
-use crate::figures::{latency, operations_per_s, plus_minus, text, throughput, within};
+use crate::figures::{operations_per_s, p99, plus_minus, text, throughput, within};
 use crate::group::{Group, OPEN_LOOP_LEGEND};
 use crate::ranks;
 use crate::table::sustained::{change, levels, verdict};
@@ -131,7 +131,7 @@ fn title(group: &Group, row: &Row) -> String {
         true => format!("{}, {}", operations_per_s(row), throughput(row)),
         false => throughput(row),
     };
-    let p99 = latency(row.latency(), |of| of.p99);
+    let p99 = p99(row.latency());
     let facts = [
         format!("{rate} {}", plus_minus(row)).trim_end().to_owned(),
         if p99.is_empty() { p99 } else { format!("P99 {p99}") },

@@ -2,7 +2,7 @@
 
 use super::rows::level_legend;
 use super::{FELL_BACK_LEGEND, GAP, padded};
-use crate::figures::{cpu_s_per_gb, fell_back, latency, peak_memory, plus_minus, text, throughput};
+use crate::figures::{cpu_s_per_gb, fell_back, p99, peak_memory, plus_minus, text, throughput};
 use crate::group::Group;
 use crate::page::Page;
 use crate::paint::{Mark, Tone, ascii};
@@ -92,7 +92,7 @@ impl<'a> Grid<'a> {
         let facts = [
             throughput(best),
             ascii(&plus_minus(best), page.screen),
-            labelled("P99 ", latency(best.latency(), |of| of.p99)),
+            labelled("P99 ", p99(best.latency())),
             format!("{} CPU s/GB", cpu_s_per_gb(best)),
             text(best.survives),
             labelled("memory ", memory),
