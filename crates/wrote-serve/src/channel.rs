@@ -3,6 +3,7 @@
 use crate::config::LogConfig;
 use crate::limits::Limits;
 use crate::shipping::Shipping;
+use crate::turns::Turns;
 use rustix::fs::statvfs;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -34,6 +35,8 @@ pub(crate) struct Channel {
     good_looks: watch::Sender<u64>,
     is_closed: AtomicBool,
     pub shipping: Shipping,
+    /// Those of the senders while the log has no room.
+    pub turns: Turns,
 }
 
 impl Channel {
@@ -55,6 +58,7 @@ impl Channel {
             good_looks: watch::Sender::new(0),
             is_closed: AtomicBool::new(false),
             shipping: Shipping::default(),
+            turns: Turns::new(),
         };
         channel.look(free_bytes_min);
         Ok(channel)

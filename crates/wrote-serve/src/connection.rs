@@ -9,6 +9,7 @@ use crate::limits::{Reason, Refusal};
 use crate::metrics::{add, sub};
 use crate::port::Port;
 use crate::stream::Stream;
+use crate::turns::Turn;
 use std::cell::RefCell;
 use std::future::Future;
 use std::io;
@@ -46,8 +47,10 @@ pub(crate) struct Connection<S, P> {
     acks: Arc<Acks>,
     /// The wait for the record of the next answer.
     acked: Option<Acked>,
-    /// The log had no room for the message at the beginning of `kept`.
-    room: Option<Wait<Result<(), Refusal>>>,
+    /// The log had no room for the message at the beginning of `kept`, or others wait for it.
+    room: Option<Wait<Result<Option<Turn>, Refusal>>>,
+    /// The right to take messages before all who wait for room.
+    turn: Option<Turn>,
     /// The answer that is still made; nothing is taken before it is whole.
     later: Option<Later>,
     /// The bytes kept behind the command of an answer that just became whole are still to be taken.
@@ -128,6 +131,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             acks,
             acked: None,
             room: None,
+            turn: None,
             later: None,
             has_rest: false,
             drain: Some(drain),
@@ -148,6 +152,11 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         loop {
             self.release(context)?;
             let mut has_moved = self.send(context)?;
+            if self.input == Input::Done {
+                // Nobody waits behind one that takes nothing more.
+                self.resume();
+                self.turn = None;
+            }
             has_moved |= self.answer_later(context);
             if self.input == Input::Done && self.later.is_none() && self.answers.is_empty() {
                 if self.shut_down(context).is_ready() {
@@ -155,7 +164,8 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
                 }
                 break;
             }
-            if self.answers.len() < UNSENT_BYTES_MAX {
+            // A turn is taken when it comes, also by a client that reads no answers: others wait.
+            if self.answers.len() < UNSENT_BYTES_MAX || self.room.is_some() {
                 has_moved |= self.receive(context)?;
             }
             self.count_in_flight()?;
@@ -268,7 +278,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
                     self.hold();
                     return Ok(true);
                 }
-                waited => waited?,
+                waited => self.turn = waited?,
             }
             // Messages that had no room come first: else more and more would be kept.
             return SCRATCH.with_borrow_mut(|scratch| self.take_from(scratch, 0));
@@ -329,6 +339,13 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             scratch.resize(filled, 0);
         }
         scratch[..kept].copy_from_slice(&self.kept);
+        if filled > 0 && self.turn.is_none() && self.port.channel.turns.are_taken() {
+            // Behind those that wait for room.
+            self.kept.extend_from_slice(&scratch[kept..filled]);
+            self.patience.expect(None);
+            self.pause();
+            return Ok(true);
+        }
         let taken = self.take(&scratch[..filled]);
         self.kept.clear();
         self.kept.extend_from_slice(&scratch[taken..filled]);
@@ -384,6 +401,8 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             self.hold();
         } else if is_full {
             self.pause();
+        } else {
+            self.turn = None;
         }
         if is_done || taken.is_err() {
             self.input = Input::Done;
@@ -417,21 +436,31 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         }
     }
 
-    /// Waits for room in the log's buffers.
+    /// Waits for its turn, or in its turn for room in the log's buffers.
     fn pause(&mut self) {
         let log = self.log.clone();
-        self.room = Some(Box::pin(async move { log.room().await.map_err(Refusal::Log) }));
+        self.room = Some(match self.turn.take() {
+            Some(turn) => Box::pin(async move {
+                log.room().await.map_err(Refusal::Log)?;
+                Ok(Some(turn))
+            }),
+            None => {
+                let next = self.port.channel.turns.next();
+                Box::pin(async move { Ok(Some(next.await)) })
+            }
+        });
         add(&self.port.metrics.paused_connections, 1);
     }
 
     /// Waits until messages are taken again. The sender loses what it sent if the server ends
     /// before.
     fn hold(&mut self) {
+        self.turn = None;
         let good_look = self.port.channel.next_good_look();
         let mut draining = self.port.draining.clone();
         self.room = Some(Box::pin(async move {
             tokio::select! {
-                () = good_look => Ok(()),
+                () = good_look => Ok(None),
                 _ = draining.wait_for(|&draining| draining) => Err(Refusal::Closed),
             }
         }));

@@ -36,6 +36,7 @@ mod socket_file;
 mod stream;
 mod throttle;
 mod tls;
+mod turns;
 mod workers;
 
 pub use access::AccessConfig;

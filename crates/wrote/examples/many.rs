@@ -26,20 +26,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = PathBuf::from(arguments.next().ok_or("usage: many NEW_FOLDER [FILES]")?);
     let files = arguments.next().map_or(Ok(10_000), |files| files.to_string_lossy().parse())?;
     fs::create_dir(&folder)?;
-    let time = |name: &str, save: &dyn Fn(&Path) -> Result<(), Box<dyn Error>>| {
+    for name in ["write_many", "write", "by hand"] {
         let folder = folder.join(name);
         fs::create_dir(&folder)?;
-        let begin = Instant::now();
-        save(&folder)?;
+        let (mut pages, begin) = (pages(&folder, files), Instant::now());
+        match name {
+            "write_many" => wrote::write_many(pages)?,
+            "write" => pages.try_for_each(|(path, page)| wrote::write(path, page))?,
+            _ => pages.try_for_each(|(path, page)| by_hand(&path, &page))?,
+        }
         let files_per_s = files as f64 / begin.elapsed().as_secs_f64();
         println!("{name:12} {files_per_s:8.0} files a second");
-        Ok::<(), Box<dyn Error>>(())
-    };
-    time("write_many", &|folder| Ok(wrote::write_many(pages(folder, files))?))?;
-    time("write", &|folder| {
-        pages(folder, files).try_for_each(|(path, page)| Ok(wrote::write(path, page)?))
-    })?;
-    time("by hand", &|folder| {
-        pages(folder, files).try_for_each(|(path, page)| Ok(by_hand(&path, &page)?))
-    })
+    }
+    Ok(())
 }

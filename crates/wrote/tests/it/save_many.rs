@@ -15,7 +15,7 @@ fn path(number: usize) -> PathBuf {
 }
 
 fn old(number: usize) -> Option<Vec<u8>> {
-    (number % 3 > 0).then(|| vec![b'o'; 700 * number])
+    (!number.is_multiple_of(3)).then(|| vec![b'o'; 700 * number])
 }
 
 fn new(number: usize) -> Vec<u8> {
@@ -71,16 +71,16 @@ fn every_file_is_old_or_new_after_an_error_and_after_a_power_loss_at_any_operati
             let sim = disk(seed * 1000 + operation);
             sim.fault(sim.operations() + operation, Fault::PowerLoss);
             save(&sim).unwrap_err();
-            seen[count_new(|number| sim.after_power_loss(&path(number)))] += 1;
+            seen[count_new(|number| sim.after_power_loss(path(number)))] += 1;
         }
         let sim = disk(operation);
         sim.fault(sim.operations() + operation, Fault::Once(5));
         let error = save(&sim).unwrap_err();
         assert_eq!(error.errno(), 5);
-        count_new(|number| sim.contents(&path(number)));
+        count_new(|number| sim.contents(path(number)));
         assert!(sim.names().iter().all(|name| !name.to_string_lossy().contains(".wrote-")));
         let is_folder = matches!(&error, Error::File { action: Action::SyncFolder, .. });
-        let is_ours = (0..FILES).any(|number| error.path() == Some(&path(number)));
+        let is_ours = (0..FILES).any(|number| error.path() == Some(&*path(number)));
         assert!(is_folder || is_ours, "{error}");
     }
     assert!(seen[0] > 0 && seen[FILES] > 0 && seen[1..FILES].iter().any(|&seen| seen > 0));
@@ -92,7 +92,7 @@ fn all_of_them_survive_a_power_loss_at_the_end_and_the_flushes_of_folders_are_sh
     for seed in 0..100 {
         let sim = disk(seed);
         save(&sim).unwrap();
-        assert_eq!(count_new(|number| sim.after_power_loss(&path(number))), FILES);
+        assert_eq!(count_new(|number| sim.after_power_loss(path(number))), FILES);
     }
     // A write for each begun buffer, a flush and a rename a file, and two folders.
     let writes: usize = (0..FILES).map(|number| new(number).len().div_ceil(4096)).sum();

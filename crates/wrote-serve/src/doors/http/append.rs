@@ -8,6 +8,7 @@ use super::query;
 use crate::intake::Level;
 use crate::limits::{Reason, Refusal};
 use crate::metrics::{add, sub};
+use crate::turns::Turn;
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::http::request::Parts;
@@ -76,6 +77,7 @@ async fn take(
         }
     }
     batch.append(pieces.rest()?, 0).await?;
+    batch.turn = None;
     batch.count();
     *appended = batch.records;
     batch.acknowledge().await
@@ -92,13 +94,15 @@ struct Batch<'a> {
     first: Option<(u64, Instant)>,
     last: u64,
     is_acknowledged: bool,
+    /// The right to append before all who wait for room, for the rest of a chunk.
+    turn: Option<Turn>,
 }
 
 impl<'a> Batch<'a> {
     fn new(log: Log, exchange: &'a Exchange) -> Batch<'a> {
         let counted = (0, 0);
-        let (first, last, is_acknowledged) = (None, 0, false);
-        Batch { log, exchange, records: 0, bytes: 0, counted, first, last, is_acknowledged }
+        let (first, last, is_acknowledged, turn) = (None, 0, false, None);
+        Batch { log, exchange, records: 0, bytes: 0, counted, first, last, is_acknowledged, turn }
     }
 
     /// Appends the records that end in `chunk`.
@@ -115,6 +119,7 @@ impl<'a> Batch<'a> {
                 Err(refusal) => break Err(refusal),
             }
         };
+        self.turn = None;
         self.count();
         outcome
     }
@@ -124,18 +129,24 @@ impl<'a> Batch<'a> {
         if record.is_empty() {
             return Ok(());
         }
+        let port = &self.exchange.port;
         loop {
-            match self.log.try_append(record) {
-                Ok(Some(ticket)) => {
-                    self.last = ticket.sequence();
-                    break;
+            if self.turn.is_some() || !port.channel.turns.are_taken() {
+                match self.log.try_append(record) {
+                    Ok(Some(ticket)) => {
+                        self.last = ticket.sequence();
+                        break;
+                    }
+                    Ok(None) => {}
+                    Err(error) => return Err(self.refusal(error)),
                 }
-                Ok(None) => {}
-                Err(error) => return Err(self.refusal(error)),
             }
             self.exchange.hold(held_bytes + record.len())?;
-            let _paused = Paused::new(&self.exchange.port.metrics.paused_connections);
-            self.log.room().await.map_err(Refusal::Log)?;
+            let _paused = Paused::new(&port.metrics.paused_connections);
+            match self.turn {
+                Some(_) => self.log.room().await.map_err(Refusal::Log)?,
+                None => self.turn = Some(port.channel.turns.next().await),
+            }
         }
         self.first.get_or_insert_with(|| (self.last, Instant::now()));
         self.records += 1;
