@@ -153,7 +153,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             self.release(context)?;
             let mut has_moved = self.send(context)?;
             if self.input == Input::Done {
-                // Nobody waits behind one that takes nothing more.
+                // It passes its turn on: it takes nothing more.
                 self.resume();
                 self.turn = None;
             }

@@ -281,3 +281,54 @@ impl Handle {
 fn open(log: &LogConfig) -> Result<wrote::Log, wrote::Error> {
     log.options.open(&log.folder)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    /// Sends a request, and waits until this many senders wait for a turn.
+    fn waiting(handle: &Handle, listener: usize, request: &[u8], waiters: u64) -> TcpStream {
+        let url = handle.listeners[listener].actual.to_string();
+        let mut client = TcpStream::connect(url.split("//").nth(1).unwrap()).unwrap();
+        client.write_all(request).unwrap();
+        while handle.metrics.paused_connections.load(Ordering::Relaxed) < waiters {
+            std::thread::yield_now();
+        }
+        client
+    }
+
+    #[test]
+    fn every_door_waits_behind_a_sender_that_has_the_turn_and_is_served_after_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let listeners = ["resp://127.0.0.1:0", "http://127.0.0.1:0", "relp://127.0.0.1:0"];
+        let listeners = listeners.map(|url| url.parse().unwrap()).to_vec();
+        let server = Server::start(Config::of_log(&folder.path().join("log"), listeners)).unwrap();
+        let handle = server.handle();
+        let running = std::thread::spawn(move || server.run());
+        let context = &mut Context::from_waker(Waker::noop());
+        let Poll::Ready(turn) = pin!(handle.channels[0].turns.next()).poll(context) else {
+            panic!("it was free")
+        };
+        let xadd = b"*5\r\n$4\r\nXADD\r\n$3\r\nlog\r\n$1\r\n*\r\n$1\r\nm\r\n$5\r\nhello\r\n";
+        let post = b"POST /append HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhello";
+        let relp = b"1 open 14 relp_version=0\n2 syslog 5 hello\n";
+        let requests: [&[u8]; 3] = [xadd, post, relp];
+        let mut clients: Vec<TcpStream> = (0..)
+            .zip(requests)
+            .map(|(number, request)| waiting(&handle, number, request, number as u64 + 1))
+            .collect();
+        drop(turn);
+        for (client, expected) in clients.iter_mut().zip(["$", "HTTP/1.1 200", "1 rsp"]) {
+            let mut answer = vec![0; expected.len()];
+            client.read_exact(&mut answer).unwrap();
+            assert_eq!(answer, expected.as_bytes());
+        }
+        drop(clients);
+        handle.stop();
+        running.join().unwrap().unwrap();
+    }
+}

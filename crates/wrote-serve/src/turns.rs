@@ -43,7 +43,7 @@ mod tests {
         let turns = Turns::new();
         assert!(!turns.are_taken());
         let (mut first, mut second) = (pin!(turns.next()), pin!(turns.next()));
-        let Poll::Ready(turn) = first.as_mut().poll(context) else { panic!("nobody waits") };
+        let Poll::Ready(turn) = first.as_mut().poll(context) else { panic!("it waits") };
         assert!(turns.are_taken() && second.as_mut().poll(context).is_pending());
         {
             // One that gives up is passed over.
