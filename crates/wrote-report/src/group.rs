@@ -214,7 +214,7 @@ impl<'a> Group<'a> {
         {
             let took = if least == most { most } else { format!("{least} to {most}") };
             lines.push(format!(
-                "the flush at the end took {took}: a write has no latency of its own there"
+                "one flush at the end, which took {took}: no latency of a durable write"
             ));
         }
         lines
@@ -265,13 +265,12 @@ mod tests {
         );
         assert_eq!(
             told(row(Flush::FdatasyncEach, latency(3_900_000, 50), None)),
-            [
-                "job: latencies are of a flush alone (a write: P99 33.0 us); fio keeps no time of both"
-            ]
+            ["job: latencies are of a flush alone (a write: P99 33.0 us); fio keeps no time \
+              of both"]
         );
         assert_eq!(
             told(row(Flush::FsyncAtEnd, latency(340_000_000, 1), None)),
-            ["the flush at the end took 170 ms to 680 ms: a write has no latency of its own there"]
+            ["one flush at the end, which took 170 ms to 680 ms: no latency of a durable write"]
         );
         // In a bench each write's own flush is in its latency.
         assert!(told(row(Flush::FdatasyncEach, flushes, latency(33_000, 5000))).is_empty());

@@ -151,7 +151,9 @@ impl DirectFile {
             return Operation::over(Ok(Outcome::Read(ReadBytes::default())));
         }
         let cached = self.0.cached.as_ref();
-        if let Some(bytes) = cached.and_then(|cached| cached.read(self.disk(), offset, len)) {
+        if let Some(bytes) =
+            cached.and_then(|cached| cached.read(|| self.disk().try_lease(), offset, len))
+        {
             return Operation::over(Ok(Outcome::Read(bytes)));
         }
         match span.pieces().filter(|&pieces| pieces <= u64::from(buffers)) {

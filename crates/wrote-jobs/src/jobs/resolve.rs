@@ -1,4 +1,4 @@
-//! What a job file leaves to the files that are there: where links lead, and shares of lengths.
+//! The parts of a job file that depend on existing files: where links lead, and shares of lengths.
 
 use super::check::{label, least_bytes};
 use super::place::{Kind, file_key, kind, where_link_leads};

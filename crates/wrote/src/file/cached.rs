@@ -1,7 +1,7 @@
 //! Reads of bytes that the page cache holds: copied from it, since the device would take longer.
 
+use super::buffer::DiskBuffer;
 use super::bytes::{ReadBytes, ReadPiece};
-use super::disk::Disk;
 use crate::cached::cached_bytes_at;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::{pread, retry_on_intr};
@@ -33,14 +33,19 @@ impl CachedReads {
     }
 
     /// Returns the bytes if the page cache holds all of them, and buffers are free.
-    pub(super) fn read(&self, disk: &Disk, offset: u64, len: usize) -> Option<ReadBytes> {
+    pub(super) fn read(
+        &self,
+        lease: impl Fn() -> Option<DiskBuffer>,
+        offset: u64,
+        len: usize,
+    ) -> Option<ReadBytes> {
         if !self.holds(offset, len) {
             return None;
         }
         let mut read = ReadBytes::default();
         let mut done = 0;
         while done < len {
-            let mut buffer = disk.try_lease()?;
+            let mut buffer = lease()?;
             let wanted = buffer.capacity().min(len - done);
             buffer.set_len(wanted);
             // An error is the direct read's to report.
