@@ -108,7 +108,8 @@ impl DirectFile {
     fn new(disk: Disk, place: usize, options: &FileOptions) -> DirectFile {
         let flushes = AtomicBool::new(Durable::default() == Durable::Fdatasync);
         let sync_metadata = options.sync_metadata;
-        let cached = if options.write { None } else { disk.with(|it| it.cached_reads(place)) };
+        let open_cached = |it: &mut Schedule| it.direct_descriptor(place).and_then(CachedReads::of);
+        let cached = if options.write { None } else { disk.with(open_cached) };
         DirectFile(Arc::new(OpenedFile { disk, place, flushes, sync_metadata, cached }))
     }
 

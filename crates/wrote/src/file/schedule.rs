@@ -5,12 +5,12 @@
 //! Then it is in flight, until its completion is routed back to it here.
 
 use super::buffer::{DiskBuffer, Home};
-use super::cached::CachedReads;
 use super::entry::{Entry, Outcome, Owner, Work};
 use super::order::Touch;
 use crate::buffer::Pool;
 use crate::engine::{CarriedReply, CarriedRequest, Completion, Engine, FileId, Op, Wait};
 use crate::error::Error;
+use rustix::fd::BorrowedFd;
 use slab::Slab;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -108,10 +108,10 @@ impl Schedule {
         })
     }
 
-    /// Opens a file that is read directly once more, through the page cache.
-    pub fn cached_reads(&self, file: usize) -> Option<CachedReads> {
+    /// Returns the descriptor of a real file that is read directly.
+    pub fn direct_descriptor(&self, file: usize) -> Option<BorrowedFd<'_>> {
         let id = self.files[file].id;
-        self.engine.descriptor(id).filter(|_| self.engine.is_direct(id)).and_then(CachedReads::of)
+        self.engine.descriptor(id).filter(|_| self.engine.is_direct(id))
     }
 
     pub fn unfinished(&self) -> usize {
