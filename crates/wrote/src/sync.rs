@@ -47,7 +47,7 @@ pub enum SyncPolicy {
     EverySec,
     /// About once in this time.
     Interval(Duration),
-    /// Only by an explicit call.
+    /// Only by an explicit call, or when the kernel decides.
     #[default]
     No,
 }

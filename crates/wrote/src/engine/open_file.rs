@@ -161,6 +161,16 @@ impl Engine {
     /// through it.
     pub(crate) fn set_direct(&mut self, file: FileId, direct: bool) -> Result<(), Error> {
         self.wait_for_file(file)?;
+        self.switch_direct(file, direct)
+    }
+
+    /// Makes later transfers of the file go through the page cache. Those in flight end as they
+    /// began.
+    pub(crate) fn go_cached(&mut self, file: FileId) -> Result<(), Error> {
+        self.switch_direct(file, false)
+    }
+
+    fn switch_direct(&mut self, file: FileId, direct: bool) -> Result<(), Error> {
         let set = self.backend.set_direct(file.slot, direct);
         set.tried(&self.known(file).path, Action::Open)?;
         self.file_mut(file.slot).direct = direct;

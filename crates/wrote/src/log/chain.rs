@@ -135,7 +135,7 @@ fn read_all_headers(files: &LogFiles, names: &[(u64, PathBuf)]) -> Result<Vec<Se
 }
 
 /// Reads the header and the first batch of a file from the disk.
-fn read_head(files: &LogFiles, number: u64, path: &Path) -> Result<SegmentHead, Error> {
+pub(super) fn read_head(files: &LogFiles, number: u64, path: &Path) -> Result<SegmentHead, Error> {
     let mut input = Input::open(files, path, true, false)?;
     let header = read_header(&mut input, number)?;
     let (path, file_bytes) = (path.to_owned(), input.len_bytes);

@@ -4,6 +4,7 @@
 //! flush starts when a caller wants one and none is running. Callers that come meanwhile share the
 //! next. So a group grows with the latency of the disk, and needs no timer.
 
+mod pace;
 mod segments;
 mod shorten;
 mod spare;
@@ -21,7 +22,8 @@ use super::state::LogState;
 use super::wait::{Waiters, wake};
 use crate::buffer::Buffer;
 use crate::engine::Op;
-use crate::{Action, Completion, Durable, Effective, Engine, Error, FileId};
+use crate::{Action, Completion, Durable, Effective, Engine, Error, FileId, SyncPolicy};
+use pace::DiskPace;
 use spare::Spare;
 use std::collections::VecDeque;
 use std::io;
@@ -37,12 +39,16 @@ const YIELDS: u32 = 200;
 const SLEEP_MIN: Duration = Duration::from_micros(50);
 const SLEEP_MAX: Duration = Duration::from_millis(1);
 
+/// The time between two looks for new batches while no write is in flight, but a flush is: at this
+/// pace the buffers of a log are not full before the next look.
+const LOOK: Duration = Duration::from_millis(1);
+
 /// The writer of a log. One thread at a time uses it.
 pub(super) struct Flusher {
     engine: Engine,
     /// The buffer of each slot, unless it is in flight.
     buffers: Vec<Option<Buffer>>,
-    batches: VecDeque<BatchInFlight>,
+    batches: VecDeque<Batch>,
     /// The sequence behind the last batch that was queued.
     taken: u64,
     flush: Flush,
@@ -52,6 +58,9 @@ pub(super) struct Flusher {
     previous: Option<(u64, u32)>,
     /// Full segments that are not flushed yet.
     unflushed: Vec<OpenSegment>,
+    /// The segment in which the page cache began to take what the disk could not.
+    absorbs_since: Option<u64>,
+    pace: DiskPace,
     preparing: Preparing,
     spare: Option<Spare>,
     /// The file of an abandoned preparation, which could not be removed.
@@ -69,8 +78,8 @@ pub(super) struct Flusher {
     has_removed: bool,
     /// Recovery has cut something off: the first batch says so.
     after_cut: bool,
-    /// Written batches that are not known to be durable: the end and the slot of each, in order.
-    not_durable: VecDeque<(u64, usize)>,
+    /// Written batches that are not known to be durable, in order.
+    not_durable: VecDeque<Batch>,
     wakeups: Wakeups,
     completions: Vec<Completion>,
     /// The end of a brief run, which leaves to others everything that may take longer.
@@ -85,8 +94,10 @@ pub(super) struct Flusher {
 // engine is opened for callers of any thread.
 unsafe impl Send for Flusher {}
 
-struct BatchInFlight {
+/// A batch that is written, or was.
+struct Batch {
     slot: usize,
+    bytes: u64,
     end_sequence: u64,
     /// Its write makes it durable, and every record before it is.
     is_durable: bool,
@@ -123,6 +134,7 @@ pub(super) struct OpenSegment {
     /// The end of its prepared space; no record is written behind it. A segment of lines has none.
     pub prepared: u64,
     pub last_checksum: u32,
+    pub first_sequence: u64,
     /// Its file was another segment's.
     is_recycled: bool,
     created_at_ns: u64,
@@ -142,6 +154,7 @@ impl OpenSegment {
             end: 0,
             prepared: 0,
             last_checksum: 0,
+            first_sequence: 0,
             is_recycled: false,
             created_at_ns,
             is_old: false,
@@ -179,6 +192,8 @@ impl Flusher {
             segment: beginning.segment,
             previous: None,
             unflushed: Vec::new(),
+            absorbs_since: None,
+            pace: DiskPace::default(),
             preparing: beginning.first.map_or(Preparing::Idle, Preparing::Waiting),
             spare: None,
             left_over: None,
@@ -311,7 +326,41 @@ impl Flusher {
             self.start_batch(state, closed)?;
             has_started = true;
         }
+        let do_wait =
+            self.batches.len() == self.buffers.len() - 1 && state.claims.next_ready().is_some();
+        // A simulated disk has no pace: each is slow.
+        let is_simulated = state.terms.held.is_none();
+        if is_simulated && do_wait || !is_simulated && self.pace.is_slow(do_wait, Instant::now()) {
+            self.absorb(state)?;
+        }
         Ok(has_started)
+    }
+
+    /// Producers wait for a slow disk. From here on segments go through the page cache, which takes
+    /// more at once, unless callers wait for the disk anyway.
+    fn absorb(&mut self, state: &LogState) -> Result<(), Error> {
+        if let Some(OpenSegment { file, number, .. }) = self.segment
+            && state.terms.sync != SyncPolicy::Always
+            && self.engine.is_direct(file)
+        {
+            self.absorbs_since = Some(number);
+            self.engine.go_cached(file)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a segment that begins go through the page cache, too, until the disk has caught up:
+    /// at the end of a segment no other before it is left to flush. A direct write would wait
+    /// behind everything that the kernel has to write.
+    fn go_on_absorbing(&mut self) -> Result<(), Error> {
+        if let (Some(since), Some(segment)) = (self.absorbs_since, &self.segment) {
+            if segment.number >= since + 2 && self.unflushed.len() <= 1 {
+                self.absorbs_since = None;
+            } else {
+                self.engine.go_cached(segment.file)?;
+            }
+        }
+        Ok(())
     }
 
     fn start_batch(&mut self, state: &LogState, closed: ClosedBatch) -> Result<(), Error> {
@@ -336,18 +385,22 @@ impl Flusher {
         let Start { first_sequence, offset, .. } = closed.start;
         let end_sequence = closed.end_sequence();
         let segment = self.segment.as_mut().expect("a segment was begun");
+        if offset == 0 {
+            segment.first_sequence = first_sequence;
+        }
         segment.end = offset + closed.bytes as u64;
         segment.end_sequence = end_sequence;
         segment.is_dirty |= !is_durable;
         let op = Op::Write { file: segment.file, offset, buffer, durable: is_durable };
         self.engine.queue(first_sequence, op);
         let slot = closed.slot;
-        self.batches.push_back(BatchInFlight { slot, end_sequence, is_durable, is_done: false });
+        let (bytes, is_done) = (bytes as u64, false);
+        self.batches.push_back(Batch { slot, bytes, end_sequence, is_durable, is_done });
         self.taken = end_sequence;
-        self.written_bytes += bytes as u64;
+        self.written_bytes += bytes;
         let mut counted = state.counted();
         counted.batches += 1;
-        counted.written_bytes += bytes as u64;
+        counted.written_bytes += bytes;
         Ok(())
     }
 
@@ -398,28 +451,48 @@ impl Flusher {
             return Ok(false);
         }
         if matches!(self.flush, Flush::Idle) && state.durable.is_wanted() {
-            // It covers every batch in flight now, and does not wait for later ones.
-            self.flush = Flush::Wanted(self.taken);
+            self.flush = Flush::Wanted(self.wanted_end(state));
         }
-        match self.flush {
-            Flush::Wanted(sequence) if sequence <= written => {}
+        let covers = match self.flush {
+            Flush::Wanted(sequence) if sequence <= written => self.covered(sequence, written),
             _ => return Ok(false),
-        }
+        };
         let mut left = 0;
         let segments = self.unflushed.iter_mut().chain(self.segment.as_mut());
-        for segment in segments.filter(|segment| segment.is_dirty) {
+        let is_covered = |it: &&mut OpenSegment| it.is_dirty && it.first_sequence < covers;
+        for segment in segments.filter(is_covered) {
             // Batches in flight are not covered.
             segment.is_dirty =
                 self.batches.iter().any(|batch| !batch.is_done) && segment.end_sequence > written;
             self.engine.queue(FLUSH, Op::Fdatasync { file: segment.file });
             left += 1;
         }
-        self.flush = Flush::Running { covers: written, left };
+        self.flush = Flush::Running { covers, left };
         state.counted().flushes += 1;
         if left == 0 {
-            self.end_flush(state, written)?;
+            self.end_flush(state, covers)?;
         }
         Ok(true)
+    }
+
+    /// Returns the sequence up to which the next flush is wanted. It covers every batch in flight
+    /// now, and does not wait for later ones. The segment that is written goes on filling while
+    /// no record of it is wanted.
+    fn wanted_end(&self, state: &LogState) -> u64 {
+        let full = self.unflushed.last().map_or(0, |last| last.end_sequence);
+        if state.durable.wanted() <= full { full } else { self.taken }
+    }
+
+    /// Returns the sequence that a flush covers which is wanted up to `sequence`. Full segments that
+    /// wait for the disk are flushed one by one: each flush keeps a thread of the kernel, and
+    /// writes need one too.
+    fn covered(&self, sequence: u64, written: u64) -> u64 {
+        let mut dirty = self.unflushed.iter().filter(|segment| segment.is_dirty);
+        match (dirty.next(), dirty.next()) {
+            (Some(oldest), Some(_)) => oldest.end_sequence.min(written),
+            (Some(only), None) if sequence <= only.end_sequence => only.end_sequence.min(written),
+            _ => written,
+        }
     }
 
     fn end_flush(&mut self, state: &LogState, covers: u64) -> Result<(), Error> {
@@ -451,6 +524,9 @@ impl Flusher {
     fn reap(&mut self, state: &LogState) -> Result<(), Error> {
         let mut completions = std::mem::take(&mut self.completions);
         let mut result = match self.brief_until {
+            None if self.batches.is_empty() && state.terms.held.is_some() => {
+                self.engine.reap_within(LOOK, &mut completions)
+            }
             None => self.engine.reap(1, &mut completions),
             Some(until) => {
                 let left = until.saturating_duration_since(Instant::now());
@@ -494,7 +570,7 @@ impl Flusher {
             }
             first_sequence => {
                 completion.result?;
-                let is_it = |batch: &&mut BatchInFlight| batch.end_sequence > first_sequence;
+                let is_it = |batch: &&mut Batch| batch.end_sequence > first_sequence;
                 let batch = self.batches.iter_mut().find(is_it).expect("it is in flight");
                 batch.is_done = true;
             }
@@ -507,26 +583,31 @@ impl Flusher {
         while self.batches.front().is_some_and(|batch| batch.is_done) {
             let batch = self.batches.pop_front().expect("is there");
             self.free_slot(state, batch.slot)?;
-            self.not_durable.push_back((batch.end_sequence, batch.slot));
-            if batch.is_durable {
-                self.check_names()?;
-                state.counted().flushes += 1;
-                self.reach_durable(state, batch.end_sequence);
-            }
+            self.pace.note_written(batch.bytes);
             self.wakeups.waiters.push(state.written.reach(batch.end_sequence));
             self.wakeups.gates.push(batch.slot);
+            let (is_durable, end) = (batch.is_durable, batch.end_sequence);
+            self.not_durable.push_back(batch);
+            if is_durable {
+                self.check_names()?;
+                state.counted().flushes += 1;
+                self.reach_durable(state, end);
+            }
         }
         Ok(())
     }
 
     fn reach_durable(&mut self, state: &LogState, sequence: u64) {
         self.wakeups.waiters.push(state.durable.reach(sequence));
-        while let Some(&(end, slot)) = self.not_durable.front()
-            && end <= sequence
+        let mut bytes = 0;
+        while let Some(batch) = self.not_durable.front()
+            && batch.end_sequence <= sequence
         {
+            bytes += batch.bytes;
+            self.wakeups.gates.push(batch.slot);
             self.not_durable.pop_front();
-            self.wakeups.gates.push(slot);
         }
+        state.counted().flushed_bytes += bytes;
     }
 
     fn free_slot(&mut self, state: &LogState, slot: usize) -> Result<(), Error> {

@@ -59,8 +59,14 @@ use std::time::Duration;
 /// | `EverySec`, `Interval` | a crash of the process | after that interval, or [`Log::sync`] |
 /// | `No` | a crash of the process | after [`Log::sync`], or [`Log::close`] |
 ///
-/// The log writes a record without a waiting caller within about 10 ms. It always makes full
-/// segments durable. [`Log::survives`] reports on any record at any moment.
+/// The log writes a record without a waiting caller within about 10 ms, and flushes full segments in
+/// the background. [`Log::survives`] reports on any record at any moment.
+///
+/// With another policy than `Always`, a framed log passes the page cache only while the disk keeps
+/// up. Where producers wait for a slow disk, the page cache takes what comes until the disk has
+/// caught up, as much as the kernel lets it (`vm.dirty_ratio`), but 64 full segments at most.
+/// [`LogStats::flushed_bytes`](super::LogStats::flushed_bytes) shows how far the disk is behind.
+/// [`Log::close`], and the next opening after a kill, take as long as the disk needs for the rest.
 ///
 /// # Errors
 ///

@@ -198,7 +198,10 @@ fn assemble(
     }
     let file = segment.as_ref().map(|segment| segment.file);
     let file = file.or(first.as_ref().map(|first| first.file));
-    let (promise, durable) = examine(prepare, file.is_some_and(|file| engine.is_direct(file)))?;
+    // Without a caller who waits, the page cache takes what a slow disk does not.
+    let is_direct =
+        options.sync == SyncPolicy::Always && file.is_some_and(|file| engine.is_direct(file));
+    let (promise, durable) = examine(prepare, is_direct)?;
     let beginning = Beginning {
         slots: options.buffers,
         after_cut: found.active.is_some_and(|active| active.after_cut),

@@ -45,7 +45,9 @@ struct Search {
 }
 
 /// Moves a walk from its segment's beginning to a batch near the record `sequence`, or before it.
-/// The walk stays where it is if nothing proves a better place.
+/// The walk stays where it is if nothing proves a better place. Returns the sequence before which
+/// every record was durable, by `durable` and by the batches that were seen; `None` where the
+/// segment is too short for a search.
 ///
 /// `durable` returns the sequence before which every record was durable, as far as the caller can
 /// tell. It is called only if the segment is long enough for a search.
@@ -53,13 +55,13 @@ pub(super) fn seek(
     walk: &mut Walk,
     sequence: u64,
     durable: impl FnOnce() -> Result<u64, Error>,
-) -> Result<(), Error> {
-    let Some((first, _)) = walk.batch_at(BEGIN)? else { return Ok(()) };
-    let Some(longest_bytes) = walk::longest_bytes(&first) else { return Ok(()) };
+) -> Result<Option<u64>, Error> {
+    let Some((first, _)) = walk.batch_at(BEGIN)? else { return Ok(None) };
+    let Some(longest_bytes) = walk::longest_bytes(&first) else { return Ok(None) };
     let reach_bytes = u64::from(longest_bytes).next_multiple_of(walk.block_bytes);
     let is_first = first.first_sequence == walk.sequence && sequence > walk.sequence;
     if !is_first || walk.input.len_bytes <= NEAR * reach_bytes {
-        return Ok(());
+        return Ok(None);
     }
     let (end, durable_sequence) = (walk.input.len_bytes, durable()?);
     let is_known = sequence < durable_sequence && durable_sequence < u64::MAX;
@@ -67,7 +69,7 @@ pub(super) fn seek(
         reach_bytes,
         first_end: BEGIN + u64::from(first.bytes),
         known: vec![Known { offset: BEGIN, sequence: first.first_sequence }],
-        durable_sequence: durable_sequence.max(first.first_sequence),
+        durable_sequence: durable_sequence.max(first.durable_sequence),
         end: is_known.then_some(Known { offset: end, sequence: durable_sequence }),
     };
     search.run(walk, sequence)?;
@@ -77,7 +79,7 @@ pub(super) fn seek(
     walk.input.pause()?;
     let Known { offset, sequence } = search.best(sequence.min(search.durable_sequence));
     walk.jump_to(offset, sequence);
-    Ok(())
+    Ok(Some(search.durable_sequence))
 }
 
 impl Search {

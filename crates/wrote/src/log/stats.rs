@@ -21,6 +21,9 @@ pub struct LogStats {
     pub flushes: u64,
     /// Bytes written to segments, with the padding of blocks, without the preparation of segments.
     pub written_bytes: u64,
+    /// The part of `written_bytes` that was flushed. The rest is in the kernel's memory or in the
+    /// device's, and a power loss may take it.
+    pub flushed_bytes: u64,
     /// Segments begun.
     pub segments: u64,
     /// Segments that retention removed.

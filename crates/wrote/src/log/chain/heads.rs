@@ -1,8 +1,8 @@
 //! The first bytes of many sealed segments, read through the page cache.
 //!
-//! A log has thousands of segments, and an opening looks at each. Those before the last two were
-//! flushed long ago, so the page cache tells no more than the disk does. A file that does not begin
-//! as it should is left to the caller, who looks at the disk itself.
+//! A log has thousands of segments, and an opening looks at each. Nearly all before the last two were
+//! flushed long ago, so the page cache tells no more than the disk does. The caller looks at the
+//! disk itself where a file does not begin as it should, and for those that need not be durable.
 
 use super::super::batch;
 use super::super::input::LogFiles;
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 /// The segment header and the header of the first batch.
 const HEAD_BYTES: usize = segment::HEADER_BYTES + batch::HEADER_BYTES;
-/// Segments at the end of a log that need not be durable.
+/// Segments at the end of a log that are seldom durable.
 const LAST: usize = 2;
 /// Files that are open at once, so that the device reads several.
 const FILES: usize = 32;

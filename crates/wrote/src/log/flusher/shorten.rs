@@ -19,7 +19,7 @@ impl Flusher {
         let is_full = |segment: &OpenSegment| segment.end_sequence <= sequence;
         if self.unflushed.iter().any(is_full) {
             self.make_durable(state, state.next_sequence())?;
-            self.flush_earlier(state)?;
+            self.flush_earlier(state, 0)?;
         }
         let mut removed = Ok(());
         while let Some(oldest) =
@@ -101,7 +101,7 @@ impl Flusher {
             std::thread::yield_now();
         }
         // Retention may remove some now.
-        self.flush_earlier(state)?;
+        self.flush_earlier(state, 0)?;
         self.reap_all(state)?;
         let (first, end) = (state.counted().first_sequence, state.next_sequence());
         if next >= end {

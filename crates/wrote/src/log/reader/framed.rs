@@ -41,15 +41,7 @@ fn find_cursor(
 ) -> Result<Option<FramedCursor>, Error> {
     let live = chain::live(files, names::all(files, folder, Format::Framed)?)?;
     let names = &live.names;
-    // The last segment that begins with this record or an earlier one. A segment without a header
-    // is only prepared, or the reader that comes to it finds the damage.
-    let (mut low, mut high) = (0, names.len());
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        let cursor = open(files, &live, &names[middle], by)?;
-        let is_before = cursor.as_ref().is_some_and(|found| found.header.first_sequence <= from);
-        if is_before { low = middle } else { high = middle }
-    }
+    let low = segment_of(files, &live, from, by)?;
     let Some(name @ (_, path)) = names.get(low) else { return Ok(None) };
     let Some(mut cursor) = open(files, &live, name, by)? else {
         if !has_durable_records(files, names)? {
@@ -68,30 +60,59 @@ fn find_cursor(
     {
         chain::check_log((path, cursor.header.log_id), (first_path, begin.header.log_id))?;
     }
+    let durable = || durable_sequence(files, &live, low);
+    let stated = match seek::seek(&mut cursor.walk, from, durable)? {
+        None if low > 0 => durable()?,
+        stated => stated.unwrap_or(0),
+    };
+    if stated < cursor.header.first_sequence
+        && let low = segment_of(files, &live, stated, by)?
+        && let Some(earlier) = open(files, &live, &names[low], by)?
+    {
+        // A crash may have taken records of the segments before, and what is behind them is no part
+        // of the log then. So the reader comes to its record from what was durable.
+        cursor = earlier;
+        seek::seek(&mut cursor.walk, stated, || Ok(stated))?;
+    }
     cursor.walk.wanted = from;
-    seek::seek(&mut cursor.walk, from, || durable_sequence(files, &live, low))?;
     Ok(Some(cursor))
 }
 
-/// Returns a sequence: the records of the first of these segments that are before it were durable,
-/// as the segments state.
+/// Returns the index of the last segment that begins with the record `from` or an earlier one, or
+/// else of the first. A segment without a header is only prepared, or the reader that comes to it
+/// finds the damage.
+fn segment_of(files: &LogFiles, live: &LiveNames, from: u64, by: ReadBy) -> Result<usize, Error> {
+    let (mut low, mut high) = (0, live.names.len());
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        let cursor = open(files, live, &live.names[middle], by)?;
+        let is_before = cursor.is_some_and(|found| found.header.first_sequence <= from);
+        if is_before { low = middle } else { high = middle }
+    }
+    Ok(low)
+}
+
+/// Returns the sequence before which every record was durable, as the segment `low` and those
+/// behind it state.
 fn durable_sequence(files: &LogFiles, live: &LiveNames, low: usize) -> Result<u64, Error> {
-    let names = &live.names[low..];
-    // A writer flushes a segment before it begins the next but one, and every record before a cut.
-    if let Some(cut) = names.get(1).and(live.cut).filter(|cut| cut.previous() == names[0].0) {
+    // Every record before a cut was made durable.
+    let names = &live.names;
+    if let Some(cut) = names.get(low + 1).and(live.cut).filter(|cut| cut.previous() == names[low].0)
+    {
         return Ok(cut.first_sequence);
     }
-    if let Some(name) = names.get(2)
-        && let Some(next_but_one) = open(files, live, name, ReadBy::Order)?
-    {
-        return Ok(next_but_one.header.first_sequence);
-    }
-    let segments = chain::read_headers(files, &names[..names.len().min(2)])?;
-    if let Some(walk) = end::closed(files, &segments)? {
+    let last = chain::read_headers(files, &names[names.len() - 1..])?;
+    if let Some(walk) = end::closed(files, &last)? {
         return Ok(walk.sequence);
     }
-    let first_batches = segments.iter().filter_map(|segment| segment.first_batch);
-    Ok(first_batches.map(|batch| batch.durable_sequence).max().unwrap_or(0))
+    // The last that has a batch: those behind it are only prepared, or a crash took their batches.
+    for name in names[low..].iter().rev() {
+        let head = chain::read_headers(files, std::slice::from_ref(name))?;
+        if let Some(batch) = head.first().and_then(|head| head.first_batch) {
+            return Ok(batch.durable_sequence);
+        }
+    }
+    Ok(0)
 }
 
 fn open(

@@ -55,6 +55,27 @@ fn every_record_is_read_from_any_place_on() {
 }
 
 #[test]
+fn from_any_place_on_a_reader_finds_nothing_behind_records_that_a_crash_took() {
+    let mut built = SampleLog::default();
+    for number in 0..6 {
+        // The records of the first two segments were durable once.
+        let (durable, begin) = ((4 * number).min(8), 4 * number);
+        built = built.segment().batch(durable, &[&[begin as u8; 700], b"a"]);
+        built = built.batch(durable, &[b"b", &[begin as u8; 300]]);
+    }
+    // The second batch of the fourth segment.
+    let torn = &mut built.segments[3];
+    torn.bytes[torn.batches[1]..].fill(0);
+    let sim = disk(1, &built.files(folder()));
+    for from in 0..26 {
+        let (records, end) = read(&sim, from);
+        end.unwrap();
+        let sequences: Vec<u64> = records.iter().map(|record| record.sequence).collect();
+        assert_eq!(sequences, (from..14).collect::<Vec<u64>>(), "from {from}");
+    }
+}
+
+#[test]
 fn every_record_of_a_long_segment_is_read_from_any_place_on() {
     let built = long_segment().closed().segment().batch(0, &[b"behind"]);
     let sim = disk(1, &built.files(folder()));

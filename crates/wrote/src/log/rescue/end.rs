@@ -50,8 +50,11 @@ pub(in crate::log) fn end(
     let mut last = start;
     loop {
         let walk = walk_to_end(files, &segments[last], flush)?;
-        match segments.get(last + 1) {
-            Some(next) if follows(next, segments[last].number, &walk)? => last += 1,
+        let next = segments.get(last + 1);
+        // The page cache may have told its head, and the disk may have lost it.
+        let next = next.map(|next| chain::read_head(files, next.number, &next.path)).transpose()?;
+        match next {
+            Some(next) if follows(&next, segments[last].number, &walk)? => last += 1,
             _ => return Ok(Some(LogEnd { last, walk })),
         }
     }
