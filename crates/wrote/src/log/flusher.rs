@@ -483,8 +483,8 @@ impl Flusher {
         if state.durable.wanted() <= full { full } else { self.taken }
     }
 
-    /// Returns the sequence that a flush covers which is wanted up to `sequence`. Full segments that
-    /// wait for the disk are flushed one by one: each flush keeps a thread of the kernel, and
+    /// Returns the sequence up to which a flush goes that is wanted up to `sequence`. Full segments
+    /// that wait for the disk are flushed one by one: each flush keeps a thread of the kernel, and
     /// writes need one too.
     fn covered(&self, sequence: u64, written: u64) -> u64 {
         let mut dirty = self.unflushed.iter().filter(|segment| segment.is_dirty);

@@ -59,8 +59,8 @@ use std::time::Duration;
 /// | `EverySec`, `Interval` | a crash of the process | after that interval, or [`Log::sync`] |
 /// | `No` | a crash of the process | after [`Log::sync`], or [`Log::close`] |
 ///
-/// The log writes a record without a waiting caller within about 10 ms, and flushes full segments in
-/// the background. [`Log::survives`] reports on any record at any moment.
+/// The log writes a record without a waiting caller within about 10 ms, and flushes full segments
+/// in the background. [`Log::survives`] reports on any record at any moment.
 ///
 /// With another policy than `Always`, a framed log passes the page cache only while the disk keeps
 /// up. Where producers wait for a slow disk, the page cache takes what comes until the disk has
