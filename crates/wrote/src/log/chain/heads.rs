@@ -2,7 +2,7 @@
 //!
 //! A log has thousands of segments, and an opening looks at each. Nearly all before the last two
 //! were flushed long ago, so the page cache tells no more than the disk does. The caller looks at
-//! the disk itself where a file does not begin as it should, and for those that need not be durable.
+//! the disk itself where a file does not begin as it should, and where it need not be durable.
 
 use super::super::batch;
 use super::super::input::LogFiles;
