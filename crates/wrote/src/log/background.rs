@@ -2,7 +2,6 @@
 
 use super::driver::{LogDriver, half_done};
 use super::state::LogState;
-use crate::SyncPolicy;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -31,7 +30,7 @@ pub(super) fn run(driver: &LogDriver, segment_age: Option<Duration>, stop: &Atom
             continue;
         }
         if clock.moved_at.elapsed() < QUIET || clock.has_sync_due(&driver.state) {
-            let interval = Clock::interval(&driver.state);
+            let interval = driver.state.terms.interval();
             std::thread::park_timeout(interval.unwrap_or(LINGER).clamp(TICK_MIN, LINGER));
         } else {
             driver.sleep(SLEEP);
@@ -61,18 +60,10 @@ struct Clock {
 }
 
 impl Clock {
-    fn interval(state: &LogState) -> Option<Duration> {
-        match state.terms.sync {
-            SyncPolicy::EverySec => Some(Duration::from_secs(1)),
-            SyncPolicy::Interval(interval) => Some(interval),
-            SyncPolicy::Always | SyncPolicy::No => None,
-        }
-    }
-
     /// Tells whether written records wait for the next interval, so that the thread must not sleep
     /// long.
     fn has_sync_due(&self, state: &LogState) -> bool {
-        Clock::interval(state).is_some() && state.durable.done() < state.written.done()
+        state.terms.interval().is_some() && state.durable.done() < state.written.done()
     }
 
     /// Requests the records that were appended before the last tick: written, or durable if the log
@@ -88,7 +79,7 @@ impl Clock {
             // Records may have been cut off since.
             state.frontier(state.promised()).want(before.min(next));
         }
-        if let Some(interval) = Clock::interval(state)
+        if let Some(interval) = state.terms.interval()
             && self.synced_at.elapsed() >= interval
         {
             state.durable.want(next);

@@ -39,6 +39,10 @@ const YIELDS: u32 = 200;
 const SLEEP_MIN: Duration = Duration::from_micros(50);
 const SLEEP_MAX: Duration = Duration::from_millis(1);
 
+/// The time beyond their interval after which records that are not durable hold up later ones, as
+/// in Redis.
+const OVERDUE: Duration = Duration::from_secs(1);
+
 /// The time between two looks for new batches while no write is in flight, but a flush is: at this
 /// pace the buffers of a log are not full before the next look.
 const LOOK: Duration = Duration::from_millis(1);
@@ -58,8 +62,8 @@ pub(super) struct Flusher {
     previous: Option<(u64, u32)>,
     /// Full segments that are not flushed yet.
     unflushed: Vec<OpenSegment>,
-    /// The segment in which the page cache began to take what the disk could not.
-    absorbs_since: Option<u64>,
+    /// While the page cache takes what the disk can't.
+    absorbing: Option<Absorbing>,
     pace: DiskPace,
     preparing: Preparing,
     spare: Option<Spare>,
@@ -78,6 +82,8 @@ pub(super) struct Flusher {
     has_removed: bool,
     /// Recovery has cut something off: the first batch says so.
     after_cut: bool,
+    /// Bytes of batches that are not known to be durable.
+    behind_bytes: u64,
     /// Written batches that are not known to be durable, in order.
     not_durable: VecDeque<Batch>,
     wakeups: Wakeups,
@@ -99,9 +105,18 @@ struct Batch {
     slot: usize,
     bytes: u64,
     end_sequence: u64,
+    begun_at: Instant,
     /// Its write makes it durable, and every record before it is.
     is_durable: bool,
     is_done: bool,
+}
+
+/// A slow disk, whose writes go through the page cache.
+struct Absorbing {
+    /// The segment in which that began.
+    since: u64,
+    /// The rate of the disk.
+    bytes_per_s: u64,
 }
 
 enum Flush {
@@ -192,7 +207,7 @@ impl Flusher {
             segment: beginning.segment,
             previous: None,
             unflushed: Vec::new(),
-            absorbs_since: None,
+            absorbing: None,
             pace: DiskPace::default(),
             preparing: beginning.first.map_or(Preparing::Idle, Preparing::Waiting),
             spare: None,
@@ -204,6 +219,7 @@ impl Flusher {
             is_folder_dirty: true,
             has_removed: false,
             after_cut: beginning.after_cut,
+            behind_bytes: 0,
             not_durable: VecDeque::new(),
             wakeups: Wakeups::default(),
             completions: Vec::new(),
@@ -311,6 +327,9 @@ impl Flusher {
 
     fn start_batches(&mut self, state: &LogState) -> Result<bool, Error> {
         let mut has_started = false;
+        if self.is_overdue(state) {
+            return Ok(false);
+        }
         // One buffer is left for the open batch.
         while self.batches.len() < self.buffers.len() - 1 {
             let Some(ready) = state.claims.next_ready() else { break };
@@ -328,22 +347,45 @@ impl Flusher {
         }
         let do_wait =
             self.batches.len() == self.buffers.len() - 1 && state.claims.next_ready().is_some();
-        // A simulated disk has no pace: each is slow.
-        let is_simulated = state.terms.held.is_none();
-        if is_simulated && do_wait || !is_simulated && self.pace.is_slow(do_wait, Instant::now()) {
-            self.absorb(state)?;
+        let slow_rate = match state.terms.held {
+            Some(_) => self.pace.slow_rate(do_wait, Instant::now()),
+            // A simulated disk has no pace: each is slow.
+            None => do_wait.then_some(0),
+        };
+        if let Some(rate) = slow_rate {
+            self.absorb(state, rate)?;
         }
         Ok(has_started)
     }
 
+    /// Wants a flush once the oldest record that is not durable is as old as the interval. Tells
+    /// whether the disk is so far behind that no more is written, since it could not be flushed in
+    /// time.
+    fn is_overdue(&self, state: &LogState) -> bool {
+        let (Some(interval), Some(oldest), Some(_)) =
+            (state.terms.interval(), self.not_durable.front(), &state.terms.held)
+        else {
+            return false;
+        };
+        let (age, bound) = (oldest.begun_at.elapsed(), interval + OVERDUE);
+        let is_full = self.absorbing.as_ref().is_some_and(|disk| {
+            u128::from(self.behind_bytes) * 1_000_000_000
+                >= u128::from(disk.bytes_per_s) * bound.as_nanos()
+        });
+        if is_full || age >= interval {
+            state.durable.want(self.taken);
+        }
+        is_full || age >= bound
+    }
+
     /// Producers wait for a slow disk. From here on segments go through the page cache, which takes
     /// more at once, unless callers wait for the disk anyway.
-    fn absorb(&mut self, state: &LogState) -> Result<(), Error> {
+    fn absorb(&mut self, state: &LogState, bytes_per_s: u64) -> Result<(), Error> {
         if let Some(OpenSegment { file, number, .. }) = self.segment
             && state.terms.sync != SyncPolicy::Always
             && self.engine.is_direct(file)
         {
-            self.absorbs_since = Some(number);
+            self.absorbing = Some(Absorbing { since: number, bytes_per_s });
             self.engine.go_cached(file)?;
         }
         Ok(())
@@ -353,9 +395,9 @@ impl Flusher {
     /// at the end of a segment no other before it is left to flush. A direct write would wait
     /// behind everything that the kernel has to write.
     fn go_on_absorbing(&mut self) -> Result<(), Error> {
-        if let (Some(since), Some(segment)) = (self.absorbs_since, &self.segment) {
+        if let (Some(Absorbing { since, .. }), Some(segment)) = (&self.absorbing, &self.segment) {
             if segment.number >= since + 2 && self.unflushed.len() <= 1 {
-                self.absorbs_since = None;
+                self.absorbing = None;
             } else {
                 self.engine.go_cached(segment.file)?;
             }
@@ -395,9 +437,12 @@ impl Flusher {
         self.engine.queue(first_sequence, op);
         let slot = closed.slot;
         let (bytes, is_done) = (bytes as u64, false);
-        self.batches.push_back(Batch { slot, bytes, end_sequence, is_durable, is_done });
+        let begun_at = Instant::now();
+        let batch = Batch { slot, bytes, end_sequence, begun_at, is_durable, is_done };
+        self.batches.push_back(batch);
         self.taken = end_sequence;
         self.written_bytes += bytes;
+        self.behind_bytes += bytes;
         let mut counted = state.counted();
         counted.batches += 1;
         counted.written_bytes += bytes;
@@ -607,6 +652,7 @@ impl Flusher {
             self.wakeups.gates.push(batch.slot);
             self.not_durable.pop_front();
         }
+        self.behind_bytes -= bytes;
         state.counted().flushed_bytes += bytes;
     }
 

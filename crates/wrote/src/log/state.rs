@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 pub(super) struct LogState {
     pub process: Process,
@@ -92,6 +93,15 @@ pub(super) struct Terms {
 }
 
 impl Terms {
+    /// Returns the time after which records are flushed, where they are so by time.
+    pub(super) fn interval(&self) -> Option<Duration> {
+        match self.sync {
+            SyncPolicy::EverySec => Some(Duration::from_secs(1)),
+            SyncPolicy::Interval(interval) => Some(interval),
+            SyncPolicy::Always | SyncPolicy::No => None,
+        }
+    }
+
     /// Returns the folder of a log that is on no simulated disk.
     pub(super) fn held(&self) -> &Folder {
         self.held.as_ref().expect("only a simulated disk has no folders")

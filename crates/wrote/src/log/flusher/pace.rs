@@ -23,40 +23,48 @@ impl DiskPace {
         self.written_bytes += bytes;
     }
 
-    /// Notes at `now` whether producers wait, and tells whether they do so for a slow disk.
-    pub(super) fn is_slow(&mut self, do_wait: bool, now: Instant) -> bool {
+    /// Notes at `now` whether producers wait. Returns the rate of the disk, in bytes a second, if
+    /// they do so for a slow one.
+    pub(super) fn slow_rate(&mut self, do_wait: bool, now: Instant) -> Option<u64> {
         let since = std::mem::replace(&mut self.waits_since, do_wait.then_some(now));
         self.waited += since.map_or(Duration::ZERO, |since| now - since);
         if self.written_bytes < WINDOW_BYTES {
-            return false;
+            return None;
         }
         let DiskPace { written_bytes, waited, .. } =
             std::mem::replace(self, DiskPace { waits_since: self.waits_since, ..Self::default() });
-        u128::from(written_bytes) * 1_000_000_000 < u128::from(SLOW_BYTES_PER_S) * waited.as_nanos()
+        Some(rate(written_bytes, waited)).filter(|rate| *rate < SLOW_BYTES_PER_S)
     }
+}
+
+/// Returns the rate of `bytes` in `time`, in bytes a second.
+fn rate(bytes: u64, time: Duration) -> u64 {
+    let rate = u128::from(bytes) * 1_000_000_000 / time.as_nanos().max(1);
+    u64::try_from(rate).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Tells whether a disk is slow that takes 8 MiB while producers wait for `waited` of 100 ms.
-    fn is_slow(waited: Duration) -> bool {
+    /// Returns the rate, if it is slow, of a disk that takes 8 MiB while producers wait for `waited`
+    /// of 100 ms.
+    fn slow_rate(waited: Duration) -> Option<u64> {
         let (mut pace, begin) = (DiskPace::default(), Instant::now());
-        assert!(!pace.is_slow(false, begin));
+        assert_eq!(pace.slow_rate(false, begin), None);
         pace.note_written(4 << 20);
         let from = begin + Duration::from_millis(50);
-        assert!(!pace.is_slow(true, from));
+        assert_eq!(pace.slow_rate(true, from), None);
         pace.note_written(4 << 20);
-        let slow = pace.is_slow(false, from + waited);
-        assert!(!pace.is_slow(true, from + waited), "a new window begins");
+        let slow = pace.slow_rate(false, from + waited);
+        assert_eq!(pace.slow_rate(true, from + waited), None, "a new window begins");
         slow
     }
 
     #[test]
     fn a_disk_is_slow_if_producers_wait_longer_than_at_200_mb_a_second() {
-        assert!(is_slow(Duration::from_millis(43)));
-        assert!(!is_slow(Duration::from_millis(41)));
-        assert!(!is_slow(Duration::ZERO));
+        assert_eq!(slow_rate(Duration::from_millis(43)), Some((8 << 20) * 1000 / 43));
+        assert_eq!(slow_rate(Duration::from_millis(41)), None);
+        assert_eq!(slow_rate(Duration::ZERO), None);
     }
 }

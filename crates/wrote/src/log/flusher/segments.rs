@@ -520,7 +520,7 @@ mod tests {
                 let driver = log.driver();
                 let _ = driver.visit(|flusher| {
                     most = most.max(flusher.unflushed.len());
-                    absorbed |= flusher.absorbs_since.is_some();
+                    absorbed |= flusher.absorbing.is_some();
                     Ok(())
                 });
             }

@@ -50,11 +50,13 @@ pub(in crate::log) fn end(
     let mut last = start;
     loop {
         let walk = walk_to_end(files, &segments[last], flush)?;
-        let next = segments.get(last + 1);
-        // The page cache may have told its head, and the disk may have lost it.
-        let next = next.map(|next| chain::read_head(files, next.number, &next.path)).transpose()?;
-        match next {
-            Some(next) if follows(&next, segments[last].number, &walk)? => last += 1,
+        match segments.get(last + 1) {
+            Some(next)
+                if follows(next, segments[last].number, &walk)?
+                    && (!flush || is_on_disk(files, next)?) =>
+            {
+                last += 1;
+            }
             _ => return Ok(Some(LogEnd { last, walk })),
         }
     }
@@ -108,6 +110,13 @@ fn follows(next: &SegmentHead, number: u64, walk: &Walk) -> Result<bool, Error> 
         return Err(damage::error(&next.path, 0, &chain::overlap(first, end)));
     }
     Ok(first == end)
+}
+
+/// Tells whether the header of a segment is on the disk. The page cache may have told of it, and the
+/// disk may have lost it.
+fn is_on_disk(files: &LogFiles, segment: &SegmentHead) -> Result<bool, Error> {
+    let on_disk = chain::read_head(files, segment.number, &segment.path)?;
+    Ok(on_disk.header == segment.header)
 }
 
 fn walk_to_end(files: &LogFiles, segment: &SegmentHead, flush: bool) -> Result<Walk, Error> {
