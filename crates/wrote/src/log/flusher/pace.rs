@@ -47,8 +47,8 @@ fn rate(bytes: u64, time: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    /// Returns the rate, if it is slow, of a disk that takes 8 MiB while producers wait for `waited`
-    /// of 100 ms.
+    /// Returns the rate, if it is slow, of a disk that takes 8 MiB in 100 ms, while producers wait
+    /// for `waited` of them.
     fn slow_rate(waited: Duration) -> Option<u64> {
         let (mut pace, begin) = (DiskPace::default(), Instant::now());
         assert_eq!(pace.slow_rate(false, begin), None);

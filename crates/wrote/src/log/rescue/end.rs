@@ -112,8 +112,8 @@ fn follows(next: &SegmentHead, number: u64, walk: &Walk) -> Result<bool, Error> 
     Ok(first == end)
 }
 
-/// Tells whether the header of a segment is on the disk. The page cache may have told of it, and the
-/// disk may have lost it.
+/// Tells whether the header of a segment is on the disk. It may have been read from the page cache,
+/// and the disk may have lost it.
 fn is_on_disk(files: &LogFiles, segment: &SegmentHead) -> Result<bool, Error> {
     let on_disk = chain::read_head(files, segment.number, &segment.path)?;
     Ok(on_disk.header == segment.header)
