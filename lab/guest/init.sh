@@ -2,7 +2,7 @@
 # The first process of a guest: loads its modules, runs each command of its plan within a time
 # limit, reports each command's end on the second serial port, and switches the machine off.
 #
-# `xtask/src/lab/guest` puts this into the initramfs as /init, beside:
+# `lab/src/runs/guest` puts this into the initramfs as /init, beside:
 #   /modules/load      insmod commands, in the order in which modules need each other
 #   /guest             the lab's own script: it makes disks usable, and may set LIMIT_S
 #   /plan              a line for each command: its name, a tabulator, its words for the shell

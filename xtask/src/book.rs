@@ -3,11 +3,11 @@
 mod links;
 
 use crate::check::links::{links, relative_path};
-use crate::failure::{Failure, Tried};
-use crate::report::Report;
-use crate::repository::{root, target};
-use crate::run::{HANG, Show, run};
 use crate::tools::{self, MDBOOK};
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::report::Report;
+use lab::tools::repository::{root, target};
+use lab::tools::run::{HANG, Show, run};
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
@@ -129,7 +129,7 @@ fn copy(file: &str, to: &Path) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::repository::files;
+    use lab::tools::repository::files;
 
     #[test]
     fn every_document_is_a_page_of_the_book() {

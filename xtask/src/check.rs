@@ -8,14 +8,14 @@ pub mod prose;
 mod reached;
 mod sources;
 
-use crate::failure::Failure;
 use crate::fuzz;
-use crate::packages::{self, MPI};
-use crate::programs::{self, cargo_tests};
-use crate::report::Report;
-use crate::repository::cargo;
-use crate::run::{HANG, Show, run};
 use crate::times;
+use lab::tools::failure::Failure;
+use lab::tools::packages::{self, MPI};
+use lab::tools::programs::{self, cargo_tests};
+use lab::tools::report::Report;
+use lab::tools::repository::cargo;
+use lab::tools::run::{HANG, Show, run};
 
 /// Makes warnings errors.
 pub const STRICT: [&str; 3] = ["--", "-D", "warnings"];
@@ -58,7 +58,7 @@ pub fn check(arguments: &Arguments) -> Result<(), Failure> {
     report.step("tests of the tools", || {
         cargo_tests(&mut cargo(&["test", "-p", "xtask", "--no-fail-fast"]))
     })?;
-    report.finish_as("check")
+    times::finish(report, "check")
 }
 
 fn formats(report: &mut Report) -> Result<(), Failure> {

@@ -7,11 +7,11 @@ mod files;
 mod program;
 mod roots;
 
-use crate::failure::{Failure, Tried};
-use crate::report::Report;
-use crate::repository::{root, target};
-use crate::run::output;
 use crate::tools::{self, CARGO_DEB};
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::report::Report;
+use lab::tools::repository::{root, target};
+use lab::tools::run::output;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

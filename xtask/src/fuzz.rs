@@ -1,10 +1,10 @@
 //! `cargo xtask fuzz`: damages logs by a fuzzer's inputs and reads them, or parses streams.
 
-use crate::failure::{Failure, Tried};
-use crate::packages;
-use crate::report::Report;
-use crate::repository::{cargo, target};
-use crate::run::{Finished, HANG, Show, run};
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::packages;
+use lab::tools::report::Report;
+use lab::tools::repository::{cargo, target};
+use lab::tools::run::{Finished, HANG, Show, run};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::path::{Path, PathBuf};

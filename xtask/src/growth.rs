@@ -4,15 +4,15 @@
 mod axes;
 mod draw;
 
-use crate::failure::{Failure, Tried};
 use crate::peers::outcome::{MIB, Outcome};
 use crate::peers::site::{Site, build};
 use crate::peers::{page, three_digits, wrote};
-use crate::repository::root;
-use crate::run::check_interrupted;
 use crate::sections::{HEADING, Sections};
 use axes::{AxisName, By, GrowthAxis, Line};
 use clap::ValueEnum;
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::repository::root;
+use lab::tools::run::check_interrupted;
 use std::path::PathBuf;
 
 /// Measure how cost grows: throughput, P99 and memory against one size at a time.

@@ -2,23 +2,15 @@
 
 mod book;
 mod check;
-mod clients;
 mod dist;
-mod failure;
 mod fuzz;
 mod growth;
-mod lab;
 mod miri;
 mod model;
 mod nightly;
-mod packages;
 mod peers;
 mod picture;
-mod programs;
 mod release;
-mod report;
-mod repository;
-mod run;
 mod sections;
 mod semver;
 mod steady;
@@ -29,7 +21,9 @@ mod tools;
 mod zram;
 
 use clap::{Parser, Subcommand};
-use failure::Failure;
+use lab::runs;
+use lab::tools::failure::Failure;
+use lab::tools::run;
 use std::process::ExitCode;
 
 /// The tools of those who work on wrote.
@@ -55,7 +49,7 @@ enum Verb {
     Model(model::Arguments),
     /// Interpret small runs of the library by Miri, which finds undefined behaviour.
     Miri,
-    Lab(lab::Arguments),
+    Lab(runs::Arguments),
     /// Measure wrote and its peers in turn, on one folder.
     Peers(peers::Arguments),
     Growth(growth::Arguments),
@@ -83,7 +77,7 @@ fn main() -> ExitCode {
         Verb::Fuzz(arguments) => fuzz::fuzz(&arguments),
         Verb::Model(arguments) => model::model(&arguments),
         Verb::Miri => miri::miri(),
-        Verb::Lab(arguments) => lab::lab(&arguments),
+        Verb::Lab(arguments) => runs::lab(&arguments),
         Verb::Peers(arguments) => peers::peers(&arguments),
         Verb::Growth(arguments) => growth::growth(&arguments),
         Verb::Picture { only } => picture::picture(&only),

@@ -1,10 +1,10 @@
 //! `cargo xtask miri`: interprets small runs of the library, and finds undefined behaviour in them.
 
-use crate::failure::Failure;
-use crate::programs::cargo_tests;
-use crate::report::Report;
-use crate::repository::{root, target};
-use crate::run::{HANG, Show, run};
+use lab::tools::failure::Failure;
+use lab::tools::programs::cargo_tests;
+use lab::tools::report::Report;
+use lab::tools::repository::{root, target};
+use lab::tools::run::{HANG, Show, run};
 use std::process::Command;
 
 /// The rules of references that are tried, and Miri's flag for each.

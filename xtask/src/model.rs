@@ -1,9 +1,9 @@
 //! `cargo xtask model`: tries every order of the steps of threads that share data without a lock.
 
-use crate::failure::Failure;
-use crate::programs::cargo_tests;
-use crate::report::Report;
-use crate::repository::{cargo, target};
+use lab::tools::failure::Failure;
+use lab::tools::programs::cargo_tests;
+use lab::tools::report::Report;
+use lab::tools::repository::{cargo, target};
 
 /// How often a thread may be interrupted in favour of another, at most, in each order. Most
 /// mistakes need one or two interruptions; with three the run takes many minutes.

@@ -3,12 +3,13 @@
 pub mod campaigns;
 mod languages;
 
-use crate::failure::Failure;
-use crate::report::Report;
-use crate::run::end_at;
-use crate::test::duration;
+use crate::times;
 use campaigns::{CAMPAIGNS, Campaign};
 use clap::builder::PossibleValuesParser;
+use lab::runs::duration;
+use lab::tools::failure::Failure;
+use lab::tools::report::Report;
+use lab::tools::run::end_at;
 use std::time::{Duration, Instant};
 
 /// The time that a campaign may run on when that of `--within` is over.
@@ -56,7 +57,7 @@ pub fn nightly(arguments: &Arguments) -> Result<(), Failure> {
             short(&mut report, !arguments.no_install)?;
         }
     }
-    report.finish_as(if arguments.short { "short" } else { "nightly" })
+    times::finish(report, if arguments.short { "short" } else { "nightly" })
 }
 
 fn names() -> PossibleValuesParser {

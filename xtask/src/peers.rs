@@ -24,14 +24,14 @@ pub mod wrote;
 pub use figures::{Figures, three_digits};
 pub use wrote::rows as result_rows;
 
-use crate::clients;
-use crate::failure::{Failure, Tried};
-use crate::packages::{self, PEERS};
-use crate::repository::root;
 use crate::zram;
 use clap::ValueEnum;
 use contest::ContestResult;
 use job::Size;
+use lab::tools::clients;
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::packages::{self, PEERS};
+use lab::tools::repository::root;
 use rows::Row;
 use site::Site;
 use std::ffi::OsStr;

@@ -3,7 +3,7 @@
 mod pages;
 mod stall;
 
-use crate::failure::Failure;
+use lab::tools::failure::Failure;
 
 /// A picture of the documents, or a group of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

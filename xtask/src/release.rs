@@ -1,10 +1,10 @@
 //! The program as the README's first command builds it: small, and its benchmark runs.
 
-use crate::failure::{Failure, Tried};
-use crate::lab::rows;
-use crate::report::Report;
-use crate::repository::{release_lab, target};
-use crate::run::{HANG, Show, output, run};
+use lab::runs::rows;
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::report::Report;
+use lab::tools::repository::{release, target};
+use lab::tools::run::{HANG, Show, output, run};
 use std::process::Command;
 
 /// The largest program that `cargo run --release` may build.
@@ -19,9 +19,9 @@ const LACKING: [(&[&str], &str); 3] = [
 
 /// Builds the program with the labs, and measures with it.
 pub fn check(report: &mut Report, _: bool) -> Result<(), Failure> {
-    report.step("build of the release", || release_lab("wrote").map(drop))?;
+    report.step("build of the release", || release("wrote").map(drop))?;
     report.step("size of the release", || {
-        let bytes = release_lab("wrote")?.metadata().tried("wrote")?.len();
+        let bytes = release("wrote")?.metadata().tried("wrote")?.len();
         let too_large = format!("{bytes} bytes, at most {BYTES_MAX}");
         if bytes <= BYTES_MAX { Ok(()) } else { Err(Failure::Failed(too_large)) }
     })?;
@@ -30,7 +30,7 @@ pub fn check(report: &mut Report, _: bool) -> Result<(), Failure> {
     })?;
     report.step("wrote bench of the release", || {
         let folder = tempfile::tempdir_in(target()).tried("a temporary folder")?;
-        let mut command = Command::new(release_lab("wrote")?);
+        let mut command = Command::new(release("wrote")?);
         command.arg("bench").arg(folder.path());
         command.args(["--size", "16M", "--runs", "2", "--format", "json"]);
         let document = output(&mut command, "wrote bench")?;
@@ -42,7 +42,7 @@ pub fn check(report: &mut Report, _: bool) -> Result<(), Failure> {
 
 /// Fails unless the program answers in one line that names the feature.
 fn refuses(words: &[&str], feature: &str) -> Result<(), Failure> {
-    let mut command = Command::new(release_lab("wrote")?);
+    let mut command = Command::new(release("wrote")?);
     let finished = run(command.args(words), HANG, Show::Quiet)?;
     let said = finished.stderr.trim();
     if finished.exit_code == Some(2) && said.lines().count() == 1 && said.contains(feature) {

@@ -1,6 +1,6 @@
 //! The part of a document, between two marks, whose sections a command writes.
 
-use crate::failure::{Failure, Tried};
+use lab::tools::failure::{Failure, Tried};
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -1,10 +1,10 @@
 //! The library's public API, compared with that of the last release.
 
-use crate::failure::Failure;
-use crate::report::Report;
-use crate::repository::{root, target};
-use crate::run::{HANG, Show, output, run};
 use crate::tools::{self, CARGO_SEMVER_CHECKS};
+use lab::tools::failure::Failure;
+use lab::tools::report::Report;
+use lab::tools::repository::{root, target};
+use lab::tools::run::{HANG, Show, output, run};
 use std::process::Command;
 
 /// The tags of releases.

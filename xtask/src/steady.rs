@@ -1,10 +1,10 @@
 //! `cargo xtask steady`: one benchmark several times in a row, and the spread of its results.
 
-use crate::failure::{Failure, Tried};
+use crate::peers::site::release_wrote;
 use crate::peers::{Figures, result_rows};
-use crate::repository::release_wrote;
-use crate::run::{Show, clean_up, output, run};
 use crate::zram;
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::run::{Show, clean_up, output, run};
 use serde_json::Value;
 use std::fs::File;
 use std::ops::RangeInclusive;

@@ -1,13 +1,13 @@
 //! `cargo xtask test`: runs the product's tests; a failed step does not end the run.
 
-use crate::failure::Failure;
-use crate::packages::{LABS, MPI, TESTS, provide};
-use crate::programs::{self, Program, cargo_tests, run_all};
-use crate::report::{Outcome, Report};
-use crate::repository::cargo;
-use crate::{clients, nightly};
+use crate::{nightly, times};
+use lab::tools::clients;
+use lab::tools::failure::Failure;
+use lab::tools::packages::{LABS, MPI, TESTS, provide};
+use lab::tools::programs::{self, Program, cargo_tests, run_all};
+use lab::tools::report::{Outcome, Report};
+use lab::tools::repository::cargo;
 use std::process::Command;
-use std::time::Duration;
 
 /// Test the product, with missing Debian packages installed first.
 ///
@@ -33,7 +33,7 @@ pub fn test(arguments: &Arguments) -> Result<(), Failure> {
         cargo_tests(command.arg(programs::features()))
     })?;
     nightly::list(&mut report);
-    report.finish_as("test")
+    times::finish(report, "test")
 }
 
 /// Runs every test program with `arguments` as one step, and adds the time of each.
@@ -48,22 +48,4 @@ pub fn tests(report: &mut Report, name: &str, arguments: &[&str]) -> Result<(), 
         report.time(&format!("{name}: {}", ran.name), ran.elapsed);
     }
     Ok(())
-}
-
-/// Reads a duration such as `40m`.
-pub fn duration(text: &str) -> Result<Duration, String> {
-    let duration: jiff::SignedDuration = text.parse().map_err(|_| "not a time such as 40m")?;
-    Duration::try_from(duration).map_err(|error| error.to_string())
-}
-
-#[cfg(test)]
-mod unit {
-    use super::*;
-
-    #[test]
-    fn a_time_has_a_unit() {
-        assert_eq!(duration("40m"), Ok(Duration::from_secs(40 * 60)));
-        assert!(duration("40").is_err());
-        assert!(duration("-1m").is_err());
-    }
 }

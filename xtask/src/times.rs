@@ -1,9 +1,10 @@
 //! The time of each step of the suite: recorded by each run, measured in a fresh clone, and kept in
 //! `CONTRIBUTING.md`.
 
-use crate::failure::{Failure, Tried};
-use crate::repository::{root, target};
-use crate::run::{HANG, Show, output, run};
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::report::Report;
+use lab::tools::repository::{root, target};
+use lab::tools::run::{HANG, Show, output, run};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -96,8 +97,14 @@ fn beside<T>(count: usize, action: impl FnOnce() -> T) -> T {
 /// The steps of each part, longest first, with their seconds.
 type Steps = BTreeMap<String, Vec<(String, f64)>>;
 
+/// Records the time of each step as the part `name` of the suite, and finishes.
+pub fn finish(report: Report, name: &str) -> Result<(), Failure> {
+    record(name, report.steps())?;
+    report.finish()
+}
+
 /// Keeps the times of a part's steps in the target folder.
-pub fn record(part: &str, steps: &[(String, Duration)]) -> Result<(), Failure> {
+fn record(part: &str, steps: &[(String, Duration)]) -> Result<(), Failure> {
     let path = file(&target(), part);
     let line = |(name, time): &(String, Duration)| format!("{:.1}\t{name}\n", time.as_secs_f64());
     let lines: String = steps.iter().map(line).collect();

@@ -2,11 +2,11 @@
 
 mod fetch;
 
-use crate::failure::{Failure, Tried};
-use crate::packages;
-use crate::report::Report;
-use crate::run::twice;
 use fetch::Registry;
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::packages;
+use lab::tools::report::Report;
+use lab::tools::run::twice;
 use rustix::fs::{Access, access};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};

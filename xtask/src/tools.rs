@@ -1,8 +1,8 @@
 //! Tools that cargo installs into `target/tools`, each in a fixed version.
 
-use crate::failure::{Failure, Tried};
-use crate::repository::{cargo, target};
-use crate::run::{HANG, Show, run, twice};
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::repository::{cargo, target};
+use lab::tools::run::{HANG, Show, run, twice};
 use std::path::PathBuf;
 use std::process::Command;
 

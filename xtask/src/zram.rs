@@ -1,8 +1,8 @@
 //! `/dev/zram0` as a device of random data in memory, taken only while it is unused, and reset when
 //! dropped (`Documentation/admin-guide/blockdev/zram.rst`).
 
-use crate::failure::{Failure, Tried};
-use crate::run::check_interrupted;
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::run::check_interrupted;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};

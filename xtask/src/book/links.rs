@@ -1,6 +1,6 @@
 //! Links in the pages of a book: each must lead to a file of the book, and to a part that is there.
 
-use crate::failure::{Failure, Tried};
+use lab::tools::failure::{Failure, Tried};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -6,8 +6,8 @@
 //! listed in `circles.txt`.
 
 use super::sources::{self, Module};
-use crate::failure::Failure;
-use crate::repository::files;
+use lab::tools::failure::Failure;
+use lab::tools::repository::files;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 

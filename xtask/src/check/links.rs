@@ -1,8 +1,8 @@
 //! Checks that every relative link in the Markdown files of the repository leads to a file or
 //! folder, and to a heading that is there.
 
-use crate::failure::{Failure, Tried};
-use crate::repository::{files, root};
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::repository::{files, root};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::collections::BTreeMap;
 use std::path::Path;

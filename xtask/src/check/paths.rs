@@ -1,7 +1,7 @@
 //! Checks that the paths which `docs/architecture.md` names are there.
 
-use crate::failure::{Failure, Tried};
-use crate::repository::{files, root};
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::repository::{files, root};
 use pulldown_cmark::{Event, Parser};
 use std::collections::BTreeSet;
 

@@ -4,8 +4,8 @@
 mod phrases;
 
 use super::sources::{self, Text};
-use crate::failure::{Failure, Tried};
-use crate::repository::{files, root};
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::repository::{files, root};
 
 /// The longest line of a source.
 const COLUMNS_MAX: usize = 100;
@@ -52,7 +52,7 @@ pub fn check(paths: &[&str]) -> Result<(), Failure> {
 /// Returns the faults of texts that those of `files` print that belong to a crate.
 fn printed(files: &[String]) -> Result<Vec<String>, Failure> {
     let mut faults = Vec::new();
-    for begin in crate::repository::files(&["crates/*/src/lib.rs", "crates/*/src/main.rs"])? {
+    for begin in lab::tools::repository::files(&["crates/*/src/lib.rs", "crates/*/src/main.rs"])? {
         for module in sources::modules(&begin)?.iter() {
             if module.is_test || !files.contains(&module.file) {
                 continue;

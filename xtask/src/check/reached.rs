@@ -2,8 +2,8 @@
 //! package's programs, and none that a macro writes.
 
 use super::sources;
-use crate::failure::Failure;
-use crate::repository::files;
+use lab::tools::failure::Failure;
+use lab::tools::repository::files;
 use std::collections::BTreeSet;
 
 /// Programs that need nothing but a compiler, and belong to no package.

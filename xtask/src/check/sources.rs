@@ -1,7 +1,7 @@
 //! Rust sources as tokens: the modules of a crate, and string literals.
 
-use crate::failure::{Failure, Tried};
-use crate::repository::root;
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::repository::root;
 use proc_macro2::{Delimiter, Group, Ident, Literal, TokenStream, TokenTree};
 use std::cell::RefCell;
 use std::collections::BTreeMap;

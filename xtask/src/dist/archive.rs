@@ -2,9 +2,9 @@
 
 use super::files::FILES;
 use super::{VERSION, name, program};
-use crate::failure::{Failure, Tried};
-use crate::repository::root;
-use crate::run::output;
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::repository::root;
+use lab::tools::run::output;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

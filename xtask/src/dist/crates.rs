@@ -1,8 +1,8 @@
 //! The crates that the command needs, each as the package that crates.io would get.
 
-use crate::failure::{Failure, Tried};
-use crate::repository::{cargo, root, target};
-use crate::run::{HANG, Show, output, run};
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::repository::{cargo, root, target};
+use lab::tools::run::{HANG, Show, output, run};
 use std::path::Path;
 use std::process::Command;
 

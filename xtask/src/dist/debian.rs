@@ -1,9 +1,9 @@
 //! The Debian package, which `crates/wrote-cli/Cargo.toml` describes.
 
 use super::program::{PROFILE, triple};
-use crate::failure::{Failure, Tried};
-use crate::repository::cargo;
-use crate::run::{HANG, Show, run};
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::repository::cargo;
+use lab::tools::run::{HANG, Show, run};
 use std::path::{Path, PathBuf};
 
 /// Makes the package of the built program in `folder`. Every file gets the time `date_s`.

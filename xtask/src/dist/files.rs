@@ -1,8 +1,8 @@
 //! The files beside the program that the program itself prints: manual page and completions.
 
 use super::program;
-use crate::failure::{Failure, Tried};
-use crate::run::output;
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::run::output;
 use std::path::Path;
 use std::process::Command;
 

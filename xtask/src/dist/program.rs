@@ -1,8 +1,8 @@
 //! The program: linked statically, stripped, and without the paths of this machine.
 
-use crate::failure::{Failure, Tried};
-use crate::repository::{cargo, root, target};
-use crate::run::{Show, run};
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::repository::{cargo, root, target};
+use lab::tools::run::{Show, run};
 use std::path::PathBuf;
 use std::time::Duration;
 

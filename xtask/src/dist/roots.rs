@@ -2,12 +2,12 @@
 
 use super::files::FILES;
 use super::{Packed, VERSION, name};
-use crate::failure::{Failure, Tried};
-use crate::lab::rows;
-use crate::packages;
-use crate::report::Report;
-use crate::repository::target;
-use crate::run::{HANG, Show, output, run};
+use lab::runs::rows;
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::packages;
+use lab::tools::report::Report;
+use lab::tools::repository::target;
+use lab::tools::run::{HANG, Show, output, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;

@@ -2,19 +2,20 @@
 
 use super::languages::{self, Missing};
 use crate::check::{RAFT, RIVALS, STRICT, step};
-use crate::failure::Failure;
 use crate::fuzz::{self, Subject};
-use crate::lab::confine::Share;
-use crate::lab::{
-    commands, confine, damage, faulty_disk, kill, log_writes, logs, nvme, power_cut, soak,
+use crate::test::tests;
+use crate::{book, dist, miri, model, release, semver, toolchains};
+use lab::runs::confine::Share;
+use lab::runs::{
+    commands, confine, damage, faulty_disk, kill, log_writes, nvme, power_cut, sim, soak,
     strange_fs,
 };
-use crate::packages::{DEVICE_MAPPER, LABS, MPI, NVME, TESTS, provide};
-use crate::programs::cargo_tests;
-use crate::report::{Outcome, Report};
-use crate::repository::{cargo, target};
-use crate::test::tests;
-use crate::{book, clients, dist, miri, model, release, semver, toolchains};
+use lab::tools::clients;
+use lab::tools::failure::Failure;
+use lab::tools::packages::{DEVICE_MAPPER, LABS, MPI, NVME, TESTS, provide};
+use lab::tools::programs::cargo_tests;
+use lab::tools::report::{Outcome, Report};
+use lab::tools::repository::{cargo, target};
 use std::time::Duration;
 
 /// A long run. Most draw their own chances, so that rounds add up.
@@ -36,15 +37,15 @@ pub type Round = fn(&mut Report, bool) -> Result<(), Failure>;
 /// Every campaign, in order.
 pub const CAMPAIGNS: [Campaign; 30] = [
     Campaign {
-        short: Some(|report, _| logs::sim(report, logs::Sim::of(5_000))),
+        short: Some(|report, _| sim::lab(report, sim::Arguments::of(5_000))),
         ..long("seeds", "lab sim: 100,000 seeds", |report, _| {
-            logs::sim(report, logs::Sim::of(100_000))
+            sim::lab(report, sim::Arguments::of(100_000))
         })
     },
     Campaign {
-        short: Some(|report, _| logs::sim(report, logs::Sim::hidden(250))),
+        short: Some(|report, _| sim::lab(report, sim::Arguments::hidden(250))),
         ..long("hidden-faults", "lab sim --hidden-faults: 500 seeds", |report, _| {
-            logs::sim(report, logs::Sim::hidden(500))
+            sim::lab(report, sim::Arguments::hidden(500))
         })
     },
     Campaign {

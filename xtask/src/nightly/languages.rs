@@ -1,10 +1,10 @@
 //! Runs every language by `wrote langs`, and checks that each has its row in every table.
 
-use crate::failure::{Failure, Tried};
-use crate::programs::debug;
-use crate::report::{Counts, Outcome};
-use crate::repository::target;
-use crate::run::{HANG, Show, run};
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::programs::debug;
+use lab::tools::report::{Counts, Outcome};
+use lab::tools::repository::target;
+use lab::tools::run::{HANG, Show, run};
 use serde_json::Value;
 use std::process::Command;
 

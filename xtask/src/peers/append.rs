@@ -5,7 +5,7 @@ use super::figures::Condition;
 use super::outcome::{Outcome, Unit};
 use super::site::Site;
 use super::ways::cell_contender;
-use crate::failure::{Failure, Tried};
+use lab::tools::failure::{Failure, Tried};
 
 const MESSAGES: u64 = 1_000_000;
 /// The bytes of [`MESSAGES`] of the mean length, in whole MiB.

@@ -6,7 +6,7 @@ use super::job::{self, Runner};
 use super::outcome::Unit;
 use super::site::Site;
 use super::ways::WAYS_GIB;
-use crate::failure::Failure;
+use lab::tools::failure::Failure;
 
 const FILE: &str = "random-data";
 const FILE_BYTES: u64 = 4 << 30;

@@ -5,7 +5,7 @@ use super::outcome::{Outcome, Unit};
 use super::rows::Row;
 use super::site::Site;
 use super::wrote;
-use crate::failure::{Failure, Tried};
+use lab::tools::failure::{Failure, Tried};
 use std::os::unix::fs::symlink;
 use tempfile::NamedTempFile;
 

@@ -4,8 +4,8 @@ use super::figures::{Condition, Figures, three_digits};
 use super::job::Job;
 use super::outcome::{MIB, Outcome, Unit};
 use super::site::Site;
-use crate::failure::Failure;
-use crate::run::check_interrupted;
+use lab::tools::failure::Failure;
+use lab::tools::run::check_interrupted;
 use std::thread;
 use std::time::Duration;
 

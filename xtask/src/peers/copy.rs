@@ -6,8 +6,8 @@ use super::fresh::{self, FRESH};
 use super::outcome::{Outcome, Unit};
 use super::site::Site;
 use super::ways::WAYS_GIB;
-use crate::failure::{Failure, Tried};
-use crate::packages;
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::packages;
 use std::fs::{self, File};
 use std::io::Read;
 

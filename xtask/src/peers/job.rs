@@ -5,7 +5,7 @@ use super::figures::Figures;
 use super::outcome::Outcome;
 use super::site::Site;
 use super::wrote;
-use crate::failure::Failure;
+use lab::tools::failure::Failure;
 use std::str::FromStr;
 
 /// The number of runs that measure the CPU time of the start-up.

@@ -9,8 +9,8 @@ use super::outcome::{Outcome, Unit};
 use super::rows::Row;
 use super::site::Site;
 use super::t_io_uring;
-use crate::failure::{Failure, Tried};
 use crate::zram::{DEVICE, SIZE_BYTES};
+use lab::tools::failure::{Failure, Tried};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 /// The length of the streams by default.

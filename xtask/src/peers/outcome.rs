@@ -1,6 +1,6 @@
 //! Figures of one run of one program, the readers of its output, and the units of figures.
 
-use crate::failure::{Failure, Tried};
+use lab::tools::failure::{Failure, Tried};
 use serde::Deserialize;
 
 /// Figures of one run of one program. `trial`, `putc` and `rivals` print them as a line of JSON.

@@ -4,9 +4,9 @@ use super::contest::ContestResult;
 use super::rows::Row;
 use super::site::Site;
 use super::wrote;
-use crate::failure::Failure;
 use crate::sections::{HEADING, Sections};
 use clap::ValueEnum;
+use lab::tools::failure::Failure;
 
 /// Returns the part of the page that the rows' sections are in.
 pub fn sections() -> Sections {

@@ -5,7 +5,7 @@ use super::figures::Condition;
 use super::job::{self, Runner};
 use super::outcome::Unit;
 use super::site::Site;
-use crate::failure::Failure;
+use lab::tools::failure::Failure;
 
 /// Records of a log of a gigabyte, and their bytes.
 const RECORDS: u64 = 1_000_000;

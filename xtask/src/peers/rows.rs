@@ -3,8 +3,8 @@
 use super::contest::Contest;
 use super::site::Site;
 use super::{append, awaited, bench, copy, job_rows, ranks, read, serve, ways};
-use crate::failure::Failure;
 use clap::ValueEnum;
+use lab::tools::failure::Failure;
 
 /// A row of the measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -6,7 +6,7 @@ use super::outcome::{Outcome, Percentiles, Unit};
 use super::served::{Kind, Place, Served};
 use super::site::Site;
 use super::wrote;
-use crate::failure::{Failure, Tried};
+use lab::tools::failure::{Failure, Tried};
 
 /// Bytes of a message.
 const MESSAGE_BYTES: u64 = 500;

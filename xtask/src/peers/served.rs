@@ -1,9 +1,9 @@
 //! The servers that are compared: started in the site's folder, asked how much they used, ended.
 
 use super::site::Site;
-use crate::clients;
-use crate::failure::{Failure, Tried};
-use crate::run::check_interrupted;
+use lab::tools::clients;
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::run::check_interrupted;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 use std::fs::File;
 use std::net::{TcpListener, TcpStream};

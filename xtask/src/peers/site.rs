@@ -4,11 +4,11 @@ use super::job::{Job, Size};
 use super::outcome::Outcome;
 use super::rows::Row;
 use super::{ranks, t_io_uring};
-use crate::clients;
-use crate::failure::{Failure, Tried};
-use crate::repository::{cargo, release_wrote, root, target};
-use crate::run::{Finished, HANG, Show, run};
 use crate::zram::Zram;
+use lab::tools::clients;
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::repository::{cargo, root, target};
+use lab::tools::run::{Finished, HANG, Show, run};
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -101,6 +101,16 @@ pub fn build(rows: &[Row]) -> Result<OsString, Failure> {
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::join_paths(folders.into_iter().chain(std::env::split_paths(&path))).tried("PATH")
+}
+
+/// Builds the command with its server, and the program that tries other ways, in release; returns
+/// the path of the command.
+pub fn release_wrote() -> Result<PathBuf, Failure> {
+    let mut command = cargo(&["build", "--release", "-p", "wrote-cli", "-p", "trial"]);
+    // The `lto` that cargo chooses for programs which use the library.
+    command.args(["--features", "wrote-cli/serve", "--config", "profile.release.lto=false"]);
+    run(&mut command, HANG, Show::Live)?.success("the build of the release")?;
+    Ok(target().join("release/wrote"))
 }
 
 fn compile(source: &Path, program: &Path) -> Result<(), Failure> {

@@ -4,10 +4,10 @@
 use super::contest::Contender;
 use super::outcome::Outcome;
 use super::site::Site;
-use crate::failure::{Failure, Tried};
-use crate::packages;
-use crate::repository::target;
-use crate::run::{HANG, Show, run, twice};
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::packages;
+use lab::tools::repository::target;
+use lab::tools::run::{HANG, Show, run, twice};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -7,7 +7,7 @@ use super::job::{Job, Runner, Size, durable_write};
 use super::outcome::Unit;
 use super::site::Site;
 use super::wrote;
-use crate::failure::Failure;
+use lab::tools::failure::Failure;
 
 /// The length of the long files by default.
 pub const WAYS_GIB: u64 = 4;

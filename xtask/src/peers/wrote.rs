@@ -1,7 +1,7 @@
 //! Readers of the results of `wrote bench` and `wrote run`, `wrote.result/1`.
 
 use super::outcome::{Outcome, Percentiles};
-use crate::failure::{Failure, Tried};
+use lab::tools::failure::{Failure, Tried};
 use serde::Deserialize;
 use serde_json::Value;
 

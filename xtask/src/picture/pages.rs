@@ -1,10 +1,11 @@
 //! The pictures of pages: a benchmark's page beside its text, and each chart of `docs/report.md`.
 
-use crate::clients;
-use crate::failure::{Failure, Tried};
-use crate::packages;
-use crate::repository::{release_wrote, root, target};
-use crate::run::{HANG, Show, run};
+use crate::peers::site::release_wrote;
+use lab::tools::clients;
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::packages;
+use lab::tools::repository::{root, target};
+use lab::tools::run::{HANG, Show, run};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;

@@ -1,10 +1,11 @@
 //! The picture of a disk that stalls: a closed and an open loop, measured and drawn.
 
-use crate::failure::{Failure, Tried};
-use crate::lab::Mount;
-use crate::programs::debug;
-use crate::repository::{release_wrote, root};
-use crate::run::{Show, run};
+use crate::peers::site::release_wrote;
+use lab::runs::Mount;
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::programs::debug;
+use lab::tools::repository::root;
+use lab::tools::run::{Show, run};
 use plotters::prelude::*;
 use serde_json::Value;
 use std::error::Error;

@@ -1,7 +1,7 @@
 //! Fetches toolchains by the registries' ordinary clients, with this machine's settings.
 
-use crate::failure::{Failure, Tried};
-use crate::run::{Finished, HANG, Show, run};
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::run::{Finished, HANG, Show, run};
 use std::path::Path;
 use std::process::Command;
 

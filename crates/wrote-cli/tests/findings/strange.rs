@@ -1,4 +1,4 @@
-//! The file system of `lab/strange-fs`, unmounted when dropped.
+//! The file system of `lab strange-fs`, unmounted when dropped.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -30,6 +30,7 @@ impl Strange {
             .map_err(|error| format!("/dev/fuse: {error}"))?;
         let folder = fixtures::folder();
         let daemon = Command::new(program()?)
+            .arg("strange-fs")
             .arg(folder.path())
             .args(arguments.split_whitespace())
             .stdout(Stdio::null())
@@ -104,7 +105,7 @@ fn is_mounted(point: &Path) -> bool {
 
 /// Returns the program beside the command, where `cargo xtask test` builds it.
 fn program() -> Result<PathBuf, String> {
-    let program = Path::new(env!("CARGO_BIN_EXE_wrote")).with_file_name("strange-fs");
-    let missing = || format!("no {}: cargo build -p strange-fs", program.display());
+    let program = Path::new(env!("CARGO_BIN_EXE_wrote")).with_file_name("lab");
+    let missing = || format!("no {}: cargo build -p lab --features lab/verbs", program.display());
     if program.exists() { Ok(program) } else { Err(missing()) }
 }

@@ -1,6 +1,7 @@
 //! The log as a write-ahead log: groups, trims and cuts, on the real kernel and on simulated disks.
 
 use crate::small_log::{self, folder, read, record};
+use fixtures::log_reader;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ use super::super::segment::{self, SegmentHeader};
 use super::super::testing::{self, LONGEST_BYTES, holding, long_segment};
 use super::Format;
 use crate::{Error, LogReader, Record};
-use log_reader::{End, File};
+use fixtures::log_reader::{self, End, File};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::fmt::Write as _;

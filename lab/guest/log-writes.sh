@@ -1,0 +1,50 @@
+# The guest of `cargo xtask lab log-writes`: for each file system it has a disk with the serial
+# number FS, and another, FS-log, for the log of all writes.
+
+# No udev makes the nodes below /dev/mapper here, so dmsetup makes them.
+export DM_DISABLE_UDEV=1
+# The server's clients are in the same machine.
+ifconfig lo 127.0.0.1 up
+# Finds a hang; a slow machine takes minutes.
+LIMIT_S=3600
+
+# The file system lies on a loop device over the log-writes device. The latter loses its order where
+# two flushes are in flight at once: the writes that the first has to make stable are logged behind
+# the second, which may be complete before it. A loop device has one flush in flight at a time. The
+# shell's own losetup knows no direct I/O.
+#
+# record FS SEED ENTRIES SUBJECT...: mounts the disk through a log-writes device, and lets subjects
+# write until the log has so many entries.
+record() {
+    fs=$1 seed=$2 entries=$3
+    shift 3
+    disk=$(disk "$fs") && log=$(disk "$fs-log") || return
+    sectors=$(cat "/sys/block/$(basename "$disk")/size")
+    dmsetup create recorded --table "0 $sectors log-writes $disk $log" || return
+    /lab/losetup --direct-io=on /dev/loop0 /dev/mapper/recorded || return
+    mount -t "$fs" /dev/loop0 /mnt && mkdir /mnt/moment && sync || return
+    mkdir -p "/tmp/$fs"
+    for subject in "$@"; do
+        lab power-cut write "$subject" /mnt/moment --seed "$seed" --marks recorded \
+            >"/tmp/$fs/$subject" 2>"/tmp/$fs/$subject.errors" &
+    done
+    # A subject ends by itself only with an error.
+    until [ "$(dmsetup status recorded | cut -d ' ' -f 4)" -ge "$entries" ] ||
+        grep . "/tmp/$fs/"*.errors; do
+        sleep 1
+    done
+    killall -9 lab
+    wait
+    dmsetup message recorded 0 mark end || return
+    for subject in "$@"; do
+        echo "FACT: $fs: $subject: $(wc -l <"/tmp/$fs/$subject") lines"
+    done
+    # The kernel closes a ring's files a moment after their process has ended.
+    attempts=0
+    until umount /mnt; do
+        attempts=$((attempts + 1))
+        [ "$attempts" -lt 100 ] || return 1
+        sleep 0.1
+    done
+    /lab/losetup --detach /dev/loop0 && dmsetup remove --retry recorded && ! grep . "/tmp/$fs/"*.errors
+}

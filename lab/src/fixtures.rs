@@ -1,0 +1,55 @@
+//! Equipment that the tests of several crates share.
+//!
+//! | room | what belongs in it |
+//! |---|---|
+//! | `again` | a test that runs once more in another process |
+//! | `command` | system programs, run to their end |
+//! | `faulty` | file systems on a device with faults |
+//! | `folder` | folders and files of a test, and the names in a folder |
+//! | `group` | control groups that limit a device |
+//! | `loops`, `mounted` | loop devices, and file systems on them |
+//! | `running` | a program that runs while a test watches it |
+//! | `samples` | made-up results and reports of jobs (feature `samples`) |
+//! | `schema` | documents judged by their JSON Schema |
+//! | `seeds` | seeds that are tried on every CPU |
+//! | `setting` | kernel settings that a test changes |
+//! | `skip` | reports of a test that cannot run here |
+//! | `tree` | folders that imitate a machine's root or its `/sys` |
+//!
+//! What a fixture makes goes when the fixture is dropped.
+
+#![forbid(unsafe_code)]
+
+mod again;
+mod command;
+mod faulty;
+mod folder;
+mod group;
+mod loops;
+mod mounted;
+mod running;
+#[cfg(feature = "samples")]
+pub mod samples;
+mod schema;
+mod seeds;
+mod setting;
+mod skip;
+mod tree;
+
+pub use again::{again, alone};
+pub use command::{is_installed, run};
+pub use faulty::{Fault, FaultyDisk};
+pub use folder::{file, folder, names};
+pub use group::Group;
+pub use loops::Loop;
+pub use mounted::Mounted;
+pub use running::{Finished, Running, finish};
+pub use schema::judge;
+pub use seeds::{Seeds, words_of_panic};
+pub use setting::Setting;
+pub use skip::{skip, test_around};
+pub use tree::Tree;
+
+/// A program in sh that keeps the protocol of `langs/README.md`. A caller appends `main "$@"`, and
+/// before it functions that replace some of the program's own.
+pub const HONEST_LANGUAGE: &str = include_str!("fixtures/honest.sh");

@@ -1,0 +1,27 @@
+//! Equipment of tests and tools, machines that refuse and fail, and the programs that run there.
+//!
+//! | door | what belongs in it |
+//! |---|---|
+//! | [`fixtures`] | equipment of tests; its names are this crate's own too |
+//! | [`log_reader`] | a second reader of logs |
+//! | `tools` | child processes, steps, packages, for every tool (feature `tools`) |
+//! | `runs` | each lab: what it builds, runs and judges (feature `tools`) |
+//! | `damage` | the rules for a damaged log (feature `damage`) |
+//! | `verbs` | the program `lab`: what runs on those machines (feature `verbs`) |
+
+pub mod fixtures;
+pub mod log_reader;
+#[cfg(feature = "tools")]
+pub mod runs;
+#[cfg(feature = "tools")]
+pub mod tools;
+#[cfg(feature = "verbs")]
+pub mod verbs;
+
+#[cfg(feature = "samples")]
+pub use fixtures::samples;
+pub use fixtures::{
+    Fault, FaultyDisk, Finished, Group, HONEST_LANGUAGE, Loop, Mounted, Running, Seeds, Setting,
+    Tree, again, alone, file, finish, folder, is_installed, judge, names, run, skip, test_around,
+    words_of_panic,
+};

@@ -1,0 +1,117 @@
+//! `cargo xtask lab`: runs wrote on machines that refuse or fail things.
+
+mod bench;
+pub mod commands;
+pub mod confine;
+pub mod damage;
+pub mod faulty_disk;
+mod guest;
+pub mod kill;
+pub mod log_writes;
+mod mount;
+pub mod nvme;
+pub mod power_cut;
+pub mod sim;
+pub mod soak;
+pub mod strange_fs;
+
+pub use bench::{result_rows, rows};
+pub use mount::Mount;
+
+use crate::tools::failure::Failure;
+use crate::tools::packages::{self, DEVICE_MAPPER, LABS, NVME};
+use crate::tools::report::Report;
+use confine::Share;
+use rand::rngs::SysRng;
+use rand::{Rng, RngExt, TryRng};
+use std::time::Duration;
+
+/// Run wrote on machines that refuse or fail things.
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    lab: Lab,
+}
+
+#[derive(Clone, clap::Subcommand)]
+enum Lab {
+    /// A container that forbids io_uring, an old kernel, little memory that may be locked.
+    Confine,
+    /// A file system that refuses direct I/O, takes short writes, fails a flush.
+    StrangeFs,
+    /// A guest whose disks can be polled.
+    Nvme,
+    /// A guest whose disks fail reads, writes and flushes.
+    FaultyDisk,
+    /// File systems that lose their power while they are written to (as root).
+    PowerCut(power_cut::Arguments),
+    /// Every write recorded in a guest, and the power cut at each flush and between (as root).
+    LogWrites(log_writes::Arguments),
+    /// Simulated disks that fail and lose their power, by many seeds.
+    Sim(sim::Arguments),
+    /// Processes that are killed while they write.
+    Kill(kill::Arguments),
+    /// Random command lines, with damaged files, closed descriptors and limits.
+    Commands(commands::Arguments),
+    /// Logs whose files are swapped, lost, doubled, emptied, older than they were.
+    Damage(damage::Arguments),
+    /// A log in use for a long time on a small disk (as root).
+    Soak(soak::Arguments),
+}
+
+/// Runs one lab.
+pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
+    let mut report = Report::default();
+    let needed = match arguments.lab {
+        Lab::Nvme => NVME,
+        Lab::FaultyDisk | Lab::LogWrites(_) => DEVICE_MAPPER,
+        Lab::Sim(_) | Lab::Kill(_) | Lab::Commands(_) | Lab::Damage(_) => &[],
+        _ => LABS,
+    };
+    report.step("Debian packages", || packages::provide(needed, true))?;
+    match arguments.lab.clone() {
+        Lab::Confine => {
+            confine::lab(&mut report, Share::Engine)?;
+            confine::lab(&mut report, Share::Rest)?;
+        }
+        Lab::StrangeFs => strange_fs::lab(&mut report)?,
+        Lab::Nvme => nvme::lab(&mut report, true)?,
+        Lab::FaultyDisk => faulty_disk::lab(&mut report, true)?,
+        Lab::PowerCut(arguments) => power_cut::lab(&mut report, arguments)?,
+        Lab::LogWrites(arguments) => log_writes::lab(&mut report, &arguments, true)?,
+        Lab::Sim(arguments) => sim::lab(&mut report, arguments)?,
+        Lab::Kill(arguments) => kill::lab(&mut report, arguments)?,
+        Lab::Commands(arguments) => commands::lab(&mut report, arguments)?,
+        Lab::Damage(arguments) => damage::lab(&mut report, arguments)?,
+        Lab::Soak(arguments) => soak::lab(&mut report, arguments)?,
+    }
+    report.finish()
+}
+
+/// Draws a seed that is short enough to be typed again.
+fn draw_seed() -> u64 {
+    SysRng.try_next_u32().map_or(1, u64::from)
+}
+
+/// Draws a delay of 1 to `most_ms` milliseconds, each doubling equally often.
+fn draw_delay(random: &mut impl Rng, most_ms: f64) -> Duration {
+    Duration::from_secs_f64(most_ms.powf(random.random_range(0.0..1.0)) / 1e3)
+}
+
+/// Reads a duration such as `40m`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let duration: jiff::SignedDuration = text.parse().map_err(|_| "not a time such as 40m")?;
+    Duration::try_from(duration).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_has_a_unit() {
+        assert_eq!(duration("40m"), Ok(Duration::from_secs(40 * 60)));
+        assert!(duration("40").is_err());
+        assert!(duration("-1m").is_err());
+    }
+}

@@ -1,0 +1,168 @@
+//! A guest for a lab: Debian's kernel and its modules in qemu, with the lab's programs and a plan
+//! of commands.
+//!
+//! `lab/guest/init.sh` is its first process, and tells the form of what it reads and reports.
+
+mod cache;
+mod initramfs;
+mod machine;
+mod results;
+
+pub use initramfs::{Module, checksum, module};
+pub use results::Results;
+
+use crate::tools::failure::{Failure, Tried};
+use crate::tools::packages;
+use crate::tools::programs::{self, Program};
+use crate::tools::repository::{cargo, target};
+use crate::tools::run::output;
+use cache::Cached;
+use initramfs::Kernel;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// The target of static programs: a guest has no libraries.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// Strips debug information: half of a program, which the guest would keep in memory.
+const RUSTFLAGS: &str = "-C target-feature=+crt-static -C strip=debuginfo";
+
+/// A guest that is not booted yet.
+pub struct Guest<'a> {
+    /// The lab's own script, which makes its disks usable before the plan begins.
+    pub script: String,
+    /// The modules that it loads, in order.
+    pub modules: &'a [Module],
+    /// Static programs by their names in its folder `/lab`.
+    pub programs: &'a [(&'a str, &'a Path)],
+    /// Programs of this machine, for its folder `/lab` too, with the libraries that they need.
+    pub tools: &'a [PathBuf],
+    /// The commands to run, in order.
+    pub plan: &'a [Planned],
+    /// Its disks, in order.
+    pub disks: &'a [Disk],
+    /// Further parameters of the kernel.
+    pub parameters: &'a str,
+    /// The time after which the machine is ended.
+    pub limit: Duration,
+}
+
+/// A command of a guest's plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// Its name in the report.
+    pub name: String,
+    /// The words for the guest's shell; its folder `/lab` is in `PATH`.
+    pub command: String,
+}
+
+/// A disk of a guest, which it sees as an NVMe disk with a volatile cache.
+#[derive(Clone, Debug)]
+pub struct Disk {
+    /// The serial number of its controller, by which the guest finds it.
+    pub serial: String,
+    /// Its bytes. A relative path lies in the lab's temporary folder.
+    pub image: PathBuf,
+}
+
+/// A kernel and a shell, downloaded.
+pub struct Base(Cached);
+
+impl Base {
+    /// Takes them from the cache, or downloads them.
+    pub fn fetch() -> Result<Base, Failure> {
+        cache::fetch().map(Base)
+    }
+}
+
+/// Fails with the reason to skip a guest, which needs `programs`. Without `install` nothing may be
+/// downloaded.
+pub fn check_possible(install: bool, programs: &[&'static str]) -> Result<(), Failure> {
+    if !cfg!(target_arch = "x86_64") {
+        return Err(Failure::Skipped("the guest's programs are built for x86_64".into()));
+    }
+    if install {
+        return Ok(());
+    }
+    packages::require(programs, Failure::Skipped)?;
+    match cache::find() {
+        Ok(None) => Err(Failure::Skipped("the guest's kernel was not downloaded yet".to_owned())),
+        // A defect of the cache is reported when it is used.
+        _ => Ok(()),
+    }
+}
+
+/// Makes the folder `target/lab-NAME`, which keeps the guest's last words.
+pub fn logs(name: &str) -> Result<PathBuf, Failure> {
+    let logs =
+        std::path::absolute(target().join(format!("lab-{name}"))).tried("the target folder")?;
+    std::fs::create_dir_all(&logs).tried(logs.display())?;
+    Ok(logs)
+}
+
+impl Guest<'_> {
+    /// Boots, runs the plan, and prints the end of each command. `folder` gets large files, and
+    /// `logs` the output of the guest.
+    ///
+    /// Fails if the guest does not boot, and not because of a command.
+    pub fn run(&self, base: &Base, folder: &Path, logs: &Path) -> Result<Results, Failure> {
+        let kernel = Kernel::unpack(&base.0.kernel, self.modules, folder)?;
+        let initramfs = initramfs::make(folder, &base.0, &kernel, self)?;
+        let mut shown = 0;
+        let said = |results: &Results| shown = show(results, shown);
+        machine::run(self, &kernel.image, &initramfs, (folder, logs), said)
+    }
+}
+
+/// Prints the commands that have ended after the first `shown`, with their facts, or their output
+/// where they failed; returns the number of printed commands.
+fn show(results: &Results, shown: usize) -> usize {
+    let ended = results.ended();
+    for test in &ended[shown..] {
+        eprintln!("{} ... {}", test.name, test.word());
+        if test.passed() {
+            test.facts().for_each(|fact| eprintln!("  {fact}"));
+        } else {
+            eprint!("{}", test.said);
+        }
+    }
+    ended.len()
+}
+
+/// Builds the test program `target` of the library for guests, and plans its tests in `modules`.
+///
+/// Every lab names the same build, so that cargo does it once.
+pub fn library_tests(name: &str, modules: &[&str]) -> Result<(Program, Vec<Planned>), Failure> {
+    let mut command = cargo(&["test", "-p", "wrote", "--no-run"]);
+    // With a target named, the flags do not apply to macros, which run on this machine.
+    command.args(["--target", TARGET]).env("RUSTFLAGS", RUSTFLAGS);
+    // The emulated processor is slow.
+    command.env("CARGO_PROFILE_TEST_OPT_LEVEL", "1").env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
+    let built = programs::built(command.args(["--test", name]))?.into_iter().next();
+    let program = built.ok_or_else(|| Failure::Failed(format!("cargo built no tests {name}")))?;
+    let mut list = Command::new(&program.file);
+    let list = output(list.args(["--list", "--format", "terse"]), name)?;
+    let is_meant = |test: &&str| modules.iter().any(|module| test.starts_with(module));
+    let planned = |test| Planned {
+        name: format!("{name}: {test}"),
+        command: format!("{name} --exact {test}"),
+    };
+    let plan = names(&list).filter(is_meant).map(planned).collect();
+    Ok((program, plan))
+}
+
+/// Returns the tests in the harness's list.
+fn names(list: &str) -> impl Iterator<Item = &str> {
+    list.lines().filter_map(|line| line.strip_suffix(": test"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_tests_are_taken_from_the_list() {
+        let listed: Vec<_> = names("a_test: test\na_bench: benchmark\n\nb::c: test\n").collect();
+        assert_eq!(listed, ["a_test", "b::c"]);
+    }
+}

@@ -1,0 +1,191 @@
+//! Records every write of the subjects of `lab power-cut` in a guest, and cuts the power at each
+//! flush and between.
+//!
+//! The guest's kernel has `dm-log-writes`, which this machine's may lack. It alone is needed there:
+//! the log is replayed here, into images that this machine mounts. The log needs nothing of a file
+//! system, so Btrfs, which has no shutdown, loses its power like the others.
+
+mod entries;
+mod replay;
+mod steps;
+
+use super::guest::{self, Base, Disk, Guest, Module, Planned, checksum, module};
+use super::power_cut::disk::FileSystem;
+use super::power_cut::{FILE_SYSTEMS, SUBJECTS, lacking};
+use crate::tools::failure::{Failure, Tried};
+use crate::tools::packages::{self, DEVICE_MAPPER};
+use crate::tools::report::{Counts, Outcome, Report};
+use crate::tools::repository::{release, target};
+use crate::tools::run::HANG;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// Options of the lab.
+#[derive(Clone, clap::Args)]
+pub struct Arguments {
+    /// The seed of the subjects and of the moments; drawn and printed where none is given.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// How many moments on each file system, drawn from those in the log; all by default.
+    #[arg(long, value_name = "N")]
+    pub moments: Option<usize>,
+    /// Let the subjects write until the log of each file system has so many entries.
+    #[arg(long, value_name = "N", default_value_t = ENTRIES)]
+    pub entries: u64,
+    /// Record nothing, and replay this folder, which a failure has kept.
+    #[arg(long, value_name = "FOLDER")]
+    pub again: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// Returns those of a round of the campaign.
+    pub fn of_round() -> Arguments {
+        Arguments { seed: None, moments: Some(200), entries: ENTRIES, again: None }
+    }
+}
+
+/// Some hundred moments.
+const ENTRIES: u64 = 2000;
+const NAME: &str = "lab log-writes";
+const SCRIPT: &str = include_str!("../../guest/log-writes.sh");
+
+const MODULES: &[Module] = &[
+    checksum("crc32c_generic"),
+    checksum("crct10dif_generic"),
+    checksum("crc64_rocksoft_generic"),
+    module("ext4", ""),
+    module("xfs", ""),
+    module("btrfs", ""),
+    module("nvme", ""),
+    module("loop", "max_loop=1"),
+    module("dm-log-writes", ""),
+];
+
+/// The size of a log's disk: a sparse file.
+const LOG_BYTES: u64 = 8 << 30;
+
+/// Records the writes, and cuts the power of each file system.
+///
+/// A missing part of the guest is a failure; without `install` the lab is skipped.
+pub fn lab(report: &mut Report, arguments: &Arguments, install: bool) -> Result<(), Failure> {
+    if let Some(because) = lacking() {
+        return report.skip(NAME, because);
+    }
+    if let Err(failure) = guest::check_possible(install, DEVICE_MAPPER) {
+        return report.step(NAME, || Err::<(), _>(failure));
+    }
+    let seed = arguments.seed.unwrap_or_else(super::draw_seed);
+    let built = report.make("lab log-writes: build", || release("lab"))?;
+    let Some(program) = built else { return Ok(()) };
+    let Some(mut recorded) = recorded(report, arguments, &program, seed)? else { return Ok(()) };
+    for file_system in FILE_SYSTEMS {
+        let name = format!("{NAME}: {}", file_system.name);
+        report.step(&name, || {
+            let images = (recorded.disk(file_system), recorded.log(file_system));
+            let moments = replay::Moments { seed, most: arguments.moments };
+            replay::replay(&program, file_system, images, moments).map_err(|failure| {
+                failure.in_words(|because| format!("{because}; {}", recorded.keep(seed)))
+            })
+        })?;
+    }
+    Ok(())
+}
+
+/// Records, or takes the recording that a failure kept.
+fn recorded(
+    report: &mut Report,
+    arguments: &Arguments,
+    program: &Path,
+    seed: u64,
+) -> Result<Option<Recorded>, Failure> {
+    if let Some(folder) = &arguments.again {
+        return Ok(Some(Recorded::Kept(folder.clone())));
+    }
+    let fetch = || packages::require(DEVICE_MAPPER, Failure::Failed).and_then(|()| Base::fetch());
+    let name = "lab log-writes: kernel and shell of the guest";
+    let Some(base) = report.make(name, fetch)? else { return Ok(None) };
+    let mut recorded = None;
+    report.step("lab log-writes: recording", || {
+        let folder = TempDir::with_prefix_in("lab-log-writes-", target()).tried("a folder")?;
+        let new = Recorded::New(folder);
+        let counts = record(&base, program, &new, seed, arguments.entries)?;
+        recorded = (counts.failed == 0).then_some(new);
+        Ok(Outcome::Tests(counts))
+    })?;
+    Ok(recorded)
+}
+
+/// The folder of a recording.
+enum Recorded {
+    New(TempDir),
+    Kept(PathBuf),
+}
+
+impl Recorded {
+    fn folder(&self) -> &Path {
+        match self {
+            Recorded::New(folder) => folder.path(),
+            Recorded::Kept(folder) => folder,
+        }
+    }
+
+    /// Returns the image from before the recording.
+    fn disk(&self, FileSystem { kind, .. }: FileSystem) -> PathBuf {
+        self.folder().join(format!("{kind}.image"))
+    }
+
+    fn log(&self, FileSystem { kind, .. }: FileSystem) -> PathBuf {
+        self.folder().join(format!("{kind}.log"))
+    }
+
+    /// Keeps the folder, and says how to replay it.
+    fn keep(&mut self, seed: u64) -> String {
+        if let Recorded::New(folder) = self {
+            folder.disable_cleanup(true);
+        }
+        format!("`{NAME} --seed {seed} --again {}` repeats it", self.folder().display())
+    }
+}
+
+/// Lets the subjects write in a guest, on each file system until its log has so many `entries`.
+fn record(
+    base: &Base,
+    program: &Path,
+    recorded: &Recorded,
+    seed: u64,
+    entries: u64,
+) -> Result<Counts, Failure> {
+    eprintln!("--seed {seed}");
+    let logs = guest::logs("log-writes")?;
+    let folder = tempfile::tempdir_in(&logs).tried(logs.display())?;
+    let (mut disks, mut plan) = (Vec::new(), Vec::new());
+    for file_system in FILE_SYSTEMS {
+        let (name, kind) = (file_system.name, file_system.kind);
+        let [before, log] = [recorded.disk(file_system), recorded.log(file_system)];
+        file_system.make(&before)?;
+        File::create_new(&log).and_then(|log| log.set_len(LOG_BYTES)).tried(log.display())?;
+        // The guest writes to a copy.
+        let image = folder.path().join(format!("{kind}.image"));
+        std::fs::copy(&before, &image).tried(image.display())?;
+        let absolute = std::path::absolute(&log).tried(log.display())?;
+        disks.push(Disk { serial: kind.to_owned(), image });
+        disks.push(Disk { serial: format!("{kind}-log"), image: absolute });
+        let command = format!("record {kind} {seed} {entries} {}", SUBJECTS.join(" "));
+        plan.push(Planned { name: format!("recording {name}"), command });
+    }
+    let mut tools = packages::files(&["dmsetup", "losetup"])?;
+    tools.push(program.to_owned());
+    let guest = Guest {
+        script: SCRIPT.to_owned(),
+        modules: MODULES,
+        programs: &[],
+        tools: &tools,
+        plan: &plan,
+        disks: &disks,
+        parameters: "",
+        limit: 6 * HANG,
+    };
+    let results = guest.run(base, folder.path(), &logs)?;
+    Ok(results.counts(plan.len()))
+}

@@ -1,0 +1,170 @@
+//! The replay of a log: an image of the disk at each moment, mounted, and checked for the promises
+//! that were made before.
+
+use super::entries::Entries;
+use super::steps::{Lines, Step, each_step};
+use crate::runs::power_cut::disk::{Disk, FileSystem};
+use crate::runs::power_cut::subject::{Seen, check, fresh};
+use crate::runs::power_cut::{SUBJECTS, UNSYNCED, describe, sees_something};
+use crate::tools::failure::{Failure, Tried};
+use crate::tools::repository::target;
+use crate::tools::run::{check_interrupted, output};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// The moments to try.
+#[derive(Clone, Copy, Debug)]
+pub struct Moments {
+    /// The seed of their choice, and of the bytes that a cut leaves.
+    pub seed: u64,
+    /// The most of them; all where it is `None`.
+    pub most: Option<usize>,
+}
+
+/// The file system's own program examines each moment of this number.
+const EXAMINED: usize = 50;
+/// Controls are judged only where there are so many moments: before, their promises may hold.
+const MANY: usize = 100;
+
+/// Replays a log over the image from before it; fails where a promise is broken.
+pub fn replay(
+    program: &Path,
+    file_system: FileSystem,
+    (before, log): (PathBuf, PathBuf),
+    moments: Moments,
+) -> Result<(), Failure> {
+    let (mut all, mut steps) = (0, 0);
+    each_step(Entries::open(&log)?, |step| {
+        (all, steps) = (all + step.moments(), steps + 1);
+        Ok(())
+    })?;
+    let mut replay = Replay::new(program, file_system, &before)?;
+    let chosen = chosen(all, moments);
+    eprintln!("{} of {all} moments, {steps} of them at a flush or FUA", chosen.len());
+    let mut number = 0;
+    let done = each_step(Entries::open(&log)?, |step| {
+        for is_before in [true, false] {
+            if is_before && step.volatile.is_empty() {
+                continue;
+            }
+            let is_chosen = chosen.contains(&number);
+            let seed = moments.seed ^ number as u64;
+            let words = |because| format!("moment {number}: {because}");
+            let result = if is_before {
+                if is_chosen { replay.cut(Some((&step, seed))) } else { Ok(()) }
+            } else {
+                replay.pass(&step)?;
+                if is_chosen { replay.cut(None) } else { Ok(()) }
+            };
+            result.map_err(|failure| failure.in_words(words))?;
+            number += 1;
+        }
+        Ok(())
+    });
+    for (name, tally) in SUBJECTS.iter().zip(&replay.tallies) {
+        eprintln!("{}", describe(name, tally));
+    }
+    done?;
+    if chosen.len() >= MANY { sees_something(&replay.tallies) } else { Ok(()) }
+}
+
+/// Draws the moments among `all`.
+fn chosen(all: usize, Moments { seed, most }: Moments) -> BTreeSet<usize> {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut numbers: Vec<usize> = (0..all).collect();
+    let (chosen, _) = numbers.partial_shuffle(&mut random, most.unwrap_or(all));
+    chosen.iter().copied().collect()
+}
+
+/// Returns the place of the images: in memory where it can be, since each moment flushes its image
+/// many times, and none outlives its moment.
+fn place() -> PathBuf {
+    let memory = PathBuf::from("/dev/shm");
+    if memory.is_dir() { memory } else { target() }
+}
+
+/// A replay up to some step.
+struct Replay<'a> {
+    program: &'a Path,
+    file_system: FileSystem,
+    /// Holds the images and the subjects' lines.
+    folder: TempDir,
+    /// The disk with every change so far.
+    image: PathBuf,
+    changed: File,
+    lines: Lines,
+    tallies: Vec<Vec<Seen>>,
+    cuts: usize,
+}
+
+impl<'a> Replay<'a> {
+    fn new(program: &'a Path, file_system: FileSystem, before: &Path) -> Result<Self, Failure> {
+        let folder = TempDir::with_prefix_in("lab-log-writes-", place()).tried("a folder")?;
+        let image = folder.path().join("image");
+        let mut copy = Command::new("cp");
+        output(copy.args(["--sparse=always"]).args([before, &image]), "cp")?;
+        let changed = File::options().write(true).open(&image).tried(image.display())?;
+        let tallies = SUBJECTS.map(|_| Vec::new()).into();
+        let lines = Lines::default();
+        Ok(Replay { program, file_system, folder, image, changed, lines, tallies, cuts: 0 })
+    }
+
+    /// Takes a whole step.
+    fn pass(&mut self, step: &Step) -> Result<(), Failure> {
+        step.apply(&self.changed)?;
+        step.marks.iter().try_for_each(|mark| self.lines.add(mark))
+    }
+
+    /// Cuts the power now, or while the changes of a step are in the cache; fails where a promise
+    /// is broken.
+    fn cut(&mut self, cached: Option<(&Step, u64)>) -> Result<(), Failure> {
+        check_interrupted()?;
+        let mut disk = Disk::copied(self.folder.path(), self.file_system, &self.image, |copy| {
+            let Some((step, seed)) = cached else { return Ok(()) };
+            let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+            step.apply_some(copy, self.file_system.superblock, &mut random)
+        })?;
+        let said = fresh(self.folder.path().join("said"))?;
+        let subjects: Vec<&str> =
+            SUBJECTS.into_iter().filter(|name| self.lines.0.contains_key(*name)).collect();
+        for name in &subjects {
+            let path = said.join(name);
+            std::fs::write(&path, &self.lines.0[*name]).tried(path.display())?;
+        }
+        let seen = check(self.program, &subjects, &disk.point().join("moment"), &said)?;
+        if self.cuts.is_multiple_of(EXAMINED) {
+            disk.examine()?;
+        }
+        self.cuts += 1;
+        let mut broken = None;
+        for (name, seen) in subjects.into_iter().zip(seen) {
+            if !seen.faults.is_empty() && !UNSYNCED.contains(&name) {
+                broken = Some(format!("{name}: {}", seen.faults.join("; ")));
+            }
+            if let Some(place) = SUBJECTS.iter().position(|known| *known == name) {
+                self.tallies[place].push(seen);
+            }
+        }
+        broken.map_or(Ok(()), |because| Err(Failure::Failed(because)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_draws_the_same_moments_again_and_without_a_limit_all_are_tried() {
+        let most = |most| Moments { seed: 7, most };
+        assert_eq!(chosen(100, most(Some(9))), chosen(100, most(Some(9))));
+        assert_eq!(chosen(100, most(Some(9))).len(), 9);
+        assert_eq!(chosen(5, most(Some(9))), (0..5).collect());
+        assert_eq!(chosen(5, most(None)), (0..5).collect());
+    }
+}

@@ -1,0 +1,255 @@
+//! The steps of a log: the changes up to each flush or FUA, and the promises behind it.
+
+use super::entries::{Change, Entries, Entry};
+use crate::tools::failure::{Failure, Tried};
+use rand::{Rng, RngExt};
+use rustix::fs::{FallocateFlags, fallocate};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+/// The mark at the end of a recording.
+const END: &str = "end";
+/// The unit that a disk writes as a whole.
+const SECTOR_BYTES: u64 = 512;
+
+/// A piece of a log, which ends with the marks behind a flush or a FUA.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// The changes that were in the device's volatile cache before.
+    pub volatile: Vec<Change>,
+    /// The change that is stable by itself (FUA).
+    pub stable: Option<Change>,
+    /// The texts of the marks.
+    pub marks: Vec<String>,
+}
+
+impl Step {
+    /// Counts the moments at which the power can be cut: at its end, and before it, if anything
+    /// was in the cache.
+    pub fn moments(&self) -> usize {
+        1 + usize::from(!self.volatile.is_empty())
+    }
+
+    /// Applies all changes.
+    pub fn apply(&self, image: &File) -> Result<(), Failure> {
+        self.volatile.iter().chain(&self.stable).try_for_each(|change| change.apply(image))
+    }
+
+    /// Applies changes of the volatile cache that the device happened to write: some whole, some
+    /// in part, some not at all. The sectors of the `superblock` are written together.
+    pub fn apply_some(
+        &self,
+        image: &File,
+        superblock: Option<(u64, u64)>,
+        random: &mut impl Rng,
+    ) -> Result<(), Failure> {
+        for change in &self.volatile {
+            match random.random_range(0..3) {
+                0 => {}
+                1 => change.apply(image)?,
+                _ => {
+                    let is_kept = |_: &_| random.random_bool(0.5);
+                    change
+                        .units(superblock)
+                        .filter(is_kept)
+                        .try_for_each(|part| change.apply_part(image, part))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Change {
+    fn range(&self) -> Range<u64> {
+        match self {
+            Change::Write { offset, bytes } => *offset..offset + bytes.len() as u64,
+            Change::Discard { offset, len } => *offset..offset + len,
+        }
+    }
+
+    /// Returns its sectors, as ranges of the device; those of the superblock are one.
+    fn units(&self, superblock: Option<(u64, u64)>) -> impl Iterator<Item = Range<u64>> {
+        let Range { mut start, end } = self.range();
+        let whole = superblock.map_or(0..0, |(start, end)| start..end);
+        std::iter::from_fn(move || {
+            let next = if whole.contains(&start) { whole.end } else { start + SECTOR_BYTES };
+            let unit = start..next.min(end);
+            start = unit.end;
+            (!unit.is_empty()).then_some(unit)
+        })
+    }
+
+    fn apply(&self, image: &File) -> Result<(), Failure> {
+        self.apply_part(image, self.range())
+    }
+
+    fn apply_part(&self, image: &File, part: Range<u64>) -> Result<(), Failure> {
+        match self {
+            Change::Write { offset, bytes } => {
+                let [start, end] = [part.start, part.end].map(|at| (at - offset) as usize);
+                image.write_all_at(&bytes[start..end], part.start).tried("the image")
+            }
+            Change::Discard { .. } => {
+                let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+                fallocate(image, hole, part.start, part.end - part.start).tried("the image")
+            }
+        }
+    }
+}
+
+/// Passes each step of a log to `each`, up to the mark [`END`].
+pub fn each_step<R: Read>(
+    entries: Entries<R>,
+    mut each: impl FnMut(Step) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut step = Step::default();
+    let mut is_stable = false;
+    for entry in entries {
+        match entry? {
+            Entry::Mark(text) if text == END => return each(step),
+            Entry::Mark(text) => step.marks.push(text),
+            other => {
+                if is_stable {
+                    each(std::mem::take(&mut step))?;
+                }
+                is_stable = matches!(other, Entry::Stable(_));
+                match other {
+                    Entry::Volatile(change) => step.volatile.push(change),
+                    Entry::Stable(change) => step.stable = change,
+                    Entry::Mark(_) => {}
+                }
+            }
+        }
+    }
+    Err(Failure::Failed("the log has no mark of its end".to_owned()))
+}
+
+/// The lines of each subject so far.
+#[derive(Debug, Default)]
+pub struct Lines(pub BTreeMap<String, String>);
+
+impl Lines {
+    /// Adds the line in a mark: `save,saved,17`.
+    pub fn add(&mut self, mark: &str) -> Result<(), Failure> {
+        let unknown = || Failure::Failed(format!("an unknown mark: {mark:?}"));
+        let (subject, line) = mark.split_once(',').ok_or_else(unknown)?;
+        let lines = self.0.entry(subject.to_owned()).or_default();
+        lines.push_str(&line.replace(',', " "));
+        lines.push('\n');
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::entries::tests::log;
+    use super::*;
+    use rand::SeedableRng;
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use std::collections::BTreeSet;
+
+    fn steps(bytes: &[u8]) -> Result<Vec<Step>, Failure> {
+        let mut steps = Vec::new();
+        each_step(Entries::read(bytes).expect("a log"), |step| {
+            steps.push(step);
+            Ok(())
+        })?;
+        Ok(steps)
+    }
+
+    fn write(sector: u64, byte: u8, sectors: usize) -> Change {
+        Change::Write { offset: sector * 512, bytes: vec![byte; 512 * sectors] }
+    }
+
+    #[test]
+    fn a_step_ends_behind_the_marks_of_a_flush_or_fua() {
+        let (one, two) = ([1; 512], [2; 1024]);
+        let bytes = log(&[
+            (1, 1, 0, &one),
+            (0, 2, 0, &two),
+            (0, 0, 1, b""),
+            (0, 0, 8, b"save,ready"),
+            (0, 0, 8, b"save,saved,1"),
+            (5, 1, 2, &one),
+            (0, 0, 1, b""),
+            (0, 0, 8, b"end"),
+            (9, 1, 0, &one),
+        ]);
+        let steps = steps(&bytes).expect("steps");
+        let marks = ["save,ready", "save,saved,1"].map(str::to_owned).into();
+        let expected = [
+            Step { volatile: vec![write(1, 1, 1), write(0, 2, 2)], stable: None, marks },
+            Step { stable: Some(write(5, 1, 1)), ..Step::default() },
+            Step::default(),
+        ];
+        assert_eq!(steps, expected);
+        assert_eq!(steps.iter().map(Step::moments).collect::<Vec<_>>(), [2, 1, 1]);
+    }
+
+    #[test]
+    fn a_recording_without_an_end_is_a_failure() {
+        assert!(steps(&log(&[(0, 0, 1, b"")])).is_err());
+    }
+
+    #[test]
+    fn all_changes_are_applied_in_order() {
+        let image = tempfile::tempfile().expect("a file");
+        let step = Step {
+            volatile: vec![write(0, 1, 4), write(1, 2, 2), Change::Discard { offset: 0, len: 512 }],
+            stable: Some(write(2, 3, 1)),
+            ..Step::default()
+        };
+        step.apply(&image).expect("applied");
+        let mut bytes = [9; 2048];
+        image.read_exact_at(&mut bytes, 0).expect("read");
+        assert_eq!([0, 512, 1024, 1536].map(|at| bytes[at]), [0, 2, 3, 1]);
+    }
+
+    /// Returns the sectors that many cuts left of a write of one and one of two. Those two are a
+    /// superblock if it is `whole`.
+    fn left(whole: bool) -> BTreeSet<[u8; 5]> {
+        let step = Step { volatile: vec![write(1, 1, 1), write(2, 2, 2)], ..Step::default() };
+        let mut seen = BTreeSet::new();
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+        for _ in 0..500 {
+            let image = tempfile::tempfile().expect("a file");
+            image.set_len(5 * 512).expect("a length");
+            let superblock = whole.then_some((2 * 512, 4 * 512));
+            step.apply_some(&image, superblock, &mut random).expect("applied");
+            let mut bytes = [9; 5 * 512];
+            image.read_exact_at(&mut bytes, 0).expect("read");
+            seen.insert([0, 1, 2, 3, 4].map(|sector| bytes[sector * 512]));
+        }
+        seen
+    }
+
+    #[test]
+    fn a_cut_leaves_any_sectors_of_the_cache_and_no_others() {
+        let seen = left(false);
+        // Each of three sectors, or not.
+        assert_eq!(seen.len(), 8);
+        assert!(seen.iter().all(|sectors| sectors[0] == 0 && sectors[4] == 0));
+    }
+
+    #[test]
+    fn a_cut_leaves_all_of_a_superblock_or_nothing() {
+        let seen = left(true);
+        assert_eq!(seen.len(), 4);
+        assert!(seen.iter().all(|sectors| sectors[2] == sectors[3]));
+    }
+
+    #[test]
+    fn marks_are_the_lines_of_their_subjects() {
+        let mut lines = Lines::default();
+        for mark in ["save,ready", "log,sending,0,7", "save,saved,1"] {
+            lines.add(mark).expect("a mark");
+        }
+        assert_eq!(lines.0["save"], "ready\nsaved 1\n");
+        assert_eq!(lines.0["log"], "sending 0 7\n");
+        assert!(lines.add("dm-log-writes-end").is_err());
+    }
+}

@@ -1,0 +1,345 @@
+//! Cuts the power of file systems at random moments while wrote writes to them, and checks every
+//! promise.
+
+pub mod disk;
+mod moment;
+pub mod subject;
+
+use crate::tools::failure::Failure;
+use crate::tools::report::Report;
+use crate::tools::repository::{release, target};
+use crate::tools::run::check_interrupted;
+use disk::{Disk, FileSystem};
+use moment::Moment;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+use subject::Seen;
+
+/// Options of the lab.
+#[derive(Clone, Copy, clap::Args)]
+pub struct Arguments {
+    /// Draw the moments from this seed; drawn and printed where none is given.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// How many moments on each file system.
+    #[arg(long, value_name = "N", default_value_t = MOMENTS)]
+    pub moments: u32,
+}
+
+impl Arguments {
+    /// This number of moments, from a drawn seed.
+    pub fn of(moments: u32) -> Arguments {
+        Arguments { moments, seed: None }
+    }
+}
+
+/// With fewer moments, every unsynced write may survive by chance.
+const MOMENTS: u32 = 200;
+
+/// ext4 as Debian makes it.
+pub const EXT4: FileSystem = FileSystem {
+    name: "ext4",
+    kind: "ext4",
+    mounted: c"",
+    options: &["-F"],
+    examine: &["e2fsck", "-f", "-n"],
+    superblock: Some((1 << 10, 2 << 10)),
+};
+
+/// File systems that must recover whole. ext4 with `fast_commit` does not: `docs/durability.md`.
+pub const FILE_SYSTEMS: [FileSystem; 3] = [
+    EXT4,
+    FileSystem {
+        name: "XFS",
+        kind: "xfs",
+        mounted: c"",
+        options: &["-f"],
+        examine: &["xfs_repair", "-f", "-n"],
+        superblock: None,
+    },
+    FileSystem {
+        name: "Btrfs",
+        kind: "btrfs",
+        mounted: c"",
+        options: &["-f"],
+        examine: &["btrfs", "check"],
+        superblock: Some((64 << 10, 68 << 10)),
+    },
+];
+
+/// Mount options that are tried only where there are [`MOMENTS`]. With `data=journal` ext4 refuses
+/// direct I/O.
+const RARE: [FileSystem; 2] = [
+    FileSystem { name: "ext4, data=journal", mounted: c"data=journal", ..EXT4 },
+    FileSystem { name: "ext4, nobarrier", mounted: c"nobarrier", ..EXT4 },
+];
+
+/// The subjects that write while the power goes.
+pub const SUBJECTS: [&str; 13] = [
+    "save",
+    "replace",
+    "writer",
+    "copy",
+    "copy-tree",
+    "log",
+    "log-sync",
+    "log-lines",
+    "log-served",
+    "wal",
+    "by-hand",
+    UNSYNCED[0],
+    UNSYNCED[1],
+];
+
+/// Subjects of which some promises must be broken; otherwise the lab sees nothing. Each promise of
+/// the others must hold.
+pub const UNSYNCED: [&str; 2] = ["unsynced-folder", "unsynced"];
+
+/// Subjects that recover their files when they open them, and can lose them then.
+const REOPENED: [&str; 5] = ["log", "log-sync", "log-lines", "log-served", "wal"];
+
+/// Errors of a file system without power: EIO, and in some calls of ext4 EROFS.
+const REFUSALS: [i32; 2] = [5, 30];
+
+/// Cuts the power of each file system.
+pub fn lab(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
+    if let Some(because) = lacking() {
+        return report.skip("lab power-cut", because);
+    }
+    let Arguments { seed, moments } = arguments;
+    let seed = seed.unwrap_or_else(super::draw_seed);
+    let rare = RARE.into_iter().filter(|_| moments >= MOMENTS);
+    for file_system in FILE_SYSTEMS.into_iter().chain(rare) {
+        let name = format!("lab power-cut: {}, {moments} moments", file_system.name);
+        // In release: faster subjects do more in each moment.
+        report.step(&name, || cut(&release("lab")?, file_system, seed, moments))?;
+    }
+    Ok(())
+}
+
+/// Returns the reason to skip the lab.
+pub fn lacking() -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("not root".to_owned());
+    }
+    let control = "/dev/loop-control";
+    std::fs::File::open(control).err().map(|error| format!("{control}: {error}"))
+}
+
+/// Cuts the power of one file system at each moment, until a promise is broken.
+fn cut(program: &Path, file_system: FileSystem, seed: u64, moments: u32) -> Result<(), Failure> {
+    eprintln!("{moments} moments; --seed {seed} draws them again");
+    let mut disk = match Disk::new(&target(), file_system) {
+        // The kernel lacks this file system, or the container may not mount.
+        Err(Failure::Failed(because))
+            if because.contains("No such device") || because.contains("not permitted") =>
+        {
+            return Err(Failure::Skipped(because));
+        }
+        made => made?,
+    };
+    disk.try_switch()?;
+    let mut tallies = SUBJECTS.map(|_| Vec::new());
+    let done = (0..moments)
+        .try_for_each(|number| one(&mut disk, program, seed, number, &mut tallies))
+        .and_then(|()| disk.examine());
+    for (name, tally) in SUBJECTS.iter().zip(&tallies) {
+        eprintln!("{}", describe(name, tally));
+    }
+    done.map_err(|failure| {
+        // Then no promise of a program can be judged.
+        let failure = match (failure, disk.damage()) {
+            (Failure::Failed(because), Some(damage)) => {
+                Failure::Skipped(format!("{because}; {damage}"))
+            }
+            (failure, _) => failure,
+        };
+        failure.in_words(|because| {
+            let image = disk.keep();
+            format!("seed {seed}: {because}; the image is kept: {}", image.display())
+        })
+    })?;
+    if moments >= MOMENTS {
+        sees_something(&tallies)?;
+    }
+    Ok(())
+}
+
+/// Runs the moment of this number.
+fn one(
+    disk: &mut Disk,
+    program: &Path,
+    seed: u64,
+    number: u32,
+    tallies: &mut [Vec<Seen>],
+) -> Result<(), Failure> {
+    check_interrupted()?;
+    let moment = draw(seed, number);
+    let ms = moment.delay.as_secs_f64() * 1e3;
+    let words = |because| format!("moment {number}, {ms:.1} ms after the beginning: {because}");
+    let seen = moment::live(disk, program, moment).map_err(|failure| failure.in_words(words))?;
+    let broken = SUBJECTS.iter().zip(&seen).find_map(|(name, seen)| {
+        judge(name, seen).err().map(|because| format!("{name}: {because}"))
+    });
+    tallies.iter_mut().zip(seen).for_each(|(tally, seen)| tally.push(seen));
+    broken.map_or(Ok(()), |because| Err(Failure::Failed(words(because))))
+}
+
+/// Draws the moment of this number: 1 to 200 ms after the subjects begin. Every second moment has
+/// another cut, 1 to 250 ms after the logs begin to open again.
+fn draw(seed: u64, number: u32) -> Moment {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    for _ in 0..number {
+        random.jump();
+    }
+    let delay = super::draw_delay(&mut random, 200.0);
+    let seed = random.random();
+    let again = super::draw_delay(&mut random, 250.0);
+    Moment { delay, seed, again: (number % 2 == 1).then_some(again) }
+}
+
+/// Fails where the result of the subject `name` is not the required one.
+fn judge(name: &str, seen: &Seen) -> Result<(), String> {
+    let (action, errno) = &seen.refused;
+    if !REFUSALS.contains(errno) {
+        return Err(format!("{action} was refused with error {errno}, not for want of power"));
+    }
+    let holds = seen.faults.is_empty() || UNSYNCED.contains(&name);
+    if holds { Ok(()) } else { Err(seen.faults.join("; ")) }
+}
+
+/// Fails where a subject of [`UNSYNCED`] kept every promise.
+pub fn sees_something(tallies: &[Vec<Seen>]) -> Result<(), Failure> {
+    let mut subjects = SUBJECTS.iter().zip(tallies);
+    let blind = subjects.find(|(name, tally)| UNSYNCED.contains(name) && broken(tally) == 0);
+    blind.map_or(Ok(()), |(name, _)| {
+        Err(Failure::Failed(format!("the lab sees nothing: every promise of {name} held")))
+    })
+}
+
+/// Counts the moments in which a promise was broken.
+fn broken(all: &[Seen]) -> usize {
+    count(all, |seen| !seen.faults.is_empty())
+}
+
+/// Returns the sums of one subject in some lines under its name.
+pub fn describe(name: &str, all: &[Seen]) -> String {
+    let promises: usize = all.iter().map(|seen| seen.promises).sum();
+    let (moments, early) = (all.len(), count(all, |seen| seen.promises == 0));
+    let mut text = format!(
+        "  {name}: {promises} promises in {moments} moments, {early} moments before the first"
+    );
+    // A replay refuses nothing.
+    if all.iter().any(|seen| !seen.refused.0.is_empty()) {
+        let refused = counts(all.iter().map(|seen| &seen.refused.0));
+        let _ = write!(text, "\n    hit in the middle of: {refused}");
+    }
+    let in_flight = all.iter().map(|seen| &seen.in_flight);
+    let in_flight = counts(in_flight.filter(|word| !word.is_empty()));
+    let _ = write!(text, "\n    what was under way was then: {in_flight}");
+    if let times @ 1.. = all.iter().map(|seen| seen.reopened).sum::<u32>() {
+        let moments = count(all, |seen| seen.reopened > 0);
+        let _ =
+            write!(text, "\n    opened again {times} times in {moments} moments with a second cut");
+    }
+    if let left @ 1.. = count(all, |seen| seen.temporary_files > 0) {
+        let _ = write!(text, "\n    temporary files left in {left} moments");
+    }
+    if let late @ 1.. = all.iter().map(|seen| seen.late).sum::<u32>() {
+        let _ = write!(text, "\n    promises made when the power was gone: {late}");
+    }
+    if let Some(fault) = all.iter().find_map(|seen| seen.faults.first()) {
+        let _ = write!(text, "\n    promises broken in {} moments, first: {fault}", broken(all));
+    }
+    text
+}
+
+fn count(all: &[Seen], is_meant: impl Fn(&Seen) -> bool) -> usize {
+    all.iter().filter(|seen| is_meant(seen)).count()
+}
+
+/// Returns "fdatasync 12, write 30".
+fn counts<'a>(words: impl Iterator<Item = &'a String>) -> String {
+    let mut counts = BTreeMap::new();
+    words.for_each(|word| *counts.entry(word).or_insert(0) += 1);
+    let each: Vec<String> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    if each.is_empty() { "nothing".to_owned() } else { each.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn seen(errno: i32, faults: &[&str]) -> Seen {
+        let faults = faults.iter().map(|&fault| fault.into()).collect();
+        Seen { refused: ("write".into(), errno), faults, ..Seen::default() }
+    }
+
+    #[test]
+    fn a_seed_draws_the_same_moments_again_and_each_another() {
+        let moments = |seed| (0..20).map(|number| draw(seed, number)).collect::<Vec<_>>();
+        assert_eq!(moments(7), moments(7));
+        assert_ne!(moments(7), moments(8));
+        assert_ne!(draw(7, 0), draw(7, 1));
+        let (least, most) = (Duration::from_millis(1), Duration::from_millis(200));
+        assert!(moments(7).iter().all(|moment| (least..=most).contains(&moment.delay)));
+        assert_eq!(moments(7).iter().filter(|moment| moment.again.is_some()).count(), 10);
+    }
+
+    #[test]
+    fn a_broken_promise_is_a_failure_only_of_those_whose_promises_can_hold() {
+        assert!(judge("save", &seen(5, &[])).is_ok());
+        assert_eq!(judge("save", &seen(5, &["lost", "mixed"])), Err("lost; mixed".into()));
+        assert!(judge("unsynced", &seen(5, &["lost"])).is_ok());
+    }
+
+    #[test]
+    fn an_error_that_is_not_the_cuts_is_a_failure() {
+        assert!(judge("save", &seen(28, &[])).is_err());
+        assert!(judge("unsynced", &seen(28, &[])).is_err());
+    }
+
+    #[test]
+    fn a_lab_in_which_every_promise_holds_fails() {
+        let mut tallies = SUBJECTS.map(|_| Vec::new());
+        assert!(sees_something(&tallies).is_err());
+        for (name, tally) in SUBJECTS.iter().zip(&mut tallies) {
+            if UNSYNCED.contains(name) {
+                tally.push(seen(5, &["lost"]));
+            }
+        }
+        assert!(sees_something(&tallies).is_ok());
+    }
+
+    #[test]
+    fn moments_are_added_up() {
+        let seen = |promises, action: &str, faults: &[&str]| Seen {
+            promises,
+            late: 0,
+            refused: (action.into(), 5),
+            in_flight: "old".into(),
+            reopened: 2,
+            temporary_files: 1,
+            faults: faults.iter().map(|&fault| fault.into()).collect(),
+        };
+        let all = [
+            seen(0, "write", &[]),
+            seen(3, "rename", &["lost", "mixed"]),
+            seen(4, "write", &["empty"]),
+        ];
+        assert_eq!(broken(&all), 2);
+        assert_eq!(
+            describe("save", &all),
+            "  save: 7 promises in 3 moments, 1 moments before the first
+    hit in the middle of: rename 1, write 2
+    what was under way was then: old 3
+    opened again 6 times in 3 moments with a second cut
+    temporary files left in 3 moments
+    promises broken in 2 moments, first: lost"
+        );
+    }
+}

@@ -1,0 +1,276 @@
+//! The verb `power-cut`: a subject that writes, its promises, and the check of its files.
+
+use crate::tools::failure::{Failure, Tried};
+use crate::tools::run::{Group, Show, check_interrupted, run, start, trouble};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Finds a subject that hangs before it is ready, or after the power is cut.
+const LIMIT: Duration = Duration::from_secs(5 * 60);
+const POLL: Duration = Duration::from_millis(1);
+
+/// The result of one subject.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// The number of promises.
+    pub promises: usize,
+    /// The number of promises after the cut.
+    pub late: u32,
+    /// The first refused action and the kernel's error number.
+    pub refused: (String, i32),
+    /// The fate of the write in flight, in one word.
+    pub in_flight: String,
+    /// The number of openings before a second cut.
+    pub reopened: u32,
+    /// The number of temporary files left.
+    pub temporary_files: u32,
+    /// The broken promises.
+    pub faults: Vec<String>,
+}
+
+/// Makes an empty folder in place of an old one.
+pub fn fresh(folder: PathBuf) -> Result<PathBuf, Failure> {
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).tried(folder.display())?;
+    }
+    std::fs::create_dir(&folder).tried(folder.display())?;
+    Ok(folder)
+}
+
+impl Seen {
+    /// Reads the output `said` of the subject `name`, and its lines in the check's output `found`.
+    fn read(name: &str, said: &str, found: &str) -> Result<Seen, Failure> {
+        let mut seen = Seen::default();
+        for line in said.lines() {
+            match line.split(' ').collect::<Vec<_>>()[..] {
+                ["ready" | "power-going" | "power-gone" | "unpoisoned"]
+                | ["sending" | "grouping" | "cutting" | "trimming", ..] => {}
+                ["reopened", _] => seen.reopened += 1,
+                ["refused", action, errno] => {
+                    seen.refused = (action.to_owned(), errno.parse().tried(line)?);
+                }
+                _ => seen.promises += 1,
+            }
+        }
+        let own = found.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        for line in own {
+            match line.split_once(' ') {
+                Some(("in-flight", word)) => seen.in_flight = word.to_owned(),
+                Some(("temporary", number)) => {
+                    seen.temporary_files = number.parse().tried(line)?;
+                }
+                Some(("late", number)) => seen.late = number.parse().tried(line)?,
+                Some(("fault", fault)) => seen.faults.push(fault.to_owned()),
+                _ => return Err(Failure::Failed(format!("power-cut check said {line:?}"))),
+            }
+        }
+        Ok(seen)
+    }
+}
+
+/// Returns the whole lines in the first `going` bytes, without the first line, `ready`.
+fn sure_lines(said: &str, going: usize) -> &str {
+    let end = said[..going].rfind('\n').map_or(0, |newline| newline + 1);
+    said[..end].split_once('\n').map_or("", |(_, after)| after)
+}
+
+/// Adds two lines: `power-going` before the first line that is not whole in the first `going`
+/// bytes, and `power-gone` before the first line that begins after `gone` bytes.
+fn marked(said: &str, going: usize, gone: usize) -> String {
+    let going = said[..going].rfind('\n').map_or(0, |newline| newline + 1);
+    let gone = match said[..gone].ends_with('\n') {
+        true => gone,
+        false => said[gone..].find('\n').map_or(said.len(), |newline| gone + newline + 1),
+    };
+    let (sure, unsure, late) = (&said[..going], &said[going..gone], &said[gone..]);
+    format!("{sure}power-going\n{unsure}power-gone\n{late}")
+}
+
+/// Compares the files in `folder` with the promises in `said`; returns the result of each subject.
+pub fn check(
+    program: &Path,
+    names: &[&str],
+    folder: &Path,
+    said: &Path,
+) -> Result<Vec<Seen>, Failure> {
+    let mut check = Command::new(program);
+    let found = run(check.args(["power-cut", "check"]).args([folder, said]), LIMIT, Show::Quiet)?
+        .success("power-cut check")?;
+    let seen = |name: &&str| {
+        let path = said.join(name);
+        let said = std::fs::read_to_string(&path).tried(path.display())?;
+        Seen::read(name, &said, &found.stdout)
+    };
+    names.iter().map(seen).collect()
+}
+
+/// A running subject.
+pub struct Subject<'a> {
+    /// Its name for the program.
+    pub name: &'a str,
+    group: Group,
+    said: PathBuf,
+    errors: PathBuf,
+}
+
+impl<'a> Subject<'a> {
+    /// Starts a subject that writes in `folder`, and reports into the new file of its name in
+    /// `said`.
+    pub fn write(
+        program: &Path,
+        name: &'a str,
+        (folder, said): (&Path, &Path),
+        seed: u64,
+    ) -> Result<Subject<'a>, Failure> {
+        let mut command = Command::new(program);
+        command.args(["power-cut", "write", name]).arg(folder).args(["--seed", &seed.to_string()]);
+        Subject::start(name, command, said.join(name))
+    }
+
+    /// Starts a subject that opens its files again.
+    pub fn reopen(
+        program: &Path,
+        name: &'a str,
+        (folder, said): (&Path, &Path),
+    ) -> Result<Subject<'a>, Failure> {
+        let mut command = Command::new(program);
+        command.args(["power-cut", "reopen", name]).arg(folder);
+        Subject::start(name, command, said.join(format!("{name}.again")))
+    }
+
+    /// Starts a subject whose output goes into the new file `said`.
+    fn start(name: &'a str, mut command: Command, said: PathBuf) -> Result<Subject<'a>, Failure> {
+        let errors = PathBuf::from(format!("{}.errors", said.display()));
+        let file = |path: &Path| File::create_new(path).tried(path.display()).map(Stdio::from);
+        command.stdout(file(&said)?).stderr(file(&errors)?);
+        Ok(Subject { name, group: start(&mut command)?, said, errors })
+    }
+
+    /// Waits for its first line.
+    pub fn wait_until_ready(&mut self) -> Result<(), Failure> {
+        self.wait("began to write", |subject| {
+            subject.must_be_running()?;
+            Ok(subject.said_bytes()? > 0)
+        })
+    }
+
+    /// Returns the length of its output so far.
+    pub fn said_bytes(&self) -> Result<usize, Failure> {
+        let said = self.said.metadata().tried(self.said.display())?;
+        usize::try_from(said.len()).tried(self.said.display())
+    }
+
+    /// Marks in its output the places of the cut.
+    pub fn mark(&self, (going, gone): (usize, usize)) -> Result<(), Failure> {
+        let said = std::fs::read_to_string(&self.said).tried(self.said.display())?;
+        std::fs::write(&self.said, marked(&said, going, gone)).tried(self.said.display())
+    }
+
+    /// Puts its lines of before the cut at the front of the file `path`: those promises must hold
+    /// too.
+    pub fn add_to(&self, path: &Path, going: usize) -> Result<(), Failure> {
+        let said = std::fs::read_to_string(&self.said).tried(self.said.display())?;
+        let before = std::fs::read_to_string(path).tried(path.display())?;
+        let all = format!("{}{before}", sure_lines(&said, going));
+        std::fs::write(path, all).tried(path.display())
+    }
+
+    /// Fails if it has ended: the power is still on.
+    pub fn must_be_running(&mut self) -> Result<(), Failure> {
+        match self.group.child.try_wait().tried(self.name)? {
+            None => Ok(()),
+            Some(_) => Err(self.failure("ended before the cut")),
+        }
+    }
+
+    /// Kills it and its children, and takes back what it has said in part.
+    pub fn kill(mut self) -> Result<(), Failure> {
+        self.group.kill_at_once();
+        let said = std::fs::read_to_string(&self.said).tried(self.said.display())?;
+        let whole = said.rfind('\n').map_or(0, |newline| newline + 1);
+        std::fs::write(&self.said, &said[..whole]).tried(self.said.display())
+    }
+
+    /// Waits until the cut has ended it.
+    pub fn wait_until_refused(&mut self) -> Result<(), Failure> {
+        self.wait("noticed the cut", |subject| {
+            let status = subject.group.child.try_wait().tried(subject.name)?;
+            let trouble = status.and_then(trouble);
+            trouble.map_or(Ok(status.is_some()), |how| Err(subject.failure(&how)))
+        })
+    }
+
+    fn wait(
+        &mut self,
+        what: &str,
+        is_over: impl Fn(&mut Self) -> Result<bool, Failure>,
+    ) -> Result<(), Failure> {
+        let end = Instant::now() + LIMIT;
+        while !is_over(self)? {
+            check_interrupted()?;
+            if Instant::now() > end {
+                return Err(self.failure(&format!("not {what} within {} s", LIMIT.as_secs())));
+            }
+            thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
+    /// Returns the failure "name: `what`: stderr".
+    fn failure(&self, what: &str) -> Failure {
+        let errors = std::fs::read_to_string(&self.errors).unwrap_or_default();
+        Failure::Failed(format!("{}: {what}: {}", self.name, errors.trim()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_is_what_it_said_and_what_was_found_of_it() {
+        let said = "reopened 5\nready\nsynced 0 17\nsending 0 8\nfinished 0\nrefused fdatasync 5\n";
+        let found = "save in-flight new\nwriter in-flight more\nwriter temporary 2\n\
+                     writer late 1\nwriter fault stream-0: no file\nwriter fault two\n";
+        let seen = Seen::read("writer", said, found).expect("lines");
+        assert_eq!(
+            seen,
+            Seen {
+                promises: 2,
+                late: 1,
+                refused: ("fdatasync".into(), 5),
+                in_flight: "more".into(),
+                reopened: 1,
+                temporary_files: 2,
+                faults: vec!["stream-0: no file".into(), "two".into()],
+            }
+        );
+    }
+
+    #[test]
+    fn what_was_half_said_at_the_cut_is_neither_sure_nor_late() {
+        let said = "ready\nsaved 1\nsaved 2\nsaved 3\n";
+        let marked_1 = "ready\nsaved 1\npower-going\nsaved 2\npower-gone\nsaved 3\n";
+        assert_eq!(marked(said, 14, 22), marked_1);
+        assert_eq!(marked(said, 16, 17), marked_1);
+        let nothing_meanwhile = "ready\nsaved 1\npower-going\npower-gone\nsaved 2\nsaved 3\n";
+        assert_eq!(marked(said, 14, 14), nothing_meanwhile);
+    }
+
+    #[test]
+    fn what_is_sure_of_a_second_time_are_its_whole_lines() {
+        let said = "ready\nreopened 7\nreopened 9\nrefused open 5\n";
+        assert_eq!(sure_lines(said, said.len()), "reopened 7\nreopened 9\nrefused open 5\n");
+        assert_eq!(sure_lines(said, 20), "reopened 7\n");
+        assert_eq!(sure_lines(said, 6), "");
+        assert_eq!(sure_lines(said, 0), "");
+    }
+
+    #[test]
+    fn a_line_that_nobody_knows_is_a_failure() {
+        assert!(Seen::read("writer", "", "writer nothing\n").is_err());
+    }
+}

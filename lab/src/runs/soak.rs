@@ -1,0 +1,31 @@
+//! A log in use for a long time on a small disk.
+
+use super::power_cut::{EXT4, disk::Disk, lacking};
+use crate::tools::failure::Failure;
+use crate::tools::report::Report;
+use crate::tools::repository::{release, target};
+use crate::tools::run::{HANG, Show, run};
+use std::process::Command;
+use std::time::Duration;
+
+/// Options of the lab.
+#[derive(Clone, Copy, clap::Args)]
+pub struct Arguments {
+    /// How long.
+    #[arg(long, value_name = "TIME", value_parser = super::duration, default_value = "10m")]
+    pub time: Duration,
+}
+
+/// Appends to a log on an ext4 of 320 MiB, and reads it.
+pub fn lab(report: &mut Report, Arguments { time }: Arguments) -> Result<(), Failure> {
+    if let Some(because) = lacking() {
+        return report.skip("lab soak", because);
+    }
+    report.step(&format!("lab soak: {} s", time.as_secs()), || {
+        let disk = Disk::new(&target(), EXT4)?;
+        let mut command = Command::new(release("lab")?);
+        command.arg("soak");
+        command.arg(disk.point()).args(["--seconds", &time.as_secs().to_string()]);
+        run(&mut command, time + HANG, Show::Live)?.success("lab soak").map(drop)
+    })
+}

@@ -1,0 +1,11 @@
+//! Child processes, reports of steps, packages: the ground of every tool.
+
+#![deny(unsafe_code)]
+
+pub mod clients;
+pub mod failure;
+pub mod packages;
+pub mod programs;
+pub mod report;
+pub mod repository;
+pub mod run;

@@ -1,0 +1,219 @@
+//! Clients that tests of the server and of pages call, and peers, beside the build.
+//!
+//! They are programs of Debian packages that cannot be installed together, clients of Redis in
+//! Python and Go, nats-server, and the modules that look at pages in a browser.
+
+use crate::tools::failure::{Failure, Tried};
+use crate::tools::packages;
+use crate::tools::report::Report;
+use crate::tools::repository::{root, target};
+use crate::tools::run::{HANG, Show, check_interrupted, run, twice};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The Debian packages, with the libraries that a machine without them lacks.
+const PACKAGES: [&str; 11] = [
+    "rsyslog",
+    "rsyslog-relp",
+    "librelp0",
+    "libestr0",
+    "libfastjson4",
+    "syslog-ng-core",
+    "libivykis0",
+    "libpcre3",
+    "libnet1",
+    "libwrap0",
+    // Its promtool judges the server's metrics.
+    "prometheus",
+];
+/// The file that lists the packages which were unpacked.
+const LIST: &str = "packages";
+
+/// The client of Redis in Python, in a fixed version.
+const REDIS_PY: &str = "redis==8.1.0";
+/// An S3 server in Python, in a fixed version.
+const MOTO: &str = "moto[s3,server]==5.2.5";
+/// The folder of the client of Redis in Go.
+const GO_REDIS: &str = "crates/wrote-serve/tests/it/clients/go-redis";
+
+/// The folder of the program that looks at pages, and the files that name its modules.
+const PAGES: &str = "crates/wrote-cli/tests/pages";
+const PAGES_FILES: [&str; 3] = ["package.json", "package-lock.json", ".npmrc"];
+
+/// The folder of the program that publishes to nats-server, and the server's package.
+const NATS: &str = "xtask/nats";
+const NATS_SERVER: &str = "github.com/nats-io/nats-server/v2";
+
+/// Provides every client, a step each. Where a registry does not answer, its client is skipped.
+pub fn provide(report: &mut Report, install: bool) -> Result<(), Failure> {
+    report.step("clients of Debian", || unpacked(install))?;
+    report.step("client redis-py", || redis_py(install))?;
+    report.step("client go-redis", || go_redis(install))?;
+    report.step("modules for pages", || pages(install))
+}
+
+/// Installs the modules that look at pages into `target/pages`, unless they are there.
+pub fn pages(install: bool) -> Result<(), Failure> {
+    let (from, whole) = (root().join(PAGES), target().join("pages"));
+    let lock = |folder: &Path| std::fs::read_to_string(folder.join("package-lock.json")).ok();
+    if lock(&from).is_some() && lock(&from) == lock(&whole) {
+        return Ok(());
+    }
+    if !install {
+        return Err(Failure::Skipped(format!("{} has not all modules", whole.display())));
+    }
+    packages::install(&["node", "npm"])?;
+    let unfinished = tempfile::tempdir_in(target()).tried(target().display())?;
+    for file in PAGES_FILES {
+        std::fs::copy(from.join(file), unfinished.path().join(file)).tried(file)?;
+    }
+    fetched(|| {
+        let mut command = Command::new("npm");
+        command.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
+        command.current_dir(unfinished.path());
+        command
+    })?;
+    if whole.is_dir() {
+        std::fs::remove_dir_all(&whole).tried(whole.display())?;
+    }
+    std::fs::rename(unfinished.keep(), &whole).tried(whole.display())
+}
+
+/// Installs redis-py into `target/redis-py`, unless it is there.
+fn redis_py(install: bool) -> Result<(), Failure> {
+    python(REDIS_PY, "redis-py", install)
+}
+
+/// Installs an S3 server into `target/moto`, unless it is there.
+pub fn moto(install: bool) -> Result<(), Failure> {
+    python(MOTO, "moto", install)
+}
+
+/// Installs a package of Python into a folder of `target`, unless it is there.
+fn python(package: &'static str, name: &str, install: bool) -> Result<(), Failure> {
+    let whole = target().join(name);
+    if whole.is_dir() {
+        return Ok(());
+    }
+    if !install {
+        return Err(Failure::Skipped(format!("{} is missing", whole.display())));
+    }
+    packages::install(&["pip3"])?;
+    let unfinished = tempfile::tempdir_in(target()).tried(target().display())?;
+    let folder = unfinished.path().join(name);
+    fetched(|| {
+        let mut command = Command::new("pip3");
+        command.args(["install", "-q", "--disable-pip-version-check", package, "--target"]);
+        command.arg(&folder).env("PIP_ROOT_USER_ACTION", "ignore");
+        command
+    })?;
+    std::fs::rename(&folder, &whole).tried(whole.display())
+}
+
+/// Builds `target/go-redis`.
+fn go_redis(install: bool) -> Result<(), Failure> {
+    packages::provide(&["go"], install)?;
+    go_build(GO_REDIS, &[(&target().join("go-redis"), ".")])
+}
+
+/// The folder of nats-server and its load.
+pub fn nats_folder() -> PathBuf {
+    target().join("nats")
+}
+
+/// Builds nats-server and a program that publishes to it. That of Debian 12 knows no sync of each
+/// message.
+pub fn nats() -> Result<(), Failure> {
+    packages::install(&["go"])?;
+    let [load, server] = ["nats-load", "nats-server"].map(|program| nats_folder().join(program));
+    go_build(NATS, &[(&load, "."), (&server, NATS_SERVER)])
+}
+
+/// Builds programs of packages of the Go module in `folder`. Its modules are fetched once.
+fn go_build(folder: &str, programs: &[(&Path, &str)]) -> Result<(), Failure> {
+    let go = |words: &[&str]| {
+        let mut command = Command::new("go");
+        command.args(words).current_dir(root().join(folder));
+        command
+    };
+    fetched(|| go(&["mod", "download"]))?;
+    for (program, package) in programs {
+        let mut build = go(&["build", "-buildvcs=false", "-o"]);
+        build.arg(std::path::absolute(program).tried(program.display())?).arg(package);
+        run(&mut build, HANG, Show::Live)?.success("go build")?;
+    }
+    Ok(())
+}
+
+/// Runs a command that asks a registry, which may be out of reach.
+fn fetched(command: impl Fn() -> Command) -> Result<(), Failure> {
+    let name = command().get_program().display().to_string();
+    let fetched = twice(|| run(&mut command(), HANG, Show::Live)?.success(&name));
+    match fetched {
+        Err(Failure::Failed(because)) => Err(Failure::Skipped(because)),
+        fetched => fetched.map(drop),
+    }
+}
+
+/// Unpacks programs of Debian packages into `target/clients`, unless they are there. Without
+/// `install` the step is skipped where they are not.
+pub fn unpacked(install: bool) -> Result<(), Failure> {
+    let whole = target().join("clients");
+    let list = PACKAGES.join("\n");
+    if std::fs::read_to_string(whole.join(LIST)).is_ok_and(|unpacked| unpacked == list) {
+        return Ok(());
+    }
+    if !install {
+        let names = PACKAGES.join(" ");
+        return Err(Failure::Skipped(format!("{} has not all of: {names}", whole.display())));
+    }
+    std::fs::create_dir_all(target()).tried(target().display())?;
+    let unfinished = tempfile::tempdir_in(target()).tried(target().display())?;
+    let (packages, root) = (unfinished.path().join("packages"), unfinished.path().join("root"));
+    std::fs::create_dir(&packages).tried(packages.display())?;
+    download(&packages).or_else(|_| {
+        // apt's lists may be old, and these versions gone from the archive.
+        check_interrupted()?;
+        packages::update()?;
+        download(&packages)
+    })?;
+    for package in std::fs::read_dir(&packages).tried(packages.display())? {
+        let package = package.tried(packages.display())?.path();
+        let mut command = Command::new("dpkg-deb");
+        command.arg("-x").arg(&package).arg(&root);
+        run(&mut command, HANG, Show::Live)?.success("dpkg-deb")?;
+    }
+    std::fs::write(root.join(LIST), list).tried(root.display())?;
+    if whole.exists() {
+        // Of a list before this one.
+        std::fs::remove_dir_all(&whole).tried(whole.display())?;
+    }
+    // It appears as a whole.
+    std::fs::rename(&root, &whole).tried(whole.display())
+}
+
+/// Prepares an unpacked program, and returns the folder of its modules, of which `modules` is the
+/// tail.
+pub fn program(path: &str, modules: &str) -> Result<(Command, String), Failure> {
+    let root = target().join("clients");
+    let root = std::path::absolute(&root).tried(root.display())?;
+    let architecture = format!("{}-linux-gnu", std::env::consts::ARCH);
+    let libraries = ["lib", "usr/lib"].map(|folder| root.join(folder).join(&architecture));
+    // syslog-ng's own stand beside its modules, rsyslog's modules among those of the architecture.
+    let folders = [libraries[1].clone(), root.join("usr/lib")].map(|folder| folder.join(modules));
+    let modules = folders.iter().find(|folder| folder.is_dir());
+    let modules = modules.ok_or_else(|| Failure::Failed(format!("no modules of {path}")))?;
+    let own = root.join("usr/lib/syslog-ng");
+    let libraries = libraries.iter().chain([&own]);
+    let mut command = Command::new(root.join(path));
+    command.env("LD_LIBRARY_PATH", std::env::join_paths(libraries).tried("paths")?);
+    Ok((command, modules.display().to_string()))
+}
+
+fn download(folder: &Path) -> Result<(), Failure> {
+    let mut command = Command::new("apt-get");
+    // Otherwise apt as root downloads as another user, who cannot write here.
+    command.args(["-q", "-o", "APT::Sandbox::User=root", "download"]).args(PACKAGES);
+    command.current_dir(folder);
+    run(&mut command, HANG, Show::Live)?.success("apt-get download").map(drop)
+}

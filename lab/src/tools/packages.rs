@@ -1,0 +1,221 @@
+//! Programs that tests and measurements call, and their Debian packages.
+
+use crate::tools::failure::{Failure, Tried};
+use crate::tools::run::{HANG, Show, check_interrupted, output, run, twice};
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Debian packages of the programs whose package has another name. A package of `cc` alone would
+/// lack the C library's headers.
+const PACKAGES: &[(&str, &str)] = &[
+    ("autoreconf", "autoconf"),
+    ("c++", "build-essential"),
+    ("cc", "build-essential"),
+    ("depmod", "kmod"),
+    ("ldd", "libc-bin"),
+    ("fusermount3", "fuse3"),
+    ("go", "golang-go"),
+    ("java", "default-jdk-headless"),
+    ("javac", "default-jdk-headless"),
+    ("jsonschema", "python3-jsonschema"),
+    ("libtoolize", "libtool"),
+    ("losetup", "mount"),
+    ("mkfs.btrfs", "btrfs-progs"),
+    ("mkfs.ext4", "e2fsprogs"),
+    ("mkfs.xfs", "xfsprogs"),
+    ("mpicc", "libopenmpi-dev"),
+    ("mpirun", "openmpi-bin"),
+    ("mvn", "maven"),
+    ("node", "nodejs"),
+    ("pip3", "python3-pip"),
+    ("qemu-system-x86_64", "qemu-system-x86"),
+    ("sfdisk", "fdisk"),
+    ("systemd-nspawn", "systemd-container"),
+    ("taskset", "util-linux"),
+    ("unshare", "util-linux"),
+    ("xz", "xz-utils"),
+];
+
+/// Programs for `cargo xtask peers`. Every Debian has coreutils, and with it `dd` and `cp`.
+pub const PEERS: &[&str] = &["fio", "valgrind", "taskset", "rsync", "cc", "redis-server"];
+
+/// Programs for the labs, except those of guests. An ordinary user mounts a FUSE file system by
+/// the first; the others make disks that lose their power.
+pub const LABS: &[&str] = &["fusermount3", "losetup", "mkfs.btrfs", "mkfs.ext4", "mkfs.xfs"];
+
+/// Programs by which ranks are built and started. The bindings need clang's library and headers.
+pub const MPI: &[&str] = &["mpirun", "mpicc", "clang"];
+
+/// Programs that make and run the guest of `cargo xtask lab nvme`.
+pub const NVME: &[&str] = &["qemu-system-x86_64", "depmod", "cpio", "xz", "mkfs.ext4", "mkfs.xfs"];
+
+/// Programs that make and run the guests of `cargo xtask lab log-writes` and `lab faulty-disk`.
+pub const DEVICE_MAPPER: &[&str] = &[
+    "qemu-system-x86_64",
+    "depmod",
+    "cpio",
+    "xz",
+    "ldd",
+    "dmsetup",
+    "losetup",
+    "mkfs.btrfs",
+    "mkfs.ext4",
+    "mkfs.xfs",
+];
+
+/// Further programs for the tests.
+pub const TESTS: &[&str] = &[
+    "fio",
+    "cc",
+    "curl",
+    "sfdisk",
+    "unshare",
+    "python3",
+    "jsonschema",
+    "redis-server",
+    "zsh",
+    "fish",
+    "chromium",
+    "node",
+];
+
+fn package(program: &'static str) -> &'static str {
+    PACKAGES.iter().find(|(known, _)| *known == program).map_or(program, |(_, package)| package)
+}
+
+/// Debian's folders of the administrator's programs, as a tail of `PATH`.
+const ADMINISTRATOR_FOLDERS: &str = ":/usr/local/sbin:/usr/sbin:/sbin";
+
+/// Installs the packages of missing programs; the failure names those still missing.
+pub fn install(programs: &[&'static str]) -> Result<(), Failure> {
+    let wanted = missing(programs);
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = wanted.iter().map(|program| package(program)).collect();
+    eprintln!("xtask: installing {}", names.join(" "));
+    let result = twice(|| apt(&names));
+    check_interrupted()?;
+    let still = missing(&wanted);
+    if still.is_empty() {
+        return Ok(());
+    }
+    let because = match result {
+        Ok(()) => "apt-get installed them, and they are not found".to_owned(),
+        Err(failure) => failure.to_string(),
+    };
+    Err(Failure::Failed(format!("{}: {because}", describe(&still))))
+}
+
+/// Installs the programs if `install` is set, or skips the step where one is missing.
+pub fn provide(programs: &[&'static str], install: bool) -> Result<(), Failure> {
+    if install { self::install(programs) } else { require(programs, Failure::Skipped) }
+}
+
+/// Ends in `failure` where a program is missing, and names each.
+pub fn require(programs: &[&'static str], failure: fn(String) -> Failure) -> Result<(), Failure> {
+    match missing(programs).as_slice() {
+        [] => Ok(()),
+        missing => Err(failure(describe(missing))),
+    }
+}
+
+/// Whether every program is installed.
+pub fn are_there(programs: &[&'static str]) -> bool {
+    missing(programs).is_empty()
+}
+
+fn missing(programs: &[&'static str]) -> Vec<&'static str> {
+    let folders = folders();
+    let is_in = |folder: &Path, program: &str| folder.join(program).is_file();
+    let found = |program| std::env::split_paths(&folders).any(|folder| is_in(&folder, program));
+    programs.iter().copied().filter(|program| !found(program)).collect()
+}
+
+/// Finds programs that may be the administrator's.
+pub fn files(programs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
+    let folders = folders();
+    let find = |program: &&str| {
+        let mut files = std::env::split_paths(&folders).map(|folder| folder.join(program));
+        let missing = || Failure::Failed(format!("{program} is not installed"));
+        files.find(|file| file.is_file()).ok_or_else(missing)
+    };
+    programs.iter().map(find).collect()
+}
+
+/// Prepares a program that may be one of the administrator's.
+pub fn program(name: &str) -> Command {
+    let mut command = Command::new(name);
+    // Failures are recognised by their words, which depend on the locale.
+    command.env("PATH", folders()).env("LC_ALL", "C");
+    command
+}
+
+/// Makes a file of `size_bytes` with a file system of type `kind`; `options` are those of its mkfs.
+pub fn image(path: &Path, size_bytes: u64, kind: &str, options: &[&str]) -> Result<(), Failure> {
+    File::create_new(path).and_then(|file| file.set_len(size_bytes)).tried(path.display())?;
+    let mkfs = format!("mkfs.{kind}");
+    output(program(&mkfs).arg("-q").args(options).arg(path), &mkfs).map(drop)
+}
+
+/// Returns a `PATH` with the administrator's programs.
+fn folders() -> OsString {
+    let mut folders = std::env::var_os("PATH").unwrap_or_default();
+    folders.push(ADMINISTRATOR_FOLDERS);
+    folders
+}
+
+/// Returns "missing: mkfs.xfs (Debian package xfsprogs), …".
+fn describe(programs: &[&'static str]) -> String {
+    let words = |program: &&'static str| format!("{program} (Debian package {})", package(program));
+    format!("missing: {}", programs.iter().map(words).collect::<Vec<_>>().join(", "))
+}
+
+/// Updates apt's lists of packages.
+pub fn update() -> Result<(), Failure> {
+    apt_get(&["update"])
+}
+
+fn apt(names: &[&str]) -> Result<(), Failure> {
+    update()?;
+    apt_get(&[&["install", "-y", "--no-install-recommends"], names].concat())
+}
+
+/// Runs `apt-get` as root; other users need a sudo that asks for no password.
+fn apt_get(arguments: &[&str]) -> Result<(), Failure> {
+    let root = rustix::process::geteuid().is_root();
+    let mut command = Command::new(if root { "env" } else { "sudo" });
+    if !root {
+        command.args(["-n", "env"]);
+    }
+    command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]);
+    // Another process may be installing packages.
+    command.args(["-o", "DPkg::Lock::Timeout=120"]).args(arguments);
+    let what = format!("apt-get {}", arguments.join(" "));
+    run(&mut command, HANG, Show::Live)?.success(&what).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_programs_that_are_not_there_are_missing() {
+        assert_eq!(missing(&["sh", "no-such-program"]), ["no-such-program"]);
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_its_package() {
+        assert_eq!(
+            describe(&["mkfs.xfs", "fio"]),
+            "missing: mkfs.xfs (Debian package xfsprogs), fio (Debian package fio)"
+        );
+    }
+
+    #[test]
+    fn nothing_is_installed_where_nothing_is_missing() {
+        assert!(install(&["sh"]).is_ok());
+    }
+}

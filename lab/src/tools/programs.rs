@@ -1,0 +1,167 @@
+//! Test programs: built by one command, and run directly, two at a time.
+
+use crate::tools::failure::{Failure, Tried};
+use crate::tools::packages::{self, MPI};
+use crate::tools::report::{Counts, Outcome};
+use crate::tools::repository::{cargo, target};
+use crate::tools::run::{Finished, HANG, Show, run};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::NamedTempFile;
+
+const AT_ONCE: usize = 2;
+/// Programs that take longest. They are started first, so that none of them runs alone at the end.
+const FIRST: [(&str, &str); 4] =
+    [("wrote-cli", "findings"), ("wrote-cli", "it"), ("wrote", "it"), ("wrote", "log")];
+
+/// A test program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The name of its package.
+    pub package: String,
+    /// The name of its target: the library, a command, or a file in `tests`.
+    pub target: String,
+    /// The program itself.
+    pub file: PathBuf,
+    /// The package's folder.
+    pub folder: PathBuf,
+}
+
+impl Program {
+    /// Whether it tests a package of the product, and not a tool of this repository.
+    pub fn ships(&self) -> bool {
+        self.folder.parent().is_some_and(|parent| parent.ends_with("crates"))
+    }
+
+    /// Prepares `command`, which runs this program with `arguments`.
+    pub fn job(&self, mut command: Command, arguments: &[&str]) -> Job {
+        // As cargo does.
+        command.args(arguments).env("CARGO_MANIFEST_DIR", &self.folder).current_dir(&self.folder);
+        let own = (&*self.package, &*self.target);
+        let place = FIRST.iter().position(|first| *first == own).unwrap_or(FIRST.len());
+        Job { name: format!("{}: {}", self.package, self.target), command, place }
+    }
+}
+
+/// Returns the features of every debug build, as an argument of cargo: all that are off by default,
+/// that of MPI where its bindings can be built. One set for every build means one build.
+pub fn features() -> &'static str {
+    static FEATURES: LazyLock<String> = LazyLock::new(|| {
+        let mpi = if packages::are_there(MPI) { ",wrote-cli/mpi" } else { "" };
+        format!(
+            "--features=wrote/tokio,wrote/futures-io,wrote-cli/serve,wrote-cli/store,lab/verbs{mpi}"
+        )
+    });
+    &FEATURES
+}
+
+/// Builds every test program of the workspace but those of this tool, and its other programs with
+/// them.
+pub fn build() -> Result<Vec<Program>, Failure> {
+    let words = ["build", "--workspace", "--exclude", "xtask"];
+    built(cargo(&words).args(["--all-targets", features()]))
+}
+
+/// Returns a program of the debug build.
+pub fn debug(program: &str) -> Result<PathBuf, Failure> {
+    build()?;
+    Ok(target().join("debug").join(program))
+}
+
+/// Runs the build `command` and lists its test programs.
+pub fn built(command: &mut Command) -> Result<Vec<Program>, Failure> {
+    command.args(["--message-format", "json-render-diagnostics"]);
+    let finished = run(command, HANG, Show::Errors)?.success("the build of the tests")?;
+    Ok(named(&finished.stdout))
+}
+
+fn named(messages: &str) -> Vec<Program> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let program = |message: Value| {
+        let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
+        Some(Program {
+            package: folder.file_name()?.to_string_lossy().into_owned(),
+            target: message["target"]["name"].as_str()?.to_owned(),
+            file: message["executable"].as_str()?.into(),
+            folder: folder.to_owned(),
+        })
+    };
+    messages.filter(|message| message["profile"]["test"] == true).filter_map(program).collect()
+}
+
+/// One run of a test program.
+pub struct Job {
+    name: String,
+    command: Command,
+    /// Its place in the order.
+    place: usize,
+}
+
+/// The result of a [`Job`].
+pub struct Ran {
+    /// Package and target.
+    pub name: String,
+    /// How long the program ran.
+    pub elapsed: Duration,
+    counts: Counts,
+}
+
+impl Job {
+    fn run(mut self) -> Result<Ran, Failure> {
+        let begin = Instant::now();
+        let (finished, mut counts) = counted(&mut self.command, Show::Quiet)?;
+        let elapsed = begin.elapsed();
+        for failure in &mut counts.failures {
+            failure.insert_str(0, &format!("{}: ", self.name));
+        }
+        let (passed, seconds) = (counts.passed, elapsed.as_secs_f64());
+        if counts.failed > 0 {
+            eprint!("{}{}", finished.stdout, finished.stderr);
+        }
+        eprintln!("{}: {passed} passed, {} failed ({seconds:.1} s)", self.name, counts.failed);
+        Ok(Ran { name: self.name, elapsed, counts })
+    }
+}
+
+/// Runs all `jobs`, some at once.
+pub fn run_all(mut jobs: Vec<Job>) -> Result<Vec<Ran>, Failure> {
+    jobs.sort_by_key(|job| job.place);
+    let queue = Mutex::new(jobs.into_iter());
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || std::iter::from_fn(next).map(Job::run).collect::<Vec<_>>();
+    let ran = thread::scope(|scope| {
+        let workers = [(); AT_ONCE].map(|()| scope.spawn(work));
+        workers.map(|worker| worker.join().expect("a worker does not panic"))
+    });
+    ran.into_iter().flatten().collect()
+}
+
+/// Runs the tests of one cargo `command`.
+pub fn cargo_tests(command: &mut Command) -> Result<Outcome, Failure> {
+    counted(command, Show::Live).map(|(_, counts)| Outcome::Tests(counts))
+}
+
+/// Runs `command` and counts its tests. A test adds the reason why it skips itself to a file.
+fn counted(command: &mut Command, show: Show) -> Result<(Finished, Counts), Failure> {
+    let skips = NamedTempFile::new().tried("a temporary file")?;
+    let finished = run(command.env("WROTE_SKIPS_FILE", skips.path()), HANG, show)?;
+    let skipped = std::fs::read_to_string(skips.path()).tried(skips.path().display())?;
+    let counts = Counts::read(&finished, &skipped);
+    Ok((finished, counts))
+}
+
+/// Adds up the results of `ran`.
+pub fn sum(ran: &[Ran]) -> Counts {
+    let mut sum = Counts::default();
+    for Ran { counts, .. } in ran {
+        sum.add(counts);
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,303 @@
+//! Runs a command within a time limit and keeps its output. After the limit or a signal the command
+//! ends with all its children, and after the limit says first what each of its threads did.
+
+mod threads;
+
+use crate::tools::failure::{Failure, Tried};
+use rustix::process::{Pid, Signal, kill_process_group};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::io::{Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// A limit that only a hang reaches, also on a slow and busy machine.
+pub const HANG: Duration = Duration::from_secs(30 * 60);
+/// The time between SIGTERM and SIGKILL, in which a command cleans up.
+const GRACE: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(20);
+
+static STOPPED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+/// The end of the time that all commands have together.
+static END: OnceLock<Instant> = OnceLock::new();
+
+/// The output that appears while the command runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Show {
+    /// Stdout and stderr.
+    Live,
+    /// Stderr alone.
+    Errors,
+    /// None.
+    Quiet,
+}
+
+/// The exit and the output of a command.
+#[derive(Debug)]
+pub struct Finished {
+    /// The reason of a failure, `exit code 1` or `killed after 1800 s`; `None` after a success.
+    pub trouble: Option<String>,
+    /// The exit code; `None` where it was killed.
+    pub exit_code: Option<i32>,
+    /// Everything on stdout.
+    pub stdout: String,
+    /// Everything on stderr.
+    pub stderr: String,
+}
+
+impl Finished {
+    /// Returns the failure "`what`: reason" unless the command succeeded.
+    pub fn success(self, what: &str) -> Result<Finished, Failure> {
+        match &self.trouble {
+            None => Ok(self),
+            Some(trouble) => {
+                let said = self.stderr.trim().lines().last().unwrap_or_default();
+                let colon = if said.is_empty() { "" } else { ": " };
+                Err(Failure::Failed(format!("{what}: {trouble}{colon}{said}")))
+            }
+        }
+    }
+}
+
+/// Makes SIGINT, SIGTERM and SIGHUP end the running command first, and then this process.
+pub fn heed_signals() -> Result<(), Failure> {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&STOPPED)).tried("signal handler")?;
+    }
+    Ok(())
+}
+
+/// Ends the command that still runs at `end`, and starts none from then on.
+pub fn end_at(end: Instant) {
+    let _ = END.set(end);
+}
+
+/// Fails after a signal, and when no time is left.
+pub fn check_interrupted() -> Result<(), Failure> {
+    match () {
+        () if STOPPED.load(Ordering::Relaxed) => Err(Failure::Interrupted),
+        () if is_out_of_time() => Err(Failure::OutOfTime),
+        () => Ok(()),
+    }
+}
+
+fn is_out_of_time() -> bool {
+    END.get().is_some_and(|end| *end <= Instant::now())
+}
+
+/// Runs `command` for at most `limit`, in a process group of its own and without input.
+pub fn run(command: &mut Command, limit: Duration, show: Show) -> Result<Finished, Failure> {
+    check_interrupted()?;
+    let mut group = start(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+    let stdout = keep(group.child.stdout.take(), show == Show::Live, std::io::stdout());
+    let stderr = keep(group.child.stderr.take(), show != Show::Quiet, std::io::stderr());
+    let status = group.wait(limit, true);
+    // A grandchild may hold the pipes open after the command has ended.
+    wait_until(GRACE, || stdout.1.is_finished() && stderr.1.is_finished());
+    group.kill(Signal::KILL);
+    check_interrupted()?;
+    Ok(Finished {
+        trouble: match status {
+            None => Some(format!("killed after {} s", limit.as_secs())),
+            Some(status) => trouble(status),
+        },
+        exit_code: status.and_then(|status| status.code()),
+        stdout: text(&stdout),
+        stderr: text(&stderr),
+    })
+}
+
+/// Runs a command within [`HANG`] and returns its stdout; `what` names the command in a failure.
+pub fn output(command: &mut Command, what: &str) -> Result<String, Failure> {
+    Ok(run(command, HANG, Show::Quiet)?.success(what)?.stdout)
+}
+
+/// Tries `action` a second time where it fails: a registry may be busy for a moment.
+pub fn twice<T>(action: impl Fn() -> Result<T, Failure>) -> Result<T, Failure> {
+    action().or_else(|failure| {
+        check_interrupted()?;
+        eprintln!("xtask: {failure}; once more");
+        action()
+    })
+}
+
+fn wait_until(limit: Duration, mut is_true: impl FnMut() -> bool) {
+    let end = Instant::now() + limit;
+    while !is_true() && Instant::now() < end {
+        thread::sleep(POLL);
+    }
+}
+
+/// Runs a command that cleans up, also after a signal, and ignores its result.
+pub fn clean_up(command: &mut Command) {
+    if let Ok(mut group) = start(command.stdout(Stdio::null()).stderr(Stdio::null())) {
+        group.wait(GRACE, false);
+    }
+}
+
+/// Starts `command` in a process group of its own, without input.
+pub fn start(command: &mut Command) -> Result<Group, Failure> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let child = command.stdin(Stdio::null()).process_group(0).spawn().tried(name)?;
+    Ok(Group { child })
+}
+
+/// A running command and its children, which end when this is dropped.
+#[derive(Debug)]
+pub struct Group {
+    /// The command itself.
+    pub child: Child,
+}
+
+impl Group {
+    /// Waits for the command's end. Ends it after `limit`, or at a signal or when no time is left
+    /// if it `heeds` those, and returns `None` then.
+    fn wait(&mut self, limit: Duration, heeds: bool) -> Option<ExitStatus> {
+        let begin = Instant::now();
+        while begin.elapsed() < limit && !(heeds && check_interrupted().is_err()) {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Some(status);
+            }
+            thread::sleep(POLL);
+        }
+        if !STOPPED.load(Ordering::Relaxed) {
+            threads::print(self.child.id());
+        }
+        self.end();
+        None
+    }
+
+    /// Sends SIGTERM to the command and its children, and SIGKILL after [`GRACE`].
+    pub fn end(&mut self) {
+        if self.has_ended() {
+            return;
+        }
+        // A process that the kernel holds cannot be reaped.
+        for signal in [Signal::TERM, Signal::KILL] {
+            self.kill(signal);
+            wait_until(GRACE, || !matches!(self.child.try_wait(), Ok(None)));
+        }
+    }
+
+    /// Sends SIGKILL to the command and its children, and waits for its end.
+    pub fn kill_at_once(&mut self) {
+        self.kill(Signal::KILL);
+        wait_until(GRACE, || !matches!(self.child.try_wait(), Ok(None)));
+    }
+
+    /// Whether the command itself has ended.
+    pub fn has_ended(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(_)))
+    }
+
+    fn kill(&self, signal: Signal) {
+        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            // An error means that every process has ended.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The bytes of a stream so far, and the thread that keeps them.
+type Kept = (Arc<Mutex<Vec<u8>>>, JoinHandle<()>);
+
+fn text((bytes, _): &Kept) -> String {
+    let bytes = bytes.lock().unwrap_or_else(PoisonError::into_inner);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn keep(
+    stream: Option<impl Read + Send + 'static>,
+    is_shown: bool,
+    mut shown: impl Write + Send + 'static,
+) -> Kept {
+    let bytes = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&bytes);
+    let reader = thread::spawn(move || {
+        let Some(mut stream) = stream else { return };
+        let mut piece = [0; 16 << 10];
+        while let Ok(length @ 1..) = stream.read(&mut piece) {
+            let piece = &piece[..length];
+            kept.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(piece);
+            if is_shown {
+                // The reader of our output may have ended; the run goes on.
+                let _ = shown.write_all(piece).and_then(|()| shown.flush());
+            }
+        }
+    });
+    (bytes, reader)
+}
+
+/// Returns how a command failed; `None` after a success.
+pub fn trouble(status: ExitStatus) -> Option<String> {
+    match (status.code(), status.signal()) {
+        (Some(0), _) => None,
+        (Some(code), _) => Some(format!("exit code {code}")),
+        (None, Some(signal)) => Some(format!("ended by signal {signal}")),
+        (None, None) => Some("ended in an unknown way".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    fn is_alive(pid: Pid) -> bool {
+        let state = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+        state.is_ok_and(|state| !state.contains(") Z "))
+    }
+
+    #[test]
+    fn both_streams_and_the_exit_code_are_kept() {
+        let finished =
+            run(&mut shell("echo out; echo err >&2; exit 3"), LIMIT, Show::Quiet).expect("a shell");
+        assert_eq!((finished.stdout.as_str(), finished.stderr.as_str()), ("out\n", "err\n"));
+        assert_eq!(finished.exit_code, Some(3));
+        let failure = finished.success("step").expect_err("not a success");
+        assert_eq!(failure.to_string(), "step: exit code 3: err");
+    }
+
+    #[test]
+    fn a_command_that_takes_too_long_is_killed_with_its_children() {
+        let mut command = shell("sleep 60 & echo $!; wait");
+        let finished = run(&mut command, Duration::from_secs(3), Show::Quiet).expect("a shell");
+        assert_eq!(finished.trouble.as_deref(), Some("killed after 3 s"));
+        let child = finished.stdout.trim().parse().ok().and_then(Pid::from_raw).expect("a pid");
+        // The kernel may take a moment to end it.
+        let end = Instant::now() + LIMIT;
+        while is_alive(child) {
+            assert!(Instant::now() < end, "{child:?} is still there");
+            thread::sleep(POLL);
+        }
+    }
+
+    #[test]
+    fn a_command_gets_no_input() {
+        let finished = run(&mut shell("cat; echo end"), LIMIT, Show::Quiet).expect("a shell");
+        assert_eq!(finished.stdout, "end\n");
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_named() {
+        let failure = run(&mut Command::new("no-such-program"), LIMIT, Show::Quiet);
+        let message = failure.expect_err("not there").to_string();
+        assert_eq!(message, "no-such-program: No such file or directory (os error 2)");
+    }
+}

@@ -1,0 +1,77 @@
+//! The program `lab`: a verb for each piece of work on a machine that refuses or fails.
+
+mod commands;
+mod confine;
+mod damage;
+mod power_cut;
+pub mod sim;
+mod soak;
+mod strange_fs;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+/// The reason why a verb failed, for a person.
+type Trouble = Box<dyn std::error::Error + Send + Sync>;
+
+/// Work on machines that refuse or fail. `cargo xtask lab` runs it.
+#[derive(Parser)]
+#[command(name = "lab")]
+enum Verb {
+    /// Try random command lines
+    Commands(commands::Arguments),
+    /// Run a command with less allowed
+    Confine(confine::Arguments),
+    /// Damage logs and read them
+    Damage(damage::Arguments),
+    /// Write until the power is cut, or check the files that are left
+    #[command(subcommand)]
+    PowerCut(power_cut::Verb),
+    /// Try the log on simulated disks
+    Sim(sim::command::Arguments),
+    /// Append to a log and read it for a time
+    Soak(soak::Arguments),
+    /// Mount a file system in memory that misbehaves on demand
+    StrangeFs(strange_fs::Arguments),
+}
+
+/// Runs the verb of the command line.
+pub fn main() -> ExitCode {
+    let done = match Verb::parse() {
+        Verb::Commands(arguments) => commands::run(&arguments),
+        Verb::Confine(arguments) => confine::run(&arguments),
+        Verb::Damage(arguments) => damage::run(&arguments),
+        Verb::PowerCut(verb) => power_cut::run(verb),
+        Verb::Sim(arguments) => sim::command::run(arguments),
+        Verb::Soak(arguments) => soak::run(&arguments),
+        Verb::StrangeFs(arguments) => strange_fs::run(&arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(trouble) => {
+            eprintln!("lab: {trouble}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Fails where rules were broken, which are printed.
+fn none_broken(broken: usize) -> Result<(), Trouble> {
+    if broken == 0 { Ok(()) } else { Err(format!("{broken} broken").into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Verb::command().debug_assert();
+        let line = "lab strange-fs /mnt --fast-bytes 2GB --fast-rate 400MB/s --slow-rate 40MB/s \
+                    --idle-restores 2s --forget --stall-after 1GB --stall 1s --keep-direct";
+        assert!(Verb::try_parse_from(line.split_whitespace()).is_ok());
+        let line = "lab confine --io-uring eperm -- wrote bench --only small";
+        assert!(Verb::try_parse_from(line.split_whitespace()).is_ok());
+    }
+}

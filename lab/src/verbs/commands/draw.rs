@@ -1,0 +1,227 @@
+//! Draws a call: its words, the damage of its input, closed descriptors, limits and hidden folders.
+
+use crate::verbs::commands::help::Verb;
+use rand::seq::IndexedRandom;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::fmt;
+
+/// Values that a person or a script may give. Names of files are those of `world.rs`.
+const VALUES: [&str; 56] = [
+    "0",
+    "1",
+    "2",
+    "7",
+    "64",
+    "4096",
+    "-1",
+    "-0",
+    "+3",
+    "1e3",
+    "0x10",
+    "18446744073709551615",
+    "18446744073709551616",
+    "99999999999999999999999999",
+    "1.5",
+    "nan",
+    "4k",
+    "4K",
+    "1M",
+    "64KiB",
+    "1GB",
+    "1EiB",
+    "0B",
+    "k",
+    "1 M",
+    "4k,4k",
+    "4k,",
+    ",",
+    "1ms",
+    "100ms",
+    "1s",
+    "0s",
+    "1h",
+    "-1s",
+    "5%",
+    "100%",
+    "-5%",
+    "1e309%",
+    "5000",
+    "1MB/s",
+    "",
+    " ",
+    "-",
+    "--",
+    "table",
+    "json",
+    "csv",
+    "markdown",
+    "fio-json",
+    "no",
+    "always",
+    "everysec",
+    "auto",
+    "ladder",
+    "peak,rand",
+    "c,rust",
+];
+/// Values that no terminal and no parser should see.
+const ODD: [&str; 8] = [
+    "\u{1b}[31mred\u{1b}[0m",
+    "line\nbreak",
+    "tab\there",
+    "\u{202e}desrever",
+    "\u{fffd}",
+    "ä€🦀",
+    "%s%n",
+    "a\\b\"c'd",
+];
+/// Paths in the world, existing and missing. None leads out of it: a call may run as root.
+const PATHS: [&str; 15] = [
+    ".", "..", "data", "empty", "folder", "log", "lines", "job.fio", "old.json", "new.json",
+    "missing", "link", "dangling", "fifo", "-",
+];
+/// Every second of these is a mutation of the first (`world.rs`).
+pub const INPUTS: [&str; 4] = ["job.fio", "old.json", "log", "lines"];
+
+/// Folders of the kernel's own, which a container may lack.
+const HIDDEN: [&[&str]; 3] = [&["/sys"], &["/proc"], &["/sys", "/proc"]];
+
+/// One run of the command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    pub words: Vec<String>,
+    /// The seed of the damage of one input, and its place in [`INPUTS`].
+    pub damage: Option<(u64, usize)>,
+    /// The closed descriptors.
+    pub closed: Vec<u8>,
+    /// A limit of the shell's `ulimit`.
+    pub limit: Option<&'static str>,
+    /// The folders that are empty for it.
+    pub hidden: &'static [&'static str],
+    /// Whether standard input is the seed's bytes; otherwise it is empty.
+    pub input: Option<u64>,
+}
+
+impl Call {
+    /// Returns the calls with one thing less.
+    pub fn smaller(&self) -> Vec<Call> {
+        let mut smaller = Vec::new();
+        for word in 0..self.words.len() {
+            let mut call = self.clone();
+            call.words.remove(word);
+            smaller.push(call);
+        }
+        smaller.push(Call { damage: None, ..self.clone() });
+        smaller.push(Call { closed: Vec::new(), ..self.clone() });
+        smaller.push(Call { limit: None, ..self.clone() });
+        smaller.push(Call { hidden: &[], ..self.clone() });
+        smaller.push(Call { input: None, ..self.clone() });
+        smaller.retain(|call| call != self);
+        smaller
+    }
+
+    /// Whether it may change files that exist.
+    pub fn may_change_files(&self) -> bool {
+        let has = |word: &str| self.words.iter().any(|own| own == word);
+        has("--force") || has("-f") || has("--overwrite") || has("run") || has("log")
+    }
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        if let Some(limit) = self.limit {
+            write!(f, "ulimit {limit}; ")?;
+        }
+        if !self.hidden.is_empty() {
+            write!(f, "# without {}: ", self.hidden.join(" and "))?;
+        }
+        write!(f, "wrote")?;
+        self.words.iter().try_for_each(|word| write!(f, " {word:?}"))?;
+        self.closed.iter().try_for_each(|number| write!(f, " {number}>&-"))?;
+        if let Some((seed, input)) = self.damage {
+            write!(f, "   # {} damaged by {seed}", INPUTS[input])?;
+        }
+        self.input.map_or(Ok(()), |seed| write!(f, "   # input of {seed}"))
+    }
+}
+
+/// Draws calls of the command's verbs.
+pub struct Drawer {
+    verbs: Vec<Verb>,
+    /// Whether folders can be hidden from a call.
+    can_hide: bool,
+}
+
+impl Drawer {
+    pub fn new(verbs: Vec<Verb>, can_hide: bool) -> Drawer {
+        Drawer { verbs, can_hide }
+    }
+
+    /// Draws the call of a seed.
+    pub fn draw(&self, seed: u64) -> Call {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let random = &mut random;
+        let verb = self.verb(random);
+        let mut words = verb.words.clone();
+        for _ in 0..random.random_range(0..4) {
+            let Some((name, takes_value)) = verb.options.choose(random) else { break };
+            // The values of `--help` and `--list` are known; more of the others is worth more.
+            if name == "--help" && random.random_range(0..8) > 0 {
+                continue;
+            }
+            words.push(name.clone());
+            if *takes_value != (random.random_range(0..30) == 0) {
+                words.push(value(random));
+            }
+        }
+        for _ in 0..[0, 1, 1, 1, 2, 2, 3][random.random_range(0..7)] {
+            words.push(path(random));
+        }
+        if random.random_range(0..40) == 0 {
+            words.push(value(random));
+        }
+        let input = random.random_range(0..INPUTS.len());
+        let damage = (random.random_range(0..2) == 0).then(|| (random.random(), input));
+        let closed = match random.random_range(0..12) {
+            0 => vec![random.random_range(0..3)],
+            1 => vec![0, 1, 2],
+            _ => Vec::new(),
+        };
+        let limits = ["-f 0", "-f 64", "-n 8", "-n 16", "-v 200000", "-l 0", "-u 1"];
+        let limit =
+            (random.random_range(0..8) == 0).then(|| *limits.choose(random).expect("not empty"));
+        let input = (random.random_range(0..3) == 0).then(|| random.random());
+        let is_hidden = random.random_range(0..4) == 0 && self.can_hide;
+        let hidden = HIDDEN.choose(random).filter(|_| is_hidden).copied().unwrap_or_default();
+        Call { words, damage, closed, limit, hidden, input }
+    }
+
+    /// Draws a verb; seldom one that measures, since those take seconds.
+    fn verb(&self, random: &mut Xoshiro256PlusPlus) -> &Verb {
+        loop {
+            let verb = self.verbs.choose(random).expect("the command has verbs");
+            let is_slow = matches!(&*verb.words[0], "bench" | "langs");
+            if !is_slow || random.random_range(0..10) == 0 {
+                return verb;
+            }
+        }
+    }
+}
+
+fn value(random: &mut Xoshiro256PlusPlus) -> String {
+    match random.random_range(0..10) {
+        0 => (*ODD.choose(random).expect("not empty")).to_owned(),
+        1 => path(random),
+        2 => random.random_range(0..10_000_u32).to_string(),
+        _ => (*VALUES.choose(random).expect("not empty")).to_owned(),
+    }
+}
+
+fn path(random: &mut Xoshiro256PlusPlus) -> String {
+    match random.random_range(0..12) {
+        0 => (*ODD.choose(random).expect("not empty")).to_owned(),
+        1 => "x".repeat(random.random_range(200..300)),
+        _ => (*PATHS.choose(random).expect("not empty")).to_owned(),
+    }
+}

@@ -1,0 +1,109 @@
+//! Runs one call, with its limits, and keeps what it says.
+
+use crate::verbs::commands::Trouble;
+use crate::verbs::commands::draw::Call;
+use crate::verbs::commands::world::World;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::fs::{self, File};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// After this time a call gets SIGTERM: it may measure, or follow a log.
+const LONG: Duration = Duration::from_millis(1500);
+/// A limit that only a hang reaches.
+const HANG: Duration = Duration::from_secs(60);
+
+/// Runs the rest of the words with the folders of `$HIDDEN` empty, in mounts of its own.
+const HIDE: &str = "for hidden in $HIDDEN; do mount -n -t tmpfs tmpfs $hidden; done; unset HIDDEN; \
+                    exec \"$0\" \"$@\"";
+
+/// Tells whether a call can be run with folders hidden: root may.
+pub fn can_hide() -> bool {
+    let words = ["--mount", "sh", "-c", HIDE, "true"];
+    let ended = Command::new("unshare").args(words).env("HIDDEN", "/sys").output();
+    ended.is_ok_and(|ended| ended.status.success() && ended.stderr.is_empty())
+}
+
+/// The end of a call.
+pub struct Ended {
+    /// The exit code; a signal is 1000 more than its number.
+    pub code: i32,
+    /// Whether it did not end within [`HANG`] after SIGTERM.
+    pub hangs: bool,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+}
+
+/// Runs a call, by a shell that hides folders, closes descriptors and sets limits.
+pub fn run(program: &Path, world: &World, call: &Call) -> Result<Ended, Trouble> {
+    let outside = tempfile::tempdir()?;
+    let (stdout, stderr) = (outside.path().join("stdout"), outside.path().join("stderr"));
+    let stdin = outside.path().join("stdin");
+    fs::write(&stdin, call.input.map_or_else(Vec::new, input))?;
+    let limit = call.limit.map_or_else(String::new, |limit| format!("ulimit {limit}; "));
+    let closed = call.closed.iter().map(|number| format!(" {number}>&-"));
+    let script = format!("{limit}exec \"$0\" \"$@\"{}", closed.collect::<String>());
+    let mut command = Command::new(if call.hidden.is_empty() { "sh" } else { "unshare" });
+    if !call.hidden.is_empty() {
+        command.args(["--mount", "sh", "-c", HIDE, "sh"]).env("HIDDEN", call.hidden.join(" "));
+    }
+    command.arg("-c").arg(script).arg(program).args(&call.words).current_dir(world.folder());
+    command.stdin(File::open(&stdin)?).process_group(0);
+    command.stdout(File::create(&stdout)?).stderr(File::create(&stderr)?);
+    let mut child = command.spawn()?;
+    let (status, hangs) = match wait(&mut child, LONG)? {
+        Some(status) => (status, false),
+        None => {
+            end(&child, Signal::TERM);
+            match wait(&mut child, HANG)? {
+                Some(status) => (status, false),
+                None => (child_killed(&mut child)?, true),
+            }
+        }
+    };
+    let code = status.code().unwrap_or_else(|| 1000 + status.signal().unwrap_or(0));
+    Ok(Ended { code, hangs, stdout: fs::read(stdout)?, stderr: fs::read(stderr)? })
+}
+
+/// Returns lines and other bytes.
+fn input(seed: u64) -> Vec<u8> {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut bytes = vec![0; random.random_range(0..5000)];
+    random.fill(&mut bytes[..]);
+    if random.random_range(0..2) == 0 {
+        bytes
+            .iter_mut()
+            .for_each(|byte| *byte = if *byte < 10 { b'\n' } else { b'a' + *byte % 26 });
+    }
+    bytes
+}
+
+fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>, Trouble> {
+    let end = Instant::now() + limit;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() >= end {
+            return Ok(None);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn child_killed(child: &mut Child) -> Result<ExitStatus, Trouble> {
+    end(child, Signal::KILL);
+    Ok(child.wait()?)
+}
+
+fn end(child: &Child, signal: Signal) {
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        // An error means that every process has ended.
+        let _ = kill_process_group(group, signal);
+    }
+}

@@ -1,0 +1,137 @@
+//! `lab power-cut`: writes with wrote until the power is cut, reports each promise, and
+//! checks afterwards the files that are left. `cargo xtask lab power-cut` runs it and cuts the
+//! power.
+
+#![deny(unsafe_code)]
+
+mod content;
+mod copies;
+mod found;
+mod log_checks;
+mod logs;
+// One call of the kernel has no safe wrapper.
+#[allow(unsafe_code)]
+mod marks;
+mod said;
+mod saves;
+mod streams;
+mod subject;
+mod trees;
+mod wal;
+
+use super::Trouble;
+use clap::ValueEnum;
+use marks::Marks;
+use said::{Line, Report};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use subject::{Name, Subject};
+use wrote::Error;
+
+/// Write until the power is cut, or check the files that are left.
+#[derive(clap::Subcommand)]
+pub enum Verb {
+    /// Write until the first error, with a line for each promise on standard output.
+    Write {
+        /// The subject that writes.
+        subject: Name,
+        /// The folder on the file system that loses its power; the subject makes its own folder in
+        /// it.
+        folder: PathBuf,
+        /// The seed of lengths, pauses and choices.
+        #[arg(long)]
+        seed: u64,
+        /// Also mark each line in the log of this `log-writes` device below /dev/mapper.
+        #[arg(long, value_name = "NAME")]
+        marks: Option<String>,
+    },
+    /// Open the written files again and again until the first error, with a line for each time.
+    Reopen {
+        /// The subject that has written.
+        subject: Name,
+        /// The folder of the `write`.
+        folder: PathBuf,
+    },
+    /// Compare the files that are left with the promises, and print a line for each fault.
+    Check {
+        /// The folder of the `write`.
+        folder: PathBuf,
+        /// The folder of the subjects' reports: a file each, by their names.
+        said: PathBuf,
+    },
+}
+
+/// Runs one of its verbs.
+pub fn run(verb: Verb) -> Result<(), Trouble> {
+    match verb {
+        Verb::Write { subject, folder, seed, marks } => {
+            write(subject, &folder, seed, marks.as_deref())
+        }
+        Verb::Reopen { subject, folder } => reopen(subject, &folder),
+        Verb::Check { folder, said } => check(&folder, &said),
+    }
+}
+
+/// Writes until the first error, as which the power cut appears here.
+fn write(name: Name, folder: &Path, seed: u64, marks: Option<&str>) -> Result<(), Trouble> {
+    let marks = marks.map(|device| Marks::open(device, &name.word())).transpose()?;
+    let say = |line: &Line| {
+        say(line)?;
+        marks.as_ref().map_or(Ok(()), |marks| marks.mark(line))
+    };
+    let mut subject = name.in_folder(folder);
+    subject.prepare()?;
+    subject.get_ready(seed)?;
+    say(&Line::Ready)?;
+    let Err(error) = subject.write(seed, &say);
+    refused(&error)
+}
+
+/// Opens the written files again until the power is cut once more.
+fn reopen(name: Name, folder: &Path) -> Result<(), Trouble> {
+    let subject = name.in_folder(folder);
+    say(&Line::Ready)?;
+    match subject.reopen(&say) {
+        Some(error) => refused(&error),
+        None => Err(format!("{} is not opened again", name.word()).into()),
+    }
+}
+
+/// Reports the error that ended the writing.
+fn refused(error: &Error) -> Result<(), Trouble> {
+    // The kernel's words help a person who reads the log.
+    eprintln!("{error}");
+    say(&Line::refused(error))
+}
+
+/// Prints one line in one write, so that it is reported whole or not at all.
+fn say(line: &Line) -> Result<(), Trouble> {
+    let mut stdout = std::io::stdout().lock();
+    Ok(stdout.write_all(format!("{line}\n").as_bytes()).and_then(|()| stdout.flush())?)
+}
+
+fn check(folder: &Path, said: &Path) -> Result<(), Trouble> {
+    for name in Name::value_variants() {
+        let word = name.word();
+        // A subject may not have written.
+        let Ok(text) = std::fs::read_to_string(said.join(&word)) else { continue };
+        let said = said::parse(&text)?;
+        let subject = name.in_folder(folder);
+        let found = subject.check(&said)?;
+        println!("{word} in-flight {}", found.in_flight);
+        println!("{word} temporary {}", found.temporary_files);
+        println!("{word} late {}", said.late());
+        for fault in found.faults.into_iter().chain(late(subject.as_ref(), &said)) {
+            println!("{word} fault {fault}");
+        }
+    }
+    Ok(())
+}
+
+/// Returns a fault if too many promises were made when the power was gone.
+fn late(subject: &dyn Subject, said: &Report) -> Option<String> {
+    let (late, late_max) = (said.late(), subject.late_max());
+    (late > late_max).then(|| {
+        format!("{late} promises were made when the power was gone, where {late_max} may be")
+    })
+}

@@ -1,0 +1,85 @@
+//! The check of a log after a power cut, and its openings until the next one, for every subject
+//! that has a log.
+
+use crate::verbs::power_cut::found::{CheckResult, names};
+use crate::verbs::power_cut::said::{Line, Report};
+use crate::verbs::power_cut::subject::{Reporter, unsaid};
+use std::io;
+use std::path::Path;
+use wrote::log::Recovered;
+use wrote::{Error, Log};
+
+/// Counts temporary files in the log's folder, and has `examine` find the state of the records
+/// without a promise, or the broken promise in words.
+pub fn check(
+    folder: &Path,
+    said: &Report,
+    examine: impl FnOnce() -> Result<&'static str, String>,
+) -> io::Result<CheckResult> {
+    let temporary_files = if folder.exists() { names(folder)?.1 } else { 0 };
+    let mut found = CheckResult { temporary_files, ..CheckResult::default() };
+    match examine() {
+        Ok(in_flight) => found.in_flight = in_flight,
+        Err(fault) => found.faults.push(fault),
+    }
+    if said.all().contains(&Line::Unpoisoned) {
+        found.faults.push("after the first error the log took more".to_owned());
+    }
+    Ok(found)
+}
+
+/// Returns the findings of an opening; an error in words for a file that it kept aside and that is
+/// not there.
+pub fn recovered(log: &Log) -> Result<Recovered, String> {
+    let recovered = log.recovered().clone();
+    match recovered.kept_aside.iter().find(|path| !path.exists()) {
+        Some(lost) => Err(format!("{} was to be kept aside, and is not there", lost.display())),
+        None => Ok(recovered),
+    }
+}
+
+/// Closes the log, checks every byte of it, and opens it again. The opening finds no torn end, and
+/// the mark of the end where the format `has_mark` of it.
+pub fn opened_after_close(
+    log: Log,
+    folder: &Path,
+    open: impl Fn() -> Result<Log, Error>,
+    has_mark: bool,
+) -> Result<Log, String> {
+    let words = |error: Error| error.to_string();
+    log.close().map_err(words)?;
+    drop(log);
+    let verified = wrote::log::verify(folder, None).map_err(words)?;
+    if let Some(damage) = verified.damage.first() {
+        return Err(format!("going on: {damage:?}"));
+    }
+    let log = open().map_err(words)?;
+    let recovered = log.recovered();
+    if recovered.torn_bytes > 0 || recovered.closed != has_mark {
+        return Err(format!("after it was closed: {recovered:?}"));
+    }
+    Ok(log)
+}
+
+/// Fails unless the log that was closed has the records that belong there.
+pub fn all_found<P: PartialEq>(found: &[P], places: &[P]) -> Result<(), String> {
+    if found == places {
+        return Ok(());
+    }
+    let (found, expected) = (found.len(), places.len());
+    Err(format!("after it was closed: {found} records, where {expected} belong"))
+}
+
+/// Opens and closes the log until that fails, and reports its end each time.
+pub fn reopen(open: impl Fn() -> Result<Log, Error>, say: Reporter) -> Error {
+    loop {
+        let opened = open().and_then(|log| {
+            let line = Line::Reopened(log.stats().next_sequence);
+            say(&line).map_err(|trouble| unsaid(&trouble))?;
+            log.close()
+        });
+        if let Err(error) = opened {
+            return error;
+        }
+    }
+}

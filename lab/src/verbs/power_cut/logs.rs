@@ -1,0 +1,375 @@
+//! A subject in which several threads append to a log, and the check of the log that is left.
+
+mod judge;
+mod records;
+mod served;
+
+use crate::verbs::power_cut::found::CheckResult;
+use crate::verbs::power_cut::log_checks;
+use crate::verbs::power_cut::said::{Line, Report};
+use crate::verbs::power_cut::subject::{Reporter, Subject, make_folder, sync_folder, unsaid};
+use judge::{Place, judge};
+use rand::RngExt;
+use records::{of_producer, record};
+use served::Served;
+use std::convert::Infallible;
+use std::io;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+use wrote::log::Prepare;
+use wrote::{Durable, Error, Format, Log, LogOptions, SyncPolicy};
+
+const PRODUCERS: u32 = 4;
+/// The number of records that a producer appends before it waits for them.
+const WINDOW: RangeInclusive<u64> = 1..=8;
+/// The records that a log with rare syncs now and then gets at once, so that several buffers are in
+/// flight.
+const BURST: u64 = 100;
+const BURSTS: f64 = 0.02;
+/// A small segment, so that many are begun before the cut.
+const SEGMENT_BYTES: u64 = 256 << 10;
+/// A buffer that just holds the longest records.
+const BUFFER_BYTES: usize = 128 << 10;
+/// The bytes that are kept, because a log with rare syncs would fill the disk.
+const RETAIN_BYTES: u64 = 8 << 20;
+/// A pause after a window whose records are not waited for, so that other subjects get the
+/// processors.
+const PAUSE: Duration = Duration::from_millis(1);
+/// Milliseconds between two syncs.
+const SYNCED: RangeInclusive<u64> = 0..=4;
+/// The records that are appended after the check.
+const MORE: u64 = 10;
+
+/// The way in which a record becomes safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Safety {
+    /// Each record by itself, framed.
+    Record,
+    /// By a sync of the log, framed; the oldest segments are removed.
+    Sync,
+    /// Each record by itself, as a line.
+    Line,
+    /// Each record by itself, framed, sent to a server over loopback.
+    Served,
+}
+
+/// One log.
+#[derive(Debug)]
+pub struct Logs {
+    folder: PathBuf,
+    safe: Safety,
+    /// The log that was opened before the clock started.
+    opened: Option<Log>,
+    /// The server that was started before the clock was.
+    served: Option<Served>,
+}
+
+impl Logs {
+    /// Puts the log into a folder of its own.
+    pub fn new(folder: &Path, safe: Safety) -> Logs {
+        Logs { folder: folder.to_owned(), safe, opened: None, served: None }
+    }
+
+    /// Returns the log's folder, which the log makes itself.
+    fn log(&self) -> PathBuf {
+        self.folder.join("log")
+    }
+
+    fn is_text(&self) -> bool {
+        self.safe == Safety::Line
+    }
+
+    fn options(&self) -> LogOptions {
+        let options = Log::options().segment_bytes(SEGMENT_BYTES).buffer_bytes(BUFFER_BYTES);
+        match self.safe {
+            Safety::Record | Safety::Served => options.sync(SyncPolicy::Always),
+            Safety::Sync => options
+                .sync(SyncPolicy::No)
+                .segment_bytes(4 * SEGMENT_BYTES)
+                .retain_bytes(RETAIN_BYTES),
+            Safety::Line => options.sync(SyncPolicy::Always).format(Format::Lines),
+        }
+    }
+
+    /// Opens the log for a check, without the measuring that finds the fastest way.
+    fn open(&self) -> Result<Log, Error> {
+        self.options().durable(Durable::default()).open(self.log())
+    }
+
+    /// Opens the log for writing, in each way in turn.
+    fn open_for(&self, seed: u64) -> Result<Log, Error> {
+        self.options_for(seed).open(self.log())
+    }
+
+    fn options_for(&self, seed: u64) -> LogOptions {
+        let options = match seed % 3 {
+            0 => self.options(),
+            1 => self.options().durable(Durable::Dsync),
+            _ => self.options().durable(Durable::Fdatasync),
+        };
+        match seed % 5 {
+            0 => options.prepare(Prepare::Allocate),
+            // Segments in the files of removed ones.
+            1 | 2 => options.prepare(Prepare::Write),
+            _ => options,
+        }
+    }
+
+    /// Appends the records of one producer. `end` is the sequence behind the last appended record.
+    fn produce(
+        &self,
+        log: &Log,
+        producer: u32,
+        seed: u64,
+        end: &AtomicU64,
+        say: Reporter,
+    ) -> Result<Infallible, Error> {
+        let say = |line| say(&line).map_err(|trouble| unsaid(&trouble));
+        let mut random = crate::verbs::power_cut::content::random(seed ^ u64::from(producer));
+        let mut begin = 0;
+        loop {
+            let is_burst = self.safe == Safety::Sync && random.random_bool(BURSTS);
+            let count = if is_burst { BURST } else { random.random_range(WINDOW) };
+            let numbers = begin..begin + count;
+            begin = numbers.end;
+            say(Line::Sending { producer, end: begin })?;
+            let append = |number| log.append(&record(self.is_text(), producer, number));
+            let tickets = numbers.clone().map(append).collect::<Result<Vec<_>, _>>()?;
+            if self.safe == Safety::Sync {
+                let last = tickets.last().map_or(0, |ticket| ticket.sequence() + 1);
+                end.fetch_max(last, Ordering::AcqRel);
+                thread::sleep(PAUSE);
+                continue;
+            }
+            for (number, ticket) in numbers.zip(tickets) {
+                let sequence = ticket.sequence();
+                ticket.wait()?;
+                say(Line::Appended { sequence, producer, number })?;
+            }
+        }
+    }
+
+    /// Syncs the log now and then, if something was appended.
+    fn sync(
+        &self,
+        log: &Log,
+        seed: u64,
+        end: &AtomicU64,
+        say: Reporter,
+    ) -> Result<Infallible, Error> {
+        let mut random = crate::verbs::power_cut::content::random(!seed);
+        let mut synced = 0;
+        loop {
+            thread::sleep(Duration::from_millis(random.random_range(SYNCED)));
+            let appended = end.load(Ordering::Acquire);
+            // Synced records are safe without a call of the kernel: a second promise would prove
+            // nothing.
+            if appended > synced {
+                log.sync()?;
+                synced = appended;
+                say(&Line::Flushed(synced)).map_err(|trouble| unsaid(&trouble))?;
+            }
+        }
+    }
+
+    /// Reads all records of the log; an error in words for a record that no producer sent.
+    fn read(&self, log: &Log) -> Result<Vec<Place>, String> {
+        let reader = log.reader(0).map_err(|error| format!("reading: {error}"))?;
+        let place = |record: Result<wrote::Record, Error>| {
+            let wrote::Record { sequence, bytes, .. } =
+                record.map_err(|error| format!("reading: {error}"))?;
+            let (producer, number) = of_producer(self.is_text(), &bytes)
+                .map_err(|because| format!("record {sequence}: {because}"))?;
+            Ok(Place { sequence, producer, number })
+        };
+        reader.map(place).collect()
+    }
+
+    /// Returns the state of the records without a promise; an error in words for a broken promise.
+    fn examine(&self, said: &Report) -> Result<&'static str, String> {
+        let log = self.open().map_err(|error| format!("opening: {error}"))?;
+        let recovered = log_checks::recovered(&log)?;
+        let places = self.read(&log)?;
+        let promised = judge(&places, said, self.safe == Safety::Sync)?;
+        let next = log.stats().next_sequence;
+        if places.last().is_some_and(|place| place.sequence + 1 != next) {
+            return Err(format!("the log goes on at {next}, behind {:?}", places.last()));
+        }
+        self.go_on(log, places, next)?;
+        Ok(match recovered.torn_bytes {
+            0 if next <= promised => "promised",
+            0 => "more",
+            _ => "torn",
+        })
+    }
+
+    /// Appends more records as another producer, and finds all when the log is opened again.
+    fn go_on(&self, log: Log, mut places: Vec<Place>, next: u64) -> Result<(), String> {
+        let words = |error: Error| format!("going on: {error}");
+        for number in 0..MORE {
+            let place = Place { sequence: next + number, producer: PRODUCERS, number };
+            let ticket = log.append(&record(self.is_text(), PRODUCERS, number)).map_err(words)?;
+            if ticket.sequence() != place.sequence {
+                return Err(format!("{place:?} was given sequence {}", ticket.sequence()));
+            }
+            ticket.wait().map_err(words)?;
+            places.push(place);
+        }
+        // Lines have no mark of their end.
+        let has_mark = !self.is_text();
+        let log = log_checks::opened_after_close(log, &self.log(), || self.open(), has_mark)?;
+        let found = self.read(&log)?;
+        // The last append may have removed the oldest segment.
+        let removed = found.first().map_or(0, |first| first.sequence);
+        places.retain(|place| place.sequence >= removed);
+        log_checks::all_found(&found, &places)?;
+        log.close().map_err(words)
+    }
+}
+
+impl Subject for Logs {
+    fn prepare(&self) -> io::Result<()> {
+        make_folder(&self.folder)?;
+        sync_folder(&self.folder)
+    }
+
+    fn get_ready(&mut self, seed: u64) -> Result<(), Error> {
+        // Now and then the cut hits the opening.
+        if seed.is_multiple_of(4) {
+            return Ok(());
+        }
+        if self.safe == Safety::Served {
+            self.served = Some(Served::start(self, self.options_for(seed))?);
+        } else {
+            self.opened = Some(self.open_for(seed)?);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, seed: u64, say: Reporter) -> Result<Infallible, Error> {
+        if self.safe == Safety::Served {
+            let served = match self.served.take() {
+                Some(served) => served,
+                None => Served::start(self, self.options_for(seed))?,
+            };
+            return Err(served.write(self, seed, say));
+        }
+        let log = match self.opened.take() {
+            Some(log) => log,
+            None => self.open_for(seed)?,
+        };
+        let this = &*self;
+        let end = AtomicU64::new(0);
+        let (log, end) = (&log, &end);
+        let refused = thread::scope(|scope| {
+            let produce =
+                |producer| scope.spawn(move || this.produce(log, producer, seed, end, say));
+            let mut threads: Vec<_> = (0..PRODUCERS).map(produce).collect();
+            if this.safe == Safety::Sync {
+                threads.push(scope.spawn(move || this.sync(log, seed, end, say)));
+            }
+            let ended = threads.into_iter().map(|thread| match thread.join() {
+                Ok(Err(error)) => error,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            // Every producer must notice the cut; the report of the first suffices.
+            ended.collect::<Vec<_>>().swap_remove(0)
+        });
+        if log.sync().is_ok() || log.append(b"late").is_ok() {
+            say(&Line::Unpoisoned).map_err(|trouble| unsaid(&trouble))?;
+        }
+        Err(refused)
+    }
+
+    fn check(&self, said: &Report) -> io::Result<CheckResult> {
+        log_checks::check(&self.log(), said, || self.examine(said))
+    }
+
+    fn late_max(&self) -> usize {
+        match self.safe {
+            // All records that are waited for at once may rest on the flushes in flight.
+            Safety::Record | Safety::Line | Safety::Served => {
+                PRODUCERS as usize * *WINDOW.end() as usize
+            }
+            Safety::Sync => 1,
+        }
+    }
+
+    fn reopen(&self, say: Reporter) -> Option<Error> {
+        Some(log_checks::reopen(|| self.open(), say))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verbs::power_cut::said::parse;
+    use std::fs;
+
+    const ALL: [Safety; 3] = [Safety::Record, Safety::Sync, Safety::Line];
+
+    /// Makes a log in which producer 0 has appended records 0 to 4, with its report.
+    fn written(safe: Safety) -> (tempfile::TempDir, Logs, Report) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let logs = Logs::new(&folder.path().join("log"), safe);
+        logs.prepare().expect("prepared");
+        let log = logs.open().expect("opened");
+        let mut said = "sending 0 5\n".to_owned();
+        for number in 0..5 {
+            let ticket = log.append(&record(logs.is_text(), 0, number)).expect("appended");
+            let sequence = ticket.sequence();
+            ticket.wait().expect("safe");
+            said += &format!("appended {sequence} 0 {number}\n");
+        }
+        log.sync().expect("synced");
+        drop(log);
+        (folder, logs, parse(&said).expect("lines"))
+    }
+
+    #[test]
+    fn a_log_that_keeps_its_promises_has_no_faults_and_goes_on() {
+        for safe in ALL {
+            let (_folder, logs, said) = written(safe);
+            let found = logs.check(&said).expect("checked");
+            assert_eq!((found.faults, found.in_flight), (vec![], "promised"), "{safe:?}");
+        }
+    }
+
+    #[test]
+    fn a_log_that_is_not_there_breaks_a_promise_only_where_there_was_one() {
+        for safe in ALL {
+            let (_folder, logs, said) = written(safe);
+            fs::remove_dir_all(logs.log()).expect("removed");
+            let faults = logs.check(&said).expect("checked").faults;
+            assert_eq!(faults, ["record 0 was promised, and the log ends before 0"], "{safe:?}");
+            fs::remove_dir_all(logs.log()).expect("removed");
+            let faults = logs.check(&Report::default()).expect("checked").faults;
+            assert_eq!(faults, Vec::<String>::new(), "{safe:?}");
+        }
+    }
+
+    #[test]
+    fn a_promised_line_that_was_cut_off_is_a_fault() {
+        let (_folder, logs, said) = written(Safety::Line);
+        let mut names = fs::read_dir(logs.log()).expect("a folder").flatten();
+        let segment = names.find(|entry| entry.path().extension().is_some_and(|e| e == "log"));
+        let segment = segment.expect("a segment").path();
+        let length = fs::metadata(&segment).expect("there").len();
+        let file = fs::OpenOptions::new().write(true).open(&segment).expect("opened");
+        file.set_len(length - 1).expect("cut");
+        let faults = logs.check(&said).expect("checked").faults;
+        assert_eq!(faults, ["record 4 was promised, and the log ends before 4"]);
+    }
+
+    #[test]
+    fn a_log_that_takes_more_after_an_error_is_a_fault() {
+        // W2
+        let (_folder, logs, _) = written(Safety::Record);
+        let said = parse("sending 0 5\npower-going\npower-gone\nunpoisoned\n").expect("lines");
+        let faults = logs.check(&said).expect("checked").faults;
+        assert_eq!(faults, ["after the first error the log took more"]);
+    }
+}

@@ -1,0 +1,151 @@
+//! The check that a log holds all promised records, and only records that were sent.
+
+use crate::verbs::power_cut::said::{Line, Report};
+use std::collections::BTreeMap;
+
+/// A record's place, in the log and among those of its producer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub sequence: u64,
+    pub producer: u32,
+    pub number: u64,
+}
+
+/// Compares the records of a log, in order, with the lines; returns the sequence behind the last
+/// record that was surely promised. A `trimmed` log may lack its oldest records.
+pub fn judge(places: &[Place], said: &Report, trimmed: bool) -> Result<u64, String> {
+    let first = places.first().map_or(0, |place| place.sequence);
+    if first > 0 && !trimmed {
+        return Err(format!("record 0 was promised to stay, and the log begins at {first}"));
+    }
+    in_order(places, first)?;
+    none_unsent(places, said)?;
+    let end = first + places.len() as u64;
+    let mut promised = 0;
+    for line in said.sure() {
+        promised = promised.max(promise(line).unwrap_or(0));
+        if promised > end {
+            let lost = promised - 1;
+            return Err(format!("record {lost} was promised, and the log ends before {end}"));
+        }
+    }
+    // Late promises need not hold; a record that is there must be the promised one.
+    said.all().iter().try_for_each(|line| is_there(places, first, line))?;
+    Ok(promised)
+}
+
+/// Returns the sequence before which this line promises that records are safe.
+fn promise(line: &Line) -> Option<u64> {
+    match line {
+        Line::Appended { sequence, .. } => Some(sequence + 1),
+        Line::Flushed(end) | Line::Reopened(end) => Some(*end),
+        _ => None,
+    }
+}
+
+/// Checks that the log has no gap, and that each producer's records are in its order without a gap.
+fn in_order(places: &[Place], first: u64) -> Result<(), String> {
+    let mut next = BTreeMap::new();
+    for (place, sequence) in places.iter().zip(first..) {
+        if place.sequence != sequence {
+            return Err(format!("{place:?} stands where record {sequence} belongs"));
+        }
+        // Records before the first of a trimmed log are gone.
+        let begin = if first == 0 { 0 } else { place.number };
+        let expected = next.entry(place.producer).or_insert(begin);
+        if place.number != *expected {
+            return Err(format!("{place:?} stands where number {expected} belongs"));
+        }
+        *expected += 1;
+    }
+    Ok(())
+}
+
+fn none_unsent(places: &[Place], said: &Report) -> Result<(), String> {
+    let mut sent = BTreeMap::new();
+    for line in said.all() {
+        if let Line::Sending { producer, end } = line {
+            sent.insert(*producer, *end);
+        }
+    }
+    let was_sent = |place: &&Place| place.number < sent.get(&place.producer).copied().unwrap_or(0);
+    match places.iter().find(|place| !was_sent(place)) {
+        Some(place) => Err(format!("{place:?} was never sent")),
+        None => Ok(()),
+    }
+}
+
+/// Checks that the record of this line has its sequence.
+fn is_there(places: &[Place], first: u64, line: &Line) -> Result<(), String> {
+    let Line::Appended { sequence, producer, number } = *line else { return Ok(()) };
+    let said = Place { sequence, producer, number };
+    let index = sequence.checked_sub(first).and_then(|index| usize::try_from(index).ok());
+    match index.and_then(|index| places.get(index)) {
+        Some(found) if *found != said => {
+            Err(format!("{said:?} was promised, and {found:?} is there"))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verbs::power_cut::said::parse;
+
+    const SAID: &str = "sending 0 2\nsending 1 1\nappended 0 0 0\nappended 2 0 1\npower-going\n\
+                        appended 1 1 0\nsending 1 2\nreopened 2\n";
+
+    /// Checks a log with these producers and numbers.
+    fn judged(first: u64, records: &[(u32, u64)], trimmed: bool) -> Result<u64, String> {
+        let places: Vec<Place> = (first..)
+            .zip(records)
+            .map(|(sequence, &(producer, number))| Place { sequence, producer, number })
+            .collect();
+        judge(&places, &parse(SAID).expect("lines"), trimmed)
+    }
+
+    #[test]
+    fn a_log_with_all_that_was_promised_may_have_more_that_was_sent() {
+        assert_eq!(judged(0, &[(0, 0), (1, 0), (0, 1)], false), Ok(3));
+        assert_eq!(judged(0, &[(0, 0), (1, 0), (0, 1), (1, 1)], false), Ok(3));
+    }
+
+    #[test]
+    fn a_record_that_is_missing_mixed_up_doubled_or_never_sent_is_found() {
+        let broken: [&[(u32, u64)]; 6] = [
+            &[],
+            &[(0, 0), (1, 0)],
+            &[(1, 0), (0, 0), (0, 1)],
+            &[(0, 0), (0, 1), (1, 0)],
+            &[(0, 0), (1, 0), (0, 1), (0, 1)],
+            &[(0, 0), (1, 0), (0, 1), (0, 2)],
+        ];
+        for records in broken {
+            assert!(judged(0, records, false).is_err(), "{records:?}");
+            assert!(judged(0, records, true).is_err(), "{records:?}");
+        }
+    }
+
+    #[test]
+    fn a_gap_in_the_sequences_is_found() {
+        let place = |sequence, number| Place { sequence, producer: 0, number };
+        let said = parse("sending 0 2").expect("a line");
+        assert!(judge(&[place(0, 0), place(2, 1)], &said, false).is_err());
+        assert!(judge(&[place(0, 0), place(1, 1)], &said, false).is_ok());
+    }
+
+    #[test]
+    fn only_a_log_that_is_trimmed_may_begin_later() {
+        assert_eq!(judged(1, &[(1, 0), (0, 1)], true), Ok(3));
+        assert!(judged(1, &[(1, 0), (0, 1)], false).is_err());
+    }
+
+    #[test]
+    fn what_was_there_when_it_was_opened_again_must_stay() {
+        let said = parse("sending 0 2\nreopened 2\n").expect("lines");
+        let place = |sequence| Place { sequence, producer: 0, number: sequence };
+        assert!(judge(&[place(0), place(1)], &said, false).is_ok());
+        assert!(judge(&[place(0)], &said, false).is_err());
+    }
+}

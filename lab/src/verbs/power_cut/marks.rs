@@ -1,0 +1,121 @@
+//! Marks in the log of a `log-writes` device, one for each line of a subject.
+//!
+//! The device's log has its writes in the order in which they became stable. A mark stands behind
+//! every flush that was complete before it was sent. So the writes before a mark are those on which
+//! the marked promise may rest (the kernel's
+//! `Documentation/admin-guide/device-mapper/log-writes.rst`).
+//!
+//! `dmsetup message` does the same. It would start a process for each line, and what happens
+//! meanwhile would blur the promise's place.
+
+use crate::verbs::Trouble;
+use crate::verbs::power_cut::said::Line;
+use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
+use std::fs::{File, OpenOptions};
+
+/// The device's log, open for marks.
+pub struct Marks {
+    control: File,
+    /// The device's name below `/dev/mapper`.
+    device: String,
+    /// The name of the subject, which begins each mark.
+    subject: String,
+}
+
+/// `struct dm_ioctl` of `linux/dm-ioctl.h`, with the target's message behind it.
+#[repr(C)]
+struct Message {
+    version: [u32; 3],
+    data_size: u32,
+    data_start: u32,
+    target_count: u32,
+    open_count: i32,
+    flags: u32,
+    event_nr: u32,
+    padding: u32,
+    dev: u64,
+    name: [u8; 128],
+    uuid: [u8; 129],
+    data: [u8; 7],
+    /// The sector by which the kernel finds the target.
+    sector: u64,
+    text: [u8; TEXT_BYTES],
+}
+
+/// Holds the longest mark and a NUL.
+const TEXT_BYTES: usize = 256;
+/// The size of `struct dm_ioctl`.
+const HEADER_BYTES: u32 = 312;
+/// `DM_TARGET_MSG`.
+const TARGET_MESSAGE: Opcode =
+    opcode::from_components(rustix::ioctl::Direction::ReadWrite, 0xfd, 14, HEADER_BYTES as usize);
+
+impl Marks {
+    /// Opens the log of `/dev/mapper/DEVICE` for a subject.
+    pub fn open(device: &str, subject: &str) -> Result<Marks, Trouble> {
+        let control = OpenOptions::new().read(true).write(true).open("/dev/mapper/control")?;
+        Ok(Marks { control, device: device.to_owned(), subject: subject.to_owned() })
+    }
+
+    /// Marks that the subject says this line. The mark is in its place when the call returns.
+    pub fn mark(&self, line: &Line) -> Result<(), Trouble> {
+        let mut message = Message {
+            version: [4, 0, 0],
+            data_size: size_of::<Message>() as u32,
+            data_start: HEADER_BYTES,
+            target_count: 0,
+            open_count: 0,
+            flags: 0,
+            event_nr: 0,
+            padding: 0,
+            dev: 0,
+            name: padded(&self.device)?,
+            uuid: [0; 129],
+            data: [0; 7],
+            sector: 0,
+            text: padded(&text(&self.subject, line))?,
+        };
+        // SAFETY: DM_TARGET_MSG reads and writes `data_size` bytes from the address it is given,
+        // which `Updater` makes that of `message`, as long as that. Every string in it ends in NUL.
+        unsafe { ioctl(&self.control, Updater::<TARGET_MESSAGE, Message>::new(&mut message)) }?;
+        Ok(())
+    }
+}
+
+/// Returns the message: `mark save,saved,17`. The kernel takes words apart at spaces.
+fn text(subject: &str, line: &Line) -> String {
+    format!("mark {subject},{}", line.to_string().replace(' ', ","))
+}
+
+/// Returns the bytes of `text` and at least one NUL.
+fn padded<const BYTES: usize>(text: &str) -> Result<[u8; BYTES], Trouble> {
+    let mut bytes = [0; BYTES];
+    match bytes.get_mut(..text.len()) {
+        Some(begin) if text.len() < BYTES => begin.copy_from_slice(text.as_bytes()),
+        _ => return Err(format!("{text:?} is longer than {} bytes", BYTES - 1).into()),
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::offset_of;
+
+    #[test]
+    fn a_message_lies_as_the_kernel_wants_it() {
+        assert_eq!(offset_of!(Message, sector), HEADER_BYTES as usize);
+        assert_eq!(TARGET_MESSAGE, 0xc138_fd0e);
+    }
+
+    #[test]
+    fn a_mark_is_one_word_with_the_subject_before_it() {
+        assert_eq!(text("log", &Line::Sending { producer: 1, end: 9 }), "mark log,sending,1,9");
+    }
+
+    #[test]
+    fn a_text_that_leaves_no_room_for_its_end_is_refused() {
+        assert_eq!(padded::<4>("abc").expect("short"), *b"abc\0");
+        assert!(padded::<4>("abcd").is_err());
+    }
+}

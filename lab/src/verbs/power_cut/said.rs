@@ -1,0 +1,287 @@
+//! The lines in which a subject reports its promises.
+
+use crate::verbs::Trouble;
+use std::fmt;
+use wrote::Error;
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// The files that must exist before are there and synced.
+    Ready,
+    /// The file holds the content of this number.
+    Saved(u64),
+    /// `bytes` bytes of a file are safe.
+    Synced {
+        /// The file's number.
+        file: u64,
+        /// The bytes from its beginning.
+        bytes: u64,
+    },
+    /// The file of this number is whole.
+    Finished(u64),
+    /// The copy of this number is whole.
+    Copied(u64),
+    /// A producer begins to append its records before number `end`.
+    Sending {
+        /// The producer.
+        producer: u32,
+        /// One more than the greatest number.
+        end: u64,
+    },
+    /// The log has the producer's record `number` at `sequence`.
+    Appended {
+        /// The record's place in the log.
+        sequence: u64,
+        /// The producer that appended it.
+        producer: u32,
+        /// Its number among the producer's records, from 0 on.
+        number: u64,
+    },
+    /// The log has every record before this sequence.
+    Flushed(u64),
+    /// The subject begins to append its groups before this number.
+    Grouping(u64),
+    /// The log has every record of the group, the first at `sequence`.
+    Grouped {
+        /// The group's number.
+        group: u64,
+        /// The place of its first record in the log.
+        sequence: u64,
+    },
+    /// The subject begins to take off the record at this sequence and all later ones.
+    Cutting(u64),
+    /// The log has no record from this sequence on, and every record before it.
+    Cut(u64),
+    /// The subject begins to remove segments with records before this sequence alone.
+    Trimming(u64),
+    /// The log has no record before `first`, which was not to be past `before`.
+    Trimmed {
+        /// The sequence that was asked for.
+        before: u64,
+        /// The first sequence that is left.
+        first: u64,
+    },
+    /// The log was opened again, with every record before this sequence in it.
+    Reopened(u64),
+    /// A flush after the first error succeeded, against W2.
+    Unpoisoned,
+    /// The first error: the action, and the kernel's error number.
+    Refused {
+        /// The action: `write`, `sync-folder`.
+        action: String,
+        /// The error number.
+        errno: i32,
+    },
+}
+
+impl Line {
+    /// Whether the line promises that something is safe.
+    pub fn is_promise(&self) -> bool {
+        !matches!(
+            self,
+            Line::Ready
+                | Line::Sending { .. }
+                | Line::Grouping(_)
+                | Line::Cutting(_)
+                | Line::Trimming(_)
+                | Line::Unpoisoned
+                | Line::Refused { .. }
+        )
+    }
+
+    /// Returns the line of an error.
+    pub fn refused(error: &Error) -> Line {
+        let action = match error {
+            Error::File { action, .. } | Error::NotYet { action, .. } => {
+                hyphenated(&format!("{action:?}"))
+            }
+            Error::Poisoned { .. } => "poisoned".to_owned(),
+            Error::Engine { .. } => "engine".to_owned(),
+            _ => "other".to_owned(),
+        };
+        Line::Refused { action, errno: error.errno() }
+    }
+}
+
+/// Writes `SyncFolder` as `sync-folder`.
+fn hyphenated(name: &str) -> String {
+    let mut words = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !words.is_empty() {
+            words.push('-');
+        }
+        words.extend(letter.to_lowercase());
+    }
+    words
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Line::Ready => write!(f, "ready"),
+            Line::Saved(number) => write!(f, "saved {number}"),
+            Line::Synced { file, bytes } => write!(f, "synced {file} {bytes}"),
+            Line::Finished(file) => write!(f, "finished {file}"),
+            Line::Copied(number) => write!(f, "copied {number}"),
+            Line::Sending { producer, end } => write!(f, "sending {producer} {end}"),
+            Line::Appended { sequence, producer, number } => {
+                write!(f, "appended {sequence} {producer} {number}")
+            }
+            Line::Flushed(end) => write!(f, "flushed {end}"),
+            Line::Grouping(end) => write!(f, "grouping {end}"),
+            Line::Grouped { group, sequence } => write!(f, "grouped {group} {sequence}"),
+            Line::Cutting(at) => write!(f, "cutting {at}"),
+            Line::Cut(at) => write!(f, "cut {at}"),
+            Line::Trimming(before) => write!(f, "trimming {before}"),
+            Line::Trimmed { before, first } => write!(f, "trimmed {before} {first}"),
+            Line::Reopened(end) => write!(f, "reopened {end}"),
+            Line::Unpoisoned => write!(f, "unpoisoned"),
+            Line::Refused { action, errno } => write!(f, "refused {action} {errno}"),
+        }
+    }
+}
+
+/// All lines of a subject, and the places of the power cut among them.
+///
+/// A promise made before the cut began must hold. One made meanwhile may be older than the cut or
+/// not. One made after the cut was complete need not hold either: a flush in flight may report
+/// success, because a file that a shut down XFS has given up no longer waits for its flush
+/// (`xfs_dir_fsync` and `xfs_file_fsync` in `fs/xfs/xfs_file.c`). With a real cut no process would
+/// receive that promise. A subject that promises twice after the cut, though, ignores errors.
+#[derive(Debug, Default)]
+pub struct Report {
+    lines: Vec<Line>,
+    /// The number of lines before the cut began.
+    sure: usize,
+    /// The number of lines before the cut was complete.
+    before_gone: usize,
+}
+
+impl Report {
+    /// Returns the lines before the cut began.
+    pub fn sure(&self) -> &[Line] {
+        &self.lines[..self.sure]
+    }
+
+    /// Returns all lines.
+    pub fn all(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// Counts the promises made when the power was gone.
+    pub fn late(&self) -> usize {
+        self.lines[self.before_gone..].iter().filter(|line| line.is_promise()).count()
+    }
+}
+
+/// Reads the lines of a subject. The program that cut the power added the lines `power-going` and
+/// `power-gone`.
+pub fn parse(text: &str) -> Result<Report, Trouble> {
+    let mut said = Report { sure: usize::MAX, before_gone: usize::MAX, ..Report::default() };
+    for text in text.lines() {
+        match text {
+            "power-going" => said.sure = said.lines.len(),
+            "power-gone" => said.before_gone = said.lines.len(),
+            _ => said.lines.push(line(text)?),
+        }
+    }
+    said.sure = said.sure.min(said.lines.len());
+    said.before_gone = said.before_gone.min(said.lines.len());
+    Ok(said)
+}
+
+fn line(text: &str) -> Result<Line, Trouble> {
+    let words: Vec<&str> = text.split(' ').collect();
+    Ok(match words[..] {
+        ["ready"] => Line::Ready,
+        ["saved", number] => Line::Saved(number.parse()?),
+        ["synced", file, bytes] => Line::Synced { file: file.parse()?, bytes: bytes.parse()? },
+        ["finished", file] => Line::Finished(file.parse()?),
+        ["copied", number] => Line::Copied(number.parse()?),
+        ["sending", producer, end] => {
+            Line::Sending { producer: producer.parse()?, end: end.parse()? }
+        }
+        ["appended", sequence, producer, number] => Line::Appended {
+            sequence: sequence.parse()?,
+            producer: producer.parse()?,
+            number: number.parse()?,
+        },
+        ["flushed", end] => Line::Flushed(end.parse()?),
+        ["grouping", end] => Line::Grouping(end.parse()?),
+        ["grouped", group, sequence] => {
+            Line::Grouped { group: group.parse()?, sequence: sequence.parse()? }
+        }
+        ["cutting", at] => Line::Cutting(at.parse()?),
+        ["cut", at] => Line::Cut(at.parse()?),
+        ["trimming", before] => Line::Trimming(before.parse()?),
+        ["trimmed", before, first] => {
+            Line::Trimmed { before: before.parse()?, first: first.parse()? }
+        }
+        ["reopened", end] => Line::Reopened(end.parse()?),
+        ["unpoisoned"] => Line::Unpoisoned,
+        ["refused", action, errno] => {
+            Line::Refused { action: action.to_owned(), errno: errno.parse()? }
+        }
+        _ => return Err(format!("unknown line: {text:?}").into()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+    use std::path::Path;
+    use wrote::Action;
+
+    #[test]
+    fn what_was_said_is_read_again() {
+        let refused = Line::Refused { action: "sync-folder".into(), errno: 5 };
+        let lines = [
+            Line::Ready,
+            Line::Saved(1),
+            Line::Synced { file: 2, bytes: 4097 },
+            Line::Finished(3),
+            Line::Copied(4),
+            Line::Sending { producer: 1, end: 9 },
+            Line::Appended { sequence: 70, producer: 1, number: 8 },
+            Line::Flushed(71),
+            Line::Grouping(6),
+            Line::Grouped { group: 5, sequence: 90 },
+            Line::Cutting(95),
+            Line::Cut(95),
+            Line::Trimming(40),
+            Line::Trimmed { before: 40, first: 31 },
+            Line::Reopened(72),
+            Line::Unpoisoned,
+            refused,
+        ];
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let said = parse(&text).expect("lines");
+        assert_eq!(said.sure(), lines);
+        assert_eq!(said.all(), lines);
+    }
+
+    #[test]
+    fn what_is_sure_ends_when_the_power_goes() {
+        let said = "ready\nsaved 1\npower-going\nsaved 2\npower-gone\nsaved 3\nsending 0 7\n\
+            refused open 5";
+        let said = parse(said).expect("lines");
+        assert_eq!(said.sure(), [Line::Ready, Line::Saved(1)]);
+        assert_eq!(said.all().len(), 6);
+        assert_eq!(said.late(), 1);
+    }
+
+    #[test]
+    fn what_nobody_says_is_an_error() {
+        assert!(parse("saved\n").is_err());
+        assert!(parse("saved many\n").is_err());
+    }
+
+    #[test]
+    fn an_error_is_said_by_what_was_tried() {
+        let error = io::Error::from_raw_os_error(5);
+        let error = Error::file(Path::new("f"), Action::SyncFolder, None, &error);
+        assert_eq!(Line::refused(&error).to_string(), "refused sync-folder 5");
+    }
+}

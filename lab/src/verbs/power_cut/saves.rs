@@ -1,0 +1,217 @@
+//! A subject that replaces one file again and again.
+
+use crate::verbs::power_cut::content::{content, length};
+use crate::verbs::power_cut::found::{CheckResult, describe, names, read};
+use crate::verbs::power_cut::said::{Line, Report};
+use crate::verbs::power_cut::subject::{Reporter, Subject, make_folder, sync_folder, unsaid};
+use std::convert::Infallible;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+use wrote::{Action, Error, Writer};
+
+const LENGTHS: RangeInclusive<usize> = 1..=200_000;
+/// A pause after a save that waits for no disk, so that other subjects get the disk.
+const PAUSE: Duration = Duration::from_millis(4);
+
+/// The way in which the file is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// `wrote::write`.
+    Wrote,
+    /// `wrote::Writer::replace` in odd pieces, and `commit`.
+    Replace,
+    /// Write, fsync, rename, fsync of the folder.
+    ByHand,
+    /// Write, fsync and rename, without the fsync of the folder.
+    UnsyncedFolder,
+    /// `std::fs::write`.
+    Unsynced,
+}
+
+/// One file that is replaced with content 1, 2, 3, ..
+#[derive(Debug)]
+pub struct Saves {
+    folder: PathBuf,
+    way: Way,
+}
+
+impl Saves {
+    /// Puts the file into a folder of its own.
+    pub fn new(folder: &Path, way: Way) -> Saves {
+        Saves { folder: folder.to_owned(), way }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.join("file")
+    }
+
+    fn save(&self, bytes: &[u8]) -> Result<(), Error> {
+        let path = self.file();
+        match self.way {
+            Way::Wrote => wrote::write(&path, bytes),
+            Way::Replace => replace(&path, bytes),
+            Way::ByHand => {
+                rename_into_place(&path, bytes)?;
+                sync_folder(&self.folder).map_err(refused(&self.folder, Action::SyncFolder))
+            }
+            Way::UnsyncedFolder => rename_into_place(&path, bytes),
+            Way::Unsynced => fs::write(&path, bytes).map_err(refused(&path, Action::Write)),
+        }
+    }
+}
+
+/// Replaces the file in pieces, each time with other options, and syncs in the middle.
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let options = match bytes.len() % 3 {
+        0 => Writer::options(),
+        1 => Writer::options().bs(16 << 10).iodepth(2),
+        _ => Writer::options().direct(false),
+    };
+    let mut writer = options.replace(true).open(path)?;
+    for (number, piece) in bytes.chunks(33_333).enumerate() {
+        writer.write_all(piece).map_err(refused(path, Action::Write))?;
+        if number == 2 {
+            writer.sync_data()?;
+        }
+    }
+    writer.commit().map(drop)
+}
+
+fn rename_into_place(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let temporary = path.with_extension("new");
+    let mut file = File::create(&temporary).map_err(refused(&temporary, Action::Open))?;
+    file.write_all(bytes).map_err(refused(&temporary, Action::Write))?;
+    file.sync_all().map_err(refused(&temporary, Action::Fsync))?;
+    fs::rename(&temporary, path).map_err(refused(path, Action::Rename))
+}
+
+fn refused(path: &Path, action: Action) -> impl Fn(io::Error) -> Error {
+    move |error| Error::file(path, action, None, &error)
+}
+
+impl Subject for Saves {
+    fn prepare(&self) -> io::Result<()> {
+        make_folder(&self.folder)?;
+        let mut file = File::create_new(self.file())?;
+        file.write_all(&content(0, LENGTHS))?;
+        file.sync_all()?;
+        sync_folder(&self.folder)
+    }
+
+    fn write(&mut self, _seed: u64, say: Reporter) -> Result<Infallible, Error> {
+        let mut number = 0;
+        loop {
+            number += 1;
+            self.save(&content(number, LENGTHS))?;
+            say(&Line::Saved(number)).map_err(|trouble| unsaid(&trouble))?;
+            if self.way == Way::Unsynced {
+                thread::sleep(PAUSE);
+            }
+        }
+    }
+
+    fn check(&self, said: &Report) -> io::Result<CheckResult> {
+        let mut found =
+            CheckResult { temporary_files: names(&self.folder)?.1, ..CheckResult::default() };
+        let (saved, begun) = (last(said.sure()), last(said.all()) + 1);
+        match read(&self.file(), &mut found.faults) {
+            Some(bytes) => match (saved..=begun).find(|number| is(*number, &bytes)) {
+                Some(number) => found.in_flight = if number == saved { "old" } else { "new" },
+                None => found.faults.push(wrong(saved, begun, &bytes)),
+            },
+            None if found.faults.is_empty() => found.faults.push("the file is missing".to_owned()),
+            None => {}
+        }
+        Ok(found)
+    }
+}
+
+/// Returns the number of the last promised content.
+fn last(said: &[Line]) -> u64 {
+    let saved = said.iter().rev().find_map(|line| match line {
+        Line::Saved(number) => Some(*number),
+        _ => None,
+    });
+    saved.unwrap_or(0)
+}
+
+/// Whether `bytes` are the content of this number.
+fn is(number: u64, bytes: &[u8]) -> bool {
+    length(number, LENGTHS) == bytes.len() && content(number, LENGTHS) == bytes
+}
+
+/// Describes a file that should hold one of the contents from `saved` to `begun`.
+fn wrong(saved: u64, begun: u64, bytes: &[u8]) -> String {
+    let holds = match (0..saved).rev().find(|number| is(*number, bytes)) {
+        Some(older) => format!("content {older}"),
+        None => describe(bytes, &content(saved, LENGTHS)),
+    };
+    format!("one of the contents {saved} to {begun} belongs here, and the file holds {holds}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verbs::power_cut::said::parse;
+
+    /// Checks a file that holds `there` after a promise of content `said`.
+    fn found(there: &[u8], said: u64) -> CheckResult {
+        let folder = tempfile::tempdir().expect("a folder");
+        let saves = Saves::new(&folder.path().join("save"), Way::ByHand);
+        saves.prepare().expect("prepared");
+        fs::write(saves.file(), there).expect("written");
+        saves.check(&parse(&format!("ready\nsaved {said}")).expect("lines")).expect("checked")
+    }
+
+    #[test]
+    fn the_promised_content_and_the_one_after_it_are_right() {
+        let old = found(&content(3, LENGTHS), 3);
+        assert_eq!((old.in_flight, old.faults), ("old", vec![]));
+        let new = found(&content(4, LENGTHS), 3);
+        assert_eq!((new.in_flight, new.faults), ("new", vec![]));
+    }
+
+    #[test]
+    fn an_older_a_later_a_short_and_a_mixed_content_are_faults() {
+        let older = found(&content(2, LENGTHS), 3).faults;
+        assert_eq!(
+            older,
+            ["one of the contents 3 to 4 belongs here, and the file holds content 2"]
+        );
+        assert_eq!(found(&content(5, LENGTHS), 3).faults.len(), 1);
+        assert_eq!(found(&content(3, LENGTHS)[1..], 3).faults.len(), 1);
+        let mut mixed = content(3, LENGTHS);
+        mixed[..512].copy_from_slice(&content(4, LENGTHS)[..512]);
+        assert_eq!(found(&mixed, 3).faults.len(), 1);
+        assert_eq!(found(&[], 3).faults.len(), 1);
+    }
+
+    #[test]
+    fn a_promise_made_while_the_power_went_need_not_hold_but_may() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let saves = Saves::new(&folder.path().join("save"), Way::ByHand);
+        saves.prepare().expect("prepared");
+        let said = parse("saved 1\npower-going\nsaved 2\npower-gone\n").expect("lines");
+        for (there, faults) in [(0, 1), (1, 0), (2, 0), (3, 0), (4, 1)] {
+            fs::write(saves.file(), content(there, LENGTHS)).expect("written");
+            let found = saves.check(&said).expect("checked").faults;
+            assert_eq!(found.len(), faults, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_a_fault() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let saves = Saves::new(&folder.path().join("save"), Way::ByHand);
+        saves.prepare().expect("prepared");
+        fs::remove_file(saves.file()).expect("removed");
+        assert_eq!(
+            saves.check(&Report::default()).expect("checked").faults,
+            ["the file is missing"]
+        );
+    }
+}

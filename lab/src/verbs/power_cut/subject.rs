@@ -1,0 +1,135 @@
+//! The subjects that write while the power is cut: their common trait, and their names.
+
+use crate::verbs::Trouble;
+use crate::verbs::power_cut::copies::Copies;
+use crate::verbs::power_cut::found::CheckResult;
+use crate::verbs::power_cut::logs::{Logs, Safety};
+use crate::verbs::power_cut::said::{Line, Report};
+use crate::verbs::power_cut::saves::{Saves, Way};
+use crate::verbs::power_cut::streams::Streams;
+use crate::verbs::power_cut::trees::Trees;
+use crate::verbs::power_cut::wal::Wal;
+use clap::ValueEnum;
+use std::convert::Infallible;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use wrote::{Action, Error};
+
+/// Reports a promise from any thread; the report is out when the call returns.
+pub type Reporter<'a> = &'a (dyn Fn(&Line) -> Result<(), Trouble> + Sync);
+
+/// A subject that writes until the power is cut, and knows which files must be left.
+pub trait Subject {
+    /// Makes and syncs the files that must exist before.
+    fn prepare(&self) -> io::Result<()>;
+
+    /// Does the rest of the work before the clock starts; its result is no promise yet.
+    fn get_ready(&mut self, _seed: u64) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Writes without end, and reports each promise as soon as it is made. Ends with the first
+    /// error.
+    fn write(&mut self, seed: u64, say: Reporter) -> Result<Infallible, Error>;
+
+    /// Compares the files that are left with the promises. Fails if it cannot read them.
+    fn check(&self, said: &Report) -> io::Result<CheckResult>;
+
+    /// The most promises that may be made when the power is gone: those that rest on flushes in
+    /// flight at the cut.
+    fn late_max(&self) -> usize {
+        1
+    }
+
+    /// Opens the written files again and again, and reports each time which are there for good;
+    /// `None` for a subject for which opening changes nothing. Ends with the first error.
+    fn reopen(&self, _say: Reporter) -> Option<Error> {
+        None
+    }
+}
+
+/// The subjects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Name {
+    /// `wrote::write` over one file, again and again.
+    Save,
+    /// `wrote::Writer::replace` and `commit` over one file, again and again.
+    Replace,
+    /// A `wrote::Writer`, synced now and then, file after file.
+    Writer,
+    /// `wrote::copy` to one new name after the other.
+    Copy,
+    /// `wrote::copy_tree` to one new name after the other.
+    CopyTree,
+    /// A `wrote::Log`, with a wait for each record until it is durable.
+    Log,
+    /// A `wrote::Log` with a sync now and then, and without its oldest segments.
+    LogSync,
+    /// A `wrote::Log` of lines, with a wait for each until it is durable.
+    LogLines,
+    /// A log behind `wrote_serve::Server`, with an answer to each record once it is durable.
+    LogServed,
+    /// A `wrote::Log` as a write-ahead log: groups, trims and cuts.
+    Wal,
+    /// As `save`, by the standard library: write, fsync, rename, fsync of the folder.
+    ByHand,
+    /// As `by-hand` without the last step. Its promise is false.
+    UnsyncedFolder,
+    /// `std::fs::write` over one file. Its promise is false.
+    Unsynced,
+}
+
+impl Name {
+    /// Returns its name in arguments, file names and lines.
+    pub fn word(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// Makes the subject, in a folder of its own below `folder`.
+    pub fn in_folder(self, folder: &Path) -> Box<dyn Subject> {
+        let folder = folder.join(self.word());
+        match self {
+            Name::Save => Box::new(Saves::new(&folder, Way::Wrote)),
+            Name::Replace => Box::new(Saves::new(&folder, Way::Replace)),
+            Name::ByHand => Box::new(Saves::new(&folder, Way::ByHand)),
+            Name::UnsyncedFolder => Box::new(Saves::new(&folder, Way::UnsyncedFolder)),
+            Name::Unsynced => Box::new(Saves::new(&folder, Way::Unsynced)),
+            Name::Writer => Box::new(Streams::new(&folder)),
+            Name::Copy => Box::new(Copies::new(&folder)),
+            Name::CopyTree => Box::new(Trees::new(&folder)),
+            Name::Log => Box::new(Logs::new(&folder, Safety::Record)),
+            Name::LogSync => Box::new(Logs::new(&folder, Safety::Sync)),
+            Name::LogLines => Box::new(Logs::new(&folder, Safety::Line)),
+            Name::Wal => Box::new(Wal::new(&folder)),
+            Name::LogServed => Box::new(Logs::new(&folder, Safety::Served)),
+        }
+    }
+}
+
+/// Makes a folder that survives a power cut.
+pub fn make_folder(folder: &Path) -> io::Result<()> {
+    std::fs::create_dir(folder)?;
+    folder.parent().map_or(Ok(()), sync_folder)
+}
+
+/// Makes the names in a folder survive a power cut.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Removes a file, if it is there.
+pub fn remove(path: &Path) -> Result<(), Error> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::file(path, Action::Remove, None, &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes the error of a promise that could not be reported.
+pub fn unsaid(trouble: &Trouble) -> Error {
+    let error = io::Error::other(trouble.to_string());
+    Error::file(Path::new("standard output"), Action::Write, None, &error)
+}

@@ -1,0 +1,270 @@
+//! The simulated disk of a run: the faults that it was given, and the errors that they explain.
+
+use crate::verbs::sim::program::PlannedFault;
+use crate::verbs::sim::trouble::{Trouble, holds};
+use std::cell::{Cell, RefCell};
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use wrote::engine::Fault;
+use wrote::{Error, Format, LogReader, Sim};
+
+/// The log's folder on the simulated disk.
+pub const FOLDER: &str = "/sim/events";
+
+/// The simulated disk, with its faults.
+pub struct Disk {
+    pub sim: Sim,
+    pub format: Format,
+    /// The faults planned since the disk was last turned on, by the number of the operation.
+    planned: RefCell<Vec<PlannedFault>>,
+    /// Whether the free space is limited.
+    limited: Cell<bool>,
+    /// The operation at which the present reading, opening or step began.
+    begun: Cell<u64>,
+    /// The operation from which on a flush that lied may have left bytes unstable.
+    unstable_from: Cell<u64>,
+    /// The bits that rotted before the disk was last turned on, and were not mended since.
+    rotten: Cell<u64>,
+    /// A flush lied, and then bytes were lost: what is left of the log was not examined yet.
+    has_holes: Cell<bool>,
+    /// The longest segment of any life so far, by its options.
+    pub segment_bytes_max: Cell<u64>,
+}
+
+/// The place of the version in a segment's header, and that of a recycled segment.
+const VERSION_OFFSET: usize = 8;
+const RECYCLED: u8 = 3;
+
+/// The error numbers EINTR and EAGAIN.
+const AGAIN: [i32; 2] = [4, 11];
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+
+impl Disk {
+    /// Makes an empty disk for a log of this format.
+    pub fn new(seed: u64, format: Format) -> Disk {
+        Disk {
+            sim: Sim::new(seed),
+            format,
+            planned: RefCell::default(),
+            limited: Cell::new(false),
+            begun: Cell::new(0),
+            unstable_from: Cell::new(0),
+            rotten: Cell::new(0),
+            has_holes: Cell::new(false),
+            segment_bytes_max: Cell::new(0),
+        }
+    }
+
+    /// Plans faults, of which the last at an operation counts.
+    pub fn plan(&self, planned: &[PlannedFault]) {
+        let now = self.sim.operations();
+        for PlannedFault { operation, fault } in planned {
+            let operation = now + operation;
+            self.sim.fault(operation, *fault);
+            let mut all = self.planned.borrow_mut();
+            all.retain(|earlier| earlier.operation != operation);
+            all.push(PlannedFault { operation, fault: *fault });
+        }
+    }
+
+    /// Notes that a reading, an opening or a step begins, and returns the number of its first
+    /// operation.
+    pub fn begin(&self) -> u64 {
+        self.begin_at(self.sim.operations())
+    }
+
+    /// Notes that the present reading began with this operation.
+    pub fn begin_at(&self, operation: u64) -> u64 {
+        self.begun.set(operation);
+        operation
+    }
+
+    /// The most reads since [`Disk::begin`] that have found the bytes of another place.
+    pub fn misreads(&self) -> u64 {
+        let begun = self.begun.get();
+        self.came(|planned| planned.fault == Fault::Misdirected && planned.operation >= begun)
+    }
+
+    /// Whether a read since [`Disk::begin`] may have found the bytes of another place.
+    pub fn has_misread(&self) -> bool {
+        self.misreads() > 0
+    }
+
+    /// Whether a read since [`Disk::begin`] may have found other bytes than were written.
+    fn is_disturbed(&self) -> bool {
+        let begun = self.begun.get();
+        let has_rotted = |planned: &PlannedFault| planned.fault == Fault::Rot;
+        self.has_misread()
+            || self.came(|planned| has_rotted(planned) && planned.operation >= begun) > 0
+    }
+
+    /// Whether a flush may have lied about bytes that are not stable yet.
+    pub fn has_lied(&self) -> bool {
+        let from = self.unstable_from.get();
+        self.came(|planned| planned.fault == Fault::Lie && planned.operation >= from) > 0
+    }
+
+    /// The most bits that have rotted since the log was last mended.
+    pub fn rotten(&self) -> u64 {
+        self.rotten.get() + self.came(|planned| planned.fault == Fault::Rot)
+    }
+
+    /// Notes whether bytes were lost of which a flush had said that they were stable.
+    pub fn set_holes(&self, has_holes: bool) {
+        self.has_holes.set(has_holes);
+    }
+
+    /// Notes that the log was repaired.
+    pub fn is_mended(&self) {
+        self.has_holes.set(false);
+        self.rotten.set(0);
+    }
+
+    /// Makes everything stable, also where a flush has lied.
+    pub fn sync(&self) {
+        self.sim.sync();
+        self.unstable_from.set(self.sim.operations());
+    }
+
+    fn came(&self, is_one: impl Fn(&PlannedFault) -> bool) -> u64 {
+        let over = self.sim.operations();
+        let planned = self.planned.borrow();
+        planned.iter().filter(|one| one.operation < over && is_one(one)).count() as u64
+    }
+
+    /// Limits the free space to `bytes`.
+    pub fn limit_room(&self, bytes: u64) {
+        let lens = self.sim.names().into_iter().filter_map(|path| self.sim.contents(&path));
+        let used: usize = lens.map(|contents| contents.len()).sum();
+        self.sim.set_capacity(used as u64 + bytes);
+        self.limited.set(true);
+    }
+
+    /// Lifts the limit of the free space.
+    pub fn make_room(&self) {
+        self.sim.set_capacity(u64::MAX);
+        self.limited.set(false);
+    }
+
+    /// The faults that came since the disk was last turned on.
+    fn faults(&self) -> Vec<Fault> {
+        let over = self.sim.operations();
+        let planned = self.planned.borrow();
+        let came = planned.iter().filter(|planned| planned.operation < over);
+        came.map(|planned| planned.fault).collect()
+    }
+
+    /// Accepts an error that has a reason, and reports a broken promise for any other.
+    pub fn excuse(&self, error: &Error) -> Result<(), Trouble> {
+        let mut errnos = self.faults().into_iter().filter_map(|fault| match fault {
+            Fault::Once(errno) if AGAIN.contains(&errno) => None,
+            Fault::Once(errno) | Fault::Forever(errno) => Some(errno),
+            Fault::PowerLoss => Some(EIO),
+            // Short transfers, lies, rot, misdirected reads: none is an error of a call.
+            _ => None,
+        });
+        let is_damage = matches!(error, Error::Damaged { .. } | Error::Foreign { .. });
+        if is_damage && (self.has_misread() || self.has_holes.get() || self.rotten() > 0) {
+            return Ok(());
+        }
+        // A cut was made, and the file that it shortened is as long as before; or a reader has
+        // misread what tells of the cut.
+        let is_cut = matches!(error, Error::Truncated { .. });
+        if is_cut && (self.has_holes.get() || self.has_misread()) {
+            return Ok(());
+        }
+        let full = self.limited.get() && error.errno() == ENOSPC;
+        let of_disk =
+            matches!(error, Error::File { .. } | Error::NotYet { .. } | Error::Poisoned { .. });
+        holds(of_disk && (full || errnos.any(|errno| errno == error.errno())), || {
+            format!("an error without a reason: {error}")
+        })
+    }
+
+    /// Returns `None` for an error that has a reason.
+    pub fn unless_excused<T>(&self, result: Result<T, Trouble>) -> Result<Option<T>, Trouble> {
+        match result {
+            Err(Trouble::Error(error)) => self.excuse(&error).map(|()| None),
+            Err(Trouble::Ended(_)) if self.is_disturbed() => Ok(None),
+            result => result.map(Some),
+        }
+    }
+
+    /// Reads by `read`, and once more if a fault may have ended it: a misdirected read leaves
+    /// everything there, and the next reading expects what has rotted. Returns `None` for an error
+    /// that has a reason.
+    pub fn read<T>(
+        &self,
+        mut read: impl FnMut() -> Result<T, Trouble>,
+    ) -> Result<Option<T>, Trouble> {
+        loop {
+            self.begin();
+            let result = self.unless_excused(read())?;
+            if result.is_some() || !self.is_disturbed() {
+                return Ok(result);
+            }
+        }
+    }
+
+    /// Whether the power went by itself.
+    pub fn is_off(&self) -> bool {
+        self.faults().contains(&Fault::PowerLoss)
+    }
+
+    /// Whether an operation on the page cache failed since the disk was last turned on: it may have
+    /// been a flush, which loses pages.
+    pub fn has_lost_pages(&self) -> bool {
+        let is_error = |fault: &Fault| match fault {
+            Fault::Once(errno) | Fault::Forever(errno) => !AGAIN.contains(errno),
+            _ => false,
+        };
+        self.format == Format::Lines && self.faults().iter().any(is_error)
+    }
+
+    /// Whether a fault happened since the disk was last turned on of which the log knows, or the
+    /// free space is limited.
+    pub fn is_troubled(&self) -> bool {
+        let is_hidden =
+            |fault: &Fault| matches!(fault, Fault::Lie | Fault::Rot | Fault::Misdirected);
+        self.limited.get() || self.faults().iter().any(|fault| !is_hidden(fault))
+    }
+
+    /// Turns the disk off and on, without the faults.
+    pub fn restart(&self) {
+        self.rotten.set(self.rotten());
+        self.sim.restart();
+        self.planned.borrow_mut().clear();
+    }
+
+    /// Opens a reader that shares nothing with the writer.
+    pub fn reader(&self, from: u64) -> Result<LogReader, Error> {
+        LogReader::open_simulated(&self.sim, FOLDER, from)
+    }
+
+    /// Returns the files of the log, in order.
+    pub fn segments(&self) -> Vec<PathBuf> {
+        let extension = match self.format {
+            Format::Framed => "segment",
+            Format::Lines => "log",
+        };
+        let all = self.sim.names().into_iter();
+        all.filter(|path| path.extension() == Some(OsStr::new(extension))).collect()
+    }
+
+    /// Returns the content of the last segment.
+    pub fn last_segment(&self) -> Option<Vec<u8>> {
+        self.segments().last().and_then(|path| self.sim.contents(path))
+    }
+
+    /// Whether the log continues in the file of a removed segment.
+    pub fn ends_in_recycled(&self) -> bool {
+        self.last_segment().is_some_and(|segment| segment.get(VERSION_OFFSET) == Some(&RECYCLED))
+    }
+
+    /// Returns the bytes of all segments.
+    pub fn segment_bytes(&self) -> u64 {
+        let all = self.segments().into_iter().filter_map(|path| self.sim.contents(&path));
+        all.map(|contents| contents.len() as u64).sum()
+    }
+}

@@ -1,0 +1,350 @@
+//! Programs for a log: its lives, step by step, given or random.
+
+use crate::verbs::sim::content::LEN_MAX;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use wrote::engine::Fault;
+use wrote::log::Prepare;
+use wrote::{Durable, Format, Log, LogOptions, SyncPolicy};
+
+const EINTR: i32 = 4;
+const EIO: i32 = 5;
+const EAGAIN: i32 = 11;
+const ENOSPC: i32 = 28;
+
+/// Some lives of one log.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The format of its records.
+    pub format: Format,
+    /// The lives in turn, on one disk.
+    pub lives: Vec<Life>,
+}
+
+/// One life of a log, from its opening to its end.
+#[derive(Clone, Debug)]
+pub struct Life {
+    /// The options of the log.
+    pub opening: Opening,
+    /// The faults of the disk.
+    pub planned: Vec<PlannedFault>,
+    /// The steps.
+    pub steps: Vec<Step>,
+    /// The end.
+    pub end: End,
+}
+
+/// A planned fault.
+#[derive(Clone, Copy, Debug)]
+pub struct PlannedFault {
+    /// The number of the operation at which it happens; the first of the life, in its opening, is
+    /// 0.
+    pub operation: u64,
+    /// The fault.
+    pub fault: Fault,
+}
+
+/// The options of a log at its opening. Nothing is measured or timed, so that a program always does
+/// one sequence of operations.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening {
+    /// When records are made durable.
+    pub sync: SyncPolicy,
+    /// How records are made durable.
+    pub durable: Durable,
+    /// How segments are made ready.
+    pub prepare: Option<Prepare>,
+    /// The number of buffers.
+    pub buffers: u32,
+    /// Bytes of each buffer.
+    pub buffer_bytes: usize,
+    /// The approximate length of a segment, in buffers.
+    pub segment_buffers: u64,
+    /// The most bytes that are kept. With 0 every segment is removed as soon as it may be.
+    pub retain_bytes: Option<u64>,
+}
+
+/// One step with an open log.
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    /// Appends a record of `len` bytes, or the longest that a buffer holds for certain.
+    Append {
+        /// The record's length in bytes.
+        len: usize,
+        /// The call.
+        how: How,
+        /// The content.
+        flavour: Flavour,
+    },
+    /// Appends records at once, as many as find room.
+    Run {
+        /// The number of records.
+        count: usize,
+        /// The length of each in bytes.
+        len: usize,
+        /// The content.
+        flavour: Flavour,
+    },
+    /// Appends records as a whole.
+    All {
+        /// The number of records.
+        count: usize,
+        /// The length of each in bytes, or less where they do not fit into a buffer.
+        len: usize,
+        /// The content.
+        flavour: Flavour,
+    },
+    /// Removes whole segments before the record `back` before the end.
+    Trim {
+        /// The distance from the end.
+        back: u64,
+    },
+    /// Takes the record `back` before the end off the log, and every later one.
+    Cut {
+        /// The distance from the end.
+        back: u64,
+    },
+    /// Panics while a slot is filled.
+    Panic {
+        /// The slot's length in bytes.
+        len: usize,
+    },
+    /// Appends a record that no buffer holds.
+    TooLong,
+    /// Waits for the record `back` before the last.
+    Wait {
+        /// The distance from the last record.
+        back: u64,
+    },
+    /// Waits for the record `back` before the last, as a future.
+    Await {
+        /// The distance from the last record.
+        back: u64,
+    },
+    /// Makes all appended records durable.
+    Sync,
+    /// Compares the log's statistics with the steps.
+    Stats,
+    /// Reads everything from `from` 256ths of the log on.
+    Read {
+        /// The place in 256ths.
+        from: u8,
+    },
+    /// Continues a reader that was open all the time.
+    Follow,
+    /// Limits the free space of the disk to `bytes`.
+    Room {
+        /// The free bytes.
+        bytes: u64,
+    },
+}
+
+/// A call that appends a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// `append`, and the ticket is dropped.
+    Append,
+    /// `append`, and the ticket is waited for.
+    AndWait,
+    /// `append_with`.
+    With,
+    /// `try_append`.
+    Try,
+}
+
+/// The content of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flavour {
+    /// Random bytes.
+    Random,
+    /// Zeros, behind bytes that identify the record.
+    Zeros,
+    /// Blocks of the log's own file at that time.
+    Own,
+}
+
+/// The end of a life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The log is closed.
+    Close,
+    /// The log is closed, and then the power goes.
+    CloseAndCut,
+    /// The log is dropped.
+    Drop,
+    /// The log is dropped, and then the power goes.
+    DropAndCut,
+    /// The power goes, and the log is dropped when it is back.
+    Cut,
+    /// The process is killed; the bytes that it handed to the kernel stay.
+    Kill,
+}
+
+impl Opening {
+    /// Returns the options of a log.
+    pub fn options(&self, format: Format) -> LogOptions {
+        let mut options = Log::options()
+            .format(format)
+            .sync(self.sync)
+            .durable(self.durable)
+            .buffers(self.buffers)
+            .buffer_bytes(self.buffer_bytes)
+            .segment_bytes(self.segment_buffers * self.buffer_bytes as u64);
+        if let Some(prepare) = self.prepare {
+            options = options.prepare(prepare);
+        }
+        if let Some(bytes) = self.retain_bytes {
+            options = options.retain_bytes(bytes);
+        }
+        options
+    }
+
+    /// Returns the bytes of the longest record that fits for certain.
+    pub fn len_max(&self) -> usize {
+        self.buffer_bytes - 200
+    }
+
+    /// Whether anything is ever removed.
+    pub fn removes(&self) -> bool {
+        self.retain_bytes.is_some()
+    }
+}
+
+impl Program {
+    /// Draws the program of a seed. Its disk reports every fault.
+    pub fn of_seed(seed: u64) -> Program {
+        Program::draw(&mut Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
+    /// Draws the same program, with faults that its disk hides.
+    pub fn with_hidden_faults(seed: u64) -> Program {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut program = Program::draw(&mut random);
+        hide_faults(&mut random, program.format, &mut program.lives);
+        program
+    }
+
+    fn draw(random: &mut Random) -> Program {
+        let format = if one_in(random, 3) { Format::Lines } else { Format::Framed };
+        let lives = random.random_range(2..=5);
+        // The options are mostly those of the first life: a change between lives is one more risk.
+        let usual = opening(random);
+        let lives = (0..lives).map(|_| life(random, usual)).collect();
+        Program { format, lives }
+    }
+}
+
+type Random = Xoshiro256PlusPlus;
+
+fn one_in(random: &mut Random, count: u32) -> bool {
+    random.random_range(0..count) == 0
+}
+
+fn opening(random: &mut Random) -> Opening {
+    let sync = match random.random_range(0..8) {
+        0..5 => SyncPolicy::Always,
+        5..7 => SyncPolicy::No,
+        _ => SyncPolicy::EverySec,
+    };
+    let buffer_bytes = [4096, 4096, 8192, 16384][random.random_range(0..4)];
+    let retain_bytes = random.random_range(0..8) * buffer_bytes as u64;
+    Opening {
+        sync,
+        durable: if one_in(random, 2) { Durable::Dsync } else { Durable::Fdatasync },
+        prepare: [None, Some(Prepare::Allocate), Some(Prepare::Write)][random.random_range(0..3)],
+        buffers: random.random_range(2..=4),
+        buffer_bytes,
+        segment_buffers: random.random_range(2..=4),
+        retain_bytes: one_in(random, 3).then_some(retain_bytes),
+    }
+}
+
+fn life(random: &mut Random, usual: Opening) -> Life {
+    let opening = if one_in(random, 3) { opening(random) } else { usual };
+    let planned = (0..[0, 1, 1, 2][random.random_range(0..4)]).map(|_| planned(random)).collect();
+    let steps = random.random_range(0..=25);
+    // Some lives have only short records, some only long ones: a batch then holds many, or few.
+    let len_max = [40, 600, 5000, LEN_MAX][random.random_range(0..4)];
+    let steps = (0..steps).map(|_| step(random, len_max)).collect();
+    let end = match random.random_range(0..10) {
+        0 => End::Close,
+        1 => End::CloseAndCut,
+        2..4 => End::Drop,
+        4 => End::DropAndCut,
+        5 => End::Kill,
+        _ => End::Cut,
+    };
+    Life { opening, planned, steps, end }
+}
+
+fn planned(random: &mut Random) -> PlannedFault {
+    // The first few operations are as likely as those up to some hundred.
+    let bits = random.random_range(0..8);
+    let fault = match random.random_range(0..12) {
+        0 => Fault::Short([0, 1, 512, 700, 4096][random.random_range(0..5)]),
+        1 => Fault::Once([EINTR, EAGAIN][random.random_range(0..2)]),
+        2..4 => Fault::Once(EIO),
+        4 => Fault::Once(ENOSPC),
+        5 => Fault::Forever(EIO),
+        6 => Fault::Forever(ENOSPC),
+        _ => Fault::PowerLoss,
+    };
+    PlannedFault { operation: random.random_range(0..1 << bits), fault }
+}
+
+/// Adds faults that the disk does not report. Most of these programs have one kind.
+fn hide_faults(random: &mut Random, format: Format, lives: &mut [Life]) {
+    let kind = random.random_range(0..4);
+    for life in lives {
+        let count = [0, 1, 1, 3][random.random_range(0..4)];
+        for _ in 0..count {
+            let kind = if kind == 3 { random.random_range(0..3) } else { kind };
+            let bits = random.random_range(0..8);
+            let operation = random.random_range(0..1 << bits);
+            let (fault, operations) = match (format, kind) {
+                // Nothing tells a line that was altered.
+                (Format::Lines, _) | (_, 0) => {
+                    (Fault::Lie, [1, 10, 100, 300][random.random_range(0..4)])
+                }
+                (_, 1) => (Fault::Rot, 1),
+                _ => (Fault::Misdirected, 1),
+            };
+            let all = operation..operation + operations;
+            let hidden = all.map(|operation| PlannedFault { operation, fault });
+            // Where two faults meet, the last one counts: that which the disk reports.
+            life.planned.splice(0..0, hidden);
+        }
+    }
+}
+
+fn step(random: &mut Random, len_max: usize) -> Step {
+    let len = random.random_range(0..=len_max);
+    let flavour = match random.random_range(0..10) {
+        0 => Flavour::Zeros,
+        1 => Flavour::Own,
+        _ => Flavour::Random,
+    };
+    let back = if one_in(random, 2) { 0 } else { random.random_range(0..8) };
+    match random.random_range(0..46) {
+        0..10 => Step::Append { len, how: How::Append, flavour },
+        10..18 => Step::Append { len, how: How::AndWait, flavour },
+        18..20 => Step::Append { len, how: How::With, flavour },
+        20..22 => Step::Append { len, how: How::Try, flavour },
+        22 => Step::Run { count: random.random_range(1..8), len, flavour },
+        23..25 => Step::Panic { len },
+        25 => Step::TooLong,
+        26..30 => Step::Wait { back },
+        30..32 => Step::Await { back },
+        32..34 => Step::Sync,
+        34 => Step::Stats,
+        35 => Step::Read { from: random.random_range(0..=255) },
+        36..39 => Step::Follow,
+        39..42 => Step::All { count: random.random_range(1..12), len, flavour },
+        42 => Step::Trim { back: random.random_range(0..30) },
+        43..45 => {
+            let most = if one_in(random, 2) { 3 } else { 30 };
+            Step::Cut { back: random.random_range(0..most) }
+        }
+        _ => Step::Room { bytes: random.random_range(0..30_000) },
+    }
+}

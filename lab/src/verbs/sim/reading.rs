@@ -1,0 +1,104 @@
+//! Readers, checked against the model.
+
+use crate::verbs::sim::model::Model;
+use crate::verbs::sim::trouble::Trouble;
+use std::time::Duration;
+use wrote::{Error, LogReader};
+
+/// A reader, with the sequence that is due.
+#[derive(Debug)]
+pub struct CheckedReader {
+    reader: LogReader,
+    next: u64,
+    last: Option<u64>,
+}
+
+impl CheckedReader {
+    /// Wraps a reader that was opened at `from`.
+    pub fn new(reader: LogReader, from: u64) -> CheckedReader {
+        CheckedReader { reader, next: from, last: None }
+    }
+
+    /// Reads to the end, or until there is nothing more for now. Returns the last record that was
+    /// ever found. Records before `removed` may be gone, and all before `least` must be there.
+    pub fn go_on(
+        &mut self,
+        model: &Model,
+        removed: u64,
+        least: u64,
+    ) -> Result<Option<u64>, Trouble> {
+        while let Some(record) = self.reader.next_within(Duration::ZERO)? {
+            model.found(record.sequence, &record.bytes, self.next, removed)?;
+            self.next = record.sequence + 1;
+            self.last = Some(record.sequence);
+        }
+        self.has_reached(model, removed, least)?;
+        if let Some(last) = self.last {
+            model.splits_no_group(last + 1)?;
+        }
+        Ok(self.last)
+    }
+
+    /// Tells whether it has read the record `sequence`.
+    pub fn has_passed(&self, sequence: u64) -> bool {
+        self.last.is_some_and(|last| last >= sequence)
+    }
+
+    /// Checks that a reader that has read records that are cut off fails for it, again and again,
+    /// and goes on at the cut after a seek.
+    pub fn is_told_of_cut(&mut self, cut: u64) -> Result<(), Trouble> {
+        for _ in 0..2 {
+            match self.reader.next_within(Duration::ZERO) {
+                Err(Error::Truncated { sequence, .. }) if sequence == cut => {}
+                Err(Error::Truncated { sequence, .. }) => {
+                    let because = format!("cut at {cut}, and a reader is told of {sequence}");
+                    return Err(Trouble::Ended(because));
+                }
+                Err(error) => return Err(error.into()),
+                Ok(None) => {
+                    let because = format!("a reader behind the cut at {cut} is not told of it");
+                    return Err(Trouble::Ended(because));
+                }
+                Ok(Some(record)) => {
+                    let found = record.sequence;
+                    let because = format!("a reader behind the cut at {cut} finds {found}");
+                    return Err(Trouble::Broken(because));
+                }
+            }
+        }
+        self.reader.seek(cut)?;
+        (self.next, self.last) = (cut, None);
+        Ok(())
+    }
+
+    /// Reads like [`CheckedReader::go_on`], into one buffer.
+    pub fn read_into(&mut self, model: &Model, removed: u64, least: u64) -> Result<(), Trouble> {
+        let mut bytes = Vec::new();
+        loop {
+            let before = bytes.len();
+            let Some(sequence) = self.reader.read_into(&mut bytes)? else {
+                break;
+            };
+            model.found(sequence, &bytes[before..], self.next, removed)?;
+            self.next = sequence + 1;
+        }
+        self.has_reached(model, removed, least)
+    }
+
+    /// Checks that no record before `least` is still to come.
+    fn has_reached(&self, model: &Model, removed: u64, least: u64) -> Result<(), Trouble> {
+        match model.passes_over(self.next.max(removed), least) {
+            Err(Trouble::Broken(because)) => Err(Trouble::Ended(because)),
+            reached => reached,
+        }
+    }
+
+    /// Checks that the reader returns nothing more after its end.
+    pub fn has_ended(&mut self) -> Result<(), Trouble> {
+        let more = self.reader.next().transpose()?;
+        match more {
+            None => Ok(()),
+            Some(_) => Err(Trouble::Ended("a reader that had ended went on".to_owned())),
+        }
+    }
+}

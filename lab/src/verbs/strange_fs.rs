@@ -1,0 +1,82 @@
+//! `lab strange-fs`: mounts a file system in memory that misbehaves on demand, until it
+//! is unmounted or gets SIGINT or SIGTERM.
+
+#![forbid(unsafe_code)]
+
+mod faults;
+mod keep;
+mod pace;
+mod serve;
+mod tree;
+mod units;
+
+use super::Trouble;
+use faults::Faults;
+use fuser::{Config, MountOption, Session};
+use keep::Keep;
+use pace::Pace;
+use serve::StrangeFs;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tree::{Maker, Tree};
+
+/// A file system in memory that misbehaves on demand.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// An empty folder to mount it on.
+    mount_point: PathBuf,
+    /// Room for file bytes, in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 256)]
+    capacity_mib: u64,
+    /// Keep the length of each file without its bytes; they are read as zeros.
+    #[arg(long)]
+    forget: bool,
+    /// Keep a name for a file that is removed while it is open, as NFS does.
+    #[arg(long)]
+    keep_names: bool,
+    #[command(flatten)]
+    faults: faults::FaultArguments,
+    #[command(flatten)]
+    pace: pace::PaceArguments,
+}
+
+/// Serves the file system until it is unmounted.
+pub fn run(arguments: &Arguments) -> Result<(), Trouble> {
+    let point = arguments.mount_point.display();
+    serve(arguments).map_err(|error| format!("{point}: {error}").into())
+}
+
+fn serve(arguments: &Arguments) -> io::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    // The owner of the mount point owns the root.
+    let owner = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&arguments.mount_point)?);
+    let root = Maker { mode: 0o755, uid: owner, gid: owner };
+    let tree = Tree::new(arguments.capacity_mib << 20, arguments.forget, root);
+    let tree = if arguments.keep_names { tree.keep_names() } else { tree };
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::FSName("strange-fs".into()),
+        MountOption::NoSuid,
+        MountOption::NoDev,
+        MountOption::DefaultPermissions,
+    ];
+    let keep = Arc::new(Keep::default());
+    let (faults, pace) = (Faults::new(arguments.faults), Pace::new(arguments.pace));
+    let strange = StrangeFs::new(tree, faults, pace, Arc::clone(&keep));
+    let mut session = Session::new(strange, &arguments.mount_point, &config)?;
+    keep.connect(session.notifier());
+    // The thread ends with the process.
+    std::thread::spawn(move || keep.run());
+    let mut unmounter = session.unmount_callable();
+    std::thread::spawn(move || {
+        if signals.forever().next().is_some()
+            && let Err(error) = unmounter.unmount()
+        {
+            eprintln!("strange-fs: unmount: {error}");
+        }
+    });
+    session.run()
+}

@@ -1,0 +1,232 @@
+//! The rate at which bytes are taken, and the stall of the disk: a clock that returns when a
+//! request is due.
+
+use crate::verbs::strange_fs::units;
+use clap::Args;
+use std::time::{Duration, Instant};
+
+/// A writer that returns within this time after its answer continues; a later one has paused.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The most by which a continuing writer may be late and still keep its due time. Without it, every
+/// wait that the machine makes too long would be missing from the rate.
+const CREDIT: Duration = Duration::from_secs(2);
+
+/// The pace of the command line.
+#[derive(Args, Clone, Copy, Debug, Default)]
+#[group(id = "pace")]
+pub struct PaceArguments {
+    /// Take the first N bytes written, over all files, at --fast-rate, and later ones at
+    /// --slow-rate.
+    #[arg(long, value_name = "N", value_parser = units::bytes, requires = "slow_rate")]
+    pub fast_bytes: Option<u64>,
+    /// Bytes per second while they are fast [default: without a limit].
+    #[arg(long, value_name = "RATE", value_parser = units::rate, requires = "slow_rate")]
+    pub fast_rate: Option<u64>,
+    /// Bytes per second when they are slow; without --fast-bytes, from the first byte on.
+    #[arg(long, value_name = "RATE", value_parser = units::rate)]
+    pub slow_rate: Option<u64>,
+    /// The pause without writes after which the fast bytes are there again.
+    #[arg(long, value_name = "TIME", value_parser = units::time, requires = "fast_bytes")]
+    pub idle_restores: Option<Duration>,
+    /// Be fast and slow in turn, each for this time, instead of by bytes.
+    #[arg(long, value_name = "TIME", value_parser = units::time, conflicts_with = "fast_bytes")]
+    #[arg(requires = "fast_rate")]
+    pub swing: Option<Duration>,
+    /// The first read or write after N transferred bytes answers only after --stall.
+    #[arg(long, value_name = "N", value_parser = units::bytes, requires = "stall")]
+    pub stall_after: Option<u64>,
+    /// The time for which everything stalls, once.
+    #[arg(long, value_name = "TIME", value_parser = units::time, requires = "stall_after")]
+    pub stall: Option<Duration>,
+}
+
+/// The clock of one mounted file system.
+#[derive(Debug)]
+pub struct Pace {
+    arguments: PaceArguments,
+    fast_left_bytes: u64,
+    /// The time of the first write.
+    began: Option<Instant>,
+    /// The due time of the last write.
+    due: Option<Instant>,
+    /// The time of its answer.
+    answered: Option<Instant>,
+    moved_bytes: u64,
+    has_stalled: bool,
+}
+
+impl Pace {
+    /// Makes a clock that keeps the pace of `arguments`.
+    pub fn new(arguments: PaceArguments) -> Pace {
+        let fast_left_bytes = arguments.fast_bytes.unwrap_or(0);
+        let (began, due, answered) = (None, None, None);
+        Pace {
+            arguments,
+            fast_left_bytes,
+            began,
+            due,
+            answered,
+            moved_bytes: 0,
+            has_stalled: false,
+        }
+    }
+
+    /// Returns when a write of `length_bytes` that comes `now` may be answered.
+    pub fn write(&mut self, length_bytes: u64, now: Instant) -> Instant {
+        self.restore(now);
+        let time = self.time(length_bytes, now);
+        let goes_on = self.answered.is_some_and(|answered| now <= answered + PAUSE);
+        let earliest = now.checked_sub(CREDIT).unwrap_or(now);
+        let start = self.due.filter(|_| goes_on).map_or(now, |due| due.max(earliest));
+        self.due = Some(start + time);
+        self.stall(length_bytes, start + time, now)
+    }
+
+    /// Records when a write was answered.
+    pub fn answered(&mut self, now: Instant) {
+        self.answered = Some(now);
+    }
+
+    /// Returns the duration of a write.
+    fn time(&mut self, length_bytes: u64, now: Instant) -> Duration {
+        let PaceArguments { fast_rate, slow_rate, swing, .. } = self.arguments;
+        let elapsed = now.duration_since(*self.began.get_or_insert(now));
+        if let Some(swing) = swing {
+            let is_fast = (elapsed.as_nanos() / swing.as_nanos().max(1)).is_multiple_of(2);
+            return duration(length_bytes, if is_fast { fast_rate } else { slow_rate });
+        }
+        let fast_bytes = length_bytes.min(self.fast_left_bytes);
+        self.fast_left_bytes -= fast_bytes;
+        duration(fast_bytes, fast_rate) + duration(length_bytes - fast_bytes, slow_rate)
+    }
+
+    /// Returns when a read of `length_bytes` that comes `now` may be answered.
+    pub fn read(&mut self, length_bytes: u64, now: Instant) -> Instant {
+        self.stall(length_bytes, now, now)
+    }
+
+    fn restore(&mut self, now: Instant) {
+        let idle = self.due.map_or(Duration::ZERO, |due| now.saturating_duration_since(due));
+        if self.arguments.idle_restores.is_some_and(|restores| idle >= restores) {
+            self.fast_left_bytes = self.arguments.fast_bytes.unwrap_or(0);
+        }
+    }
+
+    /// Returns `due`, or the end of the stall if this request meets it.
+    fn stall(&mut self, length_bytes: u64, due: Instant, now: Instant) -> Instant {
+        let is_after = self.arguments.stall_after.is_some_and(|after| self.moved_bytes >= after);
+        self.moved_bytes = self.moved_bytes.saturating_add(length_bytes);
+        match self.arguments.stall {
+            Some(stall) if is_after && !self.has_stalled => {
+                self.has_stalled = true;
+                due.max(now + stall)
+            }
+            _ => due,
+        }
+    }
+}
+
+/// Returns the duration of `bytes` at a rate; zero without a rate.
+fn duration(bytes: u64, rate: Option<u64>) -> Duration {
+    let seconds = rate.map_or(0.0, |rate| bytes as f64 / rate as f64);
+    Duration::from_secs_f64(seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// 1000 bytes at 1000 bytes per second, then 100 per second.
+    const CLIFF: PaceArguments = PaceArguments {
+        fast_bytes: Some(1000),
+        fast_rate: Some(1000),
+        slow_rate: Some(100),
+        idle_restores: None,
+        swing: None,
+        stall_after: None,
+        stall: None,
+    };
+
+    /// Writes pieces one after the other, each at the answer of the last. Returns the times of the
+    /// answers, in seconds from the start.
+    fn written(pace: &mut Pace, start: Instant, pieces: &[u64]) -> Vec<f64> {
+        let mut now = start;
+        let mut answered = |bytes| {
+            now = now.max(pace.write(bytes, now));
+            pace.answered(now);
+            (now - start).as_secs_f64()
+        };
+        pieces.iter().copied().map(&mut answered).collect()
+    }
+
+    #[test]
+    fn without_a_request_nothing_waits() {
+        let (mut pace, now) = (Pace::new(PaceArguments::default()), Instant::now());
+        assert_eq!(pace.write(1 << 40, now), now);
+        assert_eq!(pace.read(1 << 40, now), now);
+    }
+
+    #[test]
+    fn the_first_bytes_are_fast_and_the_rest_are_slow_to_the_byte() {
+        let answered = written(&mut Pace::new(CLIFF), Instant::now(), &[500, 600, 100]);
+        let expected = [0.5, 2.0, 3.0];
+        for (answered, expected) in answered.iter().zip(expected) {
+            assert!((answered - expected).abs() < 1e-6, "{answered} {expected}");
+        }
+    }
+
+    #[test]
+    fn a_wait_that_the_machine_made_too_long_is_made_up_for_and_a_pause_is_not() {
+        let (mut pace, start) = (Pace::new(CLIFF), Instant::now());
+        let at = |tenths: u32| start + SECOND * tenths / 10;
+        assert_eq!(pace.write(100, start), at(1));
+        // The answer came 0.4 s late. The next writes are due as if it had been in time: at once.
+        pace.answered(at(5));
+        assert_eq!(pace.write(100, at(5)), at(2));
+        pace.answered(at(5));
+        assert_eq!(pace.write(400, at(5)), at(6));
+        pace.answered(at(6));
+        // The writer paused for a second, so it catches up on nothing.
+        assert_eq!(pace.write(100, at(16)), at(17));
+    }
+
+    #[test]
+    fn a_swinging_disk_is_fast_and_slow_in_turn() {
+        let arguments = PaceArguments { swing: Some(SECOND), fast_bytes: None, ..CLIFF };
+        let (mut pace, start) = (Pace::new(arguments), Instant::now());
+        for (at_s, expected_s) in [(0, 0.1), (1, 1.0), (2, 0.1), (5, 1.0)] {
+            let now = start + SECOND * at_s;
+            let took_s = (pace.write(100, now) - now).as_secs_f64();
+            assert!((took_s - expected_s).abs() < 1e-6, "{at_s} {took_s}");
+        }
+    }
+
+    #[test]
+    fn idle_time_restores_the_fast_bytes_where_that_was_asked() {
+        for (idle_restores, expected_s) in [(None, 10.0), (Some(SECOND * 3), 1.0)] {
+            let (mut pace, start) =
+                (Pace::new(PaceArguments { idle_restores, ..CLIFF }), Instant::now());
+            let over = pace.write(1000, start);
+            let later = over + SECOND * 4;
+            let took_s = (pace.write(1000, later) - later).as_secs_f64();
+            assert!((took_s - expected_s).abs() < 1e-6, "{took_s}");
+        }
+    }
+
+    #[test]
+    fn one_request_after_so_many_bytes_stands_still_whether_it_reads_or_writes() {
+        let arguments = PaceArguments {
+            stall_after: Some(100),
+            stall: Some(SECOND),
+            ..PaceArguments::default()
+        };
+        let now = Instant::now();
+        let mut pace = Pace::new(arguments);
+        assert_eq!(pace.write(60, now), now);
+        assert_eq!(pace.read(60, now), now);
+        assert_eq!(pace.read(60, now), now + SECOND);
+        assert_eq!(pace.write(60, now), now);
+    }
+}
