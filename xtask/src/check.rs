@@ -9,6 +9,7 @@ mod reached;
 mod sources;
 
 use crate::fuzz;
+use crate::peers;
 use crate::times;
 use lab::tools::failure::Failure;
 use lab::tools::packages::{self, MPI};
@@ -19,8 +20,6 @@ use lab::tools::run::{HANG, Show, run};
 
 /// Makes warnings errors.
 pub const STRICT: [&str; 3] = ["--", "-D", "warnings"];
-/// The manifest of the crates that the log is measured against, a workspace of their own.
-pub const RIVALS: &str = "xtask/rivals/Cargo.toml";
 /// The manifest of the example that needs openraft, a workspace of its own.
 pub const RAFT: &str = "examples/raft-log/Cargo.toml";
 
@@ -63,9 +62,9 @@ pub fn check(arguments: &Arguments) -> Result<(), Failure> {
 
 fn formats(report: &mut Report) -> Result<(), Failure> {
     step(report, "fmt", &["fmt", "--all", "--check"])?;
-    let others = [("rivals", RIVALS), ("raft-log", RAFT), ("the fuzzer", fuzz::MANIFEST)];
+    let others = [("peers", peers::MANIFEST), ("raft-log", RAFT), ("the fuzzer", fuzz::MANIFEST)];
     for (name, manifest) in others {
-        let words = ["fmt", "--check", "--manifest-path", manifest];
+        let words = ["fmt", "--all", "--check", "--manifest-path", manifest];
         step(report, &format!("fmt of {name}"), &words)?;
     }
     Ok(())

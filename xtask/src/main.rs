@@ -4,25 +4,20 @@ mod book;
 mod check;
 mod dist;
 mod fuzz;
-mod growth;
 mod miri;
 mod model;
 mod nightly;
 mod peers;
-mod picture;
 mod release;
-mod sections;
 mod semver;
-mod steady;
 mod test;
 mod times;
 mod toolchains;
 mod tools;
-mod zram;
 
 use clap::{Parser, Subcommand};
 use lab::runs;
-use lab::tools::failure::Failure;
+use lab::tools::failure::exit_code;
 use lab::tools::run;
 use std::process::ExitCode;
 
@@ -51,18 +46,19 @@ enum Verb {
     Miri,
     Lab(runs::Arguments),
     /// Measure wrote and its peers in turn, on one folder.
-    Peers(peers::Arguments),
-    Growth(growth::Arguments),
+    #[command(disable_help_flag = true)]
+    Peers(peers::Words),
+    /// Measure how cost grows: throughput, P99 and memory against one size at a time.
+    #[command(disable_help_flag = true)]
+    Growth(peers::Words),
     /// Measure, and draw the pictures of the documents.
-    Picture {
-        /// Make these alone
-        #[arg(value_enum)]
-        only: Vec<picture::Picture>,
-    },
+    #[command(disable_help_flag = true)]
+    Picture(peers::Words),
+    /// Run one benchmark several times, and compare the results.
+    #[command(disable_help_flag = true)]
+    Steady(peers::Words),
     Dist(dist::Arguments),
     Book(book::Arguments),
-    /// Run one benchmark several times, and compare the results.
-    Steady(steady::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -78,22 +74,12 @@ fn main() -> ExitCode {
         Verb::Model(arguments) => model::model(&arguments),
         Verb::Miri => miri::miri(),
         Verb::Lab(arguments) => runs::lab(&arguments),
-        Verb::Peers(arguments) => peers::peers(&arguments),
-        Verb::Growth(arguments) => growth::growth(&arguments),
-        Verb::Picture { only } => picture::picture(&only),
+        Verb::Peers(arguments) => peers::run("peers", &arguments),
+        Verb::Growth(arguments) => peers::run("growth", &arguments),
+        Verb::Picture(arguments) => peers::run("picture", &arguments),
         Verb::Dist(arguments) => dist::dist(&arguments),
         Verb::Book(arguments) => book::book(&arguments),
-        Verb::Steady(arguments) => steady::steady(&arguments),
+        Verb::Steady(arguments) => peers::run("steady", &arguments),
     });
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            // The report's last line stays the last.
-            if !matches!(failure, Failure::Reported) {
-                eprintln!("xtask: {failure}");
-            }
-            // As in a shell, 130 after a signal.
-            ExitCode::from(if matches!(failure, Failure::Interrupted) { 130 } else { 1 })
-        }
-    }
+    exit_code(done)
 }

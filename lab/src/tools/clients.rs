@@ -1,14 +1,14 @@
 //! Clients that tests of the server and of pages call, and peers, beside the build.
 //!
 //! They are programs of Debian packages that cannot be installed together, clients of Redis in
-//! Python and Go, nats-server, and the modules that look at pages in a browser.
+//! Python and Go, and the modules that look at pages in a browser.
 
 use crate::tools::failure::{Failure, Tried};
 use crate::tools::packages;
 use crate::tools::report::Report;
 use crate::tools::repository::{root, target};
 use crate::tools::run::{HANG, Show, check_interrupted, run, twice};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// The Debian packages, with the libraries that a machine without them lacks.
@@ -39,10 +39,6 @@ const GO_REDIS: &str = "crates/wrote-serve/tests/it/clients/go-redis";
 /// The folder of the program that looks at pages, and the files that name its modules.
 const PAGES: &str = "crates/wrote-cli/tests/pages";
 const PAGES_FILES: [&str; 3] = ["package.json", "package-lock.json", ".npmrc"];
-
-/// The folder of the program that publishes to nats-server, and the server's package.
-const NATS: &str = "xtask/nats";
-const NATS_SERVER: &str = "github.com/nats-io/nats-server/v2";
 
 /// Provides every client, a step each. Where a registry does not answer, its client is skipped.
 pub fn provide(report: &mut Report, install: bool) -> Result<(), Failure> {
@@ -116,21 +112,8 @@ fn go_redis(install: bool) -> Result<(), Failure> {
     go_build(GO_REDIS, &[(&target().join("go-redis"), ".")])
 }
 
-/// The folder of nats-server and its load.
-pub fn nats_folder() -> PathBuf {
-    target().join("nats")
-}
-
-/// Builds nats-server and a program that publishes to it. That of Debian 12 knows no sync of each
-/// message.
-pub fn nats() -> Result<(), Failure> {
-    packages::install(&["go"])?;
-    let [load, server] = ["nats-load", "nats-server"].map(|program| nats_folder().join(program));
-    go_build(NATS, &[(&load, "."), (&server, NATS_SERVER)])
-}
-
 /// Builds programs of packages of the Go module in `folder`. Its modules are fetched once.
-fn go_build(folder: &str, programs: &[(&Path, &str)]) -> Result<(), Failure> {
+pub fn go_build(folder: &str, programs: &[(&Path, &str)]) -> Result<(), Failure> {
     let go = |words: &[&str]| {
         let mut command = Command::new("go");
         command.args(words).current_dir(root().join(folder));

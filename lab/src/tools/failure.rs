@@ -1,6 +1,7 @@
 //! Failures of a verb.
 
 use std::fmt::Display;
+use std::process::ExitCode;
 
 /// The reason why a verb failed.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +31,17 @@ impl Failure {
             other => other,
         }
     }
+}
+
+/// Prints why a program failed, and returns its exit code.
+pub fn exit_code(done: Result<(), Failure>) -> ExitCode {
+    let Err(failure) = done else { return ExitCode::SUCCESS };
+    // The report's last line stays the last.
+    if !matches!(failure, Failure::Reported) {
+        eprintln!("xtask: {failure}");
+    }
+    // As in a shell, 130 after a signal.
+    ExitCode::from(if matches!(failure, Failure::Interrupted) { 130 } else { 1 })
 }
 
 /// Adds the attempted action to an error.

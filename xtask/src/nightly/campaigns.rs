@@ -1,10 +1,10 @@
 //! The campaigns: the steps that `cargo xtask test` leaves out, those first that protect data.
 
 use super::languages::{self, Missing};
-use crate::check::{RAFT, RIVALS, STRICT, step};
+use crate::check::{RAFT, STRICT, step};
 use crate::fuzz::{self, Subject};
 use crate::test::tests;
-use crate::{book, dist, miri, model, release, semver, toolchains};
+use crate::{book, dist, miri, model, peers, release, semver, toolchains};
 use lab::runs::confine::Share;
 use lab::runs::{
     commands, confine, damage, faulty_disk, kill, log_writes, nvme, power_cut, sim, soak,
@@ -136,7 +136,7 @@ pub const CAMPAIGNS: [Campaign; 30] = [
         report.step("Debian packages of the guest", || provide(DEVICE_MAPPER, install))?;
         faulty_disk::lab(report, install)
     }),
-    long("rivals", "clippy and tests of rivals", |report, _| rivals(report)),
+    long("rivals", "clippy and tests of peers and their rivals", |report, _| rivals(report)),
     long("raft", "clippy and tests of raft-log", |report, _| raft(report)),
     long("crates", "packages of the crates", |report, _| dist::check_crates(report)),
     long("semver", "API of the library against the last release", semver::check),
@@ -222,7 +222,7 @@ fn features(report: &mut Report) -> Result<(), Failure> {
 }
 
 fn fuzzer(report: &mut Report) -> Result<(), Failure> {
-    clippy(report, "clippy of the fuzzer", fuzz::MANIFEST)?;
+    clippy(report, "clippy of the fuzzer", fuzz::MANIFEST, &[])?;
     for (subject, seconds) in [
         (Subject::Log, FUZZ_SECONDS),
         (Subject::Frames, PARSER_SECONDS),
@@ -235,22 +235,23 @@ fn fuzzer(report: &mut Report) -> Result<(), Failure> {
 }
 
 fn rivals(report: &mut Report) -> Result<(), Failure> {
-    clippy(report, "clippy of rivals", RIVALS)?;
-    report.step("tests of rivals", || {
-        cargo_tests(&mut cargo(&["test", "--no-fail-fast", "--manifest-path", RIVALS]))
+    clippy(report, "clippy of peers", peers::MANIFEST, &["--workspace"])?;
+    report.step("tests of peers", || {
+        let words = ["test", "--workspace", "--no-fail-fast", "--manifest-path", peers::MANIFEST];
+        cargo_tests(&mut cargo(&words))
     })
 }
 
 fn raft(report: &mut Report) -> Result<(), Failure> {
-    clippy(report, "clippy of raft-log", RAFT)?;
+    clippy(report, "clippy of raft-log", RAFT, &[])?;
     report.step("tests of raft-log", || {
         cargo_tests(&mut cargo(&["test", "--no-fail-fast", "--manifest-path", RAFT]))
     })
 }
 
-fn clippy(report: &mut Report, name: &str, manifest: &str) -> Result<(), Failure> {
+fn clippy(report: &mut Report, name: &str, manifest: &str, more: &[&str]) -> Result<(), Failure> {
     let words = ["clippy", "--all-targets", "--manifest-path", manifest];
-    step(report, name, &[&words[..], &STRICT].concat())
+    step(report, name, &[&words[..], more, &STRICT].concat())
 }
 
 fn every_language(report: &mut Report, install: bool) -> Result<(), Failure> {

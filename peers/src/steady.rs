@@ -1,7 +1,7 @@
 //! `cargo xtask steady`: one benchmark several times in a row, and the spread of its results.
 
-use crate::peers::site::release_wrote;
-use crate::peers::{Figures, result_rows};
+use crate::contests::site::release_wrote;
+use crate::contests::{Figures, result_rows};
 use crate::zram;
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::run::{Show, clean_up, output, run};

@@ -1,6 +1,6 @@
 //! The sizes that grow, and the work that is measured at each.
 
-use crate::peers::outcome::Unit;
+use crate::contests::outcome::Unit;
 
 /// A size that grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

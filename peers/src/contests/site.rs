@@ -3,9 +3,8 @@
 use super::job::{Job, Size};
 use super::outcome::Outcome;
 use super::rows::Row;
-use super::{ranks, t_io_uring};
+use super::{nats, ranks, t_io_uring};
 use crate::zram::Zram;
-use lab::tools::clients;
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::repository::{cargo, root, target};
 use lab::tools::run::{Finished, HANG, Show, run};
@@ -17,8 +16,8 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 const CC_LIMIT: Duration = Duration::from_secs(60);
-const RIVALS: &str = "xtask/rivals/Cargo.toml";
-const PUTC: &str = "xtask/trial/putc.c";
+const MANIFEST: &str = "peers/Cargo.toml";
+const PUTC: &str = "peers/trial/putc.c";
 
 /// The folder, the programs and the settings of a row.
 #[derive(Debug)]
@@ -77,46 +76,51 @@ impl Site {
 
 /// Builds the programs that `rows` need, and returns the `PATH` that finds them first.
 pub fn build(rows: &[Row]) -> Result<OsString, Failure> {
-    let release_folder = target().join("release");
     release_wrote()?;
+    build_own("trial")?;
+    let own = own_target().join("release");
     if rows.contains(&Row::WriterBytes) {
-        compile(&root().join(PUTC), &release_folder.join("putc"))?;
+        compile(&root().join(PUTC), &own.join("putc"))?;
     }
-    // rivals has a target folder of its own, also if the caller chose another one for the rest.
-    let rivals_target = root().join("xtask/rivals/target");
     if rows.iter().any(|row| row.needs_rivals()) {
-        let mut command = cargo(&["build", "--release", "--locked", "--manifest-path", RIVALS]);
-        command.env("CARGO_TARGET_DIR", &rivals_target);
-        run(&mut command, HANG, Show::Live)?.success("cargo build of rivals")?;
+        build_own("rivals")?;
     }
     let mut folders = Vec::new();
-    let others = [
-        rivals_target.join("release"),
-        clients::nats_folder(),
-        t_io_uring::folder(),
-        ranks::folder(),
-    ];
-    for folder in std::iter::once(release_folder).chain(others) {
+    let others = [own, nats::folder(), t_io_uring::folder(), ranks::folder()];
+    for folder in std::iter::once(target().join("release")).chain(others) {
         folders.push(std::path::absolute(&folder).tried(folder.display())?);
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::join_paths(folders.into_iter().chain(std::env::split_paths(&path))).tried("PATH")
 }
 
-/// Builds the command with its server, and the program that tries other ways, in release; returns
-/// the path of the command.
+/// Builds the command with its server in release; returns its path.
 pub fn release_wrote() -> Result<PathBuf, Failure> {
-    let mut command = cargo(&["build", "--release", "-p", "wrote-cli", "-p", "trial"]);
+    let mut command = cargo(&["build", "--release", "-p", "wrote-cli", "--features", "serve"]);
     // The `lto` that cargo chooses for programs which use the library.
-    command.args(["--features", "wrote-cli/serve", "--config", "profile.release.lto=false"]);
+    command.args(["--config", "profile.release.lto=false"]);
     run(&mut command, HANG, Show::Live)?.success("the build of the release")?;
     Ok(target().join("release/wrote"))
+}
+
+/// This workspace's target folder, also where the caller chose another one for the rest.
+fn own_target() -> PathBuf {
+    root().join("peers/target")
+}
+
+/// Builds a package of this workspace in release.
+fn build_own(package: &str) -> Result<(), Failure> {
+    let words = ["build", "--release", "--locked", "--manifest-path", MANIFEST, "-p", package];
+    let mut command = cargo(&words);
+    command.env("CARGO_TARGET_DIR", own_target());
+    let what = format!("the build of {package}");
+    run(&mut command, HANG, Show::Live)?.success(&what).map(drop)
 }
 
 fn compile(source: &Path, program: &Path) -> Result<(), Failure> {
     let mut command = Command::new("cc");
     command.args(["-O2", "-Wall", "-Wextra", "-o"]).arg(program).arg(source);
-    run(&mut command, CC_LIMIT, Show::Live)?.success("cc -O2 xtask/trial/putc.c").map(|_| ())
+    run(&mut command, CC_LIMIT, Show::Live)?.success("cc -O2 peers/trial/putc.c").map(|_| ())
 }
 
 /// Whether reads and writes in `folder` can be polled: the `queue/io_poll` of its device is 1

@@ -4,9 +4,9 @@
 mod axes;
 mod draw;
 
-use crate::peers::outcome::{MIB, Outcome};
-use crate::peers::site::{Site, build};
-use crate::peers::{page, three_digits, wrote};
+use crate::contests::outcome::{MIB, Outcome};
+use crate::contests::site::{Site, build};
+use crate::contests::{page, three_digits, wrote};
 use crate::sections::{HEADING, Sections};
 use axes::{AxisName, By, GrowthAxis, Line};
 use clap::ValueEnum;
@@ -175,7 +175,7 @@ fn figure(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peers::site::fake;
+    use crate::contests::site::fake;
 
     #[test]
     fn every_axis_is_measured_and_has_a_table_and_a_chart() {

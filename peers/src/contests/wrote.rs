@@ -1,5 +1,7 @@
 //! Readers of the results of `wrote bench` and `wrote run`, `wrote.result/1`.
 
+pub use lab::runs::result_rows as rows;
+
 use super::outcome::{Outcome, Percentiles};
 use lab::tools::failure::{Failure, Tried};
 use serde::Deserialize;
@@ -72,12 +74,6 @@ fn check_effective(row: &Value, name: &str) -> Result<(), Failure> {
 /// Reads a result of the command `wrote`.
 pub fn parse(stdout: &str) -> Result<Value, Failure> {
     serde_json::from_str(stdout).tried("the result of wrote")
-}
-
-/// Returns the rows of all scenarios of a result.
-pub fn rows(document: &Value) -> impl Iterator<Item = &Value> {
-    let scenarios = document["scenarios"].as_array().into_iter().flatten();
-    scenarios.filter_map(|scenario| scenario["rows"].as_array()).flatten()
 }
 
 /// Reads where a result was measured: "Linux 6.18.0, 2 x Some CPU, ext4 on vda1 (Disk)".

@@ -1,6 +1,6 @@
 //! The pictures of pages: a benchmark's page beside its text, and each chart of `docs/report.md`.
 
-use crate::peers::site::release_wrote;
+use crate::contests::site::release_wrote;
 use lab::tools::clients;
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::packages;

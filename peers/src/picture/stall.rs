@@ -1,6 +1,6 @@
 //! The picture of a disk that stalls: a closed and an open loop, measured and drawn.
 
-use crate::peers::site::release_wrote;
+use crate::contests::site::release_wrote;
 use lab::runs::Mount;
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::programs::debug;

@@ -1,0 +1,125 @@
+//! `cargo xtask peers`: wrote against programs that do the same work, in turn, on one folder.
+
+mod append;
+mod awaited;
+mod bench;
+mod contest;
+mod copy;
+mod figures;
+mod fresh;
+mod job;
+mod job_rows;
+mod nats;
+pub mod outcome;
+pub mod page;
+mod ranks;
+mod read;
+mod rows;
+mod serve;
+mod served;
+pub mod site;
+mod t_io_uring;
+mod ways;
+pub mod wrote;
+
+pub use figures::{Figures, three_digits};
+pub use wrote::rows as result_rows;
+
+use crate::zram;
+use clap::ValueEnum;
+use contest::ContestResult;
+use job::Size;
+use lab::tools::clients;
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::packages::{self, PEERS};
+use lab::tools::repository::root;
+use rows::Row;
+use site::Site;
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// Measure wrote against programs that do the same work, in turn, on one folder.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The folder to write in; a folder below it is made and removed.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    path: PathBuf,
+    /// How many rounds each comparison has; in a round every program runs once.
+    #[arg(long, value_name = "N", default_value_t = 7,
+        value_parser = clap::value_parser!(u32).range(1..))]
+    pairs: u32,
+    /// How long the files of the streams are, as fio writes it [default: 2g for job files, 4g for
+    /// the ways to write]. With less than a gigabyte the CPU time drowns in that of the start.
+    #[arg(long, value_name = "SIZE")]
+    size: Option<Size>,
+    /// Measure only these rows.
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    only: Vec<Row>,
+    /// Put the measured rows into docs/performance.md; its other rows stay as they are.
+    #[arg(long)]
+    write: bool,
+}
+
+/// Measures row by row, and prints each. With `--write` each measured row also goes into the page.
+pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
+    let document = root().join("docs/performance.md");
+    if arguments.write {
+        page::sections().check(&document)?;
+    }
+    packages::install(PEERS)?;
+    let is_wanted = |row: &Row| arguments.only.is_empty() || arguments.only.contains(row);
+    let rows: Vec<Row> = Row::value_variants().iter().copied().filter(is_wanted).collect();
+    if rows.iter().any(|row| row.needs_servers()) {
+        clients::unpacked(true)?;
+    }
+    if rows.contains(&Row::ServeHttp) {
+        nats::build()?;
+    }
+    let path = site::build(&rows)?;
+    let (_folder, site) = folder_and_site(arguments, &path)?;
+    let circumstances = page::circumstances(&site)?;
+    for row in rows {
+        // Each row has a folder of its own, without the files of another row.
+        let (_folder, mut site) = folder_and_site(arguments, &path)?;
+        match measure(row, &mut site) {
+            Err(Failure::Skipped(because)) => println!("{}\n", page::not_run(row, &because)),
+            measured => {
+                let section = page::section(row, &circumstances, &site, &measured?);
+                println!("{section}\n");
+                if arguments.write {
+                    page::sections().write(&document, &section)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes a new folder, removed when dropped, and the site in it.
+fn folder_and_site(arguments: &Arguments, path: &OsStr) -> Result<(TempDir, Site), Failure> {
+    let Arguments { path: place, pairs, size, .. } = arguments;
+    let folder = tempfile::Builder::new().prefix(".wrote-peers-").tempdir_in(place);
+    let folder = folder.tried(place.display())?;
+    let site = Site {
+        folder: std::path::absolute(folder.path()).tried(place.display())?,
+        path: path.to_owned(),
+        rounds: *pairs,
+        size: size.clone(),
+        has_poll_queues: site::has_poll_queues(folder.path()),
+        zram: None,
+    };
+    Ok((folder, site))
+}
+
+fn measure(row: Row, site: &mut Site) -> Result<Vec<ContestResult>, Failure> {
+    if row == Row::ReadLimit {
+        t_io_uring::build()?;
+    }
+    match row.reads_zram().then(zram::take).transpose() {
+        // Instructions can be counted on a file too.
+        Err(Failure::Skipped(_)) if row == Row::Instructions => {}
+        taken => site.zram = taken?,
+    }
+    row.contests(site)?.iter().map(|one| one.measure(site)).collect()
+}

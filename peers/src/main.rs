@@ -1,0 +1,47 @@
+//! `cargo xtask peers`, `growth`, `picture` and `steady`: the command and what it is measured beside.
+//!
+//! It runs the built command and reads its results, and knows nothing of its crates. `trial` alone
+//! is made with the library: one piece of work, as a program that uses it would do it.
+
+mod contests;
+mod growth;
+mod picture;
+mod sections;
+mod steady;
+mod zram;
+
+use clap::Parser;
+use lab::tools::failure::{Failure, exit_code};
+use lab::tools::run;
+use std::process::ExitCode;
+
+/// Measures wrote beside programs that do the same work.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+enum Verb {
+    /// Measure wrote and its peers in turn, on one folder.
+    Peers(contests::Arguments),
+    Growth(growth::Arguments),
+    /// Measure, and draw the pictures of the documents.
+    Picture {
+        /// Make these alone
+        #[arg(value_enum)]
+        only: Vec<picture::Picture>,
+    },
+    /// Run one benchmark several times, and compare the results.
+    Steady(steady::Arguments),
+}
+
+fn main() -> ExitCode {
+    let verb = Verb::parse();
+    exit_code(run::heed_signals().and_then(|()| carry_out(verb)))
+}
+
+fn carry_out(verb: Verb) -> Result<(), Failure> {
+    match verb {
+        Verb::Peers(arguments) => contests::peers(&arguments),
+        Verb::Growth(arguments) => growth::growth(&arguments),
+        Verb::Picture { only } => picture::picture(&only),
+        Verb::Steady(arguments) => steady::steady(&arguments),
+    }
+}
