@@ -3,6 +3,7 @@
 //! | door | what belongs in it |
 //! |---|---|
 //! | [`fixtures`] | equipment of tests; its names are this crate's own too |
+//! | [`process`] | a child process that never outlives its holder |
 //! | [`log_reader`] | a second reader of logs |
 //! | `tools` | child processes, steps, packages, for every tool (feature `tools`) |
 //! | `runs` | each lab: what it builds, runs and judges (feature `tools`) |
@@ -11,6 +12,7 @@
 
 pub mod fixtures;
 pub mod log_reader;
+pub mod process;
 #[cfg(feature = "tools")]
 pub mod runs;
 #[cfg(feature = "tools")]

@@ -1,4 +1,4 @@
-//! `cargo xtask peers`, `growth`, `picture` and `steady`: the command and what it is measured beside.
+//! `cargo xtask peers`, `growth`, `picture` and `steady`: the command, measured beside others.
 //!
 //! It runs the built command and reads its results, and knows nothing of its crates. `trial` alone
 //! is made with the library: one piece of work, as a program that uses it would do it.

@@ -2,6 +2,7 @@
 //! the product.
 
 mod circles;
+pub mod lines;
 pub mod links;
 mod paths;
 pub mod prose;
@@ -45,6 +46,7 @@ pub fn check(arguments: &Arguments) -> Result<(), Failure> {
     report.step("files that rustfmt reaches", reached::check)?;
     report.step("circles of imports", circles::check)?;
     report.step("paths in the architecture", paths::check)?;
+    report.step("lines of code", lines::check)?;
     report.step("times of the suite", times::check)?;
     report.step("no dependency twice", no_duplicates)?;
     report.step("few dependencies of the library", few_dependencies)?;

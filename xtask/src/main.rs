@@ -37,6 +37,8 @@ enum Verb {
     Times(times::Arguments),
     /// Check comments, documents and printed texts against the rules of prose.
     Prose(check::prose::Arguments),
+    /// Count lines of code by crate, beside those that docs/architecture.md records.
+    Lines,
     /// Install the compilers and interpreters that `wrote langs` runs, where they are missing.
     Toolchains(toolchains::Arguments),
     Fuzz(fuzz::Arguments),
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         Verb::Nightly(arguments) => nightly::nightly(&arguments),
         Verb::Times(arguments) => times::times(&arguments),
         Verb::Prose(arguments) => check::prose::prose(&arguments),
+        Verb::Lines => check::lines::check(),
         Verb::Toolchains(arguments) => toolchains::toolchains(&arguments),
         Verb::Fuzz(arguments) => fuzz::fuzz(&arguments),
         Verb::Model(arguments) => model::model(&arguments),

@@ -1,11 +1,11 @@
 //! Mounts a strange file system.
 
+use crate::process::Process;
 use crate::tools::failure::Failure;
-use crate::tools::run::{Group, check_interrupted, clean_up, start};
+use crate::tools::run::{clean_up, start, until};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Finds a hang; a mount takes milliseconds.
 const LIMIT: Duration = Duration::from_secs(2 * 60);
@@ -14,7 +14,7 @@ const LIMIT: Duration = Duration::from_secs(2 * 60);
 #[derive(Debug)]
 pub struct Mount {
     point: PathBuf,
-    daemon: Group,
+    daemon: Process,
 }
 
 impl Mount {
@@ -38,27 +38,26 @@ impl Mount {
     }
 
     fn wait(&mut self) -> Result<(), Failure> {
-        let end = Instant::now() + LIMIT;
-        while !is_mounted(&self.point) {
-            check_interrupted()?;
-            if self.daemon.has_ended() {
-                let said = self.daemon.child.stderr.take().map(std::io::read_to_string).transpose();
-                return Err(Failure::Failed(match said {
-                    Err(error) => {
-                        format!("strange-fs ended; what it said cannot be read: {error}")
-                    }
-                    Ok(Some(said)) if !said.trim().is_empty() => said.trim().to_owned(),
-                    Ok(_) => "strange-fs ended and said nothing".to_owned(),
-                }));
+        let pause = Duration::from_millis(20);
+        let mounted = until(LIMIT, pause, || {
+            let is_over = is_mounted(&self.point);
+            if !is_over && self.daemon.has_ended() {
+                return Err(self.failure());
             }
-            if Instant::now() > end {
-                let seconds = LIMIT.as_secs();
-                let because = format!("strange-fs did not mount within {seconds} s");
-                return Err(Failure::Failed(because));
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
-        Ok(())
+            Ok(is_over.then_some(()))
+        })?;
+        mounted.ok_or_else(|| {
+            Failure::Failed(format!("strange-fs did not mount within {} s", LIMIT.as_secs()))
+        })
+    }
+
+    fn failure(&mut self) -> Failure {
+        let said = self.daemon.child().stderr.take().map(std::io::read_to_string).transpose();
+        Failure::Failed(match said {
+            Err(error) => format!("strange-fs ended; what it said cannot be read: {error}"),
+            Ok(Some(said)) if !said.trim().is_empty() => said.trim().to_owned(),
+            Ok(_) => "strange-fs ended and said nothing".to_owned(),
+        })
     }
 }
 

@@ -3,12 +3,13 @@
 
 mod threads;
 
+use crate::process::{GRACE, Process};
 use crate::tools::failure::{Failure, Tried};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{Read, Write};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -16,8 +17,6 @@ use std::time::{Duration, Instant};
 
 /// A limit that only a hang reaches, also on a slow and busy machine.
 pub const HANG: Duration = Duration::from_secs(30 * 60);
-/// The time between SIGTERM and SIGKILL, in which a command cleans up.
-const GRACE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
 
 static STOPPED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
@@ -91,13 +90,13 @@ fn is_out_of_time() -> bool {
 /// Runs `command` for at most `limit`, in a process group of its own and without input.
 pub fn run(command: &mut Command, limit: Duration, show: Show) -> Result<Finished, Failure> {
     check_interrupted()?;
-    let mut group = start(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
-    let stdout = keep(group.child.stdout.take(), show == Show::Live, std::io::stdout());
-    let stderr = keep(group.child.stderr.take(), show != Show::Quiet, std::io::stderr());
-    let status = group.wait(limit, true);
+    let mut process = start(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+    let stdout = keep(process.child().stdout.take(), show == Show::Live, std::io::stdout());
+    let stderr = keep(process.child().stderr.take(), show != Show::Quiet, std::io::stderr());
+    let status = watch(&mut process, limit, true);
     // A grandchild may hold the pipes open after the command has ended.
     wait_until(GRACE, || stdout.1.is_finished() && stderr.1.is_finished());
-    group.kill(Signal::KILL);
+    process.send(Signal::KILL);
     check_interrupted()?;
     Ok(Finished {
         trouble: match status {
@@ -133,78 +132,45 @@ fn wait_until(limit: Duration, mut is_true: impl FnMut() -> bool) {
 
 /// Runs a command that cleans up, also after a signal, and ignores its result.
 pub fn clean_up(command: &mut Command) {
-    if let Ok(mut group) = start(command.stdout(Stdio::null()).stderr(Stdio::null())) {
-        group.wait(GRACE, false);
+    if let Ok(mut process) = start(command.stdout(Stdio::null()).stderr(Stdio::null())) {
+        watch(&mut process, GRACE, false);
     }
 }
 
 /// Starts `command` in a process group of its own, without input.
-pub fn start(command: &mut Command) -> Result<Group, Failure> {
+pub fn start(command: &mut Command) -> Result<Process, Failure> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let child = command.stdin(Stdio::null()).process_group(0).spawn().tried(name)?;
-    Ok(Group { child })
+    Process::lead(command.stdin(Stdio::null())).tried(name)
 }
 
-/// A running command and its children, which end when this is dropped.
-#[derive(Debug)]
-pub struct Group {
-    /// The command itself.
-    pub child: Child,
-}
-
-impl Group {
-    /// Waits for the command's end. Ends it after `limit`, or at a signal or when no time is left
-    /// if it `heeds` those, and returns `None` then.
-    fn wait(&mut self, limit: Duration, heeds: bool) -> Option<ExitStatus> {
-        let begin = Instant::now();
-        while begin.elapsed() < limit && !(heeds && check_interrupted().is_err()) {
-            if let Ok(Some(status)) = self.child.try_wait() {
-                return Some(status);
-            }
-            thread::sleep(POLL);
+/// Waits until `found` finds something, at most for `limit`; fails after a signal.
+pub fn until<T>(
+    limit: Duration,
+    pause: Duration,
+    mut found: impl FnMut() -> Result<Option<T>, Failure>,
+) -> Result<Option<T>, Failure> {
+    let end = Instant::now() + limit;
+    loop {
+        match found()? {
+            None if Instant::now() > end => return Ok(None),
+            None => check_interrupted()?,
+            found => return Ok(found),
         }
+        thread::sleep(pause);
+    }
+}
+
+/// Waits for the end of a process. Ends it after `limit`, or at a signal or when no time is left if
+/// it `heeds` those, and returns `None` then.
+fn watch(process: &mut Process, limit: Duration, heeds: bool) -> Option<ExitStatus> {
+    let status = process.wait(limit, || !(heeds && check_interrupted().is_err()));
+    if status.is_none() {
         if !STOPPED.load(Ordering::Relaxed) {
-            threads::print(self.child.id());
+            threads::print(process.id());
         }
-        self.end();
-        None
+        process.end();
     }
-
-    /// Sends SIGTERM to the command and its children, and SIGKILL after [`GRACE`].
-    pub fn end(&mut self) {
-        if self.has_ended() {
-            return;
-        }
-        // A process that the kernel holds cannot be reaped.
-        for signal in [Signal::TERM, Signal::KILL] {
-            self.kill(signal);
-            wait_until(GRACE, || !matches!(self.child.try_wait(), Ok(None)));
-        }
-    }
-
-    /// Sends SIGKILL to the command and its children, and waits for its end.
-    pub fn kill_at_once(&mut self) {
-        self.kill(Signal::KILL);
-        wait_until(GRACE, || !matches!(self.child.try_wait(), Ok(None)));
-    }
-
-    /// Whether the command itself has ended.
-    pub fn has_ended(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(Some(_)))
-    }
-
-    fn kill(&self, signal: Signal) {
-        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-            // An error means that every process has ended.
-            let _ = kill_process_group(group, signal);
-        }
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.end();
-    }
+    status
 }
 
 /// The bytes of a stream so far, and the thread that keeps them.
@@ -250,6 +216,7 @@ pub fn trouble(status: ExitStatus) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::process::Pid;
 
     const LIMIT: Duration = Duration::from_secs(60);
 

@@ -1,14 +1,15 @@
 //! The servers that are compared: started in the site's folder, asked how much they used, ended.
 
 use super::site::Site;
+use lab::process::Process;
 use lab::tools::clients;
 use lab::tools::failure::{Failure, Tried};
-use lab::tools::run::check_interrupted;
-use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+use lab::tools::run::{check_interrupted, start, until};
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use std::fs::File;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -51,13 +52,13 @@ pub enum Place {
     Memory,
 }
 
-/// A server that runs. It is killed when it is dropped.
+/// A server that runs. It ends when it is dropped.
 pub struct Served {
     kind: Kind,
-    child: Child,
+    process: Process,
     folder: PathBuf,
     port: u16,
-    /// Removes what the server wrote in memory, once it is killed.
+    /// Removes what the server wrote in memory, once it has ended.
     _memory: Option<TempDir>,
 }
 
@@ -188,18 +189,18 @@ impl Served {
         };
         raise_files_limit();
         command.current_dir(&folder).env("PATH", &site.path);
-        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stdout(Stdio::null());
         let said = File::create(folder.join(SAID)).tried(SAID)?;
         command.stderr(said);
-        let child = command.spawn().tried(program)?;
-        let mut served = Served { kind, child, folder, port, _memory: memory };
+        let process = start(&mut command)?;
+        let mut served = Served { kind, process, folder, port, _memory: memory };
         served.wait_until("listen", |_| TcpStream::connect(("127.0.0.1", port)).is_ok())?;
         Ok(served)
     }
 
     /// Puts its port and process into a line of a shell.
     pub fn told(&self, line: &str) -> String {
-        let words = [("PORT", u32::from(self.port)), ("PID", self.child.id())];
+        let words = [("PORT", u32::from(self.port)), ("PID", self.process.id())];
         words
             .iter()
             .fold(line.to_owned(), |line, (word, value)| line.replace(word, &value.to_string()))
@@ -208,7 +209,7 @@ impl Served {
     /// Returns what it used so far (`proc(5)`).
     pub fn used(&self) -> Result<Used, Failure> {
         let read = |name: &str| {
-            let path = format!("/proc/{}/{name}", self.child.id());
+            let path = format!("/proc/{}/{name}", self.process.id());
             std::fs::read_to_string(&path).tried(path)
         };
         let (stat, status) = (read("stat")?, read("status")?);
@@ -229,9 +230,8 @@ impl Served {
         if !matches!(self.kind, Kind::Wrote | Kind::Reader) {
             return self.until_whole(began);
         }
-        let pid = Pid::from_child(&self.child);
-        kill_process(pid, Signal::TERM).tried("kill")?;
-        self.wait_until("end", |child| matches!(child.try_wait(), Ok(Some(_))))?;
+        self.process.send(Signal::TERM);
+        self.wait_until("end", Process::has_ended)?;
         Ok(began.elapsed())
     }
 
@@ -254,29 +254,21 @@ impl Served {
     fn wait_until(
         &mut self,
         what: &str,
-        mut is_done: impl FnMut(&mut Child) -> bool,
+        mut is_done: impl FnMut(&mut Process) -> bool,
     ) -> Result<(), Failure> {
-        let began = Instant::now();
-        while !is_done(&mut self.child) {
-            check_interrupted()?;
-            let kind = self.kind;
-            let has_ended = what != "end" && matches!(self.child.try_wait(), Ok(Some(_)));
-            if has_ended || began.elapsed() > HANG {
-                let said = std::fs::read_to_string(self.folder.join(SAID)).unwrap_or_default();
-                let said = said.trim();
-                return Err(Failure::Failed(format!("{kind:?} does not {what}: {said}")));
+        let done = until(HANG, LOOK, || {
+            let is_done = is_done(&mut self.process);
+            if !is_done && what != "end" && self.process.has_ended() {
+                return Err(self.failure(what));
             }
-            thread::sleep(LOOK);
-        }
-        Ok(())
+            Ok(is_done.then_some(()))
+        })?;
+        done.ok_or_else(|| self.failure(what))
     }
-}
 
-impl Drop for Served {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    fn failure(&self, what: &str) -> Failure {
+        let said = std::fs::read_to_string(self.folder.join(SAID)).unwrap_or_default();
+        Failure::Failed(format!("{:?} does not {what}: {}", self.kind, said.trim()))
     }
 }
 

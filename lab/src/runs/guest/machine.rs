@@ -2,8 +2,9 @@
 
 use super::results::Results;
 use super::{Disk, Guest};
+use crate::process::Process;
 use crate::tools::failure::{Failure, Tried};
-use crate::tools::run::{Group, check_interrupted, start};
+use crate::tools::run::{check_interrupted, start};
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -31,15 +32,15 @@ pub fn run(
 ) -> Result<Results, Failure> {
     let mut command = Command::new("qemu-system-x86_64");
     command.arg("-kernel").arg(kernel).arg("-initrd").arg(initramfs);
-    let mut group = start_machine(guest, command, folder, logs)?;
+    let mut machine = start_machine(guest, command, folder, logs)?;
     let begin = Instant::now();
     loop {
-        let ended = group.has_ended();
+        let ended = machine.has_ended();
         let results = Results::read(&text(&logs.join("results.log"))?);
         said(&results);
         let late = begin.elapsed() > guest.limit;
         if ended || late {
-            group.end();
+            machine.end();
             return judge(logs, results, late.then_some(guest.limit));
         }
         check_interrupted()?;
@@ -52,7 +53,7 @@ fn start_machine(
     mut command: Command,
     folder: &Path,
     logs: &Path,
-) -> Result<Group, Failure> {
+) -> Result<Process, Failure> {
     // Relative names: a comma ends a name for qemu.
     command.current_dir(folder).args(MACHINE.split_whitespace());
     command.args(["-append", &format!("{PARAMETERS} {}", guest.parameters)]);

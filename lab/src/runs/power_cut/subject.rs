@@ -1,12 +1,12 @@
 //! The verb `power-cut`: a subject that writes, its promises, and the check of its files.
 
+use crate::process::Process;
 use crate::tools::failure::{Failure, Tried};
-use crate::tools::run::{Group, Show, check_interrupted, run, start, trouble};
+use crate::tools::run::{Show, run, start, trouble, until};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Finds a subject that hangs before it is ready, or after the power is cut.
 const LIMIT: Duration = Duration::from_secs(5 * 60);
@@ -111,7 +111,7 @@ pub fn check(
 pub struct Subject<'a> {
     /// Its name for the program.
     pub name: &'a str,
-    group: Group,
+    process: Process,
     said: PathBuf,
     errors: PathBuf,
 }
@@ -146,7 +146,7 @@ impl<'a> Subject<'a> {
         let errors = PathBuf::from(format!("{}.errors", said.display()));
         let file = |path: &Path| File::create_new(path).tried(path.display()).map(Stdio::from);
         command.stdout(file(&said)?).stderr(file(&errors)?);
-        Ok(Subject { name, group: start(&mut command)?, said, errors })
+        Ok(Subject { name, process: start(&mut command)?, said, errors })
     }
 
     /// Waits for its first line.
@@ -180,7 +180,7 @@ impl<'a> Subject<'a> {
 
     /// Fails if it has ended: the power is still on.
     pub fn must_be_running(&mut self) -> Result<(), Failure> {
-        match self.group.child.try_wait().tried(self.name)? {
+        match self.process.status().tried(self.name)? {
             None => Ok(()),
             Some(_) => Err(self.failure("ended before the cut")),
         }
@@ -188,7 +188,7 @@ impl<'a> Subject<'a> {
 
     /// Kills it and its children, and takes back what it has said in part.
     pub fn kill(mut self) -> Result<(), Failure> {
-        self.group.kill_at_once();
+        self.process.kill();
         let said = std::fs::read_to_string(&self.said).tried(self.said.display())?;
         let whole = said.rfind('\n').map_or(0, |newline| newline + 1);
         std::fs::write(&self.said, &said[..whole]).tried(self.said.display())
@@ -197,7 +197,7 @@ impl<'a> Subject<'a> {
     /// Waits until the cut has ended it.
     pub fn wait_until_refused(&mut self) -> Result<(), Failure> {
         self.wait("noticed the cut", |subject| {
-            let status = subject.group.child.try_wait().tried(subject.name)?;
+            let status = subject.process.status().tried(subject.name)?;
             let trouble = status.and_then(trouble);
             trouble.map_or(Ok(status.is_some()), |how| Err(subject.failure(&how)))
         })
@@ -208,15 +208,8 @@ impl<'a> Subject<'a> {
         what: &str,
         is_over: impl Fn(&mut Self) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
-        let end = Instant::now() + LIMIT;
-        while !is_over(self)? {
-            check_interrupted()?;
-            if Instant::now() > end {
-                return Err(self.failure(&format!("not {what} within {} s", LIMIT.as_secs())));
-            }
-            thread::sleep(POLL);
-        }
-        Ok(())
+        let over = until(LIMIT, POLL, || Ok(is_over(self)?.then_some(())))?;
+        over.ok_or_else(|| self.failure(&format!("not {what} within {} s", LIMIT.as_secs())))
     }
 
     /// Returns the failure "name: `what`: stderr".

@@ -1,17 +1,17 @@
 //! Runs one call, with its limits, and keeps what it says.
 
-use crate::verbs::commands::Trouble;
+use crate::process::Process;
+use crate::verbs::Trouble;
 use crate::verbs::commands::draw::Call;
 use crate::verbs::commands::world::World;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::Signal;
 use std::fs::{self, File};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 /// After this time a call gets SIGTERM: it may measure, or follow a log.
 const LONG: Duration = Duration::from_millis(1500);
@@ -53,16 +53,16 @@ pub fn run(program: &Path, world: &World, call: &Call) -> Result<Ended, Trouble>
         command.args(["--mount", "sh", "-c", HIDE, "sh"]).env("HIDDEN", call.hidden.join(" "));
     }
     command.arg("-c").arg(script).arg(program).args(&call.words).current_dir(world.folder());
-    command.stdin(File::open(&stdin)?).process_group(0);
+    command.stdin(File::open(&stdin)?);
     command.stdout(File::create(&stdout)?).stderr(File::create(&stderr)?);
-    let mut child = command.spawn()?;
-    let (status, hangs) = match wait(&mut child, LONG)? {
+    let mut process = Process::lead(&mut command)?;
+    let (status, hangs) = match process.wait(LONG, || true) {
         Some(status) => (status, false),
         None => {
-            end(&child, Signal::TERM);
-            match wait(&mut child, HANG)? {
+            process.send(Signal::TERM);
+            match process.wait(HANG, || true) {
                 Some(status) => (status, false),
-                None => (child_killed(&mut child)?, true),
+                None => (process.kill().ok_or("it cannot be killed")?, true),
             }
         }
     };
@@ -81,29 +81,4 @@ fn input(seed: u64) -> Vec<u8> {
             .for_each(|byte| *byte = if *byte < 10 { b'\n' } else { b'a' + *byte % 26 });
     }
     bytes
-}
-
-fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>, Trouble> {
-    let end = Instant::now() + limit;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        if Instant::now() >= end {
-            return Ok(None);
-        }
-        thread::sleep(Duration::from_millis(1));
-    }
-}
-
-fn child_killed(child: &mut Child) -> Result<ExitStatus, Trouble> {
-    end(child, Signal::KILL);
-    Ok(child.wait()?)
-}
-
-fn end(child: &Child, signal: Signal) {
-    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        // An error means that every process has ended.
-        let _ = kill_process_group(group, signal);
-    }
 }
