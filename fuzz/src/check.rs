@@ -1,13 +1,11 @@
-//! The checks of a damaged log against the records that were written.
+//! The facts about a written log after its damage, and the rules of `lab::damage` tried on it.
 
-use crate::folder::Files;
+use crate::NextStep;
 use crate::layout::Log as WrittenLog;
+use lab::damage::{self, Files, Read, holds};
 use std::path::Path;
-use wrote::log::{Verified, repair, verify};
-use wrote::{Log, LogReader, Record, SyncPolicy};
-
-/// More records than any input can have, forged counts included, since a record takes some bytes.
-const RECORDS_MAX: usize = 100_000;
+use wrote::Format;
+use wrote::log::verify;
 
 /// Facts about a log that hold after any damage.
 pub struct Truth {
@@ -50,144 +48,96 @@ impl Truth {
         let rest = self.records.get(sequence as usize..).unwrap_or_default();
         sequence + rest.iter().take_while(|record| record.is_none()).count() as u64
     }
+}
 
-    fn is_true(&self, record: &Record) -> bool {
-        let own = self.records.get(record.sequence as usize);
-        own.is_some_and(|own| own.as_ref() == Some(&record.bytes))
+impl damage::Truth for Truth {
+    fn format(&self) -> Format {
+        Format::Framed
     }
 
-    /// Asserts that the records are the written ones without a gap, and that the end is silent only
-    /// where it may be.
-    fn hold(&self, read: &Read) {
+    fn judge_records(&self, records: &[(u64, Vec<u8>)]) -> Result<(), String> {
+        let own = |sequence: u64| self.records.get(sequence as usize)?.as_ref();
+        let is_true = |(sequence, bytes): &&(u64, Vec<u8>)| own(*sequence) == Some(bytes);
+        match records.iter().find(|record| !is_true(record)) {
+            Some(record) => Err(format!("not what was written: {record:?}")),
+            None => Ok(()),
+        }
+    }
+
+    /// The records are the written ones without a gap, and the end is silent only where it may be.
+    fn judge(&self, read: &Read) -> Result<(), String> {
+        self.judge_records(&read.records)?;
         let mut next = None;
-        for record in &read.records {
-            assert!(self.is_true(record), "not what was written: {record:?}");
-            let is_next = |from: u64| self.next_record(from) == record.sequence;
+        for (sequence, _) in &read.records {
+            let is_next = |from: u64| self.next_record(from) == *sequence;
             let follows = match next.or(self.begin) {
                 Some(next) => is_next(next),
                 None => self.begins.iter().any(|&from| is_next(from)),
             };
-            assert!(follows, "a record is missing before: {record:?}");
-            next = Some(record.sequence + 1);
+            holds(follows, || format!("a record is missing before {sequence}"))?;
+            next = Some(*sequence + 1);
         }
-        if read.error.is_none()
-            && let Some(next) = next.or(self.begin)
-        {
-            let lost = self.next_record(next) < self.durable_sequence;
-            assert!(!lost, "silent at {next}, and durable up to {}", self.durable_sequence);
-        }
-    }
-}
-
-struct Read {
-    records: Vec<Record>,
-    error: Option<wrote::Error>,
-}
-
-fn read_all(folder: &Path) -> Read {
-    let mut read = Read { records: Vec::new(), error: None };
-    let reader = match LogReader::open(folder, 0) {
-        Ok(reader) => reader,
-        Err(error) => return Read { error: Some(error), ..read },
-    };
-    for record in reader {
-        match record {
-            Ok(record) => read.records.push(record),
-            Err(error) => {
-                read.error = Some(error);
-                break;
+        let silent_at = next.or(self.begin).filter(|_| read.error.is_none());
+        let is_lost = |next: &u64| self.next_record(*next) < self.durable_sequence;
+        match silent_at.filter(is_lost) {
+            Some(next) => {
+                Err(format!("silent at {next}, and durable up to {}", self.durable_sequence))
             }
+            None => Ok(()),
         }
-        assert!(read.records.len() <= RECORDS_MAX, "no end");
     }
-    let rises = read.records.windows(2).all(|pair| pair[0].sequence < pair[1].sequence);
-    assert!(rises, "sequences rise");
-    read
+
+    fn has_begin(&self) -> bool {
+        self.begin.is_some()
+    }
+
+    fn durable_sequence(&self) -> u64 {
+        self.durable_sequence
+    }
 }
 
-fn verified(folder: &Path) -> Result<Verified, wrote::Error> {
-    verify(folder, None)
+/// Tries the rules of reading, and those of the next step.
+///
+/// # Panics
+///
+/// Where one does not hold.
+pub fn check(folder: &Path, truth: &Truth, damaged: &Files, then: NextStep) {
+    let tried =
+        if truth.is_forged { forged(folder, then) } else { rules(folder, truth, damaged, then) };
+    if let Err(because) = tried {
+        panic!("{because}");
+    }
 }
 
-/// Reads the log and verifies it.
-pub fn read(folder: &Path, truth: &Truth) {
-    let read = read_all(folder);
-    let verified = verified(folder);
-    if truth.is_forged {
-        return;
-    }
-    // If the first segment's header is damaged, the two may differ in their views of it.
-    if let Ok(verified) = &verified
-        && truth.begin.is_some()
-    {
-        // Verifying also names damage outside the records, which a reader may not notice.
-        let loses = verified.damage.iter().any(|damage| damage.records != Some(0));
-        let is_damaged = !verified.damage.is_empty();
-        assert!(read.error.is_none() || is_damaged, "{:?}, and {verified:?}", read.error);
-        assert!(read.error.is_some() || !loses, "read to its end, and {verified:?}");
-    }
-    truth.hold(&read);
+fn rules(folder: &Path, truth: &Truth, damaged: &Files, then: NextStep) -> Result<(), String> {
+    let before = damage::reading(folder, truth, damaged)?;
     if truth.is_untouched {
         let all = truth.records.iter().flatten().count();
-        assert_eq!((read.records.len(), read.error.is_none()), (all, true), "{:?}", read.error);
-        let verified = verified.expect("nothing was done to the log");
-        assert_eq!((verified.records, verified.torn_bytes), (all as u64, 0), "{verified:?}");
+        let is_whole = (before.records.len(), before.error.is_none()) == (all, true);
+        holds(is_whole, || format!("{all} records, and read: {before:?}"))?;
+        let verified = verify(folder, None).map_err(|error| error.to_string())?;
+        let is_whole = (verified.records, verified.torn_bytes) == (all as u64, 0);
+        holds(is_whole, || format!("{all} records, and {verified:?}"))?;
+    }
+    match then {
+        NextStep::Nothing => Ok(()),
+        NextStep::Repair if truth.begin.is_none() => Ok(()),
+        NextStep::Open => damage::append(folder, truth, damaged, &before),
+        NextStep::Repair => damage::repair(folder, truth, damaged, &before),
     }
 }
 
-/// Opens the log for writing. If it could be read to its end it continues there.
-pub fn open(folder: &Path, truth: &Truth) {
-    let before = read_all(folder);
-    let options =
-        Log::options().sync(SyncPolicy::No).buffers(2).buffer_bytes(4096).segment_bytes(16384);
-    let log = match options.open(folder) {
-        Ok(log) => log,
-        Err(error) => {
-            let may_fail = before.error.is_some() || truth.is_forged || truth.begin.is_none();
-            assert!(may_fail, "it could be read: {error}");
-            return;
-        }
-    };
-    let sequence = log.append(b"new").expect("a new log takes a record").sequence();
-    log.close().expect("a log on a disk that works");
-    if truth.is_forged {
-        return;
+/// Logs with forged checksums may hold anything: a reader ends, and nothing panics. They are not
+/// repaired: they may claim any number of lost records, and a repair writes down the place of each.
+fn forged(folder: &Path, then: NextStep) -> Result<(), String> {
+    // Any error will do.
+    let _ = verify(folder, None);
+    if then == NextStep::Open {
+        let _ = damage::append_one(folder, Format::Framed);
     }
-    let durable = truth.durable_sequence;
-    assert!(sequence >= durable, "the log goes on at {sequence}, and was durable up to {durable}");
-    if before.error.is_some() {
-        return;
+    // Where sequences do not rise, that is the forger's.
+    match damage::read(folder, 0) {
+        Err(because) if because == damage::ENDLESS => Err(because),
+        _ => Ok(()),
     }
-    let after = read_all(folder);
-    assert!(after.error.is_none(), "{:?}", after.error);
-    let plain = |records: Vec<Record>| -> Vec<(u64, Vec<u8>)> {
-        records.into_iter().map(|record| (record.sequence, record.bytes)).collect()
-    };
-    let mut expected = plain(before.records);
-    expected.push((sequence, b"new".to_vec()));
-    assert_eq!(plain(after.records), expected);
-}
-
-/// Repairs the log: the readable records stay, and the log is whole afterwards. Logs with forged
-/// checksums are left out: they may claim any number of lost records, and a repair writes down the
-/// place of each. So are logs whose first segment has a damaged header.
-pub fn repair_and_read(folder: &Path, truth: &Truth) {
-    if truth.is_forged || truth.begin.is_none() {
-        return;
-    }
-    let before = read_all(folder);
-    if repair(folder).is_err() {
-        return;
-    }
-    let after = read_all(folder);
-    assert!(after.error.is_none(), "{:?}", after.error);
-    let verified = verified(folder).expect("a repaired log");
-    assert!(verified.damage.is_empty() && verified.garbage.is_empty(), "{verified:?}");
-    assert!(after.records.iter().all(|record| truth.is_true(record)), "not what was written");
-    // A repair does not keep the time of a record.
-    let same =
-        |one: &Record, other: &Record| (one.sequence, &one.bytes) == (other.sequence, &other.bytes);
-    let is_kept = |record: &Record| after.records.iter().any(|other| same(record, other));
-    let kept = before.records.iter().all(is_kept);
-    assert!(kept, "a record that could be read is lost");
 }

@@ -1,7 +1,7 @@
 //! The edits that damage the files of a log.
 
-use crate::folder::Files;
 use crate::layout::{BatchHeader, LOG_ID, Log, name, reseal_segment_header, seed};
+use lab::damage::Files;
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 
 /// A place in a log: near a beginning, or anywhere.

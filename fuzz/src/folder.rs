@@ -1,5 +1,6 @@
 //! The folder of a log, in memory where the machine has such a file system.
 
+use lab::damage::{Files, put};
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
@@ -7,18 +8,10 @@ thread_local! {
     static ROOT: OnceCell<tempfile::TempDir> = const { OnceCell::new() };
 }
 
-/// Files by their names.
-pub type Files = std::collections::BTreeMap<String, Vec<u8>>;
-
 /// Puts `files` into a folder with nothing else in it, while `action` runs.
 pub fn with(files: &Files, action: impl FnOnce(&Path)) {
     let folder = ROOT.with(|root| root.get_or_init(root_folder).path().join("log"));
-    // Files of an earlier input.
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir(&folder).expect("a folder for the log");
-    for (name, bytes) in files {
-        std::fs::write(folder.join(name), bytes).expect("a file of the log");
-    }
+    put(&folder, files).expect("a folder for the log");
     action(&folder);
 }
 

@@ -1,6 +1,6 @@
 //! Valid logs, written as `docs/log-format.md` says, without code of the library.
 
-use crate::folder::Files;
+use lab::damage::Files;
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 
 const SEGMENT_HEADER: usize = 64;

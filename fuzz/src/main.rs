@@ -46,12 +46,5 @@ fuzz_target!(|input: Input| {
     let mut files = log.files.clone();
     let is_forged = edit::apply(&mut files, &log, &input.edits);
     let truth = check::Truth::new(&log, &files, is_forged);
-    folder::with(&files, |folder| {
-        check::read(folder, &truth);
-        match input.then {
-            NextStep::Nothing => {}
-            NextStep::Open => check::open(folder, &truth),
-            NextStep::Repair => check::repair_and_read(folder, &truth),
-        }
-    });
+    folder::with(&files, |folder| check::check(folder, &truth, &files, input.then));
 });

@@ -10,6 +10,8 @@
 //! | `damage` | the rules for a damaged log (feature `damage`) |
 //! | `verbs` | the program `lab`: what runs on those machines (feature `verbs`) |
 
+#[cfg(feature = "damage")]
+pub mod damage;
 pub mod fixtures;
 pub mod log_reader;
 pub mod process;

@@ -1,22 +1,18 @@
 //! `lab damage`: logs with damaged files, one a seed. It prints each after which a rule of
-//! `check.rs` does not hold, with the fewest edits that still break it.
+//! `lab/src/damage.rs` does not hold, with the fewest edits that still break it.
 
 #![forbid(unsafe_code)]
 
-mod check;
 mod edit;
 mod written;
 
 use super::{Trouble, none_broken};
+use crate::damage;
 use crate::fixtures::{Seeds, words_of_panic};
 use edit::Edit;
-use std::collections::BTreeMap;
 use std::panic::{self, catch_unwind};
 use std::path::{Path, PathBuf};
-use written::Written;
-
-/// The files of a log: names and bytes.
-type Files = BTreeMap<String, Vec<u8>>;
+use written::{Damaged, Written};
 
 /// Damages logs and reads them.
 #[derive(clap::Args)]
@@ -58,8 +54,26 @@ fn one(folder: &Path, logs: &[Written], log: usize, edits: &[Edit]) -> Result<()
     let mut files = logs[log].files.clone();
     let other = &logs[log ^ 1];
     edits.iter().for_each(|edit| edit.apply(&mut files, &logs[log], other));
-    catch_unwind(|| check::check(folder, &logs[log], &files))
+    catch_unwind(|| check(folder, &Damaged { log: &logs[log], files: &files }))
         .unwrap_or_else(|panic| Err(words_of_panic(&*panic)))
+}
+
+/// Tries the rules of reading and of the next append, and those of a repair and the append behind
+/// it.
+fn check(folder: &Path, damaged: &Damaged) -> Result<(), String> {
+    let files = damaged.files;
+    damage::put(folder, files)?;
+    let before = damage::reading(folder, damaged, files)?;
+    damage::append(folder, damaged, files, &before)?;
+    damage::put(folder, files)?;
+    damage::repair(folder, damaged, files, &before)?;
+    let repaired = damage::files(folder).map_err(|error| error.to_string())?;
+    if repaired == *files {
+        return Ok(());
+    }
+    let after = damage::read(folder, 0)?;
+    damage::append(folder, damaged, &repaired, &after)
+        .map_err(|because| format!("repaired, and {because}"))
 }
 
 /// Leaves out edits as long as a rule is still broken.

@@ -1,6 +1,6 @@
 //! The damage: whole files, sectors, blocks and bits.
 
-use crate::verbs::damage::Files;
+use crate::damage::Files;
 use crate::verbs::damage::written::Written;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

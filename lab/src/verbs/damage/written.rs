@@ -1,8 +1,8 @@
 //! The logs before their damage: both formats, closed and killed, with their earlier states; and
 //! some of which old segments were removed, with later ones in their files.
 
-use crate::verbs::damage::{Files, Trouble};
-use std::fs;
+use crate::damage::{Files, Truth, files};
+use crate::verbs::Trouble;
 use std::path::Path;
 use wrote::{Format, Log, SyncPolicy};
 
@@ -83,15 +83,33 @@ fn write(
     Ok(Written { name, format, files: now, earlier })
 }
 
-/// Reads the files of a log, but for its lock and those on their way to a place.
-pub fn files(folder: &Path) -> Result<Files, Trouble> {
-    let mut files = Files::new();
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name != "lock" && !name.starts_with('.') {
-            files.insert(name, fs::read(entry.path())?);
+/// A log and its files after the damage.
+pub struct Damaged<'a> {
+    pub log: &'a Written,
+    pub files: &'a Files,
+}
+
+impl Truth for Damaged<'_> {
+    fn format(&self) -> Format {
+        self.log.format
+    }
+
+    /// Every record of a framed log is as it was written, and all are of one log. (Where every file
+    /// is another log's, that log is read.) A line has no checksum: nothing tells one that was
+    /// altered.
+    fn judge_records(&self, records: &[(u64, Vec<u8>)]) -> Result<(), String> {
+        if self.log.format == Format::Lines {
+            return Ok(());
+        }
+        let id = records.first().map_or(0, |(_, bytes)| id_of(bytes));
+        let is_true = |(sequence, bytes): &&(u64, Vec<u8>)| *bytes == record(id, *sequence);
+        match records.iter().find(|record| !is_true(record)) {
+            Some((sequence, _)) => Err(format!("record {sequence} was altered")),
+            None => Ok(()),
         }
     }
-    Ok(files)
+
+    fn has_begin(&self) -> bool {
+        true
+    }
 }
