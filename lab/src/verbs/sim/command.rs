@@ -1,16 +1,11 @@
-//! `lab sim`: programs of many seeds, in turn on every CPU. It prints each that breaks
-//! a promise, with the smallest program that still does.
+//! `lab sim`: programs of many seeds, in turn on every CPU. It prints each that breaks a promise,
+//! with the smallest program that still does.
 
-mod watch;
-
-use super::super::Trouble;
+use super::super::{Trouble, none_broken};
 use super::{Program, Tally, carry_out, smallest};
-use crate::fixtures::words_of_panic;
-use std::ops::Range;
+use crate::fixtures::{Seeds, words_of_panic};
 use std::panic::{self, catch_unwind};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use std::time::Instant;
 
 /// Tries the log on simulated disks.
@@ -36,78 +31,26 @@ impl Arguments {
     }
 }
 
-/// Seeds that a thread takes at once.
-const CHUNK: u64 = 64;
-
 /// Tries all seeds; fails where one broke a promise.
 pub fn run(arguments: Arguments) -> Result<(), Trouble> {
     // A panic is printed with its seed.
     panic::set_hook(Box::new(|_| ()));
-    watch::start(move |seed| give_up(arguments, seed));
-    let begun = Instant::now();
-    let (tally, mut broken) = all(arguments);
-    broken.sort();
-    broken.truncate(arguments.failures);
-    for (seed, because) in &broken {
-        tell(arguments, *seed, because);
-    }
-    let Arguments { seeds, from_seed, .. } = arguments;
-    eprintln!(
-        "{tally:?}\n{seeds} seeds from {from_seed} in {:.1} s",
-        begun.elapsed().as_secs_f64()
-    );
-    match broken.first() {
-        None => Ok(()),
-        Some((seed, because)) => Err(format!("seed {seed}: {because}").into()),
-    }
-}
-
-fn all(arguments: Arguments) -> (Tally, Vec<(u64, String)>) {
-    let next = AtomicU64::new(0);
-    let found = Mutex::new((Tally::default(), Vec::new()));
-    let work = |thread| {
-        loop {
-            let start = next.fetch_add(CHUNK, Ordering::Relaxed);
-            let end = arguments.seeds.min(start + CHUNK);
-            let is_over = found.lock().expect("whole").1.len() >= arguments.failures;
-            if start >= end || is_over {
-                return watch::end(thread);
+    let Arguments { seeds: count, from_seed: from, failures, .. } = arguments;
+    let (begun, tally) = (Instant::now(), Mutex::new(Tally::default()));
+    let nothing = || Ok::<_, Trouble>(());
+    let broken = Seeds { from, count, failures }.try_all("seeds", nothing, |(), seed| {
+        let program = arguments.program(seed);
+        Ok(match one(&program, seed) {
+            Ok(one) => {
+                tally.lock().expect("whole").add(&one);
+                None
             }
-            let (tally, mut broken) = some(thread, arguments, start..end);
-            let mut found = found.lock().expect("whole");
-            found.0.add(&tally);
-            found.1.append(&mut broken);
-        }
-    };
-    let threads = thread::available_parallelism().map_or(1, |count| count.get());
-    thread::scope(|scope| {
-        let work = &work;
-        for thread in 0..threads {
-            scope.spawn(move || work(thread));
-        }
-    });
-    found.into_inner().expect("whole")
-}
-
-fn some(thread: usize, arguments: Arguments, seeds: Range<u64>) -> (Tally, Vec<(u64, String)>) {
-    let mut tally = Tally::default();
-    let mut broken = Vec::new();
-    for seed in seeds {
-        let seed = arguments.from_seed + seed;
-        watch::begin(thread, seed);
-        match one(&arguments.program(seed), seed) {
-            Ok(one) => tally.add(&one),
-            Err(because) => broken.push((seed, because)),
-        }
-    }
-    (tally, broken)
-}
-
-/// Ends the process: the thread that hangs at this seed cannot be ended.
-fn give_up(arguments: Arguments, seed: u64) {
-    eprintln!("seed {seed}: it hangs");
-    again(arguments, seed);
-    std::process::exit(1);
+            Err(because) => Some(told(arguments, &program, seed, &because)),
+        })
+    })?;
+    let (tally, seconds) = (tally.into_inner().expect("whole"), begun.elapsed().as_secs_f64());
+    eprintln!("{tally:?} in {seconds:.1} s");
+    none_broken(broken)
 }
 
 /// Runs one program, and turns a panic into a broken promise.
@@ -115,15 +58,13 @@ fn one(program: &Program, seed: u64) -> Result<Tally, String> {
     catch_unwind(|| carry_out(program, seed)).unwrap_or_else(|panic| Err(words_of_panic(&*panic)))
 }
 
-fn tell(arguments: Arguments, seed: u64, because: &str) {
-    eprintln!("seed {seed}: {because}");
-    let least = smallest(&arguments.program(seed), |program| one(program, seed).is_err());
+/// Says what is needed to break a promise, and how to do it again.
+fn told(arguments: Arguments, program: &Program, seed: u64, because: &str) -> String {
+    let least = smallest(program, |program| one(program, seed).is_err());
     let why = one(&least, seed).err().unwrap_or_default();
-    eprintln!("  at least this is needed: {why}\n{least:#?}");
-    again(arguments, seed);
-}
-
-fn again(arguments: Arguments, seed: u64) {
     let hidden = if arguments.hidden_faults { " --hidden-faults" } else { "" };
-    eprintln!("  again: cargo xtask lab sim --from-seed {seed} --seeds 1{hidden}\n");
+    format!(
+        "{because}\n  at least this is needed: {why}\n{least:#?}\n  again: cargo xtask lab sim \
+         --from-seed {seed} --seeds 1{hidden}"
+    )
 }
