@@ -10,6 +10,8 @@ pub struct Announcement {
     pub folder: PathBuf,
     /// The most bytes that lie in that folder at any time.
     pub space_bytes_max: u64,
+    /// The expected bytes written in all; `None` where they depend on the disk alone.
+    pub written_bytes: Option<u64>,
     /// The most bytes written in all.
     pub written_bytes_max: u64,
     /// The number of runs.

@@ -137,7 +137,8 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
     let knee = if is_interrupted { None } else { plan.knee(&rows) };
     let scenario = Scenario { name: name.into(), question, rows, knee };
     let shortened = schedule.shortened().filter(|_| !is_interrupted);
-    Ok(Measured { scenario, written_bytes, left_out, shortened, is_interrupted })
+    let burst = plan.burst();
+    Ok(Measured { scenario, written_bytes, left_out, shortened, burst, is_interrupted })
 }
 
 /// Refuses ranks that would measure different rows. Returns the time of rank 0.

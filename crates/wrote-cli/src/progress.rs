@@ -20,6 +20,8 @@ use wrote_result::units;
 
 /// How often the time left is drawn anew: seldom, because the CPU that draws it is being measured.
 const TICK: Duration = Duration::from_secs(1);
+/// An amount that is expected to be this share of its bound is announced as that bound.
+const NEAR_SHARE: f64 = 0.9;
 /// A long run moves the bar in so many steps.
 const STEPS: u32 = 1000;
 
@@ -117,13 +119,27 @@ impl Observer for Reporter {
 
 fn announced(announcement: &Announcement) -> String {
     format!(
-        "writes at most {} into {}, up to {} at a time, {}, about {}",
-        units::bytes(announcement.written_bytes_max),
+        "writes {} into {}, up to {} at a time, {}, about {}",
+        amount(announcement),
         announcement.folder.display(),
         units::bytes(announcement.space_bytes_max),
         units::counted(announcement.runs.into(), "run"),
         clock(announcement.estimated),
     )
+}
+
+/// What is expected to be written, with the bound behind it.
+fn amount(announcement: &Announcement) -> String {
+    let most = announcement.written_bytes_max;
+    match announcement.written_bytes {
+        Some(bytes) if bytes as f64 >= NEAR_SHARE * most as f64 => {
+            format!("at most {}", units::bytes(most))
+        }
+        Some(bytes) => {
+            format!("about {}, never more than {},", units::bytes(bytes), units::bytes(most))
+        }
+        None => format!("as fast as it can, never more than {},", units::bytes(most)),
+    }
 }
 
 /// The number of the current run and its row; nothing after the last.
@@ -167,16 +183,23 @@ mod tests {
 
     #[test]
     fn the_announcement_is_one_line_with_what_where_and_how_long() {
-        let line = announced(&Announcement {
-            folder: "/data/.wrote-x1y2".into(),
-            space_bytes_max: 1_100_000_000,
-            written_bytes_max: 12_000_000_000,
-            runs: 42,
-            estimated: Duration::from_secs(45),
-        });
-        assert!(line.contains("/data/.wrote-x1y2"), "{line}");
-        assert!(line.ends_with("42 runs, about 45 s"), "{line}");
-        assert!(!line.contains('\n'), "{line}");
+        let line = |written_bytes| {
+            announced(&Announcement {
+                folder: "/data/.wrote-x1y2".into(),
+                space_bytes_max: 1_100_000_000,
+                written_bytes,
+                written_bytes_max: 10_000_000_000,
+                runs: 42,
+                estimated: Duration::from_secs(45),
+            })
+        };
+        assert_eq!(
+            line(Some(4_000_000_000)),
+            "writes about 4.00 GB, never more than 10.0 GB, into /data/.wrote-x1y2, up to 1.10 GB \
+             at a time, 42 runs, about 45 s"
+        );
+        assert!(line(Some(9_500_000_000)).starts_with("writes at most 10.0 GB into "));
+        assert!(line(None).starts_with("writes as fast as it can, never more than 10.0 GB, into "));
     }
 
     #[test]

@@ -50,10 +50,25 @@ pub struct Evidence<'a> {
     pub left_out: Vec<(String, String)>,
     /// The parts of the measurement that its time was too short for.
     pub shortened: Option<Shortened>,
+    /// The bytes that the disk takes faster than what lasts.
+    pub burst: Option<Burst>,
     /// The user ended the run early.
     pub interrupted: bool,
     /// The device and the paths of several ranks.
     pub sharing: Option<Sharing>,
+}
+
+/// Bytes that a disk with a token bucket takes faster than what lasts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Burst {
+    /// The bytes beyond the rate that lasts.
+    pub bytes: u64,
+    /// The rate at first.
+    pub first_bytes_per_s: f64,
+    /// The rate that lasts.
+    pub bytes_per_s: f64,
+    /// Whether runs begin when it is used up.
+    pub is_left_out: bool,
 }
 
 /// The parts of a measurement that its time was too short for, besides rows that were left out.
@@ -78,7 +93,7 @@ impl<'a> Evidence<'a> {
 }
 
 /// The findings that a run has once or not at all.
-const SINGLE: [fn(&Evidence) -> Option<Finding>; 27] = [
+const SINGLE: [fn(&Evidence) -> Option<Finding>; 28] = [
     |evidence| bytes::ram_not_disk(evidence, Direction::Write),
     |evidence| bytes::ram_not_disk(evidence, Direction::Read),
     bytes::direct_not_honoured,
@@ -93,6 +108,7 @@ const SINGLE: [fn(&Evidence) -> Option<Finding>; 27] = [
     |evidence| finding::left_out(&evidence.left_out),
     rows::shortened,
     rows::interrupted,
+    rows::burst,
     rows::noisy,
     rows::depth_not_reached,
     rows::generator_limited,

@@ -22,6 +22,7 @@ pub fn evidence<'a>(target: &'a Target, rows: &'a [Row]) -> Evidence<'a> {
         leftovers: Vec::new(),
         left_out: Vec::new(),
         shortened: None,
+        burst: None,
         interrupted: false,
         sharing: None,
     }

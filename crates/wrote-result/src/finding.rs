@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The stable id of each finding, in the order of `docs/findings.md`.
-pub const IDS: [&str; 42] = [
+pub const IDS: [&str; 43] = [
     "interrupted",
     "no-io",
     "ram-not-disk",
@@ -32,6 +32,7 @@ pub const IDS: [&str; 42] = [
     "rate-not-reached",
     "write-amplification",
     "throttled",
+    "burst",
     "cpu-limited",
     "too-hot",
     "link-downgraded",

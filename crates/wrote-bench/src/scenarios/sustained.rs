@@ -137,6 +137,11 @@ impl Plan {
         }
     }
 
+    /// Whether its bytes, and not its time, end it.
+    fn is_by_size(&self) -> bool {
+        self.time.is_none()
+    }
+
     /// About how long it writes before the pause.
     fn writing(&self) -> Duration {
         let by_size = Duration::from_secs_f64(self.size_bytes as f64 / USUAL_BYTES_PER_S);

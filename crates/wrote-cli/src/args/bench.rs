@@ -6,7 +6,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueHint};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use wrote_bench::{Common, Request, Scenarios};
+use wrote_bench::{Common, Request, Scenarios, Wear};
 use wrote_jobs::peers::Peers;
 use wrote_jobs::rate::{Amount, Rate};
 use wrote_report::Format;
@@ -99,6 +99,14 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", value_parser = units::parse_count::<{ Common::RUNS_MAX }>,
         allow_hyphen_values = true)]
     pub runs: Option<u32>,
+
+    /// The most bytes to write in all: 10 GB, or 1 % of the drive where that is less (normal); a
+    /// tenth of that (low) [default: normal; no limit with --size, --time, --runs or --rate]
+    #[arg(long, value_name = "WEAR", conflicts_with = "size", value_parser = words([
+        ("low", "1 GB, or 0.1 % of the drive", Wear::Low),
+        ("normal", "10 GB, or 1 % of the drive", Wear::Normal)
+    ]))]
+    pub wear: Option<Wear>,
 
     /// Bytes of one read or write: STREAM, or STREAM,SMALL (256K,4K)
     ///
@@ -194,6 +202,7 @@ impl BenchArgs {
                 rate: self
                     .rate
                     .map(|amount| Rate { amount, process: self.rate_process.unwrap_or_default() }),
+                wear: self.wear,
             },
             scenarios,
             command,

@@ -1,12 +1,12 @@
 //! Findings on the measurement of rows: noise, fallbacks, depths not reached, a slow generator.
 
-use super::{Evidence, Shortened};
+use super::{Burst, Evidence, Shortened};
 use serde_json::json;
 use std::collections::BTreeMap;
 use wrote_result::document::{Direction, Fallback, Finding, Row, View};
 use wrote_result::finding::names;
 use wrote_result::stats::relative_width;
-use wrote_result::units::{rate, significant};
+use wrote_result::units::{self, rate, significant};
 
 /// A row is noisy if its interval reaches farther from the median than this share of it.
 const WIDTH_MAX: f64 = 0.25;
@@ -43,6 +43,28 @@ pub(super) fn interrupted(evidence: &Evidence) -> Option<Finding> {
     let text = format!("interrupted: rows have {runs} runs each, and some may be missing");
     let finding = Finding::warning("interrupted", text).with("runs_min", least);
     evidence.interrupted.then(|| finding.with("runs_max", most))
+}
+
+/// Finds a token bucket below: a limit that lets a short run through at once.
+pub(super) fn burst(evidence: &Evidence) -> Option<Finding> {
+    let Burst { bytes, first_bytes_per_s, bytes_per_s, is_left_out } = evidence.burst?;
+    let (what, then) = match is_left_out {
+        true => ("the burst is left out", "each run begins when they are used up"),
+        false => ("figures contain a burst", "use a longer run: --only sustained"),
+    };
+    let text = format!(
+        "{what}: the first {} go at {}, and {} lasts; {then}",
+        units::bytes(bytes),
+        rate(first_bytes_per_s),
+        rate(bytes_per_s),
+    );
+    Some(
+        Finding::warning("burst", text)
+            .with("burst_bytes", bytes)
+            .with("first_bytes_per_s", first_bytes_per_s)
+            .with("lasting_bytes_per_s", bytes_per_s)
+            .with("is_left_out", is_left_out),
+    )
 }
 
 pub(super) fn noisy(evidence: &Evidence) -> Option<Finding> {

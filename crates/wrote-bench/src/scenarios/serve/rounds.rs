@@ -49,6 +49,10 @@ impl scenario::Plan for Plan {
         self.ways.iter().map(of).fold(0, u64::saturating_add)
     }
 
+    fn written_bytes(&self) -> Option<u64> {
+        None
+    }
+
     fn estimate(&self) -> Duration {
         let ways = self.ways.len() as u32;
         (self.time + BESIDE) * self.runs * ways + (LOOK + BESIDE) * ways
