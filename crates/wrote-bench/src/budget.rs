@@ -122,8 +122,8 @@ impl Schedule {
     pub fn left_out(&self) -> impl Iterator<Item = (usize, String)> {
         let within = self.within.unwrap_or_default().as_secs_f64();
         let reason = move |row: &RowTime| {
-            let takes = units::seconds(row.next().as_secs_f64());
-            format!("no time for {RUNS_MIN} runs of {takes} within {within} s")
+            let takes = units::seconds((row.next() * RUNS_MIN).as_secs_f64());
+            format!("time budget of {within} s used up; {RUNS_MIN} runs need {takes}")
         };
         let rows = self.rows.iter().enumerate().filter(|(_, row)| row.is_left_out);
         rows.map(move |(number, row)| (number, reason(row)))

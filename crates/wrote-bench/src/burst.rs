@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use wrote_jobs::findings::Burst;
 use wrote_jobs::jobs::{Mark, Permissions, Watcher};
 use wrote_result::Error;
+use wrote_result::document::Limit;
 
 /// The parts of a run's second half, each of which must be as fast as all of it.
 const PARTS: u64 = 3;
@@ -16,6 +17,10 @@ const FASTER_MIN: f64 = 1.5;
 const SHARE_MIN: f64 = 0.05;
 /// A shorter run has no course: a single slow write would be a fall.
 const LASTS_NS_MIN: u64 = 100_000_000;
+/// The slice of time by which the kernel counts the bytes of a control group.
+const SLICE_S: f64 = 0.1;
+/// A short stream that a limit holds back reaches this share of it.
+const NEAR: std::ops::RangeInclusive<f64> = 0.7..=2.5;
 /// More than this is not written before each run only to be thrown away.
 const DRAINED_BYTES_MAX: u64 = 128 << 20;
 /// What is written before a run, as a multiple of the burst: the rate then is the one that lasts.
@@ -48,9 +53,21 @@ pub(crate) fn find(marks: &[Mark]) -> Option<Burst> {
     let first = speed(&Mark::default(), marks.iter().find(is_first)?);
     (is_even && is_burst && first >= FASTER_MIN * lasts).then(|| Burst {
         bytes: bytes as u64,
-        first_bytes_per_s: first * 1e9,
         bytes_per_s: lasts * 1e9,
         is_left_out: drained_bytes(bytes as u64) <= DRAINED_BYTES_MAX,
+    })
+}
+
+/// Returns the burst of a control group that limits the device, where a stream came near to the
+/// limit: the kernel lets through what is due in two of its slices at once (`blk-throttle`).
+pub(crate) fn of_limit(limits: &[Limit], bytes_per_s: f64) -> Option<Burst> {
+    let of_writes = limits.iter().filter(|limit| limit.of == "write_bytes_per_s");
+    let most = of_writes.map(|limit| limit.most).min_by(f64::total_cmp)?;
+    let bytes = (most * 2.0 * SLICE_S) as u64;
+    NEAR.contains(&(bytes_per_s / most)).then(|| Burst {
+        bytes,
+        bytes_per_s: most,
+        is_left_out: drained_bytes(bytes) <= DRAINED_BYTES_MAX,
     })
 }
 
@@ -101,9 +118,21 @@ mod tests {
             // The rest of them comes at the speed that lasts anyhow.
             let ahead = bytes * (1.0 - lasts / first);
             assert!((burst.bytes as f64 / ahead - 1.0).abs() < 0.1, "{burst:?}: {ahead}");
-            assert!(burst.first_bytes_per_s > 3.0 * lasts && burst.is_left_out, "{burst:?}");
+            assert!(burst.is_left_out, "{burst:?}");
         }
         assert!(!find(&marks(150e6, 2e9, 50e6, 250)).unwrap().is_left_out);
+    }
+
+    #[test]
+    fn a_known_limit_that_a_stream_came_near_to_has_a_burst_of_two_slices() {
+        let limit = |of: &str, most| Limit { of: of.into(), most, from: "io.max".into() };
+        let limits = [limit("read_bytes_per_s", 50e6), limit("write_bytes_per_s", 125e6)];
+        let burst = of_limit(&limits, 170e6).unwrap();
+        assert_eq!((burst.bytes, burst.bytes_per_s, burst.is_left_out), (25_000_000, 125e6, true));
+        // The disk is slower than its limit, or the limit does not hold it.
+        assert_eq!(of_limit(&limits, 60e6), None);
+        assert_eq!(of_limit(&limits, 1e9), None);
+        assert_eq!(of_limit(&limits[..1], 50e6), None);
     }
 
     #[test]

@@ -132,6 +132,19 @@ impl Common {
         }
     }
 
+    /// Refuses a block size that a direct write to the disk of `target` cannot have.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Usage`] with the unit that the disk asks for.
+    pub(crate) fn check_direct(bs_bytes: u64, target: &Target) -> Result<(), Error> {
+        let unit = device_of(target).map_or(1, |device| u64::from(device.logical_block_bytes));
+        if bs_bytes.is_multiple_of(unit.max(1)) {
+            return Ok(());
+        }
+        Err(Error::Usage(format!("--bs {bs_bytes}: must be a multiple of {unit} on this disk")))
+    }
+
     /// Refuses values beyond their limits, in one line.
     ///
     /// # Errors

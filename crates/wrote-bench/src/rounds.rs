@@ -69,7 +69,7 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
     ticker.leave_out(planned - rounds * names.len() as u32);
     let mut left_out = plan.left_out();
     for (name, because) in &left_out {
-        ticker.note(&format!("{name} is left out: {because}"));
+        ticker.note(&format!("{name} skipped: {because}"));
     }
     let mut schedule = Schedule::new(plan, rounds);
     let mut runs: Vec<Repeated> = names.iter().map(|_| Repeated::default()).collect();
@@ -122,14 +122,14 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
     written_bytes += runs.iter().map(|runs| runs.written_bytes).sum::<u64>();
     let given_up: Vec<(usize, String)> = schedule.left_out().collect();
     for (row, because) in &given_up {
-        ticker.note(&format!("{} is left out: {because}", names[*row]));
+        ticker.note(&format!("{} skipped: {because}", names[*row]));
         left_out.push((names[*row].clone(), because.clone()));
     }
     let measured = runs.into_iter().enumerate().filter(|(row, _)| !schedule.is_left_out(*row));
     let rows: Vec<Row> = measured.flat_map(|(_, runs)| runs.rows()).collect();
     if let Some((row, because)) = given_up.first().filter(|_| rows.is_empty()) {
         let text = format!(
-            "no row can be measured here ({}: {because}); --runs measures in any time",
+            "no row can be measured here ({}: {because}); --runs measures without a limit of time",
             names[*row]
         );
         return Err(Error::Failed(text));

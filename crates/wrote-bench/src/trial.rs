@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use wrote_jobs::findings::Burst;
 use wrote_jobs::jobs::Permissions;
 use wrote_jobs::spec::JobSpec;
-use wrote_machine::space;
+use wrote_machine::{space, watch};
 use wrote_result::Error;
 
 /// The most time of each of the trial's parts, a last flush not counted.
@@ -57,6 +57,8 @@ impl Trial {
         }
         let flush = save(site)?;
         let (bytes_per_s, bytes, burst) = stream(site, common)?;
+        let limits = || watch::limits(site.device());
+        let burst = burst.or_else(|| burst::of_limit(&limits(), bytes_per_s));
         let bytes_per_s = burst.as_ref().map_or(bytes_per_s, |burst| burst.bytes_per_s);
         let trial = Trial {
             burst,

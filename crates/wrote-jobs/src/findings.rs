@@ -63,8 +63,6 @@ pub struct Evidence<'a> {
 pub struct Burst {
     /// The bytes beyond the rate that lasts.
     pub bytes: u64,
-    /// The rate at first.
-    pub first_bytes_per_s: f64,
     /// The rate that lasts.
     pub bytes_per_s: f64,
     /// Whether runs begin when it is used up.
@@ -93,7 +91,7 @@ impl<'a> Evidence<'a> {
 }
 
 /// The findings that a run has once or not at all.
-const SINGLE: [fn(&Evidence) -> Option<Finding>; 28] = [
+const SINGLE: [fn(&Evidence) -> Option<Finding>; 31] = [
     |evidence| bytes::ram_not_disk(evidence, Direction::Write),
     |evidence| bytes::ram_not_disk(evidence, Direction::Read),
     bytes::direct_not_honoured,
@@ -121,6 +119,9 @@ const SINGLE: [fn(&Evidence) -> Option<Finding>; 28] = [
     machine::cpu_limited,
     machine::too_hot,
     machine::link_downgraded,
+    machine::above_link,
+    machine::lazy_init,
+    rows::concurrent_iops,
     machine::slow_clock,
 ];
 

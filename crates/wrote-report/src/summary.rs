@@ -78,6 +78,7 @@ impl Summary {
     pub fn columns<'a>() -> Vec<Column<'a, [String; 4]>> {
         let column = |number: usize| {
             let heading = HEADINGS[number];
+            let heading = if heading.is_empty() { "PURPOSE" } else { heading };
             let title = heading[..heading.len().min(1)].to_owned()
                 + &heading.get(1..).unwrap_or("").to_ascii_lowercase();
             Column::words(heading, Keep::Always, move |line: &[String; 4]| line[number].clone())
@@ -171,7 +172,7 @@ fn range(row: &Row, interval: &Interval) -> String {
 
 /// Returns the first words of the first warnings.
 fn warnings(findings: &[Finding]) -> Vec<String> {
-    let warns = |of: &&Finding| of.severity == Severity::Warning && of.id != MEMORY;
+    let warns = |of: &&Finding| of.severity >= Severity::Warning && of.id != MEMORY;
     let all: Vec<&Finding> = findings.iter().filter(warns).collect();
     let first = |of: &&Finding| {
         let words = of.text.split([':', ';', '(']).next().unwrap_or(&of.text);

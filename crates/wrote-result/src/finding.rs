@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The stable id of each finding, in the order of `docs/findings.md`.
-pub const IDS: [&str; 43] = [
+pub const IDS: [&str; 46] = [
     "interrupted",
     "no-io",
     "ram-not-disk",
@@ -36,6 +36,9 @@ pub const IDS: [&str; 43] = [
     "cpu-limited",
     "too-hot",
     "link-downgraded",
+    "above-link",
+    "lazy-init",
+    "concurrent-iops",
     "slow-clock",
     "records-lost",
     "records-out-of-order",
@@ -66,6 +69,11 @@ impl Finding {
     /// Makes a finding of [`Severity::Warning`], still without figures.
     pub fn warning(id: &str, text: impl Into<String>) -> Finding {
         Finding::new(id, Severity::Warning, text)
+    }
+
+    /// Makes a finding of [`Severity::Critical`], still without figures.
+    pub fn critical(id: &str, text: impl Into<String>) -> Finding {
+        Finding::new(id, Severity::Critical, text)
     }
 
     /// Makes a finding of [`Severity::Info`], still without figures.

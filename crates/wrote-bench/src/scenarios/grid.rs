@@ -1,6 +1,7 @@
 //! Scenarios that are a grid of jobs: their cells and sizes.
 
 use crate::progress::Ticker;
+use crate::request::Common;
 use crate::rounds::Turn;
 use crate::scenario;
 use crate::scenario::{Call, Listed, Plan as _, Site};
@@ -114,6 +115,9 @@ impl Grid {
     ) -> Result<Grid, Error> {
         let request = call.common;
         let numjobs = request.numjobs.unwrap_or(1).max(1);
+        let sizes = [request.stream_bs_bytes, request.small_bs_bytes];
+        let mut sizes = sizes.into_iter().flatten();
+        sizes.try_for_each(|bytes| Common::check_direct(bytes, call.target))?;
         request.rate.map_or(Ok(()), |rate| rate.check(numjobs, "jobs"))?;
         let share = space::room_bytes(call.target) / u64::from(numjobs);
         let usual = FILE_BYTES_MAX.min(request.written_bytes_max(call.target) / FILE_PART);

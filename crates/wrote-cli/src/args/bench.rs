@@ -54,6 +54,21 @@ pub(super) const EXAMPLES: &str = "Examples:\n  \
         \x20                                        two settings, in turn, compared\n  \
         wrote bench --format json -o disk.json   the whole result, for a program";
 
+/// The arguments that the short help has.
+pub(super) const USUAL: [&str; 14] = [
+    "path", "format", "output", "html", "only", "size", "time", "runs", "wear", "bs", "iodepth",
+    "within", "vs", "list",
+];
+
+pub(super) const QUESTIONS: &str = "Questions:\n  \
+        how fast can I write here, and how?          wrote bench /data\n  \
+        I wrote 1 GB in 1.1 s: is that real?         wrote bench --only ways --size 1G\n  \
+        how long does a durable save take?           wrote bench --only latency\n  \
+        which way do many threads log fastest?       wrote bench --only append\n  \
+        how fast are random reads and writes?        wrote bench --only rand\n  \
+        when does the disk slow down?                wrote bench --only sustained\n  \
+        is this disk good enough for etcd?           wrote run with fdatasync=1 bs=2300";
+
 const POISSON_HELP: &str =
     "At random distances, as requests of many who know nothing of each other come";
 
@@ -63,6 +78,10 @@ pub struct BenchArgs {
     /// The folder whose disk is measured
     #[arg(value_name = "PATH", default_value = ".", value_hint = ValueHint::DirPath)]
     pub path: PathBuf,
+
+    /// A second path, which is refused with a better answer than the parser's.
+    #[arg(hide = true)]
+    pub more: Vec<PathBuf>,
 
     /// How the result is written
     #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = words([

@@ -1,6 +1,7 @@
 //! The sizes, depths and times of the runs, chosen so that the ladder takes less than a minute.
 
 use super::{BY_IMPORTANCE, Sizes, WAYS, Way, Workload};
+use crate::budget::RUNS_MIN;
 use crate::burst;
 use crate::request::Common;
 use crate::request::STREAM_BS_BYTES;
@@ -28,6 +29,8 @@ const IODEPTH_MIN: u32 = 4;
 const IN_FLIGHT_S: f64 = 0.1;
 /// The time of a streaming run at the speed of the calibration.
 const STREAM_RUN_S: f64 = 0.3;
+/// Runs on a disk with a burst are longer by this factor.
+const BURST_TIMES: u32 = 3;
 /// The usual time limit of a run, a last flush not counted.
 pub(super) const RUN_TIME: Duration = Duration::from_millis(500);
 /// The time limit of a run that was made shorter: many small writes fit into it on most disks.
@@ -107,6 +110,11 @@ impl Plan {
         plan.check_size()?;
         request.rate.map_or(Ok(()), |rate| rate.check(numjobs, "jobs"))?;
         plan.check_memory(host::memory_bytes())?;
+        let direct = plan.ways.iter().filter(|way| way.direct);
+        direct
+            .map(|way| plan.bs_bytes(way.workload))
+            .try_for_each(|bs_bytes| Common::check_direct(bs_bytes, target))?;
+        plan.check_within()?;
         plan.fit(target)?;
         plan.sizes = Workload::ALL.map(|workload| plan.sizes(workload, f64::MAX));
         Ok(plan)
@@ -117,6 +125,20 @@ impl Plan {
         match self.common.size_bytes {
             Some(size) if size < least => Err(Error::Usage(format!(
                 "--size: {size} bytes are less than one write of each job: at least {least} bytes"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a time in which even a fast disk can't have the least runs of each row.
+    fn check_within(&self) -> Result<(), Error> {
+        let of_runs = (RUN_TIME_MIN + BESIDE) * RUNS_MIN.min(self.runs) * self.ways.len() as u32;
+        // The trial run, and the part that is kept for the end.
+        let least = (2 * trial::TIME + of_runs).mul_f64(1.1).as_secs() + 1;
+        match self.within {
+            Some(within) if within < Duration::from_secs(least) => Err(Error::Usage(format!(
+                "--within {}s is too short; use {least}s or more",
+                within.as_secs_f64()
             ))),
             _ => Ok(()),
         }
@@ -272,6 +294,20 @@ impl Plan {
         }
     }
 
+    /// Returns the time limit of a run of this way: longer where a burst or the slices of a limit
+    /// would be a large part of it.
+    pub(super) fn time_of(&self, way: &Way) -> Duration {
+        let time = self.time(way.workload);
+        let is_usual = self.common.time.is_none() && self.common.rate.is_none();
+        let is_longer = is_usual && self.burst.is_some() && !way.flushes_each() && time < WHOLE;
+        if is_longer { time * BURST_TIMES } else { time }
+    }
+
+    /// Returns the time of a streaming run at the speed of the trial run.
+    fn stream_run_s(&self) -> f64 {
+        if self.burst.is_some() { STREAM_RUN_S * f64::from(BURST_TIMES) } else { STREAM_RUN_S }
+    }
+
     /// Tells whether the sizes depend on the speed of the disk.
     pub(super) fn needs_calibration(&self) -> bool {
         !self.ways.is_empty() && (self.common.size_bytes.is_none() || self.common.iodepth.is_none())
@@ -290,8 +326,8 @@ impl Plan {
         let size_bytes = match (self.common.size_bytes, workload) {
             (None, Workload::Stream) => {
                 let few = ((bytes_per_s * STREAM_WRITES_MIN_S) as u64).max(least);
-                let wanted =
-                    ((bytes_per_s * STREAM_RUN_S) as u64).max(few.min(least * STREAM_WRITES_MIN));
+                let wanted = ((bytes_per_s * self.stream_run_s()) as u64)
+                    .max(few.min(least * STREAM_WRITES_MIN));
                 (wanted / least).saturating_mul(least).min(largest)
             }
             // Small writes are no faster than a stream, so these bytes take at least a second. A
@@ -326,10 +362,8 @@ impl Plan {
             Duration::try_from_secs_f64(bytes / bytes_per_s).unwrap_or(Duration::MAX / 1024);
         let written = match way.workload {
             Workload::Stream => whole,
-            Workload::Small if way.flush == Flush::FdatasyncAtEnd => {
-                whole.max(self.time(way.workload))
-            }
-            Workload::Small => self.time(way.workload),
+            Workload::Small if way.flush == Flush::FdatasyncAtEnd => whole.max(self.time_of(way)),
+            Workload::Small => self.time_of(way),
         };
         // The file that a row writes over is written before the first of its runs.
         let is_first = way.blocks == Blocks::Written && !self.filled[way.workload as usize];
@@ -347,7 +381,7 @@ impl Plan {
         if sizes.rate.is_some() {
             return self.run_bytes_max(way.workload);
         }
-        let time = self.time(way.workload).as_secs_f64();
+        let time = self.time_of(way).as_secs_f64();
         let in_time = match way.flush {
             Flush::None | Flush::FdatasyncAtEnd => self.bytes_per_s.unwrap_or(f64::MAX) * time,
             _ => time / self.flush().as_secs_f64() * sizes.bs_bytes as f64,
@@ -452,6 +486,35 @@ mod tests {
             .plan(&target(1 << 40, 1 << 39), |_, call| Plan::new(call, None));
         let slow = asked.unwrap().sizes(Workload::Stream, 20e6);
         assert_eq!((slow.size_bytes, slow.iodepth), (1 << 28, 64));
+    }
+
+    #[test]
+    fn a_time_that_is_too_short_is_refused_with_the_least_that_is_not() {
+        let within = |only: &[&str], s| {
+            let only = only.iter().map(|name| name.to_string()).collect();
+            Asked { only, ..request() }.plan(&target(1 << 40, 1 << 39), |_, call| {
+                Plan::new(call, Some(Duration::from_secs(s)))
+            })
+        };
+        let error = within(&[], 1).unwrap_err().to_string();
+        assert_eq!(error, "--within 1s is too short; use 9s or more");
+        assert!(within(&[], 8).is_err() && within(&[], 9).is_ok());
+        assert!(within(&["small/cached"], 2).is_ok());
+    }
+
+    #[test]
+    fn a_block_that_no_direct_write_can_have_is_refused_before_anything_is_made() {
+        let mut disk = target(1 << 40, 1 << 39);
+        let mut device = wrote::device::BlockDevice::default();
+        device.logical_block_bytes = 512;
+        disk.backing = wrote::device::Backing::Block(device);
+        let plan = |only: &str| {
+            let asked = Asked { stream_bs_bytes: Some(3000), only: vec![only.into()], ..request() };
+            asked.plan(&disk, |_, call| Plan::new(call, None))
+        };
+        let error = plan("stream").unwrap_err().to_string();
+        assert_eq!(error, "--bs 3000: must be a multiple of 512 on this disk");
+        assert!(plan("stream/cached").is_ok());
     }
 
     #[test]

@@ -107,7 +107,7 @@ impl scenario::Plan for Plan {
         if let Some(held) = self.held.as_mut().filter(|_| !way.direct) {
             held.give_back()?;
         }
-        let job = way.job(&sizes, self.time(way.workload));
+        let job = way.job(&sizes, self.time_of(way));
         let jobs = job.on_each(&files, sizes.rate);
         let drain = self.drain(way);
         let drained_bytes = drain.map_or(0, |sizes| sizes.size_bytes);
