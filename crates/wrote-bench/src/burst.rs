@@ -10,7 +10,7 @@ use wrote_result::Error;
 use wrote_result::document::Limit;
 
 /// The parts of a run's second half, each of which must be as fast as all of it.
-const PARTS: u64 = 3;
+const PARTS: u64 = 5;
 const PART_MIN: f64 = 0.85;
 /// A burst is at least this factor faster than what lasts, and this share of the run's bytes.
 const FASTER_MIN: f64 = 1.5;

@@ -273,14 +273,14 @@ fn rows_that_flush_each_write_and_make_the_device_write_much_more_wear_it_out() 
     let finding = found(&evidence(&target, &[journal(3_200_000_000)]), "write-amplification");
     let finding = finding.unwrap();
     assert_eq!(finding.severity, Severity::Info);
-    assert!(finding.text.contains("3.2 bytes for each"), "{}", finding.text);
+    assert!(finding.text.contains("3.2 bytes per byte"), "{}", finding.text);
     assert!(finding.text.ends_with(
         "Another process may have written too: this cannot be separated in rows that flush often"
     ));
     // A row that moves its own bytes alone would have seen others.
     let beside = [journal(3_200_000_000), with_device_bytes(direct(), 1_010_000_000, 0)];
     let finding_beside = found(&evidence(&target, &beside), "write-amplification").unwrap();
-    assert!(finding_beside.text.ends_with("wears out faster by that factor"));
+    assert!(finding_beside.text.ends_with("flash wear rises by the same factor"));
     assert_eq!(
         finding.evidence["device_bytes_per_file_byte"],
         json!({ "small/o_dsync-each": 3.2 })
