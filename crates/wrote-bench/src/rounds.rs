@@ -109,6 +109,9 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
         let took;
         (now, took) = agreed(site, site.clock.elapsed().saturating_sub(began))?;
         schedule.is_over(took);
+        if schedule.ahead().first().is_none_or(|next| next.round != turn.round) {
+            ticker.so_far(|| runs.iter().cloned().flat_map(Repeated::rows).collect());
+        }
     }
     ticker.leave_out(told);
     let is_measured = runs.iter().any(|runs| !runs.rows.is_empty());

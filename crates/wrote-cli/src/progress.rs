@@ -15,7 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use wrote_bench::{Announcement, Observer, Progress};
 use wrote_jobs::peers::Peers;
-use wrote_report::plain;
+use wrote_report::{Screen, plain};
+use wrote_result::document::{Answer, Row};
 use wrote_result::units;
 
 /// How often the time left is drawn anew: seldom, because the CPU that draws it is being measured.
@@ -44,7 +45,7 @@ impl Default for Reporter {
     fn default() -> Reporter {
         let end = Arc::new(Mutex::new(None));
         let draws = stderr().is_terminal() && !terminal::is_dumb();
-        let bar = draws.then(|| ProgressBar::new(1).with_style(style(end.clone())));
+        let bar = draws.then(|| ProgressBar::new(1).with_style(style("", end.clone())));
         Reporter { bar, end, folders: None }
     }
 }
@@ -112,6 +113,14 @@ impl Observer for Reporter {
         self.show(done, whole, Some(progress.left), &measuring(progress));
     }
 
+    fn answers(&mut self, answers: &[Answer], rows: &[Row]) {
+        if let Some(bar) = self.bar.as_ref().filter(|_| !answers.is_empty()) {
+            let screen = Screen { colour: false, ..terminal::stdout_screen() };
+            bar.set_style(style("{prefix}\n", self.end.clone()));
+            bar.set_prefix(wrote_report::so_far(answers, rows, screen));
+        }
+    }
+
     fn note(&mut self, text: &str) {
         self.say(&format!("wrote: note: {text}"));
     }
@@ -150,15 +159,15 @@ fn measuring(progress: &Progress) -> String {
     format!("run {} of {}  {}", progress.runs_done + 1, progress.runs, progress.row)
 }
 
-/// The bar, with the time left counted down between two reports.
-fn style(end: Arc<Mutex<Option<Instant>>>) -> ProgressStyle {
+/// The bar below what stands `above` it, with the time left counted down between two reports.
+fn style(above: &str, end: Arc<Mutex<Option<Instant>>>) -> ProgressStyle {
     let left = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
         let end = *end.lock().unwrap_or_else(PoisonError::into_inner);
         let left = end.map(|end| end.saturating_duration_since(Instant::now()));
         // Writing into a line in memory does not fail.
         let _ = write!(out, "{}", left.map(|left| clock(left) + " left").unwrap_or_default());
     };
-    template("{bar:24} {left:>10}  {wide_msg}").with_key("left", left)
+    template(&format!("{above}{{bar:24}} {{left:>10}}  {{wide_msg}}")).with_key("left", left)
 }
 
 /// The style of a bar, in characters that the screen has.

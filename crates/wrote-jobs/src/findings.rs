@@ -83,6 +83,28 @@ pub struct Shortened {
 }
 
 impl<'a> Evidence<'a> {
+    /// Returns rows as evidence, without anything that casts doubt on them.
+    pub fn of_rows(target: &'a Target, rows: &'a [Row]) -> Evidence<'a> {
+        Evidence {
+            target,
+            rows,
+            debug_build: false,
+            device_counts: true,
+            in_memory: false,
+            generator_bytes_per_s: 0.0,
+            written_bytes_total: 0,
+            host: Host::default(),
+            watched: Watched::default(),
+            overlaps: Vec::new(),
+            leftovers: Vec::new(),
+            left_out: Vec::new(),
+            shortened: None,
+            burst: None,
+            interrupted: false,
+            sharing: None,
+        }
+    }
+
     /// Returns the selected rows; `None` where there are none.
     pub fn rows_where(&self, is_selected: impl Fn(&Row) -> bool) -> Option<Vec<&'a Row>> {
         let rows: Vec<&Row> = self.rows.iter().filter(|row| is_selected(row)).collect();

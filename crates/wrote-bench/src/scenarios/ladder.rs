@@ -223,9 +223,10 @@ impl Sizes {
 const WRITE: Rw = Rw { read: false, write: true, random: false };
 
 impl Way {
-    /// Whether each write is flushed before the next one.
-    fn flushes_each(&self) -> bool {
-        matches!(self.flush, FdatasyncEach | ODsyncEach)
+    /// Whether each small write is flushed before the next one: such a way is far slower than a
+    /// stream, and sees no limit of bytes.
+    fn is_of_flushes(&self) -> bool {
+        self.workload == Small && matches!(self.flush, FdatasyncEach | ODsyncEach)
     }
 
     /// Returns the job of each thread of a run, which ends after `time`.

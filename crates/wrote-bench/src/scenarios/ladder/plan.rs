@@ -271,7 +271,7 @@ impl Plan {
 
     /// Returns the stream that uses up the burst before a run of a way that would show it.
     pub(super) fn drain(&self, way: &Way) -> Option<Sizes> {
-        let burst = self.burst.filter(|burst| burst.is_left_out && !way.flushes_each())?;
+        let burst = self.burst.filter(|burst| burst.is_left_out && !way.is_of_flushes())?;
         let bs_bytes = self.bs_bytes(Workload::Stream);
         let size_bytes = burst::drained_bytes(burst.bytes).next_multiple_of(bs_bytes);
         Some(Sizes { bs_bytes, size_bytes, iodepth: IODEPTH_MIN, numjobs: 1, rate: None })
@@ -299,7 +299,7 @@ impl Plan {
     pub(super) fn time_of(&self, way: &Way) -> Duration {
         let time = self.time(way.workload);
         let is_usual = self.common.time.is_none() && self.common.rate.is_none();
-        let is_longer = is_usual && self.burst.is_some() && !way.flushes_each() && time < WHOLE;
+        let is_longer = is_usual && self.burst.is_some() && !way.is_of_flushes() && time < WHOLE;
         if is_longer { time * BURST_TIMES } else { time }
     }
 

@@ -226,13 +226,9 @@ fn help_is_an_answer_with_examples() {
     }
     assert!(!help.contains("--server-pid"), "{help}");
     let all = answer(&["bench", "--help-all"]);
-    for said in [
-        "Examples:",
-        "--server-pid",
-        "or to a file with --output",
-        "--only peak ",
-        "--only rand ",
-    ] {
+    for said in
+        ["Examples:", "--server-pid", "or to a file with --output", "--only peak ", "--only rand "]
+    {
         assert!(all.contains(said), "{said:?} is not in\n{all}");
     }
     for verb in ["cat", "tail", "stat", "verify", "repair", "ship", "append"] {
