@@ -77,7 +77,7 @@ fn noisy_is_not_said_of_even_runs_or_of_one_alone() {
 }
 
 /// Returns the result of a small job on a new ext4 of this size, mounted with these options.
-fn newly_made(options: &str) -> Result<Document, String> {
+fn newly_made(options: &str) -> Result<wrote_result::document::Document, String> {
     let mounted = Mounted::image_with("ext4", 2048 * MIB, options)?;
     Ok(run(mounted.path(), "[job]\nrw=write\nsize=1m\ndirect=1\n", ""))
 }
