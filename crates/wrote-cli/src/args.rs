@@ -179,17 +179,19 @@ pub fn definition() -> clap::Command {
         let is_usual = bench::USUAL.contains(&argument.get_id().as_str());
         argument.hide_short_help(!is_usual)
     };
-    let with_fewer = |command: clap::Command| command.mut_arg("rank_timeout", seldom);
+    let but_seldom = |argument: Arg| {
+        let is_seldom = SELDOM.contains(&argument.get_id().as_str());
+        argument.hide_short_help(is_seldom)
+    };
     let command = Cli::command()
         .mut_subcommand("bench", |bench| bench.mut_args(usual))
-        .mut_subcommand("langs", with_fewer);
+        .mut_subcommand("langs", |langs| langs.mut_args(but_seldom))
+        .mut_subcommand("serve", |serve| serve.mut_args(but_seldom));
     with_help(command)
 }
 
-/// Leaves an argument to `--help-all`.
-fn seldom(argument: Arg) -> Arg {
-    argument.hide_short_help(true)
-}
+/// Arguments of commands other than `bench` that the short help leaves to `--help-all`.
+const SELDOM: [&str; 3] = ["rank_timeout", "max_connections", "max_message_bytes"];
 
 /// Gives a command and all below it a help of one screen, and one of everything.
 fn with_help(command: clap::Command) -> clap::Command {
