@@ -10,6 +10,7 @@ use crate::scenario::Call;
 use crate::scenarios::ladder;
 use crate::trial;
 use std::time::Duration;
+use wrote::Ioengine;
 use wrote::device::Target;
 use wrote_jobs::buffers::check_buffers;
 use wrote_jobs::findings::Burst;
@@ -44,6 +45,8 @@ const SMALL_WRITES_MIN: u64 = 64;
 pub(crate) const WITHIN: Duration = Duration::from_secs(60);
 /// The time of a run outside its clock.
 pub(super) const BESIDE: Duration = Duration::from_millis(50);
+/// The usual rate of writes into the page cache.
+const MEMORY_BYTES_PER_S: f64 = 2e9;
 /// The time of a small write with its flush, until the trial run.
 const USUAL_FLUSH: Duration = Duration::from_millis(5);
 /// A time limit longer than any run.
@@ -387,6 +390,22 @@ impl Plan {
             _ => time / self.flush().as_secs_f64() * sizes.bs_bytes as f64,
         };
         sizes.size_bytes.min(in_time as u64)
+    }
+
+    /// Returns the time that a run probably takes, where [`Plan::foreseen_of`] is the most.
+    pub(super) fn expected_time_of(&self, way: &Way) -> Duration {
+        let bytes = self.sizes_of(way.workload).size_bytes as f64;
+        let at = |bytes_per_s: f64| {
+            Duration::try_from_secs_f64(bytes / bytes_per_s).unwrap_or(Duration::MAX / 1024)
+        };
+        let (whole, limit) = (at(self.bytes_per_s.unwrap_or(f64::MAX)), self.time_of(way));
+        let time = match (way.flush, way.direct) {
+            (Flush::None, false) => at(MEMORY_BYTES_PER_S),
+            (Flush::FdatasyncAtEnd, _) => whole,
+            _ if way.workload == Workload::Stream || way.ioengine == Ioengine::IoUring => whole,
+            _ => limit,
+        };
+        time.min(limit.max(whole)) + BESIDE
     }
 
     /// Makes all further runs smaller by `factor`, or returns `false` where they are as small as a

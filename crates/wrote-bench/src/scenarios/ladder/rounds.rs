@@ -61,8 +61,8 @@ impl scenario::Plan for Plan {
 
     fn estimate(&self) -> Duration {
         if self.bytes_per_s.is_some() && self.common.rate.is_none() {
-            let time: Duration = self.ways.iter().map(|way| self.foreseen_of(way)).sum();
-            let time = time * self.runs;
+            let round: Duration = self.ways.iter().map(|way| self.expected_time_of(way)).sum();
+            let time = round * self.runs;
             return self.within.map_or(time, |within| time.min(within));
         }
         let usual = if self.common.rate.is_some() { rate::RUN_TIME } else { RUN_TIME };
