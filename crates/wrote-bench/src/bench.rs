@@ -163,7 +163,7 @@ pub(crate) fn bench_at(
         scenarios.iter().flat_map(|scenario| scenario.answers(&evidence)).collect()
     };
     let ticker = Ticker::new(observer, announcement.runs, announcement.estimated);
-    let mut ticker = ticker.answering(answers);
+    let mut ticker = ticker.answering(&answers);
     let bs_bytes = request.common.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES);
     let generator_bytes_per_s =
         Data::new(0, 0).measure(bs_bytes.min(GENERATOR_BS_BYTES_MAX) as usize);

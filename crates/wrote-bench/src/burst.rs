@@ -23,7 +23,7 @@ const SLICE_S: f64 = 0.1;
 const NEAR: std::ops::RangeInclusive<f64> = 0.7..=2.5;
 /// More than this is not written before each run only to be thrown away.
 const DRAINED_BYTES_MAX: u64 = 128 << 20;
-/// What is written before a run, as a multiple of the burst: the rate then is the one that lasts.
+/// The bytes written before a run, as a multiple of the burst: then the rate is the one that lasts.
 const DRAINED_TIMES: f64 = 1.25;
 
 /// Finds a burst in the course of a stream: its bytes come fast at first, and evenly from its

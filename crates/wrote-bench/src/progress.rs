@@ -52,7 +52,7 @@ pub trait Observer {
 impl Observer for () {}
 
 /// Returns the answers that rows give.
-type Answering<'a> = Box<dyn Fn(&[Row]) -> Vec<Answer> + 'a>;
+pub type Answering<'a> = &'a dyn Fn(&[Row]) -> Vec<Answer>;
 
 /// Counts runs, and reports progress before each run and after the last.
 pub struct Ticker<'a> {
@@ -76,8 +76,8 @@ impl<'a> Ticker<'a> {
     }
 
     /// Has the answers reported after each round.
-    pub fn answering(self, answers: impl Fn(&[Row]) -> Vec<Answer> + 'a) -> Ticker<'a> {
-        Ticker { answering: Some(Box::new(answers)), ..self }
+    pub fn answering(self, answers: Answering<'a>) -> Ticker<'a> {
+        Ticker { answering: Some(answers), ..self }
     }
 
     /// Reports the answers that these rows give: all runs until now.

@@ -137,7 +137,7 @@ fn announced(announcement: &Announcement) -> String {
     )
 }
 
-/// What is expected to be written, with the bound behind it.
+/// Returns the expected bytes written, with the bound behind them.
 fn amount(announcement: &Announcement) -> String {
     let most = announcement.written_bytes_max;
     match announcement.written_bytes {

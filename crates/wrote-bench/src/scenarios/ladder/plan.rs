@@ -373,7 +373,7 @@ impl Plan {
         written + BESIDE + if is_first { whole } else { Duration::ZERO }
     }
 
-    /// Returns the time of one small write with its flush; as long as a disk's seek until the trial.
+    /// Returns the time of one small write with its flush; a usual one until the trial run.
     fn flush(&self) -> Duration {
         self.flush.unwrap_or(USUAL_FLUSH)
     }
