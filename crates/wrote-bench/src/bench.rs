@@ -2,7 +2,7 @@
 
 use crate::budget::SinceStart;
 use crate::progress::{Announcement, Observer, Ticker};
-use crate::request::{Request, STREAM_BS_BYTES};
+use crate::request::{Common, Request, STREAM_BS_BYTES};
 use crate::scenario::{Call, Measured, Plan, Scenario, Site};
 use crate::scenarios;
 use crate::scratch::{self, Scratch};
@@ -43,7 +43,7 @@ pub fn bench(
     bench_of(&request.scenarios.all(), request, stop, observer)
 }
 
-/// Measures `scenarios`, which need not be those of the registry. Else as [`fn@bench`].
+/// Like [`fn@bench`], but runs the given scenarios.
 ///
 /// # Errors
 ///
@@ -58,7 +58,7 @@ pub fn bench_of(
 }
 
 /// Measures as one of several ranks. All ranks make the same request; [`Request::path`] may differ.
-/// On rank 0 the result is that of all; the other ranks have their own rows in theirs.
+/// Rank 0 returns the combined result; every other rank returns only its own rows.
 ///
 /// # Errors
 ///
@@ -261,9 +261,19 @@ pub(crate) fn plan(
             )));
         }
     }
+    let planned = plan_each(scenarios, &call)?;
+    let parts = planned.iter().filter(|plan| plan.written_bytes().is_some()).count() as u32;
+    if parts < 2 {
+        return Ok(planned);
+    }
+    let common = Common { wear_parts: parts, ..request.common.clone() };
+    plan_each(scenarios, &Call { common: &common, ..call })
+}
+
+fn plan_each(scenarios: &[&dyn Scenario], call: &Call) -> Result<Vec<Box<dyn Plan>>, Error> {
     let mut planned = Vec::new();
     for scenario in scenarios {
-        planned.extend(scenario.plan(&call)?);
+        planned.extend(scenario.plan(call)?);
     }
     Ok(planned)
 }

@@ -9,7 +9,7 @@ use wrote_jobs::findings::Shortened;
 use wrote_result::units;
 
 /// The fewest runs of a row with an interval. Student's t has two degrees of freedom then; with one
-/// its interval reaches a dozen standard errors, and tells nothing apart (M8).
+/// its interval reaches a dozen standard errors: too wide to distinguish anything (M8).
 pub const RUNS_MIN: u32 = 3;
 /// The part of the time that is kept for its end: files are removed, and the result is made and
 /// printed. It is three seconds of sixty.

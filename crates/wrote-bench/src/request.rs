@@ -1,6 +1,7 @@
 //! The request of a benchmark: the settings that every scenario shares, and those of each.
 
 use crate::scenarios::Scenarios;
+use crate::trial;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wrote::device::Target;
@@ -105,6 +106,8 @@ pub struct Common {
     pub rate: Option<Rate>,
     /// The limit of the bytes written in all; [`Wear::Normal`] where the request names no amount.
     pub wear: Option<Wear>,
+    /// The scenarios that share that limit; 0 counts as 1.
+    pub wear_parts: u32,
 }
 
 impl Common {
@@ -128,7 +131,11 @@ impl Common {
     pub(crate) fn written_bytes_max(&self, target: &Target) -> u64 {
         match self.wear {
             None if self.has_amount() => u64::MAX,
-            wear => wear.unwrap_or_default().bytes_max(target),
+            wear => {
+                let bytes = wear.unwrap_or_default().bytes_max(target);
+                let left = bytes - trial::bytes_max(self).min(bytes / 2);
+                left / u64::from(self.wear_parts.max(1))
+            }
         }
     }
 

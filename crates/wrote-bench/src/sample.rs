@@ -73,6 +73,7 @@ impl Asked {
                 numjobs: asked.numjobs,
                 rate: asked.rate,
                 wear: asked.wear,
+                wear_parts: 0,
             },
             scenarios: Scenarios {
                 append,

@@ -243,7 +243,7 @@ impl<'a> Site<'a> {
         Timer::new(self.device(), self.together)
     }
 
-    /// The same place for work that is no timed part of the run: ranks do it each by itself.
+    /// Returns the place for untimed work, which each rank does on its own.
     pub fn apart(&self) -> Site<'a> {
         Site { together: None, ..*self }
     }

@@ -1,4 +1,4 @@
-//! Two settings held against each other, measured in turn: A B B A A B.
+//! Compares two settings by interleaved runs (ABBAAB).
 
 use crate::bench;
 use crate::progress::{Announcement, Observer, Progress};
@@ -14,7 +14,7 @@ use wrote_result::compare::{Allowed, Comparison, compare_allowing};
 use wrote_result::document::{Document, Latency, Row, Run};
 use wrote_result::{Error, Stop, histogram, stats};
 
-/// Measures what `old` asks and what `new` asks in turn, and holds the two against each other.
+/// Measures `old` and `new` in turn, and compares the two results.
 ///
 /// Each round is a whole benchmark of one run of each row; the rounds go A B, B A, A B, so that a
 /// steady drift falls on both alike and none is always the one that comes after (M8). There are as

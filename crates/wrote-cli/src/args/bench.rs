@@ -222,6 +222,7 @@ impl BenchArgs {
                     .rate
                     .map(|amount| Rate { amount, process: self.rate_process.unwrap_or_default() }),
                 wear: self.wear,
+                wear_parts: 0,
             },
             scenarios,
             command,

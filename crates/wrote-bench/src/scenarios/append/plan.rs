@@ -36,7 +36,7 @@ const SEGMENTS_BYTES: u64 = 4 * (64 << 20);
 /// First looks at a way are together shorter than this number of runs.
 pub(super) const LOOKS: u32 = 2;
 /// The time of a run outside its clock: preparation, reading back, removal.
-pub(super) const BESIDE: Duration = Duration::from_millis(300);
+pub(super) const BESIDE: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {

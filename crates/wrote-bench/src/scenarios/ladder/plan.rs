@@ -180,13 +180,12 @@ impl Plan {
             return;
         }
         let files = Workload::ALL.map(|workload| self.files_written(workload));
-        let left = bytes - self.trial_bytes_max().min(bytes / 2);
         let [stream, small] = files;
         let small_bytes = match stream {
-            0 => left,
-            _ => (left / 4).min(small * SMALL_SIZE_BYTES_MAX),
+            0 => bytes,
+            _ => (bytes / 4).min(small * SMALL_SIZE_BYTES_MAX),
         };
-        let shares = [left - if small == 0 { 0 } else { small_bytes }, small_bytes];
+        let shares = [bytes - if small == 0 { 0 } else { small_bytes }, small_bytes];
         for workload in 0..2 {
             let share = shares[workload] / files[workload].max(1);
             self.share_bytes[workload] = self.share_bytes[workload].min(share);
@@ -314,11 +313,6 @@ impl Plan {
     /// Tells whether the sizes depend on the speed of the disk.
     pub(super) fn needs_calibration(&self) -> bool {
         !self.ways.is_empty() && (self.common.size_bytes.is_none() || self.common.iodepth.is_none())
-    }
-
-    /// Returns the most bytes of the trial run.
-    pub(super) fn trial_bytes_max(&self) -> u64 {
-        if self.needs_calibration() { trial::bytes_max(&self.common) } else { 0 }
     }
 
     /// Returns the sizes of a workload's runs on a device that takes a stream at `bytes_per_s`.
@@ -550,7 +544,7 @@ mod tests {
             let plan = Asked { only, wear, ..request() }
                 .plan(&drive(bytes), |_, call| Plan::new(call, None))
                 .unwrap();
-            (plan.written_bytes_max() + plan.trial_bytes_max()) as f64 / 1e9
+            (plan.written_bytes_max() + trial::bytes_max(&plan.common)) as f64 / 1e9
         };
         for only in [&[][..], &["stream"], &["small"], &["stream/cached"]] {
             let usual = most(only, None, 1 << 40);

@@ -23,7 +23,7 @@ use wrote_result::document::{Blocks, Flush, Ioengine, Records, Settings};
 
 /// The time of a run outside its clock: start and end of the server, reading back, removal.
 const BESIDE: Duration = Duration::from_millis(1000);
-/// How long acknowledged messages may take to the log of a server that goes on.
+/// Timeout for acknowledged messages to appear in an external server's log.
 const FOREIGN_LOG: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 

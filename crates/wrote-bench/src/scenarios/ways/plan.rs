@@ -18,7 +18,7 @@ const ALL_RUNS_S: f64 = 60.0;
 /// The assumed speed of the disk before it is known.
 pub(super) const USUAL_BYTES_PER_S: f64 = 1e9;
 /// The bytes per second at which data is made and dropped beside the clocks.
-pub(super) const MADE_BYTES_PER_S: f64 = 1e9;
+pub(super) const MADE_BYTES_PER_S: f64 = 3e9;
 /// The time of a run beside its bytes.
 pub(super) const BESIDE: Duration = Duration::from_millis(50);
 
@@ -182,6 +182,18 @@ mod tests {
             assert!(bytes(None) <= 10_000_000_000, "{only}: {}", bytes(None));
             assert!(bytes(Some(Wear::Low)) <= 1_000_000_000, "{only}");
         }
+    }
+
+    #[test]
+    fn scenarios_that_are_measured_together_share_the_limit_of_bytes() {
+        let folder = fixtures::folder();
+        let named = |only: &[&str]| {
+            let only = only.iter().map(|name| name.to_string()).collect();
+            let request = Asked { only, ..Asked::new(folder.path().to_owned()) };
+            request.planned().iter().map(|plan| plan.written_bytes_max()).sum::<u64>()
+        };
+        assert!(named(&["peak", "rand", "ways"]) <= 10_000_000_000);
+        assert!(named(&["ways"]) > named(&["peak", "rand", "ways"]) / 2);
     }
 
     #[test]

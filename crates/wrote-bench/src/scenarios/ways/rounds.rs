@@ -167,8 +167,8 @@ impl Files<'_> {
     }
 
     /// A way within this process. The peak of its memory is that of the run, with what was read
-    /// before the clock started: a program that writes so holds that too. Not of a `Writer`, which
-    /// is for who has the file in pieces, one after the other.
+    /// before the clock started: a program that writes so holds that too. Not used for `Writer`,
+    /// which takes its input in pieces.
     fn ours_or_theirs(
         &self,
         kind: Kind,
