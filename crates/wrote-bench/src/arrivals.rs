@@ -19,8 +19,8 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Of the producer of this number among so many; none where there is no rate. Each has an order
-    /// of arrivals of its own, and the same in every run.
+    /// Arrivals for producer `number` of `producers`; empty without a rate. Each producer has its
+    /// own order of arrivals, the same in every run.
     pub(crate) fn new(rate: Option<Rate>, number: u32, producers: u32) -> Arrivals {
         Arrivals::seeded(rate, number, producers, number.into())
     }
@@ -31,8 +31,8 @@ impl Arrivals {
         Arrivals { pace: pace.unwrap_or_default(), start: None }
     }
 
-    /// Waits until the next message is due, which has so many bytes, and tells when that was;
-    /// nothing where there is no rate, or someone asked to stop.
+    /// Waits until the next message (`bytes` long) is due and returns that time; `None` without a
+    /// rate, and when the user asked to stop.
     pub(crate) fn wait(&mut self, bytes: usize, stop: &Stop) -> Option<Instant> {
         let due = self.due(bytes)?;
         while let Some(left) = time_until(due) {

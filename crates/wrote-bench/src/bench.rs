@@ -2,11 +2,12 @@
 
 use crate::budget::SinceStart;
 use crate::progress::{Announcement, Observer, Ticker};
-use crate::request::{Request, STREAM_BS_BYTES};
+use crate::request::{Common, Request, STREAM_BS_BYTES};
 use crate::scenario::{Call, Measured, Plan, Scenario, Site};
 use crate::scenarios;
 use crate::scratch::{self, Scratch};
 use crate::sharing;
+use crate::trial::{self, Trial};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -42,7 +43,7 @@ pub fn bench(
     bench_of(&request.scenarios.all(), request, stop, observer)
 }
 
-/// Measures `scenarios`, which need not be those of the registry. Else as [`fn@bench`].
+/// Like [`fn@bench`], but runs the given scenarios.
 ///
 /// # Errors
 ///
@@ -57,7 +58,7 @@ pub fn bench_of(
 }
 
 /// Measures as one of several ranks. All ranks make the same request; [`Request::path`] may differ.
-/// On rank 0 the result is that of all; the other ranks have their own rows in theirs.
+/// Rank 0 returns the combined result; every other rank returns only its own rows.
 ///
 /// # Errors
 ///
@@ -109,7 +110,7 @@ fn refuse_ranks(scenarios: &[&dyn Scenario], planned: &[Box<dyn Plan>]) -> Resul
 pub(crate) fn bench_at(
     scenarios: &[&dyn Scenario],
     request: &Request,
-    speed: &OnceLock<f64>,
+    speed: &OnceLock<Trial>,
     peers: &dyn Peers,
     stop: &Stop,
     observer: &mut dyn Observer,
@@ -118,7 +119,7 @@ pub(crate) fn bench_at(
     let started_at = format!("{:.0}", jiff::Timestamp::now());
     scratch::check_folder(&request.path)?;
     let target = device::examine(&request.path)?;
-    let planned = plan(scenarios, request, &sharing::share(&target, peers)?)?;
+    let mut planned = plan(scenarios, request, &sharing::share(&target, peers)?)?;
     if request.ranks.files != RankFiles::PerRank
         && let Some(whole) = planned.iter().find(|plan| !plan.shares_files())
     {
@@ -138,27 +139,37 @@ pub(crate) fn bench_at(
     let scratch = Scratch::make_for(&request.path, peers)?;
     let mut shown = shown_target(&target, File::open(scratch.lock_file()).ok().as_ref());
     shown.limits = watch::limits(device_of(&target));
-    let announcement = announcement(scratch.path().to_owned(), &planned, peers.ranks());
+    let clock = SinceStart(began);
+    let site = Site {
+        scenario: "trial",
+        target: &target,
+        scratch: &scratch,
+        stop,
+        clock: &clock,
+        keep: request.keep,
+        speed,
+        peers,
+        together: None,
+        ranks: request.ranks,
+    };
+    let trial_bytes = match try_out(&mut planned, &site, request) {
+        Ok(bytes) => bytes,
+        Err(error) => return scratch.end_for(peers, Err(error)),
+    };
+    let announcement = announcement(scratch.path().to_owned(), &planned, request, peers.ranks());
     observer.announce(&announcement);
-    let mut ticker = Ticker::new(observer, announcement.runs, announcement.estimated);
+    let answers = |rows: &[Row]| {
+        let evidence = Evidence::of_rows(&shown, rows);
+        scenarios.iter().flat_map(|scenario| scenario.answers(&evidence)).collect()
+    };
+    let ticker = Ticker::new(observer, announcement.runs, announcement.estimated);
+    let mut ticker = ticker.answering(&answers);
     let bs_bytes = request.common.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES);
     let generator_bytes_per_s =
         Data::new(0, 0).measure(bs_bytes.min(GENERATOR_BS_BYTES_MAX) as usize);
     let watch = Watch::begin(device_of(&target));
     let measure = |mut planned: Box<dyn Plan>| {
-        let site = Site {
-            scenario: planned.scope().name,
-            target: &target,
-            scratch: &scratch,
-            stop,
-            clock: &SinceStart(began),
-            keep: request.keep,
-            speed,
-            peers,
-            together: None,
-            ranks: request.ranks,
-        };
-        planned.measure(&site, &mut ticker)
+        planned.measure(&Site { scenario: planned.scope().name, ..site }, &mut ticker)
     };
     let measured = match until_interrupted(planned.into_iter().map(measure), peers) {
         Ok(measured) if request.keep => {
@@ -184,13 +195,14 @@ pub(crate) fn bench_at(
         device_counts: device_of(&target).is_some_and(BlockDevice::counts),
         in_memory: target.in_memory,
         generator_bytes_per_s,
-        written_bytes_total: measured.iter().map(|of| of.written_bytes).sum(),
+        written_bytes_total: trial_bytes + measured.iter().map(|of| of.written_bytes).sum::<u64>(),
         host: host.clone(),
         watched,
         overlaps: Vec::new(),
         leftovers,
         left_out: measured.iter().flat_map(|of| of.left_out.clone()).collect(),
         shortened: measured.iter().find_map(|of| of.shortened.clone()),
+        burst: measured.iter().find_map(|of| of.burst),
         interrupted: measured.iter().any(|of| of.is_interrupted),
         sharing: sharing::of(&target, request, peers)?,
     };
@@ -226,7 +238,7 @@ pub(crate) fn outlook(request: &Request, peers: &dyn Peers) -> Result<Announceme
     scratch::check_folder(&request.path)?;
     let target = device::examine(&request.path)?;
     let planned = plan(&request.scenarios.all(), request, &sharing::share(&target, peers)?)?;
-    Ok(announcement(request.path.clone(), &planned, peers.ranks()))
+    Ok(announcement(request.path.clone(), &planned, request, peers.ranks()))
 }
 
 /// Plans what the request names, in the order of the registry.
@@ -249,20 +261,50 @@ pub(crate) fn plan(
             )));
         }
     }
+    let planned = plan_each(scenarios, &call)?;
+    let parts = planned.iter().filter(|plan| plan.written_bytes().is_some()).count() as u32;
+    if parts < 2 {
+        return Ok(planned);
+    }
+    let common = Common { wear_parts: parts, ..request.common.clone() };
+    plan_each(scenarios, &Call { common: &common, ..call })
+}
+
+fn plan_each(scenarios: &[&dyn Scenario], call: &Call) -> Result<Vec<Box<dyn Plan>>, Error> {
     let mut planned = Vec::new();
     for scenario in scenarios {
-        planned.extend(scenario.plan(&call)?);
+        planned.extend(scenario.plan(call)?);
     }
     Ok(planned)
 }
 
-fn announcement(folder: PathBuf, planned: &[Box<dyn Plan>], ranks: u32) -> Announcement {
+/// Makes the trial run where a plan's amounts follow from it. Returns the bytes written.
+fn try_out(planned: &mut [Box<dyn Plan>], site: &Site, request: &Request) -> Result<u64, Error> {
+    if !planned.iter().any(|plan| plan.wants_trial()) {
+        return Ok(0);
+    }
+    let (trial, bytes) = Trial::of(&site.apart(), &request.common)?;
+    planned.iter_mut().filter(|plan| plan.wants_trial()).for_each(|plan| plan.learn(trial));
+    Ok(bytes)
+}
+
+fn announcement(
+    folder: PathBuf,
+    planned: &[Box<dyn Plan>],
+    request: &Request,
+    ranks: u32,
+) -> Announcement {
     let ranks = u64::from(ranks);
+    let is_tried = planned.iter().any(|plan| plan.wants_trial());
+    let trial_bytes = if is_tried { trial::bytes_max(&request.common) } else { 0 };
+    let expected = planned.iter().map(|of| of.written_bytes()).sum::<Option<u64>>();
+    let most = planned.iter().map(|of| of.written_bytes_max()).sum::<u64>() + trial_bytes;
     Announcement {
         folder,
         // One after the other: each removes its files.
         space_bytes_max: planned.iter().map(|of| of.space_bytes_max()).max().unwrap_or(0) * ranks,
-        written_bytes_max: planned.iter().map(|of| of.written_bytes_max()).sum::<u64>() * ranks,
+        written_bytes: expected.map(|bytes| bytes * ranks),
+        written_bytes_max: most.saturating_mul(ranks),
         runs: planned.iter().map(|of| of.runs_total()).sum(),
         estimated: planned.iter().map(|of| of.estimate()).sum(),
     }

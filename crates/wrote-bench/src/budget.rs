@@ -9,7 +9,7 @@ use wrote_jobs::findings::Shortened;
 use wrote_result::units;
 
 /// The fewest runs of a row with an interval. Student's t has two degrees of freedom then; with one
-/// its interval reaches a dozen standard errors, and tells nothing apart (M8).
+/// its interval reaches a dozen standard errors: too wide to distinguish anything (M8).
 pub const RUNS_MIN: u32 = 3;
 /// The part of the time that is kept for its end: files are removed, and the result is made and
 /// printed. It is three seconds of sixty.
@@ -122,8 +122,8 @@ impl Schedule {
     pub fn left_out(&self) -> impl Iterator<Item = (usize, String)> {
         let within = self.within.unwrap_or_default().as_secs_f64();
         let reason = move |row: &RowTime| {
-            let takes = units::seconds(row.next().as_secs_f64());
-            format!("no time for {RUNS_MIN} runs of {takes} within {within} s")
+            let takes = units::seconds((row.next() * RUNS_MIN).as_secs_f64());
+            format!("time budget of {within} s used up; {RUNS_MIN} runs need {takes}")
         };
         let rows = self.rows.iter().enumerate().filter(|(_, row)| row.is_left_out);
         rows.map(move |(number, row)| (number, reason(row)))

@@ -3,6 +3,7 @@
 mod arrivals;
 mod bench;
 mod budget;
+mod burst;
 mod choice;
 mod measured;
 mod progress;
@@ -14,13 +15,14 @@ mod scenario;
 mod scenarios;
 pub mod scratch;
 mod sharing;
+mod trial;
 pub mod versus;
 
 pub use bench::{bench, bench_by, bench_of, report_leftovers};
 pub use budget::{Clock, RUNS_MIN, SinceStart};
 pub use measured::{OneRun, RowLabel, clear};
-pub use progress::{Announcement, Observer, Progress, Ticker};
-pub use request::{Common, RankSettings, Request, positive};
+pub use progress::{Announcement, Answering, Observer, Progress, Ticker};
+pub use request::{Common, RankSettings, Request, Wear, positive};
 pub use rounds::{Turn, in_turn};
 pub use scenario::{Call, Listed, Measured, Plan, Scenario, Scope, Site, boxed};
 pub use scenarios::{
@@ -28,4 +30,5 @@ pub use scenarios::{
     Serve, ServerUrl, Ways, catalogue,
 };
 pub use sharing::share;
+pub use trial::Trial;
 pub use wrote_jobs::peers::{Alone, Peers};

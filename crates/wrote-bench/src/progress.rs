@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use wrote_result::document::{Answer, Row};
 
 /// The plan of a measurement, told before its first byte.
 #[derive(Clone, Debug)]
@@ -10,6 +11,8 @@ pub struct Announcement {
     pub folder: PathBuf,
     /// The most bytes that lie in that folder at any time.
     pub space_bytes_max: u64,
+    /// The expected bytes written in all; `None` where they depend on the disk alone.
+    pub written_bytes: Option<u64>,
     /// The most bytes written in all.
     pub written_bytes_max: u64,
     /// The number of runs.
@@ -39,6 +42,8 @@ pub trait Observer {
     fn announce(&mut self, _announcement: &Announcement) {}
     /// Called before each run and after the last. Long runs call it a few times a second.
     fn progress(&mut self, _progress: &Progress) {}
+    /// Receives the answers so far and their rows, after each round.
+    fn answers(&mut self, _answers: &[Answer], _rows: &[Row]) {}
     /// Receives a remark that is no part of the result, such as a folder that a killed run left.
     fn note(&mut self, _text: &str) {}
 }
@@ -46,9 +51,13 @@ pub trait Observer {
 /// An observer that ignores every event.
 impl Observer for () {}
 
+/// Returns the answers that rows give.
+pub type Answering<'a> = &'a dyn Fn(&[Row]) -> Vec<Answer>;
+
 /// Counts runs, and reports progress before each run and after the last.
 pub struct Ticker<'a> {
     observer: &'a mut dyn Observer,
+    answering: Option<Answering<'a>>,
     began: Instant,
     runs: u32,
     begun: u32,
@@ -62,7 +71,20 @@ impl<'a> Ticker<'a> {
     /// A ticker for `runs` runs of `estimated` in all.
     pub fn new(observer: &'a mut dyn Observer, runs: u32, estimated: Duration) -> Ticker<'a> {
         let began = Instant::now();
-        Ticker { observer, began, runs, begun: 0, run_began: began, estimated, foreseen: None }
+        let (answering, foreseen, run_began) = (None, None, began);
+        Ticker { observer, answering, began, runs, begun: 0, run_began, estimated, foreseen }
+    }
+
+    /// Has the answers reported after each round.
+    pub fn answering(self, answers: Answering<'a>) -> Ticker<'a> {
+        Ticker { answering: Some(answers), ..self }
+    }
+
+    /// Reports the answers that these rows give: all runs until now.
+    pub fn so_far(&mut self, rows: impl FnOnce() -> Vec<Row>) {
+        let Some(answering) = &self.answering else { return };
+        let rows = rows();
+        self.observer.answers(&answering(&rows), &rows);
     }
 
     /// Counts a run of `row` that begins now.

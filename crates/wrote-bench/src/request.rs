@@ -1,13 +1,18 @@
 //! The request of a benchmark: the settings that every scenario shares, and those of each.
 
 use crate::scenarios::Scenarios;
+use crate::trial;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use wrote::device::Target;
 use wrote_jobs::rate::Rate;
+use wrote_machine::target::device_of;
 use wrote_result::Error;
 use wrote_result::document::RankFiles;
 
 const BS_BYTES_MAX: u64 = 1 << 30;
+/// The most bytes that a measurement writes unless the request names an amount.
+const WEAR_BYTES: u64 = 10_000_000_000;
 /// The block size of a stream by default. The cost of a call does not show, and a latency is known.
 pub const STREAM_BS_BYTES: u64 = 512 << 10;
 
@@ -52,6 +57,33 @@ pub struct RankSettings {
     pub own_paths: bool,
 }
 
+/// How much of a drive's life a measurement may use: the most bytes that it writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wear {
+    /// A tenth of `Normal`.
+    Low,
+    /// 10 GB, or 1 % of the drive where that is less.
+    #[default]
+    Normal,
+}
+
+impl Wear {
+    /// Returns the most bytes that a measurement writes to the disk of `target`.
+    ///
+    /// A hundredth of the drive is the limit of drives alone. The size of a loop device or of a
+    /// disk in memory says nothing about wear.
+    pub fn bytes_max(self, target: &Target) -> u64 {
+        let is_drive = |name: &str| !["loop", "ram", "zram"].iter().any(|of| name.starts_with(of));
+        let drive = device_of(target).filter(|device| is_drive(&device.name));
+        let share = drive.map(|device| device.capacity_bytes / 100).filter(|share| *share > 0);
+        let normal = share.map_or(WEAR_BYTES, |share| share.min(WEAR_BYTES));
+        match self {
+            Wear::Low => normal / 10,
+            Wear::Normal => normal,
+        }
+    }
+}
+
 /// The settings that every scenario shares. A scenario chooses what is `None`.
 #[derive(Clone, Debug, Default)]
 pub struct Common {
@@ -72,6 +104,10 @@ pub struct Common {
     /// The rate of every workload (M5). Without it the next operation begins when one is
     /// acknowledged.
     pub rate: Option<Rate>,
+    /// The limit of the bytes written in all; [`Wear::Normal`] where the request names no amount.
+    pub wear: Option<Wear>,
+    /// The scenarios that share that limit; 0 counts as 1.
+    pub wear_parts: u32,
 }
 
 impl Common {
@@ -81,6 +117,40 @@ impl Common {
     pub const IODEPTH_MAX: u32 = wrote::engine::Options::IODEPTH_MAX;
     /// The most threads.
     pub const NUMJOBS_MAX: u32 = 256;
+
+    /// Whether the request names an amount: of bytes, time, runs, or a rate.
+    pub(crate) fn has_amount(&self) -> bool {
+        self.size_bytes.is_some()
+            || self.time.is_some()
+            || self.runs.is_some()
+            || self.rate.is_some()
+    }
+
+    /// Returns the most bytes that a scenario writes; `u64::MAX` where the request names an amount
+    /// and no limit.
+    pub(crate) fn written_bytes_max(&self, target: &Target) -> u64 {
+        match self.wear {
+            None if self.has_amount() => u64::MAX,
+            wear => {
+                let bytes = wear.unwrap_or_default().bytes_max(target);
+                let left = bytes - trial::bytes_max(self).min(bytes / 2);
+                left / u64::from(self.wear_parts.max(1))
+            }
+        }
+    }
+
+    /// Refuses a block size that a direct write to the disk of `target` cannot have.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Usage`] with the unit that the disk asks for.
+    pub(crate) fn check_direct(bs_bytes: u64, target: &Target) -> Result<(), Error> {
+        let unit = device_of(target).map_or(1, |device| u64::from(device.logical_block_bytes));
+        if bs_bytes.is_multiple_of(unit.max(1)) {
+            return Ok(());
+        }
+        Err(Error::Usage(format!("--bs {bs_bytes}: must be a multiple of {unit} on this disk")))
+    }
 
     /// Refuses values beyond their limits, in one line.
     ///

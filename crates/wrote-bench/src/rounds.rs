@@ -69,7 +69,7 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
     ticker.leave_out(planned - rounds * names.len() as u32);
     let mut left_out = plan.left_out();
     for (name, because) in &left_out {
-        ticker.note(&format!("{name} is left out: {because}"));
+        ticker.note(&format!("{name} skipped: {because}"));
     }
     let mut schedule = Schedule::new(plan, rounds);
     let mut runs: Vec<Repeated> = names.iter().map(|_| Repeated::default()).collect();
@@ -109,6 +109,9 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
         let took;
         (now, took) = agreed(site, site.clock.elapsed().saturating_sub(began))?;
         schedule.is_over(took);
+        if schedule.ahead().first().is_none_or(|next| next.round != turn.round) {
+            ticker.so_far(|| runs.iter().cloned().flat_map(Repeated::rows).collect());
+        }
     }
     ticker.leave_out(told);
     let is_measured = runs.iter().any(|runs| !runs.rows.is_empty());
@@ -122,14 +125,14 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
     written_bytes += runs.iter().map(|runs| runs.written_bytes).sum::<u64>();
     let given_up: Vec<(usize, String)> = schedule.left_out().collect();
     for (row, because) in &given_up {
-        ticker.note(&format!("{} is left out: {because}", names[*row]));
+        ticker.note(&format!("{} skipped: {because}", names[*row]));
         left_out.push((names[*row].clone(), because.clone()));
     }
     let measured = runs.into_iter().enumerate().filter(|(row, _)| !schedule.is_left_out(*row));
     let rows: Vec<Row> = measured.flat_map(|(_, runs)| runs.rows()).collect();
     if let Some((row, because)) = given_up.first().filter(|_| rows.is_empty()) {
         let text = format!(
-            "no row can be measured here ({}: {because}); --runs measures in any time",
+            "no row can be measured here ({}: {because}); --runs measures without a limit of time",
             names[*row]
         );
         return Err(Error::Failed(text));
@@ -137,7 +140,8 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
     let knee = if is_interrupted { None } else { plan.knee(&rows) };
     let scenario = Scenario { name: name.into(), question, rows, knee };
     let shortened = schedule.shortened().filter(|_| !is_interrupted);
-    Ok(Measured { scenario, written_bytes, left_out, shortened, is_interrupted })
+    let burst = plan.burst();
+    Ok(Measured { scenario, written_bytes, left_out, shortened, burst, is_interrupted })
 }
 
 /// Refuses ranks that would measure different rows. Returns the time of rank 0.

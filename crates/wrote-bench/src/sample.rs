@@ -5,7 +5,7 @@ pub(crate) use wrote_machine::sample::place;
 
 use crate::budget::SinceStart;
 use crate::progress::{Observer, Ticker};
-use crate::request::{Common, Request};
+use crate::request::{Common, Request, Wear};
 use crate::scenario::{Call, Measured, Plan, Site};
 use crate::scenarios::{
     Append, AppendAs, Latency, Load, Long, MessageSizes, Meta, Scenarios, Serve,
@@ -39,6 +39,7 @@ pub(crate) struct Asked {
     pub iterations: Option<u32>,
     pub save_size: Vec<u64>,
     pub rate: Option<Rate>,
+    pub wear: Option<Wear>,
     pub load_curve: bool,
     pub load_process: Option<Process>,
     pub idle: Option<Duration>,
@@ -71,6 +72,8 @@ impl Asked {
                 iodepth: asked.iodepth,
                 numjobs: asked.numjobs,
                 rate: asked.rate,
+                wear: asked.wear,
+                wear_parts: 0,
             },
             scenarios: Scenarios {
                 append,

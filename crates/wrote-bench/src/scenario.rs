@@ -6,12 +6,13 @@ use crate::progress::Ticker;
 use crate::request::{Common, RankSettings};
 use crate::rounds::{Turn, in_turn};
 use crate::scratch::Scratch;
+use crate::trial::Trial;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 use wrote::device::{BlockDevice, Target};
 use wrote_jobs::clock::{Timer, Together};
-use wrote_jobs::findings::{Evidence, Shortened};
+use wrote_jobs::findings::{Burst, Evidence, Shortened};
 use wrote_jobs::jobs::{self, GroupReport, Permissions, Watcher};
 use wrote_jobs::peers::{Peers, Regions, span_of};
 use wrote_jobs::report::{Before, Repeated};
@@ -122,9 +123,8 @@ pub struct Site<'a> {
     pub clock: &'a dyn Clock,
     /// Leaves the last test files where they are.
     pub keep: bool,
-    /// The speed of the disk for a stream, in bytes per second. The first calibration fills it, and
-    /// later ones use it.
-    pub speed: &'a OnceLock<f64>,
+    /// The speed of the disk. The first trial run fills it, and later ones use it.
+    pub speed: &'a OnceLock<Trial>,
     /// The processes that measure together.
     pub peers: &'a dyn Peers,
     /// The timed parts of the run, which all ranks begin together; `None` alone, and outside of
@@ -243,7 +243,7 @@ impl<'a> Site<'a> {
         Timer::new(self.device(), self.together)
     }
 
-    /// The same place for work that is no timed part of the run: ranks do it each by itself.
+    /// Returns the place for untimed work, which each rank does on its own.
     pub fn apart(&self) -> Site<'a> {
         Site { together: None, ..*self }
     }
@@ -299,6 +299,8 @@ pub struct Measured {
     pub left_out: Vec<(String, String)>,
     /// The parts that the time was too short for.
     pub shortened: Option<Shortened>,
+    /// The bytes that the disk takes faster than what lasts.
+    pub burst: Option<Burst>,
     /// The user ended it: rows have fewer runs, or are missing.
     pub is_interrupted: bool,
 }
@@ -333,6 +335,16 @@ pub trait Plan {
     fn space_bytes_max(&self) -> u64;
     /// The most bytes written in all.
     fn written_bytes_max(&self) -> u64;
+    /// Whether amounts or times depend on the speed of the disk, which a trial run measures.
+    fn wants_trial(&self) -> bool {
+        false
+    }
+    /// Learns the speed of the disk, before [`Plan::estimate`] and [`Plan::prepare`].
+    fn learn(&mut self, _: Trial) {}
+    /// The expected bytes written in all; `None` where they depend on the disk alone.
+    fn written_bytes(&self) -> Option<u64> {
+        Some(self.written_bytes_max())
+    }
     /// The estimated time of all runs.
     fn estimate(&self) -> Duration;
     /// The order of `rounds` rounds: in turn (M8). Runs that spoil the runs of another row come
@@ -399,6 +411,10 @@ pub trait Plan {
     /// names, unless the site keeps them.
     fn finish(&mut self, _: &Site) -> Result<(), Error> {
         Ok(())
+    }
+    /// The bytes that the disk took faster than what lasts.
+    fn burst(&self) -> Option<Burst> {
+        None
     }
     /// The bend, where the rows are a curve.
     fn knee(&self, _: &[Row]) -> Option<Knee> {

@@ -255,6 +255,12 @@ fn mark(rank: u32) -> String {
     format!("-rank{rank}-")
 }
 
+/// Returns an error's words without the path that tempfile adds: it is not the user's.
+fn without_path(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" at path ").next().unwrap_or(&text).to_owned()
+}
+
 fn not_made(parent: &Path, error: &io::Error) -> Error {
     // By its kind: tempfile's errors hide their number behind the path.
     let because = match error.kind() {
@@ -262,7 +268,7 @@ fn not_made(parent: &Path, error: &io::Error) -> Error {
         io::ErrorKind::ReadOnlyFilesystem => "is on a read-only file system".into(),
         io::ErrorKind::StorageFull => "is on a full disk: there is no space for a folder".into(),
         io::ErrorKind::QuotaExceeded => "is full: the user's quota is used up".into(),
-        _ => format!("no folder can be made in it: {error}"),
+        _ => format!("cannot create files here: {}", without_path(error)),
     };
     Error::Failed(format!("{}: {because}", parent.display()))
 }
@@ -412,7 +418,7 @@ mod tests {
             (Errno::ACCESS, "/data: is not writable for this user"),
             (Errno::ROFS, "/data: is on a read-only file system"),
             (Errno::NOSPC, "/data: is on a full disk: there is no space for a folder"),
-            (Errno::IO, "/data: no folder can be made in it: Input/output error (os error 5)"),
+            (Errno::IO, "/data: cannot create files here: Input/output error (os error 5)"),
         ] {
             let error = not_made(Path::new("/data"), &errno.into());
             assert_eq!(error.to_string(), because);

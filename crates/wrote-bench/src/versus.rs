@@ -1,8 +1,8 @@
-//! Two settings held against each other, measured in turn: A B B A A B.
+//! Compares two settings by interleaved runs (ABBAAB).
 
 use crate::bench;
 use crate::progress::{Announcement, Observer, Progress};
-use crate::request::{Common, Request};
+use crate::request::{Common, Request, Wear};
 use crate::rounds::RUNS;
 use crate::scenarios::Scenarios;
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use wrote_result::compare::{Allowed, Comparison, compare_allowing};
 use wrote_result::document::{Document, Latency, Row, Run};
 use wrote_result::{Error, Stop, histogram, stats};
 
-/// Measures what `old` asks and what `new` asks in turn, and holds the two against each other.
+/// Measures `old` and `new` in turn, and compares the two results.
 ///
 /// Each round is a whole benchmark of one run of each row; the rounds go A B, B A, A B, so that a
 /// steady drift falls on both alike and none is always the one that comes after (M8). There are as
@@ -60,8 +60,11 @@ pub fn versus(
 /// The request of one round of a side: one run of each row.
 fn one_run(request: &Request, rounds: u32) -> Request {
     let latency = request.scenarios.latency.divided(rounds);
+    // Two sides of five rounds are ten benchmarks, each of a tenth of the usual bytes.
+    let usual = Common { runs: None, ..request.common.clone() };
+    let wear = request.common.wear.or((!usual.has_amount()).then_some(Wear::Low));
     Request {
-        common: Common { runs: Some(1), ..request.common.clone() },
+        common: Common { runs: Some(1), wear, ..request.common.clone() },
         scenarios: Scenarios { latency, ..request.scenarios.clone() },
         ..request.clone()
     }
@@ -183,10 +186,12 @@ impl<'a> Turns<'a> {
     fn all(&self, first: &Announcement) -> Announcement {
         let [a, b] = &self.outlooks;
         let rounds = u64::from(self.rounds);
+        let written_bytes_max = rounds * (a.written_bytes_max + b.written_bytes_max);
         Announcement {
             folder: first.folder.clone(),
             space_bytes_max: a.space_bytes_max.max(b.space_bytes_max),
-            written_bytes_max: rounds * (a.written_bytes_max + b.written_bytes_max),
+            written_bytes: Some(written_bytes_max),
+            written_bytes_max,
             runs: self.runs,
             estimated: self.rounds * (a.estimated + b.estimated),
         }

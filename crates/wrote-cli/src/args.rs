@@ -39,8 +39,9 @@ pub use values::BlockSizes;
 use no_serve as serve;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Arg, ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::error::Error as _;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// The arguments of `wrote`.
@@ -89,7 +90,8 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Measure how fast the disk under PATH takes data, and what each number survives
-    #[command(long_about = bench::LONG_ABOUT, after_help = bench::EXAMPLES)]
+    #[command(long_about = bench::LONG_ABOUT, after_help = bench::QUESTIONS,
+        after_long_help = bench::EXAMPLES)]
     Bench(Box<BenchArgs>),
     /// Run fio job files, and say what each write survives
     #[command(long_about = run::LONG_ABOUT, after_help = run::EXAMPLES)]
@@ -173,7 +175,45 @@ pub struct CompletionsArgs {
 
 /// The definition from which parsing, help, completions and the manual page all follow.
 pub fn definition() -> clap::Command {
-    Cli::command()
+    let usual = |argument: Arg| {
+        let is_usual = bench::USUAL.contains(&argument.get_id().as_str());
+        argument.hide_short_help(!is_usual)
+    };
+    let but_seldom = |argument: Arg| {
+        let is_seldom = SELDOM.contains(&argument.get_id().as_str());
+        argument.hide_short_help(is_seldom)
+    };
+    let command = Cli::command()
+        .mut_subcommand("bench", |bench| bench.mut_args(usual))
+        .mut_subcommand("langs", |langs| langs.mut_args(but_seldom))
+        .mut_subcommand("serve", |serve| serve.mut_args(but_seldom));
+    with_help(command)
+}
+
+/// Arguments of commands other than `bench` that the short help leaves to `--help-all`.
+const SELDOM: [&str; 3] = ["rank_timeout", "max_connections", "max_message_bytes"];
+
+/// Gives a command and all below it a help of one screen, and one of everything.
+fn with_help(command: clap::Command) -> clap::Command {
+    let help = Arg::new("help").short('h').long("help").action(ArgAction::HelpShort);
+    let all = Arg::new("help-all").long("help-all").action(ArgAction::HelpLong);
+    let names: Vec<String> =
+        command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
+    let command = command
+        .disable_help_flag(true)
+        .arg(help.help("Print the usual options"))
+        .arg(all.help("Print every option, at length"));
+    names.into_iter().fold(command, |command, name| command.mut_subcommand(name, with_help))
+}
+
+/// Parses a command line.
+///
+/// # Errors
+///
+/// What is wrong with it, or the help that it asks for.
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let matches = definition().try_get_matches_from(arguments)?;
+    Cli::from_arg_matches(&matches)
 }
 
 /// The fault of the command line, in one line: the argument and what is wrong with its value,
@@ -187,6 +227,12 @@ pub fn one_line(error: &clap::Error) -> String {
         (error.kind(), argument, error.source())
     {
         return format!("{argument} {problem}");
+    }
+    if let (ErrorKind::MissingRequiredArgument, Some(ContextValue::Strings(missing))) =
+        (error.kind(), error.get(ContextKind::InvalidArg))
+        && missing.iter().any(|argument| argument == "<SRC>...")
+    {
+        return "missing destination: wrote copy SRC... DST".into();
     }
     let text = error.to_string();
     let lines = text.lines().map(str::trim);
@@ -214,6 +260,25 @@ mod tests {
     }
 
     #[test]
+    fn the_help_of_every_command_fits_on_a_screen_of_60_lines() {
+        fn check(command: &mut clap::Command) {
+            let name = command.get_name().to_owned();
+            let help = command.clone().term_width(80).render_help().to_string();
+            let lines = help.lines().count();
+            assert!(lines <= 60, "{name} has {lines} lines:\n{help}");
+            let all = command.clone().term_width(80).render_long_help().to_string();
+            for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+                let flag = argument.get_long().unwrap_or_default();
+                assert!(all.contains(flag), "{name}: {flag} is not in --help-all");
+            }
+            command.get_subcommands_mut().for_each(check);
+        }
+        let mut whole = definition();
+        whole.build();
+        check(&mut whole);
+    }
+
+    #[test]
     fn an_unknown_flag_is_answered_with_the_near_one() {
         let line = refused("wrote bench --siez 1G");
         assert!(line.starts_with("unexpected argument '--siez' found; tip:"), "{line}");
@@ -225,6 +290,11 @@ mod tests {
         let line = refused("wrote bench --runs 0");
         assert_eq!(line, "--runs \"0\": must be a whole number from 1 to 1000");
         assert!(refused("wrote bench --size -5").starts_with("--size \"-5\": can't be negative"));
+    }
+
+    #[test]
+    fn a_copy_without_a_destination_is_answered_with_how_to_give_one() {
+        assert_eq!(refused("wrote copy a"), "missing destination: wrote copy SRC... DST");
     }
 
     #[test]

@@ -67,8 +67,8 @@ pub fn run(cli: Cli, peers: &dyn Peers, stop: &Stop, command: Vec<String>) -> Re
 
 /// The exit code and, where something went wrong, the one line about it: 0 done, 1 failed, 2 bad
 /// usage, 3 a fault that loses nothing, 128 and the signal's number when a signal ended the run.
-/// What a signal only found done, or what has no other end (a log that is followed), is nothing to
-/// complain of.
+/// A command that had finished, or that runs until interrupted (`log tail -f`), has no line on a
+/// signal.
 pub fn outcome(result: Result<(), Error>, signals: &Signals) -> (u8, Option<String>) {
     match (signals.exit_code(), result) {
         (Some(code), Ok(())) => (code, None),

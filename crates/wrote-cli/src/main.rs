@@ -2,10 +2,9 @@
 
 mod closed;
 
-use clap::Parser;
 use std::ffi::OsString;
 use std::process::ExitCode;
-use wrote_cli::args::{self, Cli, Command};
+use wrote_cli::args::{self, Command};
 use wrote_cli::ranks::{self, Group};
 use wrote_cli::signals::Signals;
 use wrote_cli::{commands, output, stderr};
@@ -27,7 +26,7 @@ fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
         stderr::complain(&error.to_string());
         return ExitCode::FAILURE;
     }
-    let cli = match Cli::try_parse_from(args::translated(&arguments)) {
+    let cli = match args::parse(args::translated(&arguments)) {
         Ok(cli) => cli,
         Err(error) => return not_parsed(&error),
     };

@@ -15,11 +15,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use wrote_bench::{Announcement, Observer, Progress};
 use wrote_jobs::peers::Peers;
-use wrote_report::plain;
+use wrote_report::{Screen, plain};
+use wrote_result::document::{Answer, Row};
 use wrote_result::units;
 
 /// How often the time left is drawn anew: seldom, because the CPU that draws it is being measured.
 const TICK: Duration = Duration::from_secs(1);
+/// An amount that is expected to be this share of its bound is announced as that bound.
+const NEAR_SHARE: f64 = 0.9;
 /// A long run moves the bar in so many steps.
 const STEPS: u32 = 1000;
 
@@ -42,7 +45,7 @@ impl Default for Reporter {
     fn default() -> Reporter {
         let end = Arc::new(Mutex::new(None));
         let draws = stderr().is_terminal() && !terminal::is_dumb();
-        let bar = draws.then(|| ProgressBar::new(1).with_style(style(end.clone())));
+        let bar = draws.then(|| ProgressBar::new(1).with_style(style("", end.clone())));
         Reporter { bar, end, folders: None }
     }
 }
@@ -110,6 +113,14 @@ impl Observer for Reporter {
         self.show(done, whole, Some(progress.left), &measuring(progress));
     }
 
+    fn answers(&mut self, answers: &[Answer], rows: &[Row]) {
+        if let Some(bar) = self.bar.as_ref().filter(|_| !answers.is_empty()) {
+            let screen = Screen { colour: false, ..terminal::stdout_screen() };
+            bar.set_style(style("{prefix}\n", self.end.clone()));
+            bar.set_prefix(wrote_report::so_far(answers, rows, screen));
+        }
+    }
+
     fn note(&mut self, text: &str) {
         self.say(&format!("wrote: note: {text}"));
     }
@@ -117,13 +128,27 @@ impl Observer for Reporter {
 
 fn announced(announcement: &Announcement) -> String {
     format!(
-        "writes at most {} into {}, up to {} at a time, {}, about {}",
-        units::bytes(announcement.written_bytes_max),
+        "writes {} into {}, up to {} at a time, {}, about {}",
+        amount(announcement),
         announcement.folder.display(),
         units::bytes(announcement.space_bytes_max),
         units::counted(announcement.runs.into(), "run"),
         clock(announcement.estimated),
     )
+}
+
+/// Returns the expected bytes written, with the bound behind them.
+fn amount(announcement: &Announcement) -> String {
+    let most = announcement.written_bytes_max;
+    match announcement.written_bytes {
+        Some(bytes) if bytes as f64 >= NEAR_SHARE * most as f64 => {
+            format!("at most {}", units::bytes(most))
+        }
+        Some(bytes) => {
+            format!("about {}, never more than {},", units::bytes(bytes), units::bytes(most))
+        }
+        None => format!("as fast as it can, never more than {},", units::bytes(most)),
+    }
 }
 
 /// The number of the current run and its row; nothing after the last.
@@ -134,15 +159,15 @@ fn measuring(progress: &Progress) -> String {
     format!("run {} of {}  {}", progress.runs_done + 1, progress.runs, progress.row)
 }
 
-/// The bar, with the time left counted down between two reports.
-fn style(end: Arc<Mutex<Option<Instant>>>) -> ProgressStyle {
+/// The bar below what stands `above` it, with the time left counted down between two reports.
+fn style(above: &str, end: Arc<Mutex<Option<Instant>>>) -> ProgressStyle {
     let left = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
         let end = *end.lock().unwrap_or_else(PoisonError::into_inner);
         let left = end.map(|end| end.saturating_duration_since(Instant::now()));
         // Writing into a line in memory does not fail.
         let _ = write!(out, "{}", left.map(|left| clock(left) + " left").unwrap_or_default());
     };
-    template("{bar:24} {left:>10}  {wide_msg}").with_key("left", left)
+    template(&format!("{above}{{bar:24}} {{left:>10}}  {{wide_msg}}")).with_key("left", left)
 }
 
 /// The style of a bar, in characters that the screen has.
@@ -167,16 +192,23 @@ mod tests {
 
     #[test]
     fn the_announcement_is_one_line_with_what_where_and_how_long() {
-        let line = announced(&Announcement {
-            folder: "/data/.wrote-x1y2".into(),
-            space_bytes_max: 1_100_000_000,
-            written_bytes_max: 12_000_000_000,
-            runs: 42,
-            estimated: Duration::from_secs(45),
-        });
-        assert!(line.contains("/data/.wrote-x1y2"), "{line}");
-        assert!(line.ends_with("42 runs, about 45 s"), "{line}");
-        assert!(!line.contains('\n'), "{line}");
+        let line = |written_bytes| {
+            announced(&Announcement {
+                folder: "/data/.wrote-x1y2".into(),
+                space_bytes_max: 1_100_000_000,
+                written_bytes,
+                written_bytes_max: 10_000_000_000,
+                runs: 42,
+                estimated: Duration::from_secs(45),
+            })
+        };
+        assert_eq!(
+            line(Some(4_000_000_000)),
+            "writes about 4.00 GB, never more than 10.0 GB, into /data/.wrote-x1y2, up to 1.10 GB \
+             at a time, 42 runs, about 45 s"
+        );
+        assert!(line(Some(9_500_000_000)).starts_with("writes at most 10.0 GB into "));
+        assert!(line(None).starts_with("writes as fast as it can, never more than 10.0 GB, into "));
     }
 
     #[test]

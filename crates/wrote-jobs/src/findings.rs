@@ -50,10 +50,23 @@ pub struct Evidence<'a> {
     pub left_out: Vec<(String, String)>,
     /// The parts of the measurement that its time was too short for.
     pub shortened: Option<Shortened>,
+    /// The bytes that the disk takes faster than what lasts.
+    pub burst: Option<Burst>,
     /// The user ended the run early.
     pub interrupted: bool,
     /// The device and the paths of several ranks.
     pub sharing: Option<Sharing>,
+}
+
+/// Bytes that a disk with a token bucket takes faster than what lasts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Burst {
+    /// The bytes beyond the rate that lasts.
+    pub bytes: u64,
+    /// The rate that lasts.
+    pub bytes_per_s: f64,
+    /// Whether runs begin when it is used up.
+    pub is_left_out: bool,
 }
 
 /// The parts of a measurement that its time was too short for, besides rows that were left out.
@@ -70,6 +83,28 @@ pub struct Shortened {
 }
 
 impl<'a> Evidence<'a> {
+    /// Returns rows as evidence, without anything that casts doubt on them.
+    pub fn of_rows(target: &'a Target, rows: &'a [Row]) -> Evidence<'a> {
+        Evidence {
+            target,
+            rows,
+            debug_build: false,
+            device_counts: true,
+            in_memory: false,
+            generator_bytes_per_s: 0.0,
+            written_bytes_total: 0,
+            host: Host::default(),
+            watched: Watched::default(),
+            overlaps: Vec::new(),
+            leftovers: Vec::new(),
+            left_out: Vec::new(),
+            shortened: None,
+            burst: None,
+            interrupted: false,
+            sharing: None,
+        }
+    }
+
     /// Returns the selected rows; `None` where there are none.
     pub fn rows_where(&self, is_selected: impl Fn(&Row) -> bool) -> Option<Vec<&'a Row>> {
         let rows: Vec<&Row> = self.rows.iter().filter(|row| is_selected(row)).collect();
@@ -78,7 +113,7 @@ impl<'a> Evidence<'a> {
 }
 
 /// The findings that a run has once or not at all.
-const SINGLE: [fn(&Evidence) -> Option<Finding>; 27] = [
+const SINGLE: [fn(&Evidence) -> Option<Finding>; 31] = [
     |evidence| bytes::ram_not_disk(evidence, Direction::Write),
     |evidence| bytes::ram_not_disk(evidence, Direction::Read),
     bytes::direct_not_honoured,
@@ -93,6 +128,7 @@ const SINGLE: [fn(&Evidence) -> Option<Finding>; 27] = [
     |evidence| finding::left_out(&evidence.left_out),
     rows::shortened,
     rows::interrupted,
+    rows::burst,
     rows::noisy,
     rows::depth_not_reached,
     rows::generator_limited,
@@ -105,6 +141,9 @@ const SINGLE: [fn(&Evidence) -> Option<Finding>; 27] = [
     machine::cpu_limited,
     machine::too_hot,
     machine::link_downgraded,
+    machine::above_link,
+    machine::lazy_init,
+    rows::concurrent_iops,
     machine::slow_clock,
 ];
 

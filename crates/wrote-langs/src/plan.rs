@@ -83,12 +83,13 @@ impl Plan {
             .map(|table| written_bytes(table, programs(table.task)))
             .fold(0, u64::saturating_add);
         let of_drives: u64 = drives().map(|drive| drive.written_bytes_max()).sum();
+        let written_bytes_max =
+            in_each.saturating_mul(self.places.len() as u64).saturating_add(of_drives);
         Announcement {
             folder: folder.to_owned(),
             space_bytes_max: self.places.iter().map(of_place).max().unwrap_or(0),
-            written_bytes_max: in_each
-                .saturating_mul(self.places.len() as u64)
-                .saturating_add(of_drives),
+            written_bytes: Some(written_bytes_max),
+            written_bytes_max,
             runs: ahead.runs_left() + drives().map(|drive| drive.runs_total()).sum::<u32>(),
             estimated: self.in_time(
                 ahead.time_left() + drives().map(|drive| drive.estimate()).sum::<Duration>(),

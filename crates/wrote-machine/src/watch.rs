@@ -25,6 +25,8 @@ pub struct Watched {
     pub before: Drives,
     /// The drives after, while they are still warm.
     pub after: Drives,
+    /// Whether the kernel still wrote the tables of a new ext4 when the measurement ended.
+    pub initialises_ext4: bool,
 }
 
 /// The machine's state when a run began.
@@ -56,8 +58,19 @@ impl Watch {
             cpu_throttled: throttled.map(|(after, before)| after.since(&before)),
             before: self.drives.clone(),
             after: Drives::look(root, &disks(device)),
+            initialises_ext4: is_running(root, LAZY_INIT),
         }
     }
+}
+
+/// The kernel's thread that writes the tables of a new ext4 (ext4(5), `init_itable`).
+const LAZY_INIT: &str = "ext4lazyinit";
+
+/// Returns whether a process or a thread of the kernel has this name.
+fn is_running(root: &Path, name: &str) -> bool {
+    let processes = std::fs::read_dir(root.join("proc")).into_iter().flatten().flatten();
+    let mut names = processes.filter_map(|of| std::fs::read(of.path().join("comm")).ok());
+    names.any(|found| found.trim_ascii() == name.as_bytes())
 }
 
 /// Returns the limits of this process's control groups on the device and on CPUs.
@@ -77,4 +90,20 @@ fn disks(device: Option<&BlockDevice>) -> Vec<String> {
         [] => vec![device.name.clone()],
         disks => disks.to_vec(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_of_the_kernel_is_found_by_its_name() {
+        let root = fixtures::folder();
+        let process = root.path().join("proc/77");
+        std::fs::create_dir_all(&process).unwrap();
+        std::fs::write(process.join("comm"), "ext4lazyinit\n").unwrap();
+        assert!(is_running(root.path(), LAZY_INIT));
+        std::fs::write(process.join("comm"), "ext4-rsv-conver\n").unwrap();
+        assert!(!is_running(root.path(), LAZY_INIT));
+    }
 }

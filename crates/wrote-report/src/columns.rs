@@ -231,13 +231,15 @@ fn operations<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
     ];
     costs[usize::from(!group.costs_by_operation())].only = Some(Format::Table);
     let [cost_of_gb, cost_of_operation] = costs;
+    // Of small operations their number says more than how sure it is.
+    let spread = if group.is_counted() { Keep::If(1) } else { Keep::Always };
     let memory = Column::figures("MEMORY", Keep::Always, peak_memory).titled("peak memory");
     [
         mixes_rw.then(|| rw.titled("rw")),
         mixes_bs.then_some(bs),
         Some(rate),
-        Some(interval(Keep::Always)),
-        group.is_counted().then(|| counted(group, Keep::If(1))),
+        Some(interval(spread)),
+        group.is_counted().then(|| counted(group, Keep::Always)),
         Some(timed("P50", Keep::If(4), |of| of.p50)),
         Some(timed_by("P99", Keep::Always, p99)),
         Some(timed_by("P99.9", Keep::If(7), p99_9)),

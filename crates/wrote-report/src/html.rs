@@ -55,6 +55,11 @@ pub fn write_html(documents: &[Named], out: &mut dyn Write) -> io::Result<()> {
     articles.extend(documents.iter().map(article));
     chapters::add(&mut articles, documents);
     label(&mut articles);
+    for (number, section) in
+        articles.iter_mut().flat_map(|article| &mut article.sections).enumerate()
+    {
+        section.id = format!("section-{}", number + 1);
+    }
     let title = articles.first().map(|article| article.title.clone()).unwrap_or_default();
     Page { title, articles, version: env!("CARGO_PKG_VERSION") }.write(out)
 }

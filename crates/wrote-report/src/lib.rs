@@ -27,6 +27,7 @@ pub use comparison::write_comparison;
 pub use doctor::write_examination;
 pub use html::{Content, Named, write_html};
 pub use langs::{write_langs, write_languages};
+pub use summary::so_far;
 pub use text::plain;
 
 use std::io::{self, Write};

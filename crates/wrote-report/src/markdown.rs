@@ -120,6 +120,7 @@ fn write_findings(findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\n### Findings\n")?;
     for finding in findings {
         let weight = match finding.severity {
+            Severity::Critical => "**critical**",
             Severity::Warning => "**warning**",
             Severity::Info => "info",
         };

@@ -1,5 +1,6 @@
 //! The answers on one screen: the figures that a reader came for, and what casts doubt on them.
 
+use crate::Screen;
 use crate::columns::{Column, Keep};
 use crate::figures::{latency, p99, per_second};
 use crate::page::Page;
@@ -47,14 +48,7 @@ impl Summary {
         let is_memory = |row: &Row| {
             document.findings.iter().any(|of| of.id == MEMORY && of.text.contains(&row.name))
         };
-        let line = |(answer, row): &(&Answer, &Row)| {
-            let (figure, range) = figures(row);
-            let how = match is_memory(row) {
-                true => format!("{}: memory's speed", answer.how),
-                false => answer.how.clone(),
-            };
-            [answer.question.clone(), figure, range, how]
-        };
+        let line = |(answer, row): &(&Answer, &Row)| line(answer, row, is_memory(row));
         let written: u64 = rows()
             .filter(|row| row.direction == Direction::Write)
             .flat_map(|row| row.runs.iter().map(|run| run.bytes))
@@ -78,6 +72,7 @@ impl Summary {
     pub fn columns<'a>() -> Vec<Column<'a, [String; 4]>> {
         let column = |number: usize| {
             let heading = HEADINGS[number];
+            let heading = if heading.is_empty() { "PURPOSE" } else { heading };
             let title = heading[..heading.len().min(1)].to_owned()
                 + &heading.get(1..).unwrap_or("").to_ascii_lowercase();
             Column::words(heading, Keep::Always, move |line: &[String; 4]| line[number].clone())
@@ -97,23 +92,7 @@ impl Summary {
         let gap = width.saturating_sub(self.place.width() + self.done.width()).max(2);
         let place = page.paint(Tone::Strong, &plain(&self.place));
         writeln!(out, "\n{place}{}{}", " ".repeat(gap), self.done)?;
-        let column = |number: usize| {
-            let texts = self.answers.iter().map(|line| line[number].width());
-            texts.max().unwrap_or(0).max(HEADINGS[number].width())
-        };
-        let widths = [column(0), column(1), column(2)];
-        let line = |cells: [&str; 4]| {
-            let mut line = String::new();
-            for (cell, width) in cells.into_iter().zip(widths) {
-                line += &format!("{cell}{}  ", " ".repeat(width.saturating_sub(cell.width())));
-            }
-            let indent = line.width();
-            line + &page.wide(cells[3], indent)
-        };
-        writeln!(out, "{}", page.paint(Tone::Faint, line(HEADINGS).trim_end()))?;
-        for [question, figure, range, how] in &self.answers {
-            writeln!(out, "{}", line([question, figure, range, how]).trim_end())?;
-        }
+        write_lines(&self.answers, page, out)?;
         if !self.warnings.is_empty() || !self.faster.is_empty() {
             writeln!(out)?;
         }
@@ -125,6 +104,44 @@ impl Summary {
         }
         Ok(())
     }
+}
+
+/// Writes the answers so far, as the last screen will have them: the headings, and a line for each.
+pub fn so_far(answers: &[Answer], rows: &[Row], screen: Screen) -> String {
+    let row_of = |answer: &Answer| rows.iter().find(|row| row.name == answer.row);
+    let lines = answers.iter().filter_map(|answer| Some(line(answer, row_of(answer)?, false)));
+    let mut text = Vec::new();
+    // A write to memory does not fail.
+    let _ = write_lines(&lines.collect::<Vec<_>>(), Page { screen }, &mut text);
+    String::from_utf8_lossy(&text).trim_end().to_owned()
+}
+
+/// Returns the question, the figure, its range, and the way.
+fn line(answer: &Answer, row: &Row, is_memory: bool) -> [String; 4] {
+    let (figure, range) = figures(row);
+    let memory = if is_memory { ": memory's speed" } else { "" };
+    [answer.question.clone(), figure, range, format!("{}{memory}", answer.how)]
+}
+
+fn write_lines(answers: &[[String; 4]], page: Page, out: &mut dyn Write) -> io::Result<()> {
+    let column = |number: usize| {
+        let texts = answers.iter().map(|line| line[number].width());
+        texts.max().unwrap_or(0).max(HEADINGS[number].width())
+    };
+    let widths = [column(0), column(1), column(2)];
+    let line = |cells: [&str; 4]| {
+        let mut line = String::new();
+        for (cell, width) in cells.into_iter().zip(widths) {
+            line += &format!("{cell}{}  ", " ".repeat(width.saturating_sub(cell.width())));
+        }
+        let indent = line.width();
+        line + &page.wide(cells[3], indent)
+    };
+    writeln!(out, "{}", page.paint(Tone::Faint, line(HEADINGS).trim_end()))?;
+    for [question, figure, range, how] in answers {
+        writeln!(out, "{}", line([question, figure, range, how]).trim_end())?;
+    }
+    Ok(())
 }
 
 /// Returns a row's figure and its range: operations and their latency where those count.
@@ -171,7 +188,7 @@ fn range(row: &Row, interval: &Interval) -> String {
 
 /// Returns the first words of the first warnings.
 fn warnings(findings: &[Finding]) -> Vec<String> {
-    let warns = |of: &&Finding| of.severity == Severity::Warning && of.id != MEMORY;
+    let warns = |of: &&Finding| of.severity >= Severity::Warning && of.id != MEMORY;
     let all: Vec<&Finding> = findings.iter().filter(warns).collect();
     let first = |of: &&Finding| {
         let words = of.text.split([':', ';', '(']).next().unwrap_or(&of.text);

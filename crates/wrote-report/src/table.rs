@@ -78,6 +78,7 @@ fn write_findings(findings: &[Finding], page: Page, out: &mut dyn Write) -> io::
     page.heading("Findings", "", out)?;
     for Finding { id, severity, text, .. } in findings {
         let mark = match severity {
+            Severity::Critical => page.paint(Tone::Red, "X"),
             Severity::Warning => page.paint(Tone::Yellow, "!"),
             Severity::Info => page.paint(Tone::Cyan, "i"),
         };
@@ -125,7 +126,7 @@ fn write_foot(document: &Document, page: Page, out: &mut dyn Write) -> io::Resul
     let survives = format!(
         "SURVIVES is the worst event after which an acknowledged write is still there. {nothing}\
          process-crash: it is in the kernel's memory. os-crash: it is in the device. \
-         power-loss: it is on stable storage."
+         power-loss: it is on stable storage. Bars compare the rows of one level."
     );
     let survives = rows().any(|row| row.survives.is_some()).then_some(survives.as_str());
     let has_saves = rows().any(|row| View::of(row) == View::Saves);

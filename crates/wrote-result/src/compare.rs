@@ -60,7 +60,7 @@ pub fn compare_allowing(
 }
 
 fn side(name: &str, document: &Document) -> Side {
-    let warns = |finding: &&Finding| finding.severity == Severity::Warning;
+    let warns = |finding: &&Finding| finding.severity >= Severity::Warning;
     Side {
         name: name.into(),
         command: document.command.clone(),

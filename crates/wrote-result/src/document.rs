@@ -206,6 +206,8 @@ pub enum Severity {
     Info,
     /// The numbers mean less than they seem to.
     Warning,
+    /// Data was lost: no number counts.
+    Critical,
 }
 
 /// Something that the evidence of the run says, beside the numbers.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The stable id of each finding, in the order of `docs/findings.md`.
-pub const IDS: [&str; 42] = [
+pub const IDS: [&str; 46] = [
     "interrupted",
     "no-io",
     "ram-not-disk",
@@ -32,9 +32,13 @@ pub const IDS: [&str; 42] = [
     "rate-not-reached",
     "write-amplification",
     "throttled",
+    "burst",
     "cpu-limited",
     "too-hot",
     "link-downgraded",
+    "above-link",
+    "lazy-init",
+    "concurrent-iops",
     "slow-clock",
     "records-lost",
     "records-out-of-order",
@@ -65,6 +69,11 @@ impl Finding {
     /// Makes a finding of [`Severity::Warning`], still without figures.
     pub fn warning(id: &str, text: impl Into<String>) -> Finding {
         Finding::new(id, Severity::Warning, text)
+    }
+
+    /// Makes a finding of [`Severity::Critical`], still without figures.
+    pub fn critical(id: &str, text: impl Into<String>) -> Finding {
+        Finding::new(id, Severity::Critical, text)
     }
 
     /// Makes a finding of [`Severity::Info`], still without figures.

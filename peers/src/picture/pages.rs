@@ -26,7 +26,7 @@ const OF_NOW: [(&str, &str); 3] = [
 /// Charts of results that are kept for tests: the result's name, and the chart's question.
 const KEPT: [(&str, &str); 7] = [
     ("peak", "Which size and which way are fastest?"),
-    ("rand", "How many operations, and how long does the slowest hundredth wait?"),
+    ("rand", "Throughput against P99 latency"),
     ("load", "How does the latency rise with the load, and where does it bend?"),
     ("sustained", "How does the speed hold as more is written?"),
     ("latency", "How long does a save take, with and without sync?"),

@@ -104,6 +104,17 @@ pub(crate) struct Way {
     pub producers: Option<u32>,
 }
 
+impl Way {
+    /// The messages per second that most disks and machines take, until a first look.
+    fn usual_messages_per_s(&self) -> f64 {
+        match self.strategy.kind {
+            Kind::Log(Promise { waits: true, .. }) => 10e3 * f64::from(self.producers.unwrap_or(1)),
+            Kind::Log(_) => 1e6,
+            _ => 100e3,
+        }
+    }
+}
+
 impl Scenario for Append {
     fn name(&self) -> &'static str {
         NAME

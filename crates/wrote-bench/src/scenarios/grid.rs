@@ -1,6 +1,7 @@
 //! Scenarios that are a grid of jobs: their cells and sizes.
 
 use crate::progress::Ticker;
+use crate::request::Common;
 use crate::rounds::Turn;
 use crate::scenario;
 use crate::scenario::{Call, Listed, Plan as _, Site};
@@ -19,6 +20,8 @@ use wrote_result::{Error, units};
 
 /// The most bytes of the file that cells read and write.
 const FILE_BYTES_MAX: u64 = 1 << 30;
+/// The file is at most this part of all bytes that may be written.
+const FILE_PART: u64 = 4;
 const RUNS: u32 = 5;
 /// The time of a run outside its clock.
 pub(super) const BESIDE: Duration = Duration::from_millis(60);
@@ -99,6 +102,7 @@ pub(super) fn called(
         let name = grid.name;
         return Err(Error::Usage(format!("--bs: {name}: a block is longer than {file}, {size}")));
     }
+    grid.keep_to_wear(call.common.written_bytes_max(call.target));
     Ok(Some(grid))
 }
 
@@ -111,9 +115,13 @@ impl Grid {
     ) -> Result<Grid, Error> {
         let request = call.common;
         let numjobs = request.numjobs.unwrap_or(1).max(1);
+        let sizes = [request.stream_bs_bytes, request.small_bs_bytes];
+        let mut sizes = sizes.into_iter().flatten();
+        sizes.try_for_each(|bytes| Common::check_direct(bytes, call.target))?;
         request.rate.map_or(Ok(()), |rate| rate.check(numjobs, "jobs"))?;
         let share = space::room_bytes(call.target) / u64::from(numjobs);
-        let wanted = request.size_bytes.map_or(FILE_BYTES_MAX, |size| size / u64::from(numjobs));
+        let usual = FILE_BYTES_MAX.min(request.written_bytes_max(call.target) / FILE_PART);
+        let wanted = request.size_bytes.map_or(usual, |size| size / u64::from(numjobs));
         let file_bytes = if request.size_bytes.is_some() { wanted } else { wanted.min(share) };
         let grid = Grid {
             name,
@@ -137,6 +145,21 @@ impl Grid {
     }
 
     /// Adds a cell. A block that is longer than the file makes no sense, and is left out.
+    /// Makes runs that write shorter where they would write more than `bytes` together. The file
+    /// is written once, and keeps its size.
+    fn keep_to_wear(&mut self, bytes: u64) {
+        let left = bytes.saturating_sub(self.space_bytes_max());
+        let runs = u64::from(self.runs) * u64::from(self.numjobs);
+        let writing = self.cells.iter_mut().filter(|cell| cell.spec.rw.write);
+        let writing: Vec<&mut Cell> = writing.collect();
+        let share = left / (runs * writing.len() as u64).max(1);
+        for cell in writing {
+            let block = cell.spec.bs_bytes_max();
+            let usual = cell.spec.io_bytes.unwrap_or(self.file_bytes);
+            cell.spec.io_bytes = Some((usual.min(share) / block).max(1) * block);
+        }
+    }
+
     pub(super) fn add(
         &mut self,
         workload: &'static str,

@@ -205,7 +205,7 @@ impl Sizes {
     }
 
     /// Returns the job that writes each file once, without a flush.
-    fn job(&self, name: &str) -> JobSpec {
+    pub(crate) fn job(&self, name: &str) -> JobSpec {
         JobSpec {
             iodepth: self.iodepth,
             // Latencies would include the wait for the completions of other writes.
@@ -223,6 +223,12 @@ impl Sizes {
 const WRITE: Rw = Rw { read: false, write: true, random: false };
 
 impl Way {
+    /// Whether each small write is flushed before the next one: such a way is far slower than a
+    /// stream, and sees no limit of bytes.
+    fn is_of_flushes(&self) -> bool {
+        self.workload == Small && matches!(self.flush, FdatasyncEach | ODsyncEach)
+    }
+
     /// Returns the job of each thread of a run, which ends after `time`.
     pub(crate) fn job(&self, sizes: &Sizes, time: Duration) -> JobSpec {
         let each = self.flush == FdatasyncEach;

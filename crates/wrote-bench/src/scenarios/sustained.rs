@@ -8,7 +8,7 @@ mod measure;
 #[cfg(test)]
 mod tests;
 
-use crate::request::STREAM_BS_BYTES;
+use crate::request::{Common, STREAM_BS_BYTES};
 use crate::scenario::{self, Call, Listed, Scenario};
 use std::time::Duration;
 use wrote::Survives;
@@ -92,6 +92,7 @@ impl Plan {
             return Ok(None);
         }
         let bs_bytes = request.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES).max(1);
+        Common::check_direct(bs_bytes, target)?;
         let iodepth = request.iodepth.unwrap_or(IODEPTH).max(1);
         let memory_bytes = host::memory_bytes();
         check_buffers("--bs x --iodepth", buffers_bytes(bs_bytes, iodepth), memory_bytes)?;
@@ -135,6 +136,11 @@ impl Plan {
             rate_process: self.rate.map(|rate| rate.process).unwrap_or_default(),
             ..JobSpec::new(ROW, write, self.bs_bytes)
         }
+    }
+
+    /// Whether its bytes, and not its time, end it.
+    fn is_by_size(&self) -> bool {
+        self.time.is_none()
     }
 
     /// About how long it writes before the pause.

@@ -6,7 +6,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueHint};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use wrote_bench::{Common, Request, Scenarios};
+use wrote_bench::{Common, Request, Scenarios, Wear};
 use wrote_jobs::peers::Peers;
 use wrote_jobs::rate::{Amount, Rate};
 use wrote_report::Format;
@@ -54,6 +54,21 @@ pub(super) const EXAMPLES: &str = "Examples:\n  \
         \x20                                        two settings, in turn, compared\n  \
         wrote bench --format json -o disk.json   the whole result, for a program";
 
+/// The arguments that the short help has.
+pub(super) const USUAL: [&str; 14] = [
+    "path", "format", "output", "html", "only", "size", "time", "runs", "wear", "bs", "iodepth",
+    "within", "vs", "list",
+];
+
+pub(super) const QUESTIONS: &str = "Questions:\n  \
+        how fast can I write here, and how?          wrote bench /data\n  \
+        I wrote 1 GB in 1.1 s: is that real?         wrote bench --only ways --size 1G\n  \
+        how long does a durable save take?           wrote bench --only latency\n  \
+        which way do many threads log fastest?       wrote bench --only append\n  \
+        how fast are random reads and writes?        wrote bench --only rand\n  \
+        when does the disk slow down?                wrote bench --only sustained\n  \
+        is this disk good enough for etcd?           wrote run with fdatasync=1 bs=2300";
+
 const POISSON_HELP: &str =
     "At random distances, as requests of many who know nothing of each other come";
 
@@ -63,6 +78,10 @@ pub struct BenchArgs {
     /// The folder whose disk is measured
     #[arg(value_name = "PATH", default_value = ".", value_hint = ValueHint::DirPath)]
     pub path: PathBuf,
+
+    /// A second path, which is refused with a better answer than the parser's.
+    #[arg(hide = true)]
+    pub more: Vec<PathBuf>,
 
     /// How the result is written
     #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = words([
@@ -99,6 +118,14 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", value_parser = units::parse_count::<{ Common::RUNS_MAX }>,
         allow_hyphen_values = true)]
     pub runs: Option<u32>,
+
+    /// The most bytes to write in all: 10 GB, or 1 % of the drive where that is less (normal); a
+    /// tenth of that (low) [default: normal; no limit with --size, --time, --runs or --rate]
+    #[arg(long, value_name = "WEAR", conflicts_with = "size", value_parser = words([
+        ("low", "1 GB, or 0.1 % of the drive", Wear::Low),
+        ("normal", "10 GB, or 1 % of the drive", Wear::Normal)
+    ]))]
+    pub wear: Option<Wear>,
 
     /// Bytes of one read or write: STREAM, or STREAM,SMALL (256K,4K)
     ///
@@ -194,6 +221,8 @@ impl BenchArgs {
                 rate: self
                     .rate
                     .map(|amount| Rate { amount, process: self.rate_process.unwrap_or_default() }),
+                wear: self.wear,
+                wear_parts: 0,
             },
             scenarios,
             command,

@@ -30,7 +30,7 @@ pub struct DoctorArgs {
 
     /// How the result is written
     #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = words([
-        ("table", "For people: the worst first", Format::Table),
+        ("table", "For people: the worst last", Format::Table),
         ("json", "The whole of it, `wrote.doctor/1`", Format::Json),
         ("markdown", "To paste in an issue", Format::Markdown)
     ]))]
@@ -40,7 +40,7 @@ pub struct DoctorArgs {
     #[command(flatten)]
     pub to: OutputArgs,
 
-    /// Also tell at length what is fine, which else has a line each
+    /// Also show what is fine at length
     #[arg(long)]
     pub all: bool,
 

@@ -44,7 +44,7 @@ pub enum LogVerb {
     /// Read every byte and say what is damaged
     #[command(long_about = VERIFY_LONG_ABOUT, after_help = VERIFY_EXAMPLES)]
     Verify(LogVerifyArgs),
-    /// Make a damaged log one that can be read and written again
+    /// Repair a damaged log
     #[command(long_about = REPAIR_LONG_ABOUT, after_help = REPAIR_EXAMPLES)]
     Repair(LogRepairArgs),
     /// Put the sealed segments into an object store
@@ -121,7 +121,7 @@ const VERIFY_LONG_ABOUT: &str = "Read every byte and say what is damaged.\n\nA l
 const VERIFY_EXAMPLES: &str =
     "Examples:\n  wrote log verify events\n  wrote log verify --json events | jq .damage";
 
-const REPAIR_LONG_ABOUT: &str = "Make a damaged log one that can be read and written again.\n\n\
+const REPAIR_LONG_ABOUT: &str = "Repair a damaged log.\n\n\
         Every record that is whole stays, with its sequence; what is lost leaves a gap in the \
         sequences, or empty lines in a log of lines. The damaged files are kept beside the log as \
         they were, and named. A log that is open for writing is refused. A log that is whole is \

@@ -18,6 +18,10 @@ pub(super) fn run(
     stop: &Stop,
     command: Vec<String>,
 ) -> Result<(), Error> {
+    if let Some(more) = arguments.more.first() {
+        let (path, more) = (arguments.path.display(), more.display());
+        return Err(Error::Usage(format!("bench takes one path; got '{path}' and '{more}'")));
+    }
     if arguments.list {
         return output::to_stdout(|out| write_list(&catalogue(), out));
     }

@@ -1,4 +1,4 @@
-//! `wrote compare`: a result held against an older one.
+//! `wrote compare`: compares two results.
 
 use super::report::RESULT;
 use crate::args::CompareArgs;

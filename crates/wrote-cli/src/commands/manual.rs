@@ -97,7 +97,7 @@ fn write_subcommand(
 
 /// The examples that end a command's help, line by line as they are there.
 fn write_examples(heading: &str, command: &clap::Command, out: &mut dyn Write) -> io::Result<()> {
-    let Some(help) = command.get_after_help() else {
+    let Some(help) = command.get_after_long_help().or(command.get_after_help()) else {
         return Ok(());
     };
     let help = help.to_string();

@@ -84,3 +84,25 @@ fn link_downgraded_is_not_said_of_a_whole_link_or_of_none() {
     silent(&or_skip!(linked("16.0 GT/s PCIe", "4")), "link-downgraded");
     silent(&or_skip!(seen_below(&[])), "link-downgraded");
 }
+
+/// Returns the result of a run on a drive whose PCI Express link carries this much a lane.
+fn carried(speed: &str) -> Result<Document, String> {
+    seen_below(&[
+        ("current_link_speed", speed),
+        ("current_link_width", "1"),
+        ("max_link_speed", speed),
+        ("max_link_width", "1"),
+    ])
+}
+
+#[test]
+fn above_link_is_said_of_a_write_that_is_faster_than_the_link() {
+    // 10 kB/s: a direct write of 1 MiB would take two minutes.
+    of(&or_skip!(carried("0.0001 GT/s PCIe")), "above-link");
+}
+
+#[test]
+fn above_link_is_not_said_of_a_fast_link_or_of_none() {
+    silent(&or_skip!(carried("64.0 GT/s PCIe")), "above-link");
+    silent(&or_skip!(seen_below(&[])), "above-link");
+}

@@ -33,6 +33,33 @@ fn throttled_is_not_said_of_a_limit_that_is_far_off_or_of_none() {
     silent(&run(disk.path(), DIRECT, ""), "throttled");
 }
 
+/// Returns the result of one stream of the ladder to a disk of 1 GiB, in a control group that
+/// limits it to `bytes_per_s`.
+fn streamed_at(bytes_per_s: u64) -> Result<Document, String> {
+    let disk = Disk::ext4(1024 * MIB)?;
+    let group = Group::throttled(&disk.number(), bytes_per_s)?;
+    let arguments = "--only stream/direct-io_uring-fdatasync-at-end --format json";
+    Ok(document(&finish(&mut group.hold(&crate::support::bench(disk.path(), arguments)))))
+}
+
+#[test]
+#[ignore = "nightly"]
+fn burst_is_said_of_a_control_group_whose_limit_was_met_and_the_rate_is_the_limit() {
+    alone(|| {
+        let document = or_skip!(streamed_at(20_000_000));
+        of(&document, "burst");
+        let row = &document.scenarios[0].rows[0];
+        let share = row.throughput_bytes_per_s.median / 20e6;
+        assert!((0.95..=1.05).contains(&share), "{share}: {:?}", row.runs);
+    });
+}
+
+#[test]
+#[ignore = "nightly"]
+fn burst_is_not_said_of_a_limit_that_is_far_off() {
+    alone(|| silent(&or_skip!(streamed_at(1_000_000_000_000)), "burst"));
+}
+
 #[test]
 fn write_amplification_is_said_of_small_appends_that_each_commit_the_journal() {
     // The disk is large enough that mkfs.ext4 makes blocks of 4 KiB. Each write is one block, and

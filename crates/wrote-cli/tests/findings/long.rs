@@ -88,3 +88,20 @@ fn not_steady_is_not_said_of_one_that_keeps_its_pace() {
         silent(&document, "not-steady");
     });
 }
+
+#[test]
+#[ignore = "nightly"]
+fn concurrent_iops_is_said_of_a_disk_that_takes_more_with_many_in_flight() {
+    alone(|| {
+        let folder = fixtures::folder();
+        let document = bench(folder.path(), "--only rand/write --size 64MiB --runs 2");
+        of(&document, "concurrent-iops");
+    });
+}
+
+#[test]
+fn concurrent_iops_is_not_said_of_one_depth() {
+    let folder = fixtures::folder();
+    let arguments = "--only rand/write --size 4MiB --runs 2 --iodepth 1";
+    silent(&bench(folder.path(), arguments), "concurrent-iops");
+}

@@ -36,6 +36,7 @@ fn ids(option: &str, has_journal: bool, rows: &[Row]) -> Vec<String> {
         leftovers: Vec::new(),
         left_out: Vec::new(),
         shortened: None,
+        burst: None,
         interrupted: false,
         sharing: None,
     };

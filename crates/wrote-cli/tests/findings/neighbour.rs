@@ -1,8 +1,8 @@
 //! Findings on other users of the device, and on runs that differ.
 
-use crate::scene::{Disk, MIB, alone, bench, run, said, silent};
+use crate::scene::{Disk, MIB, alone, bench, of, run, said, silent};
 use crate::strange::Strange;
-use fixtures::or_skip;
+use fixtures::{Mounted, or_skip};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -74,4 +74,25 @@ fn noisy_is_not_said_of_even_runs_or_of_one_alone() {
         let strange = or_skip!(Strange::mount("--slow-rate 16MB/s --stall-after 2MB --stall 2s"));
         silent(&bench(strange.path(), &format!("{RUNS} --runs 1")), "noisy");
     });
+}
+
+/// Returns the result of a small job on a new ext4 of this size, mounted with these options.
+fn newly_made(options: &str) -> Result<wrote_result::document::Document, String> {
+    let mounted = Mounted::image_with("ext4", 2048 * MIB, options)?;
+    Ok(run(mounted.path(), "[job]\nrw=write\nsize=1m\ndirect=1\n", ""))
+}
+
+#[test]
+#[ignore = "nightly"]
+fn lazy_init_is_said_of_an_ext4_that_was_just_made() {
+    // The thread waits 1000 times as long as it writes: it is there for long.
+    alone(|| {
+        of(&or_skip!(newly_made("init_itable=1000")), "lazy-init");
+    });
+}
+
+#[test]
+#[ignore = "nightly"]
+fn lazy_init_is_not_said_where_nothing_is_initialised() {
+    alone(|| silent(&or_skip!(newly_made("noinit_itable")), "lazy-init"));
 }

@@ -512,7 +512,7 @@ fn a_bar_is_drawn_on_a_terminal_and_cleared_before_the_line() {
 
 #[test]
 fn the_help_has_examples_and_the_manual_page_the_command() {
-    let help = finish(&mut wrote(&["copy", "--help"])).stdout;
+    let help = finish(&mut wrote(&["copy", "--help-all"])).stdout;
     for said in ["Examples:", "wrote copy --verify", "--reflink <WHEN>", "standard input"] {
         assert!(help.contains(said), "{said:?} is not in\n{help}");
     }

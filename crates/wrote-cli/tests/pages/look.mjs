@@ -94,6 +94,11 @@ const picture = async (page, view) => {
   }
 };
 
+// Opens or closes the folded sections: what they hold is looked at as well.
+const fold = (page, isOpen) => page.evaluate((isOpen) => {
+  for (const of of document.querySelectorAll("details.fold")) of.open = isOpen;
+}, isOpen);
+
 const listen = (page, name, address) => {
   page.on("request", (request) => {
     const url = request.url();
@@ -118,11 +123,13 @@ const look = async (browser, path) => {
       const view = `${name} ${width} ${colorScheme}`;
       await page.emulateMedia({ media: "screen", colorScheme });
       await page.setViewportSize({ width, height: 900 });
+      await fold(page, false);
+      await picture(page, view);
+      await fold(page, true);
       // Colours move nothing: in the dark one width is inspected.
       if (colorScheme === "light" || width === WIDTHS[0]) {
         (await page.evaluate(inspect)).forEach((words) => fault(view, words));
       }
-      await picture(page, view);
     }
     // The rules do not depend on the width, and most not on colours.
     await page.setViewportSize({ width: colorScheme === "light" ? 390 : 1280, height: 900 });
@@ -178,7 +185,8 @@ const withoutScript = async (browser, name, address) => {
   // A script that is not allowed is no error here.
   await page.goto(address);
   const counts = await page.evaluate(() => ({
-    hidden: [...document.querySelectorAll("table, svg.wide, .card, .findings")].filter((of) => !of.checkVisibility()).length,
+    hidden: [...document.querySelectorAll("table, svg.wide, .card, .findings")]
+      .filter((of) => !of.checkVisibility() && !of.closest("details.fold")).length,
     buttons: [...document.querySelectorAll("button")].filter((of) => of.checkVisibility()).length,
   }));
   if (counts.hidden > 0) fault(`${name} without script`, `${counts.hidden} parts are not seen`);

@@ -43,6 +43,7 @@ await beside.screenshot({ path: picture });
 for (let at = 0; at < charts.length; at += 3) {
   const [from, question, to] = charts.slice(at, at + 3);
   const opened = await open(from, 1000, 900);
+  await opened.evaluate(() => document.querySelectorAll("details").forEach((of) => { of.open = true; }));
   const caption = opened.locator("figcaption", { hasText: question }).first();
   const figure = opened.locator("figure", { has: caption }).first();
   await figure.screenshot({ path: to });

@@ -189,12 +189,12 @@ pub(super) fn write_amplification(evidence: &Evidence) -> Option<Finding> {
     let doubt = if device_was_ours(evidence) {
         ""
     } else {
-        ". Another process may have written too: rows with frequent flushes cannot tell"
+        ". Another process may have written too: this cannot be separated in rows that flush often"
     };
     let text = format!(
-        "flushes multiply writes: the device wrote {factor_max:.1} bytes for each of the file's in \
-         {} ({}), as journal, metadata and part-filled blocks; put more bytes into one flush, or a \
-         flash drive wears out faster by that factor{doubt}",
+        "flushes multiply writes: the device wrote {factor_max:.1} bytes per byte of file data in \
+         {} ({}), as journal, metadata and part-filled blocks; batch more per flush: flash wear \
+         rises by the same factor{doubt}",
         worst.name,
         names(&rows),
     );

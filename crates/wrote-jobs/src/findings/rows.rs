@@ -1,12 +1,12 @@
 //! Findings on the measurement of rows: noise, fallbacks, depths not reached, a slow generator.
 
-use super::{Evidence, Shortened};
+use super::{Burst, Evidence, Shortened};
 use serde_json::json;
 use std::collections::BTreeMap;
 use wrote_result::document::{Direction, Fallback, Finding, Row, View};
 use wrote_result::finding::names;
 use wrote_result::stats::relative_width;
-use wrote_result::units::{rate, significant};
+use wrote_result::units::{self, rate, significant};
 
 /// A row is noisy if its interval reaches farther from the median than this share of it.
 const WIDTH_MAX: f64 = 0.25;
@@ -43,6 +43,58 @@ pub(super) fn interrupted(evidence: &Evidence) -> Option<Finding> {
     let text = format!("interrupted: rows have {runs} runs each, and some may be missing");
     let finding = Finding::warning("interrupted", text).with("runs_min", least);
     evidence.interrupted.then(|| finding.with("runs_max", most))
+}
+
+/// Finds a token bucket below: a limit that lets a short run through at once.
+pub(super) fn burst(evidence: &Evidence) -> Option<Finding> {
+    let Burst { bytes, bytes_per_s, is_left_out } = evidence.burst?;
+    let (what, then) = match is_left_out {
+        true => ("the burst is left out", "each run begins when it is used up"),
+        false => ("the burst is in the figures", "--only sustained shows what lasts"),
+    };
+    let text = format!(
+        "{what}: {} lasts, and a short run is ahead of that by up to {}; {then}",
+        rate(bytes_per_s),
+        units::bytes(bytes),
+    );
+    Some(
+        Finding::warning("burst", text)
+            .with("burst_bytes", bytes)
+            .with("lasting_bytes_per_s", bytes_per_s)
+            .with("is_left_out", is_left_out),
+    )
+}
+
+/// Many operations in flight count as concurrent from this factor over one at a time on.
+const CONCURRENT_MIN: f64 = 2.0;
+
+/// Finds that many operations in flight reach several times the rate of one at a time, as drives
+/// and clouds quote it.
+pub(super) fn concurrent_iops(evidence: &Evidence) -> Option<Finding> {
+    let of = |row: &&Row| row.workload == "rand/write" && !row.is_open_loop();
+    let rows: Vec<&Row> = evidence.rows.iter().filter(of).collect();
+    let depth = |row: &Row| row.settings.effective.iodepth;
+    let single = rows.iter().find(|row| depth(row) == 1)?;
+    let deepest = rows.iter().max_by_key(|row| depth(row))?;
+    let times = deepest.iops() / single.iops();
+    let text = format!(
+        "operations per second depend on how many are in flight: {} with {}, {} with one at a \
+         time ({} times); a program that waits for each write has the lower rate",
+        per_second(deepest.iops()),
+        depth(deepest),
+        per_second(single.iops()),
+        significant(times),
+    );
+    (times >= CONCURRENT_MIN).then(|| {
+        Finding::info("concurrent-iops", text)
+            .about(&[*single, *deepest])
+            .with("times", times)
+            .with("iodepth", depth(deepest))
+    })
+}
+
+fn per_second(iops: f64) -> String {
+    format!("{iops:.0}/s")
 }
 
 pub(super) fn noisy(evidence: &Evidence) -> Option<Finding> {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::sample::{evidence, row, target};
 use serde_json::json;
-use wrote_machine::watch::{CachedLoop, Drives, Watched};
+use wrote_machine::watch::{CachedLoop, Drives, Link, Watched};
 use wrote_result::document::{
     Blocks, Device, Direction, Fallback, Row, Run, Severity, SourceCache, Target,
 };
@@ -273,16 +273,14 @@ fn rows_that_flush_each_write_and_make_the_device_write_much_more_wear_it_out() 
     let finding = found(&evidence(&target, &[journal(3_200_000_000)]), "write-amplification");
     let finding = finding.unwrap();
     assert_eq!(finding.severity, Severity::Info);
-    assert!(finding.text.contains("3.2 bytes for each"), "{}", finding.text);
-    assert!(
-        finding.text.ends_with(
-            "Another process may have written too: rows with frequent flushes cannot tell"
-        )
-    );
+    assert!(finding.text.contains("3.2 bytes per byte"), "{}", finding.text);
+    assert!(finding.text.ends_with(
+        "Another process may have written too: this cannot be separated in rows that flush often"
+    ));
     // A row that moves its own bytes alone would have seen others.
     let beside = [journal(3_200_000_000), with_device_bytes(direct(), 1_010_000_000, 0)];
     let finding_beside = found(&evidence(&target, &beside), "write-amplification").unwrap();
-    assert!(finding_beside.text.ends_with("wears out faster by that factor"));
+    assert!(finding_beside.text.ends_with("flash wear rises by the same factor"));
     assert_eq!(
         finding.evidence["device_bytes_per_file_byte"],
         json!({ "small/o_dsync-each": 3.2 })
@@ -454,4 +452,72 @@ fn every_finding_has_its_chapter_in_the_documentation_and_no_chapter_is_without_
         .map(|heading| heading.trim_end_matches('`'))
         .collect();
     assert_eq!(headings, IDS);
+}
+
+#[test]
+fn a_rate_above_the_link_is_a_caches_and_one_below_it_is_not() {
+    let target = target();
+    let link =
+        |what: &str, now: f64| Link { disk: "nvme0n1".into(), what: what.into(), now, most: now };
+    let links = vec![link("PCI Express, GT/s a lane", 8.0), link("PCI Express, lanes", 4.0)];
+    let said = |way: &str, survives: &str, bytes_per_s: f64, links: &[Link]| {
+        let rows = [row(way, survives, &[bytes_per_s])];
+        let mut evidence = evidence(&target, &rows);
+        evidence.watched.after.links = links.to_vec();
+        find(&evidence).into_iter().find(|finding| finding.id == "above-link")
+    };
+    // 8 GT/s x 4 lanes carry 3.94 GB/s.
+    let finding = said("stream/direct-psync", "process-crash", 5e9, &links).unwrap();
+    assert!(finding.text.contains("5.00 GB/s of at most 3.94 GB/s"), "{}", finding.text);
+    assert!(said("stream/direct-psync", "process-crash", 3.9e9, &links).is_none());
+    assert!(said("stream/cached", "process-crash", 5e9, &links).is_none(), "memory is faster");
+    assert!(said("stream/direct-psync", "process-crash", 5e9, &[]).is_none());
+    let sata = [link("SATA, Gbps", 6.0)];
+    assert!(said("stream/cached-fdatasync-at-end", "power-loss", 0.7e9, &sata).is_some());
+    let other = Link { disk: "nvme1n1".into(), ..links[0].clone() };
+    let both = [links.clone(), vec![other]].concat();
+    assert!(said("stream/direct-psync", "process-crash", 5e9, &both).is_none());
+}
+
+#[test]
+fn a_new_ext4_that_is_still_initialised_is_named_and_another_file_system_is_not() {
+    let mut target = target();
+    let said = |target: &Target, is_running| {
+        let mut evidence = evidence(target, &[]);
+        evidence.watched.initialises_ext4 = is_running;
+        find(&evidence).iter().any(|finding| finding.id == "lazy-init")
+    };
+    assert!(said(&target, true) && !said(&target, false));
+    target.filesystem = "xfs".into();
+    assert!(!said(&target, true));
+}
+
+#[test]
+fn operations_in_flight_are_told_from_those_one_at_a_time() {
+    let target = target();
+    let said = |deep_bytes_per_s: f64| {
+        let of = |iodepth: u32, bytes_per_s: f64| {
+            let mut row = row("small/direct-io_uring", "os-crash", &[bytes_per_s]);
+            row.workload = "rand/write".into();
+            row.settings.effective.iodepth = iodepth;
+            row
+        };
+        let rows = [of(1, 4.096e6), of(64, deep_bytes_per_s)];
+        find(&evidence(&target, &rows)).into_iter().find(|of| of.id == "concurrent-iops")
+    };
+    let finding = said(40.96e6).unwrap();
+    assert!(finding.text.contains("10000/s with 64, 1000/s with one at a time (10.0 times)"));
+    assert!(said(6e6).is_none());
+}
+
+#[test]
+fn a_burst_is_named_with_what_lasts_and_whether_it_is_in_the_figures() {
+    let target = target();
+    let text = |is_left_out| {
+        let burst = Burst { bytes: 25_000_000, bytes_per_s: 125e6, is_left_out };
+        let evidence = Evidence { burst: Some(burst), ..evidence(&target, &[]) };
+        find(&evidence).into_iter().find(|of| of.id == "burst").unwrap().text
+    };
+    assert!(text(true).starts_with("the burst is left out: 125 MB/s lasts"), "{}", text(true));
+    assert!(text(false).starts_with("the burst is in the figures"), "{}", text(false));
 }

@@ -143,7 +143,7 @@ fn note_engine(draft: &Draft, notes: &mut Notes) {
 
 fn check_times_and_rates(draft: &Draft) -> Result<(), ParseError> {
     if draft.job.time_based && draft.job.runtime.is_none() {
-        return Err(draft.wrong("time_based", "for how long? There is no runtime"));
+        return Err(draft.wrong("time_based", "needs runtime"));
     }
     if draft.job.time_based && draft.job.number_ios.is_some() {
         let problem = "time_based continues until the end of runtime, and fio ignores this then";

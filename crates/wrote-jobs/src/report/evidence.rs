@@ -64,6 +64,7 @@ impl Rows {
             leftovers: Vec::new(),
             left_out: Vec::new(),
             shortened: None,
+            burst: None,
             interrupted: false,
             sharing: None,
         };

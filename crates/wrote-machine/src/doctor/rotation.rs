@@ -11,7 +11,7 @@ pub(super) fn rotational(world: &World, disk: &Disk) -> Option<Check> {
     let wrong = turns && matches!(disk.kind, DiskKind::Nvme | DiskKind::Virtual | DiskKind::Memory);
     let check = match (turns, wrong) {
         (true, true) => {
-            let text = format!("the kernel takes this {} for one that turns", disk.kind.noun());
+            let text = format!("the kernel treats this {} as a spinning disk", disk.kind.noun());
             let risk = if disk.kind == DiskKind::Virtual {
                 "none where the host keeps it on flash, which the guest can't see; where it lies \
                  on disks that turn, seeks are avoided less"

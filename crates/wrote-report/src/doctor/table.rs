@@ -1,4 +1,4 @@
-//! An examination for a person: the path, then each check, the worst first.
+//! An examination for a person: what is fine in a line, then each other check, the worst last.
 
 use super::{CHAPTERS, facts, facts_after, of, summary, title};
 use crate::Screen;
@@ -22,20 +22,26 @@ pub fn write(
 ) -> io::Result<()> {
     let page = Page { screen };
     page.facts(&target::facts(&examination.target, &examination.host), out)?;
-    page.heading(&summary(examination), "", out)?;
-    for (state, chapter) in CHAPTERS {
+    // A screen shows the end of a long text: there stands what matters most.
+    for (state, chapter) in CHAPTERS.into_iter().rev() {
         let checks = of(examination, state);
         if !checks.is_empty() {
             page.heading(chapter, "", out)?;
         }
-        let at_length = state != State::Fine || all;
+        if state == State::Fine && !all {
+            let names: Vec<String> = checks.iter().map(|check| title(check)).collect();
+            let names = format!("{} (--all has the details)", names.join(", "));
+            writeln!(out, "  {}", page.prose(&names, 2))?;
+            continue;
+        }
         for (index, check) in checks.into_iter().enumerate() {
-            if index > 0 && at_length {
+            if index > 0 {
                 writeln!(out)?;
             }
-            write_check(check, at_length, page, out)?;
+            write_check(check, page, out)?;
         }
     }
+    page.heading(&summary(examination), "", out)?;
     let said = format!(
         "Nothing was written, and no command was run. Commands need root; docs/doctor.md says what \
          each check means and where that comes from. Examined at {}.",
@@ -44,7 +50,7 @@ pub fn write(
     page.foot([said.as_str()], out)
 }
 
-fn write_check(check: &Check, at_length: bool, page: Page, out: &mut dyn Write) -> io::Result<()> {
+fn write_check(check: &Check, page: Page, out: &mut dyn Write) -> io::Result<()> {
     let (tone, mark) = match check.state {
         State::Risk => (Tone::Red, "!"),
         State::Advice => (Tone::Yellow, "-"),
@@ -53,9 +59,6 @@ fn write_check(check: &Check, at_length: bool, page: Page, out: &mut dyn Write) 
     };
     let text = format!("{}: {}", title(check), check.text);
     writeln!(out, "  {} {}", page.paint(tone, mark), page.prose(&text, LABEL_INDENT))?;
-    if !at_length {
-        return Ok(());
-    }
     write_facts(&facts(check), page, out)?;
     let Some(change) = &check.change else { return Ok(()) };
     for (number, command) in change.commands.iter().enumerate() {
@@ -87,12 +90,13 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_comes_first_with_its_command_on_a_line_of_its_own() {
+    fn the_worst_comes_last_with_its_command_on_a_line_of_its_own() {
         let text = text(false);
         let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"));
-        assert!(place("! mount-barrier") < place("- scheduler of vda"), "{text}");
-        assert!(place("- scheduler of vda") < place("? queue"), "{text}");
-        assert!(place("? queue") < place("+ space"), "{text}");
+        assert!(place("! mount-barrier") > place("- scheduler of vda"), "{text}");
+        assert!(place("- scheduler of vda") > place("? queue"), "{text}");
+        assert!(place("? queue") > place("space (--all has the details)"), "{text}");
+        assert!(place("1 risk, ") > place("! mount-barrier"), "{text}");
         assert!(
             text.contains("\n    command  echo none > /sys/block/vda/queue/scheduler\n"),
             "{text}"
@@ -103,9 +107,9 @@ mod tests {
     #[test]
     fn what_is_fine_is_told_at_length_only_when_asked_for() {
         let (short, long) = (text(false), text(true));
-        let after = |text: &str| text.split("+ space").nth(1).unwrap().contains("found");
-        assert!(!after(&short), "{short}");
-        assert!(after(&long), "{long}");
+        assert!(!short.contains("+ space") && short.contains("  space (--all"), "{short}");
+        let check = long.split("+ space").nth(1).unwrap();
+        assert!(check.split("  ? ").next().unwrap().contains("found"), "{long}");
     }
 
     #[test]

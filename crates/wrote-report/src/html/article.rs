@@ -14,7 +14,12 @@ pub fn article(document: &impl Serialize, name: &str, command: &[String]) -> Art
 
 /// Makes a section of an article.
 pub fn section(title: &str, lede: &str, blocks: Vec<Block>) -> Section {
-    Section { title: title.into(), lede: lede.into(), blocks }
+    Section { title: title.into(), lede: lede.into(), blocks, ..Section::default() }
+}
+
+/// Makes a section of which only the title is seen until a reader opens it.
+pub fn folded(section: Section) -> Section {
+    Section { is_folded: true, ..section }
 }
 
 /// Makes the section of labels and facts, unless there are none.

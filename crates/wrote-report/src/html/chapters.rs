@@ -18,6 +18,7 @@ pub fn id_of(finding: &str) -> String {
 pub fn remarks<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Vec<Remark> {
     let remark = |finding: &Finding| Remark {
         weight: match finding.severity {
+            Severity::Critical => "critical".into(),
             Severity::Warning => "warning".into(),
             Severity::Info => "info".into(),
         },
@@ -45,6 +46,7 @@ pub fn add(articles: &mut [Article], documents: &[Named]) {
         last.sections.push(Section {
             title: "What the findings mean".into(),
             blocks,
+            is_folded: true,
             ..Section::default()
         });
     }

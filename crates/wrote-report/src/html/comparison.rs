@@ -2,7 +2,7 @@
 
 use super::article::{article as begun, section};
 use super::chapters::remarks;
-use super::chart::{Ratio, forest};
+use super::chart::{Dot, Frame, Reference, dots, ratio};
 use super::page::{Article, Block, Figure};
 use super::table::Table;
 use crate::comparison::{
@@ -87,17 +87,18 @@ pub fn class(of: Verdict) -> &'static str {
 }
 
 fn picture(title: &str, lines: &[Line]) -> Figure {
-    let ratio = |line: &Line| {
+    let dot = |(row, line): (usize, &Line)| {
         let change = line.change;
         let interval = change.ci95_low.zip(change.ci95_high);
         let within = interval.map_or(String::new(), |(low, high)| {
             format!(" ({} to {})", significant(low), significant(high))
         });
         let (name, figure) = (&line.name, significant(change.ratio));
-        Ratio {
-            name: name.clone(),
+        Dot {
+            row,
+            line: 0,
             class: class(change.verdict).into(),
-            ratio: change.ratio,
+            value: change.ratio,
             interval,
             title: format!(
                 "{name}: {} to {}, x {figure}{within}, {}",
@@ -108,7 +109,8 @@ fn picture(title: &str, lines: &[Line]) -> Figure {
             figure,
         }
     };
-    let ratios: Vec<Ratio> = lines.iter().take(ROWS_MAX).map(ratio).collect();
+    let drawn: Vec<Dot> = lines.iter().take(ROWS_MAX).enumerate().map(dot).collect();
+    let names: Vec<String> = lines.iter().take(ROWS_MAX).map(|line| line.name.clone()).collect();
     let is_of_latencies = title.starts_with("P99");
     let axis = match is_of_latencies {
         true => "ratio of P99, less is better",
@@ -116,7 +118,11 @@ fn picture(title: &str, lines: &[Line]) -> Figure {
     };
     let key =
         [("slower", "slower"), ("faster", "faster"), ("undecided", "no measurable difference")];
-    let key = key.into_iter().filter(|(class, _)| ratios.iter().any(|of| of.class == *class));
+    let key = key.into_iter().filter(|(class, _)| drawn.iter().any(|of| of.class == *class));
+    let label = format!("Ratios of {title}");
+    let reference = Reference { value: 1.0, title: "no change: a ratio of 1".into() };
+    let frame =
+        Frame { label: &label, names: &names, word: ratio, axis, reference: Some(&reference) };
     let note = match lines.len().saturating_sub(ROWS_MAX) {
         0 => String::new(),
         more => format!("The first {ROWS_MAX} rows; the table has the other {more}."),
@@ -127,7 +133,7 @@ fn picture(title: &str, lines: &[Line]) -> Figure {
             false => "Which rows became faster or slower?",
         }
         .into(),
-        picture: forest(&format!("Ratios of {title}"), &ratios, axis),
+        picture: dots(&frame, &drawn),
         legend: key.map(|(class, words)| (class.into(), words.into())).collect(),
         note,
     }

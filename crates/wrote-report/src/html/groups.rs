@@ -1,6 +1,8 @@
 //! The charts and the table of a group of rows, by its view.
 
-use super::chart::{Bar, Cell, Dot, Rate, Strip, bars, course, heat, load, rate, scatter, strips};
+use super::chart::{
+    Cell, Dot, Frame, Point, Rate, Strip, course, dots, heat, load, rate, scatter, strips,
+};
 use super::latencies;
 use super::page::{Block, Figure};
 use super::table::Table;
@@ -10,9 +12,7 @@ use crate::group::{Group, OPEN_LOOP_LEGEND};
 use crate::ranks;
 use crate::table::sustained::{change, levels, verdict};
 use itertools::Itertools;
-use wrote_result::document::{
-    Cell as Place, CrashLeaves, Direction, Reached, Row, Survives, View, fastest,
-};
+use wrote_result::document::{Cell as Place, CrashLeaves, Direction, Reached, Row, View, fastest};
 use wrote_result::units;
 
 /// A chart shows at most this many rows; the table beneath has all.
@@ -111,7 +111,7 @@ fn figures(group: &Group) -> Vec<Figure> {
 }
 
 fn with_latencies(group: &Group, mut figures: Vec<Figure>) -> Vec<Figure> {
-    figures.extend(latencies::figures(group.workload, &group.rows, |row| name(group, row)));
+    figures.extend(latencies::figures(group.workload, &group.rows, |row| name(group, row), class));
     figures
 }
 
@@ -158,36 +158,67 @@ fn survived(rows: &[&Row]) -> Vec<(String, String)> {
 
 fn ladder(group: &Group) -> Figure {
     let (rows, note) = shown(group);
-    let bar = |row: &&Row| Bar {
-        name: name(group, row),
-        class: class(row),
-        value: row.throughput(),
-        interval: interval(row),
-        figure: throughput(row),
-        title: title(group, row),
-    };
-    let drawn: Vec<Bar> = rows.iter().map(bar).collect();
+    let names: Vec<String> = rows.iter().map(|row| name(group, row)).collect();
     let is_read = rows.iter().all(|row| row.direction == Direction::Read);
     let question = match (group.view(), is_read) {
         (View::Files, _) => "How fast is each way, and what does it survive?",
         (_, true) => "How fast is each way?",
         (_, false) => "How fast is each way, and what does an acknowledged write survive?",
     };
+    let titles = rows.iter().map(|row| title(group, row)).collect();
     let label = format!("Throughput of {}", group.workload);
+    Figure { question: question.into(), note, ..throughputs(&label, &rows, &names, titles) }
+}
+
+/// Draws the throughput of rows, in colours of the levels that they survive.
+fn throughputs(label: &str, rows: &[&Row], names: &[String], titles: Vec<String>) -> Figure {
+    let dot = |(lane, (row, title)): (usize, (&&Row, String))| Dot {
+        row: lane,
+        line: 0,
+        class: class(row),
+        value: row.throughput(),
+        interval: interval(row),
+        figure: throughput(row),
+        title,
+    };
+    let drawn: Vec<Dot> = rows.iter().zip(titles).enumerate().map(dot).collect();
     let axis = "throughput, more is better";
-    Figure {
-        question: question.into(),
-        picture: bars(&label, &drawn, rate, axis, None),
-        legend: survived(&rows),
-        note,
+    let frame = Frame { label, names, word: rate, axis, reference: None };
+    Figure { picture: dots(&frame, &drawn), legend: survived(rows), ..Figure::default() }
+}
+
+/// Returns the chart of all writes of a scenario by the level that they survive; `None` where one
+/// workload has them all, whose own chart shows them.
+pub fn overview(groups: &[Group]) -> Option<Figure> {
+    let mut lanes: Vec<(&Row, String, String)> = Vec::new();
+    for group in groups.iter().filter(|group| group.view() == View::Operations) {
+        let writes = group.rows.iter().filter(|row| row.survives.is_some());
+        lanes.extend(writes.map(|row| {
+            let name = format!("{}: {}", group.workload, name(group, row));
+            (*row, name, title(group, row))
+        }));
     }
+    let workloads = lanes.iter().map(|(row, ..)| &row.workload).unique().count();
+    if workloads < 2 || lanes.len() > ROWS_MAX {
+        return None;
+    }
+    // The safest first, and of each level the fastest.
+    lanes.sort_by(|(one, ..), (other, ..)| {
+        let by_level = other.survives.cmp(&one.survives);
+        by_level.then(other.throughput().total_cmp(&one.throughput()))
+    });
+    let rows: Vec<&Row> = lanes.iter().map(|(row, ..)| *row).collect();
+    let names: Vec<String> = lanes.iter().map(|(_, name, _)| name.clone()).collect();
+    let titles = lanes.into_iter().map(|(.., title)| title).collect();
+    let question = "How fast is each way, by the level that an acknowledged write survives?".into();
+    Some(Figure { question, ..throughputs("Throughput by level of safety", &rows, &names, titles) })
 }
 
 fn against(group: &Group) -> Figure {
     let (rows, note) = shown(group);
     let dot = |(number, row): (usize, &&Row)| {
         let scale = row.iops() / row.throughput().max(f64::MIN_POSITIVE);
-        Dot {
+        Point {
             number: number + 1,
             class: if row.direction == Direction::Read { "read".into() } else { class(row) },
             iops: row.iops(),
@@ -196,20 +227,22 @@ fn against(group: &Group) -> Figure {
             title: format!("{}. {}", number + 1, title(group, row)),
         }
     };
-    let dots: Vec<Dot> = rows.iter().enumerate().map(dot).collect();
-    let numbered = dots.iter().zip(&rows);
+    let points: Vec<Point> = rows.iter().enumerate().map(dot).collect();
+    let numbered = points.iter().zip(&rows);
     let numbered = numbered
         .map(|(dot, row)| (dot.class.clone(), format!("{}. {}", dot.number, name(group, row))));
     Figure {
-        question: "How many operations, and how long does the slowest hundredth wait?".into(),
-        picture: scatter(&format!("Throughput and P99 of {}", group.workload), &dots),
+        question: "Throughput against P99 latency".into(),
+        picture: scatter(&format!("Throughput and P99 of {}", group.workload), &points),
         legend: numbered.chain(survived(&rows)).collect(),
         note,
     }
 }
 
 fn curve(group: &Group) -> Figure {
-    let lines = [("P50", "s1"), ("P99", "s2"), ("P99.9", "s3")];
+    let of = group.rows.first().map_or("read".into(), |row| class(row));
+    let lines = [("P50", 1), ("P99", 2), ("P99.9", 3)];
+    let lines = lines.map(|(name, dash)| (name, format!("{of} d{dash}")));
     let rates = group.rows.iter().filter_map(|row| {
         let of = row.latency()?;
         Some(Rate {
@@ -224,34 +257,32 @@ fn curve(group: &Group) -> Figure {
     Figure {
         question: "How does the latency rise with the load, and where does it bend?".into(),
         picture: load(&format!("Latency and load of {}", group.workload), &lines, &rates, knee),
-        legend: lines.map(|(name, class)| (class.into(), name.into())).to_vec(),
+        legend: lines.map(|(name, class)| (class, name.into())).to_vec(),
         note: String::new(),
     }
 }
 
 fn saves(group: &Group) -> Figure {
     let (rows, note) = shown(group);
-    let is_synced = |row: &Row| row.survives == Some(Survives::PowerLoss);
     let strip = |row: &&Row| {
         let of = *row.latency()?;
         let [p50, p99, max] = [of.p50, of.p99, of.max].map(units::nanoseconds);
         let leaves = text(row.crash_leaves.map(|of: CrashLeaves| format!(", a crash leaves {of}")));
         Some(Strip {
             name: row.way.clone(),
-            class: if is_synced(row) { "power-loss".into() } else { "process-crash".into() },
+            class: class(row),
             latency: of,
             title: format!("{}: P50 {p50}, P99 {p99}, max {max}{leaves}", row.way),
         })
     };
     let drawn: Vec<Strip> = rows.iter().filter_map(strip).collect();
     let label = format!("Time of a save of {}", group.workload);
-    let legend = [("power-loss", "with sync"), ("process-crash", "without sync")];
     let reading = "From the fastest save to the slowest; thick from P50 (the dot and the figure) \
         to P99; strokes at P90, P99 and P99.9.";
     Figure {
         question: "How long does a save take, with and without sync?".into(),
         picture: strips(&label, &drawn),
-        legend: legend.map(|(class, words)| (class.into(), words.into())).to_vec(),
+        legend: survived(&rows),
         note: format!("{reading} {note}").trim_end().into(),
     }
 }

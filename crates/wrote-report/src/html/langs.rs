@@ -1,7 +1,7 @@
 //! The article about a comparison of languages.
 
 use super::article::{article as begun, facts_section, moment, program, section};
-use super::chart::{Bar, Reference, Strip, bars, rate, strips};
+use super::chart::{Dot, Frame, Reference, Strip, dots, rate, strips};
 use super::page::{Article, Block, Figure, Section};
 use super::table::Table;
 use crate::columns::Column;
@@ -60,9 +60,9 @@ fn of_chart(chart: &Chart, document: &Document, titles: &[String]) -> Section {
 /// Returns the class of a line.
 fn class(line: &Line) -> String {
     let class = match line.who {
-        Who::Language => "nothing",
-        Who::Wrote => "power-loss",
-        Who::Drive => "os-crash",
+        Who::Language => "shape-3",
+        Who::Wrote => "shape-1",
+        Who::Drive => "shape-2",
     };
     class.into()
 }
@@ -105,13 +105,14 @@ fn picture(chart: &Chart, place: usize, title: &str) -> Option<Figure> {
                 .into(),
         });
     }
-    let bar = |(line, cell): &(&Line, Cell)| {
+    let dot = |(row, (line, cell)): (usize, &(&Line, Cell))| {
         let of = cell.throughput;
         let figure = units::rate(of.median);
         let ends = [of.ci95_low, of.ci95_high].map(|end| units::rate(end.max(0.0)));
         let title = format!("{}: {figure} ({} to {}), {}", line.name, ends[0], ends[1], line.how);
-        Bar {
-            name: line.name.clone(),
+        Dot {
+            row,
+            line: 0,
             class: class(line),
             value: of.median,
             interval: has_spread(of).then_some((of.ci95_low, of.ci95_high)),
@@ -119,7 +120,8 @@ fn picture(chart: &Chart, place: usize, title: &str) -> Option<Figure> {
             title,
         }
     };
-    let drawn: Vec<Bar> = lines.iter().map(bar).collect();
+    let drawn: Vec<Dot> = lines.iter().enumerate().map(dot).collect();
+    let names: Vec<String> = lines.iter().map(|(line, _)| line.name.clone()).collect();
     let drive: Option<&Interval> = lines.iter().find_map(|(_, cell)| cell.drive);
     let reference = drive.map(|drive| Reference {
         value: drive.median,
@@ -128,9 +130,11 @@ fn picture(chart: &Chart, place: usize, title: &str) -> Option<Figure> {
     let note = reference.as_ref().map(|line| format!("The dashed line: {}.", line.title));
     let axis = "throughput, more is better";
     let label = format!("Throughput of {}{within}", chart.name);
+    let reference = reference.as_ref();
+    let frame = Frame { label: &label, names: &names, word: rate, axis, reference };
     Some(Figure {
         question: format!("How much of the drive's rate does each language reach{within}?"),
-        picture: bars(&label, &drawn, rate, axis, reference.as_ref()),
+        picture: dots(&frame, &drawn),
         legend: key(&lines),
         note: note.unwrap_or_default(),
     })

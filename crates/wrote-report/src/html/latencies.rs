@@ -5,39 +5,43 @@ use super::page::Figure;
 use wrote_result::document::{Latency, Row};
 use wrote_result::histogram;
 
-/// Lines of more colours cannot be told apart.
-pub const LINES_MAX: usize = 10;
+/// More lines in one chart hide each other.
+pub const LINES_MAX: usize = 4;
+/// A chart has histograms of at most this many rows, each in its own lane.
+const LANES_MAX: usize = 10;
 /// Bins to each power of ten.
 const BINS_PER_DECADE: u32 = 20;
 
-/// Returns the class of a line by its number, from 0.
-pub fn series(number: usize) -> String {
-    format!("s{}", number % LINES_MAX + 1)
-}
-
 /// Returns the charts of latencies, as far as the rows have them. `name` names a row.
-pub fn figures(workload: &str, rows: &[&Row], name: impl Fn(&Row) -> String) -> Vec<Figure> {
+pub fn figures(
+    workload: &str,
+    rows: &[&Row],
+    name: impl Fn(&Row) -> String,
+    class: fn(&Row) -> String,
+) -> Vec<Figure> {
     let timed: Vec<&Row> = rows.iter().copied().filter(|row| has_latency(row)).collect();
     let mut shown = timed.clone();
-    shown.truncate(LINES_MAX);
+    // The safest first: of them a latency is a promise.
+    shown.sort_by_key(|row| std::cmp::Reverse(row.survives));
+    shown.truncate(LANES_MAX);
     if shown.is_empty() {
         return Vec::new();
     }
-    let note = match timed.len() - shown.len() {
+    let note = match timed.len().saturating_sub(LINES_MAX) {
         0 => String::new(),
-        more => format!("The first {LINES_MAX} rows; the table has the other {more}."),
+        more => format!("{LINES_MAX} rows, the safest first; the table has the other {more}."),
     };
     let histograms: Vec<_> =
         shown.iter().map(|row| row.histogram_ns().and_then(histogram::decode)).collect();
     let curve = |(number, row): (usize, &&Row)| Curve {
         name: name(row),
-        class: series(number),
+        class: format!("{} d{}", class(row), number + 1),
         points: match &histograms[number] {
             Some(histogram) => histogram::quantiles(histogram),
             None => row.latency().map(points).unwrap_or_default(),
         },
     };
-    let curves: Vec<Curve> = shown.iter().enumerate().map(curve).collect();
+    let curves: Vec<Curve> = shown.iter().take(LINES_MAX).enumerate().map(curve).collect();
     let legend = curves.iter().map(|curve| (curve.class.clone(), curve.name.clone())).collect();
     let mut figures = vec![Figure {
         question: "How long do the slowest operations take?".into(),
@@ -47,7 +51,7 @@ pub fn figures(workload: &str, rows: &[&Row], name: impl Fn(&Row) -> String) -> 
     }];
     let spread = |(number, row): (usize, &&Row)| {
         let bins = histogram::bins(histograms[number].as_ref()?, BINS_PER_DECADE);
-        Some(Spread { name: name(row), class: series(number), bins })
+        Some(Spread { name: name(row), class: class(row), bins })
     };
     let counted: Vec<Spread> = shown.iter().enumerate().filter_map(spread).collect();
     if !counted.is_empty() {

@@ -61,6 +61,10 @@ pub struct Section {
     pub lede: String,
     /// Its content.
     pub blocks: Vec<Block>,
+    /// Whether only its title is seen until a reader opens it.
+    pub is_folded: bool,
+    /// The id by which the contents link to it; given to all sections at the end.
+    pub id: String,
 }
 
 /// A piece of a section.

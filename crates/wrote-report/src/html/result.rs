@@ -1,9 +1,9 @@
 //! The article about a result of benchmarks or jobs.
 
 use super::answers;
-use super::article::{article as begun, facts_section, moment, program, section};
+use super::article::{article as begun, facts_section, folded, moment, program, section};
 use super::chapters;
-use super::groups::{Charts, blocks};
+use super::groups::{Charts, blocks, overview};
 use super::page::{Article, Block, Section};
 use super::table::Table;
 use crate::group::Group;
@@ -24,35 +24,46 @@ pub fn article(document: &Document, name: &str) -> Article {
             let files = document.scenarios.iter().map(|scenario| scenario.name.as_str()).join(" ");
             ("wrote run".into(), format!("The jobs of {files}"))
         }
-        (false, false) => {
-            ("wrote bench".into(), format!("How fast does {path} take writes, and how to write?"))
-        }
+        (false, false) => (
+            "wrote bench".into(),
+            format!("How fast can you write to {path}, and what is the best way?"),
+        ),
     };
     article.ledes = vec![made(document)];
-    let mut blocks = Vec::new();
-    if let Some(summary) = Summary::of(document) {
+    // A result without an answer of its own begins with its scenarios.
+    let is_answered = Summary::of(document).map(|summary| {
         let answers: Vec<&[String; 4]> = summary.answers.iter().collect();
         let table = Table::of("The answers", Summary::columns(), &answers, None);
-        blocks.extend([Block::Table(table), Block::Notes(summary.notes())]);
-    }
+        let blocks = vec![Block::Table(table), Block::Notes(summary.notes())];
+        article.sections.push(section("The answer", "", blocks));
+    });
+    let is_answered = is_answered.is_some();
+    let fold = |section: Section| if is_answered { folded(section) } else { section };
     let cards = answers::cards(document);
-    blocks.extend((!cards.is_empty()).then_some(Block::Cards(cards)));
-    if !blocks.is_empty() {
+    let advice = (!cards.is_empty()).then(|| {
         let lede = "Each figure is the median of several runs with its 95 % interval.";
-        article.sections.push(section("The answer", lede, blocks));
-    }
-    if !document.target.path.is_empty() {
-        let facts = target::facts_of(document);
-        article.sections.push(facts_section("Disk and machine", facts));
-    }
+        section("How to write", lede, vec![Block::Cards(cards)])
+    });
+    let (folded_advice, first_advice) =
+        if is_answered { (advice.map(folded), None) } else { (None, advice) };
+    article.sections.extend(first_advice);
     if !document.findings.is_empty() {
         let lede = "Caveats. Click an ID for details.";
         let remarks = chapters::remarks(&document.findings);
         article.sections.push(section("Findings", lede, vec![Block::Findings(remarks)]));
     }
+    let groups: Vec<Group> = document.scenarios.iter().flat_map(Group::all_of).collect();
+    if let Some(overview) = overview(&groups).filter(|_| is_answered) {
+        article.sections.push(section("Overview", "", vec![Block::Figure(overview)]));
+    }
+    article.sections.extend(folded_advice);
     let mut charts = Charts::new();
     let scenarios = document.scenarios.iter().map(|scenario| of_scenario(scenario, &mut charts));
-    article.sections.extend(scenarios);
+    article.sections.extend(scenarios.map(fold));
+    if !document.target.path.is_empty() {
+        let facts = target::facts_of(document);
+        article.sections.push(fold(facts_section("Disk and machine", facts)));
+    }
     if document.scenarios.iter().all(|scenario| scenario.rows.is_empty()) {
         article.sections.push(section("No rows", "This document holds no measured row.", vec![]));
     }

@@ -1,10 +1,9 @@
 //! Several results: the same rows side by side, and over time where one machine and path have them.
 
 use super::article::moment;
-use super::chart::{Mark, Moment, beside, over_time, per_second, rate};
+use super::chart::{Dot, Frame, Moment, dots, over_time, per_second, rate};
 use super::comparison::class;
 use super::groups::interval;
-use super::latencies::series;
 use super::page::{Article, Block, Figure, Section};
 use super::result::last;
 use super::table::{Line, Table};
@@ -163,6 +162,7 @@ fn side_by_side(results: &[One], across: &[Across]) -> Option<Section> {
         title: "Side by side".into(),
         lede: "Each dot is a median over runs, with its 95 % interval.".into(),
         blocks,
+        ..Section::default()
     })
 }
 
@@ -170,6 +170,11 @@ fn side_by_side(results: &[One], across: &[Across]) -> Option<Section> {
 fn short<'a>(across: &Across<'a>) -> &'a str {
     let rest = across.name.strip_prefix(across.workload);
     rest.and_then(|rest| rest.strip_prefix('/')).unwrap_or(across.name)
+}
+
+/// Returns the class of a result's dots. A colour would mean a level of safety.
+fn shape(number: usize) -> String {
+    format!("shape-{}", number + 1)
 }
 
 fn picture(results: &[One], workload: &str, rows: &[&Across], is_counted: bool) -> Figure {
@@ -182,8 +187,8 @@ fn picture(results: &[One], workload: &str, rows: &[&Across], is_counted: bool) 
             let (value, interval, words) = figure(row, is_counted);
             let name = &results[number].name;
             let title = format!("{name}: {}: {words} {}", short(across), plus_minus(row));
-            let class = series(number);
-            marks.push(Mark { row: lane, result: number, class, value, interval, title });
+            let (class, figure) = (shape(number), String::new());
+            marks.push(Dot { row: lane, line: number, class, value, interval, figure, title });
         }
     }
     let word = if is_counted { per_second } else { rate };
@@ -200,13 +205,14 @@ fn picture(results: &[One], workload: &str, rows: &[&Across], is_counted: bool) 
         0 => String::new(),
         more => format!("The first {ROWS_MAX} rows; the table has the other {more}."),
     };
+    let frame = Frame { label: &label, names: &names, word, axis, reference: None };
     Figure {
         question: "Which result is faster in which row?".into(),
-        picture: beside(&label, &names, results.len(), &marks, word, axis),
+        picture: dots(&frame, &marks),
         legend: results
             .iter()
             .enumerate()
-            .map(|(number, result)| (series(number), result.name.clone()))
+            .map(|(number, result)| (shape(number), result.name.clone()))
             .collect(),
         note,
     }
@@ -294,6 +300,7 @@ fn over(results: &[One], across: &[Across]) -> Option<Section> {
                the result before, by the rule of wrote compare."
             .into(),
         blocks,
+        ..Section::default()
     })
 }
 

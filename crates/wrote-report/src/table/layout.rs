@@ -11,7 +11,7 @@ use unicode_width::UnicodeWidthStr;
 /// The gap between two columns.
 pub const GAP: &str = "  ";
 /// The bar takes the room that is left, within these limits.
-pub const BAR_WIDTH_MIN: usize = 10;
+pub const BAR_WIDTH_MIN: usize = 7;
 pub const BAR_WIDTH_MAX: usize = 32;
 
 /// The texts of a column on one screen.

@@ -87,8 +87,10 @@ impl<'a> Rows<'a> {
         let line = self.columns.iter().fold(padded(name, self.name_width), |line, column| {
             line + GAP + &column.cell(index, page)
         });
-        let rates = self.group.rows.iter().map(|row| row.throughput());
-        let part = self.group.rows[index].throughput() / rates.fold(0.0, f64::max);
+        // Of its own level: beside the speed of memory every durable row would be a sliver.
+        let row = self.group.rows[index];
+        let level = self.group.rows.iter().filter(|other| other.survives == row.survives);
+        let part = row.throughput() / level.map(|other| other.throughput()).fold(0.0, f64::max);
         line + GAP + &bar(part, self.bar_width, page.screen.unicode)
     }
 

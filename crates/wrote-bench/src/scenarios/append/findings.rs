@@ -30,7 +30,7 @@ fn records_lost(evidence: &Evidence) -> Option<Finding> {
         if doubled == 0 { String::new() } else { format!(", and {doubled} messages twice") },
         names(&rows),
     );
-    Finding::warning("records-lost", text)
+    Finding::critical("records-lost", text)
         .about(&rows)
         .with("sent", sent)
         .with("lost", lost)
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(finding.evidence["rows"], json!(["append/ten"]));
         assert_eq!(finding.evidence["lost"], json!(3 * 600));
         assert!(finding.text.contains("1800 of 3000 messages"), "{}", finding.text);
-        assert!(!finding.text.contains("twice") && finding.severity == Severity::Warning);
+        assert!(!finding.text.contains("twice") && finding.severity == Severity::Critical);
         // With records lost, their order is not reported.
         assert!(found(&rows, "records-out-of-order").is_none());
         assert!(found(&rows[..1], "records-lost").is_none());

@@ -33,8 +33,10 @@ const FRAME_BYTES: u64 = 64;
 const BLOCK_BYTES: u64 = 4096;
 /// Bytes that a log prepares ahead: the rest of a segment, and the next segments.
 const SEGMENTS_BYTES: u64 = 4 * (64 << 20);
+/// First looks at a way are together shorter than this number of runs.
+pub(super) const LOOKS: u32 = 2;
 /// The time of a run outside its clock: preparation, reading back, removal.
-pub(super) const BESIDE: Duration = Duration::from_millis(300);
+pub(super) const BESIDE: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -50,6 +52,8 @@ pub(crate) struct Plan {
     pub(super) messages: Option<u64>,
     /// The bytes that the files of one run may take.
     budget_bytes: u64,
+    /// The bytes of messages that one run may write, so that all keep to the limit of a request.
+    share_bytes: u64,
     /// Messages of a run of each way, once the first look has told its speed.
     pub(super) counts: Vec<u64>,
 }
@@ -79,8 +83,13 @@ impl Plan {
             left_out: Vec::new(),
             messages: asked.checked_messages()?,
             budget_bytes: space::room_bytes(call.target),
+            share_bytes: u64::MAX,
             counts: Vec::new(),
         };
+        if plan.messages.is_none() {
+            let files = plan.ways.len() as u64 * u64::from(plan.runs + LOOKS);
+            plan.share_bytes = call.common.written_bytes_max(call.target) / files.max(1);
+        }
         plan.check_space(call.target)?;
         plan.keep_memory(memory_bytes);
         Ok(Some(plan))
@@ -155,7 +164,8 @@ impl Plan {
             kind if kind.has_task_a_message() => TASKS_MESSAGES_MAX,
             _ => OTHER_MESSAGES_MAX,
         };
-        self.messages.unwrap_or(usual.min(self.messages_that_fit(way)))
+        let share = (self.share_bytes / self.message_bytes_max(way)).max(MESSAGES_MIN);
+        self.messages.unwrap_or(usual.min(share).min(self.messages_that_fit(way)))
     }
 
     fn messages_that_fit(&self, way: &Way) -> u64 {
@@ -197,6 +207,7 @@ fn ways(call: &Call, producers: &[u32]) -> Vec<Way> {
 mod tests {
     use super::super::message::{BYTES_MAX, PRODUCERS_MAX};
     use super::*;
+    use crate::Wear;
     use crate::sample::{Asked, asked, place as target};
     use crate::scenario::Plan as _;
 
@@ -232,7 +243,8 @@ mod tests {
 
     #[test]
     fn a_slow_way_gets_fewer_messages_and_a_number_that_was_asked_for_is_the_number() {
-        let usual = plan(&asked(&["append"]));
+        // A number of runs is an amount, so that no limit of bytes is the smaller one.
+        let usual = plan(&Asked { runs: Some(5), ..asked(&["append"]) });
         let (tasks, log) = (&usual.ways[1], &usual.ways[7]);
         assert_eq!(usual.messages(tasks, 10_000.0), 3000);
         assert_eq!(usual.messages(tasks, 1e7), TASKS_MESSAGES_MAX);
@@ -294,6 +306,17 @@ mod tests {
         assert_eq!(left.len(), 6, "{left:?}");
         assert!(left.contains(&"append/mutex") && !left.contains(&"append/loop"));
         assert!(plan.ways.iter().all(|way| !way.strategy.kind.has_task_a_message()));
+    }
+
+    #[test]
+    fn messages_of_all_runs_keep_to_the_limit_of_bytes() {
+        let bytes = |wear| {
+            let plan = plan(&Asked { wear, ..asked(&["append"]) });
+            let of = |way: &Way| plan.messages_max(way) * plan.message_bytes_max(way);
+            plan.ways.iter().map(of).sum::<u64>() * u64::from(plan.runs + LOOKS)
+        };
+        assert!((5_000_000_000..=10_000_000_000).contains(&bytes(None)), "{}", bytes(None));
+        assert!(bytes(Some(Wear::Low)) <= 1_000_000_000, "{}", bytes(Some(Wear::Low)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::check::Check;
 use super::check::walk;
 use super::message::Messages;
-use super::plan::{BESIDE, Plan, RUN_S};
+use super::plan::{BESIDE, LOOKS, Plan, RUN_S};
 use super::{Kind, NAME, Promise, Way, log, usual};
 use crate::arrivals::Arrivals;
 use crate::measured::{self, OneRun, RowLabel};
@@ -43,10 +43,18 @@ impl scenario::Plan for Plan {
         let runs = u64::from(self.runs);
         let of = |way: &Way| {
             // Looks that grow are together less than twice the longest possible one.
-            let looks = if self.messages.is_none() { 2 } else { 0 };
+            let looks = if self.messages.is_none() { u64::from(LOOKS) } else { 0 };
             self.file_bytes(way, self.messages_max(way)).saturating_mul(runs + looks)
         };
         self.ways.iter().map(of).fold(0, u64::saturating_add)
+    }
+
+    /// The messages, without the segments that a log prepares ahead.
+    fn written_bytes(&self) -> Option<u64> {
+        let mean_bytes = u64::from(self.sizes.min_bytes).midpoint(self.sizes.max_bytes.into());
+        let messages = |way| self.messages(way, way.usual_messages_per_s());
+        let round: u64 = self.ways.iter().map(|way| messages(way) * mean_bytes).sum();
+        Some(round * u64::from(self.runs + LOOKS))
     }
 
     fn estimate(&self) -> Duration {

@@ -1,14 +1,19 @@
 //! The sizes, depths and times of the runs, chosen so that the ladder takes less than a minute.
 
 use super::{BY_IMPORTANCE, Sizes, WAYS, Way, Workload};
+use crate::budget::RUNS_MIN;
+use crate::burst;
 use crate::request::Common;
 use crate::request::STREAM_BS_BYTES;
 use crate::rounds::RUNS;
 use crate::scenario::Call;
 use crate::scenarios::ladder;
+use crate::trial;
 use std::time::Duration;
+use wrote::Ioengine;
 use wrote::device::Target;
 use wrote_jobs::buffers::check_buffers;
+use wrote_jobs::findings::Burst;
 use wrote_jobs::rate;
 use wrote_machine::held_memory::HeldMemory;
 use wrote_machine::{held_memory, host, space};
@@ -25,6 +30,8 @@ const IODEPTH_MIN: u32 = 4;
 const IN_FLIGHT_S: f64 = 0.1;
 /// The time of a streaming run at the speed of the calibration.
 const STREAM_RUN_S: f64 = 0.3;
+/// Runs on a disk with a burst are longer by this factor.
+const BURST_TIMES: u32 = 3;
 /// The usual time limit of a run, a last flush not counted.
 pub(super) const RUN_TIME: Duration = Duration::from_millis(500);
 /// The time limit of a run that was made shorter: many small writes fit into it on most disks.
@@ -38,14 +45,16 @@ const SMALL_WRITES_MIN: u64 = 64;
 pub(crate) const WITHIN: Duration = Duration::from_secs(60);
 /// The time of a run outside its clock.
 pub(super) const BESIDE: Duration = Duration::from_millis(50);
+/// The usual rate of writes into the page cache.
+const MEMORY_BYTES_PER_S: f64 = 2e9;
+/// The time of a small write with its flush, until the trial run.
+const USUAL_FLUSH: Duration = Duration::from_millis(5);
 /// A time limit longer than any run.
 const WHOLE: Duration = Duration::from_secs(24 * 3600);
 const STREAM_SIZE_BYTES_MAX: u64 = 1 << 30;
 /// The fewest bytes of a run of small writes, unless the disk has less room.
 const SMALL_SIZE_BYTES_MIN: u64 = 8 << 20;
 const SMALL_SIZE_BYTES_MAX: u64 = 128 << 20;
-const CALIBRATION_BYTES_MAX: u64 = 256 << 20;
-pub(crate) const CALIBRATION_TIME: Duration = Duration::from_millis(250);
 
 /// A checked call of the ladder, without the sizes that follow from the calibration.
 #[derive(Debug)]
@@ -54,8 +63,11 @@ pub(crate) struct Plan {
     pub runs: u32,
     pub(super) common: Common,
     numjobs: u32,
-    /// The most bytes of one run that leave enough of the disk free.
-    share_bytes: u64,
+    /// The most bytes of one run, of each workload, that leave enough of the disk free and keep to
+    /// the limit of the bytes written in all.
+    share_bytes: [u64; 2],
+    /// The most bytes that all runs write together.
+    wear_bytes: u64,
     /// Bytes of the disk that may be used beside the files.
     spare_bytes: u64,
     /// The sizes of streaming runs and of those of small writes: those of a fast device until the
@@ -63,8 +75,11 @@ pub(crate) struct Plan {
     pub(super) sizes: [Sizes; 2],
     /// The time from the program's start in which all must be over.
     pub(super) within: Option<Duration>,
-    /// The speed of a stream, once it is known.
+    /// The speed of a stream and the time of a small write with its flush, once they are known.
     pub(super) bytes_per_s: Option<f64>,
+    pub(super) flush: Option<Duration>,
+    /// The burst to use up before runs, if the disk has one.
+    pub(super) burst: Option<Burst>,
     /// The factor by which runs are smaller than usual.
     pub(super) shrunk: f64,
     /// Whether the file that a workload's rows write over is written.
@@ -77,21 +92,20 @@ impl Plan {
     /// measured in any time.
     pub(crate) fn new(call: &Call, within: Option<Duration>) -> Result<Plan, Error> {
         let (request, target) = (call.common, call.target);
-        let has_amount = request.size_bytes.is_some()
-            || request.time.is_some()
-            || request.runs.is_some()
-            || request.rate.is_some();
         let numjobs = request.numjobs.unwrap_or(1);
         let mut plan = Plan {
             ways: called(call),
             runs: request.runs.unwrap_or(RUNS),
             common: request.clone(),
             numjobs,
-            share_bytes: u64::MAX,
+            share_bytes: [u64::MAX; 2],
+            wear_bytes: u64::MAX,
             spare_bytes: u64::MAX,
             sizes: [Sizes::default(); 2],
-            within: within.or((!has_amount).then_some(WITHIN)),
+            within: within.or((!request.has_amount()).then_some(WITHIN)),
             bytes_per_s: None,
+            flush: None,
+            burst: None,
             shrunk: 1.0,
             filled: [false; 2],
             held: None,
@@ -99,6 +113,11 @@ impl Plan {
         plan.check_size()?;
         request.rate.map_or(Ok(()), |rate| rate.check(numjobs, "jobs"))?;
         plan.check_memory(host::memory_bytes())?;
+        let direct = plan.ways.iter().filter(|way| way.direct);
+        direct
+            .map(|way| plan.bs_bytes(way.workload))
+            .try_for_each(|bs_bytes| Common::check_direct(bs_bytes, target))?;
+        plan.check_within()?;
         plan.fit(target)?;
         plan.sizes = Workload::ALL.map(|workload| plan.sizes(workload, f64::MAX));
         Ok(plan)
@@ -109,6 +128,20 @@ impl Plan {
         match self.common.size_bytes {
             Some(size) if size < least => Err(Error::Usage(format!(
                 "--size: {size} bytes are less than one write of each job: at least {least} bytes"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a time in which even a fast disk can't have the least runs of each row.
+    fn check_within(&self) -> Result<(), Error> {
+        let of_runs = (RUN_TIME_MIN + BESIDE) * RUNS_MIN.min(self.runs) * self.ways.len() as u32;
+        // The trial run, and the part that is kept for the end.
+        let least = (2 * trial::TIME + of_runs).mul_f64(1.1).as_secs() + 1;
+        match self.within {
+            Some(within) if within < Duration::from_secs(least) => Err(Error::Usage(format!(
+                "--within {}s is too short; use {least}s or more",
+                within.as_secs_f64()
             ))),
             _ => Ok(()),
         }
@@ -128,14 +161,54 @@ impl Plan {
         if self.common.size_bytes.is_none() && target.capacity_bytes > 0 {
             let budget = space::budget(target.capacity_bytes, target.free_bytes);
             let least = self.least_bytes(Workload::Stream).max(1 << 20);
-            self.share_bytes = (budget / files).max(least);
+            self.share_bytes = [(budget / files).max(least); 2];
         }
+        self.wear_bytes = self.common.written_bytes_max(target);
+        self.keep_to_wear(self.wear_bytes);
         space::check(self.files_bytes_max(), self.largest_bytes(Workload::Stream), target)?;
         if target.capacity_bytes > 0 {
             let budget = space::budget(target.capacity_bytes, target.free_bytes);
             self.spare_bytes = budget.saturating_sub(self.files_bytes_max());
         }
         Ok(())
+    }
+
+    /// Makes files small enough for all runs to write no more than `bytes` together. Small writes
+    /// get a quarter of it at most, since few of their rows write whole files.
+    fn keep_to_wear(&mut self, bytes: u64) {
+        if bytes == u64::MAX {
+            return;
+        }
+        let files = Workload::ALL.map(|workload| self.files_written(workload));
+        let [stream, small] = files;
+        let small_bytes = match stream {
+            0 => bytes,
+            _ => (bytes / 4).min(small * SMALL_SIZE_BYTES_MAX),
+        };
+        let shares = [bytes - if small == 0 { 0 } else { small_bytes }, small_bytes];
+        for workload in 0..2 {
+            let share = shares[workload] / files[workload].max(1);
+            self.share_bytes[workload] = self.share_bytes[workload].min(share);
+        }
+    }
+
+    /// Leaves room for the bytes that use up a burst before runs. Where they would be more than a
+    /// quarter of all, the burst stays in the figures.
+    pub(super) fn leave_out(&mut self, burst: Option<Burst>) {
+        self.burst = burst;
+        let of = |way: &&'static Way| self.drain(way).map_or(0, |sizes| sizes.size_bytes);
+        let bytes = self.ways.iter().map(of).sum::<u64>() * u64::from(self.runs);
+        if bytes > self.wear_bytes / 4 {
+            self.burst = burst.map(|burst| Burst { is_left_out: false, ..burst });
+        } else if self.wear_bytes < u64::MAX {
+            self.keep_to_wear(self.wear_bytes - bytes);
+        }
+    }
+
+    /// Returns how many files of a workload are written in all, those written over counted once.
+    fn files_written(&self, workload: Workload) -> u64 {
+        let rows = self.ways.iter().filter(|way| way.workload == workload).count() as u64;
+        rows * u64::from(self.runs) + u64::from(self.overwrites(workload))
     }
 
     /// Returns the runs whose files exist at once: the one being written, and those written over.
@@ -167,7 +240,8 @@ impl Plan {
         };
         // Under a rate a file is no longer than the bytes that are due; a longer run repeats it.
         let usual = self.due_bytes_max(workload).map_or(usual, |due| due.min(usual));
-        let wanted = self.common.size_bytes.unwrap_or(usual.min(self.share_bytes));
+        let wanted =
+            self.common.size_bytes.unwrap_or(usual.min(self.share_bytes[workload as usize]));
         let least = self.least_bytes(workload);
         (wanted / least).max(1) * least
     }
@@ -197,6 +271,14 @@ impl Plan {
         self.due_bytes_max(workload).unwrap_or_else(|| self.largest_bytes(workload))
     }
 
+    /// Returns the stream that uses up the burst before a run of a way that would show it.
+    pub(super) fn drain(&self, way: &Way) -> Option<Sizes> {
+        let burst = self.burst.filter(|burst| burst.is_left_out && !way.is_of_flushes())?;
+        let bs_bytes = self.bs_bytes(Workload::Stream);
+        let size_bytes = burst::drained_bytes(burst.bytes).next_multiple_of(bs_bytes);
+        Some(Sizes { bs_bytes, size_bytes, iodepth: IODEPTH_MIN, numjobs: 1, rate: None })
+    }
+
     /// Returns the bytes of the files that every round writes over.
     pub(super) fn settled_bytes_max(&self) -> u64 {
         let written = Workload::ALL.into_iter().filter(|workload| self.overwrites(*workload));
@@ -214,18 +296,23 @@ impl Plan {
         }
     }
 
+    /// Returns the time limit of a run of this way: longer where a burst or the slices of a limit
+    /// would be a large part of it.
+    pub(super) fn time_of(&self, way: &Way) -> Duration {
+        let time = self.time(way.workload);
+        let is_usual = self.common.time.is_none() && self.common.rate.is_none();
+        let is_longer = is_usual && self.burst.is_some() && !way.is_of_flushes() && time < WHOLE;
+        if is_longer { time * BURST_TIMES } else { time }
+    }
+
+    /// Returns the time of a streaming run at the speed of the trial run.
+    fn stream_run_s(&self) -> f64 {
+        if self.burst.is_some() { STREAM_RUN_S * f64::from(BURST_TIMES) } else { STREAM_RUN_S }
+    }
+
     /// Tells whether the sizes depend on the speed of the disk.
     pub(super) fn needs_calibration(&self) -> bool {
         !self.ways.is_empty() && (self.common.size_bytes.is_none() || self.common.iodepth.is_none())
-    }
-
-    /// Returns the sizes of the calibration, an unrecorded stream.
-    pub(super) fn calibration(&self) -> Sizes {
-        let bs_bytes = self.bs_bytes(Workload::Stream);
-        let bytes = CALIBRATION_BYTES_MAX.min(self.largest_bytes(Workload::Stream));
-        let size_bytes = (bytes / bs_bytes).max(1) * bs_bytes;
-        let iodepth = self.common.iodepth.unwrap_or(8);
-        Sizes { bs_bytes, size_bytes, iodepth, numjobs: 1, rate: None }
     }
 
     /// Returns the sizes of a workload's runs on a device that takes a stream at `bytes_per_s`.
@@ -236,8 +323,8 @@ impl Plan {
         let size_bytes = match (self.common.size_bytes, workload) {
             (None, Workload::Stream) => {
                 let few = ((bytes_per_s * STREAM_WRITES_MIN_S) as u64).max(least);
-                let wanted =
-                    ((bytes_per_s * STREAM_RUN_S) as u64).max(few.min(least * STREAM_WRITES_MIN));
+                let wanted = ((bytes_per_s * self.stream_run_s()) as u64)
+                    .max(few.min(least * STREAM_WRITES_MIN));
                 (wanted / least).saturating_mul(least).min(largest)
             }
             // Small writes are no faster than a stream, so these bytes take at least a second. A
@@ -272,14 +359,47 @@ impl Plan {
             Duration::try_from_secs_f64(bytes / bytes_per_s).unwrap_or(Duration::MAX / 1024);
         let written = match way.workload {
             Workload::Stream => whole,
-            Workload::Small if way.flush == Flush::FdatasyncAtEnd => {
-                whole.max(self.time(way.workload))
-            }
-            Workload::Small => self.time(way.workload),
+            Workload::Small if way.flush == Flush::FdatasyncAtEnd => whole.max(self.time_of(way)),
+            Workload::Small => self.time_of(way),
         };
         // The file that a row writes over is written before the first of its runs.
         let is_first = way.blocks == Blocks::Written && !self.filled[way.workload as usize];
         written + BESIDE + if is_first { whole } else { Duration::ZERO }
+    }
+
+    /// Returns the time of one small write with its flush; a usual one until the trial run.
+    fn flush(&self) -> Duration {
+        self.flush.unwrap_or(USUAL_FLUSH)
+    }
+
+    /// Returns the expected bytes of a run.
+    pub(super) fn expected_bytes_of(&self, way: &Way) -> u64 {
+        let sizes = self.sizes_of(way.workload);
+        if sizes.rate.is_some() {
+            return self.run_bytes_max(way.workload);
+        }
+        let time = self.time_of(way).as_secs_f64();
+        let in_time = match way.flush {
+            Flush::None | Flush::FdatasyncAtEnd => self.bytes_per_s.unwrap_or(f64::MAX) * time,
+            _ => time / self.flush().as_secs_f64() * sizes.bs_bytes as f64,
+        };
+        sizes.size_bytes.min(in_time as u64)
+    }
+
+    /// Returns the time that a run probably takes, where [`Plan::foreseen_of`] is the most.
+    pub(super) fn expected_time_of(&self, way: &Way) -> Duration {
+        let bytes = self.sizes_of(way.workload).size_bytes as f64;
+        let at = |bytes_per_s: f64| {
+            Duration::try_from_secs_f64(bytes / bytes_per_s).unwrap_or(Duration::MAX / 1024)
+        };
+        let (whole, limit) = (at(self.bytes_per_s.unwrap_or(f64::MAX)), self.time_of(way));
+        let time = match (way.flush, way.direct) {
+            (Flush::None, false) => at(MEMORY_BYTES_PER_S),
+            (Flush::FdatasyncAtEnd, _) => whole,
+            _ if way.workload == Workload::Stream || way.ioengine == Ioengine::IoUring => whole,
+            _ => limit,
+        };
+        time.min(limit.max(whole)) + BESIDE
     }
 
     /// Makes all further runs smaller by `factor`, or returns `false` where they are as small as a
@@ -311,8 +431,10 @@ fn called(call: &Call) -> Vec<&'static Way> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Wear;
     use crate::sample::{Asked, place as target};
     use crate::scenario::Plan as _;
+    use crate::trial::Trial;
     use proptest::prelude::*;
 
     fn request() -> Asked {
@@ -367,7 +489,8 @@ mod tests {
 
     #[test]
     fn a_fast_device_gets_large_deep_runs_and_a_slow_one_small_shallow_ones() {
-        let plan = plan(&request()).unwrap();
+        // A time is an amount, so that no limit of bytes is the smaller one.
+        let plan = plan(&Asked { time: Some(RUN_TIME), ..request() }).unwrap();
         let fast = plan.sizes(Workload::Stream, 5e9);
         assert_eq!((fast.size_bytes, fast.iodepth), (1 << 30, 64));
         let slow = plan.sizes(Workload::Stream, 20e6);
@@ -376,6 +499,79 @@ mod tests {
             .plan(&target(1 << 40, 1 << 39), |_, call| Plan::new(call, None));
         let slow = asked.unwrap().sizes(Workload::Stream, 20e6);
         assert_eq!((slow.size_bytes, slow.iodepth), (1 << 28, 64));
+    }
+
+    #[test]
+    fn a_time_that_is_too_short_is_refused_with_the_least_that_is_not() {
+        let within = |only: &[&str], s| {
+            let only = only.iter().map(|name| name.to_string()).collect();
+            Asked { only, ..request() }.plan(&target(1 << 40, 1 << 39), |_, call| {
+                Plan::new(call, Some(Duration::from_secs(s)))
+            })
+        };
+        let error = within(&[], 1).unwrap_err().to_string();
+        assert_eq!(error, "--within 1s is too short; use 9s or more");
+        assert!(within(&[], 8).is_err() && within(&[], 9).is_ok());
+        assert!(within(&["small/cached"], 2).is_ok());
+    }
+
+    #[test]
+    fn a_block_that_no_direct_write_can_have_is_refused_before_anything_is_made() {
+        let mut disk = target(1 << 40, 1 << 39);
+        let mut device = wrote::device::BlockDevice::default();
+        device.logical_block_bytes = 512;
+        disk.backing = wrote::device::Backing::Block(device);
+        let plan = |only: &str| {
+            let asked = Asked { stream_bs_bytes: Some(3000), only: vec![only.into()], ..request() };
+            asked.plan(&disk, |_, call| Plan::new(call, None))
+        };
+        let error = plan("stream").unwrap_err().to_string();
+        assert_eq!(error, "--bs 3000: must be a multiple of 512 on this disk");
+        assert!(plan("stream/cached").is_ok());
+    }
+
+    #[test]
+    fn all_runs_keep_to_the_limit_of_bytes_and_use_most_of_it() {
+        let drive = |bytes: u64| {
+            let mut drive = target(1 << 40, 1 << 39);
+            let mut device = wrote::device::BlockDevice::default();
+            (device.name, device.capacity_bytes) = ("nvme0n1".into(), bytes);
+            drive.backing = wrote::device::Backing::Block(device);
+            drive
+        };
+        let most = |only: &[&str], wear, bytes| {
+            let only = only.iter().map(|name| name.to_string()).collect();
+            let plan = Asked { only, wear, ..request() }
+                .plan(&drive(bytes), |_, call| Plan::new(call, None))
+                .unwrap();
+            (plan.written_bytes_max() + trial::bytes_max(&plan.common)) as f64 / 1e9
+        };
+        for only in [&[][..], &["stream"], &["small"], &["stream/cached"]] {
+            let usual = most(only, None, 1 << 40);
+            assert!(usual <= 10.0, "{only:?}: {usual} GB");
+            let small_drive = most(only, None, 100_000_000_000);
+            assert!(small_drive <= 1.0, "{only:?}: {small_drive} GB");
+            let low = most(only, Some(Wear::Low), 1 << 40);
+            assert!(low <= 1.0, "{only:?}: {low} GB");
+        }
+        assert!(most(&[], None, 1 << 40) > 9.0);
+        // A loop device has no flash of its own.
+        let mut looped = drive(4 << 30);
+        if let wrote::device::Backing::Block(device) = &mut looped.backing {
+            device.name = "loop0".into();
+        }
+        assert_eq!(Wear::Normal.bytes_max(&looped), 10_000_000_000);
+    }
+
+    #[test]
+    fn the_trial_run_tells_what_is_written_and_how_long_it_takes() {
+        let mut plan = plan(&request()).unwrap();
+        let most = plan.written_bytes_max();
+        plan.learn(Trial { bytes_per_s: 100e6, flush: Duration::from_millis(5), burst: None });
+        let (bytes, time) = (plan.written_bytes().unwrap(), plan.estimate());
+        // 40 streams of 30 MB, 30 runs of small writes of 50 MB, and two files in place.
+        assert!(bytes < most / 3 && (2_000_000_000..3_200_000_000).contains(&bytes), "{bytes}");
+        assert!((20..50).contains(&time.as_secs()), "{time:?}");
     }
 
     #[test]

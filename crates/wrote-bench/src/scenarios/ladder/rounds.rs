@@ -1,17 +1,18 @@
 //! One run of a row, after a calibration that chooses sizes.
 
-use super::plan::{BESIDE, CALIBRATION_TIME, Plan, RUN_TIME, importance};
+use super::plan::{BESIDE, Plan, RUN_TIME, importance};
 use super::{Blocks, NAME, Sizes, Way, Workload};
-use crate::measured;
+use crate::burst::{self, Drain};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario::{self, Site};
+use crate::trial::Trial;
 use std::path::PathBuf;
 use std::time::Duration;
+use wrote_jobs::findings::Burst;
 use wrote_jobs::jobs::Permissions;
 use wrote_jobs::rate;
 use wrote_jobs::report::Repeated;
-use wrote_jobs::spec::JobSpec;
 use wrote_machine::held_memory::HeldMemory;
 use wrote_result::Error;
 
@@ -32,13 +33,38 @@ impl scenario::Plan for Plan {
     }
 
     fn written_bytes_max(&self) -> u64 {
-        let runs: u64 = self.ways.iter().map(|way| self.run_bytes_max(way.workload)).sum();
+        let drained = |way: &Way| self.drain(way).map_or(0, |sizes| sizes.size_bytes);
+        let of = |way: &&'static Way| self.run_bytes_max(way.workload) + drained(way);
+        let runs: u64 = self.ways.iter().map(of).sum();
         let settled = self.settled_bytes_max();
-        let calibration = if self.needs_calibration() { self.calibration().size_bytes } else { 0 };
-        runs * u64::from(self.runs) + settled + calibration
+        runs * u64::from(self.runs) + settled
+    }
+
+    fn wants_trial(&self) -> bool {
+        self.needs_calibration()
+    }
+
+    fn learn(&mut self, trial: Trial) {
+        self.flush = Some(trial.flush);
+        self.leave_out(trial.burst);
+        self.choose_sizes(trial.bytes_per_s);
+    }
+
+    fn written_bytes(&self) -> Option<u64> {
+        let drained = |way: &Way| self.drain(way).map_or(0, |sizes| sizes.size_bytes);
+        let of = |way: &&'static Way| self.expected_bytes_of(way) + drained(way);
+        let runs: u64 = self.ways.iter().map(of).sum();
+        let written = Workload::ALL.into_iter().filter(|workload| self.overwrites(*workload));
+        let settled: u64 = written.map(|of| self.sizes_of(of).size_bytes).sum();
+        Some(runs * u64::from(self.runs) + settled)
     }
 
     fn estimate(&self) -> Duration {
+        if self.bytes_per_s.is_some() && self.common.rate.is_none() {
+            let round: Duration = self.ways.iter().map(|way| self.expected_time_of(way)).sum();
+            let time = round * self.runs;
+            return self.within.map_or(time, |within| time.min(within));
+        }
         let usual = if self.common.rate.is_some() { rate::RUN_TIME } else { RUN_TIME };
         let time =
             (self.common.time.unwrap_or(usual) + BESIDE) * self.runs * self.ways.len() as u32;
@@ -47,7 +73,12 @@ impl scenario::Plan for Plan {
 
     /// Chooses sizes by the speed of the disk.
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
-        let written_bytes = self.calibrate(site)?;
+        let mut written_bytes = 0;
+        if self.needs_calibration() && self.bytes_per_s.is_none() {
+            let (trial, bytes) = Trial::of(site, &self.common)?;
+            self.learn(trial);
+            written_bytes = bytes;
+        }
         self.hold_memory(site)?;
         Ok(written_bytes)
     }
@@ -76,13 +107,29 @@ impl scenario::Plan for Plan {
         if let Some(held) = self.held.as_mut().filter(|_| !way.direct) {
             held.give_back()?;
         }
-        let job = way.job(&sizes, self.time(way.workload));
-        let group = site.run_jobs(&job.on_each(&files, sizes.rate), permissions(in_place))?;
+        let job = way.job(&sizes, self.time_of(way));
+        let jobs = job.on_each(&files, sizes.rate);
+        let drain = self.drain(way);
+        let drained_bytes = drain.map_or(0, |sizes| sizes.size_bytes);
+        let group = match drain {
+            Some(sizes) => {
+                let mut drain = Drain { site, file: site.file("burst", 0), sizes };
+                site.run_jobs_watched(&jobs, permissions(in_place), &mut drain)?
+            }
+            None => site.run_jobs(&jobs, permissions(in_place))?,
+        };
+        if self.burst.is_none() && way.direct && way.workload == Workload::Stream {
+            self.leave_out(burst::find(&group.jobs[0].trail));
+        }
         let settled = if in_place { &files[..] } else { &[] };
         let mut run = Repeated::of(&group, &site.before(settled, &files));
         way.label(&mut run.rows[0]);
-        run.written_bytes += filled_bytes;
+        run.written_bytes += filled_bytes + drained_bytes;
         Ok(run)
+    }
+
+    fn burst(&self) -> Option<Burst> {
+        self.burst
     }
 
     fn shares_files(&self) -> bool {
@@ -101,7 +148,9 @@ impl scenario::Plan for Plan {
 
     fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
         let written = Workload::ALL.into_iter().filter(|workload| self.overwrites(*workload));
-        written.flat_map(|of| site.job_files(written_part(of), self.sizes_of(of).numjobs)).collect()
+        let written =
+            written.flat_map(|of| site.job_files(written_part(of), self.sizes_of(of).numjobs));
+        written.chain(self.burst.map(|_| site.file("burst", 0))).collect()
     }
 
     fn finish(&mut self, _: &Site) -> Result<(), Error> {
@@ -110,23 +159,6 @@ impl scenario::Plan for Plan {
 }
 
 impl Plan {
-    /// Chooses the sizes by the disk's speed, measured once. Returns the bytes written.
-    fn calibrate(&mut self, site: &Site) -> Result<u64, Error> {
-        if !self.needs_calibration() {
-            return Ok(0);
-        }
-        let (bytes_per_s, written_bytes) = match site.speed.get() {
-            Some(bytes_per_s) => (*bytes_per_s, 0),
-            None => {
-                let (measured, written_bytes) = self.measure_speed(site)?;
-                let measured = site.least(measured)?;
-                (*site.speed.get_or_init(|| measured), written_bytes)
-            }
-        };
-        self.choose_sizes(bytes_per_s);
-        Ok(written_bytes)
-    }
-
     /// Writes and flushes the file that rows write over, before the first of their runs. Returns
     /// the bytes written.
     fn fill(&mut self, workload: Workload, site: &Site) -> Result<u64, Error> {
@@ -141,32 +173,6 @@ impl Plan {
         Ok(site.run_jobs(&job.on_each(&files, None), permissions(false))?.written_bytes())
     }
 
-    /// Returns the speed of a stream in bytes per second, and the bytes written. The flush at its
-    /// end shows the device's speed where the file system refuses direct I/O.
-    ///
-    /// On a disk whose first write takes as long as a calibration, that write is the calibration: a
-    /// whole queue might take a minute.
-    fn measure_speed(&self, site: &Site) -> Result<(f64, u64), Error> {
-        let sizes = self.calibration();
-        let first = Sizes { size_bytes: sizes.bs_bytes, iodepth: 1, ..sizes };
-        let (first_bytes, elapsed) = self.write_once(&first, site)?;
-        if elapsed >= CALIBRATION_TIME {
-            return Ok((first_bytes as f64 / elapsed.as_secs_f64(), first_bytes));
-        }
-        let (bytes, elapsed) = self.write_once(&sizes, site)?;
-        Ok((bytes as f64 / elapsed.as_secs_f64().max(1e-9), first_bytes + bytes))
-    }
-
-    /// Writes a file of `sizes` for the time of a calibration. Returns its bytes and the time.
-    fn write_once(&self, sizes: &Sizes, site: &Site) -> Result<(u64, Duration), Error> {
-        let files = site.files("calibration", 1);
-        let job = sizes.fill(sizes.bs_bytes, sizes.iodepth);
-        let job = JobSpec { runtime: Some(CALIBRATION_TIME), ..job };
-        let group = site.run_jobs(&job.on_each(&files, None), permissions(false))?;
-        measured::clear(&files, site.scratch.path())?;
-        Ok((group.written_bytes(), group.elapsed))
-    }
-
     /// Holds memory for the longest cached run.
     fn hold_memory(&mut self, site: &Site) -> Result<(), Error> {
         let cached = self.ways.iter().filter(|way| !way.direct);
@@ -175,7 +181,7 @@ impl Plan {
         self.held.insert(HeldMemory::new(site.file("held", 0), bytes)).take(site.stop)
     }
 
-    fn sizes_of(&self, workload: Workload) -> &Sizes {
+    pub(super) fn sizes_of(&self, workload: Workload) -> &Sizes {
         &self.sizes[workload as usize]
     }
 

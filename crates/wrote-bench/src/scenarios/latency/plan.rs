@@ -21,7 +21,7 @@ const BATCH_BYTES_MAX: u64 = 16 << 20;
 pub(super) const BLOCK_BYTES: u64 = 4096;
 /// The assumed time of a save without its flushes, and of a flush, before the trial runs.
 pub(super) const USUAL_SAVE: Duration = Duration::from_micros(50);
-pub(super) const USUAL_FLUSH: Duration = Duration::from_micros(2500);
+const USUAL_FLUSH: Duration = Duration::from_micros(2500);
 /// The time of a run outside its clock.
 pub(super) const BESIDE: Duration = Duration::from_millis(30);
 
@@ -34,6 +34,8 @@ pub(crate) struct Plan {
     pub(super) iterations: u32,
     /// The time of one save of each row, as far as it is known.
     pub(super) times: Vec<Duration>,
+    /// How long a flush takes, by the trial run.
+    pub(super) flush: Duration,
     pub(super) texts: Texts,
 }
 
@@ -53,7 +55,8 @@ impl Plan {
         // No run without a save.
         let runs = call.common.runs.unwrap_or(RUNS).min(iterations);
         let (rate, times) = (call.common.rate, Vec::new());
-        let plan = Plan { rows, runs, rate, iterations, times, texts: Texts::default() };
+        let (flush, texts) = (USUAL_FLUSH, Texts::default());
+        let plan = Plan { rows, runs, rate, iterations, times, flush, texts };
         plan.check_space(call.target)?;
         Ok(Some(plan))
     }

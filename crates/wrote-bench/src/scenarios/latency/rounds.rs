@@ -1,12 +1,13 @@
 //! One run of each row: texts saved in batches, each save timed.
 
-use super::plan::{BESIDE, BLOCK_BYTES, LOOK_SAVES, Plan, Texts, USUAL_FLUSH, USUAL_SAVE};
+use super::plan::{BESIDE, BLOCK_BYTES, LOOK_SAVES, Plan, Texts, USUAL_SAVE};
 use super::{Kind, NAME, SaveRow, State};
 use crate::arrivals::Arrivals;
 use crate::measured::{OneRun, RowLabel};
 use crate::progress::Ticker;
-use crate::rounds::{Turn, in_turn};
+use crate::rounds::Turn;
 use crate::scenario::Site;
+use crate::trial::Trial;
 use crate::{measured, scenario};
 use hdrhistogram::Histogram;
 use rustix::fs::OFlags;
@@ -22,8 +23,8 @@ use wrote_jobs::histogram;
 use wrote_jobs::rate::Rate;
 use wrote_jobs::report::Repeated;
 use wrote_machine::usage::Usage;
+use wrote_result::Error;
 use wrote_result::document::Run;
-use wrote_result::{Error, units};
 
 impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
@@ -46,9 +47,17 @@ impl scenario::Plan for Plan {
         self.rows.iter().map(of).sum()
     }
 
+    fn wants_trial(&self) -> bool {
+        true
+    }
+
+    fn learn(&mut self, trial: Trial) {
+        self.flush = trial.flush;
+    }
+
     fn estimate(&self) -> Duration {
         let of = |row: &SaveRow| {
-            let each = USUAL_SAVE + USUAL_FLUSH * row.way.kind.flushes(row.state);
+            let each = USUAL_SAVE + self.flush * row.way.kind.flushes(row.state);
             self.time_of(row, self.iterations, each) + each * LOOK_SAVES
         };
         let runs = self.runs * self.rows.len() as u32;
@@ -56,7 +65,7 @@ impl scenario::Plan for Plan {
     }
 
     /// Looks first at how long each way takes.
-    fn prepare(&mut self, site: &Site, ticker: &mut Ticker) -> Result<u64, Error> {
+    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
         let bytes = self.rows.iter().map(|row| u64::from(self.batch_saves(row)) * row.size_bytes);
         self.texts = Texts::new(bytes.max().unwrap_or(0) as usize, seed());
         let mut written_bytes = 0;
@@ -67,12 +76,6 @@ impl scenario::Plan for Plan {
             written_bytes += run.bytes;
             self.times.push(Duration::from_secs_f64(run.elapsed_s / f64::from(LOOK_SAVES)));
         }
-        let left = self.time_of_turns(&in_turn(self.rows.len(), self.runs));
-        ticker.note(&format!(
-            "{NAME}: {} saves, about {}, based on a trial run of each way",
-            u64::from(self.iterations) * self.rows.len() as u64,
-            units::seconds(left.as_secs_f64()),
-        ));
         Ok(written_bytes)
     }
 

@@ -255,7 +255,7 @@ impl Observer for Told {
 }
 
 #[test]
-fn the_first_look_tells_how_many_saves_there_are_and_that_a_slow_rate_takes_long() {
+fn a_slow_rate_takes_long_and_the_progress_says_so() {
     let folder = folder();
     let scratch = Scratch::make(folder.path()).unwrap();
     let stop = Stop::new();
@@ -264,8 +264,6 @@ fn the_first_look_tells_how_many_saves_there_are_and_that_a_slow_rate_takes_long
     let request = Asked { rate: Some(rate), ..request(folder.path(), "latency/new-700", 1, 1) };
     let mut told = Told::default();
     request.observed(&mut told, &scratch, &stop, false).unwrap();
-    let [note] = &told.notes[..] else { panic!("{:?}", told.notes) };
-    assert!(note.starts_with("latency: 9 saves, about "), "{note}");
     // Nine rows of 700 seconds each, as the rate has it.
     assert_eq!(told.left.len(), 9);
     for (left, runs) in told.left.iter().zip((1..=9).rev()) {

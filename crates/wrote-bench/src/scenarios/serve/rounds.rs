@@ -23,7 +23,7 @@ use wrote_result::document::{Blocks, Flush, Ioengine, Records, Settings};
 
 /// The time of a run outside its clock: start and end of the server, reading back, removal.
 const BESIDE: Duration = Duration::from_millis(1000);
-/// How long acknowledged messages may take to the log of a server that goes on.
+/// Timeout for acknowledged messages to appear in an external server's log.
 const FOREIGN_LOG: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
@@ -47,6 +47,10 @@ impl scenario::Plan for Plan {
         let runs = u64::from(self.runs) + u64::from(self.rate.is_none());
         let of = |way| self.log_bytes_max(way).saturating_mul(runs);
         self.ways.iter().map(of).fold(0, u64::saturating_add)
+    }
+
+    fn written_bytes(&self) -> Option<u64> {
+        None
     }
 
     fn estimate(&self) -> Duration {

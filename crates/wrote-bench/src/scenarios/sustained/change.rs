@@ -1,4 +1,4 @@
-//! Where the throughput changed permanently.
+//! Detects a lasting change in throughput.
 
 use std::ops::Range;
 use wrote_result::document::{CHANGED_SHARE_MAX, Change, Interval, SAMPLES_MIN, Sample};

@@ -40,6 +40,10 @@ impl scenario::Plan for Plan {
         self.size_bytes + self.recovered_bytes_max()
     }
 
+    fn written_bytes(&self) -> Option<u64> {
+        self.is_by_size().then(|| self.written_bytes_max())
+    }
+
     fn estimate(&self) -> Duration {
         self.writing() + self.afterwards()
     }

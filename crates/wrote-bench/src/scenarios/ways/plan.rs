@@ -13,12 +13,12 @@ const FILE_BYTES_MAX: u64 = 1 << 30;
 const FILE_BYTES_MIN: u64 = 16 * MIB;
 /// The most that a way of chunks writes: enough to tell sizes apart.
 const CHUNK_BYTES_MAX: u64 = 256 * MIB;
-/// Bytes of the first part of the source, which tell the speed of the disk.
-pub(super) const CALIBRATION_BYTES: u64 = 64 * MIB;
 /// How long all runs together write, at the speed that was seen.
 const ALL_RUNS_S: f64 = 60.0;
 /// The assumed speed of the disk before it is known.
 pub(super) const USUAL_BYTES_PER_S: f64 = 1e9;
+/// The bytes per second at which data is made and dropped beside the clocks.
+pub(super) const MADE_BYTES_PER_S: f64 = 3e9;
 /// The time of a run beside its bytes.
 pub(super) const BESIDE: Duration = Duration::from_millis(50);
 
@@ -32,6 +32,8 @@ pub(crate) struct Plan {
     pub(super) largest_bytes: u64,
     /// Whether the request names that size.
     asked: bool,
+    /// The speed of the disk, once the trial run has shown it.
+    pub(super) bytes_per_s: Option<f64>,
     /// The sizes of the files: the largest until the speed of the disk is known.
     pub(super) sizes: Sizes,
 }
@@ -58,14 +60,22 @@ impl Plan {
             return Ok(None);
         }
         let room_bytes = space::room_bytes(call.target);
-        let usual = FILE_BYTES_MAX.min(room_bytes / 2).min(memory_bytes / 4).max(MIB);
+        let runs = call.common.runs.unwrap_or(RUNS);
+        let wear = call.common.written_bytes_max(call.target);
+        let usual = FILE_BYTES_MAX
+            .min(room_bytes / 2)
+            .min(memory_bytes / 4)
+            .min(file_bytes_of(wear, &ways, runs))
+            .max(MIB);
         let largest_bytes = call.common.size_bytes.unwrap_or(usual) / MIB * MIB;
         if largest_bytes == 0 {
             return Err(Error::Usage(format!("--size: {NAME} needs at least 1 MiB")));
         }
-        let (runs, asked) = (call.common.runs.unwrap_or(RUNS), call.common.size_bytes.is_some());
+        let asked = call.common.size_bytes.is_some();
         let sizes = Sizes::of_file(largest_bytes);
-        let mut plan = Plan { ways, runs, left_out: Vec::new(), largest_bytes, asked, sizes };
+        let left_out = Vec::new();
+        let mut plan =
+            Plan { ways, runs, left_out, largest_bytes, asked, sizes, bytes_per_s: None };
         space::check(plan.space_bytes_max(), largest_bytes, call.target)?;
         plan.keep_memory(memory_bytes);
         Ok(Some(plan))
@@ -98,25 +108,26 @@ impl Plan {
         Sizes::of_file(self.largest_bytes)
     }
 
-    /// Bytes of the first part of the source; `None` where the request names a size.
-    pub(super) fn calibration_bytes(&self) -> Option<u64> {
-        (!self.asked).then(|| CALIBRATION_BYTES.min(self.largest_bytes))
-    }
-
     pub(super) fn sizes(&self, bytes_per_s: f64) -> Sizes {
         if self.asked {
             return self.sizes_max();
         }
-        let weight =
-            |workload: &str| self.ways.iter().filter(|way| way.workload == workload).count();
-        // A way of chunks writes a quarter of the largest file.
-        let files = weight(FILE) as f64 + weight(CHUNK) as f64 / 4.0;
-        let wanted = (bytes_per_s * ALL_RUNS_S / (files * f64::from(self.runs))) as u64;
+        let bytes = (bytes_per_s * ALL_RUNS_S) as u64;
+        let wanted = file_bytes_of(bytes, &self.ways, self.runs);
         let wanted = wanted.max(FILE_BYTES_MIN).min(self.largest_bytes);
         // Whole chunks, where there is more than one.
         let unit = if wanted >= 16 * MIB { 8 * MIB } else { MIB };
         Sizes::of_file(wanted / unit * unit)
     }
+}
+
+/// Returns the bytes of a file where all runs and the source together write `bytes`.
+fn file_bytes_of(bytes: u64, ways: &[&Way], runs: u32) -> u64 {
+    let count = |workload: &str| ways.iter().filter(|way| way.workload == workload).count() as u64;
+    // Below the largest size a file of chunks is as long as any other.
+    let of = |files: u64| bytes / (files * u64::from(runs) + 1);
+    let all = of(count(FILE) + count(CHUNK));
+    if all < CHUNK_BYTES_MAX { all } else { of(count(FILE) + count(CHUNK) / 4) }
 }
 
 impl Sizes {
@@ -132,6 +143,7 @@ impl Sizes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Wear;
     use crate::sample::{Asked, asked, place as target};
 
     const GIB: u64 = 1 << 30;
@@ -152,8 +164,9 @@ mod tests {
 
     #[test]
     fn a_fast_disk_gets_a_gibibyte_and_a_slow_one_what_it_takes_in_a_minute() {
-        let plan = plan(&asked(&["ways"])).unwrap();
-        let fast = plan.sizes(3e9);
+        // A number of runs is an amount, so that no limit of bytes is the smaller one.
+        let plan = plan(&Asked { runs: Some(5), ..asked(&["ways"]) }).unwrap();
+        let fast = plan.sizes(10e9);
         assert_eq!((fast.file_bytes, fast.chunk_bytes), (GIB, GIB / 4));
         let slow = plan.sizes(100e6);
         assert!(slow.file_bytes < 100 * MIB && slow.file_bytes.is_multiple_of(8 * MIB), "{slow:?}");
@@ -163,11 +176,31 @@ mod tests {
     }
 
     #[test]
+    fn all_files_keep_to_the_limit_of_bytes() {
+        for only in ["ways", "ways/file", "ways/file/copy", "ways/chunk"] {
+            let bytes = |wear| plan(&Asked { wear, ..asked(&[only]) }).unwrap().written_bytes_max();
+            assert!(bytes(None) <= 10_000_000_000, "{only}: {}", bytes(None));
+            assert!(bytes(Some(Wear::Low)) <= 1_000_000_000, "{only}");
+        }
+    }
+
+    #[test]
+    fn scenarios_that_are_measured_together_share_the_limit_of_bytes() {
+        let folder = fixtures::folder();
+        let named = |only: &[&str]| {
+            let only = only.iter().map(|name| name.to_string()).collect();
+            let request = Asked { only, ..Asked::new(folder.path().to_owned()) };
+            request.planned().iter().map(|plan| plan.written_bytes_max()).sum::<u64>()
+        };
+        assert!(named(&["peak", "rand", "ways"]) <= 10_000_000_000);
+        assert!(named(&["ways"]) > named(&["peak", "rand", "ways"]) / 2);
+    }
+
+    #[test]
     fn a_size_that_was_asked_for_is_the_size() {
         let request = Asked { size_bytes: Some(3 * GIB + 5), ..asked(&["ways"]) };
         let plan = plan(&request).unwrap();
         assert_eq!(plan.sizes(1.0).file_bytes, 3 * GIB);
-        assert_eq!(plan.calibration_bytes(), None);
         let none = Asked { size_bytes: Some(1000), ..asked(&["ways"]) };
         assert!(matches!(
             none.plan(&target(1 << 40, 1 << 39), |_, call| Plan::new(call)),

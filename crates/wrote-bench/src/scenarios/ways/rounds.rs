@@ -1,16 +1,17 @@
 //! One run of each way: the source made, the way's clock, and what it cost.
 
-use super::plan::{BESIDE, Plan, Sizes, USUAL_BYTES_PER_S};
+use super::plan::{BESIDE, MADE_BYTES_PER_S, Plan, Sizes, USUAL_BYTES_PER_S};
 use super::write::{self, Task};
 use super::{Kind, NAME, Way, dd};
 use crate::measured::{self, OneRun, RowLabel};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario::{self, Site};
+use crate::trial::Trial;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wrote_jobs::clock::clocked;
 use wrote_jobs::histogram;
 use wrote_jobs::jobs::lay_out;
@@ -45,8 +46,25 @@ impl scenario::Plan for Plan {
         self.largest_bytes + round.saturating_mul(self.runs.into())
     }
 
+    fn wants_trial(&self) -> bool {
+        true
+    }
+
+    fn learn(&mut self, trial: Trial) {
+        self.bytes_per_s = Some(trial.bytes_per_s);
+        self.sizes = self.sizes(trial.bytes_per_s);
+    }
+
+    fn written_bytes(&self) -> Option<u64> {
+        let round: u64 = self.ways.iter().map(|way| self.sizes.of(way)).sum();
+        Some(self.sizes.file_bytes + round * u64::from(self.runs))
+    }
+
     fn estimate(&self) -> Duration {
-        let writing_s = self.written_bytes_max() as f64 / USUAL_BYTES_PER_S;
+        let bytes = self.written_bytes().unwrap_or(0) as f64;
+        let bytes_per_s = self.bytes_per_s.unwrap_or(USUAL_BYTES_PER_S);
+        // Data is made before the clock of each run, and its file is removed after it.
+        let writing_s = bytes / bytes_per_s + bytes / MADE_BYTES_PER_S;
         Duration::from_secs_f64(writing_s) + BESIDE * self.runs * self.ways.len() as u32
     }
 
@@ -56,7 +74,7 @@ impl scenario::Plan for Plan {
             Kind::Dd { direct } => dd::why_not(&output, direct),
             _ => None,
         });
-        self.sizes = make_source(self, &source(site), site)?;
+        make_source(self.sizes.file_bytes, &source(site), site)?;
         Ok(self.sizes.file_bytes)
     }
 
@@ -106,24 +124,12 @@ struct Files<'a> {
     sizes: Sizes,
 }
 
-/// Writes the source: random, durable bytes. The speed of the first decides their number.
-fn make_source(plan: &Plan, input: &Path, site: &Site) -> Result<Sizes, Error> {
-    let stop = site.stop;
+/// Writes the source: random, durable bytes.
+fn make_source(bytes: u64, input: &Path, site: &Site) -> Result<(), Error> {
     let made = |error| Error::Failed(format!("{}: create: {error}", input.display()));
     let file = File::options().read(true).write(true).create_new(true).open(input).map_err(made)?;
-    let mut bytes_per_s = f64::MAX;
-    if let Some(bytes) = plan.calibration_bytes() {
-        let began = Instant::now();
-        lay_out(input, &file, 0..bytes, stop)?;
-        bytes_per_s = site.least(bytes as f64 / began.elapsed().as_secs_f64().max(1e-9))?;
-    }
-    let sizes = plan.sizes(bytes_per_s);
-    lay_out(input, &file, 0..sizes.file_bytes, stop)?;
-    let resized = |error| Error::Failed(format!("{}: truncate: {error}", input.display()));
-    // On a slow disk the first bytes may have been more than are used.
-    file.set_len(sizes.file_bytes).map_err(resized)?;
-    file.sync_all().map_err(resized)?;
-    Ok(sizes)
+    lay_out(input, &file, 0..bytes, site.stop)?;
+    file.sync_all().map_err(|error| Error::Failed(format!("{}: fsync: {error}", input.display())))
 }
 
 impl Files<'_> {
@@ -161,8 +167,8 @@ impl Files<'_> {
     }
 
     /// A way within this process. The peak of its memory is that of the run, with what was read
-    /// before the clock started: a program that writes so holds that too. Not of a `Writer`, which
-    /// is for who has the file in pieces, one after the other.
+    /// before the clock started: a program that writes so holds that too. Not used for `Writer`,
+    /// which takes its input in pieces.
     fn ours_or_theirs(
         &self,
         kind: Kind,

@@ -216,27 +216,27 @@ fn what_a_killed_run_left_is_listed_and_removed_and_nothing_else() {
 
 #[test]
 fn help_is_an_answer_with_examples() {
-    let help = answer(&["--help"]);
+    let help = answer(&["--help-all"]);
     for said in ["Examples:", "wrote run runs fio's job", "--only peak,rand"] {
         assert!(help.contains(said), "{said:?} is not in\n{help}");
     }
     let help = answer(&["bench", "--help"]);
-    for said in [
-        "Examples:",
-        "--iodepth",
-        "[default: table]",
-        "or to a file with --output",
-        "--only peak ",
-        "--only rand ",
-    ] {
+    for said in ["Questions:", "--iodepth", "--wear", "[default: table]", "--only ways"] {
         assert!(help.contains(said), "{said:?} is not in\n{help}");
+    }
+    assert!(!help.contains("--server-pid"), "{help}");
+    let all = answer(&["bench", "--help-all"]);
+    for said in
+        ["Examples:", "--server-pid", "or to a file with --output", "--only peak ", "--only rand "]
+    {
+        assert!(all.contains(said), "{said:?} is not in\n{all}");
     }
     for verb in ["cat", "tail", "stat", "verify", "repair", "ship", "append"] {
         let help = answer(&["log", verb, "--help"]);
         let example = format!("wrote log {verb}");
         assert!(help.contains("Examples:") && help.contains(&example), "{help}");
     }
-    let help = answer(&["langs", "--help"]);
+    let help = answer(&["langs", "--help-all"]);
     for said in [
         "Examples:",
         "wrote langs --list",
@@ -248,7 +248,7 @@ fn help_is_an_answer_with_examples() {
     ] {
         assert!(help.contains(said), "{said:?} is not in\n{help}");
     }
-    let help = answer(&["run", "--help"]);
+    let help = answer(&["run", "--help-all"]);
     for said in ["Examples:", "--read-unwritten", "fio-plot", "wrote run -"] {
         assert!(help.contains(said), "{said:?} is not in\n{help}");
     }

@@ -167,7 +167,7 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
              bypass it",
         ),
         ("[a]\nverify=md5", "line 2: verify=md5: the one checksum that is taken is crc32c"),
-        ("[a]\ntime_based", "line 2: time_based: for how long? There is no runtime"),
+        ("[a]\ntime_based", "line 2: time_based: needs runtime"),
         (
             "[a]\nruntime=5min",
             "line 2: runtime=5min: min is not a unit of time; there are us, ms, s, m, h and d",

@@ -21,7 +21,7 @@ pub fn course(label: &str, samples: &[Sample], changes: &[(Change, String)]) -> 
             let (to, rate) = (sample.end_bytes as f64, sample.throughput_bytes_per_s);
             let [begin, finish] = [from, to].map(|bytes| units::bytes(bytes as u64));
             let shown = units::rate(rate);
-            plot.mark("bin s1", format!("{shown} from {begin} to {finish} written"));
+            plot.mark("bin", format!("{shown} from {begin} to {finish} written"));
             plot.rectangle((from, 0.0), (to, rate), 1.0);
             from = to;
         }

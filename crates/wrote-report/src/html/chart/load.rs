@@ -19,7 +19,7 @@ pub struct Rate {
 
 /// Draws a line for each percentile. `lines` are their names and classes; `knee` is the place of
 /// the bend, in operations per second.
-pub fn load(label: &str, lines: &[(&str, &str)], rates: &[Rate], knee: Option<f64>) -> Picture {
+pub fn load(label: &str, lines: &[(&str, String)], rates: &[Rate], knee: Option<f64>) -> Picture {
     let most = rates.iter().map(|rate| rate.iops).fold(0.0, f64::max);
     let latencies = || rates.iter().flat_map(|rate| &rate.latencies_ns);
     let y = Axis::log(

@@ -281,6 +281,17 @@ impl Plot<'_> {
         self.put(PathElement::new(points, BLACK.stroke_width(width_px)));
     }
 
+    /// Draws the end of an interval: a stroke, or an arrow to the left (-1) or the right (1) where
+    /// the interval goes on.
+    pub fn end(&mut self, (x, y): (f64, f64), half: f64, arrow: i32) {
+        if arrow == 0 {
+            return self.line(vec![(x, y - half), (x, y + half)], 2);
+        }
+        let axis = self.context.x_range();
+        let back = f64::from(arrow) * 0.012 * (axis.end - axis.start);
+        self.line(vec![(x - back, y - half), (x, y), (x - back, y + half)], 2);
+    }
+
     /// Draws a dot.
     pub fn dot(&mut self, at: (f64, f64), radius_px: u32) {
         self.put(Circle::new(at, radius_px, BLACK.filled()));

@@ -7,7 +7,7 @@ use plotters::style::text_anchor::{HPos, VPos};
 
 /// A row.
 #[derive(Clone, Debug)]
-pub struct Dot {
+pub struct Point {
     /// The number that the legend explains.
     pub number: usize,
     /// The class that colours it.
@@ -24,8 +24,8 @@ pub struct Dot {
 
 /// Draws a dot for each row, with the interval of its throughput. The best corner is at the lower
 /// right.
-pub fn scatter(label: &str, dots: &[Dot]) -> Picture {
-    let ends = |dot: &Dot| {
+pub fn scatter(label: &str, dots: &[Point]) -> Picture {
+    let ends = |dot: &Point| {
         let (low, high) = dot.interval.unwrap_or((dot.iops, dot.iops));
         // An interval that says next to nothing must not squeeze the dots together.
         [low.max(dot.iops / 3.0), dot.iops, high.min(dot.iops * 3.0)]
@@ -38,7 +38,7 @@ pub fn scatter(label: &str, dots: &[Dot]) -> Picture {
         let canvas = Canvas::new(layout.width(), layout.field_height());
         let area = canvas.area();
         let mut plot = field(&canvas, &area, &x, &y);
-        let at = |dot: &Dot| {
+        let at = |dot: &Point| {
             (dot.iops.max(f64::MIN_POSITIVE).log10(), (dot.p99_ns.max(1) as f64).log10())
         };
         for dot in dots.iter().filter(|dot| dot.iops > 0.0) {
@@ -58,7 +58,7 @@ type Box = (i32, i32, i32, i32);
 
 /// Writes each dot's number at a place beside it that is free. A dot in a crowd has none: its text
 /// and the table name it.
-fn number(plot: &mut Plot, dots: &[Dot], at: impl Fn(&Dot) -> (f64, f64)) {
+fn number(plot: &mut Plot, dots: &[Point], at: impl Fn(&Point) -> (f64, f64)) {
     let around = |(x, y): (i32, i32), reach: i32| (x - reach, y - reach, x + reach, y + reach);
     let mut taken: Vec<Box> = dots.iter().map(|dot| around(plot.pixel(at(dot)), 5)).collect();
     let frame = plot.frame();

@@ -38,7 +38,7 @@ pub fn over_time(label: &str, moments: &[Moment], word: fn(f64) -> String, axis:
         let canvas = Canvas::new(layout.width(), 230);
         let area = canvas.area();
         let mut plot = field(&canvas, &area, &x, &y);
-        plot.mark("line s1", label);
+        plot.mark("line", label);
         plot.line(moments.iter().map(|moment| (moment.at_s, moment.value)).collect(), 2);
         for moment in moments {
             let at = (moment.at_s, moment.value);

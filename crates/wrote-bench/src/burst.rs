@@ -1,0 +1,153 @@
+//! Bursts: bytes that a disk with a token bucket takes faster than what lasts, found in the course
+//! of a run, and used up before the next one.
+
+use crate::scenario::Site;
+use crate::scenarios::ladder::Sizes;
+use std::path::PathBuf;
+use wrote_jobs::findings::Burst;
+use wrote_jobs::jobs::{Mark, Permissions, Watcher};
+use wrote_result::Error;
+use wrote_result::document::Limit;
+
+/// The parts of a run's second half, each of which must be as fast as all of it.
+const PARTS: u64 = 5;
+const PART_MIN: f64 = 0.85;
+/// A burst is at least this factor faster than what lasts, and this share of the run's bytes.
+const FASTER_MIN: f64 = 1.5;
+const SHARE_MIN: f64 = 0.05;
+/// A shorter run has no course: a single slow write would be a fall.
+const LASTS_NS_MIN: u64 = 100_000_000;
+/// The slice of time by which the kernel counts the bytes of a control group.
+const SLICE_S: f64 = 0.1;
+/// A short stream that a limit holds back reaches this share of it.
+const NEAR: std::ops::RangeInclusive<f64> = 0.7..=2.5;
+/// More than this is not written before each run only to be thrown away.
+const DRAINED_BYTES_MAX: u64 = 128 << 20;
+/// The bytes written before a run, as a multiple of the burst: then the rate is the one that lasts.
+const DRAINED_TIMES: f64 = 1.25;
+
+/// Finds a burst in the course of a stream: its bytes come fast at first, and evenly from its
+/// middle on.
+///
+/// A disk whose speed wanders has no even second half, and a slow start is no burst.
+pub(crate) fn find(marks: &[Mark]) -> Option<Burst> {
+    let last = marks.last().filter(|last| last.end_ns >= LASTS_NS_MIN)?;
+    let middle = marks.iter().find(|mark| mark.end_ns >= last.end_ns / 2)?;
+    let half_ns = last.end_ns - middle.end_ns;
+    let speed = |from: &Mark, to: &Mark| {
+        (to.end_bytes - from.end_bytes) as f64 / (to.end_ns - from.end_ns).max(1) as f64
+    };
+    let lasts = speed(middle, last);
+    let at = |part: u64| {
+        let end_ns = middle.end_ns + half_ns * part / PARTS;
+        marks.iter().find(|mark| mark.end_ns >= end_ns).unwrap_or(last)
+    };
+    let is_even = (0..PARTS).all(|part| {
+        let share = speed(at(part), at(part + 1)) / lasts;
+        (PART_MIN..=1.0 / PART_MIN).contains(&share)
+    });
+    // How far the run is ahead of one at the speed that lasts.
+    let bytes = last.end_bytes as f64 - lasts * last.end_ns as f64;
+    let is_burst = bytes > SHARE_MIN * last.end_bytes as f64;
+    let is_first = |mark: &&Mark| mark.end_bytes as f64 >= bytes / 2.0;
+    let first = speed(&Mark::default(), marks.iter().find(is_first)?);
+    (is_even && is_burst && first >= FASTER_MIN * lasts).then(|| Burst {
+        bytes: bytes as u64,
+        bytes_per_s: lasts * 1e9,
+        is_left_out: drained_bytes(bytes as u64) <= DRAINED_BYTES_MAX,
+    })
+}
+
+/// Returns the burst of a control group that limits the device, where a stream came near to the
+/// limit: the kernel lets through what is due in two of its slices at once (`blk-throttle`).
+pub(crate) fn of_limit(limits: &[Limit], bytes_per_s: f64) -> Option<Burst> {
+    let of_writes = limits.iter().filter(|limit| limit.of == "write_bytes_per_s");
+    let most = of_writes.map(|limit| limit.most).min_by(f64::total_cmp)?;
+    let bytes = (most * 2.0 * SLICE_S) as u64;
+    NEAR.contains(&(bytes_per_s / most)).then(|| Burst {
+        bytes,
+        bytes_per_s: most,
+        is_left_out: drained_bytes(bytes) <= DRAINED_BYTES_MAX,
+    })
+}
+
+/// Returns the bytes that use up a burst.
+pub(crate) fn drained_bytes(burst_bytes: u64) -> u64 {
+    (burst_bytes as f64 * DRAINED_TIMES) as u64
+}
+
+/// Uses up the burst right before the clock of a run begins.
+pub(crate) struct Drain<'a> {
+    pub site: &'a Site<'a>,
+    /// The file that takes the bytes. It is written over each time.
+    pub file: PathBuf,
+    /// A stream of as many bytes.
+    pub sizes: Sizes,
+}
+
+impl Watcher for Drain<'_> {
+    fn ready(&mut self) -> Result<(), Error> {
+        let job = self.sizes.job("burst");
+        let permissions = Permissions { overwrite: true, fill: true, ..Permissions::default() };
+        let jobs = job.on_each(std::slice::from_ref(&self.file), None);
+        self.site.apart().run_jobs(&jobs, permissions).map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A disk that takes `burst` bytes at `first` bytes per second, then `lasts`, for `ms` in all.
+    fn marks(burst: f64, first: f64, lasts: f64, ms: u64) -> Vec<Mark> {
+        let at = |ms: u64| {
+            let time_s = ms as f64 / 1e3;
+            let fast_s = (burst / first).min(time_s);
+            (fast_s * first + (time_s - fast_s) * lasts) as u64
+        };
+        (1..=ms / 5).map(|n| Mark { end_bytes: at(n * 5), end_ns: n * 5 * MS }).collect()
+    }
+
+    #[test]
+    fn a_bucket_is_found_with_its_bytes_and_the_speed_that_lasts() {
+        for (bytes, first, lasts) in [(12.5e6, 2e9, 125e6), (50e6, 1e9, 125e6), (1e6, 50e6, 10e6)] {
+            let burst = find(&marks(bytes, first, lasts, 250)).unwrap();
+            assert!((burst.bytes_per_s / lasts - 1.0).abs() < 0.03, "{burst:?}");
+            // The rest of them comes at the speed that lasts anyhow.
+            let ahead = bytes * (1.0 - lasts / first);
+            assert!((burst.bytes as f64 / ahead - 1.0).abs() < 0.1, "{burst:?}: {ahead}");
+            assert!(burst.is_left_out, "{burst:?}");
+        }
+        assert!(!find(&marks(150e6, 2e9, 50e6, 250)).unwrap().is_left_out);
+    }
+
+    #[test]
+    fn a_known_limit_that_a_stream_came_near_to_has_a_burst_of_two_slices() {
+        let limit = |of: &str, most| Limit { of: of.into(), most, from: "io.max".into() };
+        let limits = [limit("read_bytes_per_s", 50e6), limit("write_bytes_per_s", 125e6)];
+        let burst = of_limit(&limits, 170e6).unwrap();
+        assert_eq!((burst.bytes, burst.bytes_per_s, burst.is_left_out), (25_000_000, 125e6, true));
+        // The disk is slower than its limit, or the limit does not hold it.
+        assert_eq!(of_limit(&limits, 60e6), None);
+        assert_eq!(of_limit(&limits, 1e9), None);
+        assert_eq!(of_limit(&limits[..1], 50e6), None);
+    }
+
+    #[test]
+    fn a_steady_a_slowly_starting_and_a_wandering_disk_have_no_burst() {
+        assert_eq!(find(&marks(0.0, 1e9, 1e9, 250)), None);
+        assert_eq!(find(&marks(5e6, 50e6, 500e6, 250)), None);
+        // Faster by half for a moment, and then by turns fast and slow.
+        let mut bytes = 0;
+        let wander = (1..=50).map(|n| {
+            bytes += if n < 10 || n % 16 < 6 { 5_000_000 } else { 2_000_000 };
+            Mark { end_bytes: bytes, end_ns: n * 5 * MS }
+        });
+        assert_eq!(find(&wander.collect::<Vec<_>>()), None);
+        // Too short to have a course, and nothing at all.
+        assert_eq!(find(&marks(12.5e6, 2e9, 125e6, 60)), None);
+        assert_eq!(find(&[]), None);
+    }
+}

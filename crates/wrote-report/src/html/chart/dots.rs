@@ -1,0 +1,132 @@
+//! Dots: a figure with its interval in each row's lane, over a logarithmic axis.
+
+use super::axis::Axis;
+use super::plot::{Lanes, Picture, Plot};
+use plotters::style::text_anchor::{HPos, VPos};
+
+/// The figure of a row.
+#[derive(Clone, Debug)]
+pub struct Dot {
+    /// The row, by its place among the names.
+    pub row: usize,
+    /// The line within the row's lane: the result, where several stand side by side.
+    pub line: usize,
+    /// The class: the level of safety, or a shape.
+    pub class: String,
+    /// The figure.
+    pub value: f64,
+    /// Its interval, of several runs.
+    pub interval: Option<(f64, f64)>,
+    /// The figure in words; empty where it is not written.
+    pub figure: String,
+    /// The text that a pointer shows.
+    pub title: String,
+}
+
+/// A line across all lanes: the drive's own rate, or no change.
+#[derive(Clone, Debug)]
+pub struct Reference {
+    /// Its place.
+    pub value: f64,
+    /// Its meaning.
+    pub title: String,
+}
+
+/// The frame around dots.
+pub struct Frame<'a> {
+    /// The name of the chart for readers that do not see it.
+    pub label: &'a str,
+    /// The names of the lanes.
+    pub names: &'a [String],
+    /// The words of a value at a tick.
+    pub word: fn(f64) -> String,
+    /// The quantity and its direction.
+    pub axis: &'a str,
+    /// A line across all lanes.
+    pub reference: Option<&'a Reference>,
+}
+
+/// An interval is drawn as far as this factor around its figure. An arrow stands where it goes on.
+const REACH: f64 = 3.0;
+
+/// Draws a dot in the lane of each row. Twice and half are equally far from a figure.
+pub fn dots(frame: &Frame, dots: &[Dot]) -> Picture {
+    let marks: Vec<&Dot> = dots.iter().filter(|dot| dot.value > 0.0).collect();
+    let ends = marks.iter().flat_map(|dot| <[f64; 2]>::from(within(dot)));
+    let values: Vec<f64> = ends.chain(frame.reference.map(|line| line.value)).collect();
+    let lines = dots.iter().map(|dot| dot.line + 1).max().unwrap_or(1) as u32;
+    Picture::of(frame.label, |layout| {
+        let axis = Axis::log(values.iter().copied(), frame.word, frame.axis);
+        let lanes = Lanes::new(frame.names, axis, layout).with_lines(lines);
+        let lanes = lanes.with_figures(marks.iter().map(|dot| dot.figure.as_str()));
+        let canvas = lanes.canvas();
+        let area = canvas.area();
+        let mut plot = lanes.plot(&canvas, &area);
+        if let Some(line) = frame.reference {
+            plot.mark("reference", line.title.clone());
+            let at = line.value.log10();
+            plot.line(vec![(at, 0.0), (at, frame.names.len() as f64)], 2);
+        }
+        for dot in &marks {
+            let (middle, half) = lanes.place(dot.row, dot.line as u32);
+            put(&mut plot, dot, middle, half);
+        }
+        canvas
+    })
+}
+
+/// Returns the ends of the interval that are drawn.
+fn within(dot: &Dot) -> (f64, f64) {
+    let (low, high) = dot.interval.unwrap_or((dot.value, dot.value));
+    (low.max(dot.value / REACH), high.min(dot.value * REACH))
+}
+
+fn put(plot: &mut Plot, dot: &Dot, middle: f64, half: f64) {
+    let (low, high) = within(dot);
+    if let Some(whole) = dot.interval {
+        plot.mark(&format!("line {}", dot.class), dot.title.clone());
+        plot.line(vec![(low.log10(), middle), (high.log10(), middle)], 2);
+        plot.end((low.log10(), middle), half * 0.4, if whole.0 < low { -1 } else { 0 });
+        plot.end((high.log10(), middle), half * 0.4, if whole.1 > high { 1 } else { 0 });
+    }
+    plot.mark(&format!("dot {}", dot.class), dot.title.clone());
+    plot.dot((dot.value.log10(), middle), 5);
+    if !dot.figure.is_empty() {
+        plot.class("figure");
+        let at = (high.max(dot.value).log10(), middle);
+        plot.text(at, (10, 0), &*dot.figure, HPos::Left, VPos::Center);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::axis::ratio;
+    use super::*;
+
+    fn drawn(interval: (f64, f64)) -> String {
+        let names = ["a".to_owned()];
+        let frame =
+            Frame { label: "x", names: &names, word: ratio, axis: "ratio", reference: None };
+        let dot = Dot {
+            row: 0,
+            line: 0,
+            class: "power-loss".into(),
+            value: 10.0,
+            interval: Some(interval),
+            figure: "10".into(),
+            title: "a: 10".into(),
+        };
+        dots(&frame, &[dot]).wide
+    }
+
+    #[test]
+    fn an_interval_that_leaves_the_axis_ends_in_an_arrow() {
+        let [within, beyond] = [drawn((9.0, 12.0)), drawn((0.1, 900.0))];
+        // An arrow has three points, a stroke two.
+        let is_arrow = |line: &&str| {
+            line.split('"').next().is_some_and(|points| points.split(' ').count() == 3)
+        };
+        let arrows = |svg: &str| svg.split("<polyline points=\"").skip(1).filter(is_arrow).count();
+        assert_eq!((arrows(&within), arrows(&beyond)), (0, 2), "{beyond}");
+    }
+}
