@@ -281,7 +281,9 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
                 waited => self.turn = waited?,
             }
             // Messages that had no room come first: else more and more would be kept.
-            return SCRATCH.with_borrow_mut(|scratch| self.take_from(scratch, 0));
+            SCRATCH.with_borrow_mut(|scratch| self.take_from(scratch, 0))?;
+            // Of a message that is not whole, the rest is still to be read.
+            return Ok(true);
         }
         if self.holds() && !self.port.channel.takes_messages() {
             // What is not read stays with the sender.
