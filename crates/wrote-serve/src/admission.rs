@@ -2,6 +2,7 @@
 
 use crate::addresses::Place;
 use crate::limits::Reason;
+use crate::memory::Account;
 use crate::metrics::{Metrics, add, sub};
 use crate::port::Port;
 use crate::workers::Seat;
@@ -14,6 +15,7 @@ use std::sync::atomic::Ordering;
 pub(crate) struct Admission {
     metrics: Arc<Metrics>,
     pub seat: Seat,
+    pub account: Account,
     /// `None` for a connection without an address.
     _place: Option<Place>,
 }
@@ -34,8 +36,8 @@ impl Admission {
         }
         add(&metrics.connections, 1);
         add(&metrics.connections_total, 1);
-        let (metrics, seat) = (metrics.clone(), Seat::of(workers));
-        Some(Admission { metrics, seat, _place: place.flatten() })
+        let (seat, account) = (Seat::of(workers), Account::new(metrics.memory.clone(), address));
+        Some(Admission { metrics: metrics.clone(), seat, account, _place: place.flatten() })
     }
 }
 

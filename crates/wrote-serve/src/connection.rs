@@ -6,6 +6,7 @@ use crate::answers::Answers;
 use crate::doors::Protocol;
 use crate::intake::{Intake, Later};
 use crate::limits::{Reason, Refusal};
+use crate::memory::Pool;
 use crate::metrics::{add, sub};
 use crate::port::Port;
 use crate::stream::Stream;
@@ -36,7 +37,7 @@ thread_local! {
 pub(crate) struct Connection<S, P> {
     stream: S,
     protocol: P,
-    _admission: Admission,
+    admission: Admission,
     port: Port,
     log: Log,
     /// The channel's, when the log was taken.
@@ -64,8 +65,8 @@ pub(crate) struct Connection<S, P> {
     refusal: Option<Refusal>,
     /// The stream has passed on every byte that it was given: one of TLS buffers.
     is_flushed: bool,
-    /// Bytes of `kept` and `answers` that are counted as in flight.
-    counted_bytes: usize,
+    /// The bytes of messages and of answers that are counted as held, and in which pools.
+    held: (usize, usize, bool),
     /// Messages in the log without their answer.
     unacked: u64,
     /// The sequence behind the messages whose answer is timed, and when the log had them.
@@ -122,7 +123,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         Connection {
             stream,
             protocol,
-            _admission: admission,
+            admission,
             port,
             log,
             generation,
@@ -139,7 +140,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             is_cut: false,
             refusal: None,
             is_flushed: true,
-            counted_bytes: 0,
+            held: (0, 0, false),
             unacked: 0,
             timed: None,
             patience,
@@ -149,6 +150,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
     /// Goes on until nothing moves.
     fn proceed(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
         self.port.renew();
+        self.admission.account.check()?;
         loop {
             self.release(context)?;
             let mut has_moved = self.send(context)?;
@@ -168,7 +170,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             if self.answers.len() < UNSENT_BYTES_MAX || self.room.is_some() {
                 has_moved |= self.receive(context)?;
             }
-            self.count_in_flight()?;
+            self.hold_memory(context)?;
             if !has_moved && !self.turns_to_draining(context) {
                 break;
             }
@@ -304,12 +306,14 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         context: &mut Context<'_>,
     ) -> Result<bool, Refusal> {
         let kept = self.kept.len();
-        if scratch.len() < kept + READ_BYTES {
-            scratch.resize(kept + READ_BYTES, 0);
+        let memory = self.admission.account.memory();
+        let most = memory.read_bytes(READ_BYTES, &self.port.limits);
+        if scratch.len() < kept + most {
+            scratch.resize(kept + most, 0);
         }
         let mut bytes = 0;
         if self.input != Input::Ended {
-            match self.read(&mut scratch[kept..kept + READ_BYTES], context) {
+            match self.read(&mut scratch[kept..kept + most], context) {
                 Poll::Ready(Ok(0)) => self.input = Input::Ended,
                 Poll::Ready(Ok(read)) => bytes = read,
                 // The client is gone, or broke off.
@@ -451,6 +455,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
                 Box::pin(async move { Ok(Some(next.await)) })
             }
         });
+        self.admission.account.set_paused(true);
         add(&self.port.metrics.paused_connections, 1);
     }
 
@@ -466,11 +471,13 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
                 _ = draining.wait_for(|&draining| draining) => Err(Refusal::Closed),
             }
         }));
+        self.admission.account.set_paused(true);
         add(&self.port.metrics.paused_connections, 1);
     }
 
     fn resume(&mut self) {
         if self.room.take().is_some() {
+            self.admission.account.set_paused(false);
             sub(&self.port.metrics.paused_connections, 1);
         }
     }
@@ -488,22 +495,22 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         true
     }
 
-    fn count_in_flight(&mut self) -> Result<(), Refusal> {
-        let bytes = self.kept.len() + self.answers.len();
-        let counter = &self.port.metrics.in_flight_bytes;
-        if bytes == self.counted_bytes {
+    /// Holds the memory of what is kept and of the answers.
+    fn hold_memory(&mut self, context: &Context<'_>) -> Result<(), Refusal> {
+        let (messages, answers) = (self.kept.len(), self.answers.len());
+        let held = (messages, answers, self.protocol.is_stranger());
+        if held == self.held {
             return Ok(());
         }
-        if bytes < self.counted_bytes {
-            sub(counter, (self.counted_bytes - bytes) as u64);
-        } else {
-            add(counter, (bytes - self.counted_bytes) as u64);
-        }
-        let has_grown = bytes > self.counted_bytes;
-        self.counted_bytes = bytes;
-        let all = counter.load(std::sync::atomic::Ordering::Relaxed);
-        let is_over = has_grown && all > self.port.limits.in_flight_bytes as u64;
-        if is_over { Err(Refusal::Memory) } else { Ok(()) }
+        self.held = held;
+        let account = &self.admission.account;
+        account.watch(context);
+        let limits = &self.port.limits;
+        let held = if held.2 { [0, 0, messages + answers] } else { [messages, answers, 0] };
+        Pool::ALL
+            .into_iter()
+            .zip(held)
+            .try_for_each(|(pool, bytes)| account.hold(pool, bytes, limits))
     }
 
     /// Ends with a refusal if the client does not do in time what it must do.
@@ -556,7 +563,6 @@ impl<S, P> Drop for Connection<S, P> {
             self.acks.forget(acked);
         }
         let metrics = &self.port.metrics;
-        sub(&metrics.in_flight_bytes, self.counted_bytes as u64);
         metrics.forget(self.unacked);
         if self.room.is_some() {
             sub(&metrics.paused_connections, 1);

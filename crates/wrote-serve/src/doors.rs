@@ -51,6 +51,11 @@ pub(crate) trait Protocol: Send + Unpin + 'static {
         Ok(rest.len())
     }
 
+    /// Tells whether the client has not given the token that is asked for.
+    fn is_stranger(&self) -> bool {
+        false
+    }
+
     /// Says goodbye, behind the last answer, before the server ends the connection.
     fn goodbye(&mut self, intake: &mut Intake<'_>) {
         let _ = intake;

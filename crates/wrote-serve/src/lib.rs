@@ -26,6 +26,7 @@ mod input;
 mod intake;
 mod limits;
 mod listen;
+mod memory;
 mod metrics;
 mod operators;
 mod port;

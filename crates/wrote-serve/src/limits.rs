@@ -11,8 +11,11 @@ pub struct Limits {
     pub connections_per_address: usize,
     /// The most bytes of a message.
     pub message_bytes: usize,
-    /// Bytes of unfinished messages and unsent answers, of all connections together.
+    /// Bytes of unfinished messages, of all connections together. Those that have not given the
+    /// token that is asked for have a sixteenth as much for themselves.
     pub in_flight_bytes: usize,
+    /// Bytes of unsent answers, of all connections together.
+    pub unsent_bytes: usize,
     /// How long a connection may take to its first byte.
     pub first_byte: Duration,
     /// How long a TLS handshake may take.
@@ -32,6 +35,7 @@ impl Default for Limits {
             connections_per_address: 65_536,
             message_bytes: 64 << 10,
             in_flight_bytes: 64 << 20,
+            unsent_bytes: 32 << 20,
             first_byte: Duration::from_secs(10),
             handshake: Duration::from_secs(10),
             message_time: Duration::from_secs(30),
@@ -62,7 +66,7 @@ pub(crate) enum Refusal {
     /// Answers were not read within [`Limits::unread_time`].
     #[error("answers were not read")]
     Unread,
-    /// [`Limits::in_flight_bytes`] is used up.
+    /// [`Limits::in_flight_bytes`] or [`Limits::unsent_bytes`] is used up, by this client most.
     #[error("too many bytes are in flight")]
     Memory,
     /// The log has failed, or its disk is full.

@@ -4,7 +4,9 @@ mod durations;
 
 use crate::intake::Level;
 use crate::limits::Reason;
+use crate::memory::{Memory, Pool};
 pub(crate) use durations::Durations;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The counters of a server. Each only goes up, but for those that are said to be a state.
@@ -31,8 +33,8 @@ pub(crate) struct Metrics {
     pub udp_dropped_total: AtomicU64,
     /// Datagrams, of UDP or a Unix socket, that were longer than a message may be.
     pub udp_truncated_total: AtomicU64,
-    /// State: bytes of unfinished messages and unsent answers.
-    pub in_flight_bytes: AtomicU64,
+    /// State: the memory that clients hold.
+    pub memory: Arc<Memory>,
     /// State: connections that wait for room in their log.
     pub paused_connections: AtomicU64,
     refused: [AtomicU64; Reason::ALL.len()],
@@ -101,7 +103,7 @@ impl Metrics {
             acks: self.acks_total.iter().map(read).sum(),
             unacked: self.unacked_messages(),
             unanswered: read(&self.unanswered_messages_total),
-            in_flight_bytes: read(&self.in_flight_bytes),
+            in_flight_bytes: Pool::ALL.into_iter().map(|pool| self.memory.held(pool)).sum(),
             udp_dropped: read(&self.udp_dropped_total),
             udp_truncated: read(&self.udp_truncated_total),
             refused: Reason::ALL.into_iter().map(of_reason).sum(),

@@ -63,6 +63,10 @@ impl Protocol for Resp {
     #[cfg(any(test, feature = "fuzzing"))]
     const FRAME_BYTES_MAX: usize = request::REQUEST_BYTES_MAX;
 
+    fn is_stranger(&self) -> bool {
+        !self.may_come(b"")
+    }
+
     fn take(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
         let mut done = 0;
         while !intake.is_over && intake.later.is_none() {

@@ -7,6 +7,7 @@ use super::Shown;
 use crate::channel::Channel;
 use crate::intake::Level;
 use crate::limits::Reason;
+use crate::memory::Pool;
 use crate::metrics::read;
 use crate::shipping::Shipping;
 use std::fmt::{Display, Write};
@@ -53,8 +54,12 @@ impl Page {
         self.counter("connections_total", help, read(&metrics.connections_total));
         let help = "Connections that wait for room in their log.";
         self.gauge("paused_connections", help, read(&metrics.paused_connections));
-        let help = "Bytes of unfinished messages and unsent answers.";
-        self.gauge("in_flight_bytes", help, read(&metrics.in_flight_bytes));
+        let help =
+            "Bytes of unfinished messages, of unsent answers, and of clients without a token.";
+        self.begin("in_flight_bytes", "gauge", help);
+        for pool in Pool::ALL {
+            self.sample("in_flight_bytes", &[("pool", pool.as_str())], metrics.memory.held(pool));
+        }
         let help = "Connections and requests refused so far, by reason.";
         self.begin("refused_total", "counter", help);
         for reason in Reason::ALL {

@@ -92,7 +92,7 @@ fn the_last_bytes_of_an_answer_leave_whatever_its_length() {
     let files = write(folder.path(), &authority.sign(), None);
     let serving = Serving::start("resps://127.0.0.1:0", |config| {
         config.tls = Some(files);
-        config.limits.in_flight_bytes = 1 << 30;
+        config.limits.unsent_bytes = 1 << 30;
     });
     // The kernel's buffers hold about one of these lengths: then the last bytes wait in a session's
     // own buffer, of 16 KiB, with nothing behind them.

@@ -13,7 +13,6 @@ use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::http::request::Parts;
 use serde_json::json;
-use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 use tokio::time::{Instant as Moment, timeout_at};
 use wrote::Log;
@@ -142,7 +141,7 @@ impl<'a> Batch<'a> {
                 }
             }
             self.exchange.hold(held_bytes + record.len())?;
-            let _paused = Paused::new(&port.metrics.paused_connections);
+            let _paused = Paused::new(self.exchange);
             match self.turn {
                 Some(_) => self.log.room().await.map_err(Refusal::Log)?,
                 None => self.turn = Some(port.channel.turns.next().await),
@@ -209,17 +208,19 @@ impl Drop for Batch<'_> {
 }
 
 /// Counts a connection that waits for room, until it is dropped.
-struct Paused<'a>(&'a AtomicU64);
+struct Paused<'a>(&'a Exchange);
 
 impl Paused<'_> {
-    fn new(counter: &AtomicU64) -> Paused<'_> {
-        add(counter, 1);
-        Paused(counter)
+    fn new(exchange: &Exchange) -> Paused<'_> {
+        add(&exchange.port.metrics.paused_connections, 1);
+        exchange.account().set_paused(true);
+        Paused(exchange)
     }
 }
 
 impl Drop for Paused<'_> {
     fn drop(&mut self) {
-        sub(self.0, 1);
+        sub(&self.0.port.metrics.paused_connections, 1);
+        self.0.account().set_paused(false);
     }
 }

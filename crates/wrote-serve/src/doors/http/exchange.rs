@@ -1,7 +1,8 @@
 //! The facts that the stream, the requests and the session of one connection share.
 
+use crate::admission::Admission;
 use crate::limits::Refusal;
-use crate::metrics::{add, read, sub};
+use crate::memory::{Account, Pool};
 use crate::port::Port;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -17,22 +18,24 @@ const SERVES: u8 = 2;
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub port: Port,
+    admission: Admission,
     phase: AtomicU8,
     /// Everything that was written has left.
     is_flushed: AtomicBool,
-    /// Bytes of this connection that are counted as in flight.
-    counted_bytes: AtomicUsize,
+    /// Bytes of the head of the next request.
+    head_bytes: AtomicUsize,
     /// Why the stream was cut off.
     refusal: Mutex<Option<Refusal>>,
 }
 
 impl Exchange {
-    pub(super) fn new(port: Port) -> Exchange {
+    pub(super) fn new(admission: Admission, port: Port) -> Exchange {
         Exchange {
             port,
+            admission,
             phase: AtomicU8::new(IS_OVER),
             is_flushed: AtomicBool::new(true),
-            counted_bytes: AtomicUsize::new(0),
+            head_bytes: AtomicUsize::new(0),
             refusal: Mutex::new(None),
         }
     }
@@ -45,13 +48,17 @@ impl Exchange {
     /// The head of a request has come.
     pub(super) fn begin(&self) {
         self.phase.store(SERVES, Ordering::Relaxed);
-        // It is room for as many bytes again: it cannot be refused.
-        let _ = self.hold(0);
+        self.head_bytes.store(0, Ordering::Relaxed);
+        for pool in Pool::ALL {
+            // Less is never refused.
+            let _ = self.admission.account.hold(pool, 0, &self.port.limits);
+        }
     }
 
     /// The request was read as a whole, and its answer is written.
     pub(super) fn end(&self) {
         self.phase.store(IS_OVER, Ordering::Relaxed);
+        let _ = self.hold_answer(0);
     }
 
     /// Tells whether a request has begun that was not read to its end: more of it may come.
@@ -68,27 +75,31 @@ impl Exchange {
         self.is_flushed.store(is_flushed, Ordering::Relaxed);
     }
 
-    /// Counts bytes of a head that have come.
+    /// Holds memory for bytes of a head that have come, in front of the token that is asked for.
     pub(super) fn hold_head(&self, bytes: usize) -> Result<(), Refusal> {
         if self.phase.load(Ordering::Relaxed) != AWAITS_HEAD {
             return Ok(());
         }
-        self.hold(self.counted_bytes.load(Ordering::Relaxed) + bytes)
+        let bytes = self.head_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.admission.account.hold(self.head_pool(), bytes, &self.port.limits)
     }
 
-    /// Counts `bytes` of this connection as in flight, in place of those counted before.
+    /// Holds memory for `bytes` of a body, in place of those held before.
     pub(super) fn hold(&self, bytes: usize) -> Result<(), Refusal> {
-        let counter = &self.port.metrics.in_flight_bytes;
-        let before = self.counted_bytes.swap(bytes, Ordering::Relaxed);
-        if bytes <= before {
-            if bytes < before {
-                sub(counter, (before - bytes) as u64);
-            }
-            return Ok(());
-        }
-        add(counter, (bytes - before) as u64);
-        let is_over = read(counter) > self.port.limits.in_flight_bytes as u64;
-        if is_over { Err(Refusal::Memory) } else { Ok(()) }
+        self.admission.account.hold(Pool::Messages, bytes, &self.port.limits)
+    }
+
+    /// Holds memory for `bytes` of an answer, in place of those held before.
+    pub(super) fn hold_answer(&self, bytes: usize) -> Result<(), Refusal> {
+        self.admission.account.hold(Pool::Answers, bytes, &self.port.limits)
+    }
+
+    pub(super) fn account(&self) -> &Account {
+        &self.admission.account
+    }
+
+    fn head_pool(&self) -> Pool {
+        if self.port.access.asks_for_token() { Pool::Strangers } else { Pool::Messages }
     }
 
     /// Keeps the reason why the stream is cut off.
@@ -98,11 +109,5 @@ impl Exchange {
 
     pub(super) fn refusal(&self) -> Option<Refusal> {
         self.refusal.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-}
-
-impl Drop for Exchange {
-    fn drop(&mut self) {
-        sub(&self.port.metrics.in_flight_bytes, *self.counted_bytes.get_mut() as u64);
     }
 }

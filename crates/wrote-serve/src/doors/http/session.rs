@@ -28,8 +28,8 @@ const BUFFER_BYTES_MAX: usize = 16 << 10;
 const LINGER: Duration = Duration::from_secs(2);
 
 /// Serves a client until it ends, is refused, or the server drains. The refusal is counted.
-pub(crate) async fn serve<S: Stream>(stream: S, _admission: Admission, port: Port) {
-    let exchange = Arc::new(Exchange::new(port));
+pub(crate) async fn serve<S: Stream>(stream: S, admission: Admission, port: Port) {
+    let exchange = Arc::new(Exchange::new(admission, port));
     let mut session = Session { draining: exchange.port.draining.clone(), exchange };
     let (mut wire, outcome) = session.serve(stream).await;
     if let Err(refusal) = outcome {
@@ -115,6 +115,12 @@ impl Session {
                 Pin::new(&mut connection).graceful_shutdown();
             }
             has_begun = true;
+            let account = self.exchange.account();
+            account.watch(context);
+            if let Err(refusal) = account.check() {
+                self.exchange.refuse(refusal);
+                return Poll::Ready(Some(Ok(())));
+            }
             loop {
                 if let Poll::Ready(outcome) = connection.poll_without_shutdown(context) {
                     return Poll::Ready(Some(outcome));
