@@ -15,16 +15,17 @@ use hyper::server::conn::http1::Builder;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
-use tokio::task::spawn_blocking;
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, spawn_blocking};
 use tokio::time::{sleep, timeout};
 
-/// Connections at a time.
+/// Connections at a time. One more takes the place of the oldest.
 const CONNECTIONS_MAX: usize = 16;
 /// The time of a connection, from its beginning to its end.
 const CONNECTION_TIME: Duration = Duration::from_secs(5);
@@ -73,17 +74,18 @@ impl Operators {
 
     /// Answers for as long as the server lives.
     pub(crate) async fn serve(self, shown: Shown) {
-        let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        // The semaphore is never closed.
-        while let Ok(permit) = permits.clone().acquire_owned().await {
+        let mut open: VecDeque<AbortHandle> = VecDeque::new();
+        loop {
             match self.0.accept().await {
                 Ok((stream, _)) => {
-                    let shown = shown.clone();
-                    tokio::spawn(async move {
-                        // A client that is slow, or gone, asks again.
-                        let _ = timeout(CONNECTION_TIME, converse(stream, shown)).await;
-                        drop(permit);
-                    });
+                    open.retain(|connection| !connection.is_finished());
+                    if open.len() == CONNECTIONS_MAX {
+                        // The oldest has had its time: an answer takes milliseconds.
+                        open.pop_front().iter().for_each(AbortHandle::abort);
+                    }
+                    // A client that is slow, or gone, asks again.
+                    let served = timeout(CONNECTION_TIME, converse(stream, shown.clone()));
+                    open.push_back(tokio::spawn(served).abort_handle());
                 }
                 Err(error) => {
                     log::warn!("metrics: {error}");

@@ -3,7 +3,8 @@
 use crate::http::client::{Answer, Client};
 use crate::serving::Serving;
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
+use std::time::{Duration, Instant};
 use wrote_serve::{Config, Server};
 
 fn start(url: &str, change: impl FnOnce(&mut Config)) -> Serving {
@@ -179,10 +180,16 @@ fn a_server_lives_and_is_ready_unless_its_log_takes_nothing_or_it_drains() {
 }
 
 #[test]
-fn clients_that_hold_on_to_connections_do_not_keep_others_out_for_ever() {
+fn clients_that_hold_on_to_connections_delay_no_others() {
     let serving = start("http://127.0.0.1:0", |_| ());
-    let held: Vec<_> = (0..17).map(|_| Client::connect(&serving.metrics_address())).collect();
+    let began = Instant::now();
+    let mut held: Vec<_> = (0..17).map(|_| Client::connect(&serving.metrics_address())).collect();
     assert_eq!(get(&serving, "/livez").code, 200);
+    assert!(held[0].is_over(), "the oldest makes room");
+    held[16].stream().set_nonblocking(true).unwrap();
+    let youngest = held[16].stream().read(&mut [0]).map_err(|error| error.kind());
+    // Each has five seconds, which nothing above has waited for.
+    assert!(youngest == Err(ErrorKind::WouldBlock) || began.elapsed() > Duration::from_secs(5));
     drop(held);
     serving.stop();
 }
