@@ -24,8 +24,13 @@ impl Admission {
     /// Admits a connection from `address`, or counts why the limits refuse it.
     pub(crate) fn of(port: &Port, address: Option<IpAddr>) -> Option<Admission> {
         let Port { metrics, limits, addresses, workers, .. } = port;
-        if metrics.connections.load(Ordering::Relaxed) >= limits.connections as u64 {
+        let open = metrics.connections.load(Ordering::Relaxed);
+        if open >= limits.connections as u64 {
             metrics.refuse(Reason::Connections);
+            return None;
+        }
+        if open >= port.descriptors.load(Ordering::Relaxed) as u64 {
+            metrics.refuse(Reason::Descriptors);
             return None;
         }
         let limit = limits.connections_per_address;

@@ -12,7 +12,7 @@ pub use frames::Frame;
 pub(crate) use frames::{Frames, without_trailer};
 pub use oversize::Oversize;
 pub(crate) use relp::Relp;
-pub(crate) use resp::Resp;
+pub(crate) use resp::{READS_MAX, Resp};
 
 use crate::intake::Intake;
 use crate::limits::Refusal;

@@ -16,6 +16,7 @@ mod channel;
 mod config;
 mod connection;
 mod datagrams;
+mod descriptors;
 mod doors;
 mod error;
 #[cfg(feature = "fuzzing")]

@@ -96,6 +96,8 @@ impl Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     Connections,
+    /// The descriptors that are left are those of the logs.
+    Descriptors,
     Address,
     TooLong,
     Malformed,
@@ -111,8 +113,9 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
-    pub(crate) const ALL: [Reason; 12] = [
+    pub(crate) const ALL: [Reason; 13] = [
         Reason::Connections,
+        Reason::Descriptors,
         Reason::Address,
         Reason::TooLong,
         Reason::Malformed,
@@ -129,6 +132,7 @@ impl Reason {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Reason::Connections => "connections",
+            Reason::Descriptors => "open_files",
             Reason::Address => "connections_per_address",
             Reason::TooLong => "too_long",
             Reason::Malformed => "malformed",

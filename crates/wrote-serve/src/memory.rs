@@ -19,7 +19,7 @@ const READ_SHARE: u64 = 512;
 /// Bytes that a read takes at least.
 const READ_BYTES_MIN: u64 = 4 << 10;
 
-/// What memory is held for.
+/// The purpose for which memory is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pool {
     /// Unfinished messages, and messages that wait for room in a log.

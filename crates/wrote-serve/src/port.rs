@@ -12,6 +12,7 @@ use crate::throttle::Throttle;
 use crate::tls::Sessions;
 use crate::workers::Worker;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use tokio::sync::{Semaphore, watch};
 
 /// The state that all connections of one listener share.
@@ -31,6 +32,8 @@ pub(crate) struct Port {
     /// The workers of the server, and what each has for this listener.
     pub workers: Arc<[Arc<Worker>]>,
     pub acks: Arc<[Arc<Acks>]>,
+    /// Connections for which there are descriptors.
+    pub descriptors: Arc<AtomicUsize>,
     /// A request that reads a log over HTTP holds one: readers have buffers of their own (W8).
     pub readers: Arc<Semaphore>,
     /// Becomes true when the server drains.

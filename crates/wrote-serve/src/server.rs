@@ -5,6 +5,8 @@ use crate::acks::Acks;
 use crate::addresses::Addresses;
 use crate::channel::{Channel, Opener};
 use crate::config::{Config, Listen, LogConfig};
+use crate::descriptors;
+use crate::doors::READS_MAX;
 use crate::error::Error;
 use crate::inherited::Inherited;
 use crate::limits::{Limits, Reason};
@@ -17,7 +19,7 @@ use crate::shipping;
 use crate::workers::Workers;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, watch};
@@ -102,6 +104,7 @@ impl Server {
         let free_bytes_min = config.limits.free_bytes;
         let limits = watch::Sender::new(Arc::new(config.limits));
         let readers = Arc::new(Semaphore::new(READERS_MAX));
+        let descriptors_left = Arc::new(AtomicUsize::new(0));
         let (mut channels, mut bound, mut bound_as) = (Vec::new(), Vec::new(), Vec::new());
         let mut listeners = listeners.into_iter();
         for mut log in config.logs {
@@ -131,6 +134,7 @@ impl Server {
                     tls: settings.tls,
                     settings: receiver,
                     addresses: addresses.clone(),
+                    descriptors: descriptors_left.clone(),
                     readers: readers.clone(),
                     metrics: metrics.clone(),
                     workers: workers.all(),
@@ -155,6 +159,8 @@ impl Server {
             #[cfg(feature = "store")]
             runtime.spawn(shipping::run(channel.clone()));
         }
+        let left = descriptors::for_connections(channels.len(), READERS_MAX + READS_MAX)?;
+        descriptors_left.store(left, Ordering::Relaxed);
         let channels_of_handle = channels.clone();
         let handle =
             Handle { metrics, channels: channels_of_handle, stop, limits, listeners: bound_as };

@@ -13,6 +13,7 @@ use crate::access::Access;
 use crate::channel::Channel;
 use crate::intake::Intake;
 use crate::limits::{Reason, Refusal};
+pub(crate) use read::READS_MAX;
 use request::Request;
 use std::io::Write;
 use std::sync::Arc;

@@ -15,7 +15,8 @@ use wrote::{Error, Log, LogReader};
 const ANSWER_BYTES_MAX: usize = 8 << 20;
 /// Answers that are read from logs at a time: each takes a reader's buffers and its own bytes (W8).
 /// The others wait. An answer that waits for its client is counted among the bytes in flight.
-static READS: Semaphore = Semaphore::const_new(4);
+static READS: Semaphore = Semaphore::const_new(READS_MAX);
+pub(crate) const READS_MAX: usize = 4;
 /// Records of an XREAD that asks for no number.
 const READ_COUNT: usize = 1000;
 
