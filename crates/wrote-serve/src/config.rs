@@ -20,6 +20,12 @@ use wrote::{Log, LogOptions, SyncPolicy};
 /// How long the end may take before connections are cut off.
 const GRACE: Duration = Duration::from_secs(10);
 
+/// Bytes that a log's buffer needs beside a message.
+const HEADER_BYTES_MAX: usize = 200;
+/// The usual lengths of a log's buffers are multiples of this, and at least that.
+const BUFFER_UNIT_BYTES: usize = 64 << 10;
+const BUFFER_BYTES_MIN: usize = 1 << 20;
+
 /// The configuration of a server.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -43,7 +49,8 @@ impl Config {
     /// One log in `folder` with these listeners, and every default.
     pub fn of_log(folder: &Path, listeners: Vec<Listen>) -> Config {
         let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
-        let options = Log::options().sync(default_sync(&listeners));
+        let buffer_bytes = Config::buffer_bytes(Limits::default().message_bytes);
+        let options = Log::options().sync(default_sync(&listeners)).buffer_bytes(buffer_bytes);
         let folder = folder.to_owned();
         let log = LogConfig { name, folder, options, store: None, listeners };
         Config::of_logs(vec![log])
@@ -54,6 +61,12 @@ impl Config {
         let (limits, access) = (Limits::default(), AccessConfig::default());
         let workers = workers::usual();
         Config { logs, workers, limits, grace: GRACE, metrics: None, tls: None, access }
+    }
+
+    /// Returns the usual length of a log's buffers, where messages are as long as this.
+    pub fn buffer_bytes(message_bytes: usize) -> usize {
+        let whole = message_bytes + HEADER_BYTES_MAX;
+        whole.next_multiple_of(BUFFER_UNIT_BYTES).max(BUFFER_BYTES_MIN)
     }
 
     /// Checks everything that can be checked without binding a listener or opening a log: also the
@@ -137,13 +150,13 @@ const fn tcp(word: &'static str, is_tls: bool, door: Door) -> Scheme {
     Scheme { word, socket: |address| Socket::Tcp(address.to_owned()), is_tls, door }
 }
 
-const LINES: Door = Door::Frames(Frame::Lines);
+const FRAMES: Door = Door::Frames(Frame::Auto);
 
 /// Every scheme, in the order of the help; the first of each pair is that which is printed.
 const SCHEMES: [Scheme; 13] = [
-    tcp("tcp", false, LINES),
-    tcp("tls", true, LINES),
-    Scheme { word: "unix", socket: |path| Socket::Unix(path.into()), is_tls: false, door: LINES },
+    tcp("tcp", false, FRAMES),
+    tcp("tls", true, FRAMES),
+    Scheme { word: "unix", socket: |path| Socket::Unix(path.into()), is_tls: false, door: FRAMES },
     Scheme {
         word: "udp",
         socket: |address| Socket::Udp(address.to_owned()),
@@ -222,6 +235,7 @@ impl Listen {
     /// Says in a few words what the listener takes and what its answers mean.
     pub fn promise(&self) -> String {
         let takes = match self.door {
+            Door::Frames(Frame::Auto) => "takes lines or counted messages",
             Door::Frames(Frame::Lines) => "takes lines",
             Door::Frames(Frame::Octets) => "takes messages behind their octet counts",
             Door::Frames(Frame::Nul) => "takes messages that end with NUL",
@@ -298,7 +312,7 @@ mod tests {
             "relps://localhost:2514",
             "http://127.0.0.1:8080?ack=written",
             "resp://127.0.0.1:6379?ack=received",
-            "tcp://127.0.0.1:5140?frame=u32&oversize=skip",
+            "tcp://127.0.0.1:5140?frame=u32&oversize=split",
             "relp://localhost:2514?ack=written&oversize=refuse",
         ] {
             assert_eq!(url.parse::<Listen>().unwrap().to_string(), url);
@@ -313,7 +327,7 @@ mod tests {
             ("127.0.0.1:5140", "is not a URL"),
             ("tcp://", "names no address"),
             ("ftp://a:1", "'ftp' is none of tcp, tls"),
-            ("tcp://a:1?frame=words", "frame=words is none of lines"),
+            ("tcp://a:1?frame=words", "frame=words is none of auto"),
             ("relp://a:1?frame=nul", "has its own frames"),
             ("tcp://a:1?ack=durable", "gives no answers"),
             ("http://a:1?ack=safe", "ack=safe is none of"),

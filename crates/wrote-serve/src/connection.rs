@@ -24,6 +24,8 @@ use wrote::Log;
 
 /// Bytes of one read at most.
 const READ_BYTES: usize = 128 << 10;
+/// A longer part of a message is not copied for each read.
+const COPIED_BYTES_MAX: usize = 16 << 10;
 /// Unsent answers of a connection beyond which it is not read.
 const UNSENT_BYTES_MAX: usize = 256 << 10;
 
@@ -305,7 +307,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         scratch: &mut Vec<u8>,
         context: &mut Context<'_>,
     ) -> Result<bool, Refusal> {
-        let kept = self.kept.len();
+        let kept = self.copied();
         let memory = self.admission.account.memory();
         let most = memory.read_bytes(READ_BYTES, &self.port.limits);
         if scratch.len() < kept + most {
@@ -339,30 +341,61 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
     /// Takes what is whole of the bytes kept and of those that were read behind them. Returns
     /// whether anything changed.
     fn take_from(&mut self, scratch: &mut Vec<u8>, read: usize) -> Result<bool, Refusal> {
-        let (before, kept) = (self.input, self.kept.len());
-        let filled = kept + read;
-        if scratch.len() < filled {
-            scratch.resize(filled, 0);
-        }
-        scratch[..kept].copy_from_slice(&self.kept);
-        if filled > 0 && self.turn.is_none() && self.port.channel.turns.are_taken() {
+        let (before, copied) = (self.input, self.copied());
+        let has_bytes = read > 0 || !self.kept.is_empty();
+        if has_bytes && self.turn.is_none() && self.port.channel.turns.are_taken() {
             // Behind those that wait for room.
-            self.kept.extend_from_slice(&scratch[kept..filled]);
+            self.kept.extend_from_slice(&scratch[copied..copied + read]);
             self.patience.expect(None);
             self.pause();
             return Ok(true);
         }
+        let taken = if copied < self.kept.len() {
+            self.take_in_place(&scratch[..read])
+        } else {
+            self.take_copied(scratch, copied + read)
+        };
+        if taken > 0 || self.patience.due == Some(Due::FirstByte) {
+            self.patience.expect(None);
+        }
+        // A pause that just began is not awaited yet.
+        Ok(read > 0 || taken > 0 || self.room.is_some() || self.input != before)
+    }
+
+    /// The bytes kept that are copied to the beginning of the thread's buffer: all or none.
+    fn copied(&self) -> usize {
+        if self.kept.len() > COPIED_BYTES_MAX { 0 } else { self.kept.len() }
+    }
+
+    /// Takes from the bytes kept and those behind them, and returns how many are done with.
+    fn take_copied(&mut self, scratch: &mut Vec<u8>, filled: usize) -> usize {
+        if scratch.len() < filled {
+            scratch.resize(filled, 0);
+        }
+        scratch[..self.kept.len()].copy_from_slice(&self.kept);
         let taken = self.take(&scratch[..filled]);
         self.kept.clear();
         self.kept.extend_from_slice(&scratch[taken..filled]);
         if self.kept.is_empty() {
             self.kept = Vec::new();
         }
-        if taken > 0 || self.patience.due == Some(Due::FirstByte) {
-            self.patience.expect(None);
+        taken
+    }
+
+    /// Takes from the bytes kept and those that were read, and returns how many are done with.
+    fn take_in_place(&mut self, read: &[u8]) -> usize {
+        let mut input = std::mem::take(&mut self.kept);
+        if input.capacity() - input.len() < read.len() {
+            input.reserve_exact(read.len().max(input.len() / 4));
         }
-        // A pause that just began is not awaited yet.
-        Ok(read > 0 || taken > 0 || self.room.is_some() || self.input != before)
+        input.extend_from_slice(read);
+        let taken = self.take(&input);
+        input.drain(..taken);
+        if taken > 0 && input.capacity() > 2 * input.len() {
+            input.shrink_to_fit();
+        }
+        self.kept = input;
+        taken
     }
 
     fn read(&mut self, into: &mut [u8], context: &mut Context<'_>) -> Poll<io::Result<usize>> {
@@ -399,8 +432,9 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         if is_done && taken.is_ok() {
             self.protocol.goodbye(&mut intake);
         }
-        let Intake { messages, bytes, is_full, is_closed, later, rejected, .. } = intake;
+        let Intake { messages, bytes, cut, is_full, is_closed, later, rejected, .. } = intake;
         self.later = later;
+        add(&self.port.metrics.cut_messages_total, cut);
         rejected.into_iter().for_each(|reason| self.port.metrics.reject(reason));
         self.count_messages(messages, bytes);
         if is_full && is_closed {

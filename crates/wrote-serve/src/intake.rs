@@ -61,6 +61,9 @@ pub(crate) trait Store {
     /// Appends messages of which all or none are there after a crash, and returns the sequence of
     /// the first; `None` while there is no room.
     fn try_append_all(&self, messages: &[&[u8]]) -> Result<Option<u64>, wrote::Error>;
+
+    /// Tells whether it takes messages: an error is then of the message.
+    fn is_well(&self) -> bool;
 }
 
 impl Store for Log {
@@ -75,6 +78,10 @@ impl Store for Log {
     fn try_append_all(&self, messages: &[&[u8]]) -> Result<Option<u64>, wrote::Error> {
         Ok(Log::try_append_all(self, messages)?.map(|(sequences, _)| sequences.start))
     }
+
+    fn is_well(&self) -> bool {
+        self.check().is_ok()
+    }
 }
 
 /// Where a door puts the messages and answers of one connection.
@@ -85,6 +92,8 @@ pub(crate) struct Intake<'a> {
     /// Messages and their bytes since this value was made.
     pub messages: u64,
     pub bytes: u64,
+    /// Messages over the limit of which a part was taken.
+    pub cut: u64,
     /// The log had no room for a message: its door gives it again later.
     pub is_full: bool,
     /// The channel takes no messages now.
@@ -114,6 +123,7 @@ impl<'a> Intake<'a> {
             message_bytes_max,
             messages: 0,
             bytes: 0,
+            cut: 0,
             is_full: false,
             is_closed: false,
             holds: false,
@@ -137,7 +147,7 @@ impl<'a> Intake<'a> {
         self.check(message)?;
         let sequence = match self.store.try_append(message) {
             Ok(sequence) => sequence,
-            Err(error) => self.hold(error).map(|()| None)?,
+            Err(error) => self.fail(error).map(|()| None)?,
         };
         if sequence.is_none() {
             self.is_full = true;
@@ -153,20 +163,40 @@ impl<'a> Intake<'a> {
         self.is_full
     }
 
-    /// Holds the sender after an error that another log, or room on the disk, ends. The message
-    /// itself may be what is refused.
-    fn hold(&mut self, error: wrote::Error) -> Result<(), Refusal> {
-        let is_of_message =
-            matches!(error, wrote::Error::Refused { .. } | wrote::Error::TooLong { .. });
-        if is_of_message || !self.holds {
-            return Err(Refusal::Log(error));
+    /// Refuses a message that no log like this takes, or holds a sender without answers: another
+    /// log, or room on the disk, ends the trouble.
+    fn fail(&mut self, error: wrote::Error) -> Result<(), Refusal> {
+        let refusal = self.refusal(error);
+        if !self.holds || matches!(refusal, Refusal::Unfit(_)) {
+            return Err(refusal);
         }
         self.is_closed = true;
         Ok(())
     }
 
-    /// Appends messages, and returns how many have found room: where that is not all of them, the
-    /// door stops in front of the next, and is called again with it.
+    fn refusal(&self, error: wrote::Error) -> Refusal {
+        match error {
+            wrote::Error::Refused { because, .. } if self.store.is_well() => {
+                Refusal::Unfit(because)
+            }
+            error => Refusal::Log(error),
+        }
+    }
+
+    /// Appends a message as [`Intake::append`] does, or counts one that no log like this takes: it
+    /// must not block those behind it. Returns whether there was room.
+    pub(crate) fn take(&mut self, message: &[u8]) -> Result<bool, Refusal> {
+        match self.append(message) {
+            Err(Refusal::Unfit(_)) => {
+                self.reject(Reason::Malformed);
+                Ok(true)
+            }
+            appended => appended.map(|sequence| sequence.is_some()),
+        }
+    }
+
+    /// Takes messages as [`Intake::take`] does, and returns how many are done with: where that is
+    /// not all of them, the door stops in front of the next, and is called again with it.
     pub(crate) fn append_run(&mut self, messages: &[&[u8]]) -> Result<usize, Refusal> {
         if self.is_held() {
             return Ok(0);
@@ -176,7 +206,15 @@ impl<'a> Intake<'a> {
         while done < fit {
             let taken = match self.store.try_append_run(&messages[done..fit]) {
                 Ok(taken) => taken,
-                Err(error) => self.hold(error).map(|()| 0)?,
+                Err(error) => match self.fail(error) {
+                    // It is of the first.
+                    Err(Refusal::Unfit(_)) => {
+                        self.reject(Reason::Malformed);
+                        done += 1;
+                        continue;
+                    }
+                    failed => failed.map(|()| 0)?,
+                },
             };
             if taken == 0 {
                 self.is_full = true;
@@ -192,7 +230,7 @@ impl<'a> Intake<'a> {
     /// the first. Without room it returns `None`, as [`Intake::append`] does.
     pub(crate) fn append_all(&mut self, messages: &[&[u8]]) -> Result<Option<u64>, Refusal> {
         messages.iter().try_for_each(|message| self.check(message))?;
-        let first = self.store.try_append_all(messages).map_err(Refusal::Log)?;
+        let first = self.store.try_append_all(messages).map_err(|error| self.refusal(error))?;
         self.is_full |= first.is_none();
         if first.is_some() {
             messages.iter().for_each(|message| self.count(message));

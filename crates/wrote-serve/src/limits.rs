@@ -33,7 +33,7 @@ impl Default for Limits {
         Limits {
             connections: 65_536,
             connections_per_address: 65_536,
-            message_bytes: 64 << 10,
+            message_bytes: 1 << 20,
             in_flight_bytes: 64 << 20,
             unsent_bytes: 32 << 20,
             first_byte: Duration::from_secs(10),

@@ -21,6 +21,8 @@ pub(crate) struct Metrics {
     /// Messages in the log, by the promise of their answer; the first are those without answers.
     messages_total: [AtomicU64; 1 + Level::ALL.len()],
     pub bytes_total: AtomicU64,
+    /// Messages over the limit of which a part was taken.
+    pub cut_messages_total: AtomicU64,
     acks_total: [AtomicU64; Level::ALL.len()],
     /// State: messages in the log that are to be answered.
     unacked_messages: AtomicU64,
@@ -104,6 +106,7 @@ impl Metrics {
             unacked: self.unacked_messages(),
             unanswered: read(&self.unanswered_messages_total),
             in_flight_bytes: Pool::ALL.into_iter().map(|pool| self.memory.held(pool)).sum(),
+            cut: read(&self.cut_messages_total),
             udp_dropped: read(&self.udp_dropped_total),
             udp_truncated: read(&self.udp_truncated_total),
             refused: Reason::ALL.into_iter().map(of_reason).sum(),
@@ -129,6 +132,8 @@ pub struct Figures {
     pub unanswered: u64,
     /// Bytes of unfinished messages and unsent answers.
     pub in_flight_bytes: u64,
+    /// Messages of streams over the limit of which a part was taken so far.
+    pub cut: u64,
     /// Datagrams that the kernel dropped so far, since its buffer was full.
     pub udp_dropped: u64,
     /// Datagrams cut so far, since they were longer than a message may be.

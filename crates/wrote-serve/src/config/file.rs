@@ -2,7 +2,7 @@
 
 mod table;
 
-use super::{Config, Listen, LogConfig, Socket, default_sync};
+use super::{Config, HEADER_BYTES_MAX, Listen, LogConfig, Socket, default_sync};
 use crate::access::AccessConfig;
 use crate::error::Error;
 use crate::input;
@@ -14,9 +14,6 @@ use std::path::{Path, PathBuf};
 use table::{Faults, Table, boolean, bytes, count, duration, string};
 use toml::de::{DeTable, DeValue};
 use wrote::{Format, Log, LogOptions, SyncPolicy};
-
-/// Bytes that a log's buffer needs beside a message.
-const HEADER_BYTES_MAX: usize = 200;
 
 /// More threads than any machine has processors.
 const WORKERS_MAX: usize = 4096;
@@ -189,7 +186,8 @@ fn read_options(
     read!(retain_bytes: bytes, retain_age: duration, buffers: buffers);
     let buffer_bytes = table.take_at("buffer_bytes", faults, bytes::<usize>);
     let segment_bytes = table.take_at("segment_bytes", faults, bytes::<u64>);
-    let (at, buffer_bytes) = buffer_bytes.unwrap_or((table.offset, 1 << 20));
+    let (at, buffer_bytes) =
+        buffer_bytes.unwrap_or((table.offset, Config::buffer_bytes(message_bytes)));
     if !(4 << 10..=64 << 20).contains(&buffer_bytes) {
         faults.add(at, "buffer_bytes must be from 4KiB to 64MiB");
     } else if buffer_bytes < message_bytes + HEADER_BYTES_MAX {

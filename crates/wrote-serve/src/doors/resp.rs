@@ -290,6 +290,7 @@ fn refuse(refusal: Refusal, intake: &mut Intake<'_>) {
             let max = intake.message_bytes_max();
             error(intake, &format!("ERR a message of more than {max} bytes"));
         }
+        Refusal::Unfit(ref because) => error(intake, &format!("ERR {because}")),
         Refusal::Log(ref cause) => {
             let cause = cause.to_string();
             error(intake, &format!("MISCONF the log takes no messages: {cause}"));

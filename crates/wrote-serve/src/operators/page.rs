@@ -78,6 +78,8 @@ impl Page {
         }
         let help = "Bytes of the messages that logs have taken so far.";
         self.counter("bytes_total", help, read(&metrics.bytes_total));
+        let help = "Messages over the limit of which a part was taken so far.";
+        self.counter("cut_messages_total", help, read(&metrics.cut_messages_total));
         let help = "Messages refused by themselves so far, by reason.";
         self.begin("rejected_messages_total", "counter", help);
         for reason in Reason::ALL {

@@ -1,9 +1,9 @@
 //! `POST /append`: records from a body into the log, answered once all of them are safe.
 
-use super::answer::{Answer, json_answer, refused, wrong};
+use super::answer::{Answer, json_answer, partly, refused, wrong};
 use super::body::Upload;
 use super::exchange::Exchange;
-use super::pieces::{By, Pieces};
+use super::pieces::{By, Piece, Pieces};
 use super::query;
 use crate::intake::Level;
 use crate::limits::{Reason, Refusal};
@@ -16,6 +16,9 @@ use serde_json::json;
 use std::time::Instant;
 use tokio::time::{Instant as Moment, timeout_at};
 use wrote::Log;
+
+/// Lines that an answer names at most.
+const NAMED_LINES_MAX: usize = 100;
 
 /// Answers a request to append.
 pub(super) async fn append(parts: &Parts, body: &mut Upload, exchange: &Exchange) -> Answer {
@@ -33,9 +36,12 @@ pub(super) async fn append(parts: &Parts, body: &mut Upload, exchange: &Exchange
     };
     let mut appended = 0;
     match take(by, body, exchange, &mut appended).await {
-        Ok((first, next)) => {
+        Ok(Taken { first, next, refused }) => {
             let value = json!({ "first": first, "next": next, "appended": appended });
-            json_answer(StatusCode::OK, &value)
+            match refused.because {
+                None => json_answer(StatusCode::OK, &value),
+                Some(refusal) => partly(&refusal, value, refused.count, &refused.lines),
+            }
         }
         Err(refusal) => {
             metrics.reject(refusal.reason());
@@ -44,14 +50,31 @@ pub(super) async fn append(parts: &Parts, body: &mut Upload, exchange: &Exchange
     }
 }
 
-/// Appends the records of a body as they come, and waits until the last is safe. Returns the
-/// sequence of the first, and the one behind the last.
+/// The records of a body that were taken, and are safe.
+struct Taken {
+    /// The sequence of the first, and the one behind the last.
+    first: u64,
+    next: u64,
+    refused: RefusedLines,
+}
+
+/// The lines of a body that were not taken.
+#[derive(Default)]
+struct RefusedLines {
+    count: u64,
+    /// The numbers of the first of them, from 1 on.
+    lines: Vec<u64>,
+    /// Why the first was not.
+    because: Option<Refusal>,
+}
+
+/// Appends the records of a body as they come, and waits until the last is safe.
 async fn take(
     by: By,
     body: &mut Upload,
     exchange: &Exchange,
     appended: &mut u64,
-) -> Result<(u64, u64), Refusal> {
+) -> Result<Taken, Refusal> {
     let port = &exchange.port;
     let limits = &port.limits;
     if !port.channel.takes_messages() {
@@ -67,7 +90,7 @@ async fn take(
     let mut due = Moment::now() + limits.message_time;
     while let Some(chunk) = timeout_at(due, body.chunk()).await.map_err(|_| Refusal::Slow)?? {
         let before = batch.records;
-        let outcome = batch.take(&chunk, &mut pieces).await;
+        let outcome = batch.take(by, &chunk, &mut pieces).await;
         *appended = batch.records;
         outcome?;
         exchange.hold(pieces.kept_bytes())?;
@@ -75,11 +98,12 @@ async fn take(
             due = Moment::now() + limits.message_time;
         }
     }
-    batch.append(pieces.rest()?, 0).await?;
+    batch.take_piece(by, pieces.rest(), 0).await?;
     batch.turn = None;
     batch.count();
     *appended = batch.records;
-    batch.acknowledge().await
+    let (first, next) = batch.acknowledge().await?;
+    Ok(Taken { first, next, refused: std::mem::take(&mut batch.refused) })
 }
 
 /// The records of one request.
@@ -93,6 +117,9 @@ struct Batch<'a> {
     first: Option<(u64, Instant)>,
     last: u64,
     is_acknowledged: bool,
+    /// The lines so far.
+    lines: u64,
+    refused: RefusedLines,
     /// The right to append before all who wait for room, for the rest of a chunk.
     turn: Option<Turn>,
 }
@@ -101,16 +128,29 @@ impl<'a> Batch<'a> {
     fn new(log: Log, exchange: &'a Exchange) -> Batch<'a> {
         let counted = (0, 0);
         let (first, last, is_acknowledged, turn) = (None, 0, false, None);
-        Batch { log, exchange, records: 0, bytes: 0, counted, first, last, is_acknowledged, turn }
+        let (records, bytes, lines, refused) = (0, 0, 0, RefusedLines::default());
+        Batch {
+            log,
+            exchange,
+            records,
+            bytes,
+            counted,
+            first,
+            last,
+            is_acknowledged,
+            lines,
+            refused,
+            turn,
+        }
     }
 
     /// Appends the records that end in `chunk`.
-    async fn take(&mut self, chunk: &Bytes, pieces: &mut Pieces) -> Result<(), Refusal> {
+    async fn take(&mut self, by: By, chunk: &Bytes, pieces: &mut Pieces) -> Result<(), Refusal> {
         let mut rest = &chunk[..];
         let outcome = loop {
             match pieces.next(&mut rest) {
-                Ok(Some(record)) => {
-                    if let Err(refusal) = self.append(record, chunk.len()).await {
+                Ok(Some(piece)) => {
+                    if let Err(refusal) = self.take_piece(by, piece, chunk.len()).await {
                         break Err(refusal);
                     }
                 }
@@ -121,6 +161,29 @@ impl<'a> Batch<'a> {
         self.turn = None;
         self.count();
         outcome
+    }
+
+    /// Appends a record. A line that no log like this can hold is left out, for the sake of those
+    /// behind it.
+    async fn take_piece(
+        &mut self,
+        by: By,
+        piece: Piece<'_>,
+        held_bytes: usize,
+    ) -> Result<(), Refusal> {
+        self.lines += 1;
+        let outcome = match piece {
+            Piece::Record(record) => self.append(record, held_bytes).await,
+            Piece::TooLong => Err(Refusal::TooLong),
+        };
+        match outcome {
+            Err(refusal @ (Refusal::TooLong | Refusal::Unfit(_))) if by == By::Lines => {
+                self.exchange.port.metrics.reject(refusal.reason());
+                self.refused.add(self.lines, refusal);
+                Ok(())
+            }
+            outcome => outcome,
+        }
     }
 
     /// Appends a record once there is room. Meanwhile `held_bytes` are held for it.
@@ -193,6 +256,16 @@ impl<'a> Batch<'a> {
         port.metrics.acknowledge(level, self.records);
         self.is_acknowledged = true;
         Ok((first, self.last + 1))
+    }
+}
+
+impl RefusedLines {
+    fn add(&mut self, line: u64, refusal: Refusal) {
+        self.count += 1;
+        if self.lines.len() < NAMED_LINES_MAX {
+            self.lines.push(line);
+        }
+        self.because.get_or_insert(refusal);
     }
 }
 

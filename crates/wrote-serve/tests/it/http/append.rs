@@ -73,13 +73,17 @@ fn an_answer_comes_once_its_records_are_as_safe_as_it_says() {
 }
 
 #[test]
-fn a_record_that_is_too_long_is_refused_and_none_of_its_request_is_promised() {
+fn a_record_that_is_too_long_is_refused_and_those_around_it_are_taken() {
     let serving = start();
     let mut client = Client::connect(serving.address());
     let long = "x".repeat(9000);
-    let answer = client.append(&format!("before\n{long}\nafter\n"));
+    let answer = client.append(&format!("before\n{long}\nafter\n\n{long}"));
     assert_eq!(answer.code, 413);
-    assert_eq!(answer.text(), "{\"appended\":1,\"error\":\"a message is too long\"}\n");
+    assert_eq!(
+        answer.text(),
+        "{\"appended\":2,\"error\":\"line 2: a message is too long\",\"first\":0,\"next\":2,\
+         \"refused\":2,\"refused_lines\":[2,5]}\n"
+    );
     let mut client = Client::connect(serving.address());
     assert_eq!(client.post("/append", "", long.as_bytes()).code, 413);
     // A client that asks first is answered before it sends.
@@ -89,9 +93,9 @@ fn a_record_that_is_too_long_is_refused_and_none_of_its_request_is_promised() {
     );
     assert_eq!(client.answer().code, 413);
     let figures = serving.figures();
-    assert_eq!((figures.messages, figures.acks, figures.unanswered), (1, 0, 1));
-    assert_eq!(serving.refused(), [("too_long", 3)]);
-    assert_eq!(serving.stop(), [b"before"]);
+    assert_eq!((figures.messages, figures.acks, figures.unanswered), (2, 2, 0));
+    assert_eq!(serving.refused(), [("too_long", 4)]);
+    assert_eq!(serving.stop(), [&b"before"[..], b"after"]);
 }
 
 #[test]
