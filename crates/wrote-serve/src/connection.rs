@@ -151,7 +151,9 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
 
     /// Goes on until nothing moves.
     fn proceed(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
-        self.port.renew();
+        if self.port.renew() {
+            self.protocol.renew(&self.port.access)?;
+        }
         self.admission.account.check()?;
         loop {
             self.release(context)?;

@@ -72,6 +72,9 @@ pub(crate) enum Refusal {
     /// The log has failed, or its disk is full.
     #[error("{0}")]
     Log(wrote::Error),
+    /// The token was taken back.
+    #[error("the token is not accepted any more")]
+    Revoked,
     /// The channel takes no messages now.
     #[error("the log takes no messages now")]
     Closed,
@@ -88,6 +91,7 @@ impl Refusal {
             Refusal::Unread => Reason::Unread,
             Refusal::Memory => Reason::Memory,
             Refusal::Log(_) | Refusal::Closed => Reason::Log,
+            Refusal::Revoked => Reason::Unauthorized,
         }
     }
 }

@@ -43,11 +43,13 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    /// Takes settings that have changed. Costs one load where none has.
-    pub(crate) fn renew(&mut self) {
-        if self.settings.has_changed().unwrap_or(false) {
+    /// Takes settings that have changed, and tells whether any have. Costs one load where none has.
+    pub(crate) fn renew(&mut self) -> bool {
+        let has_changed = self.settings.has_changed().unwrap_or(false);
+        if has_changed {
             let Settings { limits, access, tls, .. } = self.settings.borrow_and_update().clone();
             (self.limits, self.access, self.tls) = (limits, access, tls);
         }
+        has_changed
     }
 }

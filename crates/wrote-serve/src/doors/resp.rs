@@ -17,6 +17,7 @@ pub(crate) use read::READS_MAX;
 use request::Request;
 use std::io::Write;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use transaction::Transaction;
 
 /// The name that reading gives to the only field of an entry.
@@ -25,6 +26,8 @@ const FIELD: &str = "message";
 const REDIS_VERSION: &str = "7.0.0";
 /// Bytes of a request of a client that has given no token, at most.
 const GREETING_BYTES_MAX: usize = 16 << 10;
+/// Bytes of the name of a client at most.
+const NAME_BYTES_MAX: usize = 64;
 /// The longest answer to an XADD: `$22`, and an ID of 22 digits at most.
 const ID_BYTES_MAX: usize = 40;
 
@@ -41,9 +44,15 @@ pub(crate) struct Resp {
     /// RESP3 was agreed on.
     is_three: bool,
     access: Arc<Access>,
-    /// The client gave a token.
-    is_authorized: bool,
+    /// The token that the client gave.
+    token: Option<Box<[u8]>>,
+    /// The name that the client has given itself, and the number that the server has given it.
+    name: Option<Box<[u8]>>,
+    id: u64,
 }
+
+/// The number of the next client.
+static CLIENTS: AtomicU64 = AtomicU64::new(1);
 
 /// The outcome of a request.
 enum Obeyed {
@@ -55,14 +64,22 @@ enum Obeyed {
 impl Resp {
     pub(crate) fn new(channel: Option<Arc<Channel>>, access: Arc<Access>) -> Resp {
         let (request, pushed, transaction) = (Request::default(), None, None);
-        let (is_three, is_authorized) = (false, false);
-        Resp { channel, request, pushed, transaction, is_three, access, is_authorized }
+        let (is_three, token, name) = (false, None, None);
+        let id = CLIENTS.fetch_add(1, Ordering::Relaxed);
+        Resp { channel, request, pushed, transaction, is_three, access, token, name, id }
     }
 }
 
 impl Protocol for Resp {
     #[cfg(any(test, feature = "fuzzing"))]
     const FRAME_BYTES_MAX: usize = request::REQUEST_BYTES_MAX;
+
+    fn renew(&mut self, access: &Arc<Access>) -> Result<(), Refusal> {
+        let was_let_in = !self.is_stranger();
+        self.access = access.clone();
+        self.token = self.token.take().filter(|token| access.accepts(token));
+        if was_let_in && self.is_stranger() { Err(Refusal::Revoked) } else { Ok(()) }
+    }
 
     fn is_stranger(&self) -> bool {
         !self.may_come(b"")
@@ -149,11 +166,13 @@ impl Resp {
             }
             (b"SELECT", 2) => error(intake, "ERR DB index is out of range"),
             (b"CLIENT", 2..) => self.client(input, intake),
-            (b"COMMAND", _) => intake.answer(b"*0\r\n"),
+            (b"COMMAND", 1) => intake.answer(b"*0\r\n"),
+            (b"COMMAND", _) if self.is(input, 1, b"DOCS") => intake.answer(b"*0\r\n"),
             (b"CONFIG", 3..) if self.is(input, 1, b"GET") => intake.answer(b"*0\r\n"),
+            (b"COMMAND" | b"CONFIG", 2..) => self.unknown_subcommand(input, intake),
             (b"INFO", _) => self.info(intake),
             (b"RESET", 1) => {
-                (self.is_three, self.is_authorized) = (false, false);
+                (self.is_three, self.token, self.name) = (false, None, None);
                 intake.answer(b"+RESET\r\n");
             }
             (b"QUIT", 1) => {
@@ -204,14 +223,31 @@ impl Resp {
         let mut at = 2;
         at += usize::from(is(at, b"NOMKSTREAM"));
         if is(at, b"MAXLEN") || is(at, b"MINID") {
-            at += 1;
-            at += usize::from(is(at, b"~") || is(at, b"="));
-            at += if is(at + 1, b"LIMIT") { 3 } else { 1 };
+            at = self.trimming(input, at + 1).ok_or("ERR syntax error")?;
         }
         match self.request.len().checked_sub(at) {
             Some(3) if is(at, b"*") => Ok(at + 2),
             Some(4..) if is(at, b"*") => Err("ERR a record has one value: XADD key * field value"),
             _ => Err("ERR the ID must be *: the log gives the next sequence"),
+        }
+    }
+
+    /// Returns the place behind the limit of a stream's length.
+    fn trimming(&self, input: &[u8], mut at: usize) -> Option<usize> {
+        let is = |at, option: &[u8]| self.is(input, at, option);
+        let is_number = |at| {
+            let word = self.request.word(input, at).unwrap_or_default();
+            !word.is_empty() && word.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-')
+        };
+        let is_about = is(at, b"~");
+        at += usize::from(is_about || is(at, b"="));
+        if !is_number(at) {
+            return None;
+        }
+        match is(at + 1, b"LIMIT") {
+            true if is_about && is_number(at + 2) => Some(at + 3),
+            true => None,
+            false => Some(at + 1),
         }
     }
 
@@ -240,19 +276,34 @@ impl Resp {
         Ok(Obeyed::Done)
     }
 
-    fn client(&self, input: &[u8], intake: &mut Intake<'_>) {
-        let word = self.request.word(input, 1).unwrap_or_default().to_ascii_uppercase();
-        match word.as_slice() {
-            b"ID" => intake.answer(b":1\r\n"),
-            b"GETNAME" => self.nothing(intake),
-            b"SETNAME" | b"SETINFO" | b"NO-EVICT" | b"NO-TOUCH" => intake.answer(b"+OK\r\n"),
+    fn client(&mut self, input: &[u8], intake: &mut Intake<'_>) {
+        let is = |word: &[u8]| self.is(input, 1, word);
+        match self.request.len() {
+            2 if is(b"ID") => intake.answer(format!(":{}\r\n", self.id).as_bytes()),
+            2 if is(b"GETNAME") => match &self.name {
+                Some(name) => bulk(intake, name),
+                None => self.nothing(intake),
+            },
+            3 if is(b"SETNAME") => match self.request.word(input, 2) {
+                Some(name) if name.len() <= NAME_BYTES_MAX => {
+                    self.name = Some(name).filter(|name| !name.is_empty()).map(Box::from);
+                    intake.answer(b"+OK\r\n");
+                }
+                _ => error(intake, "ERR a name has 64 bytes at most"),
+            },
+            // Nothing is evicted, and nothing shows what a client says of itself.
+            4 if is(b"SETINFO") => intake.answer(b"+OK\r\n"),
+            3 if is(b"NO-EVICT") || is(b"NO-TOUCH") => intake.answer(b"+OK\r\n"),
             // OFF and SKIP would leave answers out.
-            b"REPLY" if self.is(input, 2, b"ON") => intake.answer(b"+OK\r\n"),
-            _ => {
-                let word = word.escape_ascii();
-                error(intake, &format!("ERR unknown subcommand '{word}' of CLIENT"));
-            }
+            3 if is(b"REPLY") && self.is(input, 2, b"ON") => intake.answer(b"+OK\r\n"),
+            _ => self.unknown_subcommand(input, intake),
         }
+    }
+
+    fn unknown_subcommand(&self, input: &[u8], intake: &mut Intake<'_>) {
+        let word = |at| self.request.word(input, at).unwrap_or_default();
+        let [name, sub] = [word(0), word(1)].map(|word| word[..word.len().min(64)].escape_ascii());
+        error(intake, &format!("ERR unknown subcommand or arguments: '{name} {sub}'"));
     }
 
     fn info(&self, intake: &mut Intake<'_>) {

@@ -21,7 +21,12 @@ use wrote::Log;
 const NAMED_LINES_MAX: usize = 100;
 
 /// Answers a request to append.
-pub(super) async fn append(parts: &Parts, body: &mut Upload, exchange: &Exchange) -> Answer {
+pub(super) async fn append(
+    parts: &Parts,
+    token: &[u8],
+    body: &mut Upload,
+    exchange: &Exchange,
+) -> Answer {
     let metrics = &exchange.port.metrics;
     if query::is_encoded(parts) {
         metrics.reject(Reason::Malformed);
@@ -35,7 +40,7 @@ pub(super) async fn append(parts: &Parts, body: &mut Upload, exchange: &Exchange
         }
     };
     let mut appended = 0;
-    match take(by, body, exchange, &mut appended).await {
+    match take(by, token, body, exchange, &mut appended).await {
         Ok(Taken { first, next, refused }) => {
             let value = json!({ "first": first, "next": next, "appended": appended });
             match refused.because {
@@ -71,12 +76,13 @@ struct RefusedLines {
 /// Appends the records of a body as they come, and waits until the last is safe.
 async fn take(
     by: By,
+    token: &[u8],
     body: &mut Upload,
     exchange: &Exchange,
     appended: &mut u64,
 ) -> Result<Taken, Refusal> {
     let port = &exchange.port;
-    let limits = &port.limits;
+    let limits = exchange.limits();
     if !port.channel.takes_messages() {
         return Err(Refusal::Closed);
     }
@@ -89,13 +95,16 @@ async fn take(
     let mut batch = Batch::new(log, exchange);
     let mut due = Moment::now() + limits.message_time;
     while let Some(chunk) = timeout_at(due, body.chunk()).await.map_err(|_| Refusal::Slow)?? {
+        if !exchange.lets_in(token) {
+            return Err(Refusal::Revoked);
+        }
         let before = batch.records;
         let outcome = batch.take(by, &chunk, &mut pieces).await;
         *appended = batch.records;
         outcome?;
         exchange.hold(pieces.kept_bytes())?;
         if batch.records > before {
-            due = Moment::now() + limits.message_time;
+            due = Moment::now() + exchange.limits().message_time;
         }
     }
     batch.take_piece(by, pieces.rest(), 0).await?;

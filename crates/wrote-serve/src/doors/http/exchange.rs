@@ -1,11 +1,12 @@
 //! The facts that the stream, the requests and the session of one connection share.
 
+use crate::access::Access;
 use crate::admission::Admission;
-use crate::limits::Refusal;
+use crate::limits::{Limits, Refusal};
 use crate::memory::{Account, Pool};
 use crate::port::Port;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The last request was read and answered as a whole, or none has begun.
 const IS_OVER: u8 = 0;
@@ -51,7 +52,7 @@ impl Exchange {
         self.head_bytes.store(0, Ordering::Relaxed);
         for pool in Pool::ALL {
             // Less is never refused.
-            let _ = self.admission.account.hold(pool, 0, &self.port.limits);
+            let _ = self.admission.account.hold(pool, 0, &self.limits());
         }
     }
 
@@ -81,17 +82,32 @@ impl Exchange {
             return Ok(());
         }
         let bytes = self.head_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.admission.account.hold(self.head_pool(), bytes, &self.port.limits)
+        self.admission.account.hold(self.head_pool(), bytes, &self.limits())
     }
 
     /// Holds memory for `bytes` of a body, in place of those held before.
     pub(super) fn hold(&self, bytes: usize) -> Result<(), Refusal> {
-        self.admission.account.hold(Pool::Messages, bytes, &self.port.limits)
+        self.admission.account.hold(Pool::Messages, bytes, &self.limits())
     }
 
     /// Holds memory for `bytes` of an answer, in place of those held before.
     pub(super) fn hold_answer(&self, bytes: usize) -> Result<(), Refusal> {
-        self.admission.account.hold(Pool::Answers, bytes, &self.port.limits)
+        self.admission.account.hold(Pool::Answers, bytes, &self.limits())
+    }
+
+    /// The limits that are in force now.
+    pub(super) fn limits(&self) -> Arc<Limits> {
+        self.port.settings.borrow().limits.clone()
+    }
+
+    fn access(&self) -> Arc<Access> {
+        self.port.settings.borrow().access.clone()
+    }
+
+    /// Tells whether a request with this token, or none, is let in now.
+    pub(super) fn lets_in(&self, token: &[u8]) -> bool {
+        let access = self.access();
+        !access.asks_for_token() || access.accepts(token)
     }
 
     pub(super) fn account(&self) -> &Account {
@@ -99,7 +115,7 @@ impl Exchange {
     }
 
     fn head_pool(&self) -> Pool {
-        if self.port.access.asks_for_token() { Pool::Strangers } else { Pool::Messages }
+        if self.access().asks_for_token() { Pool::Strangers } else { Pool::Messages }
     }
 
     /// Keeps the reason why the stream is cut off.

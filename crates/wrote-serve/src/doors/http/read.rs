@@ -40,7 +40,7 @@ const FIRST_SEQUENCE: HeaderName = HeaderName::from_static("wrote-first-sequence
 const NEXT_SEQUENCE: HeaderName = HeaderName::from_static("wrote-next-sequence");
 
 /// Answers a request to read.
-pub(super) async fn records(parts: &Parts, exchange: &Arc<Exchange>) -> Answer {
+pub(super) async fn records(parts: &Parts, token: &[u8], exchange: &Arc<Exchange>) -> Answer {
     let port = &exchange.port;
     let refuse = |reason, answer| {
         port.metrics.refuse(reason);
@@ -58,7 +58,7 @@ pub(super) async fn records(parts: &Parts, exchange: &Arc<Exchange>) -> Answer {
     let Ok(place) = timeout(PLACE_PATIENCE, Place::next(port)).await else {
         return refuse(Reason::Memory, not_now("too many clients are reading"));
     };
-    match begin(wanted, &log, exchange, place).await {
+    match begin(wanted, &log, token, exchange, place).await {
         Ok(answer) => answer,
         Err(Failure::Removed { first }) => {
             let because = format!("the first record that is there is {first}");
@@ -85,6 +85,7 @@ enum Failure {
 async fn begin(
     wanted: Wanted,
     log: &Log,
+    token: &[u8],
     exchange: &Arc<Exchange>,
     place: Place,
 ) -> Result<Answer, Failure> {
@@ -110,6 +111,7 @@ async fn begin(
         known: from.max(present).min(end),
         end,
         exchange: exchange.clone(),
+        token: token.into(),
         place: Some(place),
     };
     let known = reading.known;
@@ -188,6 +190,8 @@ struct Reading {
     /// The sequence behind the last one wanted.
     end: u64,
     exchange: Arc<Exchange>,
+    /// The token of the request. It may be taken back.
+    token: Box<[u8]>,
     /// `None` while no reader is open.
     place: Option<Place>,
 }
@@ -268,7 +272,10 @@ impl Reading {
             if self.next >= self.known && !self.more_is_known().await {
                 return;
             }
-            piece = self.piece().await.map_err(|_| Broken);
+            piece = match self.exchange.lets_in(&self.token) {
+                true => self.piece().await.map_err(|_| Broken),
+                false => Err(Broken),
+            };
         }
     }
 

@@ -5,7 +5,6 @@ use super::append::append;
 use super::body::Upload;
 use super::exchange::Exchange;
 use super::read::records;
-use crate::access::Access;
 use crate::limits::Reason;
 use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
@@ -26,20 +25,21 @@ pub(super) async fn answer(
         exchange.port.metrics.refuse(reason);
         answer
     };
+    let token = token(&parts);
     let mut answer = match (parts.uri.path(), &parts.method) {
         // A web page can make a browser send these to loopback; no other client names an origin.
         _ if parts.headers.contains_key(ORIGIN) => {
             let because = "requests of web pages are refused";
             refuse(Reason::Unauthorized, wrong(StatusCode::FORBIDDEN, because))
         }
-        _ if !is_let_in(&parts, &exchange.port.access) => {
+        _ if !exchange.lets_in(token) => {
             let mut answer =
                 wrong(StatusCode::UNAUTHORIZED, "Authorization: Bearer TOKEN is missing");
             answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             refuse(Reason::Unauthorized, answer)
         }
-        ("/append", &Method::POST) => append(&parts, &mut body, &exchange).await,
-        ("/records", &Method::GET) => records(&parts, &exchange).await,
+        ("/append", &Method::POST) => append(&parts, token, &mut body, &exchange).await,
+        ("/records", &Method::GET) => records(&parts, token, &exchange).await,
         ("/append", _) => refuse(Reason::Malformed, wrong_method("POST")),
         ("/records", _) => refuse(Reason::Malformed, wrong_method("GET")),
         _ => {
@@ -53,16 +53,11 @@ pub(super) async fn answer(
     Ok(answer)
 }
 
-/// Tells whether a request has a token (RFC 6750 section 2.1), if one is asked for.
-fn is_let_in(parts: &Parts, access: &Access) -> bool {
-    if !access.asks_for_token() {
-        return true;
-    }
+/// Returns the token of a request (RFC 6750 section 2.1); nothing if it has none.
+fn token(parts: &Parts) -> &[u8] {
     let value = parts.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
     match value.split_at_checked("Bearer ".len()) {
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case(b"Bearer ") => {
-            access.accepts(token.trim_ascii())
-        }
-        _ => false,
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case(b"Bearer ") => token.trim_ascii(),
+        _ => b"",
     }
 }

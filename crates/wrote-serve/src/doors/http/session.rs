@@ -61,7 +61,7 @@ impl Session {
     /// Serves requests to the last, and returns why no more are served.
     async fn serve<S: Stream>(&mut self, stream: S) -> (Wire<S>, Result<(), Refusal>) {
         let mut wire = Wire::new(stream, self.exchange.clone());
-        let mut first_byte = Some(self.exchange.port.limits.first_byte);
+        let mut first_byte = Some(self.exchange.limits().first_byte);
         loop {
             if !wire.has_ahead() {
                 match self.request_begins(&mut wire, first_byte.take()).await {
@@ -102,7 +102,7 @@ impl Session {
         let service = service_fn(move |request| Box::pin(answer(request, shared.clone())));
         let mut connection = Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(self.exchange.port.limits.message_time)
+            .header_read_timeout(self.exchange.limits().message_time)
             .max_buf_size(BUFFER_BYTES_MAX)
             .serve_connection(TokioIo::new(wire), service);
         let mut drains = pin!(self.draining.wait_for(|&draining| draining));

@@ -94,7 +94,7 @@ impl<S: Stream> Wire<S> {
             self.unread = None;
             return outcome;
         }
-        let limit = self.exchange.port.limits.unread_time;
+        let limit = self.exchange.limits().unread_time;
         let unread = self.unread.get_or_insert_with(|| Box::pin(sleep(limit)));
         ready!(unread.as_mut().poll(context));
         Poll::Ready(Err(self.cut(Refusal::Unread)))

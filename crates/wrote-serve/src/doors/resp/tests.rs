@@ -115,6 +115,17 @@ fn of_a_transaction_that_is_refused_no_record_is_appended() {
 }
 
 #[test]
+fn a_client_has_a_number_of_its_own_and_the_name_that_it_gives_itself() {
+    let stream = b"CLIENT GETNAME\r\nCLIENT SETNAME worker\r\nCLIENT GETNAME\r\nCLIENT ID\r\n";
+    let ids = [over(stream, &[]).answers, over(stream, &[]).answers].map(|answers| {
+        let answers = String::from_utf8(answers).unwrap();
+        let id = answers.strip_prefix("$-1\r\n+OK\r\n$6\r\nworker\r\n:").unwrap();
+        id.trim_end().parse::<u64>().unwrap()
+    });
+    assert_ne!(ids[0], ids[1]);
+}
+
+#[test]
 fn words_that_are_not_obeyed_are_errors() {
     for line in [
         "CLIENT REPLY OFF",
@@ -122,6 +133,17 @@ fn words_that_are_not_obeyed_are_errors() {
         "CLIENT KILL 1",
         "SELECT 1",
         "CONFIG SET save x",
+        "COMMAND KILL",
+        "CLIENT SETNAME",
+        "CLIENT NOSUCH",
+        "CLIENT TRACKING ON",
+        "SELECT x",
+        "HELLO 3 BADOPT x",
+        "HELLO 3 AUTH x",
+        "XADD key 5-1 f v",
+        "XADD key MAXLEN many * f v",
+        "XADD key MAXLEN 10 LIMIT 5 * f v",
+        "XADD key MAXLEN ~ 10 LIMIT * f v",
         "XADD key BADOPT * f v",
         "WATCH key",
     ] {
