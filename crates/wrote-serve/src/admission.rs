@@ -5,6 +5,7 @@ use crate::limits::Reason;
 use crate::memory::Account;
 use crate::metrics::{Metrics, add, sub};
 use crate::port::Port;
+use crate::refusals::Client;
 use crate::workers::Seat;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ pub(crate) struct Admission {
     metrics: Arc<Metrics>,
     pub seat: Seat,
     pub account: Account,
+    pub client: Client,
     /// `None` for a connection without an address.
     _place: Option<Place>,
 }
@@ -24,25 +26,26 @@ impl Admission {
     /// Admits a connection from `address`, or counts why the limits refuse it.
     pub(crate) fn of(port: &Port, address: Option<IpAddr>) -> Option<Admission> {
         let Port { metrics, limits, addresses, workers, .. } = port;
+        let client = Client(address);
         let open = metrics.connections.load(Ordering::Relaxed);
         if open >= limits.connections as u64 {
-            metrics.refuse(Reason::Connections);
+            port.refuse(client, Reason::Connections, "too many connections");
             return None;
         }
         if open >= port.descriptors.load(Ordering::Relaxed) as u64 {
-            metrics.refuse(Reason::Descriptors);
+            port.refuse(client, Reason::Descriptors, "the logs need the open files that are left");
             return None;
         }
         let limit = limits.connections_per_address;
         let place = address.map(|address| addresses.admit(address, limit));
         if let Some(None) = place {
-            metrics.refuse(Reason::Address);
+            port.refuse(client, Reason::Address, "too many connections of one address");
             return None;
         }
         add(&metrics.connections, 1);
         add(&metrics.connections_total, 1);
         let (seat, account) = (Seat::of(workers), Account::new(metrics.memory.clone(), address));
-        Some(Admission { metrics: metrics.clone(), seat, account, _place: place.flatten() })
+        Some(Admission { metrics: metrics.clone(), seat, account, client, _place: place.flatten() })
     }
 }
 

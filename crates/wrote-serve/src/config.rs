@@ -11,6 +11,7 @@ use crate::settings;
 use crate::shipping;
 use crate::tls::TlsFiles;
 use crate::workers;
+use log::LevelFilter;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -43,6 +44,8 @@ pub struct Config {
     pub tls: Option<TlsFiles>,
     /// The rules of access.
     pub access: AccessConfig,
+    /// The lines that are worth writing.
+    pub log_level: LevelFilter,
 }
 
 impl Config {
@@ -60,7 +63,8 @@ impl Config {
     pub(crate) fn of_logs(logs: Vec<LogConfig>) -> Config {
         let (limits, access) = (Limits::default(), AccessConfig::default());
         let workers = workers::usual();
-        Config { logs, workers, limits, grace: GRACE, metrics: None, tls: None, access }
+        let log_level = LevelFilter::Warn;
+        Config { logs, workers, limits, grace: GRACE, metrics: None, tls: None, access, log_level }
     }
 
     /// Returns the usual length of a log's buffers, where messages are as long as this.

@@ -437,7 +437,13 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         let Intake { messages, bytes, cut, is_full, is_closed, later, rejected, .. } = intake;
         self.later = later;
         add(&self.port.metrics.cut_messages_total, cut);
-        rejected.into_iter().for_each(|reason| self.port.metrics.reject(reason));
+        let client = self.admission.client;
+        if cut > 0 {
+            self.port.say(client, Reason::TooLong, "a message was cut");
+        }
+        for reason in rejected {
+            self.port.reject(client, reason, reason.text());
+        }
         self.count_messages(messages, bytes);
         if is_full && is_closed {
             self.hold();
@@ -586,8 +592,9 @@ impl<S: Stream, P: Protocol> Future for Connection<S, P> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let ended = ready!(self.proceed(context));
         if let Some(refusal) = self.refusal.take().or(ended.err()) {
-            log::debug!("{}: {refusal}", self.port.listen);
-            self.port.metrics.refuse(refusal.reason());
+            let held = self.kept.len() + self.answers.len();
+            let because = format_args!("{refusal}; it holds {held} bytes");
+            self.port.refuse(self.admission.client, refusal.reason(), because);
         }
         Poll::Ready(())
     }

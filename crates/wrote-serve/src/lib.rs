@@ -31,6 +31,7 @@ mod memory;
 mod metrics;
 mod operators;
 mod port;
+mod refusals;
 mod server;
 mod settings;
 mod shipping;

@@ -133,6 +133,17 @@ impl Reason {
         Reason::Unauthorized,
     ];
 
+    /// Says in a few words what a message was refused for.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Reason::TooLong => "a message was too long",
+            Reason::Malformed => "the log cannot hold a message",
+            Reason::Unfinished => "a part of a message was dropped",
+            Reason::Unauthorized => "a wrong token, or none",
+            _ => "a message was refused",
+        }
+    }
+
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Reason::Connections => "connections",

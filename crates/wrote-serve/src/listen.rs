@@ -195,18 +195,13 @@ fn admit<S: Accepted>(stream: S, from: Option<IpAddr>, port: &mut Port) {
     let port = port.clone();
     match port.tls.clone() {
         None => serve(stream, admission, port),
-        Some(tls) => _ = tokio::spawn(serve_tls(stream, from, tls, admission, port)),
+        Some(tls) => _ = tokio::spawn(serve_tls(stream, tls, admission, port)),
     }
 }
 
 /// Serves a stream after its handshake.
-async fn serve_tls<S: Stream>(
-    stream: S,
-    from: Option<IpAddr>,
-    tls: Sessions,
-    admission: Admission,
-    port: Port,
-) {
+async fn serve_tls<S: Stream>(stream: S, tls: Sessions, admission: Admission, port: Port) {
+    let client = admission.client;
     let mut draining = port.draining.clone();
     let problem = tokio::select! {
         session = tls::handshake(stream, tls) => match session {
@@ -219,10 +214,8 @@ async fn serve_tls<S: Stream>(
             tokio::time::sleep(HANDSHAKE_GRACE).await;
         } => "the server ends".to_owned(),
     };
-    port.metrics.refuse(Reason::Handshake);
-    let from = from.map_or(String::new(), |from| format!(" with {from}"));
     let problem = problem.replace(['\n', '\r'], " ");
-    port.failed_handshakes.warn(format_args!("{}: TLS{from} failed: {problem}", port.listen));
+    port.refuse(client, Reason::Handshake, format_args!("TLS failed: {problem}"));
 }
 
 /// Serves a stream in a task of its own.
@@ -240,7 +233,7 @@ fn serve<S: Stream>(stream: S, admission: Admission, port: Port) {
         if let Door::Frames(frame) = door {
             tokio::spawn(serve_later(stream, frame, admission, port));
         } else {
-            port.metrics.refuse(Reason::Log);
+            port.refuse(admission.client, Reason::Log, "");
         }
         return;
     };
@@ -268,7 +261,9 @@ async fn serve_later<S: Stream>(stream: S, frame: Frame, admission: Admission, p
     loop {
         tokio::select! {
             () = port.channel.next_good_look() => {}
-            _ = draining.wait_for(|&draining| draining) => return port.metrics.refuse(Reason::Log),
+            _ = draining.wait_for(|&draining| draining) => {
+                return port.refuse(admission.client, Reason::Log, "");
+            }
         }
         if let Some(log) = port.channel.log() {
             let frames = Frames::new(frame, port.listen.oversize);

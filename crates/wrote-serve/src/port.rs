@@ -7,8 +7,8 @@ use crate::channel::Channel;
 use crate::config::Listen;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::refusals::Refusals;
 use crate::settings::Settings;
-use crate::throttle::Throttle;
 use crate::tls::Sessions;
 use crate::workers::Worker;
 use std::sync::Arc;
@@ -38,8 +38,8 @@ pub(crate) struct Port {
     pub readers: Arc<Semaphore>,
     /// Becomes true when the server drains.
     pub draining: watch::Receiver<bool>,
-    /// Lines about handshakes that failed.
-    pub failed_handshakes: Arc<Throttle>,
+    /// Lines about clients that were refused.
+    pub refusals: Arc<Refusals>,
 }
 
 impl Port {

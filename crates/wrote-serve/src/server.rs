@@ -140,7 +140,7 @@ impl Server {
                     workers: workers.all(),
                     acks,
                     draining: draining.clone(),
-                    failed_handshakes: Arc::default(),
+                    refusals: Arc::default(),
                 };
                 bound.push((socket, port));
             }

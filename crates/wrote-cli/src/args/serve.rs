@@ -2,6 +2,7 @@
 
 use super::log::record_max;
 use clap::{Args, ValueHint};
+use log::LevelFilter;
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote_result::units;
@@ -63,6 +64,10 @@ pub struct ServeArgs {
     /// Read logs, listeners and limits from a file (TOML)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
+
+    /// Write lines of this kind and of worse ones: off, error, warn, info, debug
+    #[arg(long, value_name = "LEVEL", default_value = "warn", conflicts_with = "config")]
+    pub log_level: LevelFilter,
 
     /// Say whether everything can be served, and end
     #[arg(long)]

@@ -58,6 +58,13 @@ fn parse(text: &str, folder: &Path) -> Result<Config, Vec<String>> {
     let mut offsets = Offsets::default();
     let mut config = Config::of_logs(Vec::new());
     config.metrics = root.take("metrics", &mut faults, string);
+    let level = |value| {
+        let word = string(value)?;
+        word.parse().map_err(|_| "is none of off, error, warn, info, debug".to_owned())
+    };
+    if let Some(level) = root.take("log_level", &mut faults, level) {
+        config.log_level = level;
+    }
     if let Some(workers) = root.take("workers", &mut faults, workers) {
         config.workers = workers;
     }

@@ -2,6 +2,7 @@
 
 use crate::resp::{Answer, Client};
 use crate::serving::{Serving, connect};
+use crate::warnings;
 use socket2::{Domain, Socket, Type};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -92,6 +93,7 @@ fn each_is_let_go_with_its_reason_and_the_others_are_served() {
 
 #[test]
 fn connections_above_the_limit_are_closed_and_counted_and_the_others_stay() {
+    warnings::collect();
     let serving = Serving::start("resp://127.0.0.1:0", |config| config.limits.connections = 5);
     let mut clients: Vec<_> = (0..5).map(|_| Client::connect(&serving)).collect();
     for client in &mut clients {
@@ -102,6 +104,10 @@ fn connections_above_the_limit_are_closed_and_counted_and_the_others_stay() {
     }
     serving.wait_until(|figures| figures.refused == 20);
     assert_eq!(serving.refused(), [("connections", 20)]);
+    // There are no more lines than one in five seconds.
+    let line = format!("{}: 127.0.0.1: too many connections (connections: 5)", serving.listen);
+    let lines = warnings::about(&serving.listen.to_string());
+    assert!(lines[0] == line && lines.len() < 20, "{lines:?}");
     for client in &mut clients {
         assert_eq!(client.ask("PING"), Answer::Line("+PONG".into()));
     }
@@ -199,5 +205,25 @@ fn clients_without_a_token_keep_out_none_that_has_one() {
     good.send(b"\r\n").unwrap();
     assert_eq!(good.answer(), Some(Answer::Number(1)));
     drop(strangers);
+    serving.stop();
+}
+
+#[test]
+fn each_kind_of_refusal_is_a_line_that_names_the_client_and_the_limit() {
+    warnings::collect();
+    let serving = Serving::start("tcp://127.0.0.1:0?oversize=skip", |_| ());
+    let listen = serving.listen.to_string();
+    let mut stream = serving.connect();
+    stream.write_all(&[b"\n".as_slice(), &[b'x'; 9000], b"\nGET\n"].concat()).unwrap();
+    serving.wait_until(|figures| figures.messages == 1);
+    assert_eq!(
+        warnings::about(&listen),
+        [format!("{listen}: 127.0.0.1: a message was too long (message_bytes: 8192)")]
+    );
+    let mut page = serving.connect();
+    page.write_all(b"POST / HTTP/1.1\r\n").unwrap();
+    serving.wait_until(|figures| figures.refused == 2);
+    let lines = warnings::about("HTTP came to a listener of frames; it holds");
+    assert!(lines.iter().any(|line| line.starts_with(&listen)), "{lines:?}");
     serving.stop();
 }

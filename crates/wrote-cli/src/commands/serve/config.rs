@@ -14,6 +14,7 @@ pub(super) fn of(arguments: &ServeArgs) -> Result<Config, Error> {
         let client_ca_file = arguments.client_ca_file.clone();
         config.tls = Some(TlsFiles { cert_file, key_file, client_ca_file });
     }
+    config.log_level = arguments.log_level;
     config.metrics = arguments.metrics.clone();
     let token_file = arguments.token_file.clone();
     config.access = AccessConfig { token_file, is_insecure: arguments.insecure };

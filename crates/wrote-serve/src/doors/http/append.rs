@@ -13,6 +13,7 @@ use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::http::request::Parts;
 use serde_json::json;
+use std::fmt::Display;
 use std::time::Instant;
 use tokio::time::{Instant as Moment, timeout_at};
 use wrote::Log;
@@ -27,15 +28,17 @@ pub(super) async fn append(
     body: &mut Upload,
     exchange: &Exchange,
 ) -> Answer {
-    let metrics = &exchange.port.metrics;
+    let reject = |reason, because: &dyn Display| {
+        exchange.port.reject(exchange.client(), reason, because);
+    };
     if query::is_encoded(parts) {
-        metrics.reject(Reason::Malformed);
+        reject(Reason::Malformed, &"the body is compressed");
         return wrong(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must not be compressed");
     }
     let by = match query::by(parts) {
         Ok(by) => by,
         Err(because) => {
-            metrics.reject(Reason::Malformed);
+            reject(Reason::Malformed, &because);
             return wrong(StatusCode::BAD_REQUEST, &because);
         }
     };
@@ -49,7 +52,7 @@ pub(super) async fn append(
             }
         }
         Err(refusal) => {
-            metrics.reject(refusal.reason());
+            reject(refusal.reason(), &refusal);
             refused(&refusal, appended)
         }
     }
@@ -187,7 +190,8 @@ impl<'a> Batch<'a> {
         };
         match outcome {
             Err(refusal @ (Refusal::TooLong | Refusal::Unfit(_))) if by == By::Lines => {
-                self.exchange.port.metrics.reject(refusal.reason());
+                let exchange = self.exchange;
+                exchange.port.reject(exchange.client(), refusal.reason(), &refusal);
                 self.refused.add(self.lines, refusal);
                 Ok(())
             }

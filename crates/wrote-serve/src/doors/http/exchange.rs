@@ -5,6 +5,7 @@ use crate::admission::Admission;
 use crate::limits::{Limits, Refusal};
 use crate::memory::{Account, Pool};
 use crate::port::Port;
+use crate::refusals::Client;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -108,6 +109,10 @@ impl Exchange {
     pub(super) fn lets_in(&self, token: &[u8]) -> bool {
         let access = self.access();
         !access.asks_for_token() || access.accepts(token)
+    }
+
+    pub(super) fn client(&self) -> Client {
+        self.admission.client
     }
 
     pub(super) fn account(&self) -> &Account {

@@ -43,7 +43,7 @@ const NEXT_SEQUENCE: HeaderName = HeaderName::from_static("wrote-next-sequence")
 pub(super) async fn records(parts: &Parts, token: &[u8], exchange: &Arc<Exchange>) -> Answer {
     let port = &exchange.port;
     let refuse = |reason, answer| {
-        port.metrics.refuse(reason);
+        port.refuse(exchange.client(), reason, "GET /records was refused");
         answer
     };
     let wanted = match query::wanted(parts) {

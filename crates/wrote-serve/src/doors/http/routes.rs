@@ -5,6 +5,7 @@ use super::append::append;
 use super::body::Upload;
 use super::exchange::Exchange;
 use super::read::records;
+use crate::access::WRONG_TOKEN_PAUSE;
 use crate::limits::Reason;
 use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
@@ -12,6 +13,7 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 use std::convert::Infallible;
 use std::sync::Arc;
+use tokio::time::sleep;
 
 /// Answers a request.
 pub(super) async fn answer(
@@ -22,7 +24,11 @@ pub(super) async fn answer(
     let (parts, body) = request.into_parts();
     let mut body = Upload::new(body);
     let refuse = |reason, answer| {
-        exchange.port.metrics.refuse(reason);
+        let because = match reason {
+            Reason::Unauthorized => "a web page, a wrong token, or none",
+            _ => "no such path, or not by this method",
+        };
+        exchange.port.refuse(exchange.client(), reason, because);
         answer
     };
     let token = token(&parts);
@@ -33,6 +39,9 @@ pub(super) async fn answer(
             refuse(Reason::Unauthorized, wrong(StatusCode::FORBIDDEN, because))
         }
         _ if !exchange.lets_in(token) => {
+            if !token.is_empty() {
+                sleep(WRONG_TOKEN_PAUSE).await;
+            }
             let mut answer =
                 wrong(StatusCode::UNAUTHORIZED, "Authorization: Bearer TOKEN is missing");
             answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

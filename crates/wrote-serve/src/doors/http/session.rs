@@ -34,8 +34,7 @@ pub(crate) async fn serve<S: Stream>(stream: S, admission: Admission, port: Port
     let (mut wire, outcome) = session.serve(stream).await;
     if let Err(refusal) = outcome {
         let port = &session.exchange.port;
-        log::debug!("{}: {refusal}", port.listen);
-        port.metrics.refuse(refusal.reason());
+        port.refuse(session.exchange.client(), refusal.reason(), refusal);
     }
     // A client that is gone needs no end.
     let _ = wire.shutdown().await;

@@ -1,8 +1,13 @@
 //! The first words of a client: the version of the protocol that it speaks, and its token.
 
 use super::{NAME_BYTES_MAX, REDIS_VERSION, Resp, error};
+use crate::access::WRONG_TOKEN_PAUSE;
 use crate::intake::Intake;
 use crate::limits::Reason;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+
+const WRONG_TOKEN: &[u8] = b"-WRONGPASS invalid username-password pair or user is disabled.\r\n";
 
 impl Resp {
     /// Tells whether a client that has given no token may say this.
@@ -69,8 +74,14 @@ impl Resp {
         let token = self.request.word(input, at);
         self.token = token.filter(|token| self.access.accepts(token)).map(Box::from);
         if self.token.is_none() {
-            error(intake, "WRONGPASS invalid username-password pair or user is disabled.");
             intake.reject(Reason::Unauthorized);
+            let (sender, later) = mpsc::channel(1);
+            tokio::spawn(async move {
+                sleep(WRONG_TOKEN_PAUSE).await;
+                // The client may be gone.
+                let _ = sender.send(WRONG_TOKEN.to_vec()).await;
+            });
+            intake.answer_later(later);
         }
         self.token.is_some()
     }
