@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use subtle::{Choice, ConstantTimeEq};
 
-/// The pause before the answer to a wrong token: it is not guessed at the rate of a network.
+/// The pause at a wrong token: it is not guessed at the rate of a network.
 pub(crate) const WRONG_TOKEN_PAUSE: Duration = Duration::from_millis(300);
 
 /// The rules of access.

@@ -66,7 +66,8 @@ pub struct ServeArgs {
     pub config: Option<PathBuf>,
 
     /// Write lines of this kind and of worse ones: off, error, warn, info, debug
-    #[arg(long, value_name = "LEVEL", default_value = "warn", conflicts_with = "config")]
+    #[arg(long, value_name = "LEVEL", default_value = "warn", value_parser = log_level,
+        conflicts_with = "config")]
     pub log_level: LevelFilter,
 
     /// Say whether everything can be served, and end
@@ -120,4 +121,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "SIZE", value_parser = record_max, allow_hyphen_values = true,
         conflicts_with = "config")]
     pub max_message_bytes: Option<usize>,
+}
+
+fn log_level(word: &str) -> Result<LevelFilter, &'static str> {
+    word.parse().map_err(|_| "must be off, error, warn, info or debug")
 }

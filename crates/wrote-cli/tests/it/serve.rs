@@ -149,7 +149,7 @@ fn a_manager_is_notified_of_the_start_of_each_reload_and_of_the_end() {
     before.read_exact(&mut ok).unwrap();
     assert_eq!(manager.ask("AUTH second\r\n").get(..10), Some("-WRONGPASS"));
 
-    fs::write(&tokens, "second\n").unwrap();
+    fs::write(&tokens, "first\nsecond\n").unwrap();
     server.send(Signal::HUP);
     let reloading = manager.next(&mut server);
     assert!(reloading.starts_with("RELOADING=1\nMONOTONIC_USEC="), "{reloading}");

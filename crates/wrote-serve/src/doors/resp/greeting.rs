@@ -7,8 +7,6 @@ use crate::limits::Reason;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-const WRONG_TOKEN: &[u8] = b"-WRONGPASS invalid username-password pair or user is disabled.\r\n";
-
 impl Resp {
     /// Tells whether a client that has given no token may say this.
     pub(super) fn may_come(&self, name: &[u8]) -> bool {
@@ -75,11 +73,12 @@ impl Resp {
         self.token = token.filter(|token| self.access.accepts(token)).map(Box::from);
         if self.token.is_none() {
             intake.reject(Reason::Unauthorized);
+            error(intake, "WRONGPASS invalid username-password pair or user is disabled.");
+            // Nothing is taken for a while.
             let (sender, later) = mpsc::channel(1);
             tokio::spawn(async move {
                 sleep(WRONG_TOKEN_PAUSE).await;
-                // The client may be gone.
-                let _ = sender.send(WRONG_TOKEN.to_vec()).await;
+                drop(sender);
             });
             intake.answer_later(later);
         }
