@@ -40,8 +40,21 @@ pub(crate) enum Bound {
 }
 
 impl Bound {
-    /// Binds the socket of a listener, or takes the one that a service manager has bound.
-    pub(crate) async fn bind(listen: &Listen, inherited: &mut Inherited) -> io::Result<Bound> {
+    /// Binds the socket of a listener, or takes those that a service manager has bound for it: a
+    /// name may be that of several.
+    pub(crate) async fn bind_all(
+        listen: &Listen,
+        inherited: &mut Inherited,
+    ) -> io::Result<Vec<Bound>> {
+        let mut all = vec![Bound::bind(listen, inherited).await?];
+        while inherited.has_more_of(listen) {
+            all.push(Bound::bind(listen, inherited).await?);
+        }
+        Ok(all)
+    }
+
+    /// Binds the socket of a listener, or takes the next that a service manager has bound.
+    async fn bind(listen: &Listen, inherited: &mut Inherited) -> io::Result<Bound> {
         match inherited.take(listen)? {
             None => {}
             Some(Passed::Tcp(socket)) => {

@@ -115,34 +115,37 @@ impl Server {
             let channel = Arc::new(Channel::open(log, opener.clone(), free_bytes_min)?);
             channels.push(channel.clone());
             for (listen, settings) in listeners.by_ref().take(channel.config.listeners.len()) {
-                let socket = runtime
-                    .block_on(Bound::bind(&listen, &mut inherited))
+                let sockets = runtime
+                    .block_on(Bound::bind_all(&listen, &mut inherited))
                     .map_err(|source| Error::Listen { url: listen.to_string(), source })?;
-                let actual = socket.listen(&listen);
-                // A name may have led elsewhere meanwhile.
-                settings.check(&actual, &access::addresses(&actual)).map_err(Error::Config)?;
-                let (sender, receiver) = watch::channel(settings.clone());
-                let actual = Arc::new(actual);
-                bound_as.push(Listener { asked: listen, actual: actual.clone(), settings: sender });
-                let acks = |_: &_| Arc::new(Acks::new(actual.ack));
-                let acks = workers.all().iter().map(acks).collect();
-                let port = Port {
-                    listen: actual.clone(),
-                    channel: channel.clone(),
-                    limits: settings.limits,
-                    access: settings.access,
-                    tls: settings.tls,
-                    settings: receiver,
-                    addresses: addresses.clone(),
-                    descriptors: descriptors_left.clone(),
-                    readers: readers.clone(),
-                    metrics: metrics.clone(),
-                    workers: workers.all(),
-                    acks,
-                    draining: draining.clone(),
-                    refusals: Arc::default(),
-                };
-                bound.push((socket, port));
+                for socket in sockets {
+                    let actual = socket.listen(&listen);
+                    // A name may have led elsewhere meanwhile.
+                    settings.check(&actual, &access::addresses(&actual)).map_err(Error::Config)?;
+                    let (sender, receiver) = watch::channel(settings.clone());
+                    let (asked, actual) = (listen.clone(), Arc::new(actual));
+                    bound_as.push(Listener { asked, actual: actual.clone(), settings: sender });
+                    let acks = |_: &_| Arc::new(Acks::new(actual.ack));
+                    let acks = workers.all().iter().map(acks).collect();
+                    let Settings { limits, access, tls, .. } = settings.clone();
+                    let port = Port {
+                        listen: actual.clone(),
+                        channel: channel.clone(),
+                        limits,
+                        access,
+                        tls,
+                        settings: receiver,
+                        addresses: addresses.clone(),
+                        descriptors: descriptors_left.clone(),
+                        readers: readers.clone(),
+                        metrics: metrics.clone(),
+                        workers: workers.all(),
+                        acks,
+                        draining: draining.clone(),
+                        refusals: Arc::default(),
+                    };
+                    bound.push((socket, port));
+                }
             }
         }
         for name in inherited.rest() {

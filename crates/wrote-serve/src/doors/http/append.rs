@@ -4,13 +4,14 @@ use super::answer::{Answer, json_answer, partly, refused, wrong};
 use super::body::Upload;
 use super::exchange::Exchange;
 use super::pieces::{By, Piece, Pieces};
-use super::query;
+use super::query::{self, Coding};
 use crate::intake::Level;
 use crate::limits::{Reason, Refusal};
 use crate::metrics::{add, sub};
 use crate::turns::Turn;
 use bytes::Bytes;
 use hyper::StatusCode;
+use hyper::header::{ACCEPT_ENCODING, HeaderValue};
 use hyper::http::request::Parts;
 use serde_json::json;
 use std::fmt::Display;
@@ -31,9 +32,21 @@ pub(super) async fn append(
     let reject = |reason, because: &dyn Display| {
         exchange.port.reject(exchange.client(), reason, because);
     };
-    if query::is_encoded(parts) {
-        reject(Reason::Malformed, &"the body is compressed");
-        return wrong(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must not be compressed");
+    if query::is_transformed(parts) {
+        reject(Reason::Malformed, &"an unknown Transfer-Encoding");
+        let because = "the only Transfer-Encoding is chunked: send Content-Encoding: gzip";
+        return wrong(StatusCode::NOT_IMPLEMENTED, because);
+    }
+    match query::coding(parts) {
+        Coding::None => {}
+        Coding::Gzip => body.gunzip(),
+        Coding::Other => {
+            reject(Reason::Malformed, &"an unknown Content-Encoding");
+            let because = "the only Content-Encoding is gzip";
+            let mut answer = wrong(StatusCode::UNSUPPORTED_MEDIA_TYPE, because);
+            answer.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+            return answer;
+        }
     }
     let by = match query::by(parts) {
         Ok(by) => by,

@@ -48,9 +48,9 @@ pub(super) async fn answer(
             refuse(Reason::Unauthorized, answer)
         }
         ("/append", &Method::POST) => append(&parts, token, &mut body, &exchange).await,
-        ("/records", &Method::GET) => records(&parts, token, &exchange).await,
+        ("/records", &Method::GET | &Method::HEAD) => records(&parts, token, &exchange).await,
         ("/append", _) => refuse(Reason::Malformed, wrong_method("POST")),
-        ("/records", _) => refuse(Reason::Malformed, wrong_method("GET")),
+        ("/records", _) => refuse(Reason::Malformed, wrong_method("GET, HEAD")),
         _ => {
             let because = "the paths are /append and /records";
             refuse(Reason::Malformed, wrong(StatusCode::NOT_FOUND, because))
