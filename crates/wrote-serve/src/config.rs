@@ -27,6 +27,9 @@ const HEADER_BYTES_MAX: usize = 200;
 const BUFFER_UNIT_BYTES: usize = 64 << 10;
 const BUFFER_BYTES_MIN: usize = 1 << 20;
 
+/// The permissions of a log's files, less the umask: they may hold what only its group may see.
+const LOG_MODE: u32 = 0o640;
+
 /// The configuration of a server.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -53,7 +56,7 @@ impl Config {
     pub fn of_log(folder: &Path, listeners: Vec<Listen>) -> Config {
         let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
         let buffer_bytes = Config::buffer_bytes(Limits::default().message_bytes);
-        let options = Log::options().sync(default_sync(&listeners)).buffer_bytes(buffer_bytes);
+        let options = options(&listeners).buffer_bytes(buffer_bytes);
         let folder = folder.to_owned();
         let log = LogConfig { name, folder, options, store: None, listeners };
         Config::of_logs(vec![log])
@@ -88,6 +91,11 @@ impl Config {
     pub(crate) fn listeners(&self) -> impl Iterator<Item = &Listen> {
         self.logs.iter().flat_map(|log| &log.listeners)
     }
+}
+
+/// Returns how the log of these listeners is opened, unless it is said.
+fn options(listeners: &[Listen]) -> LogOptions {
+    Log::options().sync(default_sync(listeners)).mode(LOG_MODE)
 }
 
 /// Returns when the records of these listeners become durable, unless it is said.

@@ -123,7 +123,7 @@ impl Passed {
 }
 
 /// Returns the name by which a URL asks for a socket. A number is the port of a host named `fd`.
-fn name(socket: &Socket) -> Option<&str> {
+pub(crate) fn name(socket: &Socket) -> Option<&str> {
     let address = match socket {
         Socket::Tcp(address) | Socket::Udp(address) => address.as_str(),
         Socket::Unix(path) | Socket::UnixDatagram(path) => path.to_str()?,

@@ -19,6 +19,7 @@ mod datagrams;
 mod descriptors;
 mod doors;
 mod error;
+mod folders;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;

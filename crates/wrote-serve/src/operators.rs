@@ -17,7 +17,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -52,18 +52,10 @@ pub(crate) struct Shown {
 type Answer = Response<Full<Bytes>>;
 
 impl Operators {
-    /// Binds the listener. Without `insecure` its address must be of this machine alone: anybody
-    /// who reaches it may read.
+    /// Binds the listener.
     pub(crate) async fn bind(address: &str, insecure: bool) -> Result<Operators, Error> {
-        let url = || format!("http://{address}");
-        let failed = |source| Error::Listen { url: url(), source };
-        let found = tokio::net::lookup_host(address).await.map_err(failed)?.collect::<Vec<_>>();
-        if !insecure && !found.iter().all(|address| address.ip().is_loopback()) {
-            return Err(Error::Config(format!(
-                "metrics: {address} can be reached from other machines, and asks for no password: \
-                 listen on 127.0.0.1"
-            )));
-        }
+        let found = addresses(address, insecure).map_err(Error::Config)?;
+        let failed = |source| Error::Listen { url: format!("http://{address}"), source };
         TcpListener::bind(&found[..]).await.map(Operators).map_err(failed)
     }
 
@@ -94,6 +86,20 @@ impl Operators {
             }
         }
     }
+}
+
+/// Returns where the listener is going to listen. Without `insecure` that must be on this machine
+/// alone: anybody who reaches it may read.
+pub(crate) fn addresses(address: &str, insecure: bool) -> Result<Vec<SocketAddr>, String> {
+    let found = address.to_socket_addrs();
+    let found: Vec<_> = found.map_err(|error| format!("http://{address}: {error}"))?.collect();
+    if insecure || found.iter().all(|address| address.ip().is_loopback()) {
+        return Ok(found);
+    }
+    Err(format!(
+        "metrics: {address} can be reached from other machines, and asks for no password: listen \
+         on 127.0.0.1"
+    ))
 }
 
 async fn converse(stream: TcpStream, shown: Shown) -> hyper::Result<()> {

@@ -8,6 +8,7 @@ use crate::config::{Config, Listen, LogConfig};
 use crate::descriptors;
 use crate::doors::READS_MAX;
 use crate::error::Error;
+use crate::folders;
 use crate::inherited::Inherited;
 use crate::limits::{Limits, Reason};
 use crate::listen::Bound;
@@ -112,6 +113,9 @@ impl Server {
                 // What is in the store is released.
                 log.options = log.options.hold(true);
             }
+            folders::make_parents(&log.folder).map_err(|error| {
+                Error::Config(format!("{}: its parents: {error}", log.folder.display()))
+            })?;
             let channel = Arc::new(Channel::open(log, opener.clone(), free_bytes_min)?);
             channels.push(channel.clone());
             for (listen, settings) in listeners.by_ref().take(channel.config.listeners.len()) {
@@ -121,7 +125,9 @@ impl Server {
                 for socket in sockets {
                     let actual = socket.listen(&listen);
                     // A name may have led elsewhere meanwhile.
-                    settings.check(&actual, &access::addresses(&actual)).map_err(Error::Config)?;
+                    let found = access::addresses(&actual);
+                    let checked = found.and_then(|found| settings.check(&actual, &found));
+                    checked.map_err(Error::Config)?;
                     let (sender, receiver) = watch::channel(settings.clone());
                     let (asked, actual) = (listen.clone(), Arc::new(actual));
                     bound_as.push(Listener { asked, actual: actual.clone(), settings: sender });
@@ -231,7 +237,8 @@ impl Handle {
         for Listener { asked, actual, settings } in &self.listeners {
             let is_it = |(other, _): &&(Listen, Settings)| other.is_same_place(asked);
             if let Some((_, new)) = listeners.iter().find(is_it) {
-                new.check(actual, &access::addresses(actual)).map_err(Error::Config)?;
+                let found = access::addresses(actual);
+                found.and_then(|found| new.check(actual, &found)).map_err(Error::Config)?;
                 changes.push((settings, new));
             } else {
                 warnings.push(format!("{asked}: ends with a restart"));

@@ -1,11 +1,14 @@
 //! The settings that can change while a server runs: limits, certificates, tokens.
 
 use crate::access::{self, Access, AccessConfig};
-use crate::config::{Config, Listen};
+use crate::config::{Config, Listen, Socket};
 use crate::error::Error;
+use crate::folders;
 use crate::limits::Limits;
+use crate::operators;
 use crate::tls::{Sessions, TlsFiles};
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The settings of one listener.
@@ -51,6 +54,9 @@ pub(crate) struct Fault {
 pub(crate) enum Place {
     Tls,
     Access,
+    Metrics,
+    /// By its place in [`Config::logs`].
+    Log(usize),
     /// By its place in [`Config::listeners`].
     Listener(usize),
 }
@@ -90,11 +96,28 @@ pub(crate) fn load(config: &Config) -> Result<Loaded, Vec<Fault>> {
             Some(Err(text)) if listen.tls.is_none() => fault(Place::Tls, text),
             Some(Err(text)) => fault(place, text),
         }
-        match settings.check(listen, &access::addresses(listen)) {
+        match access::addresses(listen).and_then(|addresses| settings.check(listen, &addresses)) {
             Ok(warning) => warnings.extend(warning),
             Err(text) => fault(place, text),
         }
+        if let Socket::Unix(path) | Socket::UnixDatagram(path) = &listen.socket {
+            match folders::check(path.parent().unwrap_or(Path::new(""))) {
+                Ok(warning) => warnings.extend(warning),
+                Err(text) => fault(place, format!("{listen}: {text}")),
+            }
+        }
         listeners.push((listen.clone(), settings));
+    }
+    for (index, log) in config.logs.iter().enumerate() {
+        match folders::check(&log.folder) {
+            Ok(warning) => warnings.extend(warning),
+            Err(text) => faults.push(Fault { place: Place::Log(index), text }),
+        }
+    }
+    if let Some(address) = &config.metrics
+        && let Err(text) = operators::addresses(address, config.access.is_insecure)
+    {
+        faults.push(Fault { place: Place::Metrics, text });
     }
     if faults.is_empty() { Ok(Loaded { listeners, warnings }) } else { Err(faults) }
 }

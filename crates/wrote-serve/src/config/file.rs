@@ -2,7 +2,7 @@
 
 mod table;
 
-use super::{Config, HEADER_BYTES_MAX, Listen, LogConfig, Socket, default_sync};
+use super::{Config, HEADER_BYTES_MAX, Listen, LogConfig, Socket, options};
 use crate::access::AccessConfig;
 use crate::error::Error;
 use crate::input;
@@ -13,7 +13,7 @@ use crate::tls::TlsFiles;
 use std::path::{Path, PathBuf};
 use table::{Faults, Table, boolean, bytes, count, duration, string};
 use toml::de::{DeTable, DeValue};
-use wrote::{Format, Log, LogOptions, SyncPolicy};
+use wrote::{Format, LogOptions, SyncPolicy};
 
 /// More threads than any machine has processors.
 const WORKERS_MAX: usize = 4096;
@@ -23,6 +23,8 @@ const WORKERS_MAX: usize = 4096;
 struct Offsets {
     tls: usize,
     access: usize,
+    metrics: usize,
+    logs: Vec<usize>,
     listeners: Vec<usize>,
 }
 
@@ -57,7 +59,9 @@ fn parse(text: &str, folder: &Path) -> Result<Config, Vec<String>> {
     let mut root = Table::new("the file".into(), 0, root.into_inner());
     let mut offsets = Offsets::default();
     let mut config = Config::of_logs(Vec::new());
-    config.metrics = root.take("metrics", &mut faults, string);
+    if let Some((offset, address)) = root.take_at("metrics", &mut faults, string) {
+        (offsets.metrics, config.metrics) = (offset, Some(address));
+    }
     let level = |value| {
         let word = string(value)?;
         word.parse().map_err(|_| "is none of off, error, warn, info, debug".to_owned())
@@ -84,6 +88,9 @@ fn parse(text: &str, folder: &Path) -> Result<Config, Vec<String>> {
                     Ok(entries) => {
                         let table = Table::new(format!("[logs.{name}]"), offset, entries);
                         let log = read_log(name, table, folder, &config, &mut offsets, &mut faults);
+                        if log.is_some() {
+                            offsets.logs.push(offset);
+                        }
                         config.logs.extend(log);
                     }
                     Err(fault) => faults.add(offset, format_args!("{name} in [logs] {fault}")),
@@ -110,6 +117,8 @@ fn parse(text: &str, folder: &Path) -> Result<Config, Vec<String>> {
         let offset = match place {
             Place::Tls => offsets.tls,
             Place::Access => offsets.access,
+            Place::Metrics => offsets.metrics,
+            Place::Log(index) => offsets.logs[index],
             Place::Listener(index) => offsets.listeners[index],
         };
         faults.add(offset, text);
@@ -181,7 +190,7 @@ fn read_options(
     message_bytes: usize,
     faults: &mut Faults<'_>,
 ) -> LogOptions {
-    let mut options = Log::options().sync(default_sync(listeners));
+    let mut options = options(listeners);
     macro_rules! read {
         ($($key:ident: $read:expr),*) => {
             $(if let Some(value) = table.take(stringify!($key), faults, $read) {

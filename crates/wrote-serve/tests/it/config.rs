@@ -5,10 +5,11 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
-use wrote_serve::{Config, Error, Limits};
+use wrote_serve::{Config, Error, Limits, Server};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/serve.md");
 
@@ -54,7 +55,9 @@ fn the_documented_example_is_read_and_shows_the_defaults() {
     let folder = folder();
     let text = example().replace("/etc/wrote", &folder.path().display().to_string());
     let config = read(folder.path(), &text).unwrap();
-    assert_eq!(config.check().unwrap(), [""; 0]);
+    let warnings = config.check().unwrap();
+    // Another user may not write there.
+    assert!(warnings.iter().all(|line| line.contains("Permission denied")), "{warnings:?}");
     assert_eq!(config.limits, Limits::default());
     assert_eq!(config.grace, Duration::from_secs(10));
     assert_eq!(config.workers, 7);
@@ -75,6 +78,55 @@ fn the_documented_example_is_read_and_shows_the_defaults() {
     assert_eq!(own.cert_file, folder.path().join("syslog.pem"));
     assert_eq!(config.tls.unwrap().key_file, folder.path().join("key.pem"));
     assert_eq!(config.access.token_file.unwrap(), folder.path().join("tokens"));
+}
+
+#[test]
+fn what_the_start_refuses_is_found_before() {
+    let folder = folder();
+    fs::write(folder.path().join("file"), "").unwrap();
+    let text = r#"metrics = "0.0.0.0:9600"
+[logs.a]
+folder = "file/log"
+listen = [
+    "unix:file/socket",
+    "unix://HERE/file/socket",
+    "tcp://127.0.0.1",
+]
+"#;
+    let here = folder.path().display().to_string();
+    let faults = read(folder.path(), &text.replace("HERE", &here)).unwrap_err();
+    for (line, part) in [
+        (1, "metrics: 0.0.0.0:9600 can be reached from other machines"),
+        (2, "file: is not a folder"),
+        (5, "is not a URL"),
+        (6, "/file/socket: "),
+        (7, "tcp://127.0.0.1: "),
+    ] {
+        let begin = format!("line {line}: ");
+        let is_it = |fault: &String| fault.starts_with(&begin) && fault.contains(part);
+        assert!(faults.iter().any(is_it), "{line}: {part} is none of {faults:#?}");
+    }
+    assert_eq!(faults.len(), 5, "{faults:#?}");
+}
+
+#[test]
+fn missing_parents_are_made_and_a_log_is_seen_by_its_group_alone() {
+    let parent = fixtures::folder();
+    let folder = parent.path().join("var/lib/log");
+    let mut config = Config::of_log(&folder, vec!["tcp://127.0.0.1:0".parse().unwrap()]);
+    let (_folder, path) = crate::serving::socket_path();
+    let path = path.parent().unwrap().join("run/socket");
+    let url = format!("unix://{}", path.display());
+    config.logs[0].listeners.push(url.parse().unwrap());
+    let server = Server::start(config).unwrap();
+    assert!(path.exists());
+    drop(server);
+    let modes = |path: &Path| {
+        let files = fs::read_dir(path).unwrap().map(|file| file.unwrap());
+        files.map(|file| file.metadata().unwrap().permissions().mode() & 0o7777).collect::<Vec<_>>()
+    };
+    let modes = modes(&folder);
+    assert!(!modes.is_empty() && modes.iter().all(|mode| mode & 0o137 == 0), "{modes:?}");
 }
 
 #[test]
