@@ -30,6 +30,26 @@ impl Level {
         }
     }
 
+    /// Returns the sequence before which records may be read: those that are as safe as answers
+    /// promise. So a sequence that a client has read never names another record after a crash.
+    pub(crate) fn readable(self, log: &Log) -> u64 {
+        self.reached(log).min(log.written_sequence())
+    }
+
+    /// Makes every record that is in the log now readable, so that a client reads what it wrote.
+    /// Returns the sequence before which records may be read.
+    pub(crate) async fn present(self, log: &Log) -> u64 {
+        if let Some(last) = log.stats().next_sequence.checked_sub(1) {
+            let ticket = log.ticket(last).into_owned();
+            // Of a log that has failed the records before can be read.
+            let _ = match self {
+                Level::Durable => ticket.until_durable().await,
+                _ => ticket.until_written().await,
+            };
+        }
+        self.readable(log)
+    }
+
     /// The word in URLs, configurations and metrics.
     pub fn as_str(self) -> &'static str {
         match self {

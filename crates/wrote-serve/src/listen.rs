@@ -260,7 +260,8 @@ fn serve<S: Stream>(stream: S, admission: Admission, port: Port) {
             tokio::spawn(Connection::new(stream, relp, admission, port, log));
         }
         Door::Resp => {
-            let resp = Resp::new(Some(port.channel.clone()), port.access.clone());
+            let log_of = Some((port.channel.clone(), port.listen.ack));
+            let resp = Resp::new(log_of, port.access.clone());
             tokio::spawn(Connection::new(stream, resp, admission, port, log));
         }
         Door::Datagrams | Door::Http => {}

@@ -11,7 +11,7 @@ mod transaction;
 use super::Protocol;
 use crate::access::Access;
 use crate::channel::Channel;
-use crate::intake::Intake;
+use crate::intake::{Intake, Level};
 use crate::limits::{Reason, Refusal};
 pub(crate) use read::READS_MAX;
 use request::Request;
@@ -34,8 +34,8 @@ const ID_BYTES_MAX: usize = 40;
 /// The parser, and what it knows of its client.
 #[derive(Debug)]
 pub(crate) struct Resp {
-    /// `None` where a test has no log to read.
-    channel: Option<Arc<Channel>>,
+    /// The log, and how safe a record must be to be read; `None` where a test has no log to read.
+    log: Option<(Arc<Channel>, Level)>,
     request: Request,
     /// The values of the request at the beginning of the input that are in the log already, and the
     /// sequence of the last: the log had no room for the others.
@@ -62,11 +62,11 @@ enum Obeyed {
 }
 
 impl Resp {
-    pub(crate) fn new(channel: Option<Arc<Channel>>, access: Arc<Access>) -> Resp {
+    pub(crate) fn new(log: Option<(Arc<Channel>, Level)>, access: Arc<Access>) -> Resp {
         let (request, pushed, transaction) = (Request::default(), None, None);
         let (is_three, token, name) = (false, None, None);
         let id = CLIENTS.fetch_add(1, Ordering::Relaxed);
-        Resp { channel, request, pushed, transaction, is_three, access, token, name, id }
+        Resp { log, request, pushed, transaction, is_three, access, token, name, id }
     }
 }
 
@@ -127,6 +127,13 @@ impl Resp {
         intake: &mut Intake<'_>,
     ) -> Result<Obeyed, Refusal> {
         let (block, input) = input.split_at(begun);
+        if self.request.is_quoted() {
+            if let Some(transaction) = &mut self.transaction {
+                transaction.refuse();
+            }
+            error(intake, "ERR a typed line has no quotes here: send it as an array");
+            return Ok(Obeyed::Done);
+        }
         let Some(command) = self.request.word(input, 0) else { return Ok(Obeyed::Done) };
         let mut upper = [0; 16];
         let name = match upper.get_mut(..command.len()) {
@@ -181,11 +188,17 @@ impl Resp {
             }
             (b"AUTH", 2 | 3) => self.auth(input, intake),
             (b"XLEN" | b"LLEN", 2) => self.len(intake),
-            (b"XRANGE", 4 | 6) => self.range(input, intake),
+            (b"XRANGE", 4 | 6) => self.range(input, false, intake),
+            (b"XREVRANGE", 4 | 6) => self.range(input, true, intake),
+            (b"XINFO", 3) if self.is(input, 1, b"STREAM") => self.stream_info(intake),
+            // Whatever the key: it is the log.
+            (b"EXISTS", 2..) => intake.answer(format!(":{}\r\n", words - 1).as_bytes()),
+            (b"TYPE", 2) => intake.answer(b"+stream\r\n"),
             (b"XREAD", 4..) => self.read(input, intake),
             (
                 b"XADD" | b"RPUSH" | b"LPUSH" | b"ECHO" | b"PING" | b"XLEN" | b"XRANGE" | b"XREAD"
-                | b"SELECT" | b"CLIENT" | b"CONFIG" | b"AUTH" | b"MULTI" | b"EXEC" | b"DISCARD",
+                | b"XREVRANGE" | b"XINFO" | b"EXISTS" | b"TYPE" | b"SELECT" | b"CLIENT" | b"CONFIG"
+                | b"AUTH" | b"MULTI" | b"EXEC" | b"DISCARD",
                 _,
             ) => {
                 error(intake, "ERR wrong number of arguments for the command");
@@ -317,7 +330,11 @@ impl Resp {
 
     /// Answers that there is nothing.
     fn nothing(&self, intake: &mut Intake<'_>) {
-        intake.answer(if self.is_three { b"_\r\n" } else { b"$-1\r\n" });
+        intake.answer(self.nil());
+    }
+
+    fn nil(&self) -> &'static [u8] {
+        if self.is_three { b"_\r\n" } else { b"$-1\r\n" }
     }
 }
 

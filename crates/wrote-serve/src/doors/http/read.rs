@@ -7,7 +7,6 @@ use super::answer::{Answer, json_answer, not_now, wrong};
 use super::body::{Body, Broken, Pieces};
 use super::exchange::Exchange;
 use super::query::{self, Begin, Layout, Wanted};
-use crate::intake::Level;
 use crate::limits::Reason;
 use crate::port::Port;
 use bytes::Bytes;
@@ -94,7 +93,7 @@ async fn begin(
     if matches!(wanted.begin, Begin::At(from) if from < stats.first_sequence) {
         return Err(Failure::Removed { first: stats.first_sequence });
     }
-    let present = present(log, port.listen.ack).await;
+    let present = port.listen.ack.present(log).await;
     let (from, reader) = match wanted.begin {
         Begin::At(from) => (from, None),
         Begin::Since(time) => since(log, time, wanted.follows).await?,
@@ -157,25 +156,6 @@ async fn since(
     };
     // It waits for the disk.
     spawn_blocking(find).await.unwrap_or(Err(Failure::Log(Error::Interrupted)))
-}
-
-/// Makes every record that is in the log now as safe as `level` says, so that a client reads what
-/// it wrote. Returns the sequence before which records may be read.
-async fn present(log: &Log, level: Level) -> u64 {
-    if let Some(last) = log.stats().next_sequence.checked_sub(1) {
-        let ticket = log.ticket(last).into_owned();
-        // Of a log that has failed the records before can be read.
-        let _ = match level {
-            Level::Durable => ticket.until_durable().await,
-            _ => ticket.until_written().await,
-        };
-    }
-    readable(log, level)
-}
-
-/// Returns the sequence before which records may be read.
-fn readable(log: &Log, level: Level) -> u64 {
-    level.reached(log).min(log.written_sequence())
 }
 
 /// An answer that is being made.
@@ -292,7 +272,7 @@ impl Reading {
                 known = safe_behind(next, port) => known,
                 // The answer still takes every record that may be read by now.
                 _ = draining.wait_for(|&draining| draining) => {
-                    port.channel.log().map_or(before, |log| readable(&log, port.listen.ack))
+                    port.channel.log().map_or(before, |log| port.listen.ack.readable(&log))
                 }
             }
         });
@@ -322,7 +302,7 @@ async fn safe_behind(sequence: u64, port: &Port) -> u64 {
     loop {
         if let Some(log) = port.channel.log() {
             let written = log.written(sequence).await.is_ok();
-            let readable = if written { present(&log, level).await } else { readable(&log, level) };
+            let readable = if written { level.present(&log).await } else { level.readable(&log) };
             if readable > sequence {
                 return readable;
             }

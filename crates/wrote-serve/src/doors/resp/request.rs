@@ -19,6 +19,8 @@ pub(super) struct Request {
     words: Vec<Range<usize>>,
     /// The words of an array that is not whole, and where the next one begins.
     part: Option<(usize, usize)>,
+    /// It was typed with quotes, which are not read.
+    is_quoted: bool,
 }
 
 impl Request {
@@ -27,6 +29,7 @@ impl Request {
     pub(super) fn read(&mut self, input: &[u8]) -> Result<Option<usize>, Refusal> {
         if self.part.is_none() {
             self.words.clear();
+            self.is_quoted = false;
         }
         let bytes = match input.first() {
             None => None,
@@ -44,6 +47,11 @@ impl Request {
     /// A word of the input that was read.
     pub(super) fn word<'a>(&self, input: &'a [u8], at: usize) -> Option<&'a [u8]> {
         self.words.get(at).map(|word| &input[word.clone()])
+    }
+
+    /// Tells whether it was typed with quotes, so that its words are not what was meant.
+    pub(super) fn is_quoted(&self) -> bool {
+        self.is_quoted
     }
 
     pub(super) fn len(&self) -> usize {
@@ -88,6 +96,7 @@ impl Request {
         let Some(end) = memchr::memchr(b'\n', within) else {
             return if within.len() < LINE_BYTES_MAX { Ok(None) } else { Err(Refusal::TooLong) };
         };
+        self.is_quoted = memchr::memchr2(b'"', b'\'', &input[..end]).is_some();
         let mut begin = 0;
         for word in input[..end].split(|byte| b" \t\r".contains(byte)) {
             if !word.is_empty() {

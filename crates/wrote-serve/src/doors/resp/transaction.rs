@@ -16,10 +16,17 @@ pub(super) struct Transaction {
     is_refused: bool,
 }
 
+impl Transaction {
+    /// Makes EXEC refuse all commands.
+    pub(super) fn refuse(&mut self) {
+        self.is_refused = true;
+    }
+}
+
 impl Resp {
     pub(super) fn multi(&mut self, intake: &mut Intake<'_>) {
         if let Some(transaction) = &mut self.transaction {
-            transaction.is_refused = true;
+            transaction.refuse();
             return error(intake, "ERR MULTI calls can not be nested");
         }
         self.transaction = Some(Transaction::default());
