@@ -4,6 +4,8 @@ use crate::config::{Listen, Socket};
 use crate::doors::Door;
 use crate::inherited;
 use crate::input;
+use hyper::HeaderMap;
+use hyper::header::{AUTHORIZATION, HeaderValue};
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -50,6 +52,15 @@ impl Access {
     pub(crate) fn accepts(&self, token: &[u8]) -> bool {
         let is_one = |known: &Vec<u8>| known.as_slice().ct_eq(token);
         self.tokens.iter().map(is_one).fold(Choice::from(0), |any, one| any | one).into()
+    }
+}
+
+/// Returns the token of a request (RFC 6750 section 2.1); nothing if it has none.
+pub(crate) fn bearer(headers: &HeaderMap) -> &[u8] {
+    let value = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
+    match value.split_at_checked("Bearer ".len()) {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case(b"Bearer ") => token.trim_ascii(),
+        _ => b"",
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::addresses::Place;
 use crate::limits::Reason;
 use crate::memory::Account;
-use crate::metrics::{Metrics, add, sub};
+use crate::metrics::{Metrics, Totals, add, sub};
 use crate::port::Port;
 use crate::refusals::Client;
 use crate::workers::Seat;
@@ -15,6 +15,7 @@ use std::sync::atomic::Ordering;
 #[derive(Debug)]
 pub(crate) struct Admission {
     metrics: Arc<Metrics>,
+    totals: Arc<Totals>,
     pub seat: Seat,
     pub account: Account,
     pub client: Client,
@@ -25,9 +26,9 @@ pub(crate) struct Admission {
 impl Admission {
     /// Admits a connection from `address`, or counts why the limits refuse it.
     pub(crate) fn of(port: &Port, address: Option<IpAddr>) -> Option<Admission> {
-        let Port { metrics, limits, addresses, workers, .. } = port;
+        let Port { metrics, totals, limits, addresses, workers, .. } = port;
         let client = Client(address);
-        let open = metrics.connections.load(Ordering::Relaxed);
+        let open = totals.connections.load(Ordering::Relaxed);
         if open >= limits.connections as u64 {
             port.refuse(client, Reason::Connections, "too many connections");
             return None;
@@ -42,15 +43,18 @@ impl Admission {
             port.refuse(client, Reason::Address, "too many connections of one address");
             return None;
         }
+        add(&totals.connections, 1);
         add(&metrics.connections, 1);
         add(&metrics.connections_total, 1);
-        let (seat, account) = (Seat::of(workers), Account::new(metrics.memory.clone(), address));
-        Some(Admission { metrics: metrics.clone(), seat, account, client, _place: place.flatten() })
+        let (seat, account) = (Seat::of(workers), Account::new(totals.memory.clone(), address));
+        let (metrics, totals) = (metrics.clone(), totals.clone());
+        Some(Admission { metrics, totals, seat, account, client, _place: place.flatten() })
     }
 }
 
 impl Drop for Admission {
     fn drop(&mut self) {
         sub(&self.metrics.connections, 1);
+        sub(&self.totals.connections, 1);
     }
 }

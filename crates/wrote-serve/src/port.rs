@@ -6,7 +6,7 @@ use crate::addresses::Addresses;
 use crate::channel::Channel;
 use crate::config::Listen;
 use crate::limits::Limits;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Totals};
 use crate::refusals::Refusals;
 use crate::settings::Settings;
 use crate::tls::Sessions;
@@ -28,7 +28,9 @@ pub(crate) struct Port {
     pub settings: watch::Receiver<Settings>,
     /// The connections of each address, of all listeners.
     pub addresses: Arc<Addresses>,
+    /// The counters of this listener, and what all listeners share.
     pub metrics: Arc<Metrics>,
+    pub totals: Arc<Totals>,
     /// The workers of the server, and what each has for this listener.
     pub workers: Arc<[Arc<Worker>]>,
     pub acks: Arc<[Arc<Acks>]>,

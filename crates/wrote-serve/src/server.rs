@@ -12,7 +12,7 @@ use crate::folders;
 use crate::inherited::Inherited;
 use crate::limits::{Limits, Reason};
 use crate::listen::Bound;
-use crate::metrics::{Figures, Metrics};
+use crate::metrics::{self, Counted, Figures, Metrics, Totals};
 use crate::operators::{Operators, Shown};
 use crate::port::Port;
 use crate::settings::{self, Loaded, Settings};
@@ -48,7 +48,8 @@ pub struct Server {
 /// Looks at a server, and stops it, from any thread.
 #[derive(Clone, Debug)]
 pub struct Handle {
-    metrics: Arc<Metrics>,
+    totals: Arc<Totals>,
+    counted: Arc<[Counted]>,
     channels: Vec<Arc<Channel>>,
     stop: watch::Sender<bool>,
     limits: watch::Sender<Arc<Limits>>,
@@ -101,7 +102,8 @@ impl Server {
             .map_err(Error::Runtime)?;
         let workers = Workers::start(config.workers)?;
         let (stop, draining) = watch::channel(false);
-        let (metrics, addresses) = (Arc::new(Metrics::default()), Arc::new(Addresses::default()));
+        let (totals, addresses) = (Arc::new(Totals::default()), Arc::new(Addresses::default()));
+        let mut counted = Vec::new();
         let free_bytes_min = config.limits.free_bytes;
         let limits = watch::Sender::new(Arc::new(config.limits));
         let readers = Arc::new(Semaphore::new(READERS_MAX));
@@ -134,6 +136,13 @@ impl Server {
                     let acks = |_: &_| Arc::new(Acks::new(actual.ack));
                     let acks = workers.all().iter().map(acks).collect();
                     let Settings { limits, access, tls, .. } = settings.clone();
+                    let metrics = Arc::new(Metrics::default());
+                    counted.push(Counted {
+                        listen: actual.clone(),
+                        log: channel.config.name.clone(),
+                        metrics: metrics.clone(),
+                        settings: receiver.clone(),
+                    });
                     let port = Port {
                         listen: actual.clone(),
                         channel: channel.clone(),
@@ -144,7 +153,8 @@ impl Server {
                         addresses: addresses.clone(),
                         descriptors: descriptors_left.clone(),
                         readers: readers.clone(),
-                        metrics: metrics.clone(),
+                        metrics,
+                        totals: totals.clone(),
                         workers: workers.all(),
                         acks,
                         draining: draining.clone(),
@@ -158,9 +168,7 @@ impl Server {
             log::warn!("no listener takes the socket '{name}' that was passed");
         }
         let operators = match &config.metrics {
-            Some(address) => {
-                Some(runtime.block_on(Operators::bind(address, config.access.is_insecure))?)
-            }
+            Some(address) => Some(runtime.block_on(Operators::bind(address, &config.access))?),
             None => None,
         };
         for channel in &channels {
@@ -171,8 +179,14 @@ impl Server {
         let left = descriptors::for_connections(channels.len(), READERS_MAX + READS_MAX)?;
         descriptors_left.store(left, Ordering::Relaxed);
         let channels_of_handle = channels.clone();
-        let handle =
-            Handle { metrics, channels: channels_of_handle, stop, limits, listeners: bound_as };
+        let handle = Handle {
+            totals,
+            counted: counted.into(),
+            channels: channels_of_handle,
+            stop,
+            limits,
+            listeners: bound_as,
+        };
         Ok(Server { runtime, workers, bound, operators, channels, grace: config.grace, handle })
     }
 
@@ -196,9 +210,9 @@ impl Server {
     pub fn run(self) -> Result<(), Error> {
         let Server { runtime, workers, bound, operators, channels, grace, handle } = self;
         if let Some(operators) = operators {
-            let (metrics, channels) = (handle.metrics.clone(), channels.clone());
-            let draining = handle.stop.subscribe();
-            runtime.spawn(operators.serve(Shown { metrics, channels, draining }));
+            let (totals, counted) = (handle.totals.clone(), handle.counted.clone());
+            let (channels, draining) = (channels.clone(), handle.stop.subscribe());
+            runtime.spawn(operators.serve(Shown { totals, counted, channels, draining }));
         }
         runtime.block_on(async {
             let mut listeners = JoinSet::new();
@@ -211,7 +225,7 @@ impl Server {
             let drained = async {
                 // Every connection that came before the stop is counted from then on.
                 while listeners.join_next().await.is_some() {}
-                while handle.metrics.connections.load(Ordering::Relaxed) > 0 {
+                while handle.totals.connections.load(Ordering::Relaxed) > 0 {
                     sleep(DRAIN_PAUSE).await;
                 }
             };
@@ -232,6 +246,17 @@ impl Handle {
     /// limits. Listeners stay: those that `config` lacks keep their settings too. Returns warnings,
     /// a line each.
     pub fn reload(&self, config: &Config) -> Result<Vec<String>, Error> {
+        let reloaded = self.try_reload(config);
+        self.totals.note_reload(reloaded.is_ok());
+        reloaded
+    }
+
+    /// Notes for the metrics that a configuration was to be taken, and could not be read.
+    pub fn reload_failed(&self) {
+        self.totals.note_reload(false);
+    }
+
+    fn try_reload(&self, config: &Config) -> Result<Vec<String>, Error> {
         let Loaded { listeners, mut warnings } = settings::load(config).map_err(settings::error)?;
         let mut changes = Vec::new();
         for Listener { asked, actual, settings } in &self.listeners {
@@ -260,14 +285,18 @@ impl Handle {
 
     /// Returns the figures so far.
     pub fn figures(&self) -> Figures {
-        self.metrics.figures()
+        metrics::figures(&self.totals, &self.counted)
     }
 
     /// Returns how often each reason refused a connection or a message, those that never did left
     /// out.
     pub fn refused(&self) -> Vec<(&'static str, u64)> {
-        let metrics = &self.metrics;
-        let count = |reason| metrics.refused(reason) + metrics.rejected(reason);
+        let count = |reason| {
+            let of = |counted: &Counted| {
+                counted.metrics.refused(reason) + counted.metrics.rejected(reason)
+            };
+            self.counted.iter().map(of).sum()
+        };
         let counted = |reason: Reason| (reason.as_str(), count(reason));
         Reason::ALL.into_iter().map(counted).filter(|(_, count)| *count > 0).collect()
     }
@@ -311,7 +340,8 @@ mod tests {
         let url = handle.listeners[listener].actual.to_string();
         let mut client = TcpStream::connect(url.split("//").nth(1).unwrap()).unwrap();
         client.write_all(request).unwrap();
-        while handle.metrics.paused_connections.load(Ordering::Relaxed) < waiters {
+        let paused = |counted: &Counted| counted.metrics.paused_connections.load(Ordering::Relaxed);
+        while handle.counted.iter().map(paused).sum::<u64>() < waiters {
             std::thread::yield_now();
         }
         client

@@ -18,6 +18,8 @@ pub(crate) struct Settings {
     pub access: Arc<Access>,
     /// `None` where streams are not encrypted.
     pub tls: Option<Sessions>,
+    /// When the certificate expires, in seconds since 1970.
+    pub expires_s: Option<u64>,
     pub rule: AccessConfig,
     pub has_client_ca: bool,
 }
@@ -76,6 +78,7 @@ pub(crate) fn load(config: &Config) -> Result<Loaded, Vec<Fault>> {
             limits: limits.clone(),
             access: access.clone(),
             tls: None,
+            expires_s: None,
             rule: config.access.clone(),
             has_client_ca: files.is_some_and(|files| files.client_ca_file.is_some()),
         };
@@ -90,7 +93,7 @@ pub(crate) fn load(config: &Config) -> Result<Loaded, Vec<Fault>> {
             None if listen.is_tls => fault(place, format!("{listen}: has no cert_file")),
             None => {}
             Some(Ok(loaded)) => {
-                settings.tls = Some(loaded.sessions);
+                (settings.tls, settings.expires_s) = (Some(loaded.sessions), loaded.expires_s);
                 warnings.extend(loaded.warning.filter(|text| !warnings.contains(text)));
             }
             Some(Err(text)) if listen.tls.is_none() => fault(Place::Tls, text),
@@ -115,7 +118,7 @@ pub(crate) fn load(config: &Config) -> Result<Loaded, Vec<Fault>> {
         }
     }
     if let Some(address) = &config.metrics
-        && let Err(text) = operators::addresses(address, config.access.is_insecure)
+        && let Err(text) = operators::addresses(address, &config.access)
     {
         faults.push(Fault { place: Place::Metrics, text });
     }

@@ -120,7 +120,8 @@ fn obey_signals(arguments: ServeArgs, handle: Handle, grace: Duration) -> Result
 /// Reads the files again. What is wrong with them is said in a line, and changes nothing.
 fn reload(arguments: &ServeArgs, handle: &Handle) {
     manager::reloading();
-    let reloaded = config::of(arguments).and_then(|config| {
+    let config = config::of(arguments).inspect_err(|_| handle.reload_failed());
+    let reloaded = config.and_then(|config| {
         let warnings = handle.reload(&config)?;
         log::set_max_level(config.log_level);
         Ok(warnings)

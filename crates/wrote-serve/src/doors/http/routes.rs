@@ -5,11 +5,10 @@ use super::append::append;
 use super::body::Upload;
 use super::exchange::Exchange;
 use super::read::records;
-use crate::access::WRONG_TOKEN_PAUSE;
+use crate::access::{self, WRONG_TOKEN_PAUSE};
 use crate::limits::Reason;
 use hyper::body::Incoming;
-use hyper::header::{AUTHORIZATION, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
-use hyper::http::request::Parts;
+use hyper::header::{HeaderValue, ORIGIN, WWW_AUTHENTICATE};
 use hyper::{Method, Request, StatusCode};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -31,7 +30,7 @@ pub(super) async fn answer(
         exchange.port.refuse(exchange.client(), reason, because);
         answer
     };
-    let token = token(&parts);
+    let token = access::bearer(&parts.headers);
     let mut answer = match (parts.uri.path(), &parts.method) {
         // A web page can make a browser send these to loopback; no other client names an origin.
         _ if parts.headers.contains_key(ORIGIN) => {
@@ -60,13 +59,4 @@ pub(super) async fn answer(
         answer.body_mut().then_ends(exchange);
     }
     Ok(answer)
-}
-
-/// Returns the token of a request (RFC 6750 section 2.1); nothing if it has none.
-fn token(parts: &Parts) -> &[u8] {
-    let value = parts.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
-    match value.split_at_checked("Bearer ".len()) {
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case(b"Bearer ") => token.trim_ascii(),
-        _ => b"",
-    }
 }
