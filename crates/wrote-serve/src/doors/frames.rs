@@ -478,7 +478,8 @@ fn octets(input: &[u8], max: usize) -> Result<Framed<'_>, Refusal> {
         return Err(Refusal::TooLong);
     }
     let Some(message) = input.get(digits + 1..digits + 1 + count) else { return Ok(None) };
-    let message = without_trailer(message);
+    // The last byte of a compressed one may be any.
+    let message = if is_compressed(message) { message } else { without_trailer(message) };
     if message.len() > max {
         Err(Refusal::TooLong)
     } else {

@@ -188,6 +188,13 @@ fn compressed_messages_are_taken_as_they_were_and_bounded() {
         records.extend(kept);
         assert_eq!((outcome.records, outcome.refused), (records, refused), "{oversize:?}");
     }
+    // The last byte is that of a checksum, and may read as a trailer.
+    let trailed = (10_000..99_999)
+        .map(|number| format!("{number}"))
+        .find(|text| compressed(text.as_bytes()).ends_with(b"\n"));
+    let trailed = trailed.expect("its bytes add up to 265");
+    let stream = framed(Frame::Octets, &[compressed(trailed.as_bytes())]);
+    assert_is(Frame::Octets, &stream, &[trailed.as_bytes()], None);
     let counted = framed(Frame::Octets, &[compressed(b"a line\n")]);
     assert_is(Frame::Auto, &counted, &[b"a line"], None);
     let whole = [&compressed(b"<13>one\n")[1..], b"\n"].concat();
