@@ -3,6 +3,7 @@
 //! The protocol is <https://redis.io/docs/latest/develop/reference/protocol-spec/>. The record with
 //! the sequence N has the ID `N-1`, so `0-0` stands before the first.
 
+mod fields;
 mod greeting;
 mod read;
 mod request;
@@ -15,6 +16,7 @@ use crate::intake::{Intake, Level};
 use crate::limits::{Reason, Refusal};
 pub(crate) use read::READS_MAX;
 use request::Request;
+use std::borrow::Cow;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -212,37 +214,40 @@ impl Resp {
         Ok(Obeyed::Done)
     }
 
-    /// `XADD key * field value`: the value is the record. Limits of a stream's length are passed
-    /// over: the log's own retention removes.
+    /// `XADD key * field value`: the value is the record; several fields make one as well. Limits
+    /// of a stream's length are passed over: the log's own retention removes.
     fn xadd(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<Obeyed, Refusal> {
-        let at = match self.entry(input) {
-            Ok(at) => at,
+        let record = match self.entry(input) {
+            Ok(record) => record,
             Err(problem) => {
                 error(intake, problem);
                 return Ok(Obeyed::Done);
             }
         };
-        let value = self.request.word(input, at).unwrap_or_default();
-        let Some(outcome) = appended(value, intake) else { return Ok(Obeyed::Again) };
+        let Some(outcome) = appended(&record, intake) else { return Ok(Obeyed::Again) };
         if let Ok(sequence) = outcome {
             answer_id(sequence, intake);
         }
         Ok(Obeyed::Done)
     }
 
-    /// Returns the place of the value of an XADD.
-    fn entry(&self, input: &[u8]) -> Result<usize, &'static str> {
+    /// Returns the record of an XADD.
+    fn entry<'a>(&self, input: &'a [u8]) -> Result<Cow<'a, [u8]>, &'static str> {
         let is = |at, option| self.is(input, at, option);
         let mut at = 2;
         at += usize::from(is(at, b"NOMKSTREAM"));
         if is(at, b"MAXLEN") || is(at, b"MINID") {
             at = self.trimming(input, at + 1).ok_or("ERR syntax error")?;
         }
-        match self.request.len().checked_sub(at) {
-            Some(3) if is(at, b"*") => Ok(at + 2),
-            Some(4..) if is(at, b"*") => Err("ERR a record has one value: XADD key * field value"),
-            _ => Err("ERR the ID must be *: the log gives the next sequence"),
+        if !is(at, b"*") {
+            return Err("ERR the ID must be *: the log gives the next sequence");
         }
+        let words = at + 1..self.request.len();
+        if words.len() < 2 || !words.len().is_multiple_of(2) {
+            return Err("ERR wrong number of arguments for the command");
+        }
+        let words: Vec<_> = words.filter_map(|at| self.request.word(input, at)).collect();
+        fields::record(&words)
     }
 
     /// Returns the place behind the limit of a stream's length.

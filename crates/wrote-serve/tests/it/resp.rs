@@ -214,3 +214,18 @@ fn a_reader_gets_only_what_is_as_safe_as_answers_promise() {
     }
     serving.stop();
 }
+
+#[test]
+fn the_fields_of_an_entry_come_back_with_their_names() {
+    let serving = Serving::start("resp://127.0.0.1:0", |_| ());
+    let mut client = Client::connect(&serving);
+    assert_eq!(client.ask("XADD log * a 1 b 2 a 3"), Answer::Bytes(b"0-1".to_vec()));
+    assert_eq!(client.ask("XADD log * only value"), Answer::Bytes(b"1-1".to_vec()));
+    let words = |words: &str| {
+        Answer::List(words.split(' ').map(|word| Answer::Bytes(word.into())).collect())
+    };
+    let entry = |id: &str, fields| Answer::List(vec![Answer::Bytes(id.into()), words(fields)]);
+    let entries = vec![entry("0-1", "a 1 b 2 a 3"), entry("1-1", "message value")];
+    assert_eq!(client.ask("XRANGE log - +"), Answer::List(entries));
+    assert_eq!(serving.stop(), [&b"\x1e[\"a\",\"1\",\"b\",\"2\",\"a\",\"3\"]"[..], b"value"]);
+}

@@ -1,9 +1,10 @@
 //! Reading by RESP: how many records there are, a range of them, and what comes.
 
-use super::{FIELD, Resp, error};
+use super::fields::fields;
+use super::{Resp, error};
 use crate::channel::Channel;
 use crate::intake::{Intake, Later, Level};
-use std::fmt::Write;
+use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -331,16 +332,18 @@ fn read(channel: &Channel, wanted: &Wanted) -> Result<Entries, Failure> {
 
 impl Entries {
     fn push(&mut self, sequence: u64, bytes: &[u8]) {
-        let id = format!("{sequence}-1");
-        let field = FIELD.len();
-        let len = bytes.len();
-        let mut head = String::new();
-        write!(head, "*2\r\n${}\r\n{id}\r\n*2\r\n${field}\r\n{FIELD}\r\n${len}\r\n", id.len())
-            .expect("a String takes all");
-        self.text.extend(head.as_bytes());
-        self.text.extend(bytes);
-        self.text.extend(b"\r\n");
+        let (id, fields) = (format!("{sequence}-1"), fields(bytes));
+        self.put(format_args!("*2\r\n${}\r\n{id}\r\n*{}\r\n", id.len(), fields.len()));
+        for word in fields {
+            self.put(format_args!("${}\r\n", word.len()));
+            self.text.extend_from_slice(&word);
+            self.text.extend(b"\r\n");
+        }
         self.ends.push((sequence, self.text.len()));
+    }
+
+    fn put(&mut self, arguments: std::fmt::Arguments<'_>) {
+        self.text.write_fmt(arguments).expect("a Vec takes all");
     }
 
     fn is_empty(&self) -> bool {
