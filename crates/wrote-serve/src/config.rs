@@ -120,6 +120,15 @@ pub struct LogConfig {
     pub listeners: Vec<Listen>,
 }
 
+/// Settings of a listener in place of those of the whole server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnSettings {
+    /// As [`Limits::message_bytes`].
+    pub message_bytes: Option<usize>,
+    /// As [`AccessConfig::token_file`].
+    pub token_file: Option<PathBuf>,
+}
+
 /// A listener: `tcp://127.0.0.1:5140?frame=octets`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
@@ -135,6 +144,8 @@ pub struct Listen {
     pub oversize: Oversize,
     /// Its own certificate, in place of the server's.
     pub tls: Option<TlsFiles>,
+    /// Settings in place of those of the whole server.
+    pub own: OwnSettings,
 }
 
 /// Where a listener listens.
@@ -231,7 +242,8 @@ impl FromStr for Listen {
         }
         let socket = (scheme.socket)(address);
         let is_tls = scheme.is_tls;
-        Ok(Listen { socket, is_tls, door, ack, oversize, tls: None })
+        let own = OwnSettings::default();
+        Ok(Listen { socket, is_tls, door, ack, oversize, tls: None, own })
     }
 }
 
@@ -266,9 +278,11 @@ impl Listen {
         format!("{takes}, {means}")
     }
 
-    /// Tells whether both are the same but for their certificates.
+    /// Tells whether both are the same but for their certificates and settings.
     pub(crate) fn is_same_place(&self, other: &Listen) -> bool {
-        Listen { tls: None, ..self.clone() } == Listen { tls: None, ..other.clone() }
+        let place =
+            |listen: &Listen| Listen { tls: None, own: OwnSettings::default(), ..listen.clone() };
+        place(self) == place(other)
     }
 
     fn scheme(&self) -> &'static str {

@@ -44,7 +44,7 @@ mod turns;
 mod workers;
 
 pub use access::AccessConfig;
-pub use config::{Config, Listen, LogConfig, Socket};
+pub use config::{Config, Listen, LogConfig, OwnSettings, Socket};
 pub use doors::{Door, Frame, Oversize};
 pub use error::Error;
 pub use intake::Level;

@@ -74,12 +74,25 @@ pub(crate) fn load(config: &Config) -> Result<Loaded, Vec<Fault>> {
     let (access, limits) = (Arc::new(access), Arc::new(config.limits.clone()));
     for (index, listen) in config.listeners().enumerate() {
         let files = listen.tls.as_ref().or(config.tls.as_ref()).filter(|_| listen.is_tls);
+        let mut rule = config.access.clone();
+        let mut own_access = None;
+        if let Some(path) = &listen.own.token_file {
+            rule.token_file = Some(path.clone());
+            match Access::load(&rule) {
+                Ok(access) => own_access = Some(Arc::new(access)),
+                Err(text) => faults.push(Fault { place: Place::Listener(index), text }),
+            }
+        }
+        let own_limits = listen
+            .own
+            .message_bytes
+            .map(|message_bytes| Arc::new(Limits { message_bytes, ..config.limits.clone() }));
         let mut settings = Settings {
-            limits: limits.clone(),
-            access: access.clone(),
+            limits: own_limits.unwrap_or_else(|| limits.clone()),
+            access: own_access.unwrap_or_else(|| access.clone()),
             tls: None,
             expires_s: None,
-            rule: config.access.clone(),
+            rule,
             has_client_ca: files.is_some_and(|files| files.client_ca_file.is_some()),
         };
         let place = Place::Listener(index);

@@ -2,7 +2,7 @@
 
 mod table;
 
-use super::{Config, HEADER_BYTES_MAX, Listen, LogConfig, Socket, options};
+use super::{Config, HEADER_BYTES_MAX, Listen, LogConfig, OwnSettings, Socket, options};
 use crate::access::AccessConfig;
 use crate::error::Error;
 use crate::input;
@@ -179,7 +179,9 @@ fn read_log(
     if !is_framed {
         faults.add(table.offset, format_args!("{}: store takes no log of lines", table.name()));
     }
-    let options = read_options(&mut table, &listeners, config.limits.message_bytes, faults);
+    let own = listeners.iter().filter_map(|listen| listen.own.message_bytes);
+    let message_bytes = own.chain([config.limits.message_bytes]).max().unwrap_or_default();
+    let options = read_options(&mut table, &listeners, message_bytes, faults);
     table.finish(faults);
     Some(LogConfig { name, folder: log_folder.unwrap_or_default(), options, store, listeners })
 }
@@ -253,7 +255,7 @@ fn buffers(value: DeValue<'_>) -> Result<u32, String> {
     }
 }
 
-/// Reads a URL, or a table of a URL and its own certificate.
+/// Reads a URL, or a table of a URL, its own certificate and its own settings.
 fn read_listen(
     value: DeValue<'_>,
     offset: usize,
@@ -266,8 +268,12 @@ fn read_listen(
             let mut table = Table::new("the listener".into(), offset, entries);
             let listen = table.take("url", faults, url);
             let tls = read_tls(&mut table, folder, faults);
+            let own = OwnSettings {
+                message_bytes: table.take("message_bytes", faults, bytes),
+                token_file: table.take("token_file", faults, |value| path(value, folder)),
+            };
             table.finish(faults);
-            Some(Listen { tls, ..listen? })
+            Some(Listen { tls, own, ..listen? })
         }
         value => match url(value) {
             Ok(listen) => Some(listen),

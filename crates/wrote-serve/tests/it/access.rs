@@ -195,3 +195,28 @@ fn limits_that_are_read_again_hold_for_open_connections_of_http() {
     assert_eq!(client.post("/append", "", b"too long").code, 413);
     serving.stop();
 }
+
+#[test]
+fn a_listener_has_a_limit_and_tokens_of_its_own_which_are_read_again() {
+    let folder = fixtures::folder();
+    let path = folder.path().join("tokens");
+    fs::write(&path, "own\n").unwrap();
+    let others = folder.path().join("others");
+    fs::write(&others, "others\n").unwrap();
+    let mut serving = Serving::start("http://127.0.0.1:0", |config| {
+        config.access.token_file = Some(others);
+        let own = &mut config.logs[0].listeners[0].own;
+        (own.message_bytes, own.token_file) = (Some(5), Some(path.clone()));
+    });
+    let mut client = Client::connect(serving.address());
+    let mut post = |token: &str, body: &[u8]| {
+        client.post("/append", &format!("Authorization: Bearer {token}\r\n"), body).code
+    };
+    assert_eq!((post("own", b"short"), post("own", b"longer")), (200, 413));
+    assert_eq!(post("others", b"short"), 401);
+    fs::write(&path, "new\n").unwrap();
+    serving.config.logs[0].listeners[0].own.message_bytes = None;
+    serving.reload().unwrap();
+    assert_eq!((post("own", b"short"), post("new", b"longer")), (401, 200));
+    assert_eq!(serving.stop(), [&b"short"[..], b"longer"]);
+}

@@ -70,11 +70,13 @@ fn the_documented_example_is_read_and_shows_the_defaults() {
     let expected = [
         "relps://0.0.0.0:2514",
         "resp://127.0.0.1:6379?ack=written",
+        "http://127.0.0.1:8080",
         "tls://0.0.0.0:6514?frame=octets",
     ];
     assert_eq!(urls(events), expected);
     assert_eq!(urls(syslog), ["udp://127.0.0.1:5140", "unix:///run/wrote/syslog.sock"]);
-    let own = events.listeners[2].tls.as_ref().unwrap();
+    assert_eq!(events.listeners[2].own.message_bytes, Some(64 << 10));
+    let own = events.listeners[3].tls.as_ref().unwrap();
     assert_eq!(own.cert_file, folder.path().join("syslog.pem"));
     assert_eq!(config.tls.unwrap().key_file, folder.path().join("key.pem"));
     assert_eq!(config.access.token_file.unwrap(), folder.path().join("tokens"));
