@@ -9,6 +9,7 @@ use crate::intake::Level;
 use crate::limits::Limits;
 use crate::settings;
 use crate::shipping;
+use crate::stamp::Stamp;
 use crate::tls::TlsFiles;
 use crate::workers;
 use log::LevelFilter;
@@ -144,6 +145,8 @@ pub struct Listen {
     pub oversize: Oversize,
     /// Its own certificate, in place of the server's.
     pub tls: Option<TlsFiles>,
+    /// The part of its records that says where they came from.
+    pub stamp: Stamp,
     /// Settings in place of those of the whole server.
     pub own: OwnSettings,
 }
@@ -219,6 +222,7 @@ impl FromStr for Listen {
         };
         let (mut door, mut ack, mut oversize) =
             (scheme.door, Level::default(), Oversize::default());
+        let mut stamp = Stamp::default();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match (pair.split_once('='), &mut door) {
                 (Some(("frame", word)), Door::Frames(frame)) => *frame = word.parse()?,
@@ -229,6 +233,10 @@ impl FromStr for Listen {
                     return Err(format!("'{url}': '{word}' gives no answers"));
                 }
                 (Some(("ack", word)), _) => ack = word.parse()?,
+                (Some(("stamp", _)), Door::Datagrams) => {
+                    return Err(format!("'{url}': '{word}' has no stamps"));
+                }
+                (Some(("stamp", word)), _) => stamp = word.parse()?,
                 (Some(("oversize", word)), Door::Frames(_) | Door::Relp) => {
                     oversize = word.parse()?;
                 }
@@ -237,13 +245,17 @@ impl FromStr for Listen {
                         "'{url}': '{word}' has its own treatment of long messages"
                     ));
                 }
-                _ => return Err(format!("'{url}': '{pair}' is none of frame=, ack=, oversize=")),
+                _ => {
+                    return Err(format!(
+                        "'{url}': '{pair}' is none of frame=, ack=, oversize=, stamp="
+                    ));
+                }
             }
         }
         let socket = (scheme.socket)(address);
         let is_tls = scheme.is_tls;
         let own = OwnSettings::default();
-        Ok(Listen { socket, is_tls, door, ack, oversize, tls: None, own })
+        Ok(Listen { socket, is_tls, door, ack, oversize, stamp, tls: None, own })
     }
 }
 
@@ -313,7 +325,8 @@ impl fmt::Display for Listen {
         };
         let ack = self.answers().filter(|ack| *ack != Level::default()).map(Level::as_str);
         let oversize = (self.oversize != Oversize::default()).then(|| self.oversize.as_str());
-        let pairs = [("frame", frame), ("ack", ack), ("oversize", oversize)];
+        let stamp = (self.stamp != Stamp::default()).then(|| self.stamp.as_str());
+        let pairs = [("frame", frame), ("ack", ack), ("oversize", oversize), ("stamp", stamp)];
         let set = pairs.iter().filter_map(|(key, word)| Some((key, (*word)?)));
         for (separator, (key, word)) in std::iter::once('?').chain(std::iter::repeat('&')).zip(set)
         {
@@ -339,7 +352,7 @@ mod tests {
             "http://127.0.0.1:8080?ack=written",
             "resp://127.0.0.1:6379?ack=received",
             "tcp://127.0.0.1:5140?frame=u32&oversize=split",
-            "relp://localhost:2514?ack=written&oversize=refuse",
+            "relp://localhost:2514?ack=written&oversize=refuse&stamp=json",
         ] {
             assert_eq!(url.parse::<Listen>().unwrap().to_string(), url);
         }
@@ -357,6 +370,7 @@ mod tests {
             ("relp://a:1?frame=nul", "has its own frames"),
             ("tcp://a:1?ack=durable", "gives no answers"),
             ("http://a:1?ack=safe", "ack=safe is none of"),
+            ("udp://a:1?stamp=json", "has no stamps"),
             ("http://a:1?level=1", "'level=1' is none of"),
         ] {
             let error = url.parse::<Listen>().unwrap_err();

@@ -9,6 +9,7 @@ use crate::limits::{Reason, Refusal};
 use crate::memory::Pool;
 use crate::metrics::{add, sub};
 use crate::port::Port;
+use crate::stamp::Stamper;
 use crate::stream::Stream;
 use crate::turns::Turn;
 use std::cell::RefCell;
@@ -47,6 +48,7 @@ pub(crate) struct Connection<S, P> {
     /// Bytes that were read and not taken: an unfinished message, or messages without room.
     kept: Vec<u8>,
     answers: Answers,
+    stamper: Option<Box<Stamper>>,
     acks: Arc<Acks>,
     /// The wait for the record of the next answer.
     acked: Option<Acked>,
@@ -122,6 +124,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         });
         let mut patience = Patience::default();
         patience.expect(Some(Due::FirstByte));
+        let stamper = Stamper::of(&port.listen, admission.client, stream.certificate_name());
         Connection {
             stream,
             protocol,
@@ -131,6 +134,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             generation,
             kept: Vec::new(),
             answers: Answers::default(),
+            stamper,
             acks,
             acked: None,
             room: None,
@@ -411,6 +415,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         self.renew_log();
         let message_bytes_max = self.port.limits.message_bytes;
         let mut intake = Intake::new(&self.log, &mut self.answers, message_bytes_max);
+        intake.stamper = self.stamper.as_deref();
         intake.is_closed = !self.port.channel.takes_messages();
         intake.holds = self.port.listen.answers().is_none();
         let mut taken = self.protocol.take(input, &mut intake);

@@ -2,6 +2,7 @@
 
 use crate::answers::Answers;
 use crate::limits::{Reason, Refusal};
+use crate::stamp::{self, Stamper};
 use std::str::FromStr;
 use tokio::sync::mpsc;
 use wrote::Log;
@@ -109,6 +110,8 @@ pub(crate) struct Intake<'a> {
     store: &'a dyn Store,
     answers: &'a mut Answers,
     message_bytes_max: usize,
+    /// Makes the records of the messages, where they are not the same.
+    pub stamper: Option<&'a Stamper>,
     /// Messages and their bytes since this value was made.
     pub messages: u64,
     pub bytes: u64,
@@ -141,6 +144,7 @@ impl<'a> Intake<'a> {
             store,
             answers,
             message_bytes_max,
+            stamper: None,
             messages: 0,
             bytes: 0,
             cut: 0,
@@ -165,7 +169,8 @@ impl<'a> Intake<'a> {
             return Ok(None);
         }
         self.check(message)?;
-        let sequence = match self.store.try_append(message) {
+        let record = stamp::record(self.stamper, message);
+        let sequence = match self.store.try_append(&record) {
             Ok(sequence) => sequence,
             Err(error) => self.fail(error).map(|()| None)?,
         };
@@ -221,6 +226,14 @@ impl<'a> Intake<'a> {
         if self.is_held() {
             return Ok(0);
         }
+        if self.stamper.is_some() {
+            for (done, message) in messages.iter().enumerate() {
+                if !self.take(message)? {
+                    return Ok(done);
+                }
+            }
+            return Ok(messages.len());
+        }
         let fit = messages.iter().take_while(|message| self.check(message).is_ok()).count();
         let mut done = 0;
         while done < fit {
@@ -250,7 +263,10 @@ impl<'a> Intake<'a> {
     /// the first. Without room it returns `None`, as [`Intake::append`] does.
     pub(crate) fn append_all(&mut self, messages: &[&[u8]]) -> Result<Option<u64>, Refusal> {
         messages.iter().try_for_each(|message| self.check(message))?;
-        let first = self.store.try_append_all(messages).map_err(|error| self.refusal(error))?;
+        let records = messages.iter().map(|message| stamp::record(self.stamper, message));
+        let records: Vec<_> = records.collect();
+        let records: Vec<&[u8]> = records.iter().map(|record| &**record).collect();
+        let first = self.store.try_append_all(&records).map_err(|error| self.refusal(error))?;
         self.is_full |= first.is_none();
         if first.is_some() {
             messages.iter().for_each(|message| self.count(message));

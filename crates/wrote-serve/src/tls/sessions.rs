@@ -89,6 +89,12 @@ impl<S: Stream> Stream for TlsStream<S> {
         let state = session.process_new_packets();
         state.is_ok_and(|state| state.plaintext_bytes_to_read() > 0 || stream.has_unread())
     }
+
+    fn certificate_name(&self) -> Option<String> {
+        let (_, session) = self.get_ref();
+        let own = EndEntityCert::try_from(session.peer_certificates()?.first()?).ok()?;
+        own.valid_dns_names().next().map(str::to_owned)
+    }
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {

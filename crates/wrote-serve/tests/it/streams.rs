@@ -133,3 +133,31 @@ fn a_message_that_the_log_cannot_hold_blocks_none_behind_it() {
         assert_eq!(serving.stop(), [b"one", b"two"]);
     }
 }
+
+#[test]
+fn a_stamp_is_part_of_each_record_at_every_door() {
+    let length = "Content-Length: 3\r\n\r\n";
+    for (scheme, stream, records) in [
+        ("tcp", "one\ntwo\n".to_owned(), &["one", "two"][..]),
+        ("relp", "1 open 14 relp_version=0\n2 syslog 3 one\n".to_owned(), &["one"]),
+        (
+            "resp",
+            "RPUSH l one two\r\nMULTI\r\nRPUSH l six\r\nEXEC\r\n".to_owned(),
+            &["one", "two", "six"],
+        ),
+        ("http", format!("POST /append HTTP/1.1\r\nHost: x\r\n{length}one"), &["one"]),
+    ] {
+        let serving = Serving::start(&format!("{scheme}://127.0.0.1:0?stamp=prefix"), |_| ());
+        let listen = serving.listen.to_string();
+        let mut client = serving.connect();
+        client.write_all(stream.as_bytes()).unwrap();
+        serving.wait_until(|figures| figures.messages == records.len() as u64);
+        drop(client);
+        let found = serving.stop().into_iter().map(|record| String::from_utf8(record).unwrap());
+        for (found, message) in found.zip(records) {
+            let (time, rest) = found.split_once(' ').unwrap();
+            time.parse::<jiff::Timestamp>().unwrap();
+            assert_eq!(rest, format!("127.0.0.1 {listen} - {message}"));
+        }
+    }
+}

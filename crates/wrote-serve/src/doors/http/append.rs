@@ -8,6 +8,7 @@ use super::query::{self, Coding};
 use crate::intake::Level;
 use crate::limits::{Reason, Refusal};
 use crate::metrics::{add, sub};
+use crate::stamp;
 use crate::turns::Turn;
 use bytes::Bytes;
 use hyper::StatusCode;
@@ -218,9 +219,10 @@ impl<'a> Batch<'a> {
             return Ok(());
         }
         let port = &self.exchange.port;
+        let stamped = stamp::record(self.exchange.stamper.as_deref(), record);
         loop {
             if self.turn.is_some() || !port.channel.turns.are_taken() {
-                match self.log.try_append(record) {
+                match self.log.try_append(&stamped) {
                     Ok(Some(ticket)) => {
                         self.last = ticket.sequence();
                         break;

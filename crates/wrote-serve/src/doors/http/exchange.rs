@@ -6,6 +6,7 @@ use crate::limits::{Limits, Refusal};
 use crate::memory::{Account, Pool};
 use crate::port::Port;
 use crate::refusals::Client;
+use crate::stamp::Stamper;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,6 +22,7 @@ const SERVES: u8 = 2;
 pub(super) struct Exchange {
     pub port: Port,
     admission: Admission,
+    pub stamper: Option<Box<Stamper>>,
     phase: AtomicU8,
     /// Everything that was written has left.
     is_flushed: AtomicBool,
@@ -31,10 +33,12 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    pub(super) fn new(admission: Admission, port: Port) -> Exchange {
+    pub(super) fn new(admission: Admission, port: Port, certificate: Option<String>) -> Exchange {
+        let stamper = Stamper::of(&port.listen, admission.client, certificate);
         Exchange {
             port,
             admission,
+            stamper,
             phase: AtomicU8::new(IS_OVER),
             is_flushed: AtomicBool::new(true),
             head_bytes: AtomicUsize::new(0),

@@ -29,7 +29,7 @@ const LINGER: Duration = Duration::from_secs(2);
 
 /// Serves a client until it ends, is refused, or the server drains. The refusal is counted.
 pub(crate) async fn serve<S: Stream>(stream: S, admission: Admission, port: Port) {
-    let exchange = Arc::new(Exchange::new(admission, port));
+    let exchange = Arc::new(Exchange::new(admission, port, stream.certificate_name()));
     let mut session = Session { draining: exchange.port.draining.clone(), exchange };
     let (mut wire, outcome) = session.serve(stream).await;
     if let Err(refusal) = outcome {
