@@ -16,6 +16,9 @@ pub struct Limits {
     pub in_flight_bytes: usize,
     /// Bytes of unsent answers, of all connections together.
     pub unsent_bytes: usize,
+    /// Answers of HTTP that are read from logs at a time, as the server was started: the buffers of
+    /// each take 6.5 MiB at most.
+    pub readers: usize,
     /// How long a connection may take to its first byte.
     pub first_byte: Duration,
     /// How long a TLS handshake may take.
@@ -36,6 +39,7 @@ impl Default for Limits {
             message_bytes: 1 << 20,
             in_flight_bytes: 64 << 20,
             unsent_bytes: 32 << 20,
+            readers: 24,
             first_byte: Duration::from_secs(10),
             handshake: Duration::from_secs(10),
             message_time: Duration::from_secs(30),

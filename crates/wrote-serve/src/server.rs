@@ -30,9 +30,6 @@ use tokio::time::{sleep, timeout};
 /// The pause between two looks at how many connections are left while the server drains.
 const DRAIN_PAUSE: Duration = Duration::from_millis(5);
 
-/// Requests at a time that read a log over HTTP: the buffers of each take 6.5 MiB at most.
-const READERS_MAX: usize = 24;
-
 /// A server whose logs are open and whose listeners are bound.
 #[derive(Debug)]
 pub struct Server {
@@ -105,8 +102,9 @@ impl Server {
         let (totals, addresses) = (Arc::new(Totals::default()), Arc::new(Addresses::default()));
         let mut counted = Vec::new();
         let free_bytes_min = config.limits.free_bytes;
+        let readers_max = config.limits.readers;
         let limits = watch::Sender::new(Arc::new(config.limits));
-        let readers = Arc::new(Semaphore::new(READERS_MAX));
+        let readers = Arc::new(Semaphore::new(readers_max));
         let descriptors_left = Arc::new(AtomicUsize::new(0));
         let (mut channels, mut bound, mut bound_as) = (Vec::new(), Vec::new(), Vec::new());
         let mut listeners = listeners.into_iter();
@@ -176,7 +174,7 @@ impl Server {
             #[cfg(feature = "store")]
             runtime.spawn(shipping::run(channel.clone()));
         }
-        let left = descriptors::for_connections(channels.len(), READERS_MAX + READS_MAX)?;
+        let left = descriptors::for_connections(channels.len(), readers_max + READS_MAX)?;
         descriptors_left.store(left, Ordering::Relaxed);
         let channels_of_handle = channels.clone();
         let handle = Handle {

@@ -149,7 +149,7 @@ fn a_client_that_follows_gets_what_comes_and_the_end_of_the_server() {
 
 #[test]
 fn followers_that_wait_keep_no_place_among_the_readers_and_one_that_goes_is_noticed() {
-    let serving = lines(Format::Framed);
+    let serving = Serving::start("http://127.0.0.1:0", |config| config.limits.readers = 2);
     let mut followers: Vec<_> = (0..30)
         .map(|_| {
             let mut follower = Client::connect(serving.address());
