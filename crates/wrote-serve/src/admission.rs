@@ -18,7 +18,6 @@ pub(crate) struct Admission {
     totals: Arc<Totals>,
     pub seat: Seat,
     pub account: Account,
-    pub client: Client,
     /// `None` for a connection without an address.
     _place: Option<Place>,
 }
@@ -46,9 +45,15 @@ impl Admission {
         add(&totals.connections, 1);
         add(&metrics.connections, 1);
         add(&metrics.connections_total, 1);
-        let (seat, account) = (Seat::of(workers), Account::new(totals.memory.clone(), address));
+        let (seat, account) = (Seat::of(workers), Account::new(totals.memory.clone(), client));
         let (metrics, totals) = (metrics.clone(), totals.clone());
-        Some(Admission { metrics, totals, seat, account, client, _place: place.flatten() })
+        Some(Admission { metrics, totals, seat, account, _place: place.flatten() })
+    }
+}
+
+impl Admission {
+    pub(crate) fn client(&self) -> Client {
+        self.account.peer
     }
 }
 

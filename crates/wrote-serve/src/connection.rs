@@ -69,8 +69,9 @@ pub(crate) struct Connection<S, P> {
     refusal: Option<Refusal>,
     /// The stream has passed on every byte that it was given: one of TLS buffers.
     is_flushed: bool,
-    /// The bytes of messages and of answers that are counted as held, and in which pools.
-    held: (usize, usize, bool),
+    /// The bytes of messages and of answers that are counted as held, whether the client is a
+    /// stranger, and whether it waits for its log.
+    held: (usize, usize, bool, bool),
     /// Messages in the log without their answer.
     unacked: u64,
     /// The sequence behind the messages whose answer is timed, and when the log had them.
@@ -124,7 +125,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         });
         let mut patience = Patience::default();
         patience.expect(Some(Due::FirstByte));
-        let stamper = Stamper::of(&port.listen, admission.client, stream.certificate_name());
+        let stamper = Stamper::of(&port.listen, admission.client(), stream.certificate_name());
         Connection {
             stream,
             protocol,
@@ -146,7 +147,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             is_cut: false,
             refusal: None,
             is_flushed: true,
-            held: (0, 0, false),
+            held: (0, 0, false, false),
             unacked: 0,
             timed: None,
             patience,
@@ -178,11 +179,11 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             if self.answers.len() < UNSENT_BYTES_MAX || self.room.is_some() {
                 has_moved |= self.receive(context)?;
             }
-            self.hold_memory(context)?;
             if !has_moved && !self.turns_to_draining(context) {
                 break;
             }
         }
+        self.hold_memory(context)?;
         ready!(self.poll_patience(context))?;
         unreachable!("patience ends with a refusal")
     }
@@ -442,7 +443,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         let Intake { messages, bytes, cut, is_full, is_closed, later, rejected, .. } = intake;
         self.later = later;
         add(&self.port.metrics.cut_messages_total, cut);
-        let client = self.admission.client;
+        let client = self.admission.client();
         if cut > 0 {
             self.port.say(client, Reason::TooLong, "a message was cut");
         }
@@ -502,7 +503,6 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
                 Box::pin(async move { Ok(Some(next.await)) })
             }
         });
-        self.admission.account.set_paused(true);
         add(&self.port.metrics.paused_connections, 1);
     }
 
@@ -518,13 +518,11 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
                 _ = draining.wait_for(|&draining| draining) => Err(Refusal::Closed),
             }
         }));
-        self.admission.account.set_paused(true);
         add(&self.port.metrics.paused_connections, 1);
     }
 
     fn resume(&mut self) {
         if self.room.take().is_some() {
-            self.admission.account.set_paused(false);
             sub(&self.port.metrics.paused_connections, 1);
         }
     }
@@ -542,22 +540,23 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         true
     }
 
-    /// Holds the memory of what is kept and of the answers.
+    /// Holds the memory of what is kept and of the answers while nothing moves.
     fn hold_memory(&mut self, context: &Context<'_>) -> Result<(), Refusal> {
         let (messages, answers) = (self.kept.len(), self.answers.len());
-        let held = (messages, answers, self.protocol.is_stranger());
+        let held = (messages, answers, self.protocol.is_stranger(), self.room.is_some());
         if held == self.held {
             return Ok(());
         }
         self.held = held;
-        let account = &self.admission.account;
-        account.watch(context);
-        let limits = &self.port.limits;
+        let (account, limits) = (&self.admission.account, &self.port.limits);
         let held = if held.2 { [0, 0, messages + answers] } else { [messages, answers, 0] };
-        Pool::ALL
-            .into_iter()
-            .zip(held)
-            .try_for_each(|(pool, bytes)| account.hold(pool, bytes, limits))
+        for (pool, bytes) in Pool::ALL.into_iter().zip(held) {
+            account.hold(pool, bytes, limits)?;
+        }
+        account.set_paused(self.room.is_some());
+        account.watch(context);
+        // It may be closed since.
+        account.check()
     }
 
     /// Ends with a refusal if the client does not do in time what it must do.
@@ -599,7 +598,7 @@ impl<S: Stream, P: Protocol> Future for Connection<S, P> {
         if let Some(refusal) = self.refusal.take().or(ended.err()) {
             let held = self.kept.len() + self.answers.len();
             let because = format_args!("{refusal}; it holds {held} bytes");
-            self.port.refuse(self.admission.client, refusal.reason(), because);
+            self.port.refuse(self.admission.client(), refusal.reason(), because);
         }
         Poll::Ready(())
     }

@@ -214,7 +214,7 @@ fn admit<S: Accepted>(stream: S, from: Option<IpAddr>, port: &mut Port) {
 
 /// Serves a stream after its handshake.
 async fn serve_tls<S: Stream>(stream: S, tls: Sessions, admission: Admission, port: Port) {
-    let client = admission.client;
+    let client = admission.client();
     let mut draining = port.draining.clone();
     let problem = tokio::select! {
         session = tls::handshake(stream, tls) => match session {
@@ -246,7 +246,7 @@ fn serve<S: Stream>(stream: S, admission: Admission, port: Port) {
         if let Door::Frames(frame) = door {
             tokio::spawn(serve_later(stream, frame, admission, port));
         } else {
-            port.refuse(admission.client, Reason::Log, "");
+            port.refuse(admission.client(), Reason::Log, "");
         }
         return;
     };
@@ -276,7 +276,7 @@ async fn serve_later<S: Stream>(stream: S, frame: Frame, admission: Admission, p
         tokio::select! {
             () = port.channel.next_good_look() => {}
             _ = draining.wait_for(|&draining| draining) => {
-                return port.refuse(admission.client, Reason::Log, "");
+                return port.refuse(admission.client(), Reason::Log, "");
             }
         }
         if let Some(log) = port.channel.log() {

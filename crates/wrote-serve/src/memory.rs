@@ -6,10 +6,11 @@
 
 use crate::addresses::network;
 use crate::limits::{Limits, Refusal};
+use crate::refusals::Client as Peer;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Waker};
 
 /// The part of [`Limits::in_flight_bytes`] that clients without a token have as well.
@@ -62,8 +63,9 @@ struct Held {
 #[derive(Debug)]
 pub(crate) struct Account {
     memory: Arc<Memory>,
-    client: Arc<Client>,
-    is_known: AtomicBool,
+    pub peer: Peer,
+    /// Made when the client first holds some: an idle one is to cost little.
+    client: OnceLock<Arc<Client>>,
 }
 
 impl Pool {
@@ -101,6 +103,14 @@ impl Memory {
         let left = pool.bytes_max(limits).saturating_sub(self.held(pool));
         let share = (left / READ_SHARE).max(READ_BYTES_MIN);
         most.min(usize::try_from(share).unwrap_or(most))
+    }
+
+    /// Makes the state of a client that begins to hold some.
+    fn begin(&self, peer: Peer) -> Arc<Client> {
+        let client = Client { address: peer.0.map(network), ..Client::default() };
+        let client = Arc::new(client);
+        self.clients().insert(key(&client), client.clone());
+        client
     }
 
     /// Closes clients until a pool is not full.
@@ -157,15 +167,18 @@ impl Client {
 }
 
 impl Account {
-    pub(crate) fn new(memory: Arc<Memory>, address: Option<IpAddr>) -> Account {
-        let client = Client { address: address.map(network), ..Client::default() };
-        Account { memory, client: Arc::new(client), is_known: AtomicBool::new(false) }
+    pub(crate) fn new(memory: Arc<Memory>, peer: Peer) -> Account {
+        Account { memory, peer, client: OnceLock::new() }
     }
 
     /// Holds `bytes` of a pool, in place of those held before. Closes the largest holder if there
     /// are too many, and fails if that is this client.
     pub(crate) fn hold(&self, pool: Pool, bytes: usize, limits: &Limits) -> Result<(), Refusal> {
-        let (held, all) = (&self.client.held[pool as usize], &self.memory.held[pool as usize]);
+        if bytes == 0 && self.client.get().is_none() {
+            return Ok(());
+        }
+        let client = self.client.get_or_init(|| self.memory.begin(self.peer));
+        let (held, all) = (&client.held[pool as usize], &self.memory.held[pool as usize]);
         let before = held.bytes.swap(bytes, Ordering::Relaxed);
         if bytes <= before {
             if bytes < before {
@@ -175,9 +188,6 @@ impl Account {
         }
         if before == 0 {
             held.since.store(self.memory.begins.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
-            if !self.is_known.swap(true, Ordering::Relaxed) {
-                self.memory.clients().insert(self.key(), self.client.clone());
-            }
         }
         let more = (bytes - before) as u64;
         let all = all.fetch_add(more, Ordering::Relaxed) + more;
@@ -190,39 +200,43 @@ impl Account {
 
     /// Fails if this client was the largest holder of a full pool.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
-        if self.client.is_evicted.load(Ordering::Relaxed) { Err(Refusal::Memory) } else { Ok(()) }
+        let is_evicted = |client: &Arc<Client>| client.is_evicted.load(Ordering::Relaxed);
+        if self.client.get().is_some_and(is_evicted) { Err(Refusal::Memory) } else { Ok(()) }
     }
 
-    /// Wakes this task when the client is closed. A client is served by one task.
+    /// Wakes this task when the client is closed, if it holds some. A client is served by one task.
     pub(crate) fn watch(&self, context: &Context<'_>) {
-        let mut waker = self.client.waker.lock().unwrap_or_else(PoisonError::into_inner);
-        waker.get_or_insert_with(|| context.waker().clone());
+        if let Some(client) = self.client.get() {
+            let mut waker = client.waker.lock().unwrap_or_else(PoisonError::into_inner);
+            waker.get_or_insert_with(|| context.waker().clone());
+        }
     }
 
-    /// Says whether the client waits for its log.
+    /// Says whether a client that holds some waits for its log.
     pub(crate) fn set_paused(&self, is_paused: bool) {
-        self.client.is_paused.store(is_paused, Ordering::Relaxed);
+        if let Some(client) = self.client.get() {
+            client.is_paused.store(is_paused, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn memory(&self) -> &Memory {
         &self.memory
     }
-
-    fn key(&self) -> usize {
-        Arc::as_ptr(&self.client).addr()
-    }
 }
 
 impl Drop for Account {
     fn drop(&mut self) {
-        if *self.is_known.get_mut() {
-            self.memory.clients().remove(&self.key());
-        }
-        for (held, all) in self.client.held.iter().zip(&self.memory.held) {
+        let Some(client) = self.client.take() else { return };
+        self.memory.clients().remove(&key(&client));
+        for (held, all) in client.held.iter().zip(&self.memory.held) {
             let bytes = held.bytes.swap(0, Ordering::Relaxed);
             all.fetch_sub(bytes as u64, Ordering::Relaxed);
         }
     }
+}
+
+fn key(client: &Arc<Client>) -> usize {
+    Arc::as_ptr(client).addr()
 }
 
 #[cfg(test)]
@@ -235,7 +249,7 @@ mod tests {
 
     /// A client of an address, and how it holds bytes of a pool.
     fn client(memory: &Arc<Memory>, address: [u8; 4]) -> Account {
-        Account::new(memory.clone(), Some(address.into()))
+        Account::new(memory.clone(), Peer(Some(address.into())))
     }
 
     #[test]
@@ -267,8 +281,8 @@ mod tests {
         let memory = Arc::new(Memory::default());
         let clients: [_; 4] = std::array::from_fn(|_| client(&memory, [127, 0, 0, 1]));
         let [waits, writes, reads, stranger] = &clients;
-        waits.set_paused(true);
         waits.hold(Pool::Messages, 700, &limits()).unwrap();
+        waits.set_paused(true);
         writes.hold(Pool::Messages, 850, &limits()).unwrap();
         reads.hold(Pool::Answers, 1000, &limits()).unwrap();
         stranger.hold(Pool::Strangers, 100, &limits()).unwrap();

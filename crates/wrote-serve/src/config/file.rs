@@ -136,7 +136,8 @@ fn read_limits(mut table: Table<'_>, faults: &mut Faults<'_>) -> Limits {
         };
     }
     read!(connections: count, connections_per_address: count, message_bytes: bytes);
-    read!(in_flight_bytes: bytes, unsent_bytes: bytes, readers: count, first_byte: duration, handshake: duration);
+    read!(in_flight_bytes: bytes, unsent_bytes: bytes, readers: count);
+    read!(first_byte: duration, handshake: duration);
     read!(message_time: duration, unread_time: duration, free_bytes: bytes);
     table.finish(faults);
     limits

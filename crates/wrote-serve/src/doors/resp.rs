@@ -46,11 +46,16 @@ pub(crate) struct Resp {
     /// RESP3 was agreed on.
     is_three: bool,
     access: Arc<Access>,
-    /// The token that the client gave.
-    token: Option<Box<[u8]>>,
-    /// The name that the client has given itself, and the number that the server has given it.
-    name: Option<Box<[u8]>>,
+    said: Option<Box<Said>>,
+    /// The number that the server has given the client.
     id: u64,
+}
+
+/// The things that a client has said of itself; many say nothing.
+#[derive(Debug, Default)]
+struct Said {
+    token: Option<Box<[u8]>>,
+    name: Option<Box<[u8]>>,
 }
 
 /// The number of the next client.
@@ -66,9 +71,9 @@ enum Obeyed {
 impl Resp {
     pub(crate) fn new(log: Option<(Arc<Channel>, Level)>, access: Arc<Access>) -> Resp {
         let (request, pushed, transaction) = (Request::default(), None, None);
-        let (is_three, token, name) = (false, None, None);
+        let (is_three, said) = (false, None);
         let id = CLIENTS.fetch_add(1, Ordering::Relaxed);
-        Resp { log, request, pushed, transaction, is_three, access, token, name, id }
+        Resp { log, request, pushed, transaction, is_three, access, said, id }
     }
 }
 
@@ -79,7 +84,9 @@ impl Protocol for Resp {
     fn renew(&mut self, access: &Arc<Access>) -> Result<(), Refusal> {
         let was_let_in = !self.is_stranger();
         self.access = access.clone();
-        self.token = self.token.take().filter(|token| access.accepts(token));
+        if let Some(said) = &mut self.said {
+            said.token = said.token.take().filter(|token| access.accepts(token));
+        }
         if was_let_in && self.is_stranger() { Err(Refusal::Revoked) } else { Ok(()) }
     }
 
@@ -181,7 +188,7 @@ impl Resp {
             (b"COMMAND" | b"CONFIG", 2..) => self.unknown_subcommand(input, intake),
             (b"INFO", _) => self.info(intake),
             (b"RESET", 1) => {
-                (self.is_three, self.token, self.name) = (false, None, None);
+                (self.is_three, self.said) = (false, None);
                 intake.answer(b"+RESET\r\n");
             }
             (b"QUIT", 1) => {
@@ -298,13 +305,14 @@ impl Resp {
         let is = |word: &[u8]| self.is(input, 1, word);
         match self.request.len() {
             2 if is(b"ID") => intake.answer(format!(":{}\r\n", self.id).as_bytes()),
-            2 if is(b"GETNAME") => match &self.name {
+            2 if is(b"GETNAME") => match self.said.as_ref().and_then(|said| said.name.as_ref()) {
                 Some(name) => bulk(intake, name),
                 None => self.nothing(intake),
             },
             3 if is(b"SETNAME") => match self.request.word(input, 2) {
                 Some(name) if name.len() <= NAME_BYTES_MAX => {
-                    self.name = Some(name).filter(|name| !name.is_empty()).map(Box::from);
+                    let name = Some(name).filter(|name| !name.is_empty()).map(Box::from);
+                    self.said.get_or_insert_default().name = name;
                     intake.answer(b"+OK\r\n");
                 }
                 _ => error(intake, "ERR a name has 64 bytes at most"),

@@ -34,7 +34,7 @@ pub(super) struct Exchange {
 
 impl Exchange {
     pub(super) fn new(admission: Admission, port: Port, certificate: Option<String>) -> Exchange {
-        let stamper = Stamper::of(&port.listen, admission.client, certificate);
+        let stamper = Stamper::of(&port.listen, admission.client(), certificate);
         Exchange {
             port,
             admission,
@@ -81,13 +81,19 @@ impl Exchange {
         self.is_flushed.store(is_flushed, Ordering::Relaxed);
     }
 
-    /// Holds memory for bytes of a head that have come, in front of the token that is asked for.
-    pub(super) fn hold_head(&self, bytes: usize) -> Result<(), Refusal> {
-        if self.phase.load(Ordering::Relaxed) != AWAITS_HEAD {
-            return Ok(());
+    /// Counts bytes of a head that have come.
+    pub(super) fn count_head(&self, bytes: usize) {
+        if self.phase.load(Ordering::Relaxed) == AWAITS_HEAD {
+            self.head_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
-        let bytes = self.head_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.admission.account.hold(self.head_pool(), bytes, &self.limits())
+    }
+
+    /// Holds memory for the head of which more must come, in front of the token that is asked for.
+    pub(super) fn hold_head(&self) -> Result<(), Refusal> {
+        match self.head_bytes.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            bytes => self.admission.account.hold(self.head_pool(), bytes, &self.limits()),
+        }
     }
 
     /// Holds memory for `bytes` of a body, in place of those held before.
@@ -116,7 +122,7 @@ impl Exchange {
     }
 
     pub(super) fn client(&self) -> Client {
-        self.admission.client
+        self.admission.client()
     }
 
     pub(super) fn account(&self) -> &Account {

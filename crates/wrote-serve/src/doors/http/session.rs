@@ -114,12 +114,6 @@ impl Session {
                 Pin::new(&mut connection).graceful_shutdown();
             }
             has_begun = true;
-            let account = self.exchange.account();
-            account.watch(context);
-            if let Err(refusal) = account.check() {
-                self.exchange.refuse(refusal);
-                return Poll::Ready(Some(Ok(())));
-            }
             loop {
                 if let Poll::Ready(outcome) = connection.poll_without_shutdown(context) {
                     return Poll::Ready(Some(outcome));
@@ -128,7 +122,16 @@ impl Session {
                     return Poll::Ready(None);
                 }
                 if is_draining || drains.as_mut().poll(context).is_pending() {
-                    return Poll::Pending;
+                    let held = self.exchange.hold_head();
+                    self.exchange.account().watch(context);
+                    // It may be closed since.
+                    return match held.and(self.exchange.account().check()) {
+                        Ok(()) => Poll::Pending,
+                        Err(refusal) => {
+                            self.exchange.refuse(refusal);
+                            Poll::Ready(Some(Ok(())))
+                        }
+                    };
                 }
                 // The answer that is being made is the last, and says so.
                 is_draining = true;

@@ -13,7 +13,7 @@ impl Resp {
         // The last two are HTTP, which is refused as such.
         let is_greeting =
             matches!(name, b"AUTH" | b"HELLO" | b"QUIT" | b"RESET" | b"POST" | b"HOST:");
-        is_greeting || self.token.is_some() || !self.access.asks_for_token()
+        is_greeting || self.has_token() || !self.access.asks_for_token()
     }
 
     /// `AUTH token`, or `AUTH user token`: any user has the tokens.
@@ -40,12 +40,13 @@ impl Resp {
             if token_at.is_some_and(|at| !self.authorize(input, at, intake)) {
                 return;
             }
-            if self.token.is_none() {
+            if !self.has_token() {
                 return error(intake, "NOAUTH give the token: HELLO 3 AUTH default TOKEN");
             }
         }
         if let Some(at) = name_at {
-            self.name = self.request.word(input, at).map(Box::from);
+            let name = self.request.word(input, at).map(Box::from);
+            self.said.get_or_insert_default().name = name;
         }
         self.is_three = is_three;
         let fields: [(&str, &str); 7] = [
@@ -70,8 +71,9 @@ impl Resp {
     /// of a right one before it.
     fn authorize(&mut self, input: &[u8], at: usize, intake: &mut Intake<'_>) -> bool {
         let token = self.request.word(input, at);
-        self.token = token.filter(|token| self.access.accepts(token)).map(Box::from);
-        if self.token.is_none() {
+        let token = token.filter(|token| self.access.accepts(token)).map(Box::from);
+        self.said.get_or_insert_default().token = token;
+        if !self.has_token() {
             intake.reject(Reason::Unauthorized);
             error(intake, "WRONGPASS invalid username-password pair or user is disabled.");
             // Nothing is taken for a while.
@@ -82,7 +84,11 @@ impl Resp {
             });
             intake.answer_later(later);
         }
-        self.token.is_some()
+        self.has_token()
+    }
+
+    fn has_token(&self) -> bool {
+        self.said.as_ref().is_some_and(|said| said.token.is_some())
     }
 
     /// Returns the places of the token and the name of a HELLO; `None` if it has something else.
