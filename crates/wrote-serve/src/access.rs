@@ -2,10 +2,17 @@
 
 use crate::config::{Listen, Socket};
 use crate::doors::Door;
+use crate::inherited;
 use crate::input;
-use std::net::IpAddr;
+use hyper::HeaderMap;
+use hyper::header::{AUTHORIZATION, HeaderValue};
+use std::net::{IpAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::time::Duration;
 use subtle::{Choice, ConstantTimeEq};
+
+/// The pause at a wrong token: it is not guessed at the rate of a network.
+pub(crate) const WRONG_TOKEN_PAUSE: Duration = Duration::from_millis(300);
 
 /// The rules of access.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,6 +55,15 @@ impl Access {
     }
 }
 
+/// Returns the token of a request (RFC 6750 section 2.1); nothing if it has none.
+pub(crate) fn bearer(headers: &HeaderMap) -> &[u8] {
+    let value = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
+    match value.split_at_checked("Bearer ".len()) {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case(b"Bearer ") => token.trim_ascii(),
+        _ => b"",
+    }
+}
+
 /// Refuses a listener that other hosts can reach without certificates of clients or a token.
 /// Returns a warning where it is let through with less than both.
 pub(crate) fn check(
@@ -74,12 +90,17 @@ pub(crate) fn check(
     Err(format!("{listen}: other hosts can reach it; it needs {needs}insecure"))
 }
 
-/// Returns the addresses on which a listener is going to listen; none of a Unix socket, or where
-/// the name is not known: then it cannot be bound.
-pub(crate) fn addresses(listen: &Listen) -> Vec<IpAddr> {
-    let (Socket::Tcp(address) | Socket::Udp(address)) = &listen.socket else { return Vec::new() };
-    let found = std::net::ToSocketAddrs::to_socket_addrs(address.as_str());
-    found.map_or(Vec::new(), |found| found.map(|address| address.ip()).collect())
+/// Returns the addresses on which a listener is going to listen; none of a Unix socket, or of one
+/// that a service manager passes by its name.
+pub(crate) fn addresses(listen: &Listen) -> Result<Vec<IpAddr>, String> {
+    let (Socket::Tcp(address) | Socket::Udp(address)) = &listen.socket else {
+        return Ok(Vec::new());
+    };
+    if inherited::name(&listen.socket).is_some() {
+        return Ok(Vec::new());
+    }
+    let found = address.to_socket_addrs().map_err(|error| format!("{listen}: {error}"))?;
+    Ok(found.map(|address| address.ip()).collect())
 }
 
 #[cfg(test)]
@@ -88,7 +109,8 @@ mod tests {
 
     fn checked(url: &str, has_client_ca: bool, config: &AccessConfig) -> Result<bool, String> {
         let listen: Listen = url.parse().unwrap();
-        check(&listen, &addresses(&listen), has_client_ca, config).map(|told| told.is_some())
+        check(&listen, &addresses(&listen).unwrap(), has_client_ca, config)
+            .map(|told| told.is_some())
     }
 
     #[test]

@@ -55,7 +55,7 @@ impl Drop for Place {
 }
 
 /// Returns the address as one that counts alone: of IPv6 the network, of IPv4 in IPv6 the IPv4.
-fn network(address: IpAddr) -> IpAddr {
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let mask = u128::MAX << (u128::BITS - IPV6_NETWORK_BITS);

@@ -2,8 +2,10 @@
 
 use crate::addresses::Place;
 use crate::limits::Reason;
-use crate::metrics::{Metrics, add, sub};
+use crate::memory::Account;
+use crate::metrics::{Metrics, Totals, add, sub};
 use crate::port::Port;
+use crate::refusals::Client;
 use crate::workers::Seat;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,7 +15,9 @@ use std::sync::atomic::Ordering;
 #[derive(Debug)]
 pub(crate) struct Admission {
     metrics: Arc<Metrics>,
+    totals: Arc<Totals>,
     pub seat: Seat,
+    pub account: Account,
     /// `None` for a connection without an address.
     _place: Option<Place>,
 }
@@ -21,26 +25,41 @@ pub(crate) struct Admission {
 impl Admission {
     /// Admits a connection from `address`, or counts why the limits refuse it.
     pub(crate) fn of(port: &Port, address: Option<IpAddr>) -> Option<Admission> {
-        let Port { metrics, limits, addresses, workers, .. } = port;
-        if metrics.connections.load(Ordering::Relaxed) >= limits.connections as u64 {
-            metrics.refuse(Reason::Connections);
+        let Port { metrics, totals, limits, addresses, workers, .. } = port;
+        let client = Client(address);
+        let open = totals.connections.load(Ordering::Relaxed);
+        if open >= limits.connections as u64 {
+            port.refuse(client, Reason::Connections, "too many connections");
+            return None;
+        }
+        if open >= port.descriptors.load(Ordering::Relaxed) as u64 {
+            port.refuse(client, Reason::Descriptors, "the logs need the open files that are left");
             return None;
         }
         let limit = limits.connections_per_address;
         let place = address.map(|address| addresses.admit(address, limit));
         if let Some(None) = place {
-            metrics.refuse(Reason::Address);
+            port.refuse(client, Reason::Address, "too many connections of one address");
             return None;
         }
+        add(&totals.connections, 1);
         add(&metrics.connections, 1);
         add(&metrics.connections_total, 1);
-        let (metrics, seat) = (metrics.clone(), Seat::of(workers));
-        Some(Admission { metrics, seat, _place: place.flatten() })
+        let (seat, account) = (Seat::of(workers), Account::new(totals.memory.clone(), client));
+        let (metrics, totals) = (metrics.clone(), totals.clone());
+        Some(Admission { metrics, totals, seat, account, _place: place.flatten() })
+    }
+}
+
+impl Admission {
+    pub(crate) fn client(&self) -> Client {
+        self.account.peer
     }
 }
 
 impl Drop for Admission {
     fn drop(&mut self) {
         sub(&self.metrics.connections, 1);
+        sub(&self.totals.connections, 1);
     }
 }

@@ -9,8 +9,10 @@ use crate::intake::Level;
 use crate::limits::Limits;
 use crate::settings;
 use crate::shipping;
+use crate::stamp::Stamp;
 use crate::tls::TlsFiles;
 use crate::workers;
+use log::LevelFilter;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -19,6 +21,15 @@ use wrote::{Log, LogOptions, SyncPolicy};
 
 /// How long the end may take before connections are cut off.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// Bytes that a log's buffer needs beside a message.
+const HEADER_BYTES_MAX: usize = 200;
+/// The usual lengths of a log's buffers are multiples of this, and at least that.
+const BUFFER_UNIT_BYTES: usize = 64 << 10;
+const BUFFER_BYTES_MIN: usize = 1 << 20;
+
+/// The permissions of a log's files, less the umask: they may hold what only its group may see.
+const LOG_MODE: u32 = 0o640;
 
 /// The configuration of a server.
 #[derive(Clone, Debug)]
@@ -37,13 +48,16 @@ pub struct Config {
     pub tls: Option<TlsFiles>,
     /// The rules of access.
     pub access: AccessConfig,
+    /// The lines that are worth writing.
+    pub log_level: LevelFilter,
 }
 
 impl Config {
     /// One log in `folder` with these listeners, and every default.
     pub fn of_log(folder: &Path, listeners: Vec<Listen>) -> Config {
         let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
-        let options = Log::options().sync(default_sync(&listeners));
+        let buffer_bytes = Config::buffer_bytes(Limits::default().message_bytes);
+        let options = options(&listeners).buffer_bytes(buffer_bytes);
         let folder = folder.to_owned();
         let log = LogConfig { name, folder, options, store: None, listeners };
         Config::of_logs(vec![log])
@@ -53,7 +67,14 @@ impl Config {
     pub(crate) fn of_logs(logs: Vec<LogConfig>) -> Config {
         let (limits, access) = (Limits::default(), AccessConfig::default());
         let workers = workers::usual();
-        Config { logs, workers, limits, grace: GRACE, metrics: None, tls: None, access }
+        let log_level = LevelFilter::Warn;
+        Config { logs, workers, limits, grace: GRACE, metrics: None, tls: None, access, log_level }
+    }
+
+    /// Returns the usual length of a log's buffers, where messages are as long as this.
+    pub fn buffer_bytes(message_bytes: usize) -> usize {
+        let whole = message_bytes + HEADER_BYTES_MAX;
+        whole.next_multiple_of(BUFFER_UNIT_BYTES).max(BUFFER_BYTES_MIN)
     }
 
     /// Checks everything that can be checked without binding a listener or opening a log: also the
@@ -71,6 +92,11 @@ impl Config {
     pub(crate) fn listeners(&self) -> impl Iterator<Item = &Listen> {
         self.logs.iter().flat_map(|log| &log.listeners)
     }
+}
+
+/// Returns how the log of these listeners is opened, unless it is said.
+fn options(listeners: &[Listen]) -> LogOptions {
+    Log::options().sync(default_sync(listeners)).mode(LOG_MODE)
 }
 
 /// Returns when the records of these listeners become durable, unless it is said.
@@ -95,6 +121,15 @@ pub struct LogConfig {
     pub listeners: Vec<Listen>,
 }
 
+/// Settings of a listener in place of those of the whole server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnSettings {
+    /// As [`Limits::message_bytes`].
+    pub message_bytes: Option<usize>,
+    /// As [`AccessConfig::token_file`].
+    pub token_file: Option<PathBuf>,
+}
+
 /// A listener: `tcp://127.0.0.1:5140?frame=octets`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
@@ -110,6 +145,10 @@ pub struct Listen {
     pub oversize: Oversize,
     /// Its own certificate, in place of the server's.
     pub tls: Option<TlsFiles>,
+    /// The part of its records that says where they came from.
+    pub stamp: Stamp,
+    /// Settings in place of those of the whole server.
+    pub own: OwnSettings,
 }
 
 /// Where a listener listens.
@@ -137,13 +176,13 @@ const fn tcp(word: &'static str, is_tls: bool, door: Door) -> Scheme {
     Scheme { word, socket: |address| Socket::Tcp(address.to_owned()), is_tls, door }
 }
 
-const LINES: Door = Door::Frames(Frame::Lines);
+const FRAMES: Door = Door::Frames(Frame::Auto);
 
 /// Every scheme, in the order of the help; the first of each pair is that which is printed.
 const SCHEMES: [Scheme; 13] = [
-    tcp("tcp", false, LINES),
-    tcp("tls", true, LINES),
-    Scheme { word: "unix", socket: |path| Socket::Unix(path.into()), is_tls: false, door: LINES },
+    tcp("tcp", false, FRAMES),
+    tcp("tls", true, FRAMES),
+    Scheme { word: "unix", socket: |path| Socket::Unix(path.into()), is_tls: false, door: FRAMES },
     Scheme {
         word: "udp",
         socket: |address| Socket::Udp(address.to_owned()),
@@ -183,6 +222,7 @@ impl FromStr for Listen {
         };
         let (mut door, mut ack, mut oversize) =
             (scheme.door, Level::default(), Oversize::default());
+        let mut stamp = Stamp::default();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match (pair.split_once('='), &mut door) {
                 (Some(("frame", word)), Door::Frames(frame)) => *frame = word.parse()?,
@@ -193,6 +233,10 @@ impl FromStr for Listen {
                     return Err(format!("'{url}': '{word}' gives no answers"));
                 }
                 (Some(("ack", word)), _) => ack = word.parse()?,
+                (Some(("stamp", _)), Door::Datagrams) => {
+                    return Err(format!("'{url}': '{word}' has no stamps"));
+                }
+                (Some(("stamp", word)), _) => stamp = word.parse()?,
                 (Some(("oversize", word)), Door::Frames(_) | Door::Relp) => {
                     oversize = word.parse()?;
                 }
@@ -201,12 +245,17 @@ impl FromStr for Listen {
                         "'{url}': '{word}' has its own treatment of long messages"
                     ));
                 }
-                _ => return Err(format!("'{url}': '{pair}' is none of frame=, ack=, oversize=")),
+                _ => {
+                    return Err(format!(
+                        "'{url}': '{pair}' is none of frame=, ack=, oversize=, stamp="
+                    ));
+                }
             }
         }
         let socket = (scheme.socket)(address);
         let is_tls = scheme.is_tls;
-        Ok(Listen { socket, is_tls, door, ack, oversize, tls: None })
+        let own = OwnSettings::default();
+        Ok(Listen { socket, is_tls, door, ack, oversize, stamp, tls: None, own })
     }
 }
 
@@ -222,6 +271,7 @@ impl Listen {
     /// Says in a few words what the listener takes and what its answers mean.
     pub fn promise(&self) -> String {
         let takes = match self.door {
+            Door::Frames(Frame::Auto) => "takes lines or counted messages",
             Door::Frames(Frame::Lines) => "takes lines",
             Door::Frames(Frame::Octets) => "takes messages behind their octet counts",
             Door::Frames(Frame::Nul) => "takes messages that end with NUL",
@@ -240,9 +290,11 @@ impl Listen {
         format!("{takes}, {means}")
     }
 
-    /// Tells whether both are the same but for their certificates.
+    /// Tells whether both are the same but for their certificates and settings.
     pub(crate) fn is_same_place(&self, other: &Listen) -> bool {
-        Listen { tls: None, ..self.clone() } == Listen { tls: None, ..other.clone() }
+        let place =
+            |listen: &Listen| Listen { tls: None, own: OwnSettings::default(), ..listen.clone() };
+        place(self) == place(other)
     }
 
     fn scheme(&self) -> &'static str {
@@ -273,7 +325,8 @@ impl fmt::Display for Listen {
         };
         let ack = self.answers().filter(|ack| *ack != Level::default()).map(Level::as_str);
         let oversize = (self.oversize != Oversize::default()).then(|| self.oversize.as_str());
-        let pairs = [("frame", frame), ("ack", ack), ("oversize", oversize)];
+        let stamp = (self.stamp != Stamp::default()).then(|| self.stamp.as_str());
+        let pairs = [("frame", frame), ("ack", ack), ("oversize", oversize), ("stamp", stamp)];
         let set = pairs.iter().filter_map(|(key, word)| Some((key, (*word)?)));
         for (separator, (key, word)) in std::iter::once('?').chain(std::iter::repeat('&')).zip(set)
         {
@@ -298,8 +351,8 @@ mod tests {
             "relps://localhost:2514",
             "http://127.0.0.1:8080?ack=written",
             "resp://127.0.0.1:6379?ack=received",
-            "tcp://127.0.0.1:5140?frame=u32&oversize=skip",
-            "relp://localhost:2514?ack=written&oversize=refuse",
+            "tcp://127.0.0.1:5140?frame=u32&oversize=split",
+            "relp://localhost:2514?ack=written&oversize=refuse&stamp=json",
         ] {
             assert_eq!(url.parse::<Listen>().unwrap().to_string(), url);
         }
@@ -313,10 +366,11 @@ mod tests {
             ("127.0.0.1:5140", "is not a URL"),
             ("tcp://", "names no address"),
             ("ftp://a:1", "'ftp' is none of tcp, tls"),
-            ("tcp://a:1?frame=words", "frame=words is none of lines"),
+            ("tcp://a:1?frame=words", "frame=words is none of auto"),
             ("relp://a:1?frame=nul", "has its own frames"),
             ("tcp://a:1?ack=durable", "gives no answers"),
             ("http://a:1?ack=safe", "ack=safe is none of"),
+            ("udp://a:1?stamp=json", "has no stamps"),
             ("http://a:1?level=1", "'level=1' is none of"),
         ] {
             let error = url.parse::<Listen>().unwrap_err();

@@ -6,8 +6,10 @@ use crate::answers::Answers;
 use crate::doors::Protocol;
 use crate::intake::{Intake, Later};
 use crate::limits::{Reason, Refusal};
+use crate::memory::Pool;
 use crate::metrics::{add, sub};
 use crate::port::Port;
+use crate::stamp::Stamper;
 use crate::stream::Stream;
 use crate::turns::Turn;
 use std::cell::RefCell;
@@ -23,6 +25,8 @@ use wrote::Log;
 
 /// Bytes of one read at most.
 const READ_BYTES: usize = 128 << 10;
+/// A longer part of a message is not copied for each read.
+const COPIED_BYTES_MAX: usize = 16 << 10;
 /// Unsent answers of a connection beyond which it is not read.
 const UNSENT_BYTES_MAX: usize = 256 << 10;
 
@@ -36,7 +40,7 @@ thread_local! {
 pub(crate) struct Connection<S, P> {
     stream: S,
     protocol: P,
-    _admission: Admission,
+    admission: Admission,
     port: Port,
     log: Log,
     /// The channel's, when the log was taken.
@@ -44,6 +48,7 @@ pub(crate) struct Connection<S, P> {
     /// Bytes that were read and not taken: an unfinished message, or messages without room.
     kept: Vec<u8>,
     answers: Answers,
+    stamper: Option<Box<Stamper>>,
     acks: Arc<Acks>,
     /// The wait for the record of the next answer.
     acked: Option<Acked>,
@@ -64,8 +69,9 @@ pub(crate) struct Connection<S, P> {
     refusal: Option<Refusal>,
     /// The stream has passed on every byte that it was given: one of TLS buffers.
     is_flushed: bool,
-    /// Bytes of `kept` and `answers` that are counted as in flight.
-    counted_bytes: usize,
+    /// The bytes of messages and of answers that are counted as held, whether the client is a
+    /// stranger, and whether it waits for its log.
+    held: (usize, usize, bool, bool),
     /// Messages in the log without their answer.
     unacked: u64,
     /// The sequence behind the messages whose answer is timed, and when the log had them.
@@ -119,15 +125,17 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         });
         let mut patience = Patience::default();
         patience.expect(Some(Due::FirstByte));
+        let stamper = Stamper::of(&port.listen, admission.client(), stream.certificate_name());
         Connection {
             stream,
             protocol,
-            _admission: admission,
+            admission,
             port,
             log,
             generation,
             kept: Vec::new(),
             answers: Answers::default(),
+            stamper,
             acks,
             acked: None,
             room: None,
@@ -139,7 +147,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             is_cut: false,
             refusal: None,
             is_flushed: true,
-            counted_bytes: 0,
+            held: (0, 0, false, false),
             unacked: 0,
             timed: None,
             patience,
@@ -148,7 +156,10 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
 
     /// Goes on until nothing moves.
     fn proceed(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
-        self.port.renew();
+        if self.port.renew() {
+            self.protocol.renew(&self.port.access)?;
+        }
+        self.admission.account.check()?;
         loop {
             self.release(context)?;
             let mut has_moved = self.send(context)?;
@@ -168,11 +179,11 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             if self.answers.len() < UNSENT_BYTES_MAX || self.room.is_some() {
                 has_moved |= self.receive(context)?;
             }
-            self.count_in_flight()?;
             if !has_moved && !self.turns_to_draining(context) {
                 break;
             }
         }
+        self.hold_memory(context)?;
         ready!(self.poll_patience(context))?;
         unreachable!("patience ends with a refusal")
     }
@@ -281,7 +292,9 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
                 waited => self.turn = waited?,
             }
             // Messages that had no room come first: else more and more would be kept.
-            return SCRATCH.with_borrow_mut(|scratch| self.take_from(scratch, 0));
+            SCRATCH.with_borrow_mut(|scratch| self.take_from(scratch, 0))?;
+            // Of a message that is not whole, the rest is still to be read.
+            return Ok(true);
         }
         if self.holds() && !self.port.channel.takes_messages() {
             // What is not read stays with the sender.
@@ -301,13 +314,15 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         scratch: &mut Vec<u8>,
         context: &mut Context<'_>,
     ) -> Result<bool, Refusal> {
-        let kept = self.kept.len();
-        if scratch.len() < kept + READ_BYTES {
-            scratch.resize(kept + READ_BYTES, 0);
+        let kept = self.copied();
+        let memory = self.admission.account.memory();
+        let most = memory.read_bytes(READ_BYTES, &self.port.limits);
+        if scratch.len() < kept + most {
+            scratch.resize(kept + most, 0);
         }
         let mut bytes = 0;
         if self.input != Input::Ended {
-            match self.read(&mut scratch[kept..kept + READ_BYTES], context) {
+            match self.read(&mut scratch[kept..kept + most], context) {
                 Poll::Ready(Ok(0)) => self.input = Input::Ended,
                 Poll::Ready(Ok(read)) => bytes = read,
                 // The client is gone, or broke off.
@@ -333,30 +348,61 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
     /// Takes what is whole of the bytes kept and of those that were read behind them. Returns
     /// whether anything changed.
     fn take_from(&mut self, scratch: &mut Vec<u8>, read: usize) -> Result<bool, Refusal> {
-        let (before, kept) = (self.input, self.kept.len());
-        let filled = kept + read;
-        if scratch.len() < filled {
-            scratch.resize(filled, 0);
-        }
-        scratch[..kept].copy_from_slice(&self.kept);
-        if filled > 0 && self.turn.is_none() && self.port.channel.turns.are_taken() {
+        let (before, copied) = (self.input, self.copied());
+        let has_bytes = read > 0 || !self.kept.is_empty();
+        if has_bytes && self.turn.is_none() && self.port.channel.turns.are_taken() {
             // Behind those that wait for room.
-            self.kept.extend_from_slice(&scratch[kept..filled]);
+            self.kept.extend_from_slice(&scratch[copied..copied + read]);
             self.patience.expect(None);
             self.pause();
             return Ok(true);
         }
+        let taken = if copied < self.kept.len() {
+            self.take_in_place(&scratch[..read])
+        } else {
+            self.take_copied(scratch, copied + read)
+        };
+        if taken > 0 || self.patience.due == Some(Due::FirstByte) {
+            self.patience.expect(None);
+        }
+        // A pause that just began is not awaited yet.
+        Ok(read > 0 || taken > 0 || self.room.is_some() || self.input != before)
+    }
+
+    /// The bytes kept that are copied to the beginning of the thread's buffer: all or none.
+    fn copied(&self) -> usize {
+        if self.kept.len() > COPIED_BYTES_MAX { 0 } else { self.kept.len() }
+    }
+
+    /// Takes from the bytes kept and those behind them, and returns how many are done with.
+    fn take_copied(&mut self, scratch: &mut Vec<u8>, filled: usize) -> usize {
+        if scratch.len() < filled {
+            scratch.resize(filled, 0);
+        }
+        scratch[..self.kept.len()].copy_from_slice(&self.kept);
         let taken = self.take(&scratch[..filled]);
         self.kept.clear();
         self.kept.extend_from_slice(&scratch[taken..filled]);
         if self.kept.is_empty() {
             self.kept = Vec::new();
         }
-        if taken > 0 || self.patience.due == Some(Due::FirstByte) {
-            self.patience.expect(None);
+        taken
+    }
+
+    /// Takes from the bytes kept and those that were read, and returns how many are done with.
+    fn take_in_place(&mut self, read: &[u8]) -> usize {
+        let mut input = std::mem::take(&mut self.kept);
+        if input.capacity() - input.len() < read.len() {
+            input.reserve_exact(read.len().max(input.len() / 4));
         }
-        // A pause that just began is not awaited yet.
-        Ok(read > 0 || taken > 0 || self.room.is_some() || self.input != before)
+        input.extend_from_slice(read);
+        let taken = self.take(&input);
+        input.drain(..taken);
+        if taken > 0 && input.capacity() > 2 * input.len() {
+            input.shrink_to_fit();
+        }
+        self.kept = input;
+        taken
     }
 
     fn read(&mut self, into: &mut [u8], context: &mut Context<'_>) -> Poll<io::Result<usize>> {
@@ -370,6 +416,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         self.renew_log();
         let message_bytes_max = self.port.limits.message_bytes;
         let mut intake = Intake::new(&self.log, &mut self.answers, message_bytes_max);
+        intake.stamper = self.stamper.as_deref();
         intake.is_closed = !self.port.channel.takes_messages();
         intake.holds = self.port.listen.answers().is_none();
         let mut taken = self.protocol.take(input, &mut intake);
@@ -393,9 +440,16 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         if is_done && taken.is_ok() {
             self.protocol.goodbye(&mut intake);
         }
-        let Intake { messages, bytes, is_full, is_closed, later, rejected, .. } = intake;
+        let Intake { messages, bytes, cut, is_full, is_closed, later, rejected, .. } = intake;
         self.later = later;
-        rejected.into_iter().for_each(|reason| self.port.metrics.reject(reason));
+        add(&self.port.metrics.cut_messages_total, cut);
+        let client = self.admission.client();
+        if cut > 0 {
+            self.port.say(client, Reason::TooLong, "a message was cut");
+        }
+        for reason in rejected {
+            self.port.reject(client, reason, reason.text());
+        }
         self.count_messages(messages, bytes);
         if is_full && is_closed {
             self.hold();
@@ -486,22 +540,23 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         true
     }
 
-    fn count_in_flight(&mut self) -> Result<(), Refusal> {
-        let bytes = self.kept.len() + self.answers.len();
-        let counter = &self.port.metrics.in_flight_bytes;
-        if bytes == self.counted_bytes {
+    /// Holds the memory of what is kept and of the answers while nothing moves.
+    fn hold_memory(&mut self, context: &Context<'_>) -> Result<(), Refusal> {
+        let (messages, answers) = (self.kept.len(), self.answers.len());
+        let held = (messages, answers, self.protocol.is_stranger(), self.room.is_some());
+        if held == self.held {
             return Ok(());
         }
-        if bytes < self.counted_bytes {
-            sub(counter, (self.counted_bytes - bytes) as u64);
-        } else {
-            add(counter, (bytes - self.counted_bytes) as u64);
+        self.held = held;
+        let (account, limits) = (&self.admission.account, &self.port.limits);
+        let held = if held.2 { [0, 0, messages + answers] } else { [messages, answers, 0] };
+        for (pool, bytes) in Pool::ALL.into_iter().zip(held) {
+            account.hold(pool, bytes, limits)?;
         }
-        let has_grown = bytes > self.counted_bytes;
-        self.counted_bytes = bytes;
-        let all = counter.load(std::sync::atomic::Ordering::Relaxed);
-        let is_over = has_grown && all > self.port.limits.in_flight_bytes as u64;
-        if is_over { Err(Refusal::Memory) } else { Ok(()) }
+        account.set_paused(self.room.is_some());
+        account.watch(context);
+        // It may be closed since.
+        account.check()
     }
 
     /// Ends with a refusal if the client does not do in time what it must do.
@@ -541,8 +596,9 @@ impl<S: Stream, P: Protocol> Future for Connection<S, P> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let ended = ready!(self.proceed(context));
         if let Some(refusal) = self.refusal.take().or(ended.err()) {
-            log::debug!("{}: {refusal}", self.port.listen);
-            self.port.metrics.refuse(refusal.reason());
+            let held = self.kept.len() + self.answers.len();
+            let because = format_args!("{refusal}; it holds {held} bytes");
+            self.port.refuse(self.admission.client(), refusal.reason(), because);
         }
         Poll::Ready(())
     }
@@ -554,7 +610,6 @@ impl<S, P> Drop for Connection<S, P> {
             self.acks.forget(acked);
         }
         let metrics = &self.port.metrics;
-        sub(&metrics.in_flight_bytes, self.counted_bytes as u64);
         metrics.forget(self.unacked);
         if self.room.is_some() {
             sub(&metrics.paused_connections, 1);

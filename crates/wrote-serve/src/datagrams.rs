@@ -9,6 +9,7 @@ use crate::inherited::Passed;
 use crate::limits::{Limits, Reason};
 use crate::metrics::{Metrics, add};
 use crate::port::Port;
+use crate::refusals::Client;
 use crate::socket_file::SocketFile;
 use rustix::net::RecvFlags;
 use socket2::SockRef;
@@ -176,13 +177,14 @@ impl Datagrams {
                     Ok(_) => return port.metrics.take(None, 1, message.len() as u64),
                     // The message itself does not fit into this log.
                     Err(wrote::Error::Refused { .. }) => {
-                        return port.metrics.reject(Reason::Malformed);
+                        let because = "the log cannot hold a datagram";
+                        return port.reject(Client(None), Reason::Malformed, because);
                     }
                     Err(_) => {}
                 }
             }
             if self.is_udp() || *port.draining.borrow() {
-                return port.metrics.reject(Reason::Log);
+                return port.reject(Client(None), Reason::Log, "");
             }
             sleep(RETRY_PAUSE).await;
         }

@@ -12,10 +12,12 @@ pub use frames::Frame;
 pub(crate) use frames::{Frames, without_trailer};
 pub use oversize::Oversize;
 pub(crate) use relp::Relp;
-pub(crate) use resp::Resp;
+pub(crate) use resp::{READS_MAX, Resp};
 
+use crate::access::Access;
 use crate::intake::Intake;
 use crate::limits::Refusal;
+use std::sync::Arc;
 
 /// The protocol of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +51,17 @@ pub(crate) trait Protocol: Send + Unpin + 'static {
     fn take_rest(&mut self, rest: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
         let _ = intake;
         Ok(rest.len())
+    }
+
+    /// Takes the tokens that are in force from now on. Fails if that of the client is none of them.
+    fn renew(&mut self, access: &Arc<Access>) -> Result<(), Refusal> {
+        let _ = access;
+        Ok(())
+    }
+
+    /// Tells whether the client has not given the token that is asked for.
+    fn is_stranger(&self) -> bool {
+        false
     }
 
     /// Says goodbye, behind the last answer, before the server ends the connection.

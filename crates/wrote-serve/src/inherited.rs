@@ -52,15 +52,23 @@ impl Inherited {
         Ok(Inherited { sockets })
     }
 
-    /// Takes the socket of a listener: by the name in its URL, or by its address.
-    pub(crate) fn take(&mut self, listen: &Listen) -> io::Result<Option<Passed>> {
+    /// Tells whether one more socket has the name of this listener.
+    pub(crate) fn has_more_of(&self, listen: &Listen) -> bool {
+        name(&listen.socket).is_some() && self.place(listen).is_some()
+    }
+
+    fn place(&self, listen: &Listen) -> Option<usize> {
         let name = name(&listen.socket);
-        let is_it = |(known, passed): &(String, Passed)| match name {
+        self.sockets.iter().position(|(known, passed)| match name {
             Some(name) => known == name && passed.is_kind_of(&listen.socket),
             None => passed.is_at(&listen.socket),
-        };
-        match (self.sockets.iter().position(is_it), name) {
-            (Some(index), _) => Ok(Some(self.sockets.swap_remove(index).1)),
+        })
+    }
+
+    /// Takes the next socket of a listener: by the name in its URL, or by its address.
+    pub(crate) fn take(&mut self, listen: &Listen) -> io::Result<Option<Passed>> {
+        match (self.place(listen), name(&listen.socket)) {
+            (Some(index), _) => Ok(Some(self.sockets.remove(index).1)),
             (None, None) => Ok(None),
             (None, Some(name)) => {
                 let text = format!("no such socket named '{name}' was passed (FileDescriptorName)");
@@ -115,10 +123,39 @@ impl Passed {
 }
 
 /// Returns the name by which a URL asks for a socket. A number is the port of a host named `fd`.
-fn name(socket: &Socket) -> Option<&str> {
+pub(crate) fn name(socket: &Socket) -> Option<&str> {
     let address = match socket {
         Socket::Tcp(address) | Socket::Udp(address) => address.as_str(),
         Socket::Unix(path) | Socket::UnixDatagram(path) => path.to_str()?,
     };
     address.strip_prefix(BY_NAME).filter(|name| name.parse::<u16>().is_err())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::listen::Bound;
+
+    #[test]
+    fn all_sockets_of_a_name_are_those_of_its_listener() {
+        let socket = || TcpListener::bind("127.0.0.1:0").unwrap();
+        let sockets = ["relp", "other", "relp"].map(|name| {
+            let passed = Passed::Tcp(socket());
+            passed.set_nonblocking().unwrap();
+            (name.to_owned(), passed)
+        });
+        let address = |passed: &Passed| match passed {
+            Passed::Tcp(socket) => socket.local_addr().unwrap().to_string(),
+            _ => panic!("it is of TCP"),
+        };
+        let wanted = [address(&sockets[0].1), address(&sockets[2].1)].map(Socket::Tcp);
+        let mut inherited = Inherited { sockets: sockets.into() };
+        let listen: Listen = "relp://fd:relp".parse().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let bound = runtime.block_on(Bound::bind_all(&listen, &mut inherited)).unwrap();
+        let found: Vec<_> = bound.iter().map(|bound| bound.listen(&listen).socket).collect();
+        assert_eq!(found, wanted);
+        assert!(inherited.rest().eq(["other"]));
+        assert!(runtime.block_on(Bound::bind_all(&listen, &mut inherited)).is_err());
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::answers::Answers;
 use crate::limits::{Reason, Refusal};
+use crate::stamp::{self, Stamper};
 use std::str::FromStr;
 use tokio::sync::mpsc;
 use wrote::Log;
@@ -28,6 +29,26 @@ impl Level {
             Level::Written => log.written_sequence(),
             Level::Durable => log.durable_sequence(),
         }
+    }
+
+    /// Returns the sequence before which records may be read: those that are as safe as answers
+    /// promise. So a sequence that a client has read never names another record after a crash.
+    pub(crate) fn readable(self, log: &Log) -> u64 {
+        self.reached(log).min(log.written_sequence())
+    }
+
+    /// Makes every record that is in the log now readable, so that a client reads what it wrote.
+    /// Returns the sequence before which records may be read.
+    pub(crate) async fn present(self, log: &Log) -> u64 {
+        if let Some(last) = log.stats().next_sequence.checked_sub(1) {
+            let ticket = log.ticket(last).into_owned();
+            // Of a log that has failed the records before can be read.
+            let _ = match self {
+                Level::Durable => ticket.until_durable().await,
+                _ => ticket.until_written().await,
+            };
+        }
+        self.readable(log)
     }
 
     /// The word in URLs, configurations and metrics.
@@ -61,6 +82,9 @@ pub(crate) trait Store {
     /// Appends messages of which all or none are there after a crash, and returns the sequence of
     /// the first; `None` while there is no room.
     fn try_append_all(&self, messages: &[&[u8]]) -> Result<Option<u64>, wrote::Error>;
+
+    /// Tells whether it takes messages: an error is then of the message.
+    fn is_well(&self) -> bool;
 }
 
 impl Store for Log {
@@ -75,6 +99,10 @@ impl Store for Log {
     fn try_append_all(&self, messages: &[&[u8]]) -> Result<Option<u64>, wrote::Error> {
         Ok(Log::try_append_all(self, messages)?.map(|(sequences, _)| sequences.start))
     }
+
+    fn is_well(&self) -> bool {
+        self.check().is_ok()
+    }
 }
 
 /// Where a door puts the messages and answers of one connection.
@@ -82,9 +110,13 @@ pub(crate) struct Intake<'a> {
     store: &'a dyn Store,
     answers: &'a mut Answers,
     message_bytes_max: usize,
+    /// Makes the records of the messages, where they are not the same.
+    pub stamper: Option<&'a Stamper>,
     /// Messages and their bytes since this value was made.
     pub messages: u64,
     pub bytes: u64,
+    /// Messages over the limit of which a part was taken.
+    pub cut: u64,
     /// The log had no room for a message: its door gives it again later.
     pub is_full: bool,
     /// The channel takes no messages now.
@@ -112,8 +144,10 @@ impl<'a> Intake<'a> {
             store,
             answers,
             message_bytes_max,
+            stamper: None,
             messages: 0,
             bytes: 0,
+            cut: 0,
             is_full: false,
             is_closed: false,
             holds: false,
@@ -135,9 +169,10 @@ impl<'a> Intake<'a> {
             return Ok(None);
         }
         self.check(message)?;
-        let sequence = match self.store.try_append(message) {
+        let record = stamp::record(self.stamper, message);
+        let sequence = match self.store.try_append(&record) {
             Ok(sequence) => sequence,
-            Err(error) => self.hold(error).map(|()| None)?,
+            Err(error) => self.fail(error).map(|()| None)?,
         };
         if sequence.is_none() {
             self.is_full = true;
@@ -153,30 +188,66 @@ impl<'a> Intake<'a> {
         self.is_full
     }
 
-    /// Holds the sender after an error that another log, or room on the disk, ends. The message
-    /// itself may be what is refused.
-    fn hold(&mut self, error: wrote::Error) -> Result<(), Refusal> {
-        let is_of_message =
-            matches!(error, wrote::Error::Refused { .. } | wrote::Error::TooLong { .. });
-        if is_of_message || !self.holds {
-            return Err(Refusal::Log(error));
+    /// Refuses a message that no log like this takes, or holds a sender without answers: another
+    /// log, or room on the disk, ends the trouble.
+    fn fail(&mut self, error: wrote::Error) -> Result<(), Refusal> {
+        let refusal = self.refusal(error);
+        if !self.holds || matches!(refusal, Refusal::Unfit(_)) {
+            return Err(refusal);
         }
         self.is_closed = true;
         Ok(())
     }
 
-    /// Appends messages, and returns how many have found room: where that is not all of them, the
-    /// door stops in front of the next, and is called again with it.
+    fn refusal(&self, error: wrote::Error) -> Refusal {
+        match error {
+            wrote::Error::Refused { because, .. } if self.store.is_well() => {
+                Refusal::Unfit(because)
+            }
+            error => Refusal::Log(error),
+        }
+    }
+
+    /// Appends a message as [`Intake::append`] does, or counts one that no log like this takes: it
+    /// must not block those behind it. Returns whether there was room.
+    pub(crate) fn take(&mut self, message: &[u8]) -> Result<bool, Refusal> {
+        match self.append(message) {
+            Err(Refusal::Unfit(_)) => {
+                self.reject(Reason::Malformed);
+                Ok(true)
+            }
+            appended => appended.map(|sequence| sequence.is_some()),
+        }
+    }
+
+    /// Takes messages as [`Intake::take`] does, and returns how many are done with: where that is
+    /// not all of them, the door stops in front of the next, and is called again with it.
     pub(crate) fn append_run(&mut self, messages: &[&[u8]]) -> Result<usize, Refusal> {
         if self.is_held() {
             return Ok(0);
+        }
+        if self.stamper.is_some() {
+            for (done, message) in messages.iter().enumerate() {
+                if !self.take(message)? {
+                    return Ok(done);
+                }
+            }
+            return Ok(messages.len());
         }
         let fit = messages.iter().take_while(|message| self.check(message).is_ok()).count();
         let mut done = 0;
         while done < fit {
             let taken = match self.store.try_append_run(&messages[done..fit]) {
                 Ok(taken) => taken,
-                Err(error) => self.hold(error).map(|()| 0)?,
+                Err(error) => match self.fail(error) {
+                    // It is of the first.
+                    Err(Refusal::Unfit(_)) => {
+                        self.reject(Reason::Malformed);
+                        done += 1;
+                        continue;
+                    }
+                    failed => failed.map(|()| 0)?,
+                },
             };
             if taken == 0 {
                 self.is_full = true;
@@ -192,7 +263,10 @@ impl<'a> Intake<'a> {
     /// the first. Without room it returns `None`, as [`Intake::append`] does.
     pub(crate) fn append_all(&mut self, messages: &[&[u8]]) -> Result<Option<u64>, Refusal> {
         messages.iter().try_for_each(|message| self.check(message))?;
-        let first = self.store.try_append_all(messages).map_err(Refusal::Log)?;
+        let records = messages.iter().map(|message| stamp::record(self.stamper, message));
+        let records: Vec<_> = records.collect();
+        let records: Vec<&[u8]> = records.iter().map(|record| &**record).collect();
+        let first = self.store.try_append_all(&records).map_err(|error| self.refusal(error))?;
         self.is_full |= first.is_none();
         if first.is_some() {
             messages.iter().for_each(|message| self.count(message));

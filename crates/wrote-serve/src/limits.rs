@@ -11,8 +11,14 @@ pub struct Limits {
     pub connections_per_address: usize,
     /// The most bytes of a message.
     pub message_bytes: usize,
-    /// Bytes of unfinished messages and unsent answers, of all connections together.
+    /// Bytes of unfinished messages, of all connections together. Those that have not given the
+    /// token that is asked for have a sixteenth as much for themselves.
     pub in_flight_bytes: usize,
+    /// Bytes of unsent answers, of all connections together.
+    pub unsent_bytes: usize,
+    /// Answers of HTTP that are read from logs at a time, as the server was started: the buffers of
+    /// each take 6.5 MiB at most.
+    pub readers: usize,
     /// How long a connection may take to its first byte.
     pub first_byte: Duration,
     /// How long a TLS handshake may take.
@@ -30,8 +36,10 @@ impl Default for Limits {
         Limits {
             connections: 65_536,
             connections_per_address: 65_536,
-            message_bytes: 64 << 10,
+            message_bytes: 1 << 20,
             in_flight_bytes: 64 << 20,
+            unsent_bytes: 32 << 20,
+            readers: 24,
             first_byte: Duration::from_secs(10),
             handshake: Duration::from_secs(10),
             message_time: Duration::from_secs(30),
@@ -62,12 +70,15 @@ pub(crate) enum Refusal {
     /// Answers were not read within [`Limits::unread_time`].
     #[error("answers were not read")]
     Unread,
-    /// [`Limits::in_flight_bytes`] is used up.
+    /// [`Limits::in_flight_bytes`] or [`Limits::unsent_bytes`] is used up, by this client most.
     #[error("too many bytes are in flight")]
     Memory,
     /// The log has failed, or its disk is full.
     #[error("{0}")]
     Log(wrote::Error),
+    /// The token was taken back.
+    #[error("the token is not accepted any more")]
+    Revoked,
     /// The channel takes no messages now.
     #[error("the log takes no messages now")]
     Closed,
@@ -84,6 +95,7 @@ impl Refusal {
             Refusal::Unread => Reason::Unread,
             Refusal::Memory => Reason::Memory,
             Refusal::Log(_) | Refusal::Closed => Reason::Log,
+            Refusal::Revoked => Reason::Unauthorized,
         }
     }
 }
@@ -92,6 +104,8 @@ impl Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     Connections,
+    /// The descriptors that are left are those of the logs.
+    Descriptors,
     Address,
     TooLong,
     Malformed,
@@ -107,8 +121,9 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
-    pub(crate) const ALL: [Reason; 12] = [
+    pub(crate) const ALL: [Reason; 13] = [
         Reason::Connections,
+        Reason::Descriptors,
         Reason::Address,
         Reason::TooLong,
         Reason::Malformed,
@@ -122,9 +137,21 @@ impl Reason {
         Reason::Unauthorized,
     ];
 
+    /// Says in a few words what a message was refused for.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Reason::TooLong => "a message was too long",
+            Reason::Malformed => "the log cannot hold a message",
+            Reason::Unfinished => "a part of a message was dropped",
+            Reason::Unauthorized => "a wrong token, or none",
+            _ => "a message was refused",
+        }
+    }
+
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Reason::Connections => "connections",
+            Reason::Descriptors => "open_files",
             Reason::Address => "connections_per_address",
             Reason::TooLong => "too_long",
             Reason::Malformed => "malformed",

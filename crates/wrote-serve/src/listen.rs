@@ -40,8 +40,21 @@ pub(crate) enum Bound {
 }
 
 impl Bound {
-    /// Binds the socket of a listener, or takes the one that a service manager has bound.
-    pub(crate) async fn bind(listen: &Listen, inherited: &mut Inherited) -> io::Result<Bound> {
+    /// Binds the socket of a listener, or takes those that a service manager has bound for it: a
+    /// name may be that of several.
+    pub(crate) async fn bind_all(
+        listen: &Listen,
+        inherited: &mut Inherited,
+    ) -> io::Result<Vec<Bound>> {
+        let mut all = vec![Bound::bind(listen, inherited).await?];
+        while inherited.has_more_of(listen) {
+            all.push(Bound::bind(listen, inherited).await?);
+        }
+        Ok(all)
+    }
+
+    /// Binds the socket of a listener, or takes the next that a service manager has bound.
+    async fn bind(listen: &Listen, inherited: &mut Inherited) -> io::Result<Bound> {
         match inherited.take(listen)? {
             None => {}
             Some(Passed::Tcp(socket)) => {
@@ -195,18 +208,13 @@ fn admit<S: Accepted>(stream: S, from: Option<IpAddr>, port: &mut Port) {
     let port = port.clone();
     match port.tls.clone() {
         None => serve(stream, admission, port),
-        Some(tls) => _ = tokio::spawn(serve_tls(stream, from, tls, admission, port)),
+        Some(tls) => _ = tokio::spawn(serve_tls(stream, tls, admission, port)),
     }
 }
 
 /// Serves a stream after its handshake.
-async fn serve_tls<S: Stream>(
-    stream: S,
-    from: Option<IpAddr>,
-    tls: Sessions,
-    admission: Admission,
-    port: Port,
-) {
+async fn serve_tls<S: Stream>(stream: S, tls: Sessions, admission: Admission, port: Port) {
+    let client = admission.client();
     let mut draining = port.draining.clone();
     let problem = tokio::select! {
         session = tls::handshake(stream, tls) => match session {
@@ -219,10 +227,8 @@ async fn serve_tls<S: Stream>(
             tokio::time::sleep(HANDSHAKE_GRACE).await;
         } => "the server ends".to_owned(),
     };
-    port.metrics.refuse(Reason::Handshake);
-    let from = from.map_or(String::new(), |from| format!(" with {from}"));
     let problem = problem.replace(['\n', '\r'], " ");
-    port.failed_handshakes.warn(format_args!("{}: TLS{from} failed: {problem}", port.listen));
+    port.refuse(client, Reason::Handshake, format_args!("TLS failed: {problem}"));
 }
 
 /// Serves a stream in a task of its own.
@@ -240,7 +246,7 @@ fn serve<S: Stream>(stream: S, admission: Admission, port: Port) {
         if let Door::Frames(frame) = door {
             tokio::spawn(serve_later(stream, frame, admission, port));
         } else {
-            port.metrics.refuse(Reason::Log);
+            port.refuse(admission.client(), Reason::Log, "");
         }
         return;
     };
@@ -254,7 +260,8 @@ fn serve<S: Stream>(stream: S, admission: Admission, port: Port) {
             tokio::spawn(Connection::new(stream, relp, admission, port, log));
         }
         Door::Resp => {
-            let resp = Resp::new(Some(port.channel.clone()), port.access.clone());
+            let log_of = Some((port.channel.clone(), port.listen.ack));
+            let resp = Resp::new(log_of, port.access.clone());
             tokio::spawn(Connection::new(stream, resp, admission, port, log));
         }
         Door::Datagrams | Door::Http => {}
@@ -268,7 +275,9 @@ async fn serve_later<S: Stream>(stream: S, frame: Frame, admission: Admission, p
     loop {
         tokio::select! {
             () = port.channel.next_good_look() => {}
-            _ = draining.wait_for(|&draining| draining) => return port.metrics.refuse(Reason::Log),
+            _ = draining.wait_for(|&draining| draining) => {
+                return port.refuse(admission.client(), Reason::Log, "");
+            }
         }
         if let Some(log) = port.channel.log() {
             let frames = Frames::new(frame, port.listen.oversize);

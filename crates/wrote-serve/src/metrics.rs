@@ -1,13 +1,64 @@
-//! The counters of a server.
+//! The counters of a server: of each listener, and of all together.
 
 mod durations;
 
+use crate::config::Listen;
 use crate::intake::Level;
 use crate::limits::Reason;
+use crate::memory::{Memory, Pool};
+use crate::settings::Settings;
 pub(crate) use durations::Durations;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+use tokio::sync::watch;
 
-/// The counters of a server. Each only goes up, but for those that are said to be a state.
+/// The state that all listeners share.
+#[derive(Debug)]
+pub(crate) struct Totals {
+    /// Connections that are open.
+    pub connections: AtomicU64,
+    /// The memory that clients hold.
+    pub memory: Arc<Memory>,
+    pub started: SystemTime,
+    /// Whether the last reload found nothing wrong, and when one last did.
+    pub is_reloaded: AtomicBool,
+    pub reloaded: Mutex<SystemTime>,
+}
+
+/// A listener, as the metrics name it, and its counters.
+#[derive(Clone, Debug)]
+pub(crate) struct Counted {
+    pub listen: Arc<Listen>,
+    pub log: String,
+    pub metrics: Arc<Metrics>,
+    pub settings: watch::Receiver<Settings>,
+}
+
+impl Default for Totals {
+    fn default() -> Totals {
+        let now = SystemTime::now();
+        Totals {
+            connections: AtomicU64::new(0),
+            memory: Arc::default(),
+            started: now,
+            is_reloaded: AtomicBool::new(true),
+            reloaded: Mutex::new(now),
+        }
+    }
+}
+
+impl Totals {
+    /// Notes the outcome of a reload.
+    pub(crate) fn note_reload(&self, is_right: bool) {
+        self.is_reloaded.store(is_right, Ordering::Relaxed);
+        if is_right {
+            *self.reloaded.lock().unwrap_or_else(PoisonError::into_inner) = SystemTime::now();
+        }
+    }
+}
+
+/// The counters of a listener. Each only goes up, but for those that are said to be a state.
 ///
 /// What listeners with answers took adds up at any rest: messages are those acknowledged, those
 /// that wait for it, and those whose connection ended before.
@@ -19,6 +70,8 @@ pub(crate) struct Metrics {
     /// Messages in the log, by the promise of their answer; the first are those without answers.
     messages_total: [AtomicU64; 1 + Level::ALL.len()],
     pub bytes_total: AtomicU64,
+    /// Messages over the limit of which a part was taken.
+    pub cut_messages_total: AtomicU64,
     acks_total: [AtomicU64; Level::ALL.len()],
     /// State: messages in the log that are to be answered.
     unacked_messages: AtomicU64,
@@ -31,8 +84,6 @@ pub(crate) struct Metrics {
     pub udp_dropped_total: AtomicU64,
     /// Datagrams, of UDP or a Unix socket, that were longer than a message may be.
     pub udp_truncated_total: AtomicU64,
-    /// State: bytes of unfinished messages and unsent answers.
-    pub in_flight_bytes: AtomicU64,
     /// State: connections that wait for room in their log.
     pub paused_connections: AtomicU64,
     refused: [AtomicU64; Reason::ALL.len()],
@@ -101,12 +152,33 @@ impl Metrics {
             acks: self.acks_total.iter().map(read).sum(),
             unacked: self.unacked_messages(),
             unanswered: read(&self.unanswered_messages_total),
-            in_flight_bytes: read(&self.in_flight_bytes),
+            in_flight_bytes: 0,
+            cut: read(&self.cut_messages_total),
             udp_dropped: read(&self.udp_dropped_total),
             udp_truncated: read(&self.udp_truncated_total),
             refused: Reason::ALL.into_iter().map(of_reason).sum(),
         }
     }
+}
+
+/// Adds up the figures of all listeners.
+pub(crate) fn figures(totals: &Totals, counted: &[Counted]) -> Figures {
+    let held = Pool::ALL.into_iter().map(|pool| totals.memory.held(pool)).sum();
+    let mut all = Figures { in_flight_bytes: held, ..Figures::default() };
+    for counted in counted {
+        let one = counted.metrics.figures();
+        all.connections += one.connections;
+        all.messages += one.messages;
+        all.bytes += one.bytes;
+        all.acks += one.acks;
+        all.unacked += one.unacked;
+        all.unanswered += one.unanswered;
+        all.cut += one.cut;
+        all.udp_dropped += one.udp_dropped;
+        all.udp_truncated += one.udp_truncated;
+        all.refused += one.refused;
+    }
+    all
 }
 
 /// A server's figures at a moment.
@@ -127,6 +199,8 @@ pub struct Figures {
     pub unanswered: u64,
     /// Bytes of unfinished messages and unsent answers.
     pub in_flight_bytes: u64,
+    /// Messages of streams over the limit of which a part was taken so far.
+    pub cut: u64,
     /// Datagrams that the kernel dropped so far, since its buffer was full.
     pub udp_dropped: u64,
     /// Datagrams cut so far, since they were longer than a message may be.

@@ -3,28 +3,31 @@
 //! It is apart from the doors: it goes on while they drain, and none of its connections counts.
 
 mod page;
+mod process;
 
+use crate::access::{self, AccessConfig};
 use crate::channel::Channel;
 use crate::error::Error;
-use crate::metrics::Metrics;
+use crate::metrics::{Counted, Totals};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::server::conn::http1::Builder;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
-use tokio::task::spawn_blocking;
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, spawn_blocking};
 use tokio::time::{sleep, timeout};
 
-/// Connections at a time.
+/// Connections at a time. One more takes the place of the oldest.
 const CONNECTIONS_MAX: usize = 16;
 /// The time of a connection, from its beginning to its end.
 const CONNECTION_TIME: Duration = Duration::from_secs(5);
@@ -38,12 +41,17 @@ const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4
 
 /// The bound listener.
 #[derive(Debug)]
-pub(crate) struct Operators(TcpListener);
+pub(crate) struct Operators {
+    listener: TcpListener,
+    /// Other machines can reach it, and must give a token.
+    asks_for_token: bool,
+}
 
 /// The things that are shown.
 #[derive(Clone, Debug)]
 pub(crate) struct Shown {
-    pub metrics: Arc<Metrics>,
+    pub totals: Arc<Totals>,
+    pub counted: Arc<[Counted]>,
     pub channels: Vec<Arc<Channel>>,
     pub draining: watch::Receiver<bool>,
 }
@@ -51,39 +59,34 @@ pub(crate) struct Shown {
 type Answer = Response<Full<Bytes>>;
 
 impl Operators {
-    /// Binds the listener. Without `insecure` its address must be of this machine alone: anybody
-    /// who reaches it may read.
-    pub(crate) async fn bind(address: &str, insecure: bool) -> Result<Operators, Error> {
-        let url = || format!("http://{address}");
-        let failed = |source| Error::Listen { url: url(), source };
-        let found = tokio::net::lookup_host(address).await.map_err(failed)?.collect::<Vec<_>>();
-        if !insecure && !found.iter().all(|address| address.ip().is_loopback()) {
-            return Err(Error::Config(format!(
-                "metrics: {address} can be reached from other machines, and asks for no password: \
-                 listen on 127.0.0.1"
-            )));
-        }
-        TcpListener::bind(&found[..]).await.map(Operators).map_err(failed)
+    /// Binds the listener.
+    pub(crate) async fn bind(address: &str, rule: &AccessConfig) -> Result<Operators, Error> {
+        let (found, asks_for_token) = addresses(address, rule).map_err(Error::Config)?;
+        let failed = |source| Error::Listen { url: format!("http://{address}"), source };
+        let listener = TcpListener::bind(&found[..]).await.map_err(failed)?;
+        Ok(Operators { listener, asks_for_token })
     }
 
     /// Returns its address, with the port that the kernel has chosen.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
-        self.0.local_addr().ok()
+        self.listener.local_addr().ok()
     }
 
     /// Answers for as long as the server lives.
     pub(crate) async fn serve(self, shown: Shown) {
-        let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        // The semaphore is never closed.
-        while let Ok(permit) = permits.clone().acquire_owned().await {
-            match self.0.accept().await {
+        let mut open: VecDeque<AbortHandle> = VecDeque::new();
+        loop {
+            match self.listener.accept().await {
                 Ok((stream, _)) => {
-                    let shown = shown.clone();
-                    tokio::spawn(async move {
-                        // A client that is slow, or gone, asks again.
-                        let _ = timeout(CONNECTION_TIME, converse(stream, shown)).await;
-                        drop(permit);
-                    });
+                    open.retain(|connection| !connection.is_finished());
+                    if open.len() == CONNECTIONS_MAX {
+                        // The oldest has had its time: an answer takes milliseconds.
+                        open.pop_front().iter().for_each(AbortHandle::abort);
+                    }
+                    // A client that is slow, or gone, asks again.
+                    let conversation = converse(stream, shown.clone(), self.asks_for_token);
+                    let served = timeout(CONNECTION_TIME, conversation);
+                    open.push_back(tokio::spawn(served).abort_handle());
                 }
                 Err(error) => {
                     log::warn!("metrics: {error}");
@@ -94,10 +97,35 @@ impl Operators {
     }
 }
 
-async fn converse(stream: TcpStream, shown: Shown) -> hyper::Result<()> {
+/// Returns where the listener is going to listen, and whether it asks for a token: anybody who
+/// reaches it may read.
+pub(crate) fn addresses(
+    address: &str,
+    rule: &AccessConfig,
+) -> Result<(Vec<SocketAddr>, bool), String> {
+    let found = address.to_socket_addrs();
+    let found: Vec<_> = found.map_err(|error| format!("http://{address}: {error}"))?.collect();
+    if rule.is_insecure || found.iter().all(|address| address.ip().is_loopback()) {
+        return Ok((found, false));
+    }
+    if rule.token_file.is_some() {
+        return Ok((found, true));
+    }
+    Err(format!(
+        "metrics: {address} can be reached from other machines: it needs token_file, or listen on \
+         127.0.0.1"
+    ))
+}
+
+async fn converse(stream: TcpStream, shown: Shown, asks_for_token: bool) -> hyper::Result<()> {
     let service = service_fn(move |request| {
         let shown = shown.clone();
-        async move { Ok::<_, Infallible>(answer(&request, shown).await) }
+        async move {
+            if asks_for_token && !shown.lets_in(&request) {
+                return Ok(unauthorized());
+            }
+            Ok::<_, Infallible>(answer(&request, shown).await)
+        }
     });
     Builder::new()
         .timer(TokioTimer::new())
@@ -133,6 +161,12 @@ async fn answer(request: &Request<Incoming>, shown: Shown) -> Answer {
     }
 }
 
+fn unauthorized() -> Answer {
+    let mut answer = text(StatusCode::UNAUTHORIZED, "Authorization: Bearer TOKEN is missing\n");
+    answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    answer
+}
+
 fn text(status: StatusCode, text: impl Into<Bytes>) -> Answer {
     let mut answer = Response::new(Full::new(text.into()));
     *answer.status_mut() = status;
@@ -141,6 +175,13 @@ fn text(status: StatusCode, text: impl Into<Bytes>) -> Answer {
 }
 
 impl Shown {
+    /// Tells whether a request has one of the tokens that are in force now.
+    fn lets_in(&self, request: &Request<Incoming>) -> bool {
+        let access = |counted: &Counted| counted.settings.borrow().access.clone();
+        let access = self.counted.first().map(access);
+        access.is_some_and(|access| access.accepts(access::bearer(request.headers())))
+    }
+
     /// Says in a line each why messages are not taken.
     fn troubles(&self) -> String {
         let mut lines = String::new();

@@ -5,11 +5,14 @@ use crate::acks::Acks;
 use crate::addresses::Addresses;
 use crate::channel::{Channel, Opener};
 use crate::config::{Config, Listen, LogConfig};
+use crate::descriptors;
+use crate::doors::READS_MAX;
 use crate::error::Error;
+use crate::folders;
 use crate::inherited::Inherited;
 use crate::limits::{Limits, Reason};
 use crate::listen::Bound;
-use crate::metrics::{Figures, Metrics};
+use crate::metrics::{self, Counted, Figures, Metrics, Totals};
 use crate::operators::{Operators, Shown};
 use crate::port::Port;
 use crate::settings::{self, Loaded, Settings};
@@ -17,7 +20,7 @@ use crate::shipping;
 use crate::workers::Workers;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, watch};
@@ -26,9 +29,6 @@ use tokio::time::{sleep, timeout};
 
 /// The pause between two looks at how many connections are left while the server drains.
 const DRAIN_PAUSE: Duration = Duration::from_millis(5);
-
-/// Requests at a time that read a log over HTTP: the buffers of each take 6.5 MiB at most.
-const READERS_MAX: usize = 24;
 
 /// A server whose logs are open and whose listeners are bound.
 #[derive(Debug)]
@@ -45,7 +45,8 @@ pub struct Server {
 /// Looks at a server, and stops it, from any thread.
 #[derive(Clone, Debug)]
 pub struct Handle {
-    metrics: Arc<Metrics>,
+    totals: Arc<Totals>,
+    counted: Arc<[Counted]>,
     channels: Vec<Arc<Channel>>,
     stop: watch::Sender<bool>,
     limits: watch::Sender<Arc<Limits>>,
@@ -98,10 +99,13 @@ impl Server {
             .map_err(Error::Runtime)?;
         let workers = Workers::start(config.workers)?;
         let (stop, draining) = watch::channel(false);
-        let (metrics, addresses) = (Arc::new(Metrics::default()), Arc::new(Addresses::default()));
+        let (totals, addresses) = (Arc::new(Totals::default()), Arc::new(Addresses::default()));
+        let mut counted = Vec::new();
         let free_bytes_min = config.limits.free_bytes;
+        let readers_max = config.limits.readers;
         let limits = watch::Sender::new(Arc::new(config.limits));
-        let readers = Arc::new(Semaphore::new(READERS_MAX));
+        let readers = Arc::new(Semaphore::new(readers_max));
+        let descriptors_left = Arc::new(AtomicUsize::new(0));
         let (mut channels, mut bound, mut bound_as) = (Vec::new(), Vec::new(), Vec::new());
         let mut listeners = listeners.into_iter();
         for mut log in config.logs {
@@ -109,45 +113,60 @@ impl Server {
                 // What is in the store is released.
                 log.options = log.options.hold(true);
             }
+            folders::make_parents(&log.folder).map_err(|error| {
+                Error::Config(format!("{}: its parents: {error}", log.folder.display()))
+            })?;
             let channel = Arc::new(Channel::open(log, opener.clone(), free_bytes_min)?);
             channels.push(channel.clone());
             for (listen, settings) in listeners.by_ref().take(channel.config.listeners.len()) {
-                let socket = runtime
-                    .block_on(Bound::bind(&listen, &mut inherited))
+                let sockets = runtime
+                    .block_on(Bound::bind_all(&listen, &mut inherited))
                     .map_err(|source| Error::Listen { url: listen.to_string(), source })?;
-                let actual = socket.listen(&listen);
-                // A name may have led elsewhere meanwhile.
-                settings.check(&actual, &access::addresses(&actual)).map_err(Error::Config)?;
-                let (sender, receiver) = watch::channel(settings.clone());
-                let actual = Arc::new(actual);
-                bound_as.push(Listener { asked: listen, actual: actual.clone(), settings: sender });
-                let acks = |_: &_| Arc::new(Acks::new(actual.ack));
-                let acks = workers.all().iter().map(acks).collect();
-                let port = Port {
-                    listen: actual.clone(),
-                    channel: channel.clone(),
-                    limits: settings.limits,
-                    access: settings.access,
-                    tls: settings.tls,
-                    settings: receiver,
-                    addresses: addresses.clone(),
-                    readers: readers.clone(),
-                    metrics: metrics.clone(),
-                    workers: workers.all(),
-                    acks,
-                    draining: draining.clone(),
-                    failed_handshakes: Arc::default(),
-                };
-                bound.push((socket, port));
+                for socket in sockets {
+                    let actual = socket.listen(&listen);
+                    // A name may have led elsewhere meanwhile.
+                    let found = access::addresses(&actual);
+                    let checked = found.and_then(|found| settings.check(&actual, &found));
+                    checked.map_err(Error::Config)?;
+                    let (sender, receiver) = watch::channel(settings.clone());
+                    let (asked, actual) = (listen.clone(), Arc::new(actual));
+                    bound_as.push(Listener { asked, actual: actual.clone(), settings: sender });
+                    let acks = |_: &_| Arc::new(Acks::new(actual.ack));
+                    let acks = workers.all().iter().map(acks).collect();
+                    let Settings { limits, access, tls, .. } = settings.clone();
+                    let metrics = Arc::new(Metrics::default());
+                    counted.push(Counted {
+                        listen: actual.clone(),
+                        log: channel.config.name.clone(),
+                        metrics: metrics.clone(),
+                        settings: receiver.clone(),
+                    });
+                    let port = Port {
+                        listen: actual.clone(),
+                        channel: channel.clone(),
+                        limits,
+                        access,
+                        tls,
+                        settings: receiver,
+                        addresses: addresses.clone(),
+                        descriptors: descriptors_left.clone(),
+                        readers: readers.clone(),
+                        metrics,
+                        totals: totals.clone(),
+                        workers: workers.all(),
+                        acks,
+                        draining: draining.clone(),
+                        refusals: Arc::default(),
+                    };
+                    bound.push((socket, port));
+                }
             }
         }
         for name in inherited.rest() {
             log::warn!("no listener takes the socket '{name}' that was passed");
         }
         let operators = match &config.metrics {
-            Some(address) => {
-                Some(runtime.block_on(Operators::bind(address, config.access.is_insecure))?)
-            }
+            Some(address) => Some(runtime.block_on(Operators::bind(address, &config.access))?),
             None => None,
         };
         for channel in &channels {
@@ -155,9 +174,17 @@ impl Server {
             #[cfg(feature = "store")]
             runtime.spawn(shipping::run(channel.clone()));
         }
+        let left = descriptors::for_connections(channels.len(), readers_max + READS_MAX)?;
+        descriptors_left.store(left, Ordering::Relaxed);
         let channels_of_handle = channels.clone();
-        let handle =
-            Handle { metrics, channels: channels_of_handle, stop, limits, listeners: bound_as };
+        let handle = Handle {
+            totals,
+            counted: counted.into(),
+            channels: channels_of_handle,
+            stop,
+            limits,
+            listeners: bound_as,
+        };
         Ok(Server { runtime, workers, bound, operators, channels, grace: config.grace, handle })
     }
 
@@ -181,9 +208,9 @@ impl Server {
     pub fn run(self) -> Result<(), Error> {
         let Server { runtime, workers, bound, operators, channels, grace, handle } = self;
         if let Some(operators) = operators {
-            let (metrics, channels) = (handle.metrics.clone(), channels.clone());
-            let draining = handle.stop.subscribe();
-            runtime.spawn(operators.serve(Shown { metrics, channels, draining }));
+            let (totals, counted) = (handle.totals.clone(), handle.counted.clone());
+            let (channels, draining) = (channels.clone(), handle.stop.subscribe());
+            runtime.spawn(operators.serve(Shown { totals, counted, channels, draining }));
         }
         runtime.block_on(async {
             let mut listeners = JoinSet::new();
@@ -196,7 +223,7 @@ impl Server {
             let drained = async {
                 // Every connection that came before the stop is counted from then on.
                 while listeners.join_next().await.is_some() {}
-                while handle.metrics.connections.load(Ordering::Relaxed) > 0 {
+                while handle.totals.connections.load(Ordering::Relaxed) > 0 {
                     sleep(DRAIN_PAUSE).await;
                 }
             };
@@ -217,12 +244,24 @@ impl Handle {
     /// limits. Listeners stay: those that `config` lacks keep their settings too. Returns warnings,
     /// a line each.
     pub fn reload(&self, config: &Config) -> Result<Vec<String>, Error> {
+        let reloaded = self.try_reload(config);
+        self.totals.note_reload(reloaded.is_ok());
+        reloaded
+    }
+
+    /// Notes for the metrics that a configuration was to be taken, and could not be read.
+    pub fn reload_failed(&self) {
+        self.totals.note_reload(false);
+    }
+
+    fn try_reload(&self, config: &Config) -> Result<Vec<String>, Error> {
         let Loaded { listeners, mut warnings } = settings::load(config).map_err(settings::error)?;
         let mut changes = Vec::new();
         for Listener { asked, actual, settings } in &self.listeners {
             let is_it = |(other, _): &&(Listen, Settings)| other.is_same_place(asked);
             if let Some((_, new)) = listeners.iter().find(is_it) {
-                new.check(actual, &access::addresses(actual)).map_err(Error::Config)?;
+                let found = access::addresses(actual);
+                found.and_then(|found| new.check(actual, &found)).map_err(Error::Config)?;
                 changes.push((settings, new));
             } else {
                 warnings.push(format!("{asked}: ends with a restart"));
@@ -244,14 +283,18 @@ impl Handle {
 
     /// Returns the figures so far.
     pub fn figures(&self) -> Figures {
-        self.metrics.figures()
+        metrics::figures(&self.totals, &self.counted)
     }
 
     /// Returns how often each reason refused a connection or a message, those that never did left
     /// out.
     pub fn refused(&self) -> Vec<(&'static str, u64)> {
-        let metrics = &self.metrics;
-        let count = |reason| metrics.refused(reason) + metrics.rejected(reason);
+        let count = |reason| {
+            let of = |counted: &Counted| {
+                counted.metrics.refused(reason) + counted.metrics.rejected(reason)
+            };
+            self.counted.iter().map(of).sum()
+        };
         let counted = |reason: Reason| (reason.as_str(), count(reason));
         Reason::ALL.into_iter().map(counted).filter(|(_, count)| *count > 0).collect()
     }
@@ -295,7 +338,8 @@ mod tests {
         let url = handle.listeners[listener].actual.to_string();
         let mut client = TcpStream::connect(url.split("//").nth(1).unwrap()).unwrap();
         client.write_all(request).unwrap();
-        while handle.metrics.paused_connections.load(Ordering::Relaxed) < waiters {
+        let paused = |counted: &Counted| counted.metrics.paused_connections.load(Ordering::Relaxed);
+        while handle.counted.iter().map(paused).sum::<u64>() < waiters {
             std::thread::yield_now();
         }
         client

@@ -1,11 +1,14 @@
 //! The settings that can change while a server runs: limits, certificates, tokens.
 
 use crate::access::{self, Access, AccessConfig};
-use crate::config::{Config, Listen};
+use crate::config::{Config, Listen, Socket};
 use crate::error::Error;
+use crate::folders;
 use crate::limits::Limits;
+use crate::operators;
 use crate::tls::{Sessions, TlsFiles};
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The settings of one listener.
@@ -15,6 +18,8 @@ pub(crate) struct Settings {
     pub access: Arc<Access>,
     /// `None` where streams are not encrypted.
     pub tls: Option<Sessions>,
+    /// When the certificate expires, in seconds since 1970.
+    pub expires_s: Option<u64>,
     pub rule: AccessConfig,
     pub has_client_ca: bool,
 }
@@ -51,6 +56,9 @@ pub(crate) struct Fault {
 pub(crate) enum Place {
     Tls,
     Access,
+    Metrics,
+    /// By its place in [`Config::logs`].
+    Log(usize),
     /// By its place in [`Config::listeners`].
     Listener(usize),
 }
@@ -66,11 +74,25 @@ pub(crate) fn load(config: &Config) -> Result<Loaded, Vec<Fault>> {
     let (access, limits) = (Arc::new(access), Arc::new(config.limits.clone()));
     for (index, listen) in config.listeners().enumerate() {
         let files = listen.tls.as_ref().or(config.tls.as_ref()).filter(|_| listen.is_tls);
+        let mut rule = config.access.clone();
+        let mut own_access = None;
+        if let Some(path) = &listen.own.token_file {
+            rule.token_file = Some(path.clone());
+            match Access::load(&rule) {
+                Ok(access) => own_access = Some(Arc::new(access)),
+                Err(text) => faults.push(Fault { place: Place::Listener(index), text }),
+            }
+        }
+        let own_limits = listen
+            .own
+            .message_bytes
+            .map(|message_bytes| Arc::new(Limits { message_bytes, ..config.limits.clone() }));
         let mut settings = Settings {
-            limits: limits.clone(),
-            access: access.clone(),
+            limits: own_limits.unwrap_or_else(|| limits.clone()),
+            access: own_access.unwrap_or_else(|| access.clone()),
             tls: None,
-            rule: config.access.clone(),
+            expires_s: None,
+            rule,
             has_client_ca: files.is_some_and(|files| files.client_ca_file.is_some()),
         };
         let place = Place::Listener(index);
@@ -84,17 +106,34 @@ pub(crate) fn load(config: &Config) -> Result<Loaded, Vec<Fault>> {
             None if listen.is_tls => fault(place, format!("{listen}: has no cert_file")),
             None => {}
             Some(Ok(loaded)) => {
-                settings.tls = Some(loaded.sessions);
+                (settings.tls, settings.expires_s) = (Some(loaded.sessions), loaded.expires_s);
                 warnings.extend(loaded.warning.filter(|text| !warnings.contains(text)));
             }
             Some(Err(text)) if listen.tls.is_none() => fault(Place::Tls, text),
             Some(Err(text)) => fault(place, text),
         }
-        match settings.check(listen, &access::addresses(listen)) {
+        match access::addresses(listen).and_then(|addresses| settings.check(listen, &addresses)) {
             Ok(warning) => warnings.extend(warning),
             Err(text) => fault(place, text),
         }
+        if let Socket::Unix(path) | Socket::UnixDatagram(path) = &listen.socket {
+            match folders::check(path.parent().unwrap_or(Path::new(""))) {
+                Ok(warning) => warnings.extend(warning),
+                Err(text) => fault(place, format!("{listen}: {text}")),
+            }
+        }
         listeners.push((listen.clone(), settings));
+    }
+    for (index, log) in config.logs.iter().enumerate() {
+        match folders::check(&log.folder) {
+            Ok(warning) => warnings.extend(warning),
+            Err(text) => faults.push(Fault { place: Place::Log(index), text }),
+        }
+    }
+    if let Some(address) = &config.metrics
+        && let Err(text) = operators::addresses(address, &config.access)
+    {
+        faults.push(Fault { place: Place::Metrics, text });
     }
     if faults.is_empty() { Ok(Loaded { listeners, warnings }) } else { Err(faults) }
 }

@@ -1,5 +1,6 @@
 //! The file of a Unix socket: claimed when a listener is bound, and removed at its end.
 
+use crate::folders;
 use std::fs;
 use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -21,6 +22,7 @@ impl SocketFile {
         path: &'p Path,
         bind: impl FnOnce(&'p Path) -> Result<S>,
     ) -> Result<(S, SocketFile)> {
+        folders::make_parents(path)?;
         if let Ok(metadata) = fs::symlink_metadata(path) {
             if !metadata.file_type().is_socket() {
                 let kind = ErrorKind::AlreadyExists;

@@ -10,6 +10,11 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     /// Tells whether bytes wait to be read, here or in the kernel. The runtime may not know of them
     /// yet.
     fn has_unread(&mut self) -> bool;
+
+    /// Returns the name in the client's certificate.
+    fn certificate_name(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A stream that was accepted.
@@ -45,5 +50,9 @@ impl Stream for UnixStream {
 impl<S: Stream> Stream for Box<S> {
     fn has_unread(&mut self) -> bool {
         (**self).has_unread()
+    }
+
+    fn certificate_name(&self) -> Option<String> {
+        (**self).certificate_name()
     }
 }

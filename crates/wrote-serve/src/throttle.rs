@@ -5,9 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The time between two lines.
-const PAUSE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_secs(5);
 
-/// Warnings of one kind, at most one a second.
+/// Warnings of one kind, at most one each five seconds.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
     /// When the last one was written, and how many came since.

@@ -27,6 +27,8 @@ pub struct TlsFiles {
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub sessions: Sessions,
+    /// When the own certificate expires, in seconds since 1970.
+    pub expires_s: Option<u64>,
     /// Says in one line that the own certificate is not valid now.
     pub warning: Option<String>,
 }

@@ -40,10 +40,15 @@ fn open_as<T: From<Place>>(
     text: &str,
     folder: impl FnOnce(&std::path::Path) -> Result<T, String>,
 ) -> Result<T, StoreError> {
-    let wrong = |because: String| StoreError::Url { url: text.to_owned(), because };
+    let wrong = |because: String| StoreError::Url { url: shown(text), because };
     let url = Url::parse(text).map_err(|error| {
         wrong(format!("{error}; a store is s3://bucket/prefix or file:///path/of/a/folder"))
     })?;
+    if !url.username().is_empty() || url.password().is_some() {
+        let because = "credentials stand in the environment, not in a URL: AWS_ACCESS_KEY_ID and \
+                       AWS_SECRET_ACCESS_KEY";
+        return Err(wrong(because.into()));
+    }
     if url.query().is_some() || url.fragment().is_some() {
         return Err(wrong("a store takes no ? and no # in its URL".into()));
     }
@@ -59,6 +64,18 @@ fn open_as<T: From<Place>>(
             "{scheme}:// is not a store that this program knows; a store is s3://bucket/prefix or \
              file:///path/of/a/folder"
         ))),
+    }
+}
+
+/// Returns a URL as it may be printed: without what may be credentials.
+fn shown(text: &str) -> String {
+    let (place, rest) = text.split_at(text.find(['?', '#']).unwrap_or(text.len()));
+    let hidden = if rest.is_empty() { "" } else { "?..." };
+    let (scheme, path) = place.split_at(place.find("://").map_or(0, |at| at + 3));
+    // A secret may hold a slash.
+    match path.rfind('@') {
+        Some(at) => format!("{scheme}...{}{hidden}", &path[at..]),
+        None => format!("{place}{hidden}"),
     }
 }
 
@@ -124,8 +141,25 @@ mod tests {
         ] {
             let Err(error) = open(url, false) else { panic!("{url} is a store") };
             let error = error.to_string();
-            assert!(error.starts_with(url) && error.contains(part), "{error}");
+            let begin = url.split('?').next().unwrap();
+            assert!(error.starts_with(begin) && error.contains(part), "{error}");
             assert_eq!(error.lines().count(), 1, "{error}");
+        }
+    }
+
+    #[test]
+    fn credentials_in_a_url_are_refused_and_never_printed() {
+        for url in [
+            "s3://AKIA:sec%2Fret@bucket/x",
+            "s3://AKIA:sec/ret@bucket/x",
+            "s3://sec:ret@",
+            "s3://bucket/x?secret=ret",
+            "file://sec:ret@/x",
+            "s3://AKIA@bucket/x#secret",
+        ] {
+            let Err(error) = check(url) else { panic!("{url} is a store") };
+            let error = error.to_string();
+            assert!(!error.contains("ret") && error.contains("..."), "{error}");
         }
     }
 }

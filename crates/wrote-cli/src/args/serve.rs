@@ -2,6 +2,7 @@
 
 use super::log::record_max;
 use clap::{Args, ValueHint};
+use log::LevelFilter;
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote_result::units;
@@ -9,9 +10,9 @@ use wrote_serve::Listen;
 
 pub(super) const LONG_ABOUT: &str = "Serve a log: messages from many connections into one folder, \
         in one order, answered when they are safe.\n\nEach listener is a URL. tcp, tls and unix \
-        take messages one behind the other (?frame=lines, octets, nul or u32); udp and unixgram \
-        take one a datagram. None of these has an answer: their senders never know what arrived. \
-        relp, http and resp answer each message, by default once it survives a power loss \
+        take messages one behind the other (?frame=auto, lines, octets, nul or u32); udp and \
+        unixgram take one a datagram. None of these has an answer: their senders never know what \
+        arrived. relp, http and resp answer each message, by default once it survives a power loss \
         (?ack=durable; written: once it survives a crash of the server; received: at once). relps, \
         https and resps are the same over TLS.\n\nhttp takes POST /append: the body is a record, \
         or each of its lines with ?by=lines or Content-Type: application/x-ndjson. 503 means: the \
@@ -64,6 +65,11 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
 
+    /// Write lines of this kind and of worse ones: off, error, warn, info, debug
+    #[arg(long, value_name = "LEVEL", default_value = "warn", value_parser = log_level,
+        conflicts_with = "config")]
+    pub log_level: LevelFilter,
+
     /// Say whether everything can be served, and end
     #[arg(long)]
     pub check: bool,
@@ -111,8 +117,12 @@ pub struct ServeArgs {
         allow_hyphen_values = true, conflicts_with = "config")]
     pub max_connections: Option<u32>,
 
-    /// The longest message (64KiB)
+    /// The longest message (1MiB); a longer one is cut (?oversize=truncate, split, skip or refuse)
     #[arg(long, value_name = "SIZE", value_parser = record_max, allow_hyphen_values = true,
         conflicts_with = "config")]
     pub max_message_bytes: Option<usize>,
+}
+
+fn log_level(word: &str) -> Result<LevelFilter, &'static str> {
+    word.parse().map_err(|_| "must be off, error, warn, info or debug")
 }

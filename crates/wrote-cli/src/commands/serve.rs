@@ -23,6 +23,7 @@ const EXIT_SIGNAL_BASE: i32 = 128;
 pub(super) fn run(arguments: &ServeArgs) -> Result<(), Error> {
     line::say_warnings();
     let config = config::of(arguments).map_err(failed)?;
+    log::set_max_level(config.log_level);
     if arguments.check {
         return check(arguments, &config);
     }
@@ -119,7 +120,12 @@ fn obey_signals(arguments: ServeArgs, handle: Handle, grace: Duration) -> Result
 /// Reads the files again. What is wrong with them is said in a line, and changes nothing.
 fn reload(arguments: &ServeArgs, handle: &Handle) {
     manager::reloading();
-    let reloaded = config::of(arguments).and_then(|config| handle.reload(&config));
+    let config = config::of(arguments).inspect_err(|_| handle.reload_failed());
+    let reloaded = config.and_then(|config| {
+        let warnings = handle.reload(&config)?;
+        log::set_max_level(config.log_level);
+        Ok(warnings)
+    });
     let line = match reloaded {
         Ok(warnings) => {
             warnings.iter().for_each(|warning| log::warn!("{warning}"));

@@ -149,7 +149,7 @@ fn a_manager_is_notified_of_the_start_of_each_reload_and_of_the_end() {
     before.read_exact(&mut ok).unwrap();
     assert_eq!(manager.ask("AUTH second\r\n").get(..10), Some("-WRONGPASS"));
 
-    fs::write(&tokens, "second\n").unwrap();
+    fs::write(&tokens, "first\nsecond\n").unwrap();
     server.send(Signal::HUP);
     let reloading = manager.next(&mut server);
     assert!(reloading.starts_with("RELOADING=1\nMONOTONIC_USEC="), "{reloading}");
@@ -261,6 +261,51 @@ fn a_low_limit_of_open_files_is_raised() {
     }
     server.send(Signal::TERM);
     assert_eq!(server.finish().code(), Some(0));
+}
+
+#[test]
+fn the_logs_keep_the_descriptors_that_they_need_whoever_connects() {
+    let (manager, folder) = (Manager::new(), folder());
+    let path = folder.path().join("wrote.toml");
+    let text = format!(
+        "[logs.a]\nfolder = \"a\"\nlisten = [\"resp://{}\"]\nsync = \"no\"\n\
+         segment_bytes = \"3MiB\"\n[limits]\nfree_bytes = \"1MiB\"\n",
+        manager.address()
+    );
+    fs::write(&path, text).unwrap();
+    let arguments = ["--config", path.to_str().unwrap()];
+    let mut server = manager.start_after("ulimit -n 200", "", &arguments);
+    let mut good = TcpStream::connect(manager.address()).unwrap();
+    let mut ask = |request: &[u8], answer: &str| {
+        good.write_all(request).unwrap();
+        let mut bytes = vec![0; answer.len()];
+        good.read_exact(&mut bytes).unwrap();
+        assert_eq!(String::from_utf8_lossy(&bytes), answer);
+    };
+    ask(b"PING\r\n", "+PONG\r\n");
+    let idle: Vec<_> = (0..300).map(|_| TcpStream::connect(manager.address()).unwrap()).collect();
+    // The last of them is closed, and all before it were seen.
+    assert_eq!((&idle[299]).read(&mut [0]).unwrap(), 0);
+    let value = "x".repeat(30_000);
+    let push = format!("*3\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n$30000\r\n{value}\r\n");
+    for number in 1..=500 {
+        ask(push.as_bytes(), &format!(":{number}\r\n"));
+    }
+    drop(idle);
+    server.send(Signal::TERM);
+    let finished = server.finish();
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    assert!(finished.stderr.contains("(open_files)"), "{}", finished.stderr);
+    let segments = fs::read_dir(folder.path().join("a")).unwrap();
+    assert!(segments.count() > 5, "the log has gone through several segments");
+
+    let log = folder.path().join("b");
+    let script = "ulimit -n 100; exec \"$0\" serve \"$1\" --listen tcp://127.0.0.1:0";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_wrote")]).arg(log);
+    let refused = finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    assert_eq!(refused.code(), Some(2), "{refused:?}");
+    assert!(refused.complaint().contains("the limit of open files is 100"), "{refused:?}");
 }
 
 // W8

@@ -2,7 +2,7 @@
 
 mod table;
 
-use super::{Config, Listen, LogConfig, Socket, default_sync};
+use super::{Config, HEADER_BYTES_MAX, Listen, LogConfig, OwnSettings, Socket, options};
 use crate::access::AccessConfig;
 use crate::error::Error;
 use crate::input;
@@ -13,10 +13,7 @@ use crate::tls::TlsFiles;
 use std::path::{Path, PathBuf};
 use table::{Faults, Table, boolean, bytes, count, duration, string};
 use toml::de::{DeTable, DeValue};
-use wrote::{Format, Log, LogOptions, SyncPolicy};
-
-/// Bytes that a log's buffer needs beside a message.
-const HEADER_BYTES_MAX: usize = 200;
+use wrote::{Format, LogOptions, SyncPolicy};
 
 /// More threads than any machine has processors.
 const WORKERS_MAX: usize = 4096;
@@ -26,6 +23,8 @@ const WORKERS_MAX: usize = 4096;
 struct Offsets {
     tls: usize,
     access: usize,
+    metrics: usize,
+    logs: Vec<usize>,
     listeners: Vec<usize>,
 }
 
@@ -60,7 +59,16 @@ fn parse(text: &str, folder: &Path) -> Result<Config, Vec<String>> {
     let mut root = Table::new("the file".into(), 0, root.into_inner());
     let mut offsets = Offsets::default();
     let mut config = Config::of_logs(Vec::new());
-    config.metrics = root.take("metrics", &mut faults, string);
+    if let Some((offset, address)) = root.take_at("metrics", &mut faults, string) {
+        (offsets.metrics, config.metrics) = (offset, Some(address));
+    }
+    let level = |value| {
+        let word = string(value)?;
+        word.parse().map_err(|_| "is none of off, error, warn, info, debug".to_owned())
+    };
+    if let Some(level) = root.take("log_level", &mut faults, level) {
+        config.log_level = level;
+    }
     if let Some(workers) = root.take("workers", &mut faults, workers) {
         config.workers = workers;
     }
@@ -80,6 +88,9 @@ fn parse(text: &str, folder: &Path) -> Result<Config, Vec<String>> {
                     Ok(entries) => {
                         let table = Table::new(format!("[logs.{name}]"), offset, entries);
                         let log = read_log(name, table, folder, &config, &mut offsets, &mut faults);
+                        if log.is_some() {
+                            offsets.logs.push(offset);
+                        }
                         config.logs.extend(log);
                     }
                     Err(fault) => faults.add(offset, format_args!("{name} in [logs] {fault}")),
@@ -106,6 +117,8 @@ fn parse(text: &str, folder: &Path) -> Result<Config, Vec<String>> {
         let offset = match place {
             Place::Tls => offsets.tls,
             Place::Access => offsets.access,
+            Place::Metrics => offsets.metrics,
+            Place::Log(index) => offsets.logs[index],
             Place::Listener(index) => offsets.listeners[index],
         };
         faults.add(offset, text);
@@ -123,7 +136,8 @@ fn read_limits(mut table: Table<'_>, faults: &mut Faults<'_>) -> Limits {
         };
     }
     read!(connections: count, connections_per_address: count, message_bytes: bytes);
-    read!(in_flight_bytes: bytes, first_byte: duration, handshake: duration);
+    read!(in_flight_bytes: bytes, unsent_bytes: bytes, readers: count);
+    read!(first_byte: duration, handshake: duration);
     read!(message_time: duration, unread_time: duration, free_bytes: bytes);
     table.finish(faults);
     limits
@@ -166,7 +180,9 @@ fn read_log(
     if !is_framed {
         faults.add(table.offset, format_args!("{}: store takes no log of lines", table.name()));
     }
-    let options = read_options(&mut table, &listeners, config.limits.message_bytes, faults);
+    let own = listeners.iter().filter_map(|listen| listen.own.message_bytes);
+    let message_bytes = own.chain([config.limits.message_bytes]).max().unwrap_or_default();
+    let options = read_options(&mut table, &listeners, message_bytes, faults);
     table.finish(faults);
     Some(LogConfig { name, folder: log_folder.unwrap_or_default(), options, store, listeners })
 }
@@ -177,7 +193,7 @@ fn read_options(
     message_bytes: usize,
     faults: &mut Faults<'_>,
 ) -> LogOptions {
-    let mut options = Log::options().sync(default_sync(listeners));
+    let mut options = options(listeners);
     macro_rules! read {
         ($($key:ident: $read:expr),*) => {
             $(if let Some(value) = table.take(stringify!($key), faults, $read) {
@@ -189,7 +205,8 @@ fn read_options(
     read!(retain_bytes: bytes, retain_age: duration, buffers: buffers);
     let buffer_bytes = table.take_at("buffer_bytes", faults, bytes::<usize>);
     let segment_bytes = table.take_at("segment_bytes", faults, bytes::<u64>);
-    let (at, buffer_bytes) = buffer_bytes.unwrap_or((table.offset, 1 << 20));
+    let (at, buffer_bytes) =
+        buffer_bytes.unwrap_or((table.offset, Config::buffer_bytes(message_bytes)));
     if !(4 << 10..=64 << 20).contains(&buffer_bytes) {
         faults.add(at, "buffer_bytes must be from 4KiB to 64MiB");
     } else if buffer_bytes < message_bytes + HEADER_BYTES_MAX {
@@ -239,7 +256,7 @@ fn buffers(value: DeValue<'_>) -> Result<u32, String> {
     }
 }
 
-/// Reads a URL, or a table of a URL and its own certificate.
+/// Reads a URL, or a table of a URL, its own certificate and its own settings.
 fn read_listen(
     value: DeValue<'_>,
     offset: usize,
@@ -252,8 +269,12 @@ fn read_listen(
             let mut table = Table::new("the listener".into(), offset, entries);
             let listen = table.take("url", faults, url);
             let tls = read_tls(&mut table, folder, faults);
+            let own = OwnSettings {
+                message_bytes: table.take("message_bytes", faults, bytes),
+                token_file: table.take("token_file", faults, |value| path(value, folder)),
+            };
             table.finish(faults);
-            Some(Listen { tls, ..listen? })
+            Some(Listen { tls, own, ..listen? })
         }
         value => match url(value) {
             Ok(listen) => Some(listen),

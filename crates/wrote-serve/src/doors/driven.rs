@@ -37,6 +37,10 @@ impl Store for Records {
         run.collect::<Result<Vec<_>, _>>().map(|sequences| sequences.len())
     }
 
+    fn is_well(&self) -> bool {
+        true
+    }
+
     fn try_append_all(&self, messages: &[&[u8]]) -> Result<Option<u64>, wrote::Error> {
         // As a batch does, room for one message has room for all of a group.
         let first = self.kept.borrow().len() as u64;

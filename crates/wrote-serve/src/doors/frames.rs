@@ -1,10 +1,13 @@
 //! Messages on a stream, one behind the other: by lines, octet counts, NUL, or lengths.
 
+mod compressed;
+
 use super::Protocol;
-use super::oversize::{Oversize, PASSED_BYTES_MAX, Passing};
+use super::oversize::{Oversize, PASSED_BYTES_MAX, Rest};
 use crate::intake::Intake;
 use crate::limits::{Reason, Refusal};
-use memchr::memchr;
+use compressed::{inflate, is_compressed, is_stream};
+use memchr::{memchr, memchr2};
 use std::str::FromStr;
 
 /// Digits of a count at most: more than any message may have.
@@ -23,14 +26,19 @@ const METHODS: [&[u8]; 9] = [
     b"TRACE ",
     b"PATCH ",
 ];
+/// Octets of a trailer that some senders count in, at most.
+const TRAILER_BYTES_MAX: usize = 2;
 /// Bytes of a request line at most: what servers take.
 const REQUEST_LINE_BYTES_MAX: usize = 8192;
 
 /// How a stream is cut into messages. None has an answer: the sender never knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Frame {
-    /// A line feed, or CR and line feed, ends a message.
+    /// As the first of each message says (RFC 6587, section 3.4): a count of octets that `<` stands
+    /// behind, as in every message of syslog, or else a line, which a NUL ends as well.
     #[default]
+    Auto,
+    /// A line feed, or CR and line feed, ends a message.
     Lines,
     /// Digits and a space, then so many octets (RFC 6587, RFC 5425). One LF, CRLF or NUL at the end
     /// of a message is taken off, which some senders count in.
@@ -45,6 +53,7 @@ impl Frame {
     /// The word in URLs.
     pub fn as_str(self) -> &'static str {
         match self {
+            Frame::Auto => "auto",
             Frame::Lines => "lines",
             Frame::Octets => "octets",
             Frame::Nul => "nul",
@@ -57,9 +66,9 @@ impl FromStr for Frame {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Frame, String> {
-        let frames = [Frame::Lines, Frame::Octets, Frame::Nul, Frame::U32];
+        let frames = [Frame::Auto, Frame::Lines, Frame::Octets, Frame::Nul, Frame::U32];
         let found = frames.into_iter().find(|frame| frame.as_str() == word);
-        found.ok_or_else(|| format!("frame={word} is none of lines, octets, nul, u32"))
+        found.ok_or_else(|| format!("frame={word} is none of auto, lines, octets, nul, u32"))
     }
 }
 
@@ -69,9 +78,30 @@ pub(crate) struct Frames {
     frame: Frame,
     oversize: Oversize,
     /// The rest of a message over the limit.
-    passing: Option<Passing>,
+    rest: Option<Rest<Ends>>,
+    /// The bytes at the beginning of the input in which no end was found.
+    searched: usize,
     /// The first bytes of the stream were looked at.
     has_begun: bool,
+}
+
+/// The bytes that end a message, and the byte in front of each that is taken off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ends {
+    ends: [u8; 2],
+    before: [u8; 2],
+}
+
+const LINE_ENDS: Ends = Ends { ends: [b'\n'; 2], before: [b'\r'; 2] };
+const NUL_ENDS: Ends = Ends { ends: [0; 2], before: [b'\n'; 2] };
+const ANY_ENDS: Ends = Ends { ends: [b'\n', 0], before: [b'\r', b'\n'] };
+
+/// How one message is framed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Framing {
+    Until(Ends),
+    Octets,
+    U32,
 }
 
 /// The messages that are appended at once, at most.
@@ -85,8 +115,18 @@ struct Run<'a> {
     count: usize,
     /// The bytes of the input that were cut into messages.
     bytes: usize,
-    /// Whether more may follow, or why not.
-    has_more: Result<bool, Refusal>,
+    then: Then<'a>,
+}
+
+/// The bytes behind a run.
+enum Then<'a> {
+    /// Perhaps another one.
+    Run,
+    /// No whole message.
+    Part,
+    /// A message that is compressed, and its bytes with its frame.
+    Compressed(&'a [u8], usize),
+    Refused(Refusal),
 }
 
 /// A message at the beginning of some bytes, and the bytes that it takes with its frame.
@@ -94,23 +134,62 @@ type Framed<'a> = Option<(&'a [u8], usize)>;
 
 impl Frames {
     pub(crate) fn new(frame: Frame, oversize: Oversize) -> Frames {
-        Frames { frame, oversize, passing: None, has_begun: false }
+        Frames { frame, oversize, rest: None, searched: 0, has_begun: false }
     }
 
-    fn next<'a>(&self, input: &'a [u8], message_bytes_max: usize) -> Result<Framed<'a>, Refusal> {
-        match self.ends() {
-            Some((end, before)) => until(input, end, before, message_bytes_max),
-            None if self.frame == Frame::Octets => octets(input, message_bytes_max),
-            None => lengths(input, message_bytes_max),
+    /// Returns the framing of the message at the beginning of `input`; `None` if more of it must
+    /// come first. A count of more than a message may have is none: what it would swallow are the
+    /// lines behind it.
+    fn framing(&self, input: &[u8], message_bytes_max: usize) -> Option<Framing> {
+        match self.frame {
+            Frame::Octets => Some(Framing::Octets),
+            Frame::U32 => Some(Framing::U32),
+            Frame::Lines => Some(Framing::Until(LINE_ENDS)),
+            Frame::Nul => Some(Framing::Until(NUL_ENDS)),
+            Frame::Auto => {
+                let digits = digits(input);
+                let is_count = digits > 0
+                    && digits <= DIGITS_MAX
+                    && input[0] != b'0'
+                    && number(&input[..digits]) <= message_bytes_max + TRAILER_BYTES_MAX;
+                let is_octets = match &input[digits..] {
+                    _ if !is_count => false,
+                    [b' ', b'<', ..] | [b' ', b'z', b'x', ..] => true,
+                    [] | [b' '] | [b' ', b'z'] => return None,
+                    _ => false,
+                };
+                Some(if is_octets { Framing::Octets } else { Framing::Until(ANY_ENDS) })
+            }
+        }
+    }
+
+    /// Returns the message at the beginning of `input`, in whose first `searched` bytes is no end.
+    fn next<'a>(
+        &self,
+        input: &'a [u8],
+        searched: usize,
+        max: usize,
+    ) -> Result<Framed<'a>, Refusal> {
+        match self.framing(input, max) {
+            None => Ok(None),
+            Some(Framing::Until(ends)) => until(input, ends, searched, max),
+            Some(Framing::Octets) => octets(input, max),
+            Some(Framing::U32) => lengths(input, max),
         }
     }
 
     /// Cuts the messages from the beginning of `input`, as many as a run has.
     fn run<'a>(&self, input: &'a [u8], message_bytes_max: usize) -> Run<'a> {
         let (messages, ends) = ([&[][..]; RUN_MAX], [0; RUN_MAX]);
-        let mut run = Run { messages, ends, count: 0, bytes: 0, has_more: Ok(true) };
+        let mut run = Run { messages, ends, count: 0, bytes: 0, then: Then::Run };
+        let mut searched = self.searched;
         while run.count < RUN_MAX {
-            match self.next(&input[run.bytes..], message_bytes_max) {
+            let next = self.next(&input[run.bytes..], searched, message_bytes_max);
+            searched = 0;
+            run.then = match next {
+                Ok(Some((message, bytes))) if is_compressed(message) => {
+                    Then::Compressed(message, bytes)
+                }
                 Ok(Some((message, bytes))) => {
                     run.bytes += bytes;
                     // An empty line has nothing to keep.
@@ -118,48 +197,108 @@ impl Frames {
                         (run.messages[run.count], run.ends[run.count]) = (message, run.bytes);
                         run.count += 1;
                     }
+                    continue;
                 }
-                Ok(None) => {
-                    run.has_more = Ok(false);
-                    break;
-                }
-                Err(refusal) => {
-                    run.has_more = Err(refusal);
-                    break;
-                }
-            }
+                Ok(None) => Then::Part,
+                Err(refusal) => Then::Refused(refusal),
+            };
+            break;
         }
         run
     }
 
-    /// Takes what is kept of the message over the limit at the beginning of `input`, and passes
-    /// over its rest. Returns the bytes done with; `None` where more must come, or the log has no
-    /// room.
+    /// Takes what is kept of the message over the limit at the beginning of `input`. Returns the
+    /// bytes done with; `None` where more must come, or the log has no room.
     fn cut(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<Option<usize>, Refusal> {
         let max = intake.message_bytes_max();
-        let (head, passing) = match self.ends() {
-            Some((end, _)) => (0, Passing::Until(end)),
-            None => {
+        let is_split = self.oversize == Oversize::Split;
+        let (head, rest) = match self.framing(input, max) {
+            Some(Framing::Until(ends)) if is_split => (0, Rest::TakenUntil(ends)),
+            Some(Framing::Until(ends)) => (0, Rest::PassedUntil(ends)),
+            _ => {
                 let (head, len) = self.counted(input);
                 if len > PASSED_BYTES_MAX {
                     return Err(Refusal::TooLong);
                 }
-                (head, Passing::Bytes(len - max))
+                let rest = if is_split { Rest::Taken } else { Rest::Passed };
+                (head, rest(len - max))
             }
         };
         let Some(message) = input.get(head..head + max) else { return Ok(None) };
-        let kept = self.kept(message, intake);
-        if !kept.is_empty() && intake.append(kept)?.is_none() {
+        if !self.take_cut(message, intake)? {
             return Ok(None);
         }
-        intake.reject(Reason::TooLong);
-        self.passing = Some(passing);
+        self.rest = Some(rest);
         Ok(Some(head + max))
     }
 
-    /// Returns what is kept of a message over the limit.
-    fn kept<'a>(&self, message: &'a [u8], intake: &Intake<'_>) -> &'a [u8] {
-        if self.oversize == Oversize::Skip { &[] } else { &message[..intake.message_bytes_max()] }
+    /// Takes the beginning of a message over the limit, if that is kept, and counts the message.
+    /// Returns whether there was room.
+    fn take_cut(&self, message: &[u8], intake: &mut Intake<'_>) -> Result<bool, Refusal> {
+        if self.oversize == Oversize::Skip {
+            intake.reject(Reason::TooLong);
+            return Ok(true);
+        }
+        let beginning = &message[..intake.message_bytes_max()];
+        let has_room = intake.take(beginning)?;
+        intake.cut += u64::from(has_room);
+        Ok(has_room)
+    }
+
+    /// Takes a compressed message as it was before. Returns whether there was room.
+    fn take_compressed(&self, message: &[u8], intake: &mut Intake<'_>) -> Result<bool, Refusal> {
+        let max = intake.message_bytes_max();
+        match inflate(message, max + 1) {
+            None => intake.take(message),
+            Some(inflated) if inflated.len() <= max => {
+                let inflated = without_trailer(&inflated);
+                Ok(inflated.is_empty() || intake.take(inflated)?)
+            }
+            Some(_) if self.oversize == Oversize::Refuse => Err(Refusal::TooLong),
+            Some(inflated) => self.take_cut(&inflated, intake),
+        }
+    }
+
+    /// Takes or passes over the rest of a message over the limit. Returns the bytes done with.
+    fn go_on(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
+        let max = intake.message_bytes_max();
+        let (done, rest) = match self.rest {
+            None => (0, None),
+            Some(Rest::Passed(left)) => {
+                let bytes = left.min(input.len());
+                (bytes, (left > bytes).then_some(Rest::Passed(left - bytes)))
+            }
+            Some(Rest::PassedUntil(ends)) => match find(ends, input) {
+                Some(at) => (at + 1, None),
+                None => (input.len(), self.rest),
+            },
+            Some(Rest::Taken(left)) => {
+                let Some(part) = input.get(..left.min(max)) else { return Ok(0) };
+                let is_last = part.len() == left;
+                let message = if is_last { without_trailer(part) } else { part };
+                if !message.is_empty() && !intake.take(message)? {
+                    return Ok(0);
+                }
+                (part.len(), (!is_last).then_some(Rest::Taken(left - part.len())))
+            }
+            Some(Rest::TakenUntil(ends)) => {
+                let searched = std::mem::take(&mut self.searched);
+                let (part, bytes, rest) = match until(input, ends, searched, max) {
+                    Ok(Some((part, bytes))) => (part, bytes, None),
+                    Ok(None) => {
+                        self.searched = input.len();
+                        return Ok(0);
+                    }
+                    Err(_) => (&input[..max], max, self.rest),
+                };
+                if !part.is_empty() && !intake.take(part)? {
+                    return Ok(0);
+                }
+                (bytes, rest)
+            }
+        };
+        self.rest = rest;
+        Ok(done)
     }
 
     /// Returns the bytes of a count at the beginning of `input`, and the count.
@@ -174,26 +313,26 @@ impl Frames {
         }
     }
 
-    /// The byte that ends a message, and the one in front of it that is taken off; `None` where
-    /// messages are counted.
-    fn ends(&self) -> Option<(u8, u8)> {
-        match self.frame {
-            Frame::Lines => Some((b'\n', b'\r')),
-            Frame::Nul => Some((0, b'\n')),
-            Frame::Octets | Frame::U32 => None,
-        }
+    /// Whether an end is searched for at least in some messages.
+    fn has_ends(&self) -> bool {
+        !matches!(self.frame, Frame::Octets | Frame::U32)
     }
 
     /// Refuses TLS and HTTP on a plain listener. Of TLS a line feed may be among its random bytes,
     /// and what stands in front of it is no message; HTTP may come from a web page that the browser
     /// of this machine shows. Returns whether enough of the stream's beginning was there to tell.
     fn begin(&mut self, input: &[u8]) -> Result<bool, Refusal> {
-        if !self.has_begun && self.ends().is_some() {
-            match input.get(..TLS_HANDSHAKE.len()) {
-                Some(begin) if begin == TLS_HANDSHAKE => {
+        if !self.has_begun && self.has_ends() {
+            match input.first_chunk() {
+                Some(&TLS_HANDSHAKE) => {
                     return Err(Refusal::Malformed("a TLS handshake on a plain listener"));
                 }
-                None if TLS_HANDSHAKE.starts_with(input) => return Ok(false),
+                Some(&begin) if is_stream(begin) => {
+                    return Err(Refusal::Malformed("a stream that is compressed as a whole"));
+                }
+                None if input.first().is_none_or(|first| b"\x16x".contains(first)) => {
+                    return Ok(false);
+                }
                 _ => {}
             }
             match is_http(input) {
@@ -234,30 +373,39 @@ impl Protocol for Frames {
         }
         let mut done = 0;
         loop {
-            if let Some(passing) = self.passing {
-                let (bytes, left) = passing.pass(&input[done..]);
-                self.passing = left;
-                done += bytes;
-            }
-            if self.passing.is_some() {
-                return Ok(done);
+            let bytes = self.go_on(&input[done..], intake)?;
+            done += bytes;
+            match self.rest {
+                Some(_) if bytes == 0 || done == input.len() => return Ok(done),
+                Some(_) => continue,
+                None => {}
             }
             let run = self.run(&input[done..], intake.message_bytes_max());
+            self.searched = 0;
             let taken = intake.append_run(&run.messages[..run.count])?;
             if taken < run.count {
                 return Ok(done + run.ends[..taken].last().copied().unwrap_or(0));
             }
             done += run.bytes;
-            match run.has_more {
-                Ok(true) => {}
-                Ok(false) => return Ok(done),
-                Err(Refusal::TooLong) if self.oversize != Oversize::Refuse => {
+            match run.then {
+                Then::Run => {}
+                Then::Part => {
+                    self.searched = input.len() - done;
+                    return Ok(done);
+                }
+                Then::Compressed(message, bytes) => {
+                    if !self.take_compressed(message, intake)? {
+                        return Ok(done);
+                    }
+                    done += bytes;
+                }
+                Then::Refused(Refusal::TooLong) if self.oversize != Oversize::Refuse => {
                     match self.cut(&input[done..], intake)? {
                         Some(bytes) => done += bytes,
                         None => return Ok(done),
                     }
                 }
-                Err(refusal) => return Err(refusal),
+                Then::Refused(refusal) => return Err(refusal),
             }
         }
     }
@@ -267,28 +415,44 @@ impl Protocol for Frames {
         if rest.is_empty() {
             return Ok(0);
         }
-        let Some((_, before)) = self.ends() else {
-            return Err(Refusal::Malformed("the stream ended inside a message"));
+        let max = intake.message_bytes_max();
+        let ends = match (self.rest, self.framing(rest, max)) {
+            (Some(Rest::TakenUntil(ends)), _) | (None, Some(Framing::Until(ends))) => ends,
+            (None, None) => ANY_ENDS,
+            _ => return Err(Refusal::Malformed("the stream ended inside a message")),
         };
-        let message = rest.strip_suffix(&[before]).unwrap_or(rest);
-        let is_cut =
-            message.len() > intake.message_bytes_max() && self.oversize != Oversize::Refuse;
-        let message = if is_cut { self.kept(message, intake) } else { message };
-        let is_taken = message.is_empty() || intake.append(message)?.is_some();
-        if is_taken && is_cut {
-            intake.reject(Reason::TooLong);
+        let before = &ends.before[..1];
+        let message = rest.strip_suffix(before).unwrap_or(rest);
+        if message.len() > max && self.oversize != Oversize::Refuse {
+            let has_room = self.take_cut(message, intake)?;
+            return Ok(match self.oversize {
+                _ if !has_room => 0,
+                Oversize::Split => max + self.take_rest(&rest[max..], intake)?,
+                _ => rest.len(),
+            });
         }
+        let is_taken = message.is_empty() || intake.take(message)?;
         Ok(if is_taken { rest.len() } else { 0 })
     }
 }
 
-/// Cuts at `end`, and takes one `before` off in front of it.
-fn until(input: &[u8], end: u8, before: u8, max: usize) -> Result<Framed<'_>, Refusal> {
+/// Finds the first end of a message.
+fn find(ends: Ends, bytes: &[u8]) -> Option<usize> {
+    match ends.ends {
+        [end, other] if end == other => memchr(end, bytes),
+        [end, other] => memchr2(end, other, bytes),
+    }
+}
+
+/// Cuts at the first end, and takes one byte off in front of it.
+fn until(input: &[u8], ends: Ends, searched: usize, max: usize) -> Result<Framed<'_>, Refusal> {
     // One byte more may be taken off.
     let within = &input[..input.len().min(max + 2)];
-    match memchr(end, within) {
+    let searched = searched.min(within.len());
+    match find(ends, &within[searched..]).map(|at| searched + at) {
         Some(at) => {
             let message = &input[..at];
+            let before = if input[at] == ends.ends[0] { ends.before[0] } else { ends.before[1] };
             let message = message.strip_suffix(&[before]).unwrap_or(message);
             if message.len() > max { Err(Refusal::TooLong) } else { Ok(Some((message, at + 1))) }
         }
@@ -310,12 +474,12 @@ fn octets(input: &[u8], max: usize) -> Result<Framed<'_>, Refusal> {
         return Err(Refusal::Malformed("a message begins with its count of octets and a space"));
     }
     let count = number(&input[..digits]);
-    // Two octets of a trailer may be counted in.
-    if count > max + 2 {
+    if count > max + TRAILER_BYTES_MAX {
         return Err(Refusal::TooLong);
     }
     let Some(message) = input.get(digits + 1..digits + 1 + count) else { return Ok(None) };
-    let message = without_trailer(message);
+    // The last byte of a compressed one may be any.
+    let message = if is_compressed(message) { message } else { without_trailer(message) };
     if message.len() > max {
         Err(Refusal::TooLong)
     } else {

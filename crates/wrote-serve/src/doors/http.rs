@@ -8,6 +8,7 @@ mod answer;
 mod append;
 mod body;
 mod exchange;
+mod gunzip;
 mod pieces;
 mod query;
 mod read;

@@ -11,6 +11,8 @@ pub enum Oversize {
     /// Its beginning is kept, as rsyslog does by default.
     #[default]
     Truncate,
+    /// Each part of it that is as long as a message may be is a message.
+    Split,
     /// Nothing of it is kept.
     Skip,
     /// The connection ends.
@@ -18,12 +20,14 @@ pub enum Oversize {
 }
 
 impl Oversize {
-    const ALL: [Oversize; 3] = [Oversize::Truncate, Oversize::Skip, Oversize::Refuse];
+    pub(super) const ALL: [Oversize; 4] =
+        [Oversize::Truncate, Oversize::Split, Oversize::Skip, Oversize::Refuse];
 
     /// The word in URLs.
     pub fn as_str(self) -> &'static str {
         match self {
             Oversize::Truncate => "truncate",
+            Oversize::Split => "split",
             Oversize::Skip => "skip",
             Oversize::Refuse => "refuse",
         }
@@ -35,31 +39,19 @@ impl FromStr for Oversize {
 
     fn from_str(word: &str) -> Result<Oversize, String> {
         let found = Oversize::ALL.into_iter().find(|oversize| oversize.as_str() == word);
-        found.ok_or_else(|| format!("oversize={word} is none of truncate, skip, refuse"))
+        found.ok_or_else(|| format!("oversize={word} is none of truncate, split, skip, refuse"))
     }
 }
 
 /// The rest of a message over the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Passing {
-    /// This number of bytes.
-    Bytes(usize),
-    /// All up to this byte, with it.
-    Until(u8),
-}
-
-impl Passing {
-    /// Passes over the beginning of `input`. Returns its bytes, and what is left.
-    pub(super) fn pass(self, input: &[u8]) -> (usize, Option<Passing>) {
-        match self {
-            Passing::Bytes(left) => {
-                let bytes = left.min(input.len());
-                (bytes, (left > bytes).then_some(Passing::Bytes(left - bytes)))
-            }
-            Passing::Until(end) => match memchr::memchr(end, input) {
-                Some(at) => (at + 1, None),
-                None => (input.len(), Some(self)),
-            },
-        }
-    }
+pub(super) enum Rest<End> {
+    /// This number of bytes is passed over.
+    Passed(usize),
+    /// All up to one of these bytes is passed over, and that byte.
+    PassedUntil(End),
+    /// This number of bytes is taken in parts.
+    Taken(usize),
+    /// All up to one of these bytes is taken in parts.
+    TakenUntil(End),
 }

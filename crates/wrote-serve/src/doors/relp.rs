@@ -7,7 +7,7 @@
 
 use super::Protocol;
 use super::frames::{DIGITS_MAX, number};
-use super::oversize::{Oversize, PASSED_BYTES_MAX, Passing};
+use super::oversize::{Oversize, PASSED_BYTES_MAX, Rest};
 use crate::intake::Intake;
 use crate::limits::{Reason, Refusal};
 use std::io::Write;
@@ -34,7 +34,9 @@ pub(crate) struct Relp {
     is_open: bool,
     oversize: Oversize,
     /// The rest of a message over the limit.
-    passing: Option<Passing>,
+    rest: Option<Rest<()>>,
+    /// The message whose last part is answered; none of a hint.
+    split: usize,
 }
 
 /// A frame: `TRANSACTION SP COMMAND SP LENGTH [SP DATA] LF`.
@@ -53,13 +55,12 @@ impl Protocol for Relp {
         let message_bytes_max = intake.message_bytes_max();
         let mut done = 0;
         while !intake.is_over {
-            if let Some(passing) = self.passing {
-                let (bytes, left) = passing.pass(&input[done..]);
-                self.passing = left;
-                done += bytes;
-            }
-            if self.passing.is_some() {
-                break;
+            let bytes = self.go_on(&input[done..], intake)?;
+            done += bytes;
+            match self.rest {
+                Some(_) if bytes == 0 || done == input.len() => break,
+                Some(_) => continue,
+                None => {}
             }
             let Some(head) = RelpHead::first(&input[done..])? else { break };
             let is_long = head.command == b"syslog" && head.length > message_bytes_max;
@@ -69,9 +70,16 @@ impl Protocol for Relp {
                 break;
             }
             if cut {
-                // With the line feed at its end.
-                self.passing = Some(Passing::Bytes(head.length - message_bytes_max + 1));
-                intake.reject(Reason::TooLong);
+                let left = head.length - message_bytes_max;
+                self.rest = Some(match self.oversize {
+                    Oversize::Split => Rest::Taken(left),
+                    // With the line feed at its end.
+                    _ => Rest::Passed(left + 1),
+                });
+                match self.oversize {
+                    Oversize::Skip => intake.reject(Reason::TooLong),
+                    _ => intake.cut += 1,
+                }
             }
             done += frame.bytes;
         }
@@ -88,7 +96,32 @@ impl Protocol for Relp {
 
 impl Relp {
     pub(crate) fn new(oversize: Oversize) -> Relp {
-        Relp { next: 1, is_open: false, oversize, passing: None }
+        Relp { next: 1, is_open: false, oversize, rest: None, split: 0 }
+    }
+
+    /// Takes or passes over the rest of a message over the limit. Returns the bytes done with.
+    fn go_on(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
+        match self.rest {
+            Some(Rest::Taken(left)) => {
+                let bytes = left.min(intake.message_bytes_max());
+                let Some(part) = input.get(..bytes) else { return Ok(0) };
+                let Some(sequence) = taken(part, intake)? else { return Ok(0) };
+                if bytes == left {
+                    acknowledge(self.split, sequence, intake);
+                    // The line feed at its end.
+                    self.rest = Some(Rest::Passed(1));
+                } else {
+                    self.rest = Some(Rest::Taken(left - bytes));
+                }
+                Ok(bytes)
+            }
+            Some(Rest::Passed(left)) => {
+                let bytes = left.min(input.len());
+                self.rest = (left > bytes).then_some(Rest::Passed(left - bytes));
+                Ok(bytes)
+            }
+            _ => Ok(0),
+        }
     }
 
     /// Does what a frame says, of which the message was `cut`. Returns whether it is done with: a
@@ -106,18 +139,14 @@ impl Relp {
         match frame.command {
             // Without an answer its client would send it again for ever.
             b"syslog" if self.is_open && cut && self.oversize == Oversize::Skip => {
-                if !is_hint {
-                    answer(frame, "200 OK", intake);
-                }
+                acknowledge(frame.transaction, None, intake);
             }
             b"syslog" if self.is_open => {
-                let Some(sequence) = intake.append(frame.data)? else { return Ok(false) };
-                if !is_hint {
-                    let mut answer = [0; ANSWER_BYTES_MAX];
-                    let mut rest = &mut answer[..];
-                    writeln!(rest, "{} rsp 6 200 OK", frame.transaction).expect("it fits");
-                    let left = rest.len();
-                    intake.answer_to(sequence, &answer[..ANSWER_BYTES_MAX - left]);
+                let Some(sequence) = taken(frame.data, intake)? else { return Ok(false) };
+                if cut && self.oversize == Oversize::Split {
+                    self.split = frame.transaction;
+                } else {
+                    acknowledge(frame.transaction, sequence, intake);
                 }
             }
             // What has no answer and is not known may be passed over.
@@ -140,6 +169,34 @@ impl Relp {
             self.next = if self.next == TRANSACTION_MAX { 1 } else { self.next + 1 };
         }
         Ok(true)
+    }
+}
+
+/// Appends a message, and returns its sequence; `None` while there is no room. One that no log like
+/// this takes is counted, and answered as if it were taken: its client would send it for ever.
+fn taken(message: &[u8], intake: &mut Intake<'_>) -> Result<Option<Option<u64>>, Refusal> {
+    match intake.append(message) {
+        Err(Refusal::Unfit(_)) => {
+            intake.reject(Reason::Malformed);
+            Ok(Some(None))
+        }
+        appended => appended.map(|sequence| sequence.map(Some)),
+    }
+}
+
+/// Answers a message once it is safe, unless it is a hint.
+fn acknowledge(transaction: usize, sequence: Option<u64>, intake: &mut Intake<'_>) {
+    if transaction == 0 {
+        return;
+    }
+    let mut answer = [0; ANSWER_BYTES_MAX];
+    let mut rest = &mut answer[..];
+    writeln!(rest, "{transaction} rsp 6 200 OK").expect("it fits");
+    let left = rest.len();
+    let answer = &answer[..ANSWER_BYTES_MAX - left];
+    match sequence {
+        Some(sequence) => intake.answer_to(sequence, answer),
+        None => intake.answer(answer),
     }
 }
 

@@ -3,6 +3,7 @@
 //! The protocol is <https://redis.io/docs/latest/develop/reference/protocol-spec/>. The record with
 //! the sequence N has the ID `N-1`, so `0-0` stands before the first.
 
+mod fields;
 mod greeting;
 mod read;
 mod request;
@@ -11,11 +12,14 @@ mod transaction;
 use super::Protocol;
 use crate::access::Access;
 use crate::channel::Channel;
-use crate::intake::Intake;
+use crate::intake::{Intake, Level};
 use crate::limits::{Reason, Refusal};
+pub(crate) use read::READS_MAX;
 use request::Request;
+use std::borrow::Cow;
 use std::io::Write;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use transaction::Transaction;
 
 /// The name that reading gives to the only field of an entry.
@@ -24,14 +28,16 @@ const FIELD: &str = "message";
 const REDIS_VERSION: &str = "7.0.0";
 /// Bytes of a request of a client that has given no token, at most.
 const GREETING_BYTES_MAX: usize = 16 << 10;
+/// Bytes of the name of a client at most.
+const NAME_BYTES_MAX: usize = 64;
 /// The longest answer to an XADD: `$22`, and an ID of 22 digits at most.
 const ID_BYTES_MAX: usize = 40;
 
 /// The parser, and what it knows of its client.
 #[derive(Debug)]
 pub(crate) struct Resp {
-    /// `None` where a test has no log to read.
-    channel: Option<Arc<Channel>>,
+    /// The log, and how safe a record must be to be read; `None` where a test has no log to read.
+    log: Option<(Arc<Channel>, Level)>,
     request: Request,
     /// The values of the request at the beginning of the input that are in the log already, and the
     /// sequence of the last: the log had no room for the others.
@@ -40,9 +46,20 @@ pub(crate) struct Resp {
     /// RESP3 was agreed on.
     is_three: bool,
     access: Arc<Access>,
-    /// The client gave a token.
-    is_authorized: bool,
+    said: Option<Box<Said>>,
+    /// The number that the server has given the client.
+    id: u64,
 }
+
+/// The things that a client has said of itself; many say nothing.
+#[derive(Debug, Default)]
+struct Said {
+    token: Option<Box<[u8]>>,
+    name: Option<Box<[u8]>>,
+}
+
+/// The number of the next client.
+static CLIENTS: AtomicU64 = AtomicU64::new(1);
 
 /// The outcome of a request.
 enum Obeyed {
@@ -52,16 +69,30 @@ enum Obeyed {
 }
 
 impl Resp {
-    pub(crate) fn new(channel: Option<Arc<Channel>>, access: Arc<Access>) -> Resp {
+    pub(crate) fn new(log: Option<(Arc<Channel>, Level)>, access: Arc<Access>) -> Resp {
         let (request, pushed, transaction) = (Request::default(), None, None);
-        let (is_three, is_authorized) = (false, false);
-        Resp { channel, request, pushed, transaction, is_three, access, is_authorized }
+        let (is_three, said) = (false, None);
+        let id = CLIENTS.fetch_add(1, Ordering::Relaxed);
+        Resp { log, request, pushed, transaction, is_three, access, said, id }
     }
 }
 
 impl Protocol for Resp {
     #[cfg(any(test, feature = "fuzzing"))]
     const FRAME_BYTES_MAX: usize = request::REQUEST_BYTES_MAX;
+
+    fn renew(&mut self, access: &Arc<Access>) -> Result<(), Refusal> {
+        let was_let_in = !self.is_stranger();
+        self.access = access.clone();
+        if let Some(said) = &mut self.said {
+            said.token = said.token.take().filter(|token| access.accepts(token));
+        }
+        if was_let_in && self.is_stranger() { Err(Refusal::Revoked) } else { Ok(()) }
+    }
+
+    fn is_stranger(&self) -> bool {
+        !self.may_come(b"")
+    }
 
     fn take(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
         let mut done = 0;
@@ -105,6 +136,13 @@ impl Resp {
         intake: &mut Intake<'_>,
     ) -> Result<Obeyed, Refusal> {
         let (block, input) = input.split_at(begun);
+        if self.request.is_quoted() {
+            if let Some(transaction) = &mut self.transaction {
+                transaction.refuse();
+            }
+            error(intake, "ERR a typed line has no quotes here: send it as an array");
+            return Ok(Obeyed::Done);
+        }
         let Some(command) = self.request.word(input, 0) else { return Ok(Obeyed::Done) };
         let mut upper = [0; 16];
         let name = match upper.get_mut(..command.len()) {
@@ -144,11 +182,13 @@ impl Resp {
             }
             (b"SELECT", 2) => error(intake, "ERR DB index is out of range"),
             (b"CLIENT", 2..) => self.client(input, intake),
-            (b"COMMAND", _) => intake.answer(b"*0\r\n"),
+            (b"COMMAND", 1) => intake.answer(b"*0\r\n"),
+            (b"COMMAND", _) if self.is(input, 1, b"DOCS") => intake.answer(b"*0\r\n"),
             (b"CONFIG", 3..) if self.is(input, 1, b"GET") => intake.answer(b"*0\r\n"),
+            (b"COMMAND" | b"CONFIG", 2..) => self.unknown_subcommand(input, intake),
             (b"INFO", _) => self.info(intake),
             (b"RESET", 1) => {
-                (self.is_three, self.is_authorized) = (false, false);
+                (self.is_three, self.said) = (false, None);
                 intake.answer(b"+RESET\r\n");
             }
             (b"QUIT", 1) => {
@@ -157,11 +197,17 @@ impl Resp {
             }
             (b"AUTH", 2 | 3) => self.auth(input, intake),
             (b"XLEN" | b"LLEN", 2) => self.len(intake),
-            (b"XRANGE", 4 | 6) => self.range(input, intake),
+            (b"XRANGE", 4 | 6) => self.range(input, false, intake),
+            (b"XREVRANGE", 4 | 6) => self.range(input, true, intake),
+            (b"XINFO", 3) if self.is(input, 1, b"STREAM") => self.stream_info(intake),
+            // Whatever the key: it is the log.
+            (b"EXISTS", 2..) => intake.answer(format!(":{}\r\n", words - 1).as_bytes()),
+            (b"TYPE", 2) => intake.answer(b"+stream\r\n"),
             (b"XREAD", 4..) => self.read(input, intake),
             (
                 b"XADD" | b"RPUSH" | b"LPUSH" | b"ECHO" | b"PING" | b"XLEN" | b"XRANGE" | b"XREAD"
-                | b"SELECT" | b"CLIENT" | b"CONFIG" | b"AUTH" | b"MULTI" | b"EXEC" | b"DISCARD",
+                | b"XREVRANGE" | b"XINFO" | b"EXISTS" | b"TYPE" | b"SELECT" | b"CLIENT" | b"CONFIG"
+                | b"AUTH" | b"MULTI" | b"EXEC" | b"DISCARD",
                 _,
             ) => {
                 error(intake, "ERR wrong number of arguments for the command");
@@ -175,38 +221,58 @@ impl Resp {
         Ok(Obeyed::Done)
     }
 
-    /// `XADD key * field value`: the value is the record. Limits of a stream's length are passed
-    /// over: the log's own retention removes.
+    /// `XADD key * field value`: the value is the record; several fields make one as well. Limits
+    /// of a stream's length are passed over: the log's own retention removes.
     fn xadd(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<Obeyed, Refusal> {
-        let at = match self.entry(input) {
-            Ok(at) => at,
+        let record = match self.entry(input) {
+            Ok(record) => record,
             Err(problem) => {
                 error(intake, problem);
                 return Ok(Obeyed::Done);
             }
         };
-        let value = self.request.word(input, at).unwrap_or_default();
-        let Some(outcome) = appended(value, intake) else { return Ok(Obeyed::Again) };
+        let Some(outcome) = appended(&record, intake) else { return Ok(Obeyed::Again) };
         if let Ok(sequence) = outcome {
             answer_id(sequence, intake);
         }
         Ok(Obeyed::Done)
     }
 
-    /// Returns the place of the value of an XADD.
-    fn entry(&self, input: &[u8]) -> Result<usize, &'static str> {
+    /// Returns the record of an XADD.
+    fn entry<'a>(&self, input: &'a [u8]) -> Result<Cow<'a, [u8]>, &'static str> {
         let is = |at, option| self.is(input, at, option);
         let mut at = 2;
         at += usize::from(is(at, b"NOMKSTREAM"));
         if is(at, b"MAXLEN") || is(at, b"MINID") {
-            at += 1;
-            at += usize::from(is(at, b"~") || is(at, b"="));
-            at += if is(at + 1, b"LIMIT") { 3 } else { 1 };
+            at = self.trimming(input, at + 1).ok_or("ERR syntax error")?;
         }
-        match self.request.len().checked_sub(at) {
-            Some(3) if is(at, b"*") => Ok(at + 2),
-            Some(4..) if is(at, b"*") => Err("ERR a record has one value: XADD key * field value"),
-            _ => Err("ERR the ID must be *: the log gives the next sequence"),
+        if !is(at, b"*") {
+            return Err("ERR the ID must be *: the log gives the next sequence");
+        }
+        let words = at + 1..self.request.len();
+        if words.len() < 2 || !words.len().is_multiple_of(2) {
+            return Err("ERR wrong number of arguments for the command");
+        }
+        let words: Vec<_> = words.filter_map(|at| self.request.word(input, at)).collect();
+        fields::record(&words)
+    }
+
+    /// Returns the place behind the limit of a stream's length.
+    fn trimming(&self, input: &[u8], mut at: usize) -> Option<usize> {
+        let is = |at, option: &[u8]| self.is(input, at, option);
+        let is_number = |at| {
+            let word = self.request.word(input, at).unwrap_or_default();
+            !word.is_empty() && word.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-')
+        };
+        let is_about = is(at, b"~");
+        at += usize::from(is_about || is(at, b"="));
+        if !is_number(at) {
+            return None;
+        }
+        match is(at + 1, b"LIMIT") {
+            true if is_about && is_number(at + 2) => Some(at + 3),
+            true => None,
+            false => Some(at + 1),
         }
     }
 
@@ -235,19 +301,35 @@ impl Resp {
         Ok(Obeyed::Done)
     }
 
-    fn client(&self, input: &[u8], intake: &mut Intake<'_>) {
-        let word = self.request.word(input, 1).unwrap_or_default().to_ascii_uppercase();
-        match word.as_slice() {
-            b"ID" => intake.answer(b":1\r\n"),
-            b"GETNAME" => self.nothing(intake),
-            b"SETNAME" | b"SETINFO" | b"NO-EVICT" | b"NO-TOUCH" => intake.answer(b"+OK\r\n"),
+    fn client(&mut self, input: &[u8], intake: &mut Intake<'_>) {
+        let is = |word: &[u8]| self.is(input, 1, word);
+        match self.request.len() {
+            2 if is(b"ID") => intake.answer(format!(":{}\r\n", self.id).as_bytes()),
+            2 if is(b"GETNAME") => match self.said.as_ref().and_then(|said| said.name.as_ref()) {
+                Some(name) => bulk(intake, name),
+                None => self.nothing(intake),
+            },
+            3 if is(b"SETNAME") => match self.request.word(input, 2) {
+                Some(name) if name.len() <= NAME_BYTES_MAX => {
+                    let name = Some(name).filter(|name| !name.is_empty()).map(Box::from);
+                    self.said.get_or_insert_default().name = name;
+                    intake.answer(b"+OK\r\n");
+                }
+                _ => error(intake, "ERR a name has 64 bytes at most"),
+            },
+            // Nothing is evicted, and nothing shows what a client says of itself.
+            4 if is(b"SETINFO") => intake.answer(b"+OK\r\n"),
+            3 if is(b"NO-EVICT") || is(b"NO-TOUCH") => intake.answer(b"+OK\r\n"),
             // OFF and SKIP would leave answers out.
-            b"REPLY" if self.is(input, 2, b"ON") => intake.answer(b"+OK\r\n"),
-            _ => {
-                let word = word.escape_ascii();
-                error(intake, &format!("ERR unknown subcommand '{word}' of CLIENT"));
-            }
+            3 if is(b"REPLY") && self.is(input, 2, b"ON") => intake.answer(b"+OK\r\n"),
+            _ => self.unknown_subcommand(input, intake),
         }
+    }
+
+    fn unknown_subcommand(&self, input: &[u8], intake: &mut Intake<'_>) {
+        let word = |at| self.request.word(input, at).unwrap_or_default();
+        let [name, sub] = [word(0), word(1)].map(|word| word[..word.len().min(64)].escape_ascii());
+        error(intake, &format!("ERR unknown subcommand or arguments: '{name} {sub}'"));
     }
 
     fn info(&self, intake: &mut Intake<'_>) {
@@ -261,7 +343,11 @@ impl Resp {
 
     /// Answers that there is nothing.
     fn nothing(&self, intake: &mut Intake<'_>) {
-        intake.answer(if self.is_three { b"_\r\n" } else { b"$-1\r\n" });
+        intake.answer(self.nil());
+    }
+
+    fn nil(&self) -> &'static [u8] {
+        if self.is_three { b"_\r\n" } else { b"$-1\r\n" }
     }
 }
 
@@ -285,6 +371,7 @@ fn refuse(refusal: Refusal, intake: &mut Intake<'_>) {
             let max = intake.message_bytes_max();
             error(intake, &format!("ERR a message of more than {max} bytes"));
         }
+        Refusal::Unfit(ref because) => error(intake, &format!("ERR {because}")),
         Refusal::Log(ref cause) => {
             let cause = cause.to_string();
             error(intake, &format!("MISCONF the log takes no messages: {cause}"));

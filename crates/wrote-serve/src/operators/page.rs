@@ -3,14 +3,17 @@
 //! The format is <https://prometheus.io/docs/instrumenting/exposition_formats/>. Labels have few
 //! values: reasons, levels, and the names of logs.
 
-use super::Shown;
+use super::{Shown, process};
 use crate::channel::Channel;
 use crate::intake::Level;
 use crate::limits::Reason;
-use crate::metrics::read;
+use crate::memory::Pool;
+use crate::metrics::{Counted, Metrics, read};
 use crate::shipping::Shipping;
 use std::fmt::{Display, Write};
 use std::path::Path;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use wrote::log::LogStats;
 
 /// The prefix of every name.
@@ -39,80 +42,198 @@ pub(super) fn write(shown: &Shown) -> String {
     page.connections(shown);
     page.messages(shown);
     page.ack_durations(shown);
+    page.settings(shown);
     page.logs(&shown.channels.iter().map(|channel| LogState::of(channel)).collect::<Vec<_>>());
     page.begin("build_info", "gauge", "The version of this program; always 1.");
     page.sample("build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+    page.0 += &process::figures(shown.totals.started);
     page.0
 }
 
+/// The name of a family, its help, and its value of a listener.
+type Family = (&'static str, &'static str, fn(&Metrics) -> u64);
+
 impl Page {
     fn connections(&mut self, shown: &Shown) {
-        let metrics = &shown.metrics;
-        self.gauge("connections", "Connections that are open.", read(&metrics.connections));
-        let help = "Connections accepted so far.";
-        self.counter("connections_total", help, read(&metrics.connections_total));
-        let help = "Connections that wait for room in their log.";
-        self.gauge("paused_connections", help, read(&metrics.paused_connections));
-        let help = "Bytes of unfinished messages and unsent answers.";
-        self.gauge("in_flight_bytes", help, read(&metrics.in_flight_bytes));
-        let help = "Connections and requests refused so far, by reason.";
-        self.begin("refused_total", "counter", help);
-        for reason in Reason::ALL {
-            self.sample("refused_total", &[("reason", reason.as_str())], metrics.refused(reason));
+        self.each(
+            shown,
+            "gauge",
+            &[
+                ("connections", "Connections that are open.", |metrics| read(&metrics.connections)),
+                ("paused_connections", "Connections that wait for room in their log.", |metrics| {
+                    read(&metrics.paused_connections)
+                }),
+            ],
+        );
+        self.each(
+            shown,
+            "counter",
+            &[("connections_total", "Connections accepted so far.", |metrics| {
+                read(&metrics.connections_total)
+            })],
+        );
+        let help =
+            "Bytes of unfinished messages, of unsent answers, and of clients without a token.";
+        self.begin("in_flight_bytes", "gauge", help);
+        for pool in Pool::ALL {
+            let held = shown.totals.memory.held(pool);
+            self.sample("in_flight_bytes", &[("pool", pool.as_str())], held);
         }
+        let help = "Connections and requests refused so far, by reason.";
+        self.reasons(shown, "refused_total", help, Metrics::refused);
     }
 
     fn messages(&mut self, shown: &Shown) {
-        let metrics = &shown.metrics;
         let help = "Messages that logs have taken so far, by the level of their answers.";
         self.begin("messages_total", "counter", help);
-        self.sample("messages_total", &[("level", "none")], metrics.messages(None));
-        for level in Level::ALL {
-            let labels = [("level", level.as_str())];
-            self.sample("messages_total", &labels, metrics.messages(Some(level)));
+        for counted in &*shown.counted {
+            let answers = counted.listen.answers();
+            let level = answers.map_or("none", Level::as_str);
+            let messages = counted.metrics.messages(answers);
+            self.of_listener(counted, "messages_total", Some(("level", level)), messages);
         }
-        let help = "Bytes of the messages that logs have taken so far.";
-        self.counter("bytes_total", help, read(&metrics.bytes_total));
+        self.each(
+            shown,
+            "counter",
+            &[
+                ("bytes_total", "Bytes of the messages that logs have taken so far.", |metrics| {
+                    read(&metrics.bytes_total)
+                }),
+                (
+                    "cut_messages_total",
+                    "Messages over the limit of which a part was taken so far.",
+                    |metrics| read(&metrics.cut_messages_total),
+                ),
+            ],
+        );
         let help = "Messages refused by themselves so far, by reason.";
-        self.begin("rejected_messages_total", "counter", help);
-        for reason in Reason::ALL {
-            let labels = [("reason", reason.as_str())];
-            self.sample("rejected_messages_total", &labels, metrics.rejected(reason));
+        self.reasons(shown, "rejected_messages_total", help, Metrics::rejected);
+        self.begin("acks_total", "counter", "Messages answered so far, by level.");
+        for counted in &*shown.counted {
+            if let Some(level) = counted.listen.answers() {
+                let acks = counted.metrics.acks(level);
+                self.of_listener(counted, "acks_total", Some(("level", level.as_str())), acks);
+            }
         }
-        let help = "Messages answered so far, by level.";
-        self.begin("acks_total", "counter", help);
-        for level in Level::ALL {
-            self.sample("acks_total", &[("level", level.as_str())], metrics.acks(level));
-        }
-        let help = "Messages that a log has taken and that wait for their answer.";
-        self.gauge("unacked_messages", help, metrics.unacked_messages());
-        let help = "Messages that a log has taken and whose connection ended before their answer.";
-        let unanswered = read(&metrics.unanswered_messages_total);
-        self.counter("unanswered_messages_total", help, unanswered);
-        let help = "Datagrams dropped by the kernel so far, for want of room in its buffer.";
-        self.counter("udp_dropped_total", help, read(&metrics.udp_dropped_total));
-        let help = "Datagrams cut so far, since they were longer than a message may be.";
-        self.counter("udp_truncated_total", help, read(&metrics.udp_truncated_total));
+        self.each(
+            shown,
+            "gauge",
+            &[(
+                "unacked_messages",
+                "Messages that a log has taken and that wait for their answer.",
+                Metrics::unacked_messages,
+            )],
+        );
+        self.each(
+            shown,
+            "counter",
+            &[
+                (
+                    "unanswered_messages_total",
+                    "Messages that a log has taken and whose connection ended before their answer.",
+                    |metrics| read(&metrics.unanswered_messages_total),
+                ),
+                (
+                    "udp_dropped_total",
+                    "Datagrams dropped by the kernel so far, for want of room in its buffer.",
+                    |metrics| read(&metrics.udp_dropped_total),
+                ),
+                (
+                    "udp_truncated_total",
+                    "Datagrams cut so far, since they were longer than a message may be.",
+                    |metrics| read(&metrics.udp_truncated_total),
+                ),
+            ],
+        );
     }
 
     fn ack_durations(&mut self, shown: &Shown) {
-        let durations = &shown.metrics.ack_durations;
+        const NAME: &str = "ack_duration_seconds";
         let help = "Times from a log's taking of messages to their answer, of one batch of each \
                     connection at a time.";
-        self.begin("ack_duration_seconds", "histogram", help);
-        let mut count = 0;
-        for (bound, up_to) in durations.cumulated() {
-            let bound = if bound.is_finite() { bound.to_string() } else { "+Inf".to_owned() };
-            self.sample("ack_duration_seconds_bucket", &[("le", &bound)], up_to);
-            count = up_to;
+        self.begin(NAME, "histogram", help);
+        let answering = |counted: &&Counted| counted.listen.answers().is_some();
+        for counted in shown.counted.iter().filter(answering) {
+            let durations = &counted.metrics.ack_durations;
+            let mut count = 0;
+            for (bound, up_to) in durations.cumulated() {
+                let bound = if bound.is_finite() { bound.to_string() } else { "+Inf".to_owned() };
+                let bucket = format!("{NAME}_bucket");
+                self.of_listener(counted, &bucket, Some(("le", &bound)), up_to);
+                count = up_to;
+            }
+            self.of_listener(counted, &format!("{NAME}_sum"), None, durations.sum_s());
+            self.of_listener(counted, &format!("{NAME}_count"), None, count);
         }
-        self.sample("ack_duration_seconds_sum", &[], durations.sum_s());
-        self.sample("ack_duration_seconds_count", &[], count);
+    }
+
+    /// The certificates and the reloads.
+    fn settings(&mut self, shown: &Shown) {
+        let name = "certificate_expiry_timestamp_seconds";
+        self.begin(name, "gauge", "When the certificate of a listener expires.");
+        for counted in &*shown.counted {
+            if let Some(expires_s) = counted.settings.borrow().expires_s {
+                self.of_listener(counted, name, None, expires_s);
+            }
+        }
+        let totals = &shown.totals;
+        let is_reloaded = totals.is_reloaded.load(Ordering::Relaxed);
+        let help = "Whether the last reload of the settings found nothing wrong.";
+        self.gauge("reload_successful", help, u64::from(is_reloaded));
+        let reloaded = *totals.reloaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let help = "When the settings in force were read.";
+        self.gauge("reload_success_timestamp_seconds", help, process::seconds(reloaded));
+    }
+
+    /// Writes families with one value for each listener.
+    fn each(&mut self, shown: &Shown, kind: &str, families: &[Family]) {
+        for (name, help, value) in families {
+            self.begin(name, kind, help);
+            for counted in &*shown.counted {
+                self.of_listener(counted, name, None, value(&counted.metrics));
+            }
+        }
+    }
+
+    /// Writes a family with one value for each listener and reason.
+    fn reasons(
+        &mut self,
+        shown: &Shown,
+        name: &str,
+        help: &str,
+        value: fn(&Metrics, Reason) -> u64,
+    ) {
+        self.begin(name, "counter", help);
+        for counted in &*shown.counted {
+            for reason in Reason::ALL {
+                let label = ("reason", reason.as_str());
+                self.of_listener(counted, name, Some(label), value(&counted.metrics, reason));
+            }
+        }
+    }
+
+    fn of_listener(
+        &mut self,
+        counted: &Counted,
+        name: &str,
+        label: Option<(&str, &str)>,
+        value: impl Display,
+    ) {
+        let listener = counted.listen.to_string();
+        let mut labels = vec![("listener", listener.as_str()), ("log", &counted.log)];
+        labels.extend(label);
+        self.sample(name, &labels, value);
     }
 
     fn logs(&mut self, logs: &[LogState<'_>]) {
         type Value = fn(&LogState<'_>) -> Option<u64>;
-        let families: [(&str, &str, &str, Value); 10] = [
+        let families: [(&str, &str, &str, Value); 13] = [
+            (
+                "log_first_sequence",
+                "gauge",
+                "The sequence of the first record that is there.",
+                |log| log.stats.as_ref().map(|stats| stats.first_sequence),
+            ),
             ("log_next_sequence", "gauge", "The sequence that a log gives next.", |log| {
                 log.stats.as_ref().map(|stats| stats.next_sequence)
             }),
@@ -131,6 +252,18 @@ impl Page {
             ("log_flushes_total", "counter", "Flushes of a log since it was opened.", |log| {
                 log.stats.as_ref().map(|stats| stats.flushes)
             }),
+            (
+                "log_batches_total",
+                "counter",
+                "Batches of records written since a log was opened.",
+                |log| log.stats.as_ref().map(|stats| stats.batches),
+            ),
+            (
+                "log_written_bytes_total",
+                "counter",
+                "Bytes written to segments, with the padding of blocks, since a log was opened.",
+                |log| log.stats.as_ref().map(|stats| stats.written_bytes),
+            ),
             ("log_bytes", "gauge", "Bytes of the files of a log.", |log| Some(log.file_bytes)),
             ("log_failed", "gauge", "Whether a log takes no messages now.", |log| {
                 Some(u64::from(!log.takes_messages))
@@ -173,11 +306,6 @@ impl Page {
 
     fn gauge(&mut self, name: &str, help: &str, value: u64) {
         self.begin(name, "gauge", help);
-        self.sample(name, &[], value);
-    }
-
-    fn counter(&mut self, name: &str, help: &str, value: u64) {
-        self.begin(name, "counter", help);
         self.sample(name, &[], value);
     }
 

@@ -11,9 +11,13 @@ use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use webpki::{EndEntityCert, KeyUsage};
+
+/// The year 9999: behind the end of every certificate.
+const LATER: Duration = Duration::from_secs(253_370_764_800);
 
 /// Bytes that a session buffers to be sent, at most.
 const BUFFER_BYTES: usize = 16 << 10;
@@ -29,6 +33,7 @@ impl TlsFiles {
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?;
         let chain = certificates(&self.cert_file)?;
+        let expires_s = chain.first().and_then(|own| expiry(own));
         let warning = chain.first().and_then(|own| invalidity(own));
         let warning = warning.map(|text| format!("{}: {text}", self.cert_file.display()));
         let key = key(&self.key_file)?;
@@ -61,7 +66,7 @@ impl TlsFiles {
         // that it was agreed on with.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
-        Ok(Loaded { sessions: Arc::new(config), warning })
+        Ok(Loaded { sessions: Arc::new(config), expires_s, warning })
     }
 }
 
@@ -83,6 +88,12 @@ impl<S: Stream> Stream for TlsStream<S> {
         // A session that has failed gives nothing more; its next read says so.
         let state = session.process_new_packets();
         state.is_ok_and(|state| state.plaintext_bytes_to_read() > 0 || stream.has_unread())
+    }
+
+    fn certificate_name(&self) -> Option<String> {
+        let (_, session) = self.get_ref();
+        let own = EndEntityCert::try_from(session.peer_certificates()?.first()?).ok()?;
+        own.valid_dns_names().next().map(str::to_owned)
     }
 }
 
@@ -113,6 +124,16 @@ fn no_pem(path: &Path, error: &PemError) -> String {
 
 fn wrong(path: &Path, what: &dyn std::fmt::Display) -> String {
     format!("{}: {what}", path.display())
+}
+
+/// Returns when a certificate expires, in seconds since 1970.
+fn expiry(certificate: &CertificateDer<'_>) -> Option<u64> {
+    let certificate = EndEntityCert::try_from(certificate).ok()?;
+    let (later, usage) = (UnixTime::since_unix_epoch(LATER), KeyUsage::server_auth());
+    match certificate.verify_for_usage(&[], &[], &[], later, usage, None, None).err()? {
+        webpki::Error::CertExpired { not_after, .. } => Some(not_after.as_secs()),
+        _ => None,
+    }
 }
 
 /// Says that a certificate is not valid now. Its dates are examined before its signatures, so that

@@ -3,6 +3,7 @@
 use crate::certificates::{Authority, write};
 use crate::http::client::Client;
 use crate::refused::send;
+use crate::resp::Answer;
 use crate::serving::Serving;
 use std::fs;
 use std::io::{Read, Write};
@@ -67,7 +68,8 @@ fn a_client_of_resp_sends_nothing_without_a_token() {
     assert_eq!(answer.matches("-NOAUTH").count(), 2, "{answer}");
     let answer = asked("AUTH wrong\r\nRPUSH log refused\r\nHELLO 3\r\nQUIT\r\n");
     assert!(answer.starts_with("-WRONGPASS") && answer.matches("-NOAUTH").count() == 2, "{answer}");
-    let answer = asked("HELLO 3 AUTH default wrong\r\nHELLO 3 SETNAME a AUTH default\r\nQUIT\r\n");
+    let answer =
+        asked("HELLO 3 AUTH default wrong\r\nHELLO 3 SETNAME a AUTH default wrong\r\nQUIT\r\n");
     assert_eq!(answer.matches("-WRONGPASS").count(), 2, "{answer}");
     assert_eq!(serving.refused(), [("unauthorized", 6)]);
     // Nor does it make the server keep much.
@@ -138,4 +140,83 @@ fn a_limit_that_is_read_again_holds_for_open_connections() {
     serving.wait_until(|figures| figures.connections == 0);
     assert_eq!(serving.refused(), [("too_long", 1)]);
     assert_eq!(serving.stop(), [&b"one"[..], b"small"]);
+}
+
+#[test]
+fn a_token_that_is_taken_back_ends_what_it_began() {
+    let folder = fixtures::folder();
+    let path = folder.path().join("tokens");
+    fs::write(&path, "old\nkept\n").unwrap();
+    let with_tokens = |config: &mut Config| config.access.token_file = Some(path.clone());
+    let resp = Serving::start("resp://127.0.0.1:0", with_tokens);
+    let mut clients = ["old", "kept"].map(|token| {
+        let mut client = crate::resp::Client::connect(&resp);
+        assert_eq!(client.ask(&format!("AUTH {token}")), Answer::Line("+OK".into()));
+        client
+    });
+    let http = Serving::start("http://127.0.0.1:0", with_tokens);
+    let old = "Authorization: Bearer old\r\n";
+    let mut follower = Client::connect(http.address());
+    follower.send(format!("GET /records?follow=1 HTTP/1.1\r\nHost: x\r\n{old}\r\n").as_bytes());
+    assert_eq!(follower.head().code, 200);
+    let mut writer = Client::connect(http.address());
+    let head = "POST /append?by=lines HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n";
+    writer.send(format!("{head}{old}\r\n4\r\none\n\r\n").as_bytes());
+    let mut idle = Client::connect(http.address());
+    assert_eq!(idle.post("/append", old, b"two").code, 200);
+    http.wait_until(|figures| figures.messages == 2);
+
+    fs::write(&path, "kept\n").unwrap();
+    resp.reload().unwrap();
+    http.reload().unwrap();
+    // It may be closed before it answers, and has no answer but an error.
+    let _ = clients[0].send(b"RPUSH l refused\r\n");
+    assert_eq!(clients[0].answer(), None);
+    assert_eq!(clients[1].ask("RPUSH l taken"), Answer::Number(1));
+    assert_eq!(idle.post("/append", old, b"refused").code, 401);
+    writer.send(b"8\r\nrefused\n\r\n");
+    assert_eq!(writer.head().code, 401);
+    let kept = "Authorization: Bearer kept\r\n";
+    assert_eq!(idle.post("/append", kept, b"secret").code, 200);
+    let read = String::from_utf8(follower.rest()).unwrap();
+    assert!(!read.contains("secret") && !read.ends_with("0\r\n\r\n"), "{read}");
+    assert_eq!(resp.stop(), [b"taken"]);
+    assert_eq!(http.stop(), [&b"one"[..], b"two", b"secret"]);
+}
+
+#[test]
+fn limits_that_are_read_again_hold_for_open_connections_of_http() {
+    let mut serving = Serving::start("http://127.0.0.1:0", |_| ());
+    let mut client = Client::connect(serving.address());
+    assert_eq!(client.post("/append", "", b"as long as ever").code, 200);
+    serving.config.limits.message_bytes = 5;
+    serving.reload().unwrap();
+    assert_eq!(client.post("/append", "", b"small").code, 200);
+    assert_eq!(client.post("/append", "", b"too long").code, 413);
+    serving.stop();
+}
+
+#[test]
+fn a_listener_has_a_limit_and_tokens_of_its_own_which_are_read_again() {
+    let folder = fixtures::folder();
+    let path = folder.path().join("tokens");
+    fs::write(&path, "own\n").unwrap();
+    let others = folder.path().join("others");
+    fs::write(&others, "others\n").unwrap();
+    let mut serving = Serving::start("http://127.0.0.1:0", |config| {
+        config.access.token_file = Some(others);
+        let own = &mut config.logs[0].listeners[0].own;
+        (own.message_bytes, own.token_file) = (Some(5), Some(path.clone()));
+    });
+    let mut client = Client::connect(serving.address());
+    let mut post = |token: &str, body: &[u8]| {
+        client.post("/append", &format!("Authorization: Bearer {token}\r\n"), body).code
+    };
+    assert_eq!((post("own", b"short"), post("own", b"longer")), (200, 413));
+    assert_eq!(post("others", b"short"), 401);
+    fs::write(&path, "new\n").unwrap();
+    serving.config.logs[0].listeners[0].own.message_bytes = None;
+    serving.reload().unwrap();
+    assert_eq!((post("own", b"short"), post("new", b"longer")), (401, 200));
+    assert_eq!(serving.stop(), [&b"short"[..], b"longer"]);
 }

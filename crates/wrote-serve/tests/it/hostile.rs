@@ -2,9 +2,11 @@
 
 use crate::resp::{Answer, Client};
 use crate::serving::{Serving, connect};
+use crate::warnings;
+use socket2::{Domain, Socket, Type};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::Duration;
 use wrote_serve::Config;
@@ -91,6 +93,7 @@ fn each_is_let_go_with_its_reason_and_the_others_are_served() {
 
 #[test]
 fn connections_above_the_limit_are_closed_and_counted_and_the_others_stay() {
+    warnings::collect();
     let serving = Serving::start("resp://127.0.0.1:0", |config| config.limits.connections = 5);
     let mut clients: Vec<_> = (0..5).map(|_| Client::connect(&serving)).collect();
     for client in &mut clients {
@@ -101,6 +104,10 @@ fn connections_above_the_limit_are_closed_and_counted_and_the_others_stay() {
     }
     serving.wait_until(|figures| figures.refused == 20);
     assert_eq!(serving.refused(), [("connections", 20)]);
+    // There are no more lines than one in five seconds.
+    let line = format!("{}: 127.0.0.1: too many connections (connections: 5)", serving.listen);
+    let lines = warnings::about(&serving.listen.to_string());
+    assert!(lines[0] == line && lines.len() < 20, "{lines:?}");
     for client in &mut clients {
         assert_eq!(client.ask("PING"), Answer::Line("+PONG".into()));
     }
@@ -131,4 +138,92 @@ fn bytes_of_unfinished_messages_are_bounded_in_all() {
     good.write_all(b"with room again\n").unwrap();
     serving.wait_until(|figures| figures.messages == before + 1);
     assert_eq!(serving.stop().last().unwrap(), b"with room again");
+}
+
+/// Connects from an address of its own.
+fn connect_from(address: [u8; 4], serving: &Serving) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
+    let server: SocketAddr = serving.address().parse().unwrap();
+    socket.connect(&server.into()).unwrap();
+    socket.into()
+}
+
+#[test]
+fn one_address_shuts_out_no_other() {
+    let serving = Serving::start("tcp://127.0.0.1:0", |config| {
+        config.limits.in_flight_bytes = 64 << 10;
+    });
+    // The first of these fill the memory.
+    let mut filled: Vec<_> = (0..16).map(|_| connect_from([127, 0, 0, 2], &serving)).collect();
+    for stream in &mut filled {
+        stream.write_all(&[b'y'; 4 << 10]).unwrap();
+    }
+    serving.wait_until(|figures| figures.in_flight_bytes == 64 << 10);
+    let mut good = serving.connect();
+    good.write_all(&[b'z'; 6000]).unwrap();
+    serving.wait_until(|figures| figures.refused == 2);
+    let more: Vec<_> = (0..50)
+        .map(|_| {
+            let mut stream = connect_from([127, 0, 0, 2], &serving);
+            stream.write_all(&[b'x'; 4 << 10]).unwrap();
+            stream
+        })
+        .collect();
+    serving.wait_until(|figures| figures.refused == 52);
+    good.write_all(b" whole\n").unwrap();
+    serving.wait_until(|figures| figures.messages == 1);
+    assert_eq!(serving.refused(), [("in_flight_bytes", 52)]);
+    drop((filled, more, good));
+    assert_eq!(serving.stop()[0].len(), 6006);
+}
+
+#[test]
+fn clients_without_a_token_keep_out_none_that_has_one() {
+    let folder = fixtures::folder();
+    let tokens = folder.path().join("tokens");
+    std::fs::write(&tokens, "secret\n").unwrap();
+    let serving = Serving::start("resp://127.0.0.1:0", |config| {
+        config.access.token_file = Some(tokens);
+        config.limits.in_flight_bytes = 64 << 10;
+    });
+    let mut good = Client::connect(&serving);
+    assert_eq!(good.ask("AUTH secret"), Answer::Line("+OK".into()));
+    let strangers: Vec<_> = (0..40)
+        .map(|_| {
+            let mut stream = serving.connect();
+            let half = format!("*2\r\n$4\r\nAUTH\r\n$4000\r\n{}", "x".repeat(2000));
+            stream.write_all(half.as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    // They have a sixteenth.
+    serving.wait_until(|figures| figures.refused == 38 && figures.connections == 3);
+    assert!(serving.figures().in_flight_bytes <= 4 << 10);
+    good.send(format!("RPUSH l {}", "y".repeat(7000)).as_bytes()).unwrap();
+    serving.wait_until(|figures| figures.in_flight_bytes > 7000);
+    good.send(b"\r\n").unwrap();
+    assert_eq!(good.answer(), Some(Answer::Number(1)));
+    drop(strangers);
+    serving.stop();
+}
+
+#[test]
+fn each_kind_of_refusal_is_a_line_that_names_the_client_and_the_limit() {
+    warnings::collect();
+    let serving = Serving::start("tcp://127.0.0.1:0?oversize=skip", |_| ());
+    let listen = serving.listen.to_string();
+    let mut stream = serving.connect();
+    stream.write_all(&[b"\n".as_slice(), &[b'x'; 9000], b"\nGET\n"].concat()).unwrap();
+    serving.wait_until(|figures| figures.messages == 1);
+    assert_eq!(
+        warnings::about(&listen),
+        [format!("{listen}: 127.0.0.1: a message was too long (message_bytes: 8192)")]
+    );
+    let mut page = serving.connect();
+    page.write_all(b"POST / HTTP/1.1\r\n").unwrap();
+    serving.wait_until(|figures| figures.refused == 2);
+    let lines = warnings::about("HTTP came to a listener of frames; it holds");
+    assert!(lines.iter().any(|line| line.starts_with(&listen)), "{lines:?}");
+    serving.stop();
 }

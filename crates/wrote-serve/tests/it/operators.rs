@@ -1,9 +1,11 @@
 //! The operators' listener: metrics that add up, and whether the server lives and is ready.
 
+use crate::certificates::{Authority, write};
 use crate::http::client::{Answer, Client};
 use crate::serving::Serving;
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
+use std::time::{Duration, Instant};
 use wrote_serve::{Config, Server};
 
 fn start(url: &str, change: impl FnOnce(&mut Config)) -> Serving {
@@ -20,10 +22,15 @@ fn get(serving: &Serving, path: &str) -> Answer {
 /// The samples of the page, by their name with labels, without the prefix.
 fn metrics(serving: &Serving) -> BTreeMap<String, f64> {
     let page = get(serving, "/metrics");
-    let samples = page.text().lines().filter(|line| !line.starts_with('#'));
+    let samples = page.text().lines().filter(|line| line.starts_with("wrote_serve_"));
+    let of = format!("listener=\"{}\",log=\"log\"", serving.listen);
     let sample = |line: &str| {
         let (name, value) = line.rsplit_once(' ').unwrap();
-        (name.strip_prefix("wrote_serve_").unwrap().to_owned(), value.parse().unwrap())
+        let name = name.strip_prefix("wrote_serve_").unwrap();
+        // Each test has one listener.
+        let name = name.replace(&format!("{of},"), "").replace(&format!("{{{of}}}"), "");
+        assert!(!name.contains("listener="), "{name}");
+        (name, value.parse().unwrap())
     };
     samples.map(sample).collect()
 }
@@ -85,7 +92,7 @@ fn each_door_adds_up() {
         assert_eq!(sum(&found, "messages_total"), messages, "{url}");
         assert_eq!(sum(&found, "acks_total"), acks, "{url}");
         assert_eq!(found["unacked_messages"] + found["unanswered_messages_total"], 0.0, "{url}");
-        assert_eq!(found["ack_duration_seconds_count"] > 0.0, acks > 0.0, "{url}");
+        assert_eq!(sum(&found, "ack_duration_seconds_count") > 0.0, acks > 0.0, "{url}");
         serving.stop();
     }
 }
@@ -100,7 +107,8 @@ fn every_metric_has_its_help_its_type_and_a_proper_name() {
     for line in page.text().lines() {
         if let Some(help) = line.strip_prefix("# HELP ") {
             let (of, help) = help.split_once(' ').unwrap();
-            assert!(help.ends_with('.') && of.starts_with("wrote_serve_"), "{line}");
+            let is_prefixed = of.starts_with("wrote_serve_") || of.starts_with("process_");
+            assert!(help.ends_with('.') && is_prefixed, "{line}");
             assert!(!families.contains(&of.to_owned()), "{of} comes twice");
             name = of.to_owned();
             families.push(name.clone());
@@ -139,9 +147,19 @@ fn every_metric_has_its_help_its_type_and_a_proper_name() {
         "log_bytes",
         "log_failed",
         "disk_free_bytes",
+        "log_first_sequence",
+        "log_batches_total",
+        "log_written_bytes_total",
+        "cut_messages_total",
+        "certificate_expiry_timestamp_seconds",
+        "reload_successful",
+        "reload_success_timestamp_seconds",
         "build_info",
     ] {
         assert!(families.contains(&format!("wrote_serve_{wanted}")), "{wanted}");
+    }
+    for wanted in ["cpu_seconds_total", "resident_memory_bytes", "open_fds", "max_fds"] {
+        assert!(families.contains(&format!("process_{wanted}")), "{wanted}");
     }
     let found = metrics(&serving);
     assert_eq!(found["log_durable_sequence{log=\"log\"}"], 1.0);
@@ -179,10 +197,16 @@ fn a_server_lives_and_is_ready_unless_its_log_takes_nothing_or_it_drains() {
 }
 
 #[test]
-fn clients_that_hold_on_to_connections_do_not_keep_others_out_for_ever() {
+fn clients_that_hold_on_to_connections_delay_no_others() {
     let serving = start("http://127.0.0.1:0", |_| ());
-    let held: Vec<_> = (0..17).map(|_| Client::connect(&serving.metrics_address())).collect();
+    let began = Instant::now();
+    let mut held: Vec<_> = (0..17).map(|_| Client::connect(&serving.metrics_address())).collect();
     assert_eq!(get(&serving, "/livez").code, 200);
+    assert!(held[0].is_over(), "the oldest makes room");
+    held[16].stream().set_nonblocking(true).unwrap();
+    let youngest = held[16].stream().read(&mut [0]).map_err(|error| error.kind());
+    // Each has five seconds, which nothing above has waited for.
+    assert!(youngest == Err(ErrorKind::WouldBlock) || began.elapsed() > Duration::from_secs(5));
     drop(held);
     serving.stop();
 }
@@ -197,7 +221,69 @@ fn an_address_that_other_machines_reach_is_refused_in_one_line() {
     assert!(error.starts_with("metrics: 0.0.0.0:0 ") && error.lines().count() == 1, "{error}");
     config.access.is_insecure = true;
     assert!(Server::start(config.clone()).unwrap().metrics_address().is_some());
+    config.access.is_insecure = false;
+    let tokens = folder.path().join("tokens");
+    std::fs::write(&tokens, "secret\n").unwrap();
+    config.access.token_file = Some(tokens);
+    let serving = start("http://127.0.0.1:0", |own| {
+        (own.metrics, own.access) = (config.metrics.clone(), config.access.clone());
+    });
+    let port = serving.metrics_address();
+    let port = port.rsplit(':').next().unwrap();
+    let ask = |header: &str| {
+        let mut client = Client::connect(&format!("127.0.0.1:{port}"));
+        client.send(format!("GET /metrics HTTP/1.1\r\nHost: x\r\n{header}\r\n").as_bytes());
+        client.answer().code
+    };
+    assert_eq!((ask(""), ask("Authorization: Bearer wrong\r\n")), (401, 401));
+    assert_eq!(ask("Authorization: Bearer secret\r\n"), 200);
+    serving.stop();
     config.metrics = Some("nowhere".to_owned());
     let error = Server::start(config).unwrap_err().to_string();
     assert!(error.starts_with("http://nowhere: ") && error.lines().count() == 1, "{error}");
+}
+
+#[test]
+fn each_listener_has_its_own_figures_and_the_document_names_only_what_is_there() {
+    let (folder, authority) = (fixtures::folder(), Authority::new());
+    let files = write(folder.path(), &authority.sign_until(2090), None);
+    let mut serving = start("https://127.0.0.1:0", |config| {
+        config.tls = Some(files);
+        config.logs[0].listeners.push("resp://127.0.0.1:0".parse().unwrap());
+    });
+    let page = get(&serving, "/metrics");
+    let page = page.text();
+    let of = |url: &str, family: &str| {
+        let begin = format!("wrote_serve_{family}{{listener=\"{url}");
+        let mut lines = page.lines().filter(|line| line.starts_with(&begin));
+        let (line, next) = (lines.next(), lines.next());
+        assert!(next.is_none(), "{line:?} {next:?}");
+        line.map(|line| line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap())
+    };
+    assert_eq!((of("https", "connections"), of("resp", "connections")), (Some(0.0), Some(0.0)));
+    let expiry = "certificate_expiry_timestamp_seconds";
+    let year = of("https", expiry).unwrap() / (365.2425 * 86_400.0) + 1970.0;
+    assert!((2089.0..2091.1).contains(&year) && of("resp", expiry).is_none(), "{year}");
+    let successful = "\nwrote_serve_reload_successful";
+    assert!(page.contains(&format!("{successful} 1\n")));
+    serving.config.tls = None;
+    serving.reload().unwrap_err();
+    assert!(get(&serving, "/metrics").text().contains(&format!("{successful} 0\n")));
+
+    for document in ["serve.md", "serve-dashboard.json"] {
+        let path = format!("{}/../../docs/{document}", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(path).unwrap();
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        for prefix in ["wrote_serve_", "process_"] {
+            for (at, _) in text.match_indices(prefix) {
+                let end = text[at..].find(|c| !is_of_name(c)).unwrap();
+                let name = &text[at..at + end];
+                let is_there = page.contains(&format!("\n{name} "))
+                    || page.contains(&format!("\n{name}{{"))
+                    || name == prefix;
+                assert!(is_there, "{document}: {name}");
+            }
+        }
+    }
+    serving.stop();
 }

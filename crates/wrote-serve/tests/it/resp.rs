@@ -1,8 +1,9 @@
 //! RESP on a socket: what is answered is there, and is read from any sequence on.
 
-use crate::serving::Serving;
+use crate::serving::{Serving, socket_path};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use wrote::{Log, SyncPolicy};
 
 /// An answer of RESP2.
@@ -154,4 +155,77 @@ fn reading_from_a_sequence_gives_the_log_across_segments_retention_and_a_restart
         assert_eq!(sequences, (expected..expected + 5).collect::<Vec<_>>());
     }
     assert_eq!(client.ask("XREAD STREAMS log 499-1"), Answer::Nothing);
+}
+
+#[test]
+fn a_stream_is_read_from_its_end_and_described() {
+    let serving = Serving::start("resp://127.0.0.1:0", |_| ());
+    let mut client = Client::connect(&serving);
+    assert_eq!(client.ask("EXISTS log other"), Answer::Number(2));
+    assert_eq!(client.ask("TYPE log"), Answer::Line("+stream".into()));
+    let describe = |client: &mut Client| {
+        let Answer::List(fields) = client.ask("XINFO STREAM log") else { panic!("no list") };
+        let name = |name: &Answer| match name {
+            Answer::Bytes(name) => String::from_utf8(name.clone()).unwrap(),
+            other => panic!("{other:?}"),
+        };
+        let pairs = fields.chunks(2).map(|pair| (name(&pair[0]), pair[1].clone()));
+        pairs.collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let empty = describe(&mut client);
+    assert_eq!((&empty["length"], &empty["first-entry"]), (&Answer::Number(0), &Answer::Nothing));
+    for number in 0..50 {
+        assert_eq!(client.ask(&format!("RPUSH log {number}")), Answer::Number(number + 1));
+    }
+    let numbers = |answer| -> Vec<u64> {
+        let entries = entries(answer);
+        assert!(entries.iter().all(|(sequence, record)| sequence.to_string().as_bytes() == record));
+        entries.into_iter().map(|(sequence, _)| sequence).collect()
+    };
+    let reversed = numbers(client.ask("XREVRANGE log + -"));
+    assert!(reversed.into_iter().eq((0..50).rev()));
+    assert_eq!(numbers(client.ask("XREVRANGE log + - COUNT 3")), [49, 48, 47]);
+    assert_eq!(numbers(client.ask("XREVRANGE log 10-1 5-1 COUNT 2")), [10, 9]);
+    assert_eq!(numbers(client.ask("XREVRANGE log (10-1 8 COUNT 9")), [9, 8]);
+    assert_eq!(numbers(client.ask("XREVRANGE log 5 10")), [0; 0]);
+    let full = describe(&mut client);
+    assert_eq!(full["length"], Answer::Number(50));
+    assert_eq!(full["last-generated-id"], Answer::Bytes(b"49-1".to_vec()));
+    assert_eq!(entries(Answer::List(vec![full["first-entry"].clone()])), [(0, b"0".to_vec())]);
+    assert_eq!(entries(Answer::List(vec![full["last-entry"].clone()])), [(49, b"49".to_vec())]);
+    serving.stop();
+}
+
+#[test]
+fn a_reader_gets_only_what_is_as_safe_as_answers_promise() {
+    let (_folder, path) = socket_path();
+    // The log flushes nothing of its own accord.
+    let serving = Serving::start("resp://127.0.0.1:0", |config| {
+        config.logs[0].listeners.push(format!("unix://{}", path.display()).parse().unwrap());
+    });
+    let mut writer = UnixStream::connect(&path).unwrap();
+    let mut client = Client::connect(&serving);
+    for number in 0..20 {
+        writeln!(writer, "{number}").unwrap();
+        let answer = client.ask(&format!("XREAD BLOCK 0 STREAMS log {number}-0"));
+        assert!(matches!(answer, Answer::List(_)), "{answer:?}");
+        let (_, _, durable) = serving.logs().remove(0);
+        assert!(durable > number, "{durable}");
+    }
+    serving.stop();
+}
+
+#[test]
+fn the_fields_of_an_entry_come_back_with_their_names() {
+    let serving = Serving::start("resp://127.0.0.1:0", |_| ());
+    let mut client = Client::connect(&serving);
+    assert_eq!(client.ask("XADD log * a 1 b 2 a 3"), Answer::Bytes(b"0-1".to_vec()));
+    assert_eq!(client.ask("XADD log * only value"), Answer::Bytes(b"1-1".to_vec()));
+    let words = |words: &str| {
+        Answer::List(words.split(' ').map(|word| Answer::Bytes(word.into())).collect())
+    };
+    let entry = |id: &str, fields| Answer::List(vec![Answer::Bytes(id.into()), words(fields)]);
+    let entries = vec![entry("0-1", "a 1 b 2 a 3"), entry("1-1", "message value")];
+    assert_eq!(client.ask("XRANGE log - +"), Answer::List(entries));
+    assert_eq!(serving.stop(), [&b"\x1e[\"a\",\"1\",\"b\",\"2\",\"a\",\"3\"]"[..], b"value"]);
 }

@@ -95,7 +95,8 @@ fn a_message_that_is_too_long_is_cut_or_ends_its_connection_and_is_counted() {
     long.write_all(&[b"before\n".to_vec(), vec![b'x'; 9000], b"\nafter\n".to_vec()].concat())
         .unwrap();
     serving.wait_until(|figures| figures.messages == 3);
-    assert_eq!(serving.refused(), [("too_long", 1)]);
+    assert_eq!(serving.refused(), []);
+    assert_eq!(serving.figures().cut, 1);
     assert_eq!(serving.stop(), [&b"before"[..], &[b'x'; 8 << 10], b"after"]);
     let serving = Serving::start("tcp://127.0.0.1:0?oversize=refuse", |_| ());
     let mut long = serving.connect();
@@ -105,4 +106,58 @@ fn a_message_that_is_too_long_is_cut_or_ends_its_connection_and_is_counted() {
     let _ = long.read(&mut [0; 1]);
     serving.wait_until(|figures| figures.refused == 1);
     assert_eq!(serving.stop(), [b"before"]);
+}
+
+#[test]
+fn a_message_that_the_log_cannot_hold_blocks_none_behind_it() {
+    for (url, stream, answers) in [
+        ("tcp://127.0.0.1:0?frame=octets", &b"3 one3 a\nb3 two"[..], &b""[..]),
+        (
+            "relp://127.0.0.1:0",
+            b"1 open 14 relp_version=0\n2 syslog 3 one\n3 syslog 3 a\nb\n4 syslog 3 two\n",
+            b"2 rsp 6 200 OK\n3 rsp 6 200 OK\n4 rsp 6 200 OK\n",
+        ),
+    ] {
+        let serving = Serving::start(url, |config| {
+            let options = config.logs[0].options.clone();
+            config.logs[0].options = options.format(wrote::Format::Lines);
+        });
+        let mut stream_of = serving.connect();
+        stream_of.write_all(stream).unwrap();
+        stream_of.shutdown(Shutdown::Write).unwrap();
+        let mut answered = Vec::new();
+        stream_of.read_to_end(&mut answered).unwrap();
+        let answered = String::from_utf8(answered).unwrap();
+        assert!(answered.contains(str::from_utf8(answers).unwrap()), "{answered}");
+        assert_eq!(serving.refused(), [("malformed", 1)]);
+        assert_eq!(serving.stop(), [b"one", b"two"]);
+    }
+}
+
+#[test]
+fn a_stamp_is_part_of_each_record_at_every_door() {
+    let length = "Content-Length: 3\r\n\r\n";
+    for (scheme, stream, records) in [
+        ("tcp", "one\ntwo\n".to_owned(), &["one", "two"][..]),
+        ("relp", "1 open 14 relp_version=0\n2 syslog 3 one\n".to_owned(), &["one"]),
+        (
+            "resp",
+            "RPUSH l one two\r\nMULTI\r\nRPUSH l six\r\nEXEC\r\n".to_owned(),
+            &["one", "two", "six"],
+        ),
+        ("http", format!("POST /append HTTP/1.1\r\nHost: x\r\n{length}one"), &["one"]),
+    ] {
+        let serving = Serving::start(&format!("{scheme}://127.0.0.1:0?stamp=prefix"), |_| ());
+        let listen = serving.listen.to_string();
+        let mut client = serving.connect();
+        client.write_all(stream.as_bytes()).unwrap();
+        serving.wait_until(|figures| figures.messages == records.len() as u64);
+        drop(client);
+        let found = serving.stop().into_iter().map(|record| String::from_utf8(record).unwrap());
+        for (found, message) in found.zip(records) {
+            let (time, rest) = found.split_once(' ').unwrap();
+            time.parse::<jiff::Timestamp>().unwrap();
+            assert_eq!(rest, format!("127.0.0.1 {listen} - {message}"));
+        }
+    }
 }

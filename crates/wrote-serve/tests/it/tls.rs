@@ -92,7 +92,7 @@ fn the_last_bytes_of_an_answer_leave_whatever_its_length() {
     let files = write(folder.path(), &authority.sign(), None);
     let serving = Serving::start("resps://127.0.0.1:0", |config| {
         config.tls = Some(files);
-        config.limits.in_flight_bytes = 1 << 30;
+        config.limits.unsent_bytes = 1 << 30;
     });
     // The kernel's buffers hold about one of these lengths: then the last bytes wait in a session's
     // own buffer, of 16 KiB, with nothing behind them.
@@ -279,4 +279,18 @@ fn an_own_certificate_that_has_expired_is_a_warning() {
     assert_eq!(warnings::about(&name), [format!("{name}: the certificate has expired")]);
     assert!(TcpStream::connect(serving.address()).is_ok());
     serving.stop();
+}
+
+#[test]
+fn a_stamp_has_the_name_in_the_certificate_of_the_client() {
+    let (folder, authority) = (fixtures::folder(), Authority::new());
+    let files = write(folder.path(), &authority.sign(), Some(&authority));
+    let serving = start("tls://127.0.0.1:0?stamp=prefix", &files);
+    let mut client = session(&authority.client(Some(&authority.sign())), serving.connect());
+    client.write_all(b"a message\n").unwrap();
+    client.flush().unwrap();
+    serving.wait_until(|figures| figures.messages == 1);
+    drop(client);
+    let record = String::from_utf8(serving.stop().remove(0)).unwrap();
+    assert!(record.ends_with("?stamp=prefix localhost a message"), "{record}");
 }

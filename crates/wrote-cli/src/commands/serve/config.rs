@@ -3,11 +3,6 @@
 use crate::args::ServeArgs;
 use wrote_serve::{AccessConfig, Config, Error, TlsFiles};
 
-/// The buffers of a log hold messages of about this length, unless they are made larger.
-const USUAL_BUFFER_BYTES: usize = 1 << 20;
-/// A log's buffers are multiples of this: it has room for the headers of a record.
-const BUFFER_UNIT_BYTES: usize = 64 << 10;
-
 pub(super) fn of(arguments: &ServeArgs) -> Result<Config, Error> {
     if let Some(path) = &arguments.config {
         return Config::from_file(path);
@@ -19,6 +14,7 @@ pub(super) fn of(arguments: &ServeArgs) -> Result<Config, Error> {
         let client_ca_file = arguments.client_ca_file.clone();
         config.tls = Some(TlsFiles { cert_file, key_file, client_ca_file });
     }
+    config.log_level = arguments.log_level;
     config.metrics = arguments.metrics.clone();
     let token_file = arguments.token_file.clone();
     config.access = AccessConfig { token_file, is_insecure: arguments.insecure };
@@ -28,8 +24,7 @@ pub(super) fn of(arguments: &ServeArgs) -> Result<Config, Error> {
     for log in &mut config.logs {
         if let Some(bytes) = arguments.max_message_bytes {
             config.limits.message_bytes = bytes;
-            let buffer_bytes = bytes.next_multiple_of(BUFFER_UNIT_BYTES) + BUFFER_UNIT_BYTES;
-            let buffer_bytes = buffer_bytes.max(USUAL_BUFFER_BYTES);
+            let buffer_bytes = Config::buffer_bytes(bytes);
             log.options = log.options.clone().buffer_bytes(buffer_bytes);
         }
         log.store.clone_from(&arguments.store);

@@ -70,13 +70,13 @@ fn draw(handle: &Handle, is_over: &AtomicBool) {
     bar.finish_and_clear();
 }
 
-/// Says each warning of the server and the library in a line.
+/// Says each warning of the server and the library in a line, until another level is set.
 pub(super) fn say_warnings() {
     struct Said;
 
     impl log::Log for Said {
         fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
-            metadata.level() <= log::Level::Warn
+            metadata.level() <= log::max_level()
         }
 
         fn log(&self, record: &log::Record<'_>) {

@@ -5,9 +5,10 @@ use crate::doors::driven::{Outcome, drive};
 use crate::limits::Reason;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use std::io::Write;
 
 const MAX: usize = 32;
-const FRAMES: [Frame; 4] = [Frame::Lines, Frame::Octets, Frame::Nul, Frame::U32];
+const FRAMES: [Frame; 5] = [Frame::Auto, Frame::Lines, Frame::Octets, Frame::Nul, Frame::U32];
 
 fn of(frame: Frame, stream: &[u8]) -> Outcome {
     with(frame, Oversize::Refuse, stream)
@@ -36,7 +37,7 @@ fn framed(frame: Frame, messages: &[Vec<u8>]) -> Vec<u8> {
     let mut stream = Vec::new();
     for message in messages {
         match frame {
-            Frame::Lines => stream.extend_from_slice(&[message, &b"\n"[..]].concat()),
+            Frame::Lines | Frame::Auto => stream.extend_from_slice(&[message, &b"\n"[..]].concat()),
             Frame::Nul => stream.extend_from_slice(&[message, &b"\0"[..]].concat()),
             Frame::Octets => {
                 stream.extend_from_slice(format!("{} ", message.len()).as_bytes());
@@ -92,6 +93,10 @@ fn of_a_message_over_the_limit_the_beginning_is_kept_or_nothing_and_the_next_is_
             let truncated = with(frame, Oversize::Truncate, &stream);
             assert_eq!(truncated.records, owned(&[b"first", &[b'x'; MAX], b"behind"]), "{len}");
             let skipped = with(frame, Oversize::Skip, &stream);
+            let split = with(frame, Oversize::Split, &stream);
+            let whole: Vec<u8> = split.records[1..split.records.len() - 1].concat();
+            assert!(whole == vec![b'x'; len] && split.records.len() == 2 + len.div_ceil(MAX));
+            assert_eq!(split.records.last().unwrap(), b"behind");
             assert_eq!(skipped.records, owned(&[b"first", b"behind"]), "{len}");
             assert_eq!((truncated.refused, skipped.refused), (None, None));
         }
@@ -130,6 +135,74 @@ fn a_wrong_count_ends_the_connection_and_its_payload_is_no_message() {
 }
 
 #[test]
+fn each_message_is_framed_as_its_first_bytes_say() {
+    let stream =
+        b"one\n9 <13>\xe4 b\nc10 <13>in all\n\nfour\r\n<13>five\0<13>six\n\x002026-11-27 7\n\
+        12 monkeys\n05 <a>\n99 <too many>\n12345678901 <\n6 <last>";
+    let messages: [&[u8]; 12] = [
+        b"one",
+        b"<13>\xe4 b\nc",
+        b"<13>in all",
+        b"four",
+        b"<13>five",
+        b"<13>six",
+        b"2026-11-27 7",
+        b"12 monkeys",
+        b"05 <a>",
+        b"99 <too many>",
+        b"12345678901 <",
+        b"<last>",
+    ];
+    assert_is(Frame::Auto, stream, &messages, None);
+    // A count that is forged at the beginning of a line takes what a message may have at most.
+    assert_is(Frame::Auto, b"9 <b>forged\nnext\n", &[b"<b>forged", b"next"], None);
+    assert_is(Frame::Auto, b"20 <b>a\nb\nc\nd\ne", &[], Some(Reason::Malformed));
+    for rest in ["7", "7 ", "7 z", "7 x"] {
+        assert_is(Frame::Auto, rest.as_bytes(), &[rest.as_bytes()], None);
+    }
+}
+
+/// Compresses a message as rsyslog does.
+fn compressed(message: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::ZlibEncoder::new(b"z".to_vec(), flate2::Compression::best());
+    encoder.write_all(message).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn compressed_messages_are_taken_as_they_were_and_bounded() {
+    let not_compressed = b"zx\x9c?".to_vec();
+    let messages =
+        [compressed(b"<13>one\n"), b"two".to_vec(), not_compressed, compressed(&[b'x'; 40_000])];
+    let stream = framed(Frame::Octets, &messages);
+    let bomb = compressed(&[b'x'; 40_000]).len();
+    let frames = |oversize| Frames::new(Frame::Octets, oversize);
+    for (oversize, kept, refused) in [
+        (Oversize::Truncate, Some(vec![b'x'; 200]), None),
+        (Oversize::Skip, None, None),
+        (Oversize::Refuse, None, Some(Reason::TooLong)),
+    ] {
+        assert!(bomb < 200);
+        let outcome = drive(frames(oversize), &stream, &[], 200);
+        let mut records = owned(&[b"<13>one", b"two", b"zx\x9c?"]);
+        records.extend(kept);
+        assert_eq!((outcome.records, outcome.refused), (records, refused), "{oversize:?}");
+    }
+    // The last byte is that of a checksum, and may read as a trailer.
+    let trailed = (10_000..99_999)
+        .map(|number| format!("{number}"))
+        .find(|text| compressed(text.as_bytes()).ends_with(b"\n"));
+    let trailed = trailed.expect("its bytes add up to 265");
+    let stream = framed(Frame::Octets, &[compressed(trailed.as_bytes())]);
+    assert_is(Frame::Octets, &stream, &[trailed.as_bytes()], None);
+    let counted = framed(Frame::Octets, &[compressed(b"a line\n")]);
+    assert_is(Frame::Auto, &counted, &[b"a line"], None);
+    let whole = [&compressed(b"<13>one\n")[1..], b"\n"].concat();
+    assert_is(Frame::Auto, &whole, &[], Some(Reason::Malformed));
+    assert_is(Frame::Auto, b"x^2\n", &[b"x^2"], None);
+}
+
+#[test]
 fn what_speaks_another_protocol_is_refused_for_one_reason() {
     let http = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
     assert_is(Frame::Octets, http, &[], Some(Reason::Malformed));
@@ -149,12 +222,12 @@ proptest! {
     fn however_a_stream_is_cut_its_messages_are_the_same(
         stream in vec(prop_oneof![
             any::<u8>(),
-            proptest::sample::select(&b"\n\r\0 0123 \x16\x03"[..]),
+            proptest::sample::select(&b"\n\r\0 0123 <zx\x9c\x16\x03"[..]),
         ], 0..300),
         cuts in vec((1usize..40, 0usize..4), 1..20),
     ) {
         for frame in FRAMES {
-            for oversize in [Oversize::Refuse, Oversize::Truncate, Oversize::Skip] {
+            for oversize in Oversize::ALL {
                 let whole = with(frame, oversize, &stream);
                 prop_assert_eq!(drive(Frames::new(frame, oversize), &stream, &cuts, MAX), whole);
             }
@@ -167,12 +240,10 @@ proptest! {
         cuts in vec((1usize..40, 0usize..4), 1..20),
     ) {
         for frame in FRAMES {
-            let ends = Frames::new(frame, Oversize::Refuse).ends();
+            let has_ends = Frames::new(frame, Oversize::Refuse).has_ends();
             let clean = |message: &Vec<u8>| {
                 // Bytes that a sender by lines cannot send.
-                let is_clean = |byte: &u8| ends.is_none_or(|(end, before)| {
-                    ![end, before, TLS_HANDSHAKE[0]].contains(byte)
-                });
+                let is_clean = |byte: &u8| !has_ends || !b"\n\r\0\x16xz0123456789".contains(byte);
                 let mut message: Vec<u8> = message.iter().copied().filter(is_clean).collect();
                 message.push(b'.');
                 message

@@ -47,12 +47,21 @@ pub(super) fn refused(refusal: &Refusal, appended: u64) -> Answer {
     if status == StatusCode::SERVICE_UNAVAILABLE { later(answer) } else { answer }
 }
 
+/// Makes the answer to a request of which these lines are refused, and all others are safe.
+pub(super) fn partly(refusal: &Refusal, mut taken: Value, count: u64, lines: &[u64]) -> Answer {
+    taken["error"] = format!("line {}: {refusal}", lines[0]).into();
+    taken["refused"] = count.into();
+    taken["refused_lines"] = lines.into();
+    json_answer(status(refusal), &taken)
+}
+
 /// The code of a refusal. Clients such as fluent-bit (`plugins/out_http/http.c`) and vector's sink
 /// drop their records at codes from 400 to 499, but for 408 and 429.
 fn status(refusal: &Refusal) -> StatusCode {
     match refusal {
         Refusal::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
         Refusal::Malformed(_) | Refusal::Unfit(_) => StatusCode::BAD_REQUEST,
+        Refusal::Revoked => StatusCode::UNAUTHORIZED,
         Refusal::Silent | Refusal::Slow | Refusal::Unread => StatusCode::REQUEST_TIMEOUT,
         Refusal::Memory | Refusal::Log(_) | Refusal::Closed => StatusCode::SERVICE_UNAVAILABLE,
     }

@@ -1,60 +1,105 @@
 //! `POST /append`: records from a body into the log, answered once all of them are safe.
 
-use super::answer::{Answer, json_answer, refused, wrong};
+use super::answer::{Answer, json_answer, partly, refused, wrong};
 use super::body::Upload;
 use super::exchange::Exchange;
-use super::pieces::{By, Pieces};
-use super::query;
+use super::pieces::{By, Piece, Pieces};
+use super::query::{self, Coding};
 use crate::intake::Level;
 use crate::limits::{Reason, Refusal};
 use crate::metrics::{add, sub};
+use crate::stamp;
 use crate::turns::Turn;
 use bytes::Bytes;
 use hyper::StatusCode;
+use hyper::header::{ACCEPT_ENCODING, HeaderValue};
 use hyper::http::request::Parts;
 use serde_json::json;
-use std::sync::atomic::AtomicU64;
+use std::fmt::Display;
 use std::time::Instant;
 use tokio::time::{Instant as Moment, timeout_at};
 use wrote::Log;
 
+/// Lines that an answer names at most.
+const NAMED_LINES_MAX: usize = 100;
+
 /// Answers a request to append.
-pub(super) async fn append(parts: &Parts, body: &mut Upload, exchange: &Exchange) -> Answer {
-    let metrics = &exchange.port.metrics;
-    if query::is_encoded(parts) {
-        metrics.reject(Reason::Malformed);
-        return wrong(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must not be compressed");
+pub(super) async fn append(
+    parts: &Parts,
+    token: &[u8],
+    body: &mut Upload,
+    exchange: &Exchange,
+) -> Answer {
+    let reject = |reason, because: &dyn Display| {
+        exchange.port.reject(exchange.client(), reason, because);
+    };
+    if query::is_transformed(parts) {
+        reject(Reason::Malformed, &"an unknown Transfer-Encoding");
+        let because = "the only Transfer-Encoding is chunked: send Content-Encoding: gzip";
+        return wrong(StatusCode::NOT_IMPLEMENTED, because);
+    }
+    match query::coding(parts) {
+        Coding::None => {}
+        Coding::Gzip => body.gunzip(),
+        Coding::Other => {
+            reject(Reason::Malformed, &"an unknown Content-Encoding");
+            let because = "the only Content-Encoding is gzip";
+            let mut answer = wrong(StatusCode::UNSUPPORTED_MEDIA_TYPE, because);
+            answer.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+            return answer;
+        }
     }
     let by = match query::by(parts) {
         Ok(by) => by,
         Err(because) => {
-            metrics.reject(Reason::Malformed);
+            reject(Reason::Malformed, &because);
             return wrong(StatusCode::BAD_REQUEST, &because);
         }
     };
     let mut appended = 0;
-    match take(by, body, exchange, &mut appended).await {
-        Ok((first, next)) => {
+    match take(by, token, body, exchange, &mut appended).await {
+        Ok(Taken { first, next, refused }) => {
             let value = json!({ "first": first, "next": next, "appended": appended });
-            json_answer(StatusCode::OK, &value)
+            match refused.because {
+                None => json_answer(StatusCode::OK, &value),
+                Some(refusal) => partly(&refusal, value, refused.count, &refused.lines),
+            }
         }
         Err(refusal) => {
-            metrics.reject(refusal.reason());
+            reject(refusal.reason(), &refusal);
             refused(&refusal, appended)
         }
     }
 }
 
-/// Appends the records of a body as they come, and waits until the last is safe. Returns the
-/// sequence of the first, and the one behind the last.
+/// The records of a body that were taken, and are safe.
+struct Taken {
+    /// The sequence of the first, and the one behind the last.
+    first: u64,
+    next: u64,
+    refused: RefusedLines,
+}
+
+/// The lines of a body that were not taken.
+#[derive(Default)]
+struct RefusedLines {
+    count: u64,
+    /// The numbers of the first of them, from 1 on.
+    lines: Vec<u64>,
+    /// Why the first was not.
+    because: Option<Refusal>,
+}
+
+/// Appends the records of a body as they come, and waits until the last is safe.
 async fn take(
     by: By,
+    token: &[u8],
     body: &mut Upload,
     exchange: &Exchange,
     appended: &mut u64,
-) -> Result<(u64, u64), Refusal> {
+) -> Result<Taken, Refusal> {
     let port = &exchange.port;
-    let limits = &port.limits;
+    let limits = exchange.limits();
     if !port.channel.takes_messages() {
         return Err(Refusal::Closed);
     }
@@ -67,20 +112,24 @@ async fn take(
     let mut batch = Batch::new(log, exchange);
     let mut due = Moment::now() + limits.message_time;
     while let Some(chunk) = timeout_at(due, body.chunk()).await.map_err(|_| Refusal::Slow)?? {
+        if !exchange.lets_in(token) {
+            return Err(Refusal::Revoked);
+        }
         let before = batch.records;
-        let outcome = batch.take(&chunk, &mut pieces).await;
+        let outcome = batch.take(by, &chunk, &mut pieces).await;
         *appended = batch.records;
         outcome?;
         exchange.hold(pieces.kept_bytes())?;
         if batch.records > before {
-            due = Moment::now() + limits.message_time;
+            due = Moment::now() + exchange.limits().message_time;
         }
     }
-    batch.append(pieces.rest()?, 0).await?;
+    batch.take_piece(by, pieces.rest(), 0).await?;
     batch.turn = None;
     batch.count();
     *appended = batch.records;
-    batch.acknowledge().await
+    let (first, next) = batch.acknowledge().await?;
+    Ok(Taken { first, next, refused: std::mem::take(&mut batch.refused) })
 }
 
 /// The records of one request.
@@ -94,6 +143,9 @@ struct Batch<'a> {
     first: Option<(u64, Instant)>,
     last: u64,
     is_acknowledged: bool,
+    /// The lines so far.
+    lines: u64,
+    refused: RefusedLines,
     /// The right to append before all who wait for room, for the rest of a chunk.
     turn: Option<Turn>,
 }
@@ -102,16 +154,29 @@ impl<'a> Batch<'a> {
     fn new(log: Log, exchange: &'a Exchange) -> Batch<'a> {
         let counted = (0, 0);
         let (first, last, is_acknowledged, turn) = (None, 0, false, None);
-        Batch { log, exchange, records: 0, bytes: 0, counted, first, last, is_acknowledged, turn }
+        let (records, bytes, lines, refused) = (0, 0, 0, RefusedLines::default());
+        Batch {
+            log,
+            exchange,
+            records,
+            bytes,
+            counted,
+            first,
+            last,
+            is_acknowledged,
+            lines,
+            refused,
+            turn,
+        }
     }
 
     /// Appends the records that end in `chunk`.
-    async fn take(&mut self, chunk: &Bytes, pieces: &mut Pieces) -> Result<(), Refusal> {
+    async fn take(&mut self, by: By, chunk: &Bytes, pieces: &mut Pieces) -> Result<(), Refusal> {
         let mut rest = &chunk[..];
         let outcome = loop {
             match pieces.next(&mut rest) {
-                Ok(Some(record)) => {
-                    if let Err(refusal) = self.append(record, chunk.len()).await {
+                Ok(Some(piece)) => {
+                    if let Err(refusal) = self.take_piece(by, piece, chunk.len()).await {
                         break Err(refusal);
                     }
                 }
@@ -124,15 +189,40 @@ impl<'a> Batch<'a> {
         outcome
     }
 
+    /// Appends a record. A line that no log like this can hold is left out, for the sake of those
+    /// behind it.
+    async fn take_piece(
+        &mut self,
+        by: By,
+        piece: Piece<'_>,
+        held_bytes: usize,
+    ) -> Result<(), Refusal> {
+        self.lines += 1;
+        let outcome = match piece {
+            Piece::Record(record) => self.append(record, held_bytes).await,
+            Piece::TooLong => Err(Refusal::TooLong),
+        };
+        match outcome {
+            Err(refusal @ (Refusal::TooLong | Refusal::Unfit(_))) if by == By::Lines => {
+                let exchange = self.exchange;
+                exchange.port.reject(exchange.client(), refusal.reason(), &refusal);
+                self.refused.add(self.lines, refusal);
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+
     /// Appends a record once there is room. Meanwhile `held_bytes` are held for it.
     async fn append(&mut self, record: &[u8], held_bytes: usize) -> Result<(), Refusal> {
         if record.is_empty() {
             return Ok(());
         }
         let port = &self.exchange.port;
+        let stamped = stamp::record(self.exchange.stamper.as_deref(), record);
         loop {
             if self.turn.is_some() || !port.channel.turns.are_taken() {
-                match self.log.try_append(record) {
+                match self.log.try_append(&stamped) {
                     Ok(Some(ticket)) => {
                         self.last = ticket.sequence();
                         break;
@@ -142,7 +232,7 @@ impl<'a> Batch<'a> {
                 }
             }
             self.exchange.hold(held_bytes + record.len())?;
-            let _paused = Paused::new(&port.metrics.paused_connections);
+            let _paused = Paused::new(self.exchange);
             match self.turn {
                 Some(_) => self.log.room().await.map_err(Refusal::Log)?,
                 None => self.turn = Some(port.channel.turns.next().await),
@@ -197,6 +287,16 @@ impl<'a> Batch<'a> {
     }
 }
 
+impl RefusedLines {
+    fn add(&mut self, line: u64, refusal: Refusal) {
+        self.count += 1;
+        if self.lines.len() < NAMED_LINES_MAX {
+            self.lines.push(line);
+        }
+        self.because.get_or_insert(refusal);
+    }
+}
+
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
         self.count();
@@ -209,17 +309,19 @@ impl Drop for Batch<'_> {
 }
 
 /// Counts a connection that waits for room, until it is dropped.
-struct Paused<'a>(&'a AtomicU64);
+struct Paused<'a>(&'a Exchange);
 
 impl Paused<'_> {
-    fn new(counter: &AtomicU64) -> Paused<'_> {
-        add(counter, 1);
-        Paused(counter)
+    fn new(exchange: &Exchange) -> Paused<'_> {
+        add(&exchange.port.metrics.paused_connections, 1);
+        exchange.account().set_paused(true);
+        Paused(exchange)
     }
 }
 
 impl Drop for Paused<'_> {
     fn drop(&mut self) {
-        sub(self.0, 1);
+        sub(&self.0.port.metrics.paused_connections, 1);
+        self.0.account().set_paused(false);
     }
 }

@@ -1,6 +1,7 @@
 //! Bodies: of requests as they come, of answers whole or in pieces.
 
 use super::exchange::Exchange;
+use super::gunzip::Gunzip;
 use crate::limits::Refusal;
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -81,12 +82,20 @@ impl hyper::body::Body for Body {
 pub(super) struct Upload {
     incoming: Incoming,
     has_ended: bool,
+    /// The decoder of a body that is compressed, and bytes for it.
+    gunzip: Option<Box<Gunzip>>,
+    compressed: Bytes,
 }
 
 impl Upload {
     pub(super) fn new(incoming: Incoming) -> Upload {
         let has_ended = incoming.is_end_stream();
-        Upload { incoming, has_ended }
+        Upload { incoming, has_ended, gunzip: None, compressed: Bytes::new() }
+    }
+
+    /// Takes the body for one that is compressed by gzip.
+    pub(super) fn gunzip(&mut self) {
+        self.gunzip = Some(Box::new(Gunzip::new()));
     }
 
     /// Tells whether the body was read to its end.
@@ -96,11 +105,32 @@ impl Upload {
 
     /// The fewest bytes that the body has.
     pub(super) fn bytes_min(&self) -> u64 {
-        self.incoming.size_hint().lower()
+        if self.gunzip.is_some() { 0 } else { self.incoming.size_hint().lower() }
     }
 
     /// Waits for the next bytes; `None` at the end.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, Refusal> {
+        loop {
+            if let Some(gunzip) = &mut self.gunzip {
+                while !self.compressed.is_empty() {
+                    let piece = gunzip.next(&mut self.compressed)?;
+                    if !piece.is_empty() {
+                        return Ok(Some(piece));
+                    }
+                }
+            }
+            let Some(chunk) = self.received().await? else { break };
+            if self.gunzip.is_none() {
+                return Ok(Some(chunk));
+            }
+            self.compressed = chunk;
+        }
+        let last = self.gunzip.take().map_or(Ok(Bytes::new()), |mut gunzip| gunzip.end())?;
+        Ok((!last.is_empty()).then_some(last))
+    }
+
+    /// Waits for the next bytes as they come.
+    async fn received(&mut self) -> Result<Option<Bytes>, Refusal> {
         while !self.has_ended {
             match self.incoming.frame().await {
                 None => self.has_ended = true,

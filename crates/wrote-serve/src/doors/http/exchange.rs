@@ -1,10 +1,14 @@
 //! The facts that the stream, the requests and the session of one connection share.
 
-use crate::limits::Refusal;
-use crate::metrics::{add, read, sub};
+use crate::access::Access;
+use crate::admission::Admission;
+use crate::limits::{Limits, Refusal};
+use crate::memory::{Account, Pool};
 use crate::port::Port;
+use crate::refusals::Client;
+use crate::stamp::Stamper;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The last request was read and answered as a whole, or none has begun.
 const IS_OVER: u8 = 0;
@@ -17,22 +21,27 @@ const SERVES: u8 = 2;
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub port: Port,
+    admission: Admission,
+    pub stamper: Option<Box<Stamper>>,
     phase: AtomicU8,
     /// Everything that was written has left.
     is_flushed: AtomicBool,
-    /// Bytes of this connection that are counted as in flight.
-    counted_bytes: AtomicUsize,
+    /// Bytes of the head of the next request.
+    head_bytes: AtomicUsize,
     /// Why the stream was cut off.
     refusal: Mutex<Option<Refusal>>,
 }
 
 impl Exchange {
-    pub(super) fn new(port: Port) -> Exchange {
+    pub(super) fn new(admission: Admission, port: Port, certificate: Option<String>) -> Exchange {
+        let stamper = Stamper::of(&port.listen, admission.client(), certificate);
         Exchange {
             port,
+            admission,
+            stamper,
             phase: AtomicU8::new(IS_OVER),
             is_flushed: AtomicBool::new(true),
-            counted_bytes: AtomicUsize::new(0),
+            head_bytes: AtomicUsize::new(0),
             refusal: Mutex::new(None),
         }
     }
@@ -45,13 +54,17 @@ impl Exchange {
     /// The head of a request has come.
     pub(super) fn begin(&self) {
         self.phase.store(SERVES, Ordering::Relaxed);
-        // It is room for as many bytes again: it cannot be refused.
-        let _ = self.hold(0);
+        self.head_bytes.store(0, Ordering::Relaxed);
+        for pool in Pool::ALL {
+            // Less is never refused.
+            let _ = self.admission.account.hold(pool, 0, &self.limits());
+        }
     }
 
     /// The request was read as a whole, and its answer is written.
     pub(super) fn end(&self) {
         self.phase.store(IS_OVER, Ordering::Relaxed);
+        let _ = self.hold_answer(0);
     }
 
     /// Tells whether a request has begun that was not read to its end: more of it may come.
@@ -69,26 +82,55 @@ impl Exchange {
     }
 
     /// Counts bytes of a head that have come.
-    pub(super) fn hold_head(&self, bytes: usize) -> Result<(), Refusal> {
-        if self.phase.load(Ordering::Relaxed) != AWAITS_HEAD {
-            return Ok(());
+    pub(super) fn count_head(&self, bytes: usize) {
+        if self.phase.load(Ordering::Relaxed) == AWAITS_HEAD {
+            self.head_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
-        self.hold(self.counted_bytes.load(Ordering::Relaxed) + bytes)
     }
 
-    /// Counts `bytes` of this connection as in flight, in place of those counted before.
-    pub(super) fn hold(&self, bytes: usize) -> Result<(), Refusal> {
-        let counter = &self.port.metrics.in_flight_bytes;
-        let before = self.counted_bytes.swap(bytes, Ordering::Relaxed);
-        if bytes <= before {
-            if bytes < before {
-                sub(counter, (before - bytes) as u64);
-            }
-            return Ok(());
+    /// Holds memory for the head of which more must come, in front of the token that is asked for.
+    pub(super) fn hold_head(&self) -> Result<(), Refusal> {
+        match self.head_bytes.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            bytes => self.admission.account.hold(self.head_pool(), bytes, &self.limits()),
         }
-        add(counter, (bytes - before) as u64);
-        let is_over = read(counter) > self.port.limits.in_flight_bytes as u64;
-        if is_over { Err(Refusal::Memory) } else { Ok(()) }
+    }
+
+    /// Holds memory for `bytes` of a body, in place of those held before.
+    pub(super) fn hold(&self, bytes: usize) -> Result<(), Refusal> {
+        self.admission.account.hold(Pool::Messages, bytes, &self.limits())
+    }
+
+    /// Holds memory for `bytes` of an answer, in place of those held before.
+    pub(super) fn hold_answer(&self, bytes: usize) -> Result<(), Refusal> {
+        self.admission.account.hold(Pool::Answers, bytes, &self.limits())
+    }
+
+    /// The limits that are in force now.
+    pub(super) fn limits(&self) -> Arc<Limits> {
+        self.port.settings.borrow().limits.clone()
+    }
+
+    fn access(&self) -> Arc<Access> {
+        self.port.settings.borrow().access.clone()
+    }
+
+    /// Tells whether a request with this token, or none, is let in now.
+    pub(super) fn lets_in(&self, token: &[u8]) -> bool {
+        let access = self.access();
+        !access.asks_for_token() || access.accepts(token)
+    }
+
+    pub(super) fn client(&self) -> Client {
+        self.admission.client()
+    }
+
+    pub(super) fn account(&self) -> &Account {
+        &self.admission.account
+    }
+
+    fn head_pool(&self) -> Pool {
+        if self.access().asks_for_token() { Pool::Strangers } else { Pool::Messages }
     }
 
     /// Keeps the reason why the stream is cut off.
@@ -98,11 +140,5 @@ impl Exchange {
 
     pub(super) fn refusal(&self) -> Option<Refusal> {
         self.refusal.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-}
-
-impl Drop for Exchange {
-    fn drop(&mut self) {
-        sub(&self.port.metrics.in_flight_bytes, *self.counted_bytes.get_mut() as u64);
     }
 }

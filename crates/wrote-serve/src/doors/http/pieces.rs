@@ -21,19 +21,30 @@ pub(super) struct Pieces {
     kept: Vec<u8>,
     /// The bytes kept were given as a record.
     is_given: bool,
+    /// The line is too long: what comes is passed over up to its end.
+    passes: bool,
+}
+
+/// The end of a record.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Piece<'a> {
+    /// A whole record; of an empty line an empty one.
+    Record(&'a [u8]),
+    /// A line that is too long. Those behind it are records.
+    TooLong,
 }
 
 impl Pieces {
     pub(super) fn new(by: By, record_bytes_max: usize) -> Pieces {
-        Pieces { by, record_bytes_max, kept: Vec::new(), is_given: false }
+        Pieces { by, record_bytes_max, kept: Vec::new(), is_given: false, passes: false }
     }
 
-    /// Takes the next record from the front of `chunk`. An empty line gives an empty one. `None` if
-    /// the chunk holds the end of none: what is left of it is kept.
+    /// Takes the next record from the front of `chunk`. `None` if the chunk holds the end of none:
+    /// what is left of it is kept.
     pub(super) fn next<'a, 'chunk: 'a>(
         &'a mut self,
         chunk: &mut &'chunk [u8],
-    ) -> Result<Option<&'a [u8]>, Refusal> {
+    ) -> Result<Option<Piece<'a>>, Refusal> {
         self.forget_given();
         let end = if self.by == By::Lines { memchr(b'\n', chunk) } else { None };
         let Some(end) = end else {
@@ -43,17 +54,23 @@ impl Pieces {
         };
         let (line, rest) = (&chunk[..end], &chunk[end + 1..]);
         *chunk = rest;
-        if self.kept.is_empty() {
-            return self.checked(line).map(Some);
+        if self.kept.is_empty() && !self.passes {
+            return Ok(Some(self.checked(line)));
         }
         self.keep(line)?;
-        self.is_given = true;
-        self.checked(&self.kept).map(Some)
+        Ok(Some(self.given()))
     }
 
     /// Returns what is left at the end of the body; nothing is no record.
-    pub(super) fn rest(&mut self) -> Result<&[u8], Refusal> {
+    pub(super) fn rest(&mut self) -> Piece<'_> {
         self.forget_given();
+        self.given()
+    }
+
+    fn given(&mut self) -> Piece<'_> {
+        if std::mem::take(&mut self.passes) {
+            return Piece::TooLong;
+        }
         self.is_given = true;
         self.checked(&self.kept)
     }
@@ -71,19 +88,24 @@ impl Pieces {
 
     fn keep(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
         // A CR may be taken off.
-        if self.kept.len() + bytes.len() > self.record_bytes_max + 1 {
+        let is_long = self.kept.len() + bytes.len() > self.record_bytes_max + 1;
+        if is_long && self.by == By::Body {
             return Err(Refusal::TooLong);
         }
-        self.kept.extend_from_slice(bytes);
+        if is_long || self.passes {
+            (self.passes, self.kept) = (true, Vec::new());
+        } else {
+            self.kept.extend_from_slice(bytes);
+        }
         Ok(())
     }
 
-    fn checked<'a>(&self, bytes: &'a [u8]) -> Result<&'a [u8], Refusal> {
+    fn checked<'a>(&self, bytes: &'a [u8]) -> Piece<'a> {
         let record = match self.by {
             By::Lines => bytes.strip_suffix(b"\r").unwrap_or(bytes),
             By::Body => bytes,
         };
-        if record.len() > self.record_bytes_max { Err(Refusal::TooLong) } else { Ok(record) }
+        if record.len() > self.record_bytes_max { Piece::TooLong } else { Piece::Record(record) }
     }
 }
 
@@ -95,6 +117,10 @@ mod tests {
 
     /// The records of a body that comes in chunks of these lengths.
     fn records(by: By, body: &[u8], cuts: &[usize]) -> (Vec<Vec<u8>>, Option<Reason>) {
+        let record = |piece: Piece<'_>| match piece {
+            Piece::Record(record) => record.to_vec(),
+            Piece::TooLong => b"too long".to_vec(),
+        };
         let (mut pieces, mut records, mut rest) = (Pieces::new(by, 10), Vec::new(), body);
         let mut cuts = cuts.iter().cycle();
         let mut take = || -> Result<(), Refusal> {
@@ -102,12 +128,12 @@ mod tests {
                 let cut = cuts.next().map_or(rest.len(), |&cut| cut.clamp(1, rest.len()));
                 let (mut chunk, behind) = rest.split_at(cut);
                 rest = behind;
-                while let Some(record) = pieces.next(&mut chunk)? {
-                    records.push(record.to_vec());
+                while let Some(piece) = pieces.next(&mut chunk)? {
+                    records.push(record(piece));
                 }
                 assert!(pieces.kept_bytes() <= 11);
             }
-            records.push(pieces.rest()?.to_vec());
+            records.push(record(pieces.rest()));
             Ok(())
         };
         let refused = take().err().map(|refusal| refusal.reason());
@@ -123,14 +149,15 @@ mod tests {
         assert_eq!(records(By::Body, b"a\nb\r\n", &[]), (vec![b"a\nb\r\n".to_vec()], None));
         assert_eq!(records(By::Body, b"", &[]), (vec![], None));
         let (kept, refused) = records(By::Lines, b"0123456789\r\n0123456789a\nafter", &[]);
-        assert_eq!((kept.len(), refused), (1, Some(Reason::TooLong)));
-        assert_eq!(records(By::Body, b"0123456789a", &[]), (vec![], Some(Reason::TooLong)));
+        assert_eq!((&kept[1..], refused), (&[b"too long".to_vec(), b"after".to_vec()][..], None));
+        assert_eq!(records(By::Body, &[b'x'; 12], &[]), (vec![], Some(Reason::TooLong)));
+        assert_eq!(records(By::Body, &[b'x'; 11], &[]), (vec![b"too long".to_vec()], None));
     }
 
     proptest! {
         #[test]
         fn however_a_body_is_cut_its_records_are_the_same(
-            body in prop::collection::vec(prop::sample::select(b"abc\r\n\n".to_vec()), 0..80),
+            body in prop::collection::vec(prop::sample::select(b"abcdefgh\r\n\n".to_vec()), 0..80),
             cuts in prop::collection::vec(1..20usize, 1..10),
         ) {
             for by in [By::Body, By::Lines] {

@@ -1,7 +1,7 @@
 //! The wishes of a request: its query, and the type of its body.
 
 use super::pieces::By;
-use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, TRANSFER_ENCODING};
 use hyper::http::request::Parts;
 use percent_encoding::percent_decode_str;
 use std::time::SystemTime;
@@ -61,9 +61,32 @@ fn is_of_lines(parts: &Parts) -> bool {
     LINES_TYPES.iter().any(|lines| name.eq_ignore_ascii_case(lines))
 }
 
-/// Tells whether the body is compressed or changed in another way.
-pub(super) fn is_encoded(parts: &Parts) -> bool {
-    parts.headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity")
+/// How the body of a request is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coding {
+    None,
+    Gzip,
+    /// Not in a way that is known here.
+    Other,
+}
+
+/// Returns how a body is compressed.
+pub(super) fn coding(parts: &Parts) -> Coding {
+    let mut codings = parts.headers.get_all(CONTENT_ENCODING).into_iter();
+    let (first, second) = (codings.next(), codings.next());
+    let first = first.map_or(&b""[..], |coding| coding.as_bytes()).trim_ascii();
+    match first.to_ascii_lowercase().as_slice() {
+        _ if second.is_some() => Coding::Other,
+        b"" | b"identity" => Coding::None,
+        b"gzip" | b"x-gzip" => Coding::Gzip,
+        _ => Coding::Other,
+    }
+}
+
+/// Tells whether the body is sent in another way than by chunks or its length (RFC 9112 section 6).
+pub(super) fn is_transformed(parts: &Parts) -> bool {
+    let mut codings = parts.headers.get_all(TRANSFER_ENCODING).into_iter();
+    codings.any(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"))
 }
 
 /// Returns what a request to read asks for.

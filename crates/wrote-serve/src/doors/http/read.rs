@@ -7,7 +7,6 @@ use super::answer::{Answer, json_answer, not_now, wrong};
 use super::body::{Body, Broken, Pieces};
 use super::exchange::Exchange;
 use super::query::{self, Begin, Layout, Wanted};
-use crate::intake::Level;
 use crate::limits::Reason;
 use crate::port::Port;
 use bytes::Bytes;
@@ -15,16 +14,23 @@ use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Response, StatusCode};
 use serde_json::json;
-use std::time::{Duration, SystemTime};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::spawn_blocking;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use wrote::{Error, Log, LogReader};
 
 /// Bytes of records that are read at a time, if one alone has not more.
 const PIECE_BYTES: usize = 64 << 10;
 /// The time for a record that is in the log to be found there.
 const RECORD_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a request waits for one of the places of readers.
+const PLACE_PATIENCE: Duration = Duration::from_secs(10);
+/// A reader that waits longer, for records or its client, leaves its place to others. One whose
+/// records come and go without a wait leaves it after so long where no other place is free.
+const PLACE_TIME: Duration = Duration::from_millis(100);
 /// The pause after the log has failed.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// The sequence with which an answer begins.
@@ -33,10 +39,10 @@ const FIRST_SEQUENCE: HeaderName = HeaderName::from_static("wrote-first-sequence
 const NEXT_SEQUENCE: HeaderName = HeaderName::from_static("wrote-next-sequence");
 
 /// Answers a request to read.
-pub(super) async fn records(parts: &Parts, exchange: &Exchange) -> Answer {
+pub(super) async fn records(parts: &Parts, token: &[u8], exchange: &Arc<Exchange>) -> Answer {
     let port = &exchange.port;
     let refuse = |reason, answer| {
-        port.metrics.refuse(reason);
+        port.refuse(exchange.client(), reason, "GET /records was refused");
         answer
     };
     let wanted = match query::wanted(parts) {
@@ -48,10 +54,10 @@ pub(super) async fn records(parts: &Parts, exchange: &Exchange) -> Answer {
     let Some(log) = port.channel.log() else {
         return refuse(Reason::Log, not_now("the log has failed"));
     };
-    let Ok(permit) = port.readers.clone().try_acquire_owned() else {
+    let Ok(place) = timeout(PLACE_PATIENCE, Place::next(port)).await else {
         return refuse(Reason::Memory, not_now("too many clients are reading"));
     };
-    match begin(wanted, &log, port, permit).await {
+    match begin(wanted, &log, token, exchange, place).await {
         Ok(answer) => answer,
         Err(Failure::Removed { first }) => {
             let because = format!("the first record that is there is {first}");
@@ -78,14 +84,16 @@ enum Failure {
 async fn begin(
     wanted: Wanted,
     log: &Log,
-    port: &Port,
-    permit: OwnedSemaphorePermit,
+    token: &[u8],
+    exchange: &Arc<Exchange>,
+    place: Place,
 ) -> Result<Answer, Failure> {
+    let port = &exchange.port;
     let stats = log.stats();
     if matches!(wanted.begin, Begin::At(from) if from < stats.first_sequence) {
         return Err(Failure::Removed { first: stats.first_sequence });
     }
-    let present = present(log, port.listen.ack).await;
+    let present = port.listen.ack.present(log).await;
     let (from, reader) = match wanted.begin {
         Begin::At(from) => (from, None),
         Begin::Since(time) => since(log, time, wanted.follows).await?,
@@ -101,8 +109,9 @@ async fn begin(
         next: from,
         known: from.max(present).min(end),
         end,
-        port: port.clone(),
-        _permit: permit,
+        exchange: exchange.clone(),
+        token: token.into(),
+        place: Some(place),
     };
     let known = reading.known;
     let piece = reading.piece().await?;
@@ -149,25 +158,6 @@ async fn since(
     spawn_blocking(find).await.unwrap_or(Err(Failure::Log(Error::Interrupted)))
 }
 
-/// Makes every record that is in the log now as safe as `level` says, so that a client reads what
-/// it wrote. Returns the sequence before which records may be read.
-async fn present(log: &Log, level: Level) -> u64 {
-    if let Some(last) = log.stats().next_sequence.checked_sub(1) {
-        let ticket = log.ticket(last).into_owned();
-        // Of a log that has failed the records before can be read.
-        let _ = match level {
-            Level::Durable => ticket.until_durable().await,
-            _ => ticket.until_written().await,
-        };
-    }
-    readable(log, level)
-}
-
-/// Returns the sequence before which records may be read.
-fn readable(log: &Log, level: Level) -> u64 {
-    level.reached(log).min(log.written_sequence())
-}
-
 /// An answer that is being made.
 struct Reading {
     reader: Option<LogReader>,
@@ -179,8 +169,25 @@ struct Reading {
     known: u64,
     /// The sequence behind the last one wanted.
     end: u64,
-    port: Port,
+    exchange: Arc<Exchange>,
+    /// The token of the request. It may be taken back.
+    token: Box<[u8]>,
+    /// `None` while no reader is open.
+    place: Option<Place>,
+}
+
+/// A place among the readers: each has buffers of its own (W8).
+struct Place {
     _permit: OwnedSemaphorePermit,
+    since: Instant,
+}
+
+impl Place {
+    /// Waits for a place behind all who wait already.
+    async fn next(port: &Port) -> Place {
+        let permit = port.readers.clone().acquire_owned().await.expect("it is never closed");
+        Place { _permit: permit, since: Instant::now() }
+    }
 }
 
 impl Reading {
@@ -189,10 +196,14 @@ impl Reading {
         if self.next >= self.known {
             return Ok(Bytes::new());
         }
+        let port = &self.exchange.port;
+        if self.place.is_none() {
+            self.place = Some(Place::next(port).await);
+        }
         let (next, known, layout) = (self.next, self.known, self.layout);
         let reader = self.reader.take();
-        let (log, follows) = (self.port.channel.log(), self.follows);
-        let folder = self.port.channel.config.folder.clone();
+        let (log, follows) = (port.channel.log(), self.follows);
+        let folder = port.channel.config.folder.clone();
         let read = move || {
             let mut reader = match (reader, log, follows) {
                 (Some(reader), ..) => reader,
@@ -228,14 +239,23 @@ impl Reading {
         let mut piece = Ok(first);
         loop {
             let is_broken = piece.is_err();
-            let is_empty = piece.as_ref().is_ok_and(Bytes::is_empty);
-            if !is_empty && sender.send(piece).await.is_err() || is_broken {
+            let bytes = piece.as_ref().map_or(0, Bytes::len);
+            // One more may be on its way to the client.
+            if self.exchange.hold_answer(2 * bytes).is_err() {
+                // The session sees it, and cuts the connection: the answer must not seem whole.
+                return sender.closed().await;
+            }
+            let is_empty = bytes == 0 && !is_broken;
+            if !is_empty && self.unless_long(sender.send(piece)).await.is_err() || is_broken {
                 return;
             }
             if self.next >= self.known && !self.more_is_known().await {
                 return;
             }
-            piece = self.piece().await.map_err(|_| Broken);
+            piece = match self.exchange.lets_in(&self.token) {
+                true => self.piece().await.map_err(|_| Broken),
+                false => Err(Broken),
+            };
         }
     }
 
@@ -244,17 +264,35 @@ impl Reading {
         if !self.follows || self.next >= self.end {
             return false;
         }
-        let mut draining = self.port.draining.clone();
-        tokio::select! {
-            known = safe_behind(self.next, &self.port) => self.known = known.min(self.end),
-            // The answer still takes every record that may be read by now.
-            _ = draining.wait_for(|&draining| draining) => {
-                let log = self.port.channel.log();
-                let known = log.map_or(self.known, |log| readable(&log, self.port.listen.ack));
-                self.known = known.min(self.end);
+        let (exchange, next, before) = (self.exchange.clone(), self.next, self.known);
+        let port = &exchange.port;
+        let mut draining = port.draining.clone();
+        let known = self.unless_long(async {
+            tokio::select! {
+                known = safe_behind(next, port) => known,
+                // The answer still takes every record that may be read by now.
+                _ = draining.wait_for(|&draining| draining) => {
+                    port.channel.log().map_or(before, |log| port.listen.ack.readable(&log))
+                }
             }
-        }
+        });
+        self.known = known.await.min(self.end);
         self.next < self.known
+    }
+
+    /// Waits, and leaves the place among the readers when that takes long.
+    async fn unless_long<T>(&mut self, wait: impl Future<Output = T>) -> T {
+        let mut wait = pin!(wait);
+        let outcome = timeout(PLACE_TIME, &mut wait).await;
+        let others_wait = self.exchange.port.readers.available_permits() == 0;
+        let is_over = self.place.as_ref().is_some_and(|place| place.since.elapsed() > PLACE_TIME);
+        if outcome.is_err() || others_wait && is_over {
+            (self.reader, self.place) = (None, None);
+        }
+        match outcome {
+            Ok(outcome) => outcome,
+            Err(_) => wait.await,
+        }
     }
 }
 
@@ -264,7 +302,7 @@ async fn safe_behind(sequence: u64, port: &Port) -> u64 {
     loop {
         if let Some(log) = port.channel.log() {
             let written = log.written(sequence).await.is_ok();
-            let readable = if written { present(&log, level).await } else { readable(&log, level) };
+            let readable = if written { level.present(&log).await } else { level.readable(&log) };
             if readable > sequence {
                 return readable;
             }

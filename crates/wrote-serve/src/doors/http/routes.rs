@@ -5,14 +5,14 @@ use super::append::append;
 use super::body::Upload;
 use super::exchange::Exchange;
 use super::read::records;
-use crate::access::Access;
+use crate::access::{self, WRONG_TOKEN_PAUSE};
 use crate::limits::Reason;
 use hyper::body::Incoming;
-use hyper::header::{AUTHORIZATION, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
-use hyper::http::request::Parts;
+use hyper::header::{HeaderValue, ORIGIN, WWW_AUTHENTICATE};
 use hyper::{Method, Request, StatusCode};
 use std::convert::Infallible;
 use std::sync::Arc;
+use tokio::time::sleep;
 
 /// Answers a request.
 pub(super) async fn answer(
@@ -23,25 +23,33 @@ pub(super) async fn answer(
     let (parts, body) = request.into_parts();
     let mut body = Upload::new(body);
     let refuse = |reason, answer| {
-        exchange.port.metrics.refuse(reason);
+        let because = match reason {
+            Reason::Unauthorized => "a web page, a wrong token, or none",
+            _ => "no such path, or not by this method",
+        };
+        exchange.port.refuse(exchange.client(), reason, because);
         answer
     };
+    let token = access::bearer(&parts.headers);
     let mut answer = match (parts.uri.path(), &parts.method) {
         // A web page can make a browser send these to loopback; no other client names an origin.
         _ if parts.headers.contains_key(ORIGIN) => {
             let because = "requests of web pages are refused";
             refuse(Reason::Unauthorized, wrong(StatusCode::FORBIDDEN, because))
         }
-        _ if !is_let_in(&parts, &exchange.port.access) => {
+        _ if !exchange.lets_in(token) => {
+            if !token.is_empty() {
+                sleep(WRONG_TOKEN_PAUSE).await;
+            }
             let mut answer =
                 wrong(StatusCode::UNAUTHORIZED, "Authorization: Bearer TOKEN is missing");
             answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             refuse(Reason::Unauthorized, answer)
         }
-        ("/append", &Method::POST) => append(&parts, &mut body, &exchange).await,
-        ("/records", &Method::GET) => records(&parts, &exchange).await,
+        ("/append", &Method::POST) => append(&parts, token, &mut body, &exchange).await,
+        ("/records", &Method::GET | &Method::HEAD) => records(&parts, token, &exchange).await,
         ("/append", _) => refuse(Reason::Malformed, wrong_method("POST")),
-        ("/records", _) => refuse(Reason::Malformed, wrong_method("GET")),
+        ("/records", _) => refuse(Reason::Malformed, wrong_method("GET, HEAD")),
         _ => {
             let because = "the paths are /append and /records";
             refuse(Reason::Malformed, wrong(StatusCode::NOT_FOUND, because))
@@ -51,18 +59,4 @@ pub(super) async fn answer(
         answer.body_mut().then_ends(exchange);
     }
     Ok(answer)
-}
-
-/// Tells whether a request has a token (RFC 6750 section 2.1), if one is asked for.
-fn is_let_in(parts: &Parts, access: &Access) -> bool {
-    if !access.asks_for_token() {
-        return true;
-    }
-    let value = parts.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
-    match value.split_at_checked("Bearer ".len()) {
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case(b"Bearer ") => {
-            access.accepts(token.trim_ascii())
-        }
-        _ => false,
-    }
 }

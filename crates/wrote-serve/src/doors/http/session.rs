@@ -28,14 +28,13 @@ const BUFFER_BYTES_MAX: usize = 16 << 10;
 const LINGER: Duration = Duration::from_secs(2);
 
 /// Serves a client until it ends, is refused, or the server drains. The refusal is counted.
-pub(crate) async fn serve<S: Stream>(stream: S, _admission: Admission, port: Port) {
-    let exchange = Arc::new(Exchange::new(port));
+pub(crate) async fn serve<S: Stream>(stream: S, admission: Admission, port: Port) {
+    let exchange = Arc::new(Exchange::new(admission, port, stream.certificate_name()));
     let mut session = Session { draining: exchange.port.draining.clone(), exchange };
     let (mut wire, outcome) = session.serve(stream).await;
     if let Err(refusal) = outcome {
         let port = &session.exchange.port;
-        log::debug!("{}: {refusal}", port.listen);
-        port.metrics.refuse(refusal.reason());
+        port.refuse(session.exchange.client(), refusal.reason(), refusal);
     }
     // A client that is gone needs no end.
     let _ = wire.shutdown().await;
@@ -61,7 +60,7 @@ impl Session {
     /// Serves requests to the last, and returns why no more are served.
     async fn serve<S: Stream>(&mut self, stream: S) -> (Wire<S>, Result<(), Refusal>) {
         let mut wire = Wire::new(stream, self.exchange.clone());
-        let mut first_byte = Some(self.exchange.port.limits.first_byte);
+        let mut first_byte = Some(self.exchange.limits().first_byte);
         loop {
             if !wire.has_ahead() {
                 match self.request_begins(&mut wire, first_byte.take()).await {
@@ -102,7 +101,7 @@ impl Session {
         let service = service_fn(move |request| Box::pin(answer(request, shared.clone())));
         let mut connection = Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(self.exchange.port.limits.message_time)
+            .header_read_timeout(self.exchange.limits().message_time)
             .max_buf_size(BUFFER_BYTES_MAX)
             .serve_connection(TokioIo::new(wire), service);
         let mut drains = pin!(self.draining.wait_for(|&draining| draining));
@@ -123,7 +122,16 @@ impl Session {
                     return Poll::Ready(None);
                 }
                 if is_draining || drains.as_mut().poll(context).is_pending() {
-                    return Poll::Pending;
+                    let held = self.exchange.hold_head();
+                    self.exchange.account().watch(context);
+                    // It may be closed since.
+                    return match held.and(self.exchange.account().check()) {
+                        Ok(()) => Poll::Pending,
+                        Err(refusal) => {
+                            self.exchange.refuse(refusal);
+                            Poll::Ready(Some(Ok(())))
+                        }
+                    };
                 }
                 // The answer that is being made is the last, and says so.
                 is_draining = true;

@@ -94,7 +94,7 @@ impl<S: Stream> Wire<S> {
             self.unread = None;
             return outcome;
         }
-        let limit = self.exchange.port.limits.unread_time;
+        let limit = self.exchange.limits().unread_time;
         let unread = self.unread.get_or_insert_with(|| Box::pin(sleep(limit)));
         ready!(unread.as_mut().poll(context));
         Poll::Ready(Err(self.cut(Refusal::Unread)))
@@ -119,7 +119,8 @@ impl<S: Stream> AsyncRead for Wire<S> {
             ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         }
         let bytes = buffer.filled().len() - before;
-        Poll::Ready(self.exchange.hold_head(bytes).map_err(|refusal| self.cut(refusal)))
+        self.exchange.count_head(bytes);
+        Poll::Ready(Ok(()))
     }
 }
 

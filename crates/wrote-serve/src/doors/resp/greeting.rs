@@ -1,8 +1,11 @@
 //! The first words of a client: the version of the protocol that it speaks, and its token.
 
-use super::{REDIS_VERSION, Resp, error};
+use super::{NAME_BYTES_MAX, REDIS_VERSION, Resp, error};
+use crate::access::WRONG_TOKEN_PAUSE;
 use crate::intake::Intake;
 use crate::limits::Reason;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
 
 impl Resp {
     /// Tells whether a client that has given no token may say this.
@@ -10,7 +13,7 @@ impl Resp {
         // The last two are HTTP, which is refused as such.
         let is_greeting =
             matches!(name, b"AUTH" | b"HELLO" | b"QUIT" | b"RESET" | b"POST" | b"HOST:");
-        is_greeting || self.is_authorized || !self.access.asks_for_token()
+        is_greeting || self.has_token() || !self.access.asks_for_token()
     }
 
     /// `AUTH token`, or `AUTH user token`: any user has the tokens.
@@ -30,24 +33,27 @@ impl Resp {
             Some(b"3") => true,
             Some(_) => return error(intake, "NOPROTO unsupported protocol version"),
         };
+        let Some((token_at, name_at)) = self.greeting_options(input) else {
+            return error(intake, "ERR syntax error: HELLO 3 [AUTH user token] [SETNAME name]");
+        };
         if self.access.asks_for_token() {
-            let is = |at, option: &[u8]| {
-                self.request.word(input, at).is_some_and(|word| word.eq_ignore_ascii_case(option))
-            };
-            let at = if is(2, b"SETNAME") { 4 } else { 2 };
-            if is(at, b"AUTH") && !self.authorize(input, at + 2, intake) {
+            if token_at.is_some_and(|at| !self.authorize(input, at, intake)) {
                 return;
             }
-            if !self.is_authorized {
+            if !self.has_token() {
                 return error(intake, "NOAUTH give the token: HELLO 3 AUTH default TOKEN");
             }
+        }
+        if let Some(at) = name_at {
+            let name = self.request.word(input, at).map(Box::from);
+            self.said.get_or_insert_default().name = name;
         }
         self.is_three = is_three;
         let fields: [(&str, &str); 7] = [
             ("server", "$5\r\nredis\r\n"),
             ("version", &format!("${}\r\n{REDIS_VERSION}\r\n", REDIS_VERSION.len())),
             ("proto", if self.is_three { ":3\r\n" } else { ":2\r\n" }),
-            ("id", ":1\r\n"),
+            ("id", &format!(":{}\r\n", self.id)),
             ("mode", "$10\r\nstandalone\r\n"),
             ("role", "$6\r\nmaster\r\n"),
             ("modules", "*0\r\n"),
@@ -65,11 +71,40 @@ impl Resp {
     /// of a right one before it.
     fn authorize(&mut self, input: &[u8], at: usize, intake: &mut Intake<'_>) -> bool {
         let token = self.request.word(input, at);
-        self.is_authorized = token.is_some_and(|token| self.access.accepts(token));
-        if !self.is_authorized {
-            error(intake, "WRONGPASS invalid username-password pair or user is disabled.");
+        let token = token.filter(|token| self.access.accepts(token)).map(Box::from);
+        self.said.get_or_insert_default().token = token;
+        if !self.has_token() {
             intake.reject(Reason::Unauthorized);
+            error(intake, "WRONGPASS invalid username-password pair or user is disabled.");
+            // Nothing is taken for a while.
+            let (sender, later) = mpsc::channel(1);
+            tokio::spawn(async move {
+                sleep(WRONG_TOKEN_PAUSE).await;
+                drop(sender);
+            });
+            intake.answer_later(later);
         }
-        self.is_authorized
+        self.has_token()
+    }
+
+    fn has_token(&self) -> bool {
+        self.said.as_ref().is_some_and(|said| said.token.is_some())
+    }
+
+    /// Returns the places of the token and the name of a HELLO; `None` if it has something else.
+    fn greeting_options(&self, input: &[u8]) -> Option<(Option<usize>, Option<usize>)> {
+        let (mut at, mut token, mut name) = (2, None, None);
+        while at < self.request.len() {
+            (token, name, at) = if self.is(input, at, b"AUTH") {
+                (Some(at + 2), name, at + 3)
+            } else if self.is(input, at, b"SETNAME") {
+                (token, Some(at + 1), at + 2)
+            } else {
+                return None;
+            };
+        }
+        let is_short = name.and_then(|at| self.request.word(input, at));
+        let is_short = is_short.is_none_or(|name| name.len() <= NAME_BYTES_MAX);
+        (at <= self.request.len().max(2) && is_short).then_some((token, name))
     }
 }

@@ -1,9 +1,10 @@
 //! Reading by RESP: how many records there are, a range of them, and what comes.
 
-use super::{FIELD, Resp, error};
+use super::fields::fields;
+use super::{Resp, error};
 use crate::channel::Channel;
-use crate::intake::{Intake, Later};
-use std::fmt::Write;
+use crate::intake::{Intake, Later, Level};
+use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,8 @@ use wrote::{Error, Log, LogReader};
 const ANSWER_BYTES_MAX: usize = 8 << 20;
 /// Answers that are read from logs at a time: each takes a reader's buffers and its own bytes (W8).
 /// The others wait. An answer that waits for its client is counted among the bytes in flight.
-static READS: Semaphore = Semaphore::const_new(4);
+static READS: Semaphore = Semaphore::const_new(READS_MAX);
+pub(crate) const READS_MAX: usize = 4;
 /// Records of an XREAD that asks for no number.
 const READ_COUNT: usize = 1000;
 
@@ -31,20 +33,21 @@ struct Wanted {
 /// The records of an answer, in RESP.
 #[derive(Default)]
 struct Entries {
-    count: usize,
+    /// The sequence of each, and where its text ends.
+    ends: Vec<(u64, usize)>,
     text: Vec<u8>,
 }
 
 impl Resp {
     /// XLEN: the records that are there, those of this connection before it included.
     pub(super) fn len(&self, intake: &mut Intake<'_>) {
-        let stats = self.channel.as_ref().and_then(|channel| channel.log()).map(|log| log.stats());
+        let stats = self.log.as_ref().and_then(|(channel, _)| channel.log()).map(|log| log.stats());
         let len = stats.map_or(0, |stats| stats.next_sequence - stats.first_sequence);
         intake.answer(format!(":{len}\r\n").as_bytes());
     }
 
-    /// `XRANGE key start end [COUNT n]`.
-    pub(super) fn range(&self, input: &[u8], intake: &mut Intake<'_>) {
+    /// `XRANGE key start end [COUNT n]`, and `XREVRANGE key end start [COUNT n]`.
+    pub(super) fn range(&self, input: &[u8], is_reverse: bool, intake: &mut Intake<'_>) {
         let word = |at| self.request.word(input, at).unwrap_or_default();
         let count = match self.request.len() {
             6 if word(4).eq_ignore_ascii_case(b"COUNT") => match number(word(5)) {
@@ -54,16 +57,60 @@ impl Resp {
             6 => return error(intake, "ERR syntax error"),
             _ => None,
         };
-        let (Some(start), Some(end)) = (first(word(2)), behind(word(3))) else {
+        let (start, end) = if is_reverse { (word(3), word(2)) } else { (word(2), word(3)) };
+        let (Some(start), Some(end)) = (first(start), behind(end)) else {
             return error(intake, INVALID_ID);
         };
-        let wanted = Wanted { sequences: start..end, count, is_partial: false };
-        self.answer_later(intake, move |log, channel| async move {
-            written(&log).await;
-            match entries(channel, wanted).await {
-                Ok(entries) => entries.array(),
-                Err(error) => failed(&error),
+        self.answer_later(intake, move |log, channel, level| async move {
+            let sequences = start..end.min(level.present(&log).await);
+            let entries = if is_reverse {
+                last_entries(channel, sequences, count.unwrap_or(usize::MAX)).await
+            } else {
+                entries(channel, Wanted { sequences, count, is_partial: false }).await
+            };
+            entries.map_or_else(|error| failed(&error), |entries| entries.array(is_reverse))
+        });
+    }
+
+    /// `XINFO STREAM key`: its length, and its first and last entries.
+    pub(super) fn stream_info(&self, intake: &mut Intake<'_>) {
+        let (is_three, nothing) = (self.is_three, self.nil());
+        self.answer_later(intake, move |log, channel, level| async move {
+            let end = level.present(&log).await;
+            let begin = log.stats().first_sequence;
+            let wanted = Wanted { sequences: begin..end, count: Some(1), is_partial: true };
+            let first = entries(channel.clone(), wanted).await;
+            let (first, last) = match (first, last_entries(channel, begin..end, 1).await) {
+                (Ok(first), Ok(last)) => (first, last),
+                (Err(error), _) | (_, Err(error)) => return failed(&error),
+            };
+            let id = |sequence: Option<u64>| {
+                let id = sequence.map_or("0-0".to_owned(), |sequence| format!("{sequence}-1"));
+                format!("${}\r\n{id}\r\n", id.len())
+            };
+            let number = |number: u64| format!(":{number}\r\n");
+            let fields = [
+                ("length", number(end.saturating_sub(begin))),
+                ("radix-tree-keys", number(1)),
+                ("radix-tree-nodes", number(1)),
+                ("last-generated-id", id(end.checked_sub(1))),
+                ("max-deleted-entry-id", id(begin.checked_sub(1))),
+                ("entries-added", number(end)),
+                ("recorded-first-entry-id", id(first.sequence())),
+                ("groups", number(0)),
+            ];
+            let (kind, count) = if is_three { ('%', 10) } else { ('*', 20) };
+            let mut answer = format!("{kind}{count}\r\n").into_bytes();
+            for (name, value) in fields {
+                let len = name.len();
+                answer.extend(format!("${len}\r\n{name}\r\n{value}").into_bytes());
             }
+            for (name, entries) in [("first-entry", first), ("last-entry", last)] {
+                let len = name.len();
+                answer.extend(format!("${len}\r\n{name}\r\n").into_bytes());
+                answer.extend(if entries.is_empty() { nothing.to_vec() } else { entries.text });
+            }
+            answer
         });
     }
 
@@ -83,7 +130,7 @@ impl Resp {
             return error(intake, "ERR XREAD reads one stream: the log");
         }
         let key = word(at + 1).to_vec();
-        let next = self.channel.as_ref().and_then(|channel| channel.log());
+        let next = self.log.as_ref().and_then(|(channel, _)| channel.log());
         let next = next.map_or(0, |log| log.stats().next_sequence);
         let from = match word(at + 2) {
             b"$" => next,
@@ -93,18 +140,22 @@ impl Resp {
             },
         };
         let is_three = self.is_three;
-        self.answer_later(intake, move |log, channel| async move {
-            written(&log).await;
+        self.answer_later(intake, move |mut log, channel, level| async move {
+            let mut from = from;
             // 0 is for ever.
             let end =
                 block.filter(|&ms| ms > 0).map(|ms| Instant::now() + Duration::from_millis(ms));
             loop {
-                let sequences = from..u64::MAX;
-                let wanted = Wanted { sequences, count: Some(count), is_partial: true };
+                // One that has failed is opened again.
+                log = channel.log().unwrap_or(log);
+                let known = level.present(&log).await;
+                let wanted =
+                    Wanted { sequences: from..known, count: Some(count), is_partial: true };
                 match entries(channel.clone(), wanted).await {
                     Err(error) => return failed(&error),
-                    Ok(entries) if entries.count > 0 => return entries.stream(&key, is_three),
-                    Ok(_) => {}
+                    Ok(entries) if !entries.is_empty() => return entries.stream(&key, is_three),
+                    // Places without a record.
+                    Ok(_) => from = from.max(known),
                 }
                 let comes = async {
                     // A full disk, or a failure, is no end of waiting: there may be room again.
@@ -131,19 +182,20 @@ impl Resp {
     fn answer_later<F>(
         &self,
         intake: &mut Intake<'_>,
-        make: impl FnOnce(Log, Arc<Channel>) -> F + Send + 'static,
+        make: impl FnOnce(Log, Arc<Channel>, Level) -> F + Send + 'static,
     ) where
         F: Future<Output = Vec<u8>> + Send,
     {
-        let channel = self.channel.clone();
-        let Some((log, channel)) = channel.and_then(|channel| Some((channel.log()?, channel)))
+        let found = self.log.clone();
+        let Some((log, channel, level)) =
+            found.and_then(|(channel, level)| Some((channel.log()?, channel, level)))
         else {
             return error(intake, "MISCONF the log has failed");
         };
         let (sender, later): (_, Later) = mpsc::channel(1);
         tokio::spawn(async move {
             tokio::select! {
-                answer = make(log, channel) => {
+                answer = make(log, channel, level) => {
                     // The client may be gone.
                     let _ = sender.send(answer).await;
                 }
@@ -204,14 +256,6 @@ fn behind(word: &[u8]) -> Option<u64> {
     }
 }
 
-/// Waits until what was appended before is written, so that it is read. An error is found again by
-/// the reading.
-async fn written(log: &Log) {
-    if let Some(last) = log.stats().next_sequence.checked_sub(1) {
-        let _ = log.ticket(last).until_written().into_owned().await;
-    }
-}
-
 async fn entries(channel: Arc<Channel>, wanted: Wanted) -> Result<Entries, Failure> {
     let permit = READS.acquire().await.expect("it is never closed");
     let read = move || {
@@ -220,6 +264,26 @@ async fn entries(channel: Arc<Channel>, wanted: Wanted) -> Result<Entries, Failu
         read(&channel, &wanted)
     };
     tokio::task::spawn_blocking(read).await.unwrap_or(Err(Failure::TooLarge))
+}
+
+/// The last entries of a range, up to `count`.
+async fn last_entries(
+    channel: Arc<Channel>,
+    range: Range<u64>,
+    count: usize,
+) -> Result<Entries, Failure> {
+    // Places without a record are few.
+    let mut window = count as u64;
+    loop {
+        let start = range.end.saturating_sub(window).max(range.start);
+        let wanted = Wanted { sequences: start..range.end, count: None, is_partial: false };
+        let mut found = entries(channel.clone(), wanted).await?;
+        if found.ends.len() >= count || start <= range.start {
+            found.keep_last(count);
+            return Ok(found);
+        }
+        window = window.saturating_mul(2);
+    }
 }
 
 enum Failure {
@@ -259,7 +323,7 @@ fn read(channel: &Channel, wanted: &Wanted) -> Result<Entries, Failure> {
             return Err(Failure::TooLarge);
         }
         entries.push(record.sequence, &record.bytes);
-        if wanted.count == Some(entries.count) {
+        if wanted.count == Some(entries.ends.len()) {
             break;
         }
     }
@@ -268,20 +332,48 @@ fn read(channel: &Channel, wanted: &Wanted) -> Result<Entries, Failure> {
 
 impl Entries {
     fn push(&mut self, sequence: u64, bytes: &[u8]) {
-        let id = format!("{sequence}-1");
-        let field = FIELD.len();
-        let len = bytes.len();
-        let mut head = String::new();
-        write!(head, "*2\r\n${}\r\n{id}\r\n*2\r\n${field}\r\n{FIELD}\r\n${len}\r\n", id.len())
-            .expect("a String takes all");
-        self.text.extend(head.as_bytes());
-        self.text.extend(bytes);
-        self.text.extend(b"\r\n");
-        self.count += 1;
+        let (id, fields) = (format!("{sequence}-1"), fields(bytes));
+        self.put(format_args!("*2\r\n${}\r\n{id}\r\n*{}\r\n", id.len(), fields.len()));
+        for word in fields {
+            self.put(format_args!("${}\r\n", word.len()));
+            self.text.extend_from_slice(&word);
+            self.text.extend(b"\r\n");
+        }
+        self.ends.push((sequence, self.text.len()));
     }
 
-    fn array(self) -> Vec<u8> {
-        [format!("*{}\r\n", self.count).into_bytes(), self.text].concat()
+    fn put(&mut self, arguments: std::fmt::Arguments<'_>) {
+        self.text.write_fmt(arguments).expect("a Vec takes all");
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The sequence of the first.
+    fn sequence(&self) -> Option<u64> {
+        self.ends.first().map(|(sequence, _)| *sequence)
+    }
+
+    /// Removes all but the last.
+    fn keep_last(&mut self, count: usize) {
+        let removed = self.ends.len().saturating_sub(count);
+        let Some((_, end)) = removed.checked_sub(1).map(|last| self.ends[last]) else { return };
+        self.text.drain(..end);
+        self.ends.drain(..removed);
+        self.ends.iter_mut().for_each(|(_, behind)| *behind -= end);
+    }
+
+    fn array(self, is_reverse: bool) -> Vec<u8> {
+        let mut array = format!("*{}\r\n", self.ends.len()).into_bytes();
+        if !is_reverse {
+            array.extend(self.text);
+            return array;
+        }
+        let begins = [0].into_iter().chain(self.ends.iter().map(|(_, end)| *end));
+        let places: Vec<_> = begins.zip(&self.ends).collect();
+        places.iter().rev().for_each(|(begin, (_, end))| array.extend(&self.text[*begin..*end]));
+        array
     }
 
     /// The answer of XREAD: streams by their keys.
@@ -289,7 +381,7 @@ impl Entries {
         let head = if is_three { "%1\r\n" } else { "*1\r\n*2\r\n" };
         let len = key.len();
         let name = [format!("{head}${len}\r\n").as_bytes(), key, b"\r\n"].concat();
-        [name, self.array()].concat()
+        [name, self.array(false)].concat()
     }
 }
 

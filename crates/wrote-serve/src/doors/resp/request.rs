@@ -17,12 +17,20 @@ const DIGITS_MAX: usize = 9;
 #[derive(Debug, Default)]
 pub(super) struct Request {
     words: Vec<Range<usize>>,
+    /// The words of an array that is not whole, and where the next one begins.
+    part: Option<(usize, usize)>,
+    /// It was typed with quotes, which are not read.
+    is_quoted: bool,
 }
 
 impl Request {
-    /// Reads the request at the beginning of `input`. Returns its bytes once it is whole.
+    /// Reads the request at the beginning of `input`. Returns its bytes once it is whole. Until
+    /// then the same bytes must come again, with more behind them.
     pub(super) fn read(&mut self, input: &[u8]) -> Result<Option<usize>, Refusal> {
-        self.words.clear();
+        if self.part.is_none() {
+            self.words.clear();
+            self.is_quoted = false;
+        }
         let bytes = match input.first() {
             None => None,
             Some(b'*') => self.array(input)?,
@@ -41,16 +49,26 @@ impl Request {
         self.words.get(at).map(|word| &input[word.clone()])
     }
 
+    /// Tells whether it was typed with quotes, so that its words are not what was meant.
+    pub(super) fn is_quoted(&self) -> bool {
+        self.is_quoted
+    }
+
     pub(super) fn len(&self) -> usize {
         self.words.len()
     }
 
     fn array(&mut self, input: &[u8]) -> Result<Option<usize>, Refusal> {
-        let Some((count, mut at)) = number(input, 1)? else { return Ok(None) };
+        let begun = match self.part.take() {
+            Some(part) => Some(part),
+            None => number(input, 1)?,
+        };
+        let Some((count, mut at)) = begun else { return Ok(None) };
         if count > WORDS_MAX {
             return Err(Refusal::TooLong);
         }
-        for _ in 0..count {
+        while self.words.len() < count {
+            self.part = Some((count, at));
             match input.get(at) {
                 None => return Ok(None),
                 Some(b'$') => {}
@@ -69,6 +87,7 @@ impl Request {
             self.words.push(begin..end);
             at = end + 2;
         }
+        self.part = None;
         Ok(Some(at))
     }
 
@@ -77,6 +96,7 @@ impl Request {
         let Some(end) = memchr::memchr(b'\n', within) else {
             return if within.len() < LINE_BYTES_MAX { Ok(None) } else { Err(Refusal::TooLong) };
         };
+        self.is_quoted = memchr::memchr2(b'"', b'\'', &input[..end]).is_some();
         let mut begin = 0;
         for word in input[..end].split(|byte| b" \t\r".contains(byte)) {
             if !word.is_empty() {
@@ -122,9 +142,15 @@ mod tests {
     #[test]
     fn a_request_is_read_once_it_is_whole() {
         let input = b"*2\r\n$4\r\nECHO\r\n$5\r\na\r\nbc\r\nPING more\r\n";
+        let mut drips = Request::default();
         for cut in 0..25 {
             assert!(words(&input[..cut]).unwrap().is_none(), "{cut} bytes");
+            assert_eq!(drips.read(&input[..cut]).unwrap(), None);
         }
+        assert_eq!(
+            (drips.read(input).unwrap(), drips.word(input, 1)),
+            (Some(25), Some(&b"a\r\nbc"[..]))
+        );
         let (found, bytes) = words(input).unwrap().unwrap();
         assert_eq!((found, bytes), (vec![b"ECHO".to_vec(), b"a\r\nbc".to_vec()], 25));
         let (found, bytes) = words(&input[25..]).unwrap().unwrap();

@@ -39,7 +39,7 @@ fn what_is_no_record_is_an_error_and_the_connection_goes_on() {
     let long = [b'x'; 101];
     let stream = [
         request(&[b"XADD", b"key", b"5-1", b"field", b"value"]),
-        request(&[b"XADD", b"key", b"*", b"a", b"1", b"b", b"2"]),
+        request(&[b"XADD", b"key", b"*", b"a", b"1", b"b"]),
         request(&[b"XADD", b"key", b"*", b"field", &long]),
         request(&[b"DEL", b"key"]),
         request(&[b"XADD", b"key"]),
@@ -79,16 +79,21 @@ fn the_records_of_a_transaction_are_appended_as_a_whole() {
             &[b"PING"],
             &[b"RPUSH", b"key", b"two", b"three"],
         ]),
+        transaction(&[&[b"XADD", b"key", b"*", b"a", b"1", b"b", b"2"]]),
         transaction(&[]),
         request(&[b"XADD", b"key", b"*", b"f", b"four"]),
     ]
     .concat();
     let outcome = over(&stream, &[]);
-    assert_eq!(outcome.records, [&b"one"[..], b"two", b"three", b"four"]);
+    assert_eq!(
+        outcome.records,
+        [&b"one"[..], b"two", b"three", b"\x1e[\"a\",\"1\",\"b\",\"2\"]", b"four"]
+    );
     let answers = String::from_utf8(outcome.answers).unwrap();
     let queued = "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n";
     let executed = "*3\r\n$3\r\n0-1\r\n+PONG\r\n:3\r\n";
-    assert_eq!(answers, format!("{queued}{executed}+OK\r\n*0\r\n$3\r\n3-1\r\n"));
+    let several = "+OK\r\n+QUEUED\r\n*1\r\n$3\r\n3-1\r\n";
+    assert_eq!(answers, format!("{queued}{executed}{several}+OK\r\n*0\r\n$3\r\n4-1\r\n"));
 }
 
 #[test]
@@ -115,6 +120,17 @@ fn of_a_transaction_that_is_refused_no_record_is_appended() {
 }
 
 #[test]
+fn a_client_has_a_number_of_its_own_and_the_name_that_it_gives_itself() {
+    let stream = b"CLIENT GETNAME\r\nCLIENT SETNAME worker\r\nCLIENT GETNAME\r\nCLIENT ID\r\n";
+    let ids = [over(stream, &[]).answers, over(stream, &[]).answers].map(|answers| {
+        let answers = String::from_utf8(answers).unwrap();
+        let id = answers.strip_prefix("$-1\r\n+OK\r\n$6\r\nworker\r\n:").unwrap();
+        id.trim_end().parse::<u64>().unwrap()
+    });
+    assert_ne!(ids[0], ids[1]);
+}
+
+#[test]
 fn words_that_are_not_obeyed_are_errors() {
     for line in [
         "CLIENT REPLY OFF",
@@ -122,6 +138,20 @@ fn words_that_are_not_obeyed_are_errors() {
         "CLIENT KILL 1",
         "SELECT 1",
         "CONFIG SET save x",
+        "COMMAND KILL",
+        "CLIENT SETNAME",
+        "CLIENT NOSUCH",
+        "CLIENT TRACKING ON",
+        "SELECT x",
+        "RPUSH key \"a b\"",
+        "RPUSH key 'a'",
+        "XINFO GROUPS key",
+        "HELLO 3 BADOPT x",
+        "HELLO 3 AUTH x",
+        "XADD key 5-1 f v",
+        "XADD key MAXLEN many * f v",
+        "XADD key MAXLEN 10 LIMIT 5 * f v",
+        "XADD key MAXLEN ~ 10 LIMIT * f v",
         "XADD key BADOPT * f v",
         "WATCH key",
     ] {

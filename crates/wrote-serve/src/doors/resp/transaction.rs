@@ -4,6 +4,7 @@ use super::request::Request;
 use super::{Obeyed, Resp, answer_id, answer_len, error, refuse};
 use crate::intake::Intake;
 use crate::limits::Refusal;
+use std::borrow::Cow;
 
 /// A transaction that has begun. Its commands stay in the connection's input up to EXEC, where they
 /// are counted as bytes in flight.
@@ -16,10 +17,17 @@ pub(super) struct Transaction {
     is_refused: bool,
 }
 
+impl Transaction {
+    /// Makes EXEC refuse all commands.
+    pub(super) fn refuse(&mut self) {
+        self.is_refused = true;
+    }
+}
+
 impl Resp {
     pub(super) fn multi(&mut self, intake: &mut Intake<'_>) {
         if let Some(transaction) = &mut self.transaction {
-            transaction.is_refused = true;
+            transaction.refuse();
             return error(intake, "ERR MULTI calls can not be nested");
         }
         self.transaction = Some(Transaction::default());
@@ -68,8 +76,8 @@ impl Resp {
             error(intake, "EXECABORT Transaction discarded because of previous errors.");
             return Ok(Obeyed::Done);
         }
-        let records: Vec<&[u8]> =
-            commands(input).flat_map(|command| self.records(command)).collect();
+        let records: Vec<_> = commands(input).flat_map(|command| self.records(command)).collect();
+        let records: Vec<&[u8]> = records.iter().map(|record| &**record).collect();
         let mut next = 0;
         if !records.is_empty() {
             match intake.append_all(&records) {
@@ -98,13 +106,13 @@ impl Resp {
     }
 
     /// Reads a command, and returns the records in it.
-    fn records<'a>(&mut self, command: &'a [u8]) -> Vec<&'a [u8]> {
+    fn records<'a>(&mut self, command: &'a [u8]) -> Vec<Cow<'a, [u8]>> {
         // It was read before.
         let _ = self.request.read(command);
         let word = |at| self.request.word(command, at).unwrap_or_default();
         match word(0).to_ascii_uppercase().as_slice() {
-            b"XADD" => self.entry(command).map(word).into_iter().collect(),
-            b"RPUSH" | b"LPUSH" => (2..self.request.len()).map(word).collect(),
+            b"XADD" => self.entry(command).into_iter().collect(),
+            b"RPUSH" | b"LPUSH" => (2..self.request.len()).map(word).map(Cow::Borrowed).collect(),
             _ => Vec::new(),
         }
     }

@@ -13,7 +13,7 @@ fn logger_delivers_by_every_socket() {
     let path = path.display();
     for (url, flags) in [
         ("tcp://127.0.0.1:0".to_owned(), &["-T"][..]),
-        ("tcp://127.0.0.1:0?frame=octets".to_owned(), &["-T", "--octet-count"]),
+        ("tcp://127.0.0.1:0".to_owned(), &["-T", "--octet-count"]),
         ("udp://127.0.0.1:0".to_owned(), &["-d"]),
         (format!("unixgram://{path}"), &["-d"]),
         (format!("unix://{path}"), &["-T"]),

@@ -87,7 +87,11 @@ fn redis_py_appends_and_reads_back_by_both_protocols() {
     let folder = fixtures::or_skip!(provided("redis-py"));
     let lines = lines();
     for protocol in ["2", "3"] {
-        let serving = Serving::start("resp://127.0.0.1:0", |_| ());
+        // A transaction fits into one buffer.
+        let serving = Serving::start("resp://127.0.0.1:0", |config| {
+            let options = config.logs[0].options.clone();
+            config.logs[0].options = options.buffer_bytes(64 << 10);
+        });
         let mut python = Command::new("python3");
         python.env("PYTHONPATH", &folder);
         feed(&serving, python.args(["-c", PYTHON, serving.port(), protocol]), &lines);

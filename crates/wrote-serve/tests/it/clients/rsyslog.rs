@@ -83,6 +83,23 @@ pub fn assert_delivers(rsyslog: Rsyslog, serving: Serving, lines: &[String]) {
 
 #[test]
 #[ignore = "nightly"]
+fn a_message_over_the_limit_blocks_nothing_that_omrelp_sends_behind_it() {
+    let mut lines = lines();
+    let serving = Serving::start("relp://127.0.0.1:0", |_| ());
+    let rsyslog = fixtures::or_skip!(Rsyslog::start(&relp(&serving)));
+    lines[COUNT / 2] = "x".repeat(60_000);
+    rsyslog.give(&lines);
+    serving.wait_until(|figures| figures.acks == COUNT as u64);
+    rsyslog.end();
+    serving.wait_until(|figures| figures.connections == 0);
+    assert_eq!((serving.figures().refused, serving.figures().cut), (0, 1));
+    lines[COUNT / 2].truncate(8 << 10);
+    lines.sort();
+    assert_same(serving.stop(), &lines);
+}
+
+#[test]
+#[ignore = "nightly"]
 fn omrelp_loses_nothing_when_the_server_is_restarted_in_the_middle() {
     let lines = lines();
     let serving = Serving::start("relp://127.0.0.1:0", |_| ());
@@ -108,11 +125,14 @@ fn omrelp_loses_nothing_when_the_server_is_restarted_in_the_middle() {
 #[ignore = "nightly"]
 fn omfwd_delivers_lines_and_octet_counts() {
     let lines = lines();
-    for (frame, framing) in [("lines", "traditional"), ("octets", "octet-counted")] {
+    for (frame, framing) in [
+        ("lines", r#""traditional""#),
+        ("octets", r#""octet-counted""#),
+        ("octets", r#""octet-counted" zipLevel="9""#),
+    ] {
         let serving = Serving::start(&format!("tcp://127.0.0.1:0?frame={frame}"), |_| ());
         let port = serving.port();
-        let action =
-            format!(r#"type="omfwd" port="{port}" protocol="tcp" tcp_framing="{framing}""#);
+        let action = format!(r#"type="omfwd" port="{port}" protocol="tcp" tcp_framing={framing}"#);
         let rsyslog = fixtures::or_skip!(Rsyslog::start(&action));
         rsyslog.give(&lines);
         serving.wait_until(|figures| figures.messages == COUNT as u64);

@@ -2,6 +2,8 @@
 
 use super::client::Client;
 use crate::serving::Serving;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use std::io::Write;
 use wrote::{Format, Log, SyncPolicy};
 
@@ -52,6 +54,57 @@ fn a_body_in_chunks_of_any_length_makes_its_lines() {
     assert!(serving.stop().into_iter().eq(lines));
 }
 
+/// Compresses a body.
+fn gzip(body: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(body).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn a_body_that_is_compressed_is_taken_as_it_was_in_bounded_memory() {
+    const CODING: &str = "Content-Encoding: gzip\r\n";
+    let serving = Serving::start("http://127.0.0.1:0", |config| {
+        config.limits.in_flight_bytes = 256 << 10;
+    });
+    let mut client = Client::connect(serving.address());
+    let lines: String = (0..20_000).map(|number| format!("line {number}\n")).collect();
+    // A gzip may have several members.
+    let body = [gzip(&lines.as_bytes()[..1000]), gzip(&lines.as_bytes()[1000..])].concat();
+    let answer = client.post("/append?by=lines", CODING, &body);
+    assert_eq!((answer.code, serving.figures().messages), (200, 20_000));
+    assert_eq!(client.post("/append", CODING, &gzip(b"one body")).code, 200);
+    // 100 MB of a line that has no end, in 100 kB.
+    let bomb = gzip(&vec![b'x'; 100 << 20]);
+    let answer = Client::connect(serving.address()).post("/append?by=lines", CODING, &bomb);
+    assert!(answer.code == 413 && serving.figures().in_flight_bytes < 64 << 10, "{answer:?}");
+    assert_eq!(Client::connect(serving.address()).post("/append", CODING, &bomb).code, 413);
+    let cut = &gzip(b"a part")[..12];
+    for broken in [cut, b"no gzip"] {
+        let mut client = Client::connect(serving.address());
+        assert_eq!(client.post("/append", CODING, broken).code, 400, "{broken:?}");
+    }
+    let mut transformed = Client::connect(serving.address());
+    transformed.send(b"POST /append HTTP/1.1\r\nHost: x\r\n");
+    transformed.send(b"Transfer-Encoding: gzip, chunked\r\n\r\n");
+    assert_eq!(transformed.answer().code, 501);
+    let records = serving.stop();
+    assert_eq!((records.len(), records[20_000].as_slice()), (20_001, &b"one body"[..]));
+    assert!(records[19_999] == b"line 19999");
+}
+
+#[test]
+fn head_is_answered_as_get_without_the_records() {
+    let serving = start();
+    let mut client = Client::connect(serving.address());
+    assert_eq!(client.append("one\ntwo\n").code, 200);
+    client.send(b"HEAD /records?from=1&as=lines HTTP/1.1\r\nHost: x\r\n\r\n");
+    let head = client.head();
+    assert_eq!((head.code, head.header("wrote-next-sequence")), (200, Some("2")));
+    assert_eq!(client.get("/records?from=1&as=lines").text(), "two\n");
+    serving.stop();
+}
+
 #[test]
 fn an_answer_comes_once_its_records_are_as_safe_as_it_says() {
     for (ack, sync) in
@@ -73,13 +126,17 @@ fn an_answer_comes_once_its_records_are_as_safe_as_it_says() {
 }
 
 #[test]
-fn a_record_that_is_too_long_is_refused_and_none_of_its_request_is_promised() {
+fn a_record_that_is_too_long_is_refused_and_those_around_it_are_taken() {
     let serving = start();
     let mut client = Client::connect(serving.address());
     let long = "x".repeat(9000);
-    let answer = client.append(&format!("before\n{long}\nafter\n"));
+    let answer = client.append(&format!("before\n{long}\nafter\n\n{long}"));
     assert_eq!(answer.code, 413);
-    assert_eq!(answer.text(), "{\"appended\":1,\"error\":\"a message is too long\"}\n");
+    assert_eq!(
+        answer.text(),
+        "{\"appended\":2,\"error\":\"line 2: a message is too long\",\"first\":0,\"next\":2,\
+         \"refused\":2,\"refused_lines\":[2,5]}\n"
+    );
     let mut client = Client::connect(serving.address());
     assert_eq!(client.post("/append", "", long.as_bytes()).code, 413);
     // A client that asks first is answered before it sends.
@@ -89,9 +146,9 @@ fn a_record_that_is_too_long_is_refused_and_none_of_its_request_is_promised() {
     );
     assert_eq!(client.answer().code, 413);
     let figures = serving.figures();
-    assert_eq!((figures.messages, figures.acks, figures.unanswered), (1, 0, 1));
-    assert_eq!(serving.refused(), [("too_long", 3)]);
-    assert_eq!(serving.stop(), [b"before"]);
+    assert_eq!((figures.messages, figures.acks, figures.unanswered), (2, 2, 0));
+    assert_eq!(serving.refused(), [("too_long", 4)]);
+    assert_eq!(serving.stop(), [&b"before"[..], b"after"]);
 }
 
 #[test]
@@ -103,9 +160,9 @@ fn requests_that_make_no_sense_are_answered_by_their_codes_and_the_connection_go
     let answer = client.get("/append");
     assert_eq!((answer.code, answer.header("allow")), (405, Some("POST")));
     let answer = client.post("/records", "", b"");
-    assert_eq!((answer.code, answer.header("allow")), (405, Some("GET")));
+    assert_eq!((answer.code, answer.header("allow")), (405, Some("GET, HEAD")));
     assert_eq!(client.get("/records?from=first").code, 400);
-    assert_eq!(client.post("/append", "Content-Encoding: gzip\r\n", b"").code, 415);
+    assert_eq!(client.post("/append", "Content-Encoding: zstd\r\n", b"").code, 415);
     assert_eq!(client.post("/append", "Origin: http://example.com\r\n", b"").code, 403);
     assert_eq!(client.append("still here").code, 200);
     assert_eq!(serving.refused(), [("malformed", 6), ("unauthorized", 1)]);

@@ -1,0 +1,310 @@
+//! The memory that clients hold: parts of messages, and answers that they have not read.
+//!
+//! There are three pools, so that clients that only read close none that write, and those that have
+//! given no token close none that have. Once a pool is full, its largest holder is closed: of the
+//! address that holds most, so that one address shuts out no other.
+
+use crate::addresses::network;
+use crate::limits::{Limits, Refusal};
+use crate::refusals::Client as Peer;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Waker};
+
+/// The part of [`Limits::in_flight_bytes`] that clients without a token have as well.
+const STRANGERS_SHARE: usize = 16;
+/// The part of the free memory that one read takes at most.
+const READ_SHARE: u64 = 512;
+/// Bytes that a read takes at least.
+const READ_BYTES_MIN: u64 = 4 << 10;
+
+/// The purpose for which memory is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pool {
+    /// Unfinished messages, and messages that wait for room in a log.
+    Messages,
+    /// Answers that are not sent.
+    Answers,
+    /// Both, of clients that have not given the token that is asked for.
+    Strangers,
+}
+
+/// The memory of all clients.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    held: [AtomicU64; Pool::ALL.len()],
+    /// Clients that have held some, by the address of their own state.
+    clients: Mutex<HashMap<usize, Arc<Client>>>,
+    /// How often a client began to hold some.
+    begins: AtomicU64,
+}
+
+/// The state of a client.
+#[derive(Debug, Default)]
+struct Client {
+    address: Option<IpAddr>,
+    held: [Held; Pool::ALL.len()],
+    /// It waits for its log, and not its log for it.
+    is_paused: AtomicBool,
+    is_evicted: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    bytes: AtomicUsize,
+    /// [`Memory::begins`] when it became more than nothing.
+    since: AtomicU64,
+}
+
+/// The memory of one client, given back when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Account {
+    memory: Arc<Memory>,
+    pub peer: Peer,
+    /// Made when the client first holds some: an idle one is to cost little.
+    client: OnceLock<Arc<Client>>,
+}
+
+impl Pool {
+    pub(crate) const ALL: [Pool; 3] = [Pool::Messages, Pool::Answers, Pool::Strangers];
+
+    /// The value of the label `pool` in the metrics.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Pool::Messages => "messages",
+            Pool::Answers => "answers",
+            Pool::Strangers => "strangers",
+        }
+    }
+
+    fn bytes_max(self, limits: &Limits) -> u64 {
+        let bytes = match self {
+            Pool::Messages => limits.in_flight_bytes,
+            Pool::Answers => limits.unsent_bytes,
+            Pool::Strangers => limits.in_flight_bytes / STRANGERS_SHARE,
+        };
+        bytes as u64
+    }
+}
+
+impl Memory {
+    /// Returns the bytes that are held of a pool.
+    pub(crate) fn held(&self, pool: Pool) -> u64 {
+        self.held[pool as usize].load(Ordering::Relaxed)
+    }
+
+    /// Returns how many bytes a client may read at once, `most` or fewer. While a log has no room
+    /// each of many clients keeps what it has read.
+    pub(crate) fn read_bytes(&self, most: usize, limits: &Limits) -> usize {
+        let pool = Pool::Messages;
+        let left = pool.bytes_max(limits).saturating_sub(self.held(pool));
+        let share = (left / READ_SHARE).max(READ_BYTES_MIN);
+        most.min(usize::try_from(share).unwrap_or(most))
+    }
+
+    /// Makes the state of a client that begins to hold some.
+    fn begin(&self, peer: Peer) -> Arc<Client> {
+        let client = Client { address: peer.0.map(network), ..Client::default() };
+        let client = Arc::new(client);
+        self.clients().insert(key(&client), client.clone());
+        client
+    }
+
+    /// Closes clients until a pool is not full.
+    fn make_room(&self, pool: Pool, bytes_max: u64) {
+        let clients = self.clients();
+        while self.held(pool) > bytes_max {
+            let Some(client) = largest(clients.values(), pool, bytes_max) else { return };
+            client.is_evicted.store(true, Ordering::Relaxed);
+            // It frees them when it is woken.
+            let bytes = client.held[pool as usize].bytes.swap(0, Ordering::Relaxed);
+            self.held[pool as usize].fetch_sub(bytes as u64, Ordering::Relaxed);
+            let waker = client.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
+            waker.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    fn clients(&self) -> MutexGuard<'_, HashMap<usize, Arc<Client>>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Finds the client that is closed first: of the address that holds most. Of those that hold at
+/// least half as much as its largest, it is the one that has for longest. Clients that wait for
+/// their log are spared, unless most bytes are theirs.
+fn largest<'a>(
+    clients: impl Iterator<Item = &'a Arc<Client>>,
+    pool: Pool,
+    bytes_max: u64,
+) -> Option<&'a Arc<Client>> {
+    let holders =
+        clients.map(|client| (client, client.bytes(pool))).filter(|(_, bytes)| *bytes > 0);
+    let (mut waited_for, paused): (Vec<_>, Vec<_>) =
+        holders.partition(|(client, _)| !client.is_paused.load(Ordering::Relaxed));
+    let bytes: usize = waited_for.iter().map(|(_, bytes)| bytes).sum();
+    if (bytes as u64) < bytes_max / 2 {
+        waited_for.extend(paused);
+    }
+    let mut addresses: HashMap<_, usize> = HashMap::new();
+    for (client, bytes) in &waited_for {
+        *addresses.entry(client.address).or_default() += bytes;
+    }
+    let (address, _) = addresses.into_iter().max_by_key(|(_, bytes)| *bytes)?;
+    let of_address = || waited_for.iter().filter(|(client, _)| client.address == address);
+    let most = of_address().map(|(_, bytes)| *bytes).max()?;
+    let large = of_address().filter(|(_, bytes)| *bytes >= most / 2);
+    let since = |client: &Client| client.held[pool as usize].since.load(Ordering::Relaxed);
+    large.map(|(client, _)| *client).min_by_key(|client| since(client))
+}
+
+impl Client {
+    fn bytes(&self, pool: Pool) -> usize {
+        self.held[pool as usize].bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl Account {
+    pub(crate) fn new(memory: Arc<Memory>, peer: Peer) -> Account {
+        Account { memory, peer, client: OnceLock::new() }
+    }
+
+    /// Holds `bytes` of a pool, in place of those held before. Closes the largest holder if there
+    /// are too many, and fails if that is this client.
+    pub(crate) fn hold(&self, pool: Pool, bytes: usize, limits: &Limits) -> Result<(), Refusal> {
+        if bytes == 0 && self.client.get().is_none() {
+            return Ok(());
+        }
+        let client = self.client.get_or_init(|| self.memory.begin(self.peer));
+        let (held, all) = (&client.held[pool as usize], &self.memory.held[pool as usize]);
+        let before = held.bytes.swap(bytes, Ordering::Relaxed);
+        if bytes <= before {
+            if bytes < before {
+                all.fetch_sub((before - bytes) as u64, Ordering::Relaxed);
+            }
+            return Ok(());
+        }
+        if before == 0 {
+            held.since.store(self.memory.begins.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        }
+        let more = (bytes - before) as u64;
+        let all = all.fetch_add(more, Ordering::Relaxed) + more;
+        let bytes_max = pool.bytes_max(limits);
+        if all > bytes_max {
+            self.memory.make_room(pool, bytes_max);
+        }
+        self.check()
+    }
+
+    /// Fails if this client was the largest holder of a full pool.
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        let is_evicted = |client: &Arc<Client>| client.is_evicted.load(Ordering::Relaxed);
+        if self.client.get().is_some_and(is_evicted) { Err(Refusal::Memory) } else { Ok(()) }
+    }
+
+    /// Wakes this task when the client is closed, if it holds some. A client is served by one task.
+    pub(crate) fn watch(&self, context: &Context<'_>) {
+        if let Some(client) = self.client.get() {
+            let mut waker = client.waker.lock().unwrap_or_else(PoisonError::into_inner);
+            waker.get_or_insert_with(|| context.waker().clone());
+        }
+    }
+
+    /// Says whether a client that holds some waits for its log.
+    pub(crate) fn set_paused(&self, is_paused: bool) {
+        if let Some(client) = self.client.get() {
+            client.is_paused.store(is_paused, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        let Some(client) = self.client.take() else { return };
+        self.memory.clients().remove(&key(&client));
+        for (held, all) in client.held.iter().zip(&self.memory.held) {
+            let bytes = held.bytes.swap(0, Ordering::Relaxed);
+            all.fetch_sub(bytes as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+fn key(client: &Arc<Client>) -> usize {
+    Arc::as_ptr(client).addr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits() -> Limits {
+        Limits { in_flight_bytes: 1600, unsent_bytes: 1000, ..Limits::default() }
+    }
+
+    /// A client of an address, and how it holds bytes of a pool.
+    fn client(memory: &Arc<Memory>, address: [u8; 4]) -> Account {
+        Account::new(memory.clone(), Peer(Some(address.into())))
+    }
+
+    #[test]
+    fn of_the_address_that_holds_most_one_of_the_largest_is_closed_the_oldest_first() {
+        let memory = Arc::new(Memory::default());
+        let hold = |client: &Account, bytes| client.hold(Pool::Messages, bytes, &limits());
+        let many: Vec<_> = (0..5).map(|_| client(&memory, [127, 0, 0, 2])).collect();
+        for (client, bytes) in many.iter().zip([100, 250, 300, 300, 300]) {
+            hold(client, bytes).unwrap();
+        }
+        let (small, large) = (client(&memory, [127, 0, 0, 1]), client(&memory, [127, 0, 0, 1]));
+        hold(&small, 10).unwrap();
+        hold(&large, 350).unwrap();
+        assert!(many[1].check().is_err(), "the first of the large ones");
+        hold(&large, 600).unwrap();
+        let open: Vec<_> = many.iter().map(|client| client.check().is_ok()).collect();
+        assert_eq!(open, [true, false, false, true, true]);
+        assert_eq!(memory.held(Pool::Messages), 100 + 300 + 300 + 10 + 600);
+        // It is the largest itself, and of the address that holds most.
+        assert!(hold(&large, 1500).is_err());
+        assert!(small.check().is_ok() && many[0].check().is_ok());
+        drop((many, small, large));
+        assert_eq!(memory.held(Pool::Messages), 0);
+        assert!(memory.clients().is_empty());
+    }
+
+    #[test]
+    fn pools_are_apart_and_who_waits_for_the_log_is_spared() {
+        let memory = Arc::new(Memory::default());
+        let clients: [_; 4] = std::array::from_fn(|_| client(&memory, [127, 0, 0, 1]));
+        let [waits, writes, reads, stranger] = &clients;
+        waits.hold(Pool::Messages, 700, &limits()).unwrap();
+        waits.set_paused(true);
+        writes.hold(Pool::Messages, 850, &limits()).unwrap();
+        reads.hold(Pool::Answers, 1000, &limits()).unwrap();
+        stranger.hold(Pool::Strangers, 100, &limits()).unwrap();
+        assert!(stranger.hold(Pool::Strangers, 101, &limits()).is_err());
+        assert!(reads.hold(Pool::Answers, 1001, &limits()).is_err());
+        assert!(waits.check().is_ok() && writes.check().is_ok());
+        writes.hold(Pool::Messages, 901, &limits()).unwrap_err();
+        waits.check().unwrap();
+        assert_eq!(memory.held(Pool::Messages), 700);
+        assert!(waits.hold(Pool::Messages, 1601, &limits()).is_err(), "all bytes are its own");
+    }
+
+    #[test]
+    fn each_reads_a_small_part_of_what_is_left() {
+        let memory = Arc::new(Memory::default());
+        let limits = Limits { in_flight_bytes: 64 << 20, ..Limits::default() };
+        let one = client(&memory, [127, 0, 0, 1]);
+        assert_eq!(memory.read_bytes(1 << 20, &limits), 128 << 10);
+        assert_eq!(memory.read_bytes(1000, &limits), 1000);
+        one.hold(Pool::Messages, 32 << 20, &limits).unwrap();
+        assert_eq!(memory.read_bytes(1 << 20, &limits), 64 << 10);
+        one.hold(Pool::Messages, 64 << 20, &limits).unwrap();
+        assert_eq!(memory.read_bytes(1 << 20, &limits), 4 << 10);
+    }
+}
