@@ -65,7 +65,7 @@ const fn little_memory(name: &'static str, arguments: Words) -> Condition {
 /// A share of the tests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Share {
-    /// The modules [`ENGINE`] of the library, and a benchmark.
+    /// The modules `ENGINE` of the library, and a benchmark.
     Engine,
     /// Every other test of a program that does I/O.
     Rest,
