@@ -118,6 +118,14 @@ impl Schedule {
         self.rows[row].is_left_out
     }
 
+    /// Where the time was too short for every row, takes back those that had a run: one run is more
+    /// than no answer.
+    pub fn end(&mut self) {
+        if self.rows.iter().all(|row| row.is_left_out) {
+            self.rows.iter_mut().for_each(|row| row.is_left_out = row.runs == 0);
+        }
+    }
+
     /// Returns the rows that were given up, each with the reason.
     pub fn left_out(&self) -> impl Iterator<Item = (usize, String)> {
         let within = self.within.unwrap_or_default().as_secs_f64();

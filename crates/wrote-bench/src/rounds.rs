@@ -123,6 +123,7 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
         site.clear(&plan.shared_files(site))?;
     }
     written_bytes += runs.iter().map(|runs| runs.written_bytes).sum::<u64>();
+    schedule.end();
     let given_up: Vec<(usize, String)> = schedule.left_out().collect();
     for (row, because) in &given_up {
         ticker.note(&format!("{} skipped: {because}", names[*row]));
