@@ -220,12 +220,10 @@ impl Engine {
             .map_err(|error| Error::file(&path, action, offset, &error))
     }
 
-    /// Drops the file's clean pages from the page cache (`posix_fadvise(2)`), unless its transfers
-    /// bypass the cache: later reads find what the disk has.
+    /// Drops the file's clean pages from the page cache (`posix_fadvise(2)`): later reads find what
+    /// the disk has, those by other openings too.
     pub(crate) fn drop_clean_pages(&mut self, file: FileId) {
-        if !self.known(file).direct {
-            self.backend.drop_clean_pages(file.slot);
-        }
+        self.backend.drop_clean_pages(file.slot);
     }
 
     /// Tells whether another program may still see what is written to the file: it has a second

@@ -212,14 +212,14 @@ impl Disk {
         self.faults().contains(&Fault::PowerLoss)
     }
 
-    /// Whether an operation on the page cache failed since the disk was last turned on: it may have
-    /// been a flush, which loses pages.
+    /// Whether an operation failed since the disk was last turned on: it may have been a flush,
+    /// which loses pages of the cache.
     pub fn has_lost_pages(&self) -> bool {
         let is_error = |fault: &Fault| match fault {
             Fault::Once(errno) | Fault::Forever(errno) => !AGAIN.contains(errno),
             _ => false,
         };
-        self.format == Format::Lines && self.faults().iter().any(is_error)
+        self.faults().iter().any(is_error)
     }
 
     /// Whether a fault happened since the disk was last turned on of which the log knows, or the

@@ -9,7 +9,7 @@ use crate::verbs::sim::repairing::{RecordsBySequence, readable, repair};
 use crate::verbs::sim::trouble::{Trouble, holds};
 use std::time::Duration;
 use wrote::engine::Fault;
-use wrote::{Error, Format, Log};
+use wrote::{Error, Format, Log, SyncPolicy};
 
 /// Counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,6 +86,8 @@ struct Run {
     tally: Tally,
     /// Whether the log was ever told to remove records.
     removes: bool,
+    /// Whether an opening may have written through the page cache.
+    is_cached: bool,
     /// The records that could be read before the log was repaired, until it is opened.
     saved: Option<RecordsBySequence>,
     /// Whether an opening failed since the last that did not: it may have cut off an end.
@@ -118,6 +120,7 @@ pub fn carry_out(program: &Program, seed: u64) -> Result<Tally, String> {
         model,
         tally: Tally::default(),
         removes: false,
+        is_cached: program.format == Format::Lines,
         saved: None,
         has_failed: false,
         has_misread: false,
@@ -233,9 +236,10 @@ impl Run {
 
     fn try_to_open(&mut self, opening: Opening) -> Result<Opened, Trouble> {
         self.model.lied |= self.disk.has_lied();
-        if self.disk.has_lost_pages() {
+        if self.is_cached && self.disk.has_lost_pages() {
             self.model.lose_pages();
         }
+        self.is_cached |= opening.sync != SyncPolicy::Always;
         self.disk.set_holes(self.model.is_uncertain());
         if self.saved.is_none() {
             self.see()?;

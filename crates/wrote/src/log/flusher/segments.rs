@@ -545,6 +545,35 @@ mod tests {
     }
 
     #[test]
+    fn an_opening_finds_no_record_that_a_failed_flush_kept_off_the_disk() {
+        // W2
+        let mut lost = 0;
+        for seed in 0..60 {
+            let sim = Sim::new(seed);
+            let options = Log::options().sync(SyncPolicy::No).buffers(3).buffer_bytes(4096);
+            let options = options.segment_bytes(8192);
+            let log = options.open_simulated(&sim, folder()).unwrap();
+            let fault = sim.operations() + 7 * seed;
+            sim.fault(fault, Fault::Once(libc::EIO));
+            let _ = (0..400).try_for_each(|_| log.append(&[b'r'; 700]).map(drop));
+            drop(log);
+            if sim.operations() <= fault {
+                break;
+            }
+            let seen = read(&sim, 0).0.len();
+            let log = options.open_simulated(&sim, folder()).unwrap();
+            let recovered = log.recovered().records as usize;
+            lost += usize::from(recovered < seen);
+            sim.restart();
+            drop(log);
+            let (records, end) = read(&sim, 0);
+            end.unwrap();
+            assert_eq!(records.len(), recovered, "seed {seed}");
+        }
+        assert!(lost > 0, "no flush lost a record");
+    }
+
+    #[test]
     fn the_next_segment_is_prepared_while_the_second_half_of_this_one_fills() {
         let pace = |used| Pace { used, segment_bytes: 16 << 20 };
         assert!(!pace((8 << 20) - 1).begins() && pace(8 << 20).begins());

@@ -32,6 +32,7 @@ impl Flusher {
             }
             self.note_removed(state, oldest.end_sequence);
         }
+        self.retain(state);
         // Retention does not wait for the folder.
         if self.has_removed {
             let synced = self.engine.sync_folder(&state.terms.folder);

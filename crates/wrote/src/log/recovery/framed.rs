@@ -19,8 +19,8 @@ pub(super) fn recover(
     folder: &Path,
     names: &SegmentNames,
 ) -> Result<Recovery, Error> {
-    let segments = chain::read_headers(files, names)?;
-    let Some(LogEnd { last, mut walk }) = end(files, &segments, true)? else {
+    let mut segments = chain::read_headers(files, names)?;
+    let Some(LogEnd { last, mut walk }) = end(files, &mut segments, true)? else {
         return begin_anew(files, folder, &segments);
     };
     let named = |segment: &SegmentHead| (segment.number, segment.path.clone());

@@ -15,32 +15,29 @@ use crate::Error;
 pub(in crate::log) struct LogEnd {
     /// The index of its segment.
     pub last: usize,
-    /// The walk that ended there. If the segment was flushed, it is open also for writing.
+    /// The walk that ended there. If the segments were flushed, its file is open also for writing.
     pub walk: Walk,
 }
 
 /// Finds the place up to which the log is whole; `None` if no part of it ever was. Of segments that
 /// are known to be durable it reads only the headers, and so it does of a long log that was closed.
-/// With `flush` it flushes the other segments before it reads them.
+/// With `flush` it flushes the other segments before it reads them: then the end is on the disk.
 pub(in crate::log) fn end(
     files: &LogFiles,
-    segments: &[SegmentHead],
+    segments: &mut [SegmentHead],
     flush: bool,
 ) -> Result<Option<LogEnd>, Error> {
+    if flush {
+        flush_doubtful(files, segments)?;
+    }
     let Some(known) = segments.iter().find_map(|segment| segment.header) else {
         return without_beginning(files, segments, Identity::Lost);
-    };
-    let durable = |segment: &SegmentHead| segment.first_batch.map(|batch| batch.durable_sequence);
-    let durable_sequence = segments.iter().filter_map(durable).max().unwrap_or(0);
-    let begins_durable = |segment: &SegmentHead| {
-        segment.header.is_some_and(|header| header.first_sequence <= durable_sequence)
     };
     if let Some(walk) = closed::end(files, segments, flush)? {
         check_order(files, segments)?;
         return Ok(Some(LogEnd { last: segments.len() - 1, walk }));
     }
-    // Every segment before this one was durable before some batch was written.
-    let start = segments.iter().rposition(begins_durable).unwrap_or(0);
+    let start = first_doubtful(segments);
     check_order(files, &segments[..=start])?;
     if segments[start].header.is_none() {
         let block_bytes = u64::from(known.block_bytes);
@@ -51,15 +48,42 @@ pub(in crate::log) fn end(
     loop {
         let walk = walk_to_end(files, &segments[last], flush)?;
         match segments.get(last + 1) {
-            Some(next)
-                if follows(next, segments[last].number, &walk)?
-                    && (!flush || is_on_disk(files, next)?) =>
-            {
-                last += 1;
-            }
+            Some(next) if follows(next, segments[last].number, &walk)? => last += 1,
             _ => return Ok(Some(LogEnd { last, walk })),
         }
     }
+}
+
+/// Returns the index of the first segment that may not be durable: every one before it was durable
+/// before some batch was written.
+fn first_doubtful(segments: &[SegmentHead]) -> usize {
+    let durable = |segment: &SegmentHead| segment.first_batch.map(|batch| batch.durable_sequence);
+    let durable_sequence = segments.iter().filter_map(durable).max().unwrap_or(0);
+    let begins_durable = |segment: &SegmentHead| {
+        segment.header.is_some_and(|header| header.first_sequence <= durable_sequence)
+    };
+    segments.iter().rposition(begins_durable).unwrap_or(0)
+}
+
+/// Flushes the segments that may not be durable, and reads their beginnings once more: after a
+/// failed flush the page cache shows what the disk does not have.
+fn flush_doubtful(files: &LogFiles, segments: &mut [SegmentHead]) -> Result<(), Error> {
+    let mut flushed = segments.len();
+    // Without a beginning that was lost, more of them may be doubtful.
+    while let first = first_doubtful(segments)
+        && first < flushed
+    {
+        for segment in &mut segments[first..flushed] {
+            if segment.header.is_none() {
+                continue;
+            }
+            Input::open(files, &segment.path, true, false)?.flush()?;
+            let on_disk = chain::read_head(files, segment.number, &segment.path)?;
+            (segment.header, segment.first_batch) = (on_disk.header, on_disk.first_batch);
+        }
+        flushed = first;
+    }
+    Ok(())
 }
 
 /// Finds the end of a log that was closed, where the end of its last segment proves it.
@@ -112,18 +136,8 @@ fn follows(next: &SegmentHead, number: u64, walk: &Walk) -> Result<bool, Error> 
     Ok(first == end)
 }
 
-/// Tells whether the header of a segment is on the disk. It may have been read from the page cache,
-/// and the disk may have lost it.
-fn is_on_disk(files: &LogFiles, segment: &SegmentHead) -> Result<bool, Error> {
-    let on_disk = chain::read_head(files, segment.number, &segment.path)?;
-    Ok(on_disk.header == segment.header)
-}
-
-fn walk_to_end(files: &LogFiles, segment: &SegmentHead, flush: bool) -> Result<Walk, Error> {
-    let input = Input::open(files, &segment.path, true, flush)?;
-    if flush {
-        input.flush()?;
-    }
+fn walk_to_end(files: &LogFiles, segment: &SegmentHead, write: bool) -> Result<Walk, Error> {
+    let input = Input::open(files, &segment.path, true, write)?;
     let header = segment.header.expect("only segments with a header are read");
     let mut walk = Walk::new(input, &header);
     walk.limit = segment.limit;

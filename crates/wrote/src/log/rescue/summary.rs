@@ -83,9 +83,9 @@ fn of_framed(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
 }
 
 fn examine_framed(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
-    let segments = chain::segments(files, folder)?;
+    let mut segments = chain::segments(files, folder)?;
     let mut summary = LogSummary::empty(files, Format::Framed);
-    let Some(mut end) = end(files, &segments, false)? else {
+    let Some(mut end) = end(files, &mut segments, false)? else {
         return Ok(summary);
     };
     check_end(&segments, &mut end)?;

@@ -16,7 +16,7 @@ use crate::Error;
 pub(super) fn end(
     files: &LogFiles,
     segments: &[SegmentHead],
-    flush: bool,
+    write: bool,
 ) -> Result<Option<Walk>, Error> {
     let Some(last) = segments.last() else { return Ok(None) };
     let Some((header, longest_bytes)) = last.header.zip(last.longest_bytes()) else {
@@ -30,10 +30,7 @@ pub(super) fn end(
     if !place.is_multiple_of(block_bytes) || place <= 2 * reach_bytes {
         return Ok(None);
     }
-    let input = Input::open(files, &last.path, true, flush)?;
-    if flush {
-        input.flush()?;
-    }
+    let input = Input::open(files, &last.path, true, write)?;
     let mut walk = Walk::new(input, &header);
     let Some((closing, checksum)) = walk.batch_at(place)? else { return Ok(None) };
     let is_mark = closing.closed
