@@ -227,7 +227,7 @@ impl Page {
 
     fn logs(&mut self, logs: &[LogState<'_>]) {
         type Value = fn(&LogState<'_>) -> Option<u64>;
-        let families: [(&str, &str, &str, Value); 13] = [
+        let families: [(&str, &str, &str, Value); 14] = [
             (
                 "log_first_sequence",
                 "gauge",
@@ -263,6 +263,12 @@ impl Page {
                 "counter",
                 "Bytes written to segments, with the padding of blocks, since a log was opened.",
                 |log| log.stats.as_ref().map(|stats| stats.written_bytes),
+            ),
+            (
+                "log_flushed_bytes_total",
+                "counter",
+                "The part of the written bytes that a power loss can't take.",
+                |log| log.stats.as_ref().map(|stats| stats.flushed_bytes),
             ),
             ("log_bytes", "gauge", "Bytes of the files of a log.", |log| Some(log.file_bytes)),
             ("log_failed", "gauge", "Whether a log takes no messages now.", |log| {

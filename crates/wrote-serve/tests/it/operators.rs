@@ -150,6 +150,7 @@ fn every_metric_has_its_help_its_type_and_a_proper_name() {
         "log_first_sequence",
         "log_batches_total",
         "log_written_bytes_total",
+        "log_flushed_bytes_total",
         "cut_messages_total",
         "certificate_expiry_timestamp_seconds",
         "reload_successful",

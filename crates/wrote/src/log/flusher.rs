@@ -8,6 +8,7 @@ mod pace;
 mod segments;
 mod shorten;
 mod spare;
+mod zeros;
 
 pub(super) use segments::AHEAD_BYTES_MIN;
 
@@ -29,6 +30,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use zeros::Zeros;
 
 /// The user data of a segment's flush. A batch uses the sequence of its first record.
 const FLUSH: u64 = 1 << 62;
@@ -65,6 +67,7 @@ pub(super) struct Flusher {
     /// While the page cache takes what the disk can't.
     absorbing: Option<Absorbing>,
     pace: DiskPace,
+    zeros: Zeros,
     preparing: Preparing,
     spare: Option<Spare>,
     /// The file of an abandoned preparation, which could not be removed.
@@ -109,6 +112,8 @@ struct Batch {
     /// Its write makes it durable, and every record before it is.
     is_durable: bool,
     is_done: bool,
+    /// Its blocks were written before.
+    in_written: bool,
 }
 
 /// A slow disk, whose writes go through the page cache.
@@ -127,6 +132,7 @@ enum Flush {
     Running {
         covers: u64,
         left: usize,
+        since: Instant,
     },
 }
 
@@ -148,6 +154,8 @@ pub(super) struct OpenSegment {
     pub end: u64,
     /// The end of its prepared space; no record is written behind it. A segment of lines has none.
     pub prepared: u64,
+    /// The end of the blocks that were written before its records.
+    pub written: u64,
     pub last_checksum: u32,
     pub first_sequence: u64,
     /// Its file was another segment's.
@@ -168,6 +176,7 @@ impl OpenSegment {
             number,
             end: 0,
             prepared: 0,
+            written: 0,
             last_checksum: 0,
             first_sequence: 0,
             is_recycled: false,
@@ -209,6 +218,7 @@ impl Flusher {
             unflushed: Vec::new(),
             absorbing: None,
             pace: DiskPace::default(),
+            zeros: Zeros::default(),
             preparing: beginning.first.map_or(Preparing::Idle, Preparing::Waiting),
             spare: None,
             left_over: None,
@@ -277,6 +287,13 @@ impl Flusher {
     /// Works until `is_enough` holds, or no work is left. An error fails the log.
     pub(super) fn run(&mut self, state: &LogState, is_enough: &dyn Fn() -> bool) {
         let mut unpublished = 0;
+        let has_zeros = |flusher: &Flusher| match &flusher.preparing {
+            Preparing::InFlight(next) => next.writes_zeros(),
+            _ => false,
+        };
+        if has_zeros(self) {
+            self.zeros.resume(Instant::now());
+        }
         while !state.has_failed() && !is_enough() {
             match self.step(state) {
                 Ok(true) if self.is_late => break,
@@ -289,6 +306,9 @@ impl Flusher {
                 Ok(false) => break,
                 Err(error) => state.fail(error),
             }
+        }
+        if has_zeros(self) {
+            self.zeros.pause(Instant::now());
         }
         self.wakeups.send(state);
     }
@@ -432,13 +452,14 @@ impl Flusher {
         }
         segment.end = offset + closed.bytes as u64;
         segment.end_sequence = end_sequence;
+        let in_written = segment.end <= segment.written;
         segment.is_dirty |= !is_durable;
         let op = Op::Write { file: segment.file, offset, buffer, durable: is_durable };
         self.engine.queue(first_sequence, op);
         let slot = closed.slot;
         let (bytes, is_done) = (bytes as u64, false);
         let begun_at = Instant::now();
-        let batch = Batch { slot, bytes, end_sequence, begun_at, is_durable, is_done };
+        let batch = Batch { slot, bytes, end_sequence, begun_at, is_durable, is_done, in_written };
         self.batches.push_back(batch);
         self.taken = end_sequence;
         self.written_bytes += bytes;
@@ -512,10 +533,11 @@ impl Flusher {
             self.engine.queue(FLUSH, Op::Fdatasync { file: segment.file });
             left += 1;
         }
-        self.flush = Flush::Running { covers, left };
+        let since = Instant::now();
+        self.flush = Flush::Running { covers, left, since };
         state.counted().flushes += 1;
         if left == 0 {
-            self.end_flush(state, covers)?;
+            self.end_flush(state, covers, since)?;
         }
         Ok(true)
     }
@@ -540,7 +562,7 @@ impl Flusher {
         }
     }
 
-    fn end_flush(&mut self, state: &LogState, covers: u64) -> Result<(), Error> {
+    fn end_flush(&mut self, state: &LogState, covers: u64, since: Instant) -> Result<(), Error> {
         self.flush = Flush::Idle;
         if std::mem::take(&mut self.is_folder_dirty) {
             self.engine.sync_folder(&state.terms.folder)?;
@@ -549,7 +571,7 @@ impl Flusher {
             }
         }
         self.check_names()?;
-        self.reach_durable(state, covers);
+        self.reach_durable(state, covers, since);
         if self.is_brief() { Ok(()) } else { self.seal(state, covers) }
     }
 
@@ -603,15 +625,15 @@ impl Flusher {
             prepare::USER_DATA => return self.settle_preparation(completion),
             FLUSH => {
                 completion.result?;
-                let Flush::Running { covers, left } = &mut self.flush else {
+                let Flush::Running { covers, left, since } = &mut self.flush else {
                     unreachable!("a flush is running")
                 };
                 *left -= 1;
-                let covers = *covers;
+                let (covers, since) = (*covers, *since);
                 if *left > 0 {
                     return Ok(());
                 }
-                return self.end_flush(state, covers);
+                return self.end_flush(state, covers, since);
             }
             first_sequence => {
                 completion.result?;
@@ -631,26 +653,32 @@ impl Flusher {
             self.pace.note_written(batch.bytes);
             self.wakeups.waiters.push(state.written.reach(batch.end_sequence));
             self.wakeups.gates.push(batch.slot);
-            let (is_durable, end) = (batch.is_durable, batch.end_sequence);
+            let (is_durable, end, begun_at) =
+                (batch.is_durable, batch.end_sequence, batch.begun_at);
             self.not_durable.push_back(batch);
             if is_durable {
                 self.check_names()?;
                 state.counted().flushes += 1;
-                self.reach_durable(state, end);
+                self.reach_durable(state, end, begun_at);
             }
         }
         Ok(())
     }
 
-    fn reach_durable(&mut self, state: &LogState, sequence: u64) {
+    /// Moves the durable frontier to `sequence`, by a flush that began at `since`.
+    fn reach_durable(&mut self, state: &LogState, sequence: u64, since: Instant) {
         self.wakeups.waiters.push(state.durable.reach(sequence));
-        let mut bytes = 0;
+        let (mut bytes, mut in_written) = (0, true);
         while let Some(batch) = self.not_durable.front()
             && batch.end_sequence <= sequence
         {
             bytes += batch.bytes;
+            in_written &= batch.in_written;
             self.wakeups.gates.push(batch.slot);
             self.not_durable.pop_front();
+        }
+        if bytes > 0 {
+            self.zeros.note_flush(bytes, since.elapsed(), in_written);
         }
         self.behind_bytes -= bytes;
         state.counted().flushed_bytes += bytes;

@@ -72,7 +72,7 @@ impl LogOptions {
     pub fn open_simulated(&self, sim: &Sim, folder: impl AsRef<Path>) -> Result<Log, Error> {
         let options = within_bounds(self);
         let files = LogFiles::new(Engine::simulated(sim, &engine_options(&options))?);
-        let driver = assemble(files, &options, folder.as_ref(), |_, direct| {
+        let driver = assemble(files, &options, folder.as_ref(), |direct| {
             let promise = Promise::new(
                 Acknowledged::new()
                     .flushed(false)
@@ -108,13 +108,13 @@ fn on_disk(options: &LogOptions, held: Folder) -> Result<LogDriver, Error> {
     let target = device::examine(held.path())?;
     let by_target = target.copies_on_write().then_some(Prepare::Allocate);
     let options = &LogOptions { prepare: options.prepare.or(by_target), ..options.clone() };
-    assemble(files, options, held.path(), |prepare, direct| {
+    assemble(files, options, held.path(), |direct| {
         let promise = Promise::new(
             Acknowledged::new()
                 .flushed(false)
                 .flush_reaches_device(target.flushes_reach_device())
                 .direct(direct)
-                .settled_blocks(prepare == Prepare::Write && target.writes_in_place())
+                .settled_blocks(options.prepare == Some(Prepare::Write) && target.writes_in_place())
                 .in_memory(target.in_memory),
         );
         let durable = match options.durable {
@@ -155,12 +155,12 @@ fn engine_options(options: &LogOptions) -> Options {
 }
 
 /// Recovers the log and puts its parts together. `examine` returns the disk's promise and how
-/// records are made durable, given the preparation and whether writes are direct.
+/// records are made durable, given whether writes are direct.
 fn assemble(
     files: LogFiles,
     options: &LogOptions,
     folder: &Path,
-    examine: impl FnOnce(Prepare, bool) -> Result<(Promise, Durable), Error>,
+    examine: impl FnOnce(bool) -> Result<(Promise, Durable), Error>,
 ) -> Result<LogDriver, Error> {
     let held = files.held.clone();
     let found = recover(&files, folder, options.format)?;
@@ -168,6 +168,7 @@ fn assemble(
     let by_sync =
         if options.sync == SyncPolicy::Always { Prepare::Write } else { Prepare::Allocate };
     let prepare = options.prepare.unwrap_or(by_sync);
+    let may_omit_zeros = options.prepare.is_none();
     let block_bytes = match (&found.active, options.format) {
         (_, Format::Lines) => 1,
         (Some(active), _) => u64::from(active.block_bytes),
@@ -201,7 +202,7 @@ fn assemble(
     // Without a caller who waits, the page cache takes what a slow disk does not.
     let is_direct =
         options.sync == SyncPolicy::Always && file.is_some_and(|file| engine.is_direct(file));
-    let (promise, durable) = examine(prepare, is_direct)?;
+    let (promise, durable) = examine(is_direct)?;
     let beginning = Beginning {
         slots: options.buffers,
         after_cut: found.active.is_some_and(|active| active.after_cut),
@@ -222,6 +223,7 @@ fn assemble(
         sync: options.sync,
         durable,
         prepare,
+        may_omit_zeros,
         promise,
         recovered: found.recovered,
     };
@@ -264,6 +266,7 @@ fn continue_segment(
         OpenSegment::new(file, active.path.clone(), active.number, active.created_at_ns);
     segment.end = active.bytes;
     segment.prepared = active.bytes.next_multiple_of(layout.block_bytes);
+    segment.written = segment.prepared;
     segment.last_checksum = active.last_checksum;
     segment.end_sequence = start.first_sequence;
     Ok(segment)

@@ -138,6 +138,10 @@ impl LogOptions {
     /// else allocated. It is allocated by default, too, where the file system copies on write
     /// (Btrfs, ZFS, bcachefs): a write over zeros goes to another place there, so they keep no room
     /// for it. Files of lines are not prepared.
+    ///
+    /// By default zeros are left out, too, while they cost more time than they save: those for the
+    /// records of one flush take the disk longer than two short flushes. That is so on a slow disk
+    /// with much in each flush. With [`Prepare::Write`] every segment is written as a whole.
     pub fn prepare(self, prepare: Prepare) -> LogOptions {
         LogOptions { prepare: Some(prepare), ..self }
     }

@@ -41,6 +41,8 @@ pub(super) struct Preparation {
     how: Prepare,
     step: PrepareStep,
     from: u64,
+    /// The end of the blocks that were written before: of the zeros, or of former records.
+    pub written: u64,
     /// Whether the file holds no records yet.
     is_new: bool,
     /// The name that a file gets which was another segment's: it has a temporary one, until what it
@@ -86,7 +88,19 @@ impl Preparation {
     ) -> Preparation {
         let step = if from < end { PrepareStep::Allocate } else { PrepareStep::Done };
         let (path, is_new, place, is_recycled) = (path.to_owned(), false, None, false);
-        Preparation { file, path, number, end, how, step, from, is_new, place, is_recycled }
+        Preparation {
+            file,
+            path,
+            number,
+            end,
+            how,
+            step,
+            from,
+            written: from,
+            is_new,
+            place,
+            is_recycled,
+        }
     }
 
     /// Does the same with a file that was another segment's, and then names it `place`.
@@ -115,6 +129,19 @@ impl Preparation {
 
     fn zeros_end(&self, end: u64) -> u64 {
         if end < self.end { end - end % STEP_BYTES } else { self.end }
+    }
+
+    /// Leaves out the zeros that are still to be written, but for the first: a later decision rests
+    /// on the time that they take.
+    pub(super) fn leave_out_zeros(&mut self) {
+        if matches!(self.step, PrepareStep::Write(offset) if offset > self.from) {
+            self.step = PrepareStep::Done;
+        }
+    }
+
+    /// Whether zeros are to be written next, or are on their way.
+    pub(super) fn writes_zeros(&self) -> bool {
+        matches!(self.step, PrepareStep::Write(_))
     }
 
     /// Starts the next step, which is due, while none is in flight.
@@ -151,6 +178,9 @@ impl Preparation {
         engine: &mut Engine,
         completion: Completion,
     ) -> Result<(), Error> {
+        if let (PrepareStep::Write(offset), Ok(len)) = (self.step, &completion.result) {
+            self.written = offset + *len as u64;
+        }
         self.step = match (self.step, completion.result) {
             (PrepareStep::Mark, Ok(_)) => {
                 if let Some(place) = self.place.take() {

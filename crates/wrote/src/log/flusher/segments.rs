@@ -13,6 +13,7 @@ use super::super::state::{Goal, LogState, Terms};
 use super::{Flush, Flusher, OpenSegment, Preparing};
 use crate::engine::Op;
 use crate::{Completion, Error, FileOptions};
+use std::time::Instant;
 
 /// The least space that is prepared at once. A new log has no more before its first record, and one
 /// that was there before has none.
@@ -129,7 +130,7 @@ impl Flusher {
             unreachable!("a segment was prepared")
         };
         let mut segment = OpenSegment::new(next.file, next.path, next.number, unix_ns());
-        segment.prepared = next.end;
+        (segment.prepared, segment.written) = (next.end, next.written);
         segment.is_recycled = next.is_recycled;
         segment
     }
@@ -160,7 +161,7 @@ impl Flusher {
                 },
                 preparing => {
                     self.preparing = preparing;
-                    self.go_on_preparing(u64::MAX)?;
+                    self.go_on_preparing(state, u64::MAX)?;
                     self.reap(state)?;
                 }
             }
@@ -252,25 +253,62 @@ impl Flusher {
             }
         }
         let next = self.preparing.preparation().filter(|next| next.number != number);
-        self.go_on_preparing(next.map_or(u64::MAX, |next| pace.end_of(next.end)))
+        self.go_on_preparing(state, next.map_or(u64::MAX, |next| pace.end_of(next.end)))
     }
 
     /// Starts the next step of a preparation, of zeros none beyond `end`.
-    fn go_on_preparing(&mut self, end: u64) -> Result<(), Error> {
-        self.preparing = match self.preparing.take() {
-            Preparing::Waiting(mut next) if next.is_due(end) => {
-                next.start(&mut self.engine, end)?;
-                Preparing::InFlight(next)
+    fn go_on_preparing(&mut self, state: &LogState, end: u64) -> Result<(), Error> {
+        let mut next = match self.preparing.take() {
+            Preparing::Waiting(next) => next,
+            other => {
+                self.preparing = other;
+                return Ok(());
             }
-            next => next,
         };
+        if next.writes_zeros() && self.are_zeros_dear(state, next.number) {
+            next.leave_out_zeros();
+        }
+        if !next.is_due(end) {
+            self.keep_prepared(next);
+            return Ok(());
+        }
+        next.start(&mut self.engine, end)?;
+        if next.writes_zeros() {
+            self.zeros.begin(Instant::now());
+        }
+        self.preparing = Preparing::InFlight(next);
         Ok(())
+    }
+
+    /// Keeps a preparation, or gives what it has prepared to the segment that is written.
+    fn keep_prepared(&mut self, next: Preparation) {
+        match &mut self.segment {
+            Some(segment) if next.is_ready() && segment.number == next.number => {
+                if segment.written == segment.prepared {
+                    segment.written = next.written;
+                }
+                segment.prepared = next.end;
+            }
+            _ => self.preparing = Preparing::Waiting(next),
+        }
+    }
+
+    fn are_zeros_dear(&self, state: &LogState, number: u64) -> bool {
+        state.terms.may_omit_zeros
+            && match state.terms.held {
+                Some(_) => self.zeros.are_dear(),
+                // A simulated disk takes no time: every other segment goes without.
+                None => number.is_multiple_of(2),
+            }
     }
 
     pub(super) fn settle_preparation(&mut self, completion: Completion) -> Result<(), Error> {
         let Preparing::InFlight(mut next) = self.preparing.take() else {
             unreachable!("a preparation is in flight")
         };
+        if let (true, Ok(len)) = (next.writes_zeros(), &completion.result) {
+            self.zeros.end(*len as u64, Instant::now());
+        }
         match next.complete(&mut self.engine, completion) {
             // W2
             Err(error) if next.flushes_records() => return Err(error),
@@ -278,11 +316,7 @@ impl Flusher {
                 self.left_over = next.abandon(&mut self.engine).or(self.left_over.take());
                 self.preparing = Preparing::Failed(error);
             }
-            Ok(()) if !next.is_ready() => self.preparing = Preparing::Waiting(next),
-            Ok(()) => match &mut self.segment {
-                Some(segment) if segment.number == next.number => segment.prepared = next.end,
-                _ => self.preparing = Preparing::Waiting(next),
-            },
+            Ok(()) => self.keep_prepared(next),
         }
         Ok(())
     }
@@ -317,11 +351,14 @@ impl Flusher {
         let is_durable =
             |segment: &OpenSegment| !segment.is_dirty && segment.end_sequence <= durable;
         while self.unflushed.first().is_some_and(is_durable) {
-            let OpenSegment { file, path, end_sequence, .. } = self.unflushed.remove(0);
-            let bytes = self.engine.file_len(file)?;
-            self.engine.close_file(file)?;
+            let segment = self.unflushed.remove(0);
+            let bytes = self.engine.file_len(segment.file)?;
+            self.engine.close_file(segment.file)?;
+            let OpenSegment { path, end, written, end_sequence, .. } = segment;
+            // A full segment lacks the space of a batch at most.
+            let is_whole = bytes <= written.max(end + state.terms.layout.capacity);
             let is_prepared = state.format() == Format::Framed;
-            let is_written = is_prepared && state.terms.prepare == Prepare::Write;
+            let is_written = is_prepared && state.terms.prepare == Prepare::Write && is_whole;
             self.retention.push(RetainedSegment {
                 path,
                 bytes,
