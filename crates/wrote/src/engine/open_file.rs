@@ -160,17 +160,8 @@ impl Engine {
     /// Waits for the file's operations in flight. Its later transfers bypass the page cache, or go
     /// through it.
     pub(crate) fn set_direct(&mut self, file: FileId, direct: bool) -> Result<(), Error> {
+        // A direct write whose pages the cache has got meanwhile fails the next flush (EIO).
         self.wait_for_file(file)?;
-        self.switch_direct(file, direct)
-    }
-
-    /// Makes later transfers of the file go through the page cache. Those in flight end as they
-    /// began.
-    pub(crate) fn go_cached(&mut self, file: FileId) -> Result<(), Error> {
-        self.switch_direct(file, false)
-    }
-
-    fn switch_direct(&mut self, file: FileId, direct: bool) -> Result<(), Error> {
         let set = self.backend.set_direct(file.slot, direct);
         set.tried(&self.known(file).path, Action::Open)?;
         self.file_mut(file.slot).direct = direct;

@@ -11,8 +11,10 @@ use crate::buffer::Pool;
 use crate::error::errno_of;
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{Builder, IoUring, Probe, SubmissionQueue, opcode, squeue};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::time::Duration;
 
 /// The longest registered buffer (`io_uring_register(2)`): 1 GiB.
@@ -213,11 +215,17 @@ impl Ring {
     }
 
     /// Hands the queue on, waits until one more is done, `time` is over or the kernel interrupts
-    /// the wait, and collects all that are done. Before Linux 5.11 (`IORING_FEAT_EXT_ARG`) it does
-    /// not wait.
+    /// the wait, and collects all that are done.
     pub(super) fn enter_within(&mut self, time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {
         if !self.ring.params().is_feature_ext_arg() {
-            return self.enter(0, done);
+            // Before Linux 5.11.
+            let before = done.len();
+            self.enter(0, done)?;
+            if done.len() == before {
+                has_completion_within(&self.ring, time)?;
+                self.collect(done);
+            }
+            return Ok(());
         }
         let time = Timespec::from(time);
         let limit = SubmitArgs::new().timespec(&time);
@@ -455,6 +463,19 @@ impl Patience {
     }
 }
 
+/// Waits until an operation of the ring is complete, `time` is over or a signal comes. Returns
+/// whether one is.
+fn has_completion_within(ring: &IoUring, time: Duration) -> io::Result<bool> {
+    // SAFETY: the ring keeps its descriptor open.
+    let descriptor = unsafe { BorrowedFd::borrow_raw(ring.as_raw_fd()) };
+    let time = rustix::event::Timespec::try_from(time).ok();
+    match poll(&mut [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)], time.as_ref()) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
 impl Drop for Ring {
     fn drop(&mut self) {
         // Unregistering waits for operations in flight, which may never end.
@@ -469,6 +490,16 @@ impl Drop for Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wait_without_the_kernels_own_limit_ends_with_a_completion_or_the_time() {
+        let Ok(mut ring) = IoUring::new(2) else { return };
+        assert!(!has_completion_within(&ring, Duration::ZERO).unwrap());
+        // SAFETY: the entry refers to no memory.
+        unsafe { ring.submission().push(&opcode::Nop::new().build()) }.unwrap();
+        ring.submit().unwrap();
+        assert!(has_completion_within(&ring, Duration::from_secs(600)).unwrap());
+    }
 
     #[test]
     fn a_kernel_that_refuses_for_ever_is_an_error_and_one_that_takes_a_call_is_none() {

@@ -41,10 +41,6 @@ const YIELDS: u32 = 200;
 const SLEEP_MIN: Duration = Duration::from_micros(50);
 const SLEEP_MAX: Duration = Duration::from_millis(1);
 
-/// The time beyond their interval after which records that are not durable hold up later ones, as
-/// in Redis.
-const OVERDUE: Duration = Duration::from_secs(1);
-
 /// The time between two looks for new batches while no write is in flight, but a flush is: at this
 /// pace the buffers of a log are not full before the next look.
 const LOOK: Duration = Duration::from_millis(1);
@@ -348,6 +344,7 @@ impl Flusher {
     fn start_batches(&mut self, state: &LogState) -> Result<bool, Error> {
         let mut has_started = false;
         if self.is_overdue(state) {
+            self.pace.end_wait();
             return Ok(false);
         }
         // One buffer is left for the open batch.
@@ -387,15 +384,13 @@ impl Flusher {
         else {
             return false;
         };
-        let (age, bound) = (oldest.begun_at.elapsed(), interval + OVERDUE);
-        let is_full = self.absorbing.as_ref().is_some_and(|disk| {
-            u128::from(self.behind_bytes) * 1_000_000_000
-                >= u128::from(disk.bytes_per_s) * bound.as_nanos()
-        });
-        if is_full || age >= interval {
+        let age = oldest.begun_at.elapsed();
+        let rate = self.absorbing.as_ref().map(|disk| disk.bytes_per_s);
+        let is_overdue = pace::is_overdue(interval, age, self.behind_bytes, rate);
+        if is_overdue || age >= interval {
             state.durable.want(self.taken);
         }
-        is_full || age >= bound
+        is_overdue
     }
 
     /// Producers wait for a slow disk. From here on segments go through the page cache, which takes
@@ -406,7 +401,7 @@ impl Flusher {
             && self.engine.is_direct(file)
         {
             self.absorbing = Some(Absorbing { since: number, bytes_per_s });
-            self.engine.go_cached(file)?;
+            self.engine.set_direct(file, false)?;
         }
         Ok(())
     }
@@ -419,7 +414,7 @@ impl Flusher {
             if segment.number >= since + 2 && self.unflushed.len() <= 1 {
                 self.absorbing = None;
             } else {
-                self.engine.go_cached(segment.file)?;
+                self.engine.set_direct(segment.file, false)?;
             }
         }
         Ok(())
@@ -591,7 +586,10 @@ impl Flusher {
     fn reap(&mut self, state: &LogState) -> Result<(), Error> {
         let mut completions = std::mem::take(&mut self.completions);
         let mut result = match self.brief_until {
-            None if self.batches.is_empty() && state.terms.held.is_some() => {
+            None if self.batches.is_empty()
+                && state.terms.held.is_some()
+                && !state.lacks_room() =>
+            {
                 self.engine.reap_within(LOOK, &mut completions)
             }
             None => self.engine.reap(1, &mut completions),
@@ -676,6 +674,9 @@ impl Flusher {
             in_written &= batch.in_written;
             self.wakeups.gates.push(batch.slot);
             self.not_durable.pop_front();
+        }
+        if let Some(disk) = &mut self.absorbing {
+            disk.bytes_per_s = pace::after_flush(disk.bytes_per_s, bytes, since.elapsed());
         }
         if bytes > 0 {
             self.zeros.note_flush(bytes, since.elapsed(), in_written);

@@ -64,9 +64,12 @@ use std::time::Duration;
 ///
 /// With another policy than `Always`, a framed log passes the page cache only while the disk keeps
 /// up. Where producers wait for a slow disk, the page cache takes what comes until the disk has
-/// caught up, as much as the kernel lets it (`vm.dirty_ratio`), but 64 full segments at most.
+/// caught up, as much as the kernel lets it (`vm.dirty_ratio`), but 64 full segments
+/// at most, and no more than [`LogOptions::retain_bytes`](super::LogOptions::retain_bytes).
 /// [`LogStats::flushed_bytes`](super::LogStats::flushed_bytes) shows how far the disk is behind.
-/// [`Log::close`], and the next opening after a kill, take as long as the disk needs for the rest.
+/// [`Log::close`], [`Log::sync`] and [`Ticket::until_durable`], and the next opening after a kill,
+/// take as long as the disk needs for all of it. `EverySec` and `Interval` then take no more ahead
+/// than the disk writes in the interval and a second, so that much later it is durable.
 ///
 /// # Errors
 ///

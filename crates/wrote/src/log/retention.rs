@@ -40,14 +40,19 @@ impl Retention {
         Retention { bytes_max, age_max, is_held, segments: segments.into(), bytes }
     }
 
+    /// Returns the most bytes that the log is to take, if there is a limit.
+    pub(super) fn bytes_max(&self) -> Option<u64> {
+        self.bytes_max
+    }
+
     pub(super) fn push(&mut self, segment: RetainedSegment) {
         self.bytes += segment.bytes;
         self.segments.push_back(segment);
     }
 
     /// Returns the oldest segment if it exceeds a limit. `active_bytes` is the length of the
-    /// segment that is written, `durable` the durable frontier. Records before `released` may go
-    /// from a log that holds its segments.
+    /// segments that are not sealed, `durable` the durable frontier. Records before `released` may
+    /// go from a log that holds its segments.
     pub(super) fn excess(
         &self,
         active_bytes: u64,

@@ -216,6 +216,11 @@ pub(super) fn disk(seed: u64, files: &[(PathBuf, Vec<u8>)]) -> Sim {
     sim
 }
 
+/// Returns the bytes of all files.
+pub(super) fn used_bytes(sim: &Sim) -> u64 {
+    sim.names().iter().map(|path| sim.contents(path).unwrap().len() as u64).sum()
+}
+
 /// Returns the records that a reader finds on the disk, and how the reader ended.
 pub(super) fn read(sim: &Sim, from: u64) -> (Vec<Record>, Result<(), Error>) {
     let mut records = Vec::new();

@@ -48,13 +48,13 @@ impl Flusher {
         }
         if offset == 0 && self.number() != Some(number) {
             if state.format() == Format::Framed
-                && let Err(error) = self.prepare(state, number, 0)?
+                && let Err(error) = self.prepare_next(state, number)?
             {
                 return Ok(Err(error));
             }
             let begun = match state.format() {
                 Format::Framed => {
-                    self.flush_earlier(state, UNFLUSHED_MAX)?;
+                    self.flush_earlier(state, self.unflushed_max(state) - 1)?;
                     self.take_prepared()
                 }
                 // A file of lines is a segment as soon as it has its name, and proves that every
@@ -80,6 +80,34 @@ impl Flusher {
             Format::Framed => self.prepare(state, number, offset + batch.bytes as u64),
             Format::Lines => Ok(Ok(())),
         }
+    }
+
+    /// Prepares a segment that begins. Where no file can be opened, those of earlier segments give
+    /// way.
+    fn prepare_next(&mut self, state: &LogState, number: u64) -> Room<()> {
+        match self.prepare(state, number, 0)? {
+            Err(error)
+                if matches!(error.errno(), libc::EMFILE | libc::ENFILE)
+                    && !self.unflushed.is_empty() =>
+            {
+                self.flush_earlier(state, self.unflushed.len() / 2)?;
+                self.prepare(state, number, 0)
+            }
+            prepared => Ok(prepared),
+        }
+    }
+
+    /// Returns how many full segments may wait for a flush: no more bytes than are to be kept, and
+    /// few where records are to be durable after a time and the rate of the disk is not known.
+    fn unflushed_max(&self, state: &LogState) -> usize {
+        if state.terms.interval().is_some() && self.absorbing.is_none() {
+            return 2;
+        }
+        let kept = self
+            .retention
+            .bytes_max()
+            .map_or(u64::MAX, |bytes| bytes / state.terms.layout.segment_bytes);
+        usize::try_from(kept).map_or(UNFLUSHED_MAX, |kept| kept.clamp(1, UNFLUSHED_MAX))
     }
 
     /// Tells whether a batch can be written at once: its segment is begun, and its space prepared.
@@ -373,7 +401,7 @@ impl Flusher {
 
     /// Removes the oldest segments beyond the limits.
     pub(in crate::log) fn retain(&mut self, state: &LogState) {
-        let active_bytes = self.segment.as_ref().map_or(0, |segment| segment.end);
+        let active_bytes = self.unflushed.iter().chain(&self.segment).map(|it| it.end).sum();
         let (durable, released) = (state.durable.done(), state.released());
         while let Some(oldest) = self.retention.excess(active_bytes, durable, released) {
             let oldest = oldest.clone();
@@ -484,7 +512,8 @@ impl Preparing {
 mod tests {
     use super::*;
     use crate::engine::Fault;
-    use crate::log::testing::{folder, read};
+    use crate::log::LogOptions;
+    use crate::log::testing::{folder, read, used_bytes};
     use crate::{Log, Sim, SyncPolicy};
 
     /// Waits for a record until it is durable or the log has failed. Returns whether a wait said
@@ -579,6 +608,51 @@ mod tests {
             assert_eq!(read(&sim, 0).0.len(), records.len() + 1, "seed {seed}");
         }
         assert!(most > 2 && absorbed && lost, "{most} unflushed at most, {absorbed}, {lost}");
+    }
+
+    fn small() -> LogOptions {
+        let options = Log::options().sync(SyncPolicy::No).buffers(8).buffer_bytes(4096);
+        options.segment_bytes(8192)
+    }
+
+    #[test]
+    fn segments_that_wait_for_a_flush_are_few_and_count_as_kept() {
+        for (retain_bytes, most_segments) in [(u64::MAX, 64), (64 << 10, 8)] {
+            let sim = Sim::new(1);
+            let options = small().retain_bytes(retain_bytes);
+            let log = options.open_simulated(&sim, folder()).unwrap();
+            let mut most = 0;
+            for _ in 0..2000 {
+                let _ = log.append(&[b'r'; 3900]).unwrap();
+                let driver = log.driver();
+                let _ = driver.visit(|flusher| {
+                    most = most.max(flusher.unflushed.len());
+                    Ok(())
+                });
+                // The segment that is written, the next, and one that has just got full.
+                assert!(used_bytes(&sim) <= retain_bytes.saturating_add(3 * 8192));
+            }
+            assert_eq!(most, most_segments);
+        }
+    }
+
+    #[test]
+    fn a_closed_log_opens_by_its_last_segment_however_many_waited_for_a_flush() {
+        let operations = |waits: bool| {
+            let sim = Sim::new(1);
+            let log = small().open_simulated(&sim, folder()).unwrap();
+            for _ in 0..801 {
+                let ticket = log.append(&[b'r'; 3900]).unwrap();
+                if waits {
+                    ticket.until_durable().wait().unwrap();
+                }
+            }
+            log.close().unwrap();
+            let before = sim.operations();
+            assert!(small().open_simulated(&sim, folder()).unwrap().recovered().closed);
+            sim.operations() - before
+        };
+        assert_eq!(operations(false), operations(true));
     }
 
     #[test]

@@ -107,7 +107,7 @@ impl Flusher {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::testing::folder;
+    use super::super::super::testing::{folder, used_bytes};
     use crate::log::{LogOptions, Prepare};
     use crate::{Log, Sim};
 
@@ -120,11 +120,6 @@ mod tests {
         for _ in 0..records {
             log.append(&[b'r'; 3000]).unwrap().wait().unwrap();
         }
-    }
-
-    /// Returns the bytes of all files.
-    fn used_bytes(sim: &Sim) -> u64 {
-        sim.names().iter().map(|path| sim.contents(path).unwrap().len() as u64).sum()
     }
 
     fn hidden(sim: &Sim) -> usize {

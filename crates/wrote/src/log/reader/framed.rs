@@ -65,13 +65,15 @@ fn find_cursor(
         None if low > 0 => durable()?,
         stated => stated.unwrap_or(0),
     };
-    if stated < cursor.header.first_sequence
-        && let low = segment_of(files, &live, stated, by)?
-        && let Some(earlier) = open(files, &live, &names[low], by)?
-    {
+    if stated < cursor.header.first_sequence {
         // A crash may have taken records of the segments before, and what is behind them is no part
         // of the log then. So the reader comes to its record from what was durable.
-        cursor = earlier;
+        let name = &names[segment_of(files, &live, stated, by)?];
+        match open(files, &live, name, by)? {
+            Some(earlier) => cursor = earlier,
+            None if !has_durable_records(files, names)? => return Ok(None),
+            None => return Err(damage::error(&name.1, 0, "this is not how a segment begins")),
+        }
         seek::seek(&mut cursor.walk, stated, || Ok(stated))?;
     }
     cursor.walk.wanted = from;

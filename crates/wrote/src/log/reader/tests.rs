@@ -378,6 +378,27 @@ fn a_follower_is_told_of_damage_that_was_there_and_of_damage_that_comes() {
 }
 
 #[test]
+fn no_record_behind_a_lost_beginning_is_read_from_any_place_on() {
+    // W9
+    for lost in 0..6_usize {
+        let mut built = SampleLog::default();
+        for number in 0..6 {
+            built = built.segment().batch(0, &[&[number; 700], b"a"]);
+            built = built.batch(0, &[b"b", &[number; 300]]);
+        }
+        built.segments[lost].bytes.fill(0);
+        let sim = disk(1, &built.files(folder()));
+        for from in 0..26 {
+            let (records, end) = read(&sim, from);
+            end.unwrap();
+            let sequences: Vec<u64> = records.iter().map(|record| record.sequence).collect();
+            let expected: Vec<u64> = (from..4 * lost as u64).collect();
+            assert_eq!(sequences, expected, "segment {lost} is lost, from {from}");
+        }
+    }
+}
+
+#[test]
 fn a_reader_that_is_told_of_no_change_looks_by_itself() {
     let folder = fixtures::folder();
     write(&two_segments(), folder.path());

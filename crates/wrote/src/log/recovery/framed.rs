@@ -2,7 +2,7 @@
 
 use super::super::batch::{self, BatchHeader};
 use super::super::chain::{self, SegmentHead};
-use super::super::input::LogFiles;
+use super::super::input::{Input, LogFiles};
 use super::super::names::SegmentNames;
 use super::super::rescue::end::{LogEnd, end};
 use super::super::rescue::rest::{self, EndScan};
@@ -111,6 +111,9 @@ fn complete_cuts(
         };
         if cut::is_left(files, before, &header)? {
             left.push((before.path.clone(), cut::end_before(&header)));
+        } else if std::ptr::eq(after, &segments[segments.len() - 1]) {
+            // The flush of the shorter file may have failed.
+            Input::open(files, &before.path, true, false)?.flush()?;
         }
     }
     let mut engine = files.engine();

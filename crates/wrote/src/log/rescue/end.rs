@@ -27,15 +27,18 @@ pub(in crate::log) fn end(
     segments: &mut [SegmentHead],
     flush: bool,
 ) -> Result<Option<LogEnd>, Error> {
-    if flush {
-        flush_doubtful(files, segments)?;
-    }
     let Some(known) = segments.iter().find_map(|segment| segment.header) else {
         return without_beginning(files, segments, Identity::Lost);
     };
+    if flush && let Some(last) = segments.last_mut() {
+        flush_segment(files, last)?;
+    }
     if let Some(walk) = closed::end(files, segments, flush)? {
         check_order(files, segments)?;
         return Ok(Some(LogEnd { last: segments.len() - 1, walk }));
+    }
+    if flush {
+        flush_doubtful(files, segments)?;
     }
     let start = first_doubtful(segments);
     check_order(files, &segments[..=start])?;
@@ -73,15 +76,18 @@ fn flush_doubtful(files: &LogFiles, segments: &mut [SegmentHead]) -> Result<(), 
     while let first = first_doubtful(segments)
         && first < flushed
     {
-        for segment in &mut segments[first..flushed] {
-            if segment.header.is_none() {
-                continue;
-            }
-            Input::open(files, &segment.path, true, false)?.flush()?;
-            let on_disk = chain::read_head(files, segment.number, &segment.path)?;
-            (segment.header, segment.first_batch) = (on_disk.header, on_disk.first_batch);
-        }
+        segments[first..flushed].iter_mut().try_for_each(|it| flush_segment(files, it))?;
         flushed = first;
+    }
+    Ok(())
+}
+
+/// Flushes a segment that has a header, and reads its beginning once more.
+fn flush_segment(files: &LogFiles, segment: &mut SegmentHead) -> Result<(), Error> {
+    if segment.header.is_some() {
+        Input::open(files, &segment.path, true, false)?.flush()?;
+        let on_disk = chain::read_head(files, segment.number, &segment.path)?;
+        (segment.header, segment.first_batch) = (on_disk.header, on_disk.first_batch);
     }
     Ok(())
 }

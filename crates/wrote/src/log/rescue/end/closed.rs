@@ -12,7 +12,7 @@ use super::super::super::walk::{self, Walk};
 use crate::Error;
 
 /// Returns a walk that has ended behind the batch that closed the log; `None` if its end does not
-/// prove it, or is as near as its beginning.
+/// prove it. A short segment is read from its beginning.
 pub(super) fn end(
     files: &LogFiles,
     segments: &[SegmentHead],
@@ -27,8 +27,12 @@ pub(super) fn end(
         return Ok(None);
     };
     let reach_bytes = u64::from(longest_bytes).next_multiple_of(block_bytes);
-    if !place.is_multiple_of(block_bytes) || place <= 2 * reach_bytes {
+    if !place.is_multiple_of(block_bytes) {
         return Ok(None);
+    }
+    if place <= 2 * reach_bytes {
+        let walk = super::walk_to_end(files, last, write)?;
+        return Ok(Some(walk).filter(|walk| walk.is_closed() && walk.end == last.file_bytes));
     }
     let input = Input::open(files, &last.path, true, write)?;
     let mut walk = Walk::new(input, &header);
