@@ -4,6 +4,7 @@ mod bench;
 pub mod commands;
 pub mod confine;
 pub mod damage;
+mod disk;
 pub mod faulty_disk;
 mod guest;
 pub mod kill;
@@ -57,6 +58,8 @@ enum Lab {
     Damage(damage::Arguments),
     /// A log in use for a long time on a small disk (as root).
     Soak(soak::Arguments),
+    /// A command in a folder of a slow disk (as root).
+    Disk(disk::Arguments),
 }
 
 /// Runs one lab.
@@ -84,6 +87,7 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
         Lab::Commands(arguments) => commands::lab(&mut report, arguments)?,
         Lab::Damage(arguments) => damage::lab(&mut report, arguments)?,
         Lab::Soak(arguments) => soak::lab(&mut report, arguments)?,
+        Lab::Disk(arguments) => return disk::run(&arguments),
     }
     report.finish()
 }

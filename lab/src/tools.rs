@@ -3,6 +3,7 @@
 #![deny(unsafe_code)]
 
 pub mod clients;
+pub mod disks;
 pub mod failure;
 pub mod packages;
 pub mod programs;

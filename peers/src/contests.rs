@@ -18,6 +18,7 @@ mod rows;
 mod serve;
 mod served;
 pub mod site;
+mod summary;
 mod t_io_uring;
 mod ways;
 pub mod wrote;
@@ -30,13 +31,15 @@ use clap::ValueEnum;
 use contest::ContestResult;
 use job::Size;
 use lab::tools::clients;
+use lab::tools::disks::{Disk, DiskKind};
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::packages::{self, PEERS};
 use lab::tools::repository::root;
 use rows::Row;
 use site::Site;
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use summary::Summary;
 use tempfile::TempDir;
 
 /// Measure wrote against programs that do the same work, in turn, on one folder.
@@ -56,6 +59,13 @@ pub struct Arguments {
     /// Measure only these rows.
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     only: Vec<Row>,
+    /// Measure on these disks, in turn: the one of --path, or slower ones that are made here (as
+    /// root) and checked by fio.
+    #[arg(long, value_name = "KIND,..", value_delimiter = ',', default_value = "own")]
+    disk: Vec<DiskKind>,
+    /// Print what was asked and found, a line each, behind the rows.
+    #[arg(long)]
+    summary: bool,
     /// Put the measured rows into docs/performance.md; its other rows stay as they are.
     #[arg(long)]
     write: bool,
@@ -68,6 +78,11 @@ pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
         page::sections().check(&document)?;
     }
     packages::install(PEERS)?;
+    let is_slow = |&kind: &DiskKind| kind != DiskKind::Own;
+    if arguments.write && arguments.disk.iter().any(is_slow) {
+        let because = "--write takes the rows of the machine's own disk alone";
+        return Err(Failure::Failed(because.to_owned()));
+    }
     let is_wanted = |row: &Row| arguments.only.is_empty() || arguments.only.contains(row);
     let rows: Vec<Row> = Row::value_variants().iter().copied().filter(is_wanted).collect();
     if rows.iter().any(|row| row.needs_servers()) {
@@ -76,34 +91,48 @@ pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
     if rows.contains(&Row::ServeHttp) {
         nats::build()?;
     }
-    let path = site::build(&rows)?;
-    let (_folder, site) = folder_and_site(arguments, &path)?;
-    let circumstances = page::circumstances(&site)?;
-    for row in rows {
-        // Each row has a folder of its own, without the files of another row.
-        let (_folder, mut site) = folder_and_site(arguments, &path)?;
-        match measure(row, &mut site) {
-            Err(Failure::Skipped(because)) => println!("{}\n", page::not_run(row, &because)),
-            measured => {
-                let section = page::section(row, &circumstances, &site, &measured?);
-                println!("{section}\n");
-                if arguments.write {
-                    page::sections().write(&document, &section)?;
+    let programs = site::build(&rows)?;
+    let mut summary = Summary::default();
+    for &kind in &arguments.disk {
+        let disk = Disk::make(kind)?;
+        let place = disk.as_ref().map_or(arguments.path.as_path(), Disk::path);
+        let (_folder, site) = folder_and_site(arguments, place, &programs)?;
+        let circumstances = page::circumstances(&site)?;
+        for &row in &rows {
+            // Each row has a folder of its own, without the files of another row.
+            let (_folder, mut site) = folder_and_site(arguments, place, &programs)?;
+            match measure(row, &mut site) {
+                Err(Failure::Skipped(because)) => println!("{}\n", page::not_run(row, &because)),
+                measured => {
+                    let measured = measured?;
+                    let section = page::section(row, kind, &circumstances, &site, &measured);
+                    println!("{section}\n");
+                    summary.add(row, kind, &measured);
+                    if arguments.write {
+                        page::sections().write(&document, &section)?;
+                    }
                 }
             }
         }
+    }
+    if arguments.summary {
+        print!("{summary}");
     }
     Ok(())
 }
 
 /// Makes a new folder, removed when dropped, and the site in it.
-fn folder_and_site(arguments: &Arguments, path: &OsStr) -> Result<(TempDir, Site), Failure> {
-    let Arguments { path: place, pairs, size, .. } = arguments;
+fn folder_and_site(
+    arguments: &Arguments,
+    place: &Path,
+    programs: &OsStr,
+) -> Result<(TempDir, Site), Failure> {
+    let Arguments { pairs, size, .. } = arguments;
     let folder = tempfile::Builder::new().prefix(".wrote-peers-").tempdir_in(place);
     let folder = folder.tried(place.display())?;
     let site = Site {
         folder: std::path::absolute(folder.path()).tried(place.display())?,
-        path: path.to_owned(),
+        path: programs.to_owned(),
         rounds: *pairs,
         size: size.clone(),
         has_poll_queues: site::has_poll_queues(folder.path()),

@@ -86,11 +86,24 @@ pub struct Contest {
     pub rounds_max: u32,
 }
 
+/// A requirement and what was found.
+#[derive(Debug)]
+pub struct Asked {
+    /// The work, in words.
+    pub what: String,
+    /// The name of the peer.
+    pub peer: String,
+    /// The figures, what is asked of them, and whether it is met.
+    pub found: String,
+}
+
 /// Results of a contest.
 #[derive(Debug)]
 pub struct ContestResult {
     /// The table, in Markdown.
     pub table: String,
+    /// The requirements, with the figures.
+    pub asked: Vec<Asked>,
     /// The contenders' commands.
     pub commands: Vec<String>,
     /// The job files that some of them run.
@@ -157,6 +170,7 @@ impl Contest {
         }
         Ok(ContestResult {
             table: self.table(&runs),
+            asked: self.asked(&runs),
             commands: self.contenders.iter().map(|one| one.command.clone()).collect(),
             jobs: self.contenders.iter().filter_map(|one| one.job.clone()).collect(),
         })
@@ -246,22 +260,54 @@ impl Contest {
 
     /// Writes "≥ 1.50, met" for each condition on the contender.
     fn verdict(&self, contender: usize, runs: &[Vec<Outcome>]) -> String {
+        let verdict = |one: &Requirement| {
+            let verdict = one.asked.verdict(&self.compare(one.of, contender, runs));
+            format!("{}{verdict}", self.figure(one.of))
+        };
+        let verdicts = self.requirements_of(contender, runs).map(verdict);
+        verdicts.collect::<Vec<_>>().join("; ")
+    }
+
+    /// Returns every requirement with its figures.
+    fn asked(&self, runs: &[Vec<Outcome>]) -> Vec<Asked> {
+        let of_contender = |contender: usize| {
+            self.requirements_of(contender, runs).map(move |one| {
+                let figures = self.compare(one.of, contender, runs);
+                Asked {
+                    what: self.what.clone(),
+                    peer: self.contenders[contender].name.clone(),
+                    found: format!(
+                        "{}{figures} {}",
+                        self.figure(one.of),
+                        one.asked.verdict(&figures)
+                    ),
+                }
+            })
+        };
+        (0..self.contenders.len()).flat_map(of_contender).collect()
+    }
+
+    /// Returns the requirements of the contender: its own, and those of the best peer if it is it.
+    fn requirements_of(
+        &self,
+        contender: usize,
+        runs: &[Vec<Outcome>],
+    ) -> impl Iterator<Item = &Requirement> {
         let rate = |peer: usize| self.compare(Comparison::Own, peer, runs).median();
         let best = (1..runs.len()).max_by(|&one, &other| rate(one).total_cmp(&rate(other)));
-        let of_contender = |one: &&Requirement| one.contender.or(best) == Some(contender);
-        let verdict = |Requirement { of, asked, .. }: &Requirement| {
-            let figure = match of {
-                Comparison::Rate => "",
-                Comparison::Cpu => "CPU ",
-                Comparison::Wait | Comparison::P99 => "P99 ",
-                Comparison::Difference => "difference ",
-                Comparison::Own => &format!("{} ", self.unit.heads()[0]),
-                Comparison::Device => "device bytes ",
-            };
-            format!("{figure}{}", asked.verdict(&self.compare(*of, contender, runs)))
-        };
-        let verdicts = self.requirements.iter().filter(of_contender).map(verdict);
-        verdicts.collect::<Vec<_>>().join("; ")
+        self.requirements.iter().filter(move |one| one.contender.or(best) == Some(contender))
+    }
+
+    /// Names the figure of a comparison, before what is said of it.
+    fn figure(&self, of: Comparison) -> String {
+        match of {
+            Comparison::Rate => String::new(),
+            Comparison::Cpu => "CPU ".to_owned(),
+            Comparison::Wait | Comparison::P99 => "P99 ".to_owned(),
+            Comparison::Difference => "difference ".to_owned(),
+            Comparison::Own => format!("{} ", self.unit.heads()[0]),
+            Comparison::Device => "device bytes ".to_owned(),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use super::site::Site;
 use super::wrote;
 use crate::sections::{HEADING, Sections};
 use clap::ValueEnum;
+use lab::tools::disks::DiskKind;
 use lab::tools::failure::Failure;
 
 /// Returns the part of the page that the rows' sections are in.
@@ -24,6 +25,7 @@ pub fn circumstances(site: &Site) -> Result<[String; 2], Failure> {
 /// Writes the section of a row in Markdown.
 pub fn section(
     row: Row,
+    disk: DiskKind,
     [place, fio_version]: &[String; 2],
     site: &Site,
     all: &[ContestResult],
@@ -32,6 +34,10 @@ pub fn section(
     let date = jiff::Timestamp::now().strftime("%Y-%m-%d");
     let (rounds, polls) = (site.rounds, if site.has_poll_queues { "with" } else { "without" });
     let size = site.size.as_ref().map(|size| format!(" --size {}", size.text)).unwrap_or_default();
+    let disk = match disk {
+        DiskKind::Own => String::new(),
+        slow => format!(" --disk {slow}"),
+    };
     let tables: Vec<&str> = all.iter().map(|measured| measured.table.as_str()).collect();
     let commands = each_once(all.iter().flat_map(|measured| measured.commands.clone()));
     let jobs = each_once(all.iter().flat_map(|measured| &measured.jobs));
@@ -40,7 +46,7 @@ pub fn section(
     let files = if files.is_empty() { files } else { format!("\n\n```ini\n{files}```") };
     format!(
         "{HEADING}{name}`\n\n{words}.\n\n{}\n\n<details><summary>{date}, \
-         <code>cargo xtask peers --only {name} --pairs {rounds}{size}</code>: \
+         <code>cargo xtask peers --only {name} --pairs {rounds}{size}{disk}</code>: \
          {place} ({polls} poll queues), {fio_version}</summary>\n\n\
          ```sh\n{}\n```{files}\n\n</details>",
         tables.join("\n\n"),
@@ -76,6 +82,7 @@ mod tests {
     fn measured() -> ContestResult {
         ContestResult {
             table: "| work |".into(),
+            asked: Vec::new(),
             commands: vec!["wrote bench .".into()],
             jobs: vec![random_read("random-read", "/dev/zram0", 1 << 30)],
         }
@@ -85,7 +92,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let size = size.map(|size| size.parse().expect("a size"));
         let site = Site { size, ..fake::site(folder.path(), 1, 4096) };
-        section(Row::Save, &circumstances(), &site, &[measured(), measured()])
+        section(Row::Save, DiskKind::Own, &circumstances(), &site, &[measured(), measured()])
     }
 
     #[test]

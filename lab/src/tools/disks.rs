@@ -1,0 +1,209 @@
+//! Disks of three kinds for every measurement: the machine's own, and slower ones.
+//!
+//! A slower disk is ext4 on a loop device, whose bytes and operations a control group limits, those
+//! of write-back too: the root group of version 1, or a group of version 2 around this process. A
+//! flush takes the operations that the file system makes of it; nothing delays it further.
+
+use super::failure::{Failure, Tried};
+use super::run::{HANG, Show, run};
+use crate::fixtures::{Loop, Mounted};
+use rustix::fs::{major, minor};
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const GROUPS: &str = "/sys/fs/cgroup";
+const IMAGE_BYTES: u64 = 24 << 30;
+/// The share by which a figure may differ from what the disk should have.
+const TOLERANCE: f64 = 0.1;
+
+/// A kind of disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum DiskKind {
+    /// The machine's own, below the folder that was named.
+    Own,
+    /// A volume of a cloud: 125 MB/s, 3,000 operations a second.
+    SlowSsd,
+    /// A disk that turns, at its inner tracks: 75 MB/s, 150 operations a second.
+    HardDisk,
+}
+
+/// The limits of a disk.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Limits {
+    bytes_per_s: u64,
+    operations_per_s: u64,
+}
+
+/// A disk of a kind, mounted; dropping it removes it.
+#[derive(Debug)]
+pub struct Disk {
+    // In this order: an unmount goes at full rate.
+    _limit: Limit,
+    mounted: Mounted,
+}
+
+impl fmt::Display for DiskKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            DiskKind::Own => "own",
+            DiskKind::SlowSsd => "slow-ssd",
+            DiskKind::HardDisk => "hard-disk",
+        })
+    }
+}
+
+impl DiskKind {
+    fn limits(self) -> Option<Limits> {
+        let (megabytes_per_s, operations_per_s) = match self {
+            DiskKind::Own => return None,
+            DiskKind::SlowSsd => (125, 3000),
+            // A control group can't tell a seek from a block behind the last, and counts a stream
+            // by half a MiB: its rate can be no more.
+            DiskKind::HardDisk => (75, 150),
+        };
+        Some(Limits { bytes_per_s: megabytes_per_s * 1_000_000, operations_per_s })
+    }
+}
+
+impl Disk {
+    /// Makes a disk, as root, and has fio measure that it is what it should be; `None` for the
+    /// machine's own.
+    pub fn make(kind: DiskKind) -> Result<Option<Disk>, Failure> {
+        let Some(limits) = kind.limits() else { return Ok(None) };
+        let skip = |because| Failure::Skipped(format!("{kind}: {because}"));
+        let disk = Loop::attach(IMAGE_BYTES).map_err(skip)?;
+        let node = fs::metadata(disk.node()).tried(disk.node().display())?.rdev();
+        let mounted = Mounted::disks("ext4", vec![disk]).map_err(skip)?;
+        let limit = Limit::set(&format!("{}:{}", major(node), minor(node)), limits)?;
+        let disk = Disk { _limit: limit, mounted };
+        let found = disk.measure()?;
+        eprintln!("{kind}: {found}, asked {limits}");
+        match found.are_about(limits) {
+            true => Ok(Some(disk)),
+            false => Err(Failure::Failed(format!("{kind} is not what it should be"))),
+        }
+    }
+
+    /// Returns its mount point.
+    pub fn path(&self) -> &Path {
+        self.mounted.path()
+    }
+
+    /// Measures a stream, and small writes at random places, for three seconds each.
+    fn measure(&self) -> Result<Limits, Failure> {
+        let stream = self.fio(&["--rw=write", "--bs=1m", "--size=2g", "--iodepth=4"])?;
+        let places = self.fio(&["--rw=randwrite", "--bs=4k", "--size=64m", "--iodepth=32"])?;
+        let figure = |text: &str, name: &str| -> Result<f64, Failure> {
+            let result: serde_json::Value = serde_json::from_str(text).tried("fio's result")?;
+            let figure = result["jobs"][0]["write"][name].as_f64();
+            figure.ok_or_else(|| Failure::Failed(format!("fio's result has no {name}")))
+        };
+        Ok(Limits {
+            bytes_per_s: figure(&stream, "bw_bytes")? as u64,
+            operations_per_s: figure(&places, "iops")? as u64,
+        })
+    }
+
+    fn fio(&self, words: &[&str]) -> Result<String, Failure> {
+        let file = self.path().join("check");
+        let mut command = Command::new("fio");
+        command.arg("--name=check").arg(format!("--filename={}", file.display())).args(words);
+        command.args(["--direct=1", "--ioengine=io_uring", "--time_based", "--runtime=3"]);
+        command.arg("--output-format=json");
+        let finished = run(&mut command, HANG, Show::Quiet)?.success("fio")?;
+        fs::remove_file(&file).tried(file.display())?;
+        Ok(finished.stdout)
+    }
+}
+
+impl Limits {
+    fn are_about(self, others: Limits) -> bool {
+        let is_about =
+            |one: u64, other: u64| (one as f64 - other as f64).abs() <= TOLERANCE * other as f64;
+        is_about(self.bytes_per_s, others.bytes_per_s)
+            && is_about(self.operations_per_s, others.operations_per_s)
+    }
+}
+
+impl fmt::Display for Limits {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Limits { bytes_per_s, operations_per_s } = self;
+        write!(formatter, "{} MB/s, {operations_per_s} operations/s", bytes_per_s / 1_000_000)
+    }
+}
+
+/// The limits of a device in a control group; dropping it lifts them.
+#[derive(Debug)]
+enum Limit {
+    /// Lines for the root group's files of version 1.
+    Root(Vec<(PathBuf, String)>),
+    /// A group of version 2 with this process in it.
+    Group(PathBuf),
+}
+
+impl Limit {
+    fn set(device: &str, limits: Limits) -> Result<Limit, Failure> {
+        let Limits { bytes_per_s, operations_per_s } = limits;
+        let root = Path::new(GROUPS);
+        if root.join("blkio/cgroup.procs").exists() {
+            let mosts = [
+                ("read_bps", bytes_per_s),
+                ("write_bps", bytes_per_s),
+                ("read_iops", operations_per_s),
+                ("write_iops", operations_per_s),
+            ];
+            let file = |what| root.join(format!("blkio/blkio.throttle.{what}_device"));
+            let lifted = mosts.map(|(what, _)| (file(what), format!("{device} 0")));
+            let limit = Limit::Root(lifted.into());
+            for (what, most) in mosts {
+                fs::write(file(what), format!("{device} {most}")).tried(file(what).display())?;
+            }
+            return Ok(limit);
+        }
+        let group = root.join(format!("wrote-disk-{}", std::process::id()));
+        fs::create_dir(&group).tried(group.display())?;
+        let limit = Limit::Group(group.clone());
+        let (bytes, operations) = (bytes_per_s, operations_per_s);
+        let limits =
+            format!("{device} rbps={bytes} wbps={bytes} riops={operations} wiops={operations}");
+        for (file, text) in [("io.max", limits), ("cgroup.procs", std::process::id().to_string())] {
+            // The file is missing where the root group does not hand the controller on.
+            fs::write(group.join(file), text).tried(group.join(file).display())?;
+        }
+        Ok(limit)
+    }
+}
+
+impl Drop for Limit {
+    fn drop(&mut self) {
+        let undone = match self {
+            Limit::Root(lines) => lines.iter().try_for_each(|(file, line)| fs::write(file, line)),
+            Limit::Group(group) => {
+                let root = Path::new(GROUPS).join("cgroup.procs");
+                let left = fs::write(root, std::process::id().to_string());
+                left.and_then(|()| fs::remove_dir(group))
+            }
+        };
+        if let Err(error) = undone {
+            eprintln!("a limit of a device is left: {error}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_is_as_asked_within_a_tenth() {
+        let asked = DiskKind::SlowSsd.limits().expect("limits");
+        let found = |bytes_per_s, operations_per_s| Limits { bytes_per_s, operations_per_s };
+        assert!(found(113_000_000, 3290).are_about(asked));
+        assert!(!found(110_000_000, 3000).are_about(asked));
+        assert!(!found(125_000_000, 12_000).are_about(asked));
+        assert_eq!(DiskKind::Own.limits(), None);
+    }
+}
