@@ -90,7 +90,7 @@ pub(crate) const STRATEGIES: &[Strategy] = &[
     strategy("append/flume-10-writers", "tasks, flume, 10 writers", FlumeWriters { opened: Once }),
     strategy("append/flume-10-files", "10 writers, 10 handles", FlumeWriters { opened: Each }),
     strategy("append/rendezvous", "tasks, flume, answered", Rendezvous),
-    strategy("append/log-no", "Log, synced at end", promise(No, Framed, false)),
+    strategy("append/log-no", "Log, never synced", promise(No, Framed, false)),
     strategy("append/log-everysec", "Log, synced each second", promise(EverySec, Framed, false)),
     strategy("append/log-lines", "Log of lines", promise(No, Lines, false)),
     strategy("append/log-written", "Log, wait until written", promise(No, Framed, true)),
@@ -190,7 +190,7 @@ impl Way {
         }
     }
 
-    /// In words: `Log, synced at end, 64`.
+    /// In words: `Log, never synced, 64`.
     fn words(&self) -> String {
         match self.producers {
             Some(producers) => format!("{}, {producers}", self.strategy.words),

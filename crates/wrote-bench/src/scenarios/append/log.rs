@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Barrier;
 use std::time::Instant;
 use tokio::runtime::Runtime;
-use wrote::{Log, SyncPolicy};
+use wrote::Log;
 use wrote_jobs::clock::{Timer, clocked};
 use wrote_jobs::histogram;
 use wrote_jobs::rate::Rate;
@@ -31,8 +31,8 @@ pub(super) fn open(folder: &Path, promise: Promise) -> Result<Log, Error> {
     Ok(Log::options().sync(promise.sync).format(promise.format).open(folder)?)
 }
 
-/// Appends every producer's messages, all of them at once, and makes them durable. The clock starts
-/// when the producers are there and wait for it.
+/// Appends every producer's messages, all of them at once, until the kernel has them: the usual
+/// ways do no more. The clock starts when the producers are there and wait for it.
 pub(super) fn append(
     task: &Task,
     timer: Timer,
@@ -140,14 +140,15 @@ fn arrivals(task: &Task, messages: &[Messages]) -> Vec<Arrivals> {
     (0..producers).map(|number| Arrivals::new(task.rate, number, producers)).collect()
 }
 
-/// The latencies of all producers. The log is synced where no producer waited for that.
+/// The latencies of all producers. Where none waited for its messages, they are waited for here.
 fn finish(task: &Task, ended: Vec<Result<Histogram<u64>, Error>>) -> Result<Histogram<u64>, Error> {
     let mut latencies = histogram();
     for of_one in ended {
         latencies.add(&of_one?).expect("all histograms have the same bounds");
     }
-    if !(task.promise.sync == SyncPolicy::Always && task.promise.waits) {
-        task.log.sync()?;
+    let next = task.log.stats().next_sequence;
+    if !task.promise.waits && next > 0 {
+        task.log.ticket(next - 1).until_written().wait()?;
     }
     Ok(latencies)
 }

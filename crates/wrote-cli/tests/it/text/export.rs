@@ -146,7 +146,7 @@ fn appended() -> Document {
     *rows = vec![
         way("mutex", "tasks, Arc<Mutex<File>>", "nothing", 32_100.0, 0),
         way("flume-10-files", "10 writers, 10 handles", "process-crash", 92_000.0, 81_234),
-        way("log-no/64", "Log, synced at end, 64", "nothing", 1_950_000.0, 0),
+        way("log-no/64", "Log, never synced, 64", "nothing", 1_950_000.0, 0),
         way("log-always/64", "Log, wait until durable, 64", "power-loss", 152_000.0, 0),
     ];
     document.scenarios[0].name = "append".into();
