@@ -139,9 +139,9 @@ impl LogOptions {
     /// (Btrfs, ZFS, bcachefs): a write over zeros goes to another place there, so they keep no room
     /// for it. Files of lines are not prepared.
     ///
-    /// By default zeros are left out, too, while they cost more time than they save: those for the
-    /// records of one flush take the disk longer than two short flushes. That is so on a slow disk
-    /// with much in each flush. With [`Prepare::Write`] every segment is written as a whole.
+    /// By default zeros are left out, too, while they cost more time than they save: while the disk
+    /// spends more than a third of a flush on those for its records. That is so where its bytes are
+    /// the limit. With [`Prepare::Write`] every segment is written as a whole.
     pub fn prepare(self, prepare: Prepare) -> LogOptions {
         LogOptions { prepare: Some(prepare), ..self }
     }

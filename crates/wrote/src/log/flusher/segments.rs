@@ -623,7 +623,7 @@ mod tests {
             let log = options.open_simulated(&sim, folder()).unwrap();
             let mut most = 0;
             for _ in 0..2000 {
-                let _ = log.append(&[b'r'; 3900]).unwrap();
+                let _sequence = log.append(&[b'r'; 3900]).unwrap().sequence();
                 let driver = log.driver();
                 let _ = driver.visit(|flusher| {
                     most = most.max(flusher.unflushed.len());

@@ -6,15 +6,18 @@
 
 use std::time::{Duration, Instant};
 
-/// How many times as long as a flush the zeros for the records of one may take.
-const FLUSHES_SAVED: u32 = 2;
-/// The zeros and the flushes after which both are known.
-const BYTES_MIN: u64 = 1 << 20;
-const FLUSHES_MIN: u32 = 16;
+/// The share of a flush, as its inverse, that the disk may spend on the zeros for its records. On a
+/// disk that is limited by bytes it is half, on one that is limited by operations a seventh.
+const SHARE: u32 = 3;
+/// The zeros after which their time is known, and the flushes, or the bytes of their records, after
+/// which theirs is.
+const BYTES_MIN: u64 = 4 << 20;
+const FLUSHES_MIN: u32 = 64;
+const FLUSHED_BYTES_MIN: u64 = 8 << 20;
 /// The bytes after which older zeros count half.
 const BYTES_MAX: u64 = 16 << 20;
-/// The flushes among which the shortest is looked for. It waits for no zeros.
-const FLUSHES: u32 = 256;
+/// The flushes after which older ones count half.
+const FLUSHES_MAX: u32 = 512;
 /// The share of a flush in the mean of their bytes, as its inverse.
 const MEAN_OF: u64 = 16;
 
@@ -28,10 +31,11 @@ pub(super) struct Zeros {
     since: Option<Instant>,
     /// The mean bytes of records that a flush makes durable.
     flush_bytes: u64,
-    /// The shortest flush of records in written blocks: of those before, and of the last few.
-    shortest: Option<Duration>,
-    shortest_now: Option<Duration>,
+    /// Flushes of records in written blocks, and the time that they took.
     flushes: u32,
+    flushed: Duration,
+    /// The bytes of all records that were flushed so.
+    flushed_bytes: u64,
 }
 
 impl Zeros {
@@ -67,20 +71,23 @@ impl Zeros {
         if !in_written {
             return;
         }
-        self.shortest_now = Some(self.shortest_now.map_or(time, |shortest| shortest.min(time)));
         self.flushes += 1;
-        if self.flushes == FLUSHES {
-            (self.shortest, self.flushes) = (self.shortest_now.take(), FLUSHES_MIN);
+        self.flushed += time;
+        self.flushed_bytes += bytes;
+        if self.flushes == FLUSHES_MAX {
+            (self.flushes, self.flushed) = (self.flushes / 2, self.flushed / 2);
         }
     }
 
     /// Tells whether zeros for the records of a flush cost more than they save.
     pub(super) fn are_dear(&self) -> bool {
-        let shortest = self.shortest.into_iter().chain(self.shortest_now).min();
-        let Some(shortest) = shortest.filter(|_| self.flushes >= FLUSHES_MIN) else { return false };
+        let are_told = self.flushes >= FLUSHES_MIN || self.flushed_bytes >= FLUSHED_BYTES_MIN;
+        if self.bytes < BYTES_MIN || !are_told {
+            return false;
+        }
         let cost = self.time.as_nanos() * u128::from(self.flush_bytes);
-        let saved = (shortest * FLUSHES_SAVED).as_nanos() * u128::from(self.bytes);
-        self.bytes >= BYTES_MIN && cost > saved
+        let flush = self.flushed / self.flushes;
+        cost > (flush / SHARE).as_nanos() * u128::from(self.bytes)
     }
 }
 
@@ -91,21 +98,20 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     /// Returns what is known of a disk that takes a megabyte of zeros in `time`, and flushes
-    /// `flush_bytes` in a fifth of a millisecond, but for those that wait for zeros.
+    /// `flush_bytes` in a millisecond.
     fn zeros(time: Duration, flush_bytes: u64) -> Zeros {
         let (mut zeros, mut now) = (Zeros::default(), Instant::now());
-        for number in 0..100 {
+        for _ in 0..100 {
             zeros.begin(now);
             now += time;
             zeros.end(1 << 20, now);
-            let time = if number % 3 == 0 { MS / 5 } else { 30 * MS };
-            zeros.note_flush(flush_bytes, time, true);
+            zeros.note_flush(flush_bytes, MS, true);
         }
         zeros
     }
 
     #[test]
-    fn zeros_are_dear_where_those_for_a_flush_take_longer_than_two_flushes() {
+    fn zeros_are_dear_where_those_for_a_flush_take_a_third_of_its_time() {
         // 125 MB/s, and 2 GB/s.
         assert!(zeros(8 * MS, 73_000).are_dear());
         assert!(!zeros(8 * MS, 20_000).are_dear());
@@ -118,7 +124,7 @@ mod tests {
         let (mut zeros, now) = (Zeros::default(), Instant::now());
         assert!(!zeros.are_dear());
         for _ in 0..100 {
-            zeros.note_flush(1 << 20, MS / 5, true);
+            zeros.note_flush(1 << 20, MS, true);
         }
         zeros.begin(now);
         zeros.end(256 << 10, now + 10 * MS);
