@@ -5,6 +5,7 @@ mod bench;
 mod budget;
 mod burst;
 mod choice;
+pub mod langs;
 mod measured;
 mod progress;
 mod request;

@@ -3,10 +3,11 @@
 use super::super::build::InUse;
 use super::super::workload::{Kind, tables};
 use super::*;
+use crate::budget::SinceStart;
+use crate::progress::Progress;
 use std::fs;
 use std::path::PathBuf;
 use tempfile::TempDir;
-use wrote_bench::{Progress, SinceStart};
 use wrote_result::langs::{Failure, Workload};
 
 /// Longer than any ending program here lives on the busiest machine.
@@ -87,7 +88,7 @@ impl Lab {
     /// Measures all programs, without the drive, and returns the notes.
     fn measure(&self, stop: &Stop) -> (Result<Place, Error>, Vec<String>) {
         let request = Request { paths: vec![self.place.clone()], ..self.request.clone() };
-        let mut plan = Plan::new(&request, &wrote_bench::Alone).unwrap();
+        let mut plan = Plan::new(&request, &Alone).unwrap();
         plan.places[0].drive = None;
         let mut noted = Noted::default();
         let programs = self.ready.len();
@@ -110,7 +111,7 @@ impl Lab {
             folder: self.files.path(),
             within: self.request.within,
             clock: &SinceStart(Instant::now()),
-            peers: &wrote_bench::Alone,
+            peers: &Alone,
             stop,
         };
         let scratch = Scratch::make(&plan.places[0].target.path).unwrap();

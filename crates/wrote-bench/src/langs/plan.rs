@@ -3,13 +3,17 @@
 use super::Request;
 use super::drive::cells;
 use super::workload::{Content, LINE_BYTES, Table, Task, tables};
+use crate::progress::Announcement;
+use crate::request::{Common, positive};
+use crate::rounds::in_turn;
+use crate::scenario::Plan as DrivePlan;
+use crate::scratch;
+use crate::sharing::share;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::device::{self, Target};
-use wrote_bench::{
-    Announcement, Common, Peers, Plan as DrivePlan, in_turn, positive, scratch, share,
-};
+use wrote_jobs::peers::Peers;
 use wrote_machine::{held_memory, space};
 use wrote_result::{Error, units};
 
@@ -277,7 +281,7 @@ mod tests {
     }
 
     fn refused(request: &Request) -> String {
-        match Plan::new(request, &wrote_bench::Alone) {
+        match Plan::new(request, &wrote_jobs::peers::Alone) {
             Err(Error::Usage(text)) if text.lines().count() == 1 => text,
             other => panic!("{:?}", other.map(|_| ())),
         }
@@ -351,7 +355,7 @@ mod tests {
             runs: 3,
             ..request(folder.path())
         };
-        let mut plan = Plan::new(&asked, &wrote_bench::Alone).unwrap();
+        let mut plan = Plan::new(&asked, &wrote_jobs::peers::Alone).unwrap();
         plan.places[0].drive = None;
         plan.places[0].held_bytes = 5 << 20;
         let ahead = RunsAhead::new(1, &plan.tables, 2, |_, _| true);
