@@ -123,6 +123,11 @@ impl<'a> Ticker<'a> {
         self.runs = self.runs.saturating_sub(runs);
     }
 
+    /// Sets the number of runs ahead, where it is known better than what was announced.
+    pub fn expect(&mut self, runs: u32) {
+        self.runs = self.begun + runs;
+    }
+
     /// Passes a remark to the observer.
     pub fn note(&mut self, text: &str) {
         self.observer.note(text);

@@ -11,7 +11,7 @@ use super::build::{BuiltProgram, COMPILER_TIMEOUT, build};
 use super::catalogue::{Candidate, catalogue};
 use super::drive;
 use super::pace::Rate;
-use super::plan::{Cell, PlacePlan, Plan, RunsAhead};
+use super::plan::{PlacePlan, Plan};
 use super::workload::{Table, Task};
 use crate::bench::report_leftovers;
 use crate::budget::{Clock, SinceStart};
@@ -45,7 +45,8 @@ struct Contestant {
 struct Crew<'a> {
     tables: &'a [Table],
     ready: &'a [Contestant],
-    places: usize,
+    /// The runs of each place's drive.
+    drives: &'a [u32],
     timeout: Duration,
     /// The time of each place, where amounts are left to it.
     within: Duration,
@@ -59,10 +60,7 @@ struct Crew<'a> {
 }
 
 struct LangsReporter<'a> {
-    ahead: RunsAhead,
     ticker: Ticker<'a>,
-    /// Runs of the drive's cells ahead, and their time.
-    beside: (u32, Duration),
     /// The reason of the first table that could not be measured.
     failed: Option<String>,
     /// The rates of saves, by the task and the program.
@@ -116,22 +114,19 @@ pub fn langs_by(
     // A read-only folder must be found before the first is measured for minutes.
     let scratches = request.paths.iter().map(|path| Scratch::make_for(path, peers));
     let scratches: Vec<Scratch> = scratches.collect::<Result<_, Error>>()?;
-    let ahead = RunsAhead::new(plan.places.len(), &plan.tables, chosen.len(), |program, task| {
-        chosen[program].does(task)
-    });
-    let programs = |task| chosen.iter().filter(|chosen| chosen.does(task)).count() as u64;
-    let announcement = plan.announcement(scratches[0].path(), &ahead, programs);
+    let programs = |task| chosen.iter().filter(|chosen| chosen.does(task)).count();
+    let announcement = plan.announcement(scratches[0].path(), programs);
     observer.announce(&announcement);
     let ticker = Ticker::new(observer, announcement.runs, announcement.estimated);
-    let mut reporter =
-        LangsReporter { ahead, ticker, beside: beside(&plan), failed: None, rates: HashMap::new() };
+    let mut reporter = LangsReporter { ticker, failed: None, rates: HashMap::new() };
     let ready = build_in_turn(&chosen, request, peers, &mut languages, stop, &mut reporter)?;
     let folder = tempfile::TempDir::new()
         .map_err(|error| Error::Failed(format!("no folder can be made for programs: {error}")))?;
+    let drives: Vec<u32> = plan.places.iter().map(PlacePlan::drive_runs).collect();
     let crew = Crew {
         tables: &plan.tables,
         ready: &ready,
-        places: plan.places.len(),
+        drives: &drives,
         timeout: request.timeout,
         within: request.within,
         clock: &SinceStart(began),
@@ -188,13 +183,7 @@ fn missing_text(language: &Language) -> String {
     format!("{} is missing{because}{install}", language.name)
 }
 
-/// Returns the runs of the drives' cells, and their time.
-fn beside(plan: &Plan) -> (u32, Duration) {
-    let drives = || plan.places.iter().filter_map(|place| place.drive.as_ref());
-    (drives().map(|drive| drive.runs_total()).sum(), drives().map(|drive| drive.estimate()).sum())
-}
-
-/// Builds every program, or finds it built. A failure is noted, and its runs are removed.
+/// Builds every program, or finds it built. A failure is noted.
 fn build_all(
     chosen: &[Candidate],
     cache: &Path,
@@ -213,8 +202,7 @@ fn build_all(
                 ready.push(Contestant { program, id, name, built, tasks });
             }
             Err(because) => {
-                reporter.note(&format!("{name} could not be built: {because}"));
-                reporter.leave_out(|cell| cell.program == program);
+                reporter.ticker.note(&format!("{name} could not be built: {because}"));
                 if let Some(language) = languages.iter_mut().find(|known| known.id == id) {
                     language.state = State::BuildFailed;
                     language.because = Some(because);
@@ -286,22 +274,18 @@ impl Crew<'_> {
         let drive = match planned.drive.take() {
             // Without a program the drive's rate is not requested.
             Some(cells) if !self.ready.is_empty() => {
-                let (runs, estimate) = (cells.runs_total(), cells.estimate());
-                reporter.foresee();
-                let drive = drive::measure(cells, &site, &mut reporter.ticker)?;
-                reporter.beside.0 -= runs;
-                reporter.beside.1 -= estimate;
-                drive
+                reporter.ticker.expect(self.drives[number] + self.runs_ahead(number, 0));
+                drive::measure(cells, &site, &mut reporter.ticker)?
             }
             _ => None,
         };
         let mut workloads = Vec::new();
         for table in 0..self.tables.len() {
+            reporter.ticker.expect(self.runs_ahead(number, table));
             if self.is_late(number, table)? {
                 let name = self.tables[table].name();
                 let within_s = self.within.as_secs_f64();
-                reporter.note(&format!("{name} is left out: no time within {within_s} s"));
-                reporter.leave_out(|of| (of.place, of.table) == (number, table));
+                reporter.ticker.note(&format!("{name} is left out: no time within {within_s} s"));
                 continue;
             }
             match table::measure(self, (number, table), planned, &site, reporter) {
@@ -309,18 +293,18 @@ impl Crew<'_> {
                 // A disk that is full or gone spoils this table, and no other.
                 Err(Error::Failed(because)) if !self.peers.are_many() => {
                     let (name, path) = (self.tables[table].name(), planned.path.display());
-                    reporter.note(&format!("{name} is left out in {path}: {because}"));
-                    reporter.leave_out(|of| (of.place, of.table) == (number, table));
+                    reporter.ticker.note(&format!("{name} is left out in {path}: {because}"));
                     reporter.failed.get_or_insert(because);
                 }
                 Err(error) => return scratch.end_for(self.peers, Err(error)),
             }
         }
+        reporter.ticker.expect(self.runs_ahead(number, self.tables.len()));
         // A program's leftovers do not discard the other programs' results.
         if let Err(left) = scratch.end_for(self.peers, Ok(())) {
             match self.peers.are_many() {
                 true => return Err(left),
-                false => reporter.note(&left.to_string()),
+                false => reporter.ticker.note(&left.to_string()),
             }
         }
         Ok(Place { target: shown, drive, workloads })
@@ -328,6 +312,21 @@ impl Crew<'_> {
 }
 
 impl Crew<'_> {
+    /// Counts the programs that do the task of a table.
+    fn programs(&self, table: &Table) -> usize {
+        self.ready.iter().filter(|ready| ready.tasks.contains(&table.task)).count()
+    }
+
+    /// Counts the runs of a place from this table on, and of the places behind it.
+    fn runs_ahead(&self, place: usize, table: usize) -> u32 {
+        let of_tables = |tables: &[Table]| -> u32 {
+            tables.iter().map(|table| table.runs * self.programs(table) as u32).sum()
+        };
+        let behind = &self.drives[place + 1..];
+        let drives: u32 = behind.iter().filter(|_| !self.ready.is_empty()).sum();
+        of_tables(&self.tables[table..]) + of_tables(self.tables) * behind.len() as u32 + drives
+    }
+
     /// Whether the time of a place is over before a table whose amounts are left to the time.
     fn is_late(&self, place: usize, table: usize) -> Result<bool, Error> {
         let until = self.within * (place as u32 + 1);
@@ -337,34 +336,5 @@ impl Crew<'_> {
     /// The time since the program's start, of rank 0: all ranks decide by it.
     fn now(&self) -> Result<Duration, Error> {
         self.peers.of_first("the time", self.clock.elapsed())
-    }
-}
-
-impl LangsReporter<'_> {
-    /// Announces a run; the last runs of its kind give the estimate of the rest.
-    fn tick(&mut self, row: &str) {
-        self.foresee();
-        self.ticker.tick(row);
-    }
-
-    /// Announces a run, unless its first look did.
-    fn tick_once(&mut self, row: &str, is_ticked: bool) {
-        if !is_ticked {
-            self.tick(row);
-        }
-    }
-
-    fn foresee(&mut self) {
-        let (runs, time) = self.beside;
-        self.ticker.foresee(self.ahead.runs_left() + runs, self.ahead.time_left() + time);
-    }
-
-    fn note(&mut self, text: &str) {
-        self.ticker.note(text);
-    }
-
-    fn leave_out(&mut self, is_left_out: impl Fn(&Cell) -> bool) {
-        let runs = self.ahead.leave_out(is_left_out);
-        self.ticker.leave_out(runs);
     }
 }

@@ -1,21 +1,24 @@
 //! One table in one place: every program in turn, each watched, and its file checked.
 
 use super::super::answer::Answer;
-use super::super::pace::{Pace, share_of_run, share_of_table};
-use super::super::plan::{Cell, PlacePlan, fixed, order};
+use super::super::pace::{Pace, Rate, share_of_run, share_of_table};
+use super::super::plan::{PlacePlan, files_bytes, fixed, order, usual, written_bytes};
 use super::super::program::Call;
-use super::super::workload::Table;
+use super::super::workload::{Table, Task};
 use super::super::{answer, program};
 use super::file::Subject;
 use super::ranks::{self, RunOutcome};
 use super::{Contestant, Crew, LangsReporter};
 use crate::budget::RUNS_MIN;
-use crate::scenario::Site;
+use crate::progress::Ticker;
+use crate::rounds::Turn;
+use crate::scenario::{Plan, Scope, Site};
 use hdrhistogram::Histogram;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 use wrote_jobs::clock::{Together, counters, now_s};
 use wrote_jobs::histogram;
+use wrote_jobs::report::Repeated;
 use wrote_machine::held_memory::HeldMemory;
 use wrote_result::langs::{Cache, Failure, Row, Run, Workload};
 use wrote_result::{Error, stats};
@@ -26,25 +29,36 @@ const KEPT_PART: u32 = 10;
 /// Names that one file may take, where a program leaves folders in place of its file.
 const FILE_NUMBERS: u32 = 1000;
 
-struct Turns<'a> {
+/// The programs of one table, as rows that the loop of all scenarios runs in turn.
+struct TablePlan<'a> {
     crew: &'a Crew<'a>,
     site: &'a Site<'a>,
     table: &'a Table,
+    number: usize,
+    programs: Vec<ProgramRuns<'a>>,
+    /// The rates of saves, by the task and the program.
+    rates: &'a mut HashMap<(Task, usize), Rate>,
     /// The files, by the amount that is moved.
     subjects: BTreeMap<u64, Subject<'a>>,
     /// Memory for writes through the page cache.
     held: HeldMemory,
     /// The time at which further rounds would take another table's share.
     until: Option<Duration>,
+    /// The round that has begun.
+    round: u32,
+    is_out_of_time: bool,
+    /// Why the table cannot be measured here.
+    unfit: Option<String>,
 }
 
 struct ProgramRuns<'a> {
     ready: &'a Contestant,
+    row_name: String,
     so_far: RowBuilder,
     failed: Option<String>,
     pace: Pace,
     /// The whole time of its last run.
-    took: Duration,
+    took: Option<Duration>,
 }
 
 /// Runs every program of the task in turn (M8). A program that fails is not run again. Returns
@@ -56,20 +70,22 @@ pub(super) fn measure(
     site: &Site,
     reporter: &mut LangsReporter,
 ) -> Result<Option<Workload>, Error> {
-    let mut turns = Turns::new(crew, site, &crew.tables[number], planned.held_bytes);
-    let measured = turns.measure((place, number), planned, reporter);
-    if measured.is_err() {
-        // The next table must find no file of this one. The caller reports the failure.
-        let _ = turns.finish();
+    let LangsReporter { ticker, rates, .. } = reporter;
+    let mut table = TablePlan::new(crew, (place, number), planned, site, rates)?;
+    let plan: &mut dyn Plan = &mut table;
+    plan.measure(site, ticker)?;
+    let (name, path) = (table.table.name(), planned.path.display());
+    if let Some(because) = table.unfit {
+        ticker.note(&format!("{name} is left out in {path}: {because}"));
+        return Ok(None);
     }
-    measured
-}
-
-fn row_name(crew: &Crew, planned: &PlacePlan, table: &Table, ready: &Contestant) -> String {
-    let (table, language) = (table.name(), &ready.name);
-    let place =
-        if crew.places == 1 { String::new() } else { format!(" in {}", planned.path.display()) };
-    format!("{table}: {language}{place}")
+    let spilled = table.subjects.values().find_map(Subject::spilled);
+    if let Some(because) = spilled {
+        ticker.note(&format!("{name} in {path}: {because}"));
+    }
+    let cache = if spilled.is_some() { Cache::PartlyPageCache } else { table.table.cache() };
+    let is_done = !table.programs.is_empty();
+    Ok(is_done.then(|| workload(table.table, site, cache, table.programs)))
 }
 
 /// The time of one table: of all its runs, and of one.
@@ -80,132 +96,149 @@ struct TableTime {
 
 impl TableTime {
     /// Divides the time that is left to a place between the tables ahead.
-    fn of(
-        crew: &Crew,
-        (place, number): (usize, usize),
-        programs: usize,
-    ) -> Result<TableTime, Error> {
+    fn of(crew: &Crew, (place, number): (usize, usize)) -> Result<TableTime, Error> {
         let table = &crew.tables[number];
         let now = crew.now()?;
         let until = crew.within * (place as u32 + 1) - crew.within / KEPT_PART;
-        let doing = |table: &Table| {
-            crew.ready.iter().filter(|ready| ready.tasks.contains(&table.task)).count()
-        };
         let ahead: Vec<(Table, usize)> =
-            crew.tables[number..].iter().map(|table| (*table, doing(table))).collect();
+            crew.tables[number..].iter().map(|table| (*table, crew.programs(table))).collect();
         let fixed: Duration = ahead.iter().filter(|(table, _)| !table.in_time).map(fixed).sum();
         let left = until.saturating_sub(now).saturating_sub(fixed);
         let of_table = share_of_table(left, &ahead);
         Ok(TableTime {
             until: table.in_time.then_some(now + of_table),
-            of_run: share_of_run(of_table, table, programs),
+            of_run: share_of_run(of_table, table, crew.programs(table)),
         })
     }
 }
 
-impl<'a> Turns<'a> {
-    fn new(crew: &'a Crew<'a>, site: &'a Site<'a>, table: &'a Table, held_bytes: u64) -> Turns<'a> {
+impl Plan for TablePlan<'_> {
+    fn scope(&self) -> Scope {
+        Scope { name: "langs", question: self.table.words(), runs: self.table.runs }
+    }
+
+    fn rows(&self) -> Vec<String> {
+        self.programs.iter().map(|program| program.row_name.clone()).collect()
+    }
+
+    fn space_bytes_max(&self) -> u64 {
+        files_bytes(self.table)
+    }
+
+    fn written_bytes_max(&self) -> u64 {
+        written_bytes(self.table, self.programs.len())
+    }
+
+    fn estimate(&self) -> Duration {
+        fixed(&(*self.table, self.programs.len()))
+    }
+
+    fn order(&self, rounds: u32) -> Vec<Turn> {
+        order(self.programs.len(), rounds, self.number)
+    }
+
+    fn time_left(&self, ahead: &[Turn]) -> Option<Duration> {
+        let of = |turn: &Turn| self.programs[turn.row].took.unwrap_or_else(|| usual(self.table));
+        Some(ahead.iter().map(of).sum())
+    }
+
+    /// Before each round: whether it would take another table's time. The least number of rounds is
+    /// made in any time.
+    fn gives_up(&mut self, turn: Turn, now: Duration) -> bool {
+        let least = RUNS_MIN + u32::from(self.table.runs > 1);
+        if turn.round > self.round && turn.round >= least {
+            let takes: Duration = self.programs.iter().filter_map(|program| program.took).sum();
+            self.is_out_of_time = self.until.is_some_and(|until| now + takes > until);
+        }
+        self.round = turn.round;
+        self.is_out_of_time || self.unfit.is_some() || self.programs[turn.row].failed.is_some()
+    }
+
+    /// Its figures are no row of a benchmark: the programs keep them.
+    fn run(&mut self, turn: Turn, _: &Site, ticker: &mut Ticker) -> Result<Repeated, Error> {
+        let began = Instant::now();
+        let ran = match self.turn(turn)? {
+            Ok(ran) => ran,
+            Err(because) => {
+                self.unfit = Some(because);
+                return Ok(Repeated::default());
+            }
+        };
+        let program = &mut self.programs[turn.row];
+        program.took = Some(ranks::longest(self.crew.peers, began.elapsed())?);
+        let rate = program.pace.rate().filter(|_| self.table.in_time);
+        self.rates.extend(rate.map(|rate| ((self.table.task, program.ready.program), rate)));
+        match ran {
+            Ok((run, answer)) => program.so_far.add(run, &answer),
+            Err(because) => {
+                let (name, table) = (&program.ready.name, self.table.name());
+                ticker.note(&format!("{name}: {table}: {because}"));
+                program.failed = Some(because);
+            }
+        }
+        Ok(Repeated::default())
+    }
+
+    fn finish(&mut self, _: &Site) -> Result<(), Error> {
+        self.held.give_back()?;
+        self.subjects.values_mut().try_for_each(Subject::clear)
+    }
+}
+
+impl<'a> TablePlan<'a> {
+    fn new(
+        crew: &'a Crew<'a>,
+        (place, number): (usize, usize),
+        planned: &PlacePlan,
+        site: &'a Site<'a>,
+        rates: &'a mut HashMap<(Task, usize), Rate>,
+    ) -> Result<TablePlan<'a>, Error> {
+        let table = &crew.tables[number];
+        let time = TableTime::of(crew, (place, number))?;
+        // Ranks may have other paths, and must measure the same rows.
+        let within = match crew.drives.len() {
+            1 => String::new(),
+            _ => crew.peers.of_first("the place", format!(" in {}", planned.path.display()))?,
+        };
+        let of = |ready: &'a Contestant| {
+            let known = rates.get(&(table.task, ready.program)).copied();
+            ProgramRuns {
+                ready,
+                row_name: format!("{}: {}{within}", table.name(), ready.name),
+                so_far: RowBuilder::new(),
+                failed: None,
+                pace: Pace::new(*table, time.of_run, known.filter(|_| table.task.is_save())),
+                took: None,
+            }
+        };
+        let does = |ready: &&Contestant| ready.tasks.contains(&table.task);
+        let programs = crew.ready.iter().filter(does).map(of).collect();
         let wanted = if table.fills_page_cache() { table.run_bytes() } else { 0 };
-        Turns {
+        Ok(TablePlan {
             crew,
             site,
             table,
+            number,
+            programs,
+            rates,
             subjects: BTreeMap::new(),
-            held: HeldMemory::new(site.file("held", 0), wanted.min(held_bytes)),
-            until: None,
-        }
-    }
-
-    fn measure(
-        &mut self,
-        (place, number): (usize, usize),
-        planned: &PlacePlan,
-        reporter: &mut LangsReporter,
-    ) -> Result<Option<Workload>, Error> {
-        let (crew, table) = (self.crew, self.table);
-        let doing: Vec<&Contestant> =
-            crew.ready.iter().filter(|ready| ready.tasks.contains(&table.task)).collect();
-        let time = TableTime::of(crew, (place, number), doing.len())?;
-        self.until = time.until;
-        let new = |ready: &'a Contestant| {
-            let known = reporter.rates.get(&(table.task, ready.program)).copied();
-            let pace = Pace::new(*table, time.of_run, known.filter(|_| table.task.is_save()));
-            let took = Duration::ZERO;
-            ProgramRuns { ready, so_far: RowBuilder::new(), failed: None, pace, took }
-        };
-        let mut doing: Vec<ProgramRuns> = doing.into_iter().map(new).collect();
-        for (turn, index) in order(doing.len(), table.runs, number).into_iter().enumerate() {
-            let round = (turn / doing.len().max(1)) as u32;
-            if turn.is_multiple_of(doing.len().max(1)) && self.is_out_of_time(round, &doing)? {
-                reporter.leave_out(|of| (of.place, of.table) == (place, number));
-                break;
-            }
-            let doing = &mut doing[index];
-            if doing.failed.is_some() {
-                continue;
-            }
-            let cell = Cell { place, table: number, program: doing.ready.program };
-            let began = Instant::now();
-            let name = row_name(crew, planned, table, doing.ready);
-            let ran =
-                match self.turn(doing, round, &mut |ticked| reporter.tick_once(&name, ticked))? {
-                    Ok(ran) => ran,
-                    Err(because) => {
-                        self.finish()?;
-                        let name = table.name();
-                        reporter.note(&format!(
-                            "{name} is left out in {}: {because}",
-                            planned.path.display()
-                        ));
-                        reporter.leave_out(|of| (of.place, of.table) == (place, number));
-                        return Ok(None);
-                    }
-                };
-            doing.took = ranks::longest(crew.peers, began.elapsed())?;
-            reporter.ahead.is_over(cell, doing.took);
-            let rate = doing.pace.rate().filter(|_| table.in_time);
-            reporter.rates.extend(rate.map(|rate| ((table.task, cell.program), rate)));
-            match ran {
-                Ok((run, answer)) => doing.so_far.add(run, &answer),
-                Err(because) => {
-                    reporter.note(&format!("{}: {}: {because}", doing.ready.name, table.name()));
-                    reporter.leave_out(|of| *of == cell);
-                    doing.failed = Some(because);
-                }
-            }
-        }
-        self.finish()?;
-        let spilled = self.subjects.values().find_map(Subject::spilled);
-        if let Some(because) = spilled {
-            reporter.note(&format!("{} in {}: {because}", table.name(), planned.path.display()));
-        }
-        let cache = if spilled.is_some() { Cache::PartlyPageCache } else { table.cache() };
-        Ok((!doing.is_empty()).then(|| workload(table, self.site, cache, doing)))
-    }
-
-    /// Whether another round would take another table's time. The least number of rounds is made in
-    /// any time.
-    fn is_out_of_time(&self, round: u32, doing: &[ProgramRuns]) -> Result<bool, Error> {
-        let takes: Duration = doing.iter().map(|of| of.took).sum();
-        let least = RUNS_MIN + u32::from(self.table.runs > 1);
-        let Some(until) = self.until.filter(|_| round >= least) else { return Ok(false) };
-        Ok(self.crew.now()? + takes > until)
+            held: HeldMemory::new(site.file("held", 0), wanted.min(planned.held_bytes)),
+            until: time.until,
+            round: 0,
+            is_out_of_time: false,
+            unfit: None,
+        })
     }
 
     /// Runs a program for one turn: as often as it takes to know its amount in its first turn, else
     /// once. `Ok(Err(..))`: the table cannot be measured here.
-    fn turn(
-        &mut self,
-        doing: &mut ProgramRuns,
-        round: u32,
-        tick: &mut dyn FnMut(bool),
-    ) -> Result<Result<RunOutcome, String>, Error> {
-        let is_dropped = self.table.runs > 1 && round == 0;
+    fn turn(&mut self, turn: Turn) -> Result<Result<RunOutcome, String>, Error> {
+        let is_dropped = self.table.runs > 1 && turn.round == 0;
         let mut last = None;
-        while round == 0
-            && let Some(of) = doing.pace.next_look()
+        while turn.round == 0
+            && let Some(of) = self.programs[turn.row].pace.next_look()
         {
-            match self.run_once(doing, of, round, &mut || tick(last.is_some()))? {
+            match self.run_once(turn, of)? {
                 Ok(Ok(ran)) => last = Some(ran),
                 other => return Ok(other),
             }
@@ -213,21 +246,12 @@ impl<'a> Turns<'a> {
         // The last look is the run that is dropped, where one is.
         match last.take_if(|_| is_dropped) {
             Some(look) => Ok(Ok(Ok(look))),
-            None => {
-                let of = doing.pace.table();
-                self.run_once(doing, of, round, &mut || tick(last.is_some()))
-            }
+            None => self.run_once(turn, self.programs[turn.row].pace.table()),
         }
     }
 
     /// Prepares the file, and runs a program once.
-    fn run_once(
-        &mut self,
-        doing: &mut ProgramRuns,
-        of: Table,
-        round: u32,
-        tick: &mut dyn FnMut(),
-    ) -> Result<Result<RunOutcome, String>, Error> {
+    fn run_once(&mut self, turn: Turn, of: Table) -> Result<Result<RunOutcome, String>, Error> {
         let (site, number) = (self.site, FILE_NUMBERS * self.subjects.len() as u32);
         let subject = self.subjects.entry(of.amount());
         let subject = subject.or_insert_with(|| Subject::new(of, site, number));
@@ -235,21 +259,20 @@ impl<'a> Turns<'a> {
         if let Err(because) = ranks::all_or_none(self.crew.peers, is_ready)? {
             return Ok(Err(because));
         }
-        tick();
         let began = Instant::now();
-        let is_dropped = self.table.runs > 1 && round == 0;
-        let ran = self.run(doing.ready, of, is_dropped)?;
+        let is_dropped = self.table.runs > 1 && turn.round == 0;
+        let ran = self.run_program(self.programs[turn.row].ready, of, is_dropped)?;
         // All counted runs of a row move the same amount.
-        if let (0, Ok((run, _))) = (round, &ran) {
+        if let (0, Ok((run, _))) = (turn.round, &ran) {
             let took = ranks::longest(self.crew.peers, began.elapsed())?;
-            doing.pace.is_over(of.amount(), took, run.elapsed_s);
+            self.programs[turn.row].pace.is_over(of.amount(), took, run.elapsed_s);
         }
         Ok(Ok(ran))
     }
 
     /// Runs a program once, on a prepared file and between two readings of the device's counters
     /// (M7); checks the file and then the program's report, and cleans up.
-    fn run(
+    fn run_program(
         &mut self,
         ready: &Contestant,
         table: Table,
@@ -257,7 +280,7 @@ impl<'a> Turns<'a> {
     ) -> Result<RunOutcome, Error> {
         self.held.take(self.site.stop)?;
         self.held.give_back()?;
-        let Turns { site, crew, .. } = *self;
+        let TablePlan { site, crew, .. } = *self;
         let table = &table;
         let subject = self.subjects.get_mut(&table.amount()).expect("it was made ready");
         let path = subject.path();
@@ -295,11 +318,6 @@ impl<'a> Turns<'a> {
         subject.is_done(ran.is_ok())?;
         let device = site.device().map_or(String::new(), |device| device.name.clone());
         ranks::merged(crew.peers, ran, &together.parts(), device)
-    }
-
-    fn finish(&mut self) -> Result<(), Error> {
-        self.held.give_back()?;
-        self.subjects.values_mut().try_for_each(Subject::clear)
     }
 }
 
