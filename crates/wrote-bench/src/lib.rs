@@ -7,6 +7,7 @@ mod burst;
 mod choice;
 pub mod langs;
 mod measured;
+mod names;
 mod progress;
 mod request;
 mod rounds;

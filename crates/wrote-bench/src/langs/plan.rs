@@ -136,11 +136,6 @@ impl PlacePlan {
         Ok(PlacePlan { path: path.to_owned(), target: target.clone(), drive, held_bytes })
     }
 
-    /// Counts the runs that measure the drive's own rate.
-    pub(super) fn drive_runs(&self) -> u32 {
-        self.drive.as_ref().map_or(0, |drive| drive.runs_total())
-    }
-
     /// Returns the most bytes in the folder at once: one table's file, the drive's, or held memory.
     fn space_bytes_max(&self, tables: &[Table]) -> u64 {
         let files = tables.iter().map(files_bytes);

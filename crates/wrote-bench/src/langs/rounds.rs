@@ -11,7 +11,7 @@ use super::build::{BuiltProgram, COMPILER_TIMEOUT, build};
 use super::catalogue::{Candidate, catalogue};
 use super::drive;
 use super::pace::Rate;
-use super::plan::{PlacePlan, Plan};
+use super::plan::{PlacePlan, Plan, fixed};
 use super::workload::{Table, Task};
 use crate::bench::report_leftovers;
 use crate::budget::{Clock, SinceStart};
@@ -45,8 +45,8 @@ struct Contestant {
 struct Crew<'a> {
     tables: &'a [Table],
     ready: &'a [Contestant],
-    /// The runs of each place's drive.
-    drives: &'a [u32],
+    /// The runs of each place's drive, and their time.
+    drives: &'a [(u32, Duration)],
     timeout: Duration,
     /// The time of each place, where amounts are left to it.
     within: Duration,
@@ -97,8 +97,7 @@ pub fn langs_by(
     observer: &mut dyn Observer,
 ) -> Result<Document, Error> {
     let began = request.began.unwrap_or_else(Instant::now);
-    let started_at = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second())
-        .expect("the present is a time");
+    let started_at = format!("{:.0}", jiff::Timestamp::now());
     let mut plan = Plan::new(request, peers)?;
     let (chosen, mut languages) = catalogue(&request.add)?.choose(request, stop)?;
     refuse_nobody(&chosen, &languages)?;
@@ -122,7 +121,15 @@ pub fn langs_by(
     let ready = build_in_turn(&chosen, request, peers, &mut languages, stop, &mut reporter)?;
     let folder = tempfile::TempDir::new()
         .map_err(|error| Error::Failed(format!("no folder can be made for programs: {error}")))?;
-    let drives: Vec<u32> = plan.places.iter().map(PlacePlan::drive_runs).collect();
+    // Without a program the drives are not measured.
+    let drive = |place: &PlacePlan| {
+        place
+            .drive
+            .as_ref()
+            .filter(|_| !ready.is_empty())
+            .map_or((0, Duration::ZERO), |drive| (drive.runs_total(), drive.estimate()))
+    };
+    let drives: Vec<(u32, Duration)> = plan.places.iter().map(drive).collect();
     let crew = Crew {
         tables: &plan.tables,
         ready: &ready,
@@ -147,7 +154,7 @@ pub fn langs_by(
     Ok(Document {
         schema: SCHEMA.into(),
         wrote: Program::this(request.commit.clone()),
-        started_at: started_at.to_string(),
+        started_at,
         elapsed_s: began.elapsed().as_secs_f64(),
         command: request.command.clone(),
         host: host::host(),
@@ -274,14 +281,15 @@ impl Crew<'_> {
         let drive = match planned.drive.take() {
             // Without a program the drive's rate is not requested.
             Some(cells) if !self.ready.is_empty() => {
-                reporter.ticker.expect(self.drives[number] + self.runs_ahead(number, 0));
+                self.expect(&mut reporter.ticker, self.drives[number].0, (number, 0));
                 drive::measure(cells, &site, &mut reporter.ticker)?
             }
             _ => None,
         };
         let mut workloads = Vec::new();
         for table in 0..self.tables.len() {
-            reporter.ticker.expect(self.runs_ahead(number, table));
+            let runs = self.runs(&self.tables[table]);
+            self.expect(&mut reporter.ticker, runs, (number, table + 1));
             if self.is_late(number, table)? {
                 let name = self.tables[table].name();
                 let within_s = self.within.as_secs_f64();
@@ -299,7 +307,7 @@ impl Crew<'_> {
                 Err(error) => return scratch.end_for(self.peers, Err(error)),
             }
         }
-        reporter.ticker.expect(self.runs_ahead(number, self.tables.len()));
+        self.expect(&mut reporter.ticker, 0, (number, self.tables.len()));
         // A program's leftovers do not discard the other programs' results.
         if let Err(left) = scratch.end_for(self.peers, Ok(())) {
             match self.peers.are_many() {
@@ -317,14 +325,21 @@ impl Crew<'_> {
         self.ready.iter().filter(|ready| ready.tasks.contains(&table.task)).count()
     }
 
-    /// Counts the runs of a place from this table on, and of the places behind it.
-    fn runs_ahead(&self, place: usize, table: usize) -> u32 {
-        let of_tables = |tables: &[Table]| -> u32 {
-            tables.iter().map(|table| table.runs * self.programs(table) as u32).sum()
-        };
-        let behind = &self.drives[place + 1..];
-        let drives: u32 = behind.iter().filter(|_| !self.ready.is_empty()).sum();
-        of_tables(&self.tables[table..]) + of_tables(self.tables) * behind.len() as u32 + drives
+    /// Tells the ticker of `runs` runs that are next, and of those behind them: the tables of a
+    /// place from this one on, and the places behind it.
+    fn expect(&self, ticker: &mut Ticker, runs: u32, (place, table): (usize, usize)) {
+        let later = self.drives.len() - place - 1;
+        let tables = self.tables[table..].iter().chain((0..later).flat_map(|_| self.tables));
+        let tables = tables.map(|table| (self.runs(table), fixed(&(*table, self.programs(table)))));
+        let behind = tables.chain(self.drives[place + 1..].iter().copied());
+        let (count, time) = behind
+            .fold((0, Duration::ZERO), |(count, time), (runs, takes)| (count + runs, time + takes));
+        ticker.expect(runs + count, time / count.max(1));
+    }
+
+    /// Counts the runs of a table.
+    fn runs(&self, table: &Table) -> u32 {
+        table.runs * self.programs(table) as u32
     }
 
     /// Whether the time of a place is over before a table whose amounts are left to the time.

@@ -157,13 +157,7 @@ impl Plan for TablePlan<'_> {
     /// Its figures are no row of a benchmark: the programs keep them.
     fn run(&mut self, turn: Turn, _: &Site, ticker: &mut Ticker) -> Result<Repeated, Error> {
         let began = Instant::now();
-        let ran = match self.turn(turn)? {
-            Ok(ran) => ran,
-            Err(because) => {
-                self.unfit = Some(because);
-                return Ok(Repeated::default());
-            }
-        };
+        let Some(ran) = self.turn(turn)? else { return Ok(Repeated::default()) };
         let program = &mut self.programs[turn.row];
         program.took = Some(ranks::longest(self.crew.peers, began.elapsed())?);
         let rate = program.pace.rate().filter(|_| self.table.in_time);
@@ -231,33 +225,34 @@ impl<'a> TablePlan<'a> {
     }
 
     /// Runs a program for one turn: as often as it takes to know its amount in its first turn, else
-    /// once. `Ok(Err(..))`: the table cannot be measured here.
-    fn turn(&mut self, turn: Turn) -> Result<Result<RunOutcome, String>, Error> {
+    /// once. `None`: the table is unfit.
+    fn turn(&mut self, turn: Turn) -> Result<Option<RunOutcome>, Error> {
         let is_dropped = self.table.runs > 1 && turn.round == 0;
         let mut last = None;
         while turn.round == 0
             && let Some(of) = self.programs[turn.row].pace.next_look()
         {
             match self.run_once(turn, of)? {
-                Ok(Ok(ran)) => last = Some(ran),
+                Some(Ok(ran)) => last = Some(ran),
                 other => return Ok(other),
             }
         }
         // The last look is the run that is dropped, where one is.
-        match last.take_if(|_| is_dropped) {
-            Some(look) => Ok(Ok(Ok(look))),
+        match last.filter(|_| is_dropped) {
+            Some(look) => Ok(Some(Ok(look))),
             None => self.run_once(turn, self.programs[turn.row].pace.table()),
         }
     }
 
-    /// Prepares the file, and runs a program once.
-    fn run_once(&mut self, turn: Turn, of: Table) -> Result<Result<RunOutcome, String>, Error> {
+    /// Prepares the file, and runs a program once. `None`: the table is unfit.
+    fn run_once(&mut self, turn: Turn, of: Table) -> Result<Option<RunOutcome>, Error> {
         let (site, number) = (self.site, FILE_NUMBERS * self.subjects.len() as u32);
         let subject = self.subjects.entry(of.amount());
         let subject = subject.or_insert_with(|| Subject::new(of, site, number));
         let is_ready = subject.make_ready()?;
         if let Err(because) = ranks::all_or_none(self.crew.peers, is_ready)? {
-            return Ok(Err(because));
+            self.unfit = Some(because);
+            return Ok(None);
         }
         let began = Instant::now();
         let is_dropped = self.table.runs > 1 && turn.round == 0;
@@ -267,7 +262,7 @@ impl<'a> TablePlan<'a> {
             let took = ranks::longest(self.crew.peers, began.elapsed())?;
             self.programs[turn.row].pace.is_over(of.amount(), took, run.elapsed_s);
         }
-        Ok(Ok(ran))
+        Ok(Some(ran))
     }
 
     /// Runs a program once, on a prepared file and between two readings of the device's counters
@@ -317,7 +312,7 @@ impl<'a> TablePlan<'a> {
         };
         subject.is_done(ran.is_ok())?;
         let device = site.device().map_or(String::new(), |device| device.name.clone());
-        ranks::merged(crew.peers, ran, &together.parts(), device)
+        ranks::of_all(crew.peers, ran, &together.parts(), device)
     }
 }
 

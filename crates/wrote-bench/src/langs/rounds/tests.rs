@@ -96,7 +96,7 @@ impl Lab {
         let crew = Crew {
             tables: &plan.tables,
             ready: &self.ready,
-            drives: &[0],
+            drives: &[(0, Duration::ZERO)],
             timeout: self.request.timeout,
             folder: self.files.path(),
             within: self.request.within,
