@@ -1,27 +1,25 @@
 //! One table in one place: every program in turn, each watched, and its file checked.
 
-use super::super::answer::Answer;
 use super::super::pace::{Pace, Rate, share_of_run, share_of_table};
 use super::super::plan::{PlacePlan, files_bytes, fixed, order, usual, written_bytes};
 use super::super::program::Call;
 use super::super::workload::{Table, Task};
 use super::super::{answer, program};
 use super::file::Subject;
-use super::ranks::{self, RunOutcome};
+use super::ranks::{self, ProgramRun, RunOutcome};
 use super::{Contestant, Crew, LangsReporter};
 use crate::budget::RUNS_MIN;
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario::{Plan, Scope, Site};
-use hdrhistogram::Histogram;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
-use wrote_jobs::clock::{Together, counters, now_s};
-use wrote_jobs::histogram;
+use wrote_jobs::clock::{Timer, Together, clocked, now_s};
 use wrote_jobs::report::Repeated;
 use wrote_machine::held_memory::HeldMemory;
+use wrote_machine::usage::Usage;
 use wrote_result::langs::{Cache, Failure, Row, Run, Workload};
-use wrote_result::{Error, stats};
+use wrote_result::{Error, document};
 
 /// The part of the time that is kept for what shares do not hold: files of reads, first looks that
 /// take longer than a share, the removal of the folder.
@@ -163,7 +161,7 @@ impl Plan for TablePlan<'_> {
         let rate = program.pace.rate().filter(|_| self.table.in_time);
         self.rates.extend(rate.map(|rate| ((self.table.task, program.ready.program), rate)));
         match ran {
-            Ok((run, answer)) => program.so_far.add(run, &answer),
+            Ok(ran) => program.so_far.add(ran, self.table.runs > 1 && turn.round == 0),
             Err(because) => {
                 let (name, table) = (&program.ready.name, self.table.name());
                 ticker.note(&format!("{name}: {table}: {because}"));
@@ -199,7 +197,7 @@ impl<'a> TablePlan<'a> {
             ProgramRuns {
                 ready,
                 row_name: format!("{}: {}{within}", table.name(), ready.name),
-                so_far: RowBuilder::new(),
+                so_far: RowBuilder::default(),
                 failed: None,
                 pace: Pace::new(*table, time.of_run, known.filter(|_| table.task.is_save())),
                 took: None,
@@ -255,24 +253,18 @@ impl<'a> TablePlan<'a> {
             return Ok(None);
         }
         let began = Instant::now();
-        let is_dropped = self.table.runs > 1 && turn.round == 0;
-        let ran = self.run_program(self.programs[turn.row].ready, of, is_dropped)?;
+        let ran = self.run_program(self.programs[turn.row].ready, of)?;
         // All counted runs of a row move the same amount.
-        if let (0, Ok((run, _))) = (turn.round, &ran) {
+        if let (0, Ok(ran)) = (turn.round, &ran) {
             let took = ranks::longest(self.crew.peers, began.elapsed())?;
-            self.programs[turn.row].pace.is_over(of.amount(), took, run.elapsed_s);
+            self.programs[turn.row].pace.is_over(of.amount(), took, ran.run().elapsed_s);
         }
         Ok(Some(ran))
     }
 
     /// Runs a program once, on a prepared file and between two readings of the device's counters
     /// (M7); checks the file and then the program's report, and cleans up.
-    fn run_program(
-        &mut self,
-        ready: &Contestant,
-        table: Table,
-        dropped: bool,
-    ) -> Result<RunOutcome, Error> {
+    fn run_program(&mut self, ready: &Contestant, table: Table) -> Result<RunOutcome, Error> {
         self.held.take(self.site.stop)?;
         self.held.give_back()?;
         let TablePlan { site, crew, .. } = *self;
@@ -283,36 +275,24 @@ impl<'a> TablePlan<'a> {
         let together = Together::new(crew.peers);
         together.begin()?;
         let began_s = now_s();
-        let before = counters(site.device());
-        let ended = program::run(&ready.built, call, site.stop)?;
-        let moved = counters(site.device()).zip(before);
-        let moved = moved.map(|(after, before)| after.since(&before));
+        let timer = Timer::new(site.device(), None);
+        let program = || program::run(&ready.built, call, site.stop);
+        let (ended, cost) = clocked(&timer, Usage::of_children, program)?;
         let answered = ended.and_then(|ended| Ok((answer::parse(&ended.stdout)?, ended)));
         let ran = match answered {
             Ok((answer, ended)) => {
                 let says_whole = answer.bytes == table.timing_bytes();
                 let checked = subject.check(says_whole)?;
                 let judged = checked.and_then(|()| answer::judge(&answer, table, ended.process_s));
-                let run = Run {
-                    bytes: table.run_bytes(),
-                    elapsed_s: answer.elapsed_s(),
-                    process_s: ended.process_s,
-                    cpu_user_s: ended.cpu_user_s,
-                    cpu_system_s: ended.cpu_system_s,
-                    max_rss_bytes: ended.max_rss_bytes,
-                    device_written_bytes: moved.map(|moved| moved.written_bytes),
-                    device_read_bytes: moved.map(|moved| moved.read_bytes),
-                    dropped,
-                    ranks: None,
-                };
-                together.is_over((began_s, began_s + run.elapsed_s));
-                judged.map(|()| (run, answer))
+                together.is_over((began_s, began_s + answer.elapsed_s()));
+                let cost = document::Run { max_rss_bytes: ended.max_rss_bytes, ..cost };
+                judged.map(|()| ProgramRun::new(cost, ended.process_s, table, &answer))
             }
             Err(because) => Err(because),
         };
         subject.is_done(ran.is_ok())?;
         let device = site.device().map_or(String::new(), |device| device.name.clone());
-        ranks::of_all(crew.peers, ran, &together.parts(), device)
+        ranks::of_all(crew.peers, ran, together.parts(), device)
     }
 }
 
@@ -321,7 +301,7 @@ fn workload(table: &Table, site: &Site, cache: Cache, doing: Vec<ProgramRuns>) -
     for ProgramRuns { ready, so_far, failed, .. } in doing {
         match failed {
             Some(because) => failures.push(Failure { language: ready.id.clone(), because }),
-            None => rows.extend(so_far.row(&ready.id, table.task.is_save())),
+            None => rows.extend(so_far.row(&ready.id)),
         }
     }
     sort(&mut rows);
@@ -338,43 +318,44 @@ fn workload(table: &Table, site: &Site, cache: Cache, doing: Vec<ProgramRuns>) -
     }
 }
 
+/// The runs of a program, and the row that those make which are not dropped.
+#[derive(Default)]
 struct RowBuilder {
     runs: Vec<Run>,
-    /// Latencies of all timings that count.
-    latencies_ns: Histogram<u64>,
+    counted: Repeated,
 }
 
 impl RowBuilder {
-    fn new() -> RowBuilder {
-        RowBuilder { runs: Vec::new(), latencies_ns: histogram() }
-    }
-
-    fn add(&mut self, run: Run, answer: &Answer) {
-        if !run.dropped {
-            for elapsed_ns in &answer.elapsed_ns {
-                self.latencies_ns.saturating_record(*elapsed_ns);
-            }
+    fn add(&mut self, ran: ProgramRun, dropped: bool) {
+        let run = ran.run();
+        self.runs.push(Run {
+            bytes: run.bytes,
+            elapsed_s: run.elapsed_s,
+            process_s: ran.process_s,
+            cpu_user_s: run.cpu_user_s,
+            cpu_system_s: run.cpu_system_s,
+            max_rss_bytes: run.max_rss_bytes,
+            device_written_bytes: run.device_written_bytes,
+            device_read_bytes: run.device_read_bytes,
+            dropped,
+            ranks: run.ranks.clone(),
+        });
+        if !dropped {
+            self.counted.add(ran.row);
         }
-        self.runs.push(run);
     }
 
-    /// Builds the row of a language; `None` without a run that counts. Only saves have latencies.
-    fn row(self, language: &str, is_save: bool) -> Option<Row> {
-        let counts = || self.runs.iter().filter(|run| !run.dropped);
-        counts().next()?;
-        let values = |value: fn(&Run) -> f64| counts().map(value).collect::<Vec<f64>>();
-        let sum = |value: fn(&Run) -> f64| counts().map(value).sum::<f64>();
-        let cpu_s_per_gb =
-            |run: &Run| (run.cpu_user_s + run.cpu_system_s) / (run.bytes as f64 / 1e9);
+    /// Builds the row of a language; `None` without a run that counts.
+    fn row(self, language: &str) -> Option<Row> {
+        let row = self.counted.rows().pop()?;
+        let sum = |value: fn(&document::Run) -> f64| row.runs.iter().map(value).sum::<f64>();
         Some(Row {
             language: language.into(),
-            throughput_bytes_per_s: stats::interval(&values(|run| {
-                run.bytes as f64 / run.elapsed_s
-            })),
+            throughput_bytes_per_s: row.throughput_bytes_per_s,
             throughput_mean_bytes_per_s: sum(|run| run.bytes as f64) / sum(|run| run.elapsed_s),
-            cpu_s_per_gb: stats::median(&values(cpu_s_per_gb)),
+            cpu_s_per_gb: row.cpu_s_per_gb(),
             max_rss_bytes: self.runs.iter().filter_map(|run| run.max_rss_bytes).max(),
-            latency_ns: is_save.then(|| stats::latency(&self.latencies_ns)),
+            latency_ns: row.latency_ns,
             runs: self.runs,
         })
     }
@@ -390,31 +371,37 @@ fn sort(rows: &mut [Row]) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::answer::Answer;
     use super::*;
 
-    fn run(elapsed_s: f64, dropped: bool) -> Run {
-        Run {
-            bytes: 1_000_000_000,
-            elapsed_s,
-            cpu_user_s: elapsed_s / 2.0,
-            cpu_system_s: elapsed_s / 4.0,
-            max_rss_bytes: Some((elapsed_s * 1e6) as u64),
-            dropped,
-            ..Run::default()
+    /// Builds the row of runs of a gigabyte each, by their timings; some are dropped.
+    fn row(task: Task, runs: &[(&[u64], bool)]) -> Option<Row> {
+        let size = 1_000_000_000;
+        let table = Table { task, size, count: 1, runs: 1, cold: false, in_time: false };
+        let mut so_far = RowBuilder::default();
+        for (elapsed_ns, dropped) in runs {
+            let answer = Answer { elapsed_ns: elapsed_ns.to_vec(), bytes: size, sum: None };
+            let elapsed_s = answer.elapsed_s();
+            let cost = document::Run {
+                cpu_user_s: elapsed_s / 2.0,
+                cpu_system_s: elapsed_s / 4.0,
+                max_rss_bytes: Some((elapsed_s * 1e6) as u64),
+                ..document::Run::default()
+            };
+            so_far.add(ProgramRun::new(cost, elapsed_s, &table, &answer), *dropped);
         }
+        so_far.row("go")
     }
 
-    fn row(runs: &[Run], elapsed_ns: &[u64], is_save: bool) -> Option<Row> {
-        let mut so_far = RowBuilder::new();
-        let answer = Answer { elapsed_ns: elapsed_ns.to_vec(), bytes: 1, sum: None };
-        runs.iter().for_each(|run| so_far.add(run.clone(), &answer));
-        so_far.row("go", is_save)
-    }
+    const S: u64 = 1_000_000_000;
 
     #[test]
     fn a_run_that_is_dropped_is_shown_and_counts_for_nothing_but_memory() {
-        let runs = [run(10.0, true), run(1.0, false), run(2.0, false), run(4.0, false)];
-        let row = row(&runs, &[1000], false).unwrap();
+        let runs = [(10, true), (1, false), (2, false), (4, false)];
+        let runs = runs.map(|(seconds, dropped)| ([seconds * S], dropped));
+        let runs: Vec<(&[u64], bool)> =
+            runs.iter().map(|(ns, dropped)| (&ns[..], *dropped)).collect();
+        let row = row(Task::BytesWrite, &runs).unwrap();
         assert_eq!(row.runs.len(), 4);
         assert_eq!(row.throughput_bytes_per_s.median, 0.5e9);
         let mean = row.throughput_mean_bytes_per_s;
@@ -426,30 +413,31 @@ mod tests {
 
     #[test]
     fn of_saves_every_timing_is_told_and_none_of_a_run_that_is_dropped() {
-        let runs = [run(1.0, true), run(1.0, false)];
-        let latency = row(&runs, &[100, 200, 300], true).unwrap().latency_ns.unwrap();
+        let runs: [(&[u64], bool); 2] = [(&[900; 5], true), (&[100, 200, 300], false)];
+        let latency = row(Task::Save, &runs).unwrap().latency_ns.unwrap();
         assert_eq!((latency.count, latency.min, latency.p50, latency.max), (3, 100, 200, 300));
     }
 
     #[test]
     fn a_language_without_a_run_that_counts_has_no_row() {
-        assert!(row(&[], &[1], false).is_none());
-        assert!(row(&[run(1.0, true)], &[1], false).is_none());
+        assert!(row(Task::Lines, &[]).is_none());
+        assert!(row(Task::Lines, &[(&[S], true)]).is_none());
     }
 
     #[test]
     fn the_fastest_is_first_and_among_saves_the_one_with_the_shortest_median() {
-        let named = |name: &str, elapsed_s, elapsed_ns: &[u64], is_save| {
-            let row = row(&[run(elapsed_s, false)], elapsed_ns, is_save).unwrap();
+        let named = |name: &str, task, elapsed_ns: &[u64]| {
+            let row = row(task, &[(elapsed_ns, false)]).unwrap();
             Row { language: name.into(), ..row }
         };
-        let mut rows = [named("slow", 2.0, &[1], false), named("fast", 1.0, &[1], false)];
+        let lines = Task::Lines;
+        let mut rows = [named("slow", lines, &[2 * S]), named("fast", lines, &[S])];
         sort(&mut rows);
         assert_eq!(rows[0].language, "fast");
         // One very slow save slows the whole, not the median save.
         let mut rows = [
-            named("usually-slow", 1.0, &[50, 50, 50], true),
-            named("usually-fast", 2.0, &[10, 10, 900], true),
+            named("usually-slow", Task::Save, &[50, 50, 50]),
+            named("usually-fast", Task::Save, &[10, 10, 900]),
         ];
         sort(&mut rows);
         assert_eq!(rows[0].language, "usually-fast");

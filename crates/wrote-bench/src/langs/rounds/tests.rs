@@ -186,6 +186,7 @@ fn every_honest_program_has_a_row_in_every_table_with_all_its_runs() {
                 assert_eq!(row.runs[0].dropped, !is_save);
                 assert!(row.runs[1..].iter().all(|run| !run.dropped));
                 assert!(row.runs.iter().all(|run| run.process_s >= run.elapsed_s));
+                assert!(row.cpu_s_per_gb > 0.0);
                 assert_eq!(row.latency_ns.map(|latency| latency.count), is_save.then_some(5));
                 let timings = if is_save { 5 } else { 1 };
                 assert_eq!(row.runs[0].bytes, workload.bytes * timings);
