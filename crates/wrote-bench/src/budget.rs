@@ -102,6 +102,11 @@ impl Schedule {
         row.runs += 1;
     }
 
+    /// Removes the run that would be made now.
+    pub fn skip(&mut self) {
+        self.order.pop_front();
+    }
+
     /// Returns the run that is made now, and those behind it.
     pub fn ahead(&mut self) -> &[Turn] {
         self.order.make_contiguous()

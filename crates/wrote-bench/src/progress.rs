@@ -123,6 +123,13 @@ impl<'a> Ticker<'a> {
         self.runs = self.runs.saturating_sub(runs);
     }
 
+    /// Sets the number of runs ahead, and the mean time of those that are not foreseen, where both
+    /// are known better than when they were announced.
+    pub fn expect(&mut self, runs: u32, each: Duration) {
+        self.runs = self.begun + runs;
+        self.estimated = each * self.runs;
+    }
+
     /// Passes a remark to the observer.
     pub fn note(&mut self, text: &str) {
         self.observer.note(text);

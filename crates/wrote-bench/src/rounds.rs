@@ -37,7 +37,7 @@ pub fn in_turn(rows: usize, rounds: u32) -> Vec<Turn> {
     (0..rounds).flat_map(of_round).collect()
 }
 
-impl dyn Plan {
+impl dyn Plan + '_ {
     /// Prepares, runs the rows in turn (M8), and adds up their runs.
     ///
     /// A run's files are removed after it, and shared files at the end. With [`Site::keep`] the
@@ -82,6 +82,10 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
         is_interrupted = site.stop.is_requested();
         if is_interrupted {
             break;
+        }
+        if plan.gives_up(turn, now) {
+            schedule.skip();
+            continue;
         }
         let began = site.clock.elapsed();
         if let Some(row) = kept.take_if(|_| plan.makes_files(turn.row)) {

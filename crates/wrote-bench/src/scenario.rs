@@ -375,6 +375,11 @@ pub trait Plan {
     fn foreseen(&self, _row: usize) -> Duration {
         Duration::ZERO
     }
+    /// Whether the run that is due at the time `now` is not worth making: its row has failed, or
+    /// another row needs the time more. All ranks decide alike.
+    fn gives_up(&mut self, _turn: Turn, _now: Duration) -> bool {
+        false
+    }
     /// The importance of a row, 0 the greatest: where the time is short, others are left out first.
     fn rank(&self, row: usize) -> usize {
         row

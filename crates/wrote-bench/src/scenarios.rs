@@ -16,15 +16,13 @@ pub(crate) mod ways;
 pub use append::{AppendAs, MessageSizes};
 pub use serve::ServerUrl;
 
+use crate::names;
 use crate::scenario::{Listed, Scenario};
 use std::collections::BTreeSet;
 use wrote_jobs::findings::{self, Evidence};
 use wrote_result::Error;
 use wrote_result::document::Finding;
 use wrote_result::finding;
-
-/// The similarity of two names (1 is equal) from which one is taken for a slip of the other.
-const SIMILARITY_MIN: f64 = 0.6;
 
 // The modules are declared above, not here: rustfmt doesn't reach a module that a macro declares.
 macro_rules! registry {
@@ -94,9 +92,7 @@ fn nearest(name: &str, scenarios: &[&dyn Scenario]) -> Option<&'static str> {
     };
     let listed = scenarios.iter().flat_map(|scenario| scenario.catalogue());
     let known: BTreeSet<&str> = listed.flat_map(of_row).collect();
-    let alike = |other: &&str| strsim::normalized_damerau_levenshtein(name, other);
-    let near = known.into_iter().max_by(|a, b| alike(a).total_cmp(&alike(b)))?;
-    (alike(&near) >= SIMILARITY_MIN).then_some(near)
+    names::nearest(name, known.into_iter())
 }
 
 /// The findings on a benchmark: on any rows, and on those of its scenarios.

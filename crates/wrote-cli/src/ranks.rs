@@ -1,12 +1,16 @@
 //! The ranks under `mpirun` that a command measures with.
 
+#[cfg(feature = "mpi")]
+#[allow(unsafe_code)]
+mod post;
+
 use crate::args::Command;
+#[cfg(feature = "mpi")]
+use post::Mpi;
 use std::time::Duration;
 use wrote_jobs::peers::{Alone, Peers};
 #[cfg(feature = "mpi")]
 use wrote_jobs::peers::{Post, Ranks};
-#[cfg(feature = "mpi")]
-use wrote_mpi::Mpi;
 use wrote_result::{Error, Stop};
 
 /// Variables with the number of ranks, of Open MPI, of MPICH and others (PMI), and of Slurm.

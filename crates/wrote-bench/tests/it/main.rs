@@ -1,5 +1,6 @@
-//! Measurements from a request to a document, and the schema of documents.
+//! Measurements from a request to a document, the languages, and schemas of documents.
 
 mod answers;
+mod langs;
 mod schema;
 mod sustained;

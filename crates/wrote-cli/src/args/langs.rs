@@ -5,7 +5,7 @@ use super::{OutputArgs, RankTimeout};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use wrote_langs::{Kind, Request};
+use wrote_bench::langs::{Kind, Request};
 use wrote_report::Format;
 use wrote_result::units;
 

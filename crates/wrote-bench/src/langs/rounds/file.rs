@@ -2,10 +2,11 @@
 
 use super::super::check;
 use super::super::workload::{Content, Table, Task};
+use crate::measured::clear;
+use crate::scenario::Site;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use wrote_bench::Site;
 use wrote_jobs::page_cache;
 use wrote_result::Error;
 use wrote_result::document::SourceCache;
@@ -84,7 +85,7 @@ impl<'a> Subject<'a> {
             self.number += 1;
             return self.clear();
         }
-        wrote_bench::clear(&[path], self.site.scratch.path())
+        clear(&[path], self.site.scratch.path())
     }
 
     /// Makes the file, with its name and its content on the device.
@@ -114,12 +115,13 @@ impl<'a> Subject<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::SinceStart;
+    use crate::scratch::Scratch;
     use std::fs;
     use std::sync::OnceLock;
     use std::time::Instant;
     use wrote::device;
-    use wrote_bench::scratch::Scratch;
-    use wrote_bench::{Alone, SinceStart};
+    use wrote_jobs::peers::Alone;
     use wrote_result::Stop;
 
     fn table(task: Task) -> Table {

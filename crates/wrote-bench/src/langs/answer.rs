@@ -2,7 +2,7 @@
 
 use super::message::shown;
 use super::workload::{Table, Task};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use wrote_result::units;
 
 /// The most characters shown of a line that is no answer.
@@ -15,7 +15,7 @@ const CLOCK_S_MAX: f64 = 0.001;
 /// The rate of copying through memory that no core reaches.
 const BYTES_PER_S_MAX: f64 = 1e12;
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Answer {
     /// Each timing, by the program's own monotonic clock: COUNT of them, or one for `lines`.
     pub elapsed_ns: Vec<u64>,

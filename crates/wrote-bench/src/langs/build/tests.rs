@@ -1,9 +1,9 @@
 //! Tests with programs and compilers that are shell scripts.
 
 use super::*;
-use crate::catalogue::Entry;
-use crate::manifest::{FILE_NAME, Manifest};
-use crate::toolchain::Tools;
+use crate::langs::catalogue::Entry;
+use crate::langs::manifest::{FILE_NAME, Manifest};
+use crate::langs::toolchain::Tools;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::process::Command;
 use std::time::{Duration, Instant};

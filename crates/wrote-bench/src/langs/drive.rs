@@ -1,7 +1,10 @@
 //! The drive's own rate, the baseline of the languages.
 
+use crate::progress::Ticker;
+use crate::request::Common;
+use crate::scenario::{Call, Plan, Scenario, Site};
+use crate::scenarios::Peak;
 use wrote::device::Target;
-use wrote_bench::{Call, Common, Peak, Plan, Scenario, Site, Ticker};
 use wrote_machine::space;
 use wrote_result::Error;
 use wrote_result::document::{Direction, Row};

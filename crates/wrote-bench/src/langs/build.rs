@@ -3,9 +3,9 @@
 mod shelf;
 
 use super::catalogue::Candidate;
-use crate::child::{Limits, Outcome, supervise};
-use crate::message::shown;
-use crate::toolchain::neutral;
+use crate::langs::child::{Limits, Outcome, supervise};
+use crate::langs::message::shown;
+use crate::langs::toolchain::neutral;
 pub(super) use shelf::InUse;
 use shelf::{Draft, Shelf};
 use std::fs::{self, OpenOptions};

@@ -3,13 +3,16 @@
 use super::Request;
 use super::drive::cells;
 use super::workload::{Content, LINE_BYTES, Table, Task, tables};
-use std::collections::BTreeMap;
+use crate::progress::Announcement;
+use crate::request::{Common, positive};
+use crate::rounds::{Turn, in_turn};
+use crate::scenario::Plan as DrivePlan;
+use crate::scratch;
+use crate::sharing::share;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::device::{self, Target};
-use wrote_bench::{
-    Announcement, Common, Peers, Plan as DrivePlan, in_turn, positive, scratch, share,
-};
+use wrote_jobs::peers::Peers;
 use wrote_machine::{held_memory, space};
 use wrote_result::{Error, units};
 
@@ -68,37 +71,34 @@ impl Plan {
         Ok(Plan { tables, places, within: request.within })
     }
 
-    /// Announces the run, where `does` counts the programs of a task; `folder` is the run's first.
+    /// Announces the run, where `programs` counts those of a task; `folder` is the run's first.
     pub(super) fn announcement(
         &self,
         folder: &Path,
-        ahead: &RunsAhead,
-        programs: impl Fn(Task) -> u64,
+        programs: impl Fn(Task) -> usize,
     ) -> Announcement {
         let drives = || self.places.iter().filter_map(|place| place.drive.as_ref());
+        let places = self.places.len() as u32;
         let of_place = |place: &PlacePlan| place.space_bytes_max(&self.tables);
-        let in_each: u64 = self
-            .tables
-            .iter()
-            .map(|table| written_bytes(table, programs(table.task)))
-            .fold(0, u64::saturating_add);
+        let tables = || self.tables.iter().map(|table| (table, programs(table.task)));
+        let in_each =
+            tables().map(|(table, count)| written_bytes(table, count)).fold(0, u64::saturating_add);
         let of_drives: u64 = drives().map(|drive| drive.written_bytes_max()).sum();
-        let written_bytes_max =
-            in_each.saturating_mul(self.places.len() as u64).saturating_add(of_drives);
+        let written_bytes_max = in_each.saturating_mul(places.into()).saturating_add(of_drives);
+        let runs: u32 = tables().map(|(table, count)| table.runs * count as u32).sum();
+        let estimate: Duration = tables().map(|(table, count)| fixed(&(*table, count))).sum();
         Announcement {
             folder: folder.to_owned(),
             space_bytes_max: self.places.iter().map(of_place).max().unwrap_or(0),
             written_bytes: Some(written_bytes_max),
             written_bytes_max,
-            runs: ahead.runs_left() + drives().map(|drive| drive.runs_total()).sum::<u32>(),
+            runs: runs * places + drives().map(|drive| drive.runs_total()).sum::<u32>(),
             estimated: self.in_time(
-                ahead.time_left() + drives().map(|drive| drive.estimate()).sum::<Duration>(),
+                estimate * places + drives().map(|drive| drive.estimate()).sum::<Duration>(),
             ),
         }
     }
-}
 
-impl Plan {
     /// Returns the estimate, or the time of all places where it decides all amounts.
     fn in_time(&self, estimate: Duration) -> Duration {
         let all = self.within * self.places.len() as u32;
@@ -138,30 +138,32 @@ impl PlacePlan {
 
     /// Returns the most bytes in the folder at once: one table's file, the drive's, or held memory.
     fn space_bytes_max(&self, tables: &[Table]) -> u64 {
-        let of = |table: &Table| {
-            let files = if table.task == Task::BytesRead && table.in_time { READ_FILES } else { 1 };
-            in_blocks(&table.content()).saturating_mul(files)
-        };
-        let files = tables.iter().map(of);
+        let files = tables.iter().map(files_bytes);
         let drive = self.drive.as_ref().map(|drive| drive.space_bytes_max());
         files.chain(drive).chain([self.held_bytes]).max().unwrap_or(0)
     }
 }
 
+/// Returns the most bytes of a table's files at once.
+pub(super) fn files_bytes(table: &Table) -> u64 {
+    let files = if table.task == Task::BytesRead && table.in_time { READ_FILES } else { 1 };
+    in_blocks(&table.content()).saturating_mul(files)
+}
+
 /// Returns the most bytes that `programs` programs, and we for them, write for a table in one
 /// place.
-fn written_bytes(table: &Table, programs: u64) -> u64 {
+pub(super) fn written_bytes(table: &Table, programs: usize) -> u64 {
     let (file, runs) = (in_blocks(&table.content()), u64::from(table.runs));
     let before = table.before().map_or(0, |before| in_blocks(&before));
     match table.task {
         // Made once. A program that writes into it breaks the protocol.
-        Task::BytesRead => file.saturating_mul(if table.in_time { READ_FILES } else { 1 }),
+        Task::BytesRead => files_bytes(table),
         Task::BytesWrite | Task::Lines | Task::Save | Task::SaveSync => {
             let times = if table.task.is_save() { table.count } else { 1 };
             file.saturating_mul(times)
                 .saturating_add(before)
                 .saturating_mul(runs)
-                .saturating_mul(programs)
+                .saturating_mul(programs as u64)
         }
     }
 }
@@ -172,10 +174,11 @@ fn in_blocks(content: &Content) -> u64 {
 
 /// Returns the order of runs of `programs` programs: every second round is backwards, and of tables
 /// with one round every second table (M8).
-pub(super) fn order(programs: usize, runs: u32, table: usize) -> Vec<usize> {
+pub(super) fn order(programs: usize, runs: u32, table: usize) -> Vec<Turn> {
     let rounds_before = u32::from(runs == 1 && table % 2 == 1);
     let turns = in_turn(programs, rounds_before + runs).into_iter();
-    turns.filter(|turn| turn.round >= rounds_before).map(|turn| turn.row).collect()
+    let turns = turns.filter(|turn| turn.round >= rounds_before);
+    turns.map(|turn| Turn { round: turn.round - rounds_before, ..turn }).collect()
 }
 
 /// The estimate for one byte, one save, one flush and one line before the first run: the time of a
@@ -187,69 +190,8 @@ const USUAL_LINE_NS: u64 = 500;
 /// The time to start a program, to prepare its file and to check it.
 const BESIDE: Duration = Duration::from_millis(300);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Cell {
-    pub place: usize,
-    pub table: usize,
-    pub program: usize,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct RunsAhead {
-    tables: Vec<Table>,
-    runs_left: BTreeMap<Cell, u32>,
-    /// The time of the last run of a program for a table, in any place.
-    took: BTreeMap<(usize, usize), Duration>,
-}
-
-impl RunsAhead {
-    /// Counts the runs in `places` places, where `does` tells which programs do which task.
-    pub(super) fn new(
-        places: usize,
-        tables: &[Table],
-        programs: usize,
-        does: impl Fn(usize, Task) -> bool,
-    ) -> RunsAhead {
-        let mut runs_left = BTreeMap::new();
-        for place in 0..places {
-            for (table, of) in tables.iter().enumerate() {
-                for program in (0..programs).filter(|program| does(*program, of.task)) {
-                    runs_left.insert(Cell { place, table, program }, of.runs);
-                }
-            }
-        }
-        RunsAhead { tables: tables.to_vec(), runs_left, took: BTreeMap::new() }
-    }
-
-    pub(super) fn runs_left(&self) -> u32 {
-        self.runs_left.values().sum()
-    }
-
-    pub(super) fn time_left(&self) -> Duration {
-        let of = |(cell, runs): (&Cell, &u32)| {
-            let known = self.took.get(&(cell.table, cell.program)).copied();
-            known.unwrap_or_else(|| usual(&self.tables[cell.table])) * *runs
-        };
-        self.runs_left.iter().map(of).sum()
-    }
-
-    pub(super) fn is_over(&mut self, cell: Cell, took: Duration) {
-        if let Some(runs) = self.runs_left.get_mut(&cell) {
-            *runs = runs.saturating_sub(1);
-        }
-        self.took.insert((cell.table, cell.program), took);
-    }
-
-    /// Removes the runs for which `is_left_out` is true; returns their number.
-    pub(super) fn leave_out(&mut self, is_left_out: impl Fn(&Cell) -> bool) -> u32 {
-        let before = self.runs_left();
-        self.runs_left.retain(|cell, _| !is_left_out(cell));
-        before - self.runs_left()
-    }
-}
-
 /// Estimates a run before the first of its kind.
-fn usual(table: &Table) -> Duration {
+pub(super) fn usual(table: &Table) -> Duration {
     let each_ns = match table.task {
         Task::BytesWrite | Task::BytesRead => table.size.saturating_mul(USUAL_BYTE_NS),
         Task::Save => USUAL_SAVE_NS,
@@ -277,7 +219,7 @@ mod tests {
     }
 
     fn refused(request: &Request) -> String {
-        match Plan::new(request, &wrote_bench::Alone) {
+        match Plan::new(request, &wrote_jobs::peers::Alone) {
             Err(Error::Usage(text)) if text.lines().count() == 1 => text,
             other => panic!("{:?}", other.map(|_| ())),
         }
@@ -307,11 +249,14 @@ mod tests {
     #[test]
     fn every_second_round_is_backwards_and_of_single_rounds_every_second_table() {
         // M8
-        assert_eq!(order(3, 3, 0), [0, 1, 2, 2, 1, 0, 0, 1, 2]);
-        assert_eq!(order(3, 3, 1), [0, 1, 2, 2, 1, 0, 0, 1, 2]);
-        assert_eq!(order(3, 1, 0), [0, 1, 2]);
-        assert_eq!(order(3, 1, 1), [2, 1, 0]);
-        assert_eq!(order(0, 6, 1), [0; 0]);
+        let turns = |programs, runs, table| -> Vec<(u32, usize)> {
+            order(programs, runs, table).iter().map(|turn| (turn.round, turn.row)).collect()
+        };
+        assert_eq!(turns(2, 3, 0), [(0, 0), (0, 1), (1, 1), (1, 0), (2, 0), (2, 1)]);
+        assert_eq!(turns(2, 3, 1), turns(2, 3, 0));
+        assert_eq!(turns(3, 1, 0), [(0, 0), (0, 1), (0, 2)]);
+        assert_eq!(turns(3, 1, 1), [(0, 2), (0, 1), (0, 0)]);
+        assert_eq!(turns(0, 6, 1), []);
     }
 
     fn planned(request: &Request, target: &Target) -> Result<PlacePlan, Error> {
@@ -351,64 +296,25 @@ mod tests {
             runs: 3,
             ..request(folder.path())
         };
-        let mut plan = Plan::new(&asked, &wrote_bench::Alone).unwrap();
+        let mut plan = Plan::new(&asked, &wrote_jobs::peers::Alone).unwrap();
         plan.places[0].drive = None;
         plan.places[0].held_bytes = 5 << 20;
-        let ahead = RunsAhead::new(1, &plan.tables, 2, |_, _| true);
-        let announced = plan.announcement(folder.path(), &ahead, |_| 2);
+        let announced = plan.announcement(folder.path(), |_| 2);
         assert_eq!(announced.runs, 2 * 3 * 2);
         assert_eq!(announced.written_bytes_max, (2 * 3 + 1) << 20);
         assert_eq!(announced.space_bytes_max, 5 << 20);
-        assert_eq!(announced.estimated, ahead.time_left());
-    }
-}
-
-#[cfg(test)]
-mod ahead_tests {
-    use super::*;
-
-    fn table(task: Task, size: u64, count: u64, runs: u32) -> Table {
-        Table { task, size, count, runs, cold: false, in_time: false }
+        assert_eq!(announced.estimated, plan.tables.iter().map(usual).sum::<Duration>() * 6);
     }
 
-    /// Two places; the second program saves nothing.
-    fn ahead() -> RunsAhead {
-        let tables = [table(Task::Lines, 64, 1000, 6), table(Task::Save, 500, 1000, 1)];
-        RunsAhead::new(2, &tables, 2, |program, task| program == 0 || task == Task::Lines)
-    }
-
-    #[test]
-    fn only_what_a_program_does_is_ahead_of_it() {
-        assert_eq!(ahead().runs_left(), 2 * (6 + 6 + 1));
-    }
-
-    #[test]
-    fn what_was_seen_takes_the_place_of_what_was_guessed_in_every_place() {
-        let mut ahead = ahead();
-        let (lines, saves) = (usual(&ahead.tables[0]), usual(&ahead.tables[1]));
-        assert_eq!(ahead.time_left(), lines * 24 + saves * 2);
-        let took = Duration::from_secs(10);
-        ahead.is_over(Cell { place: 0, table: 0, program: 1 }, took);
-        assert_eq!(ahead.runs_left(), 25);
-        assert_eq!(ahead.time_left(), lines * 12 + took * 11 + saves * 2);
-    }
-
-    #[test]
-    fn what_is_given_up_is_ahead_no_more() {
-        let mut ahead = ahead();
-        let cell = Cell { place: 0, table: 0, program: 0 };
-        ahead.is_over(cell, Duration::ZERO);
-        assert_eq!(ahead.leave_out(|of| *of == cell), 5);
-        assert_eq!(ahead.leave_out(|of| of.program == 1), 12);
-        assert_eq!(ahead.leave_out(|_| true), 6 + 2);
-        assert_eq!((ahead.runs_left(), ahead.time_left()), (0, Duration::ZERO));
+    fn table(task: Task, size: u64, count: u64) -> Table {
+        Table { task, size, count, runs: 1, cold: false, in_time: false }
     }
 
     #[test]
     fn the_time_of_the_largest_that_may_be_asked_for_is_some_time() {
-        let large = table(Task::BytesWrite, u64::MAX, 1, 1);
-        assert!(usual(&large) > usual(&table(Task::BytesWrite, 1000, 1, 1)));
-        let sync = table(Task::SaveSync, 500, 1000, 1);
-        assert!(usual(&sync) > usual(&table(Task::Save, 500, 1000, 1)));
+        let large = table(Task::BytesWrite, u64::MAX, 1);
+        assert!(usual(&large) > usual(&table(Task::BytesWrite, 1000, 1)));
+        let sync = table(Task::SaveSync, 500, 1000);
+        assert!(usual(&sync) > usual(&table(Task::Save, 500, 1000)));
     }
 }

@@ -3,10 +3,11 @@
 use super::super::build::InUse;
 use super::super::workload::{Kind, tables};
 use super::*;
+use crate::budget::SinceStart;
+use crate::progress::Progress;
 use std::fs;
 use std::path::PathBuf;
 use tempfile::TempDir;
-use wrote_bench::{Progress, SinceStart};
 use wrote_result::langs::{Failure, Workload};
 
 /// Longer than any ending program here lives on the busiest machine.
@@ -87,37 +88,24 @@ impl Lab {
     /// Measures all programs, without the drive, and returns the notes.
     fn measure(&self, stop: &Stop) -> (Result<Place, Error>, Vec<String>) {
         let request = Request { paths: vec![self.place.clone()], ..self.request.clone() };
-        let mut plan = Plan::new(&request, &wrote_bench::Alone).unwrap();
+        let mut plan = Plan::new(&request, &Alone).unwrap();
         plan.places[0].drive = None;
         let mut noted = Noted::default();
-        let programs = self.ready.len();
-        let ahead = RunsAhead::new(1, &plan.tables, programs, |program, task| {
-            self.ready[program].tasks.contains(&task)
-        });
-        let ticker = Ticker::new(&mut noted, ahead.runs_left(), LONG);
-        let mut told = LangsReporter {
-            ahead,
-            ticker,
-            beside: (0, Duration::ZERO),
-            failed: None,
-            rates: Default::default(),
-        };
+        let ticker = Ticker::new(&mut noted, 0, LONG);
+        let mut told = LangsReporter { ticker, failed: None, rates: Default::default() };
         let crew = Crew {
             tables: &plan.tables,
             ready: &self.ready,
-            places: 1,
+            drives: &[(0, Duration::ZERO)],
             timeout: self.request.timeout,
             folder: self.files.path(),
             within: self.request.within,
             clock: &SinceStart(Instant::now()),
-            peers: &wrote_bench::Alone,
+            peers: &Alone,
             stop,
         };
         let scratch = Scratch::make(&plan.places[0].target.path).unwrap();
         let measured = crew.measure(0, &mut plan.places[0], scratch, &mut told);
-        if measured.is_ok() {
-            assert_eq!(told.ahead.runs_left(), 0);
-        }
         told.ticker.finish();
         if measured.is_ok() {
             let last = noted.progress.last().unwrap();
@@ -198,6 +186,7 @@ fn every_honest_program_has_a_row_in_every_table_with_all_its_runs() {
                 assert_eq!(row.runs[0].dropped, !is_save);
                 assert!(row.runs[1..].iter().all(|run| !run.dropped));
                 assert!(row.runs.iter().all(|run| run.process_s >= run.elapsed_s));
+                assert!(row.cpu_s_per_gb > 0.0);
                 assert_eq!(row.latency_ns.map(|latency| latency.count), is_save.then_some(5));
                 let timings = if is_save { 5 } else { 1 };
                 assert_eq!(row.runs[0].bytes, workload.bytes * timings);

@@ -3,7 +3,7 @@
 use fixtures::{HONEST_LANGUAGE, folder, judge};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use wrote_langs::{Request, catalogue, langs};
+use wrote_bench::langs::{Request, catalogue, langs};
 use wrote_result::langs::{Document, SCHEMA, State, schema};
 use wrote_result::{Error, Stop};
 

@@ -4,6 +4,7 @@ use super::manifest::{FILE_NAME, Manifest, Variant, is_id};
 use super::toolchain::Tools;
 use super::workload::Task;
 use super::{Request, toolchain};
+use crate::names;
 use include_dir::{Dir, include_dir};
 use itertools::Itertools;
 use std::fs::{File, Metadata};
@@ -15,9 +16,6 @@ use wrote_result::{Error, Stop};
 
 /// The repository's folder of languages, one folder each. All of them are in the catalogue.
 static EMBEDDED: Dir = include_dir!("$CARGO_MANIFEST_DIR/langs");
-
-/// Two names this similar (1 is equal) are suggested for each other.
-const SIMILARITY_MIN: f64 = 0.6;
 
 /// Every language, embedded or added.
 #[derive(Clone, Debug)]
@@ -201,7 +199,8 @@ impl Catalogue {
         let Some(name) = only.iter().find(|name| !known.contains(name)) else {
             return Ok(());
         };
-        let hint = nearest(name, &known).map(|near| format!("; did you mean '{near}'?"));
+        let near = names::nearest(name, known.iter().map(String::as_str));
+        let hint = near.map(|near| format!("; did you mean '{near}'?"));
         let (known, hint) = (known.join(", "), hint.unwrap_or_default());
         Err(Error::Usage(format!("--only {name:?}: there is no such language among {known}{hint}")))
     }
@@ -238,13 +237,6 @@ fn language(entry: &Entry, variant: &Variant, found: &Result<Tools, String>) -> 
         because: found.as_ref().err().cloned(),
         install,
     }
-}
-
-/// Returns the known name that `name` most likely misspells.
-fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a String> {
-    let alike = |other: &String| strsim::normalized_damerau_levenshtein(name, other);
-    let near = known.iter().max_by(|a, b| alike(a).total_cmp(&alike(b)))?;
-    (alike(near) >= SIMILARITY_MIN).then_some(near)
 }
 
 impl Candidate {

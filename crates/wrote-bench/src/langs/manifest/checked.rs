@@ -1,7 +1,7 @@
 //! The values of a manifest, checked where they are parsed, so that an error names their line.
 
 use super::{Variant, is_id};
-use crate::workload::Task;
+use crate::langs::workload::Task;
 use itertools::Itertools;
 use serde::de::{Deserialize, Deserializer, Error};
 use std::path::Path;

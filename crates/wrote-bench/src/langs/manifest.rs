@@ -2,7 +2,7 @@
 
 mod checked;
 
-use crate::message::shown;
+use crate::langs::message::shown;
 use itertools::Itertools;
 use serde::Deserialize;
 use wrote_result::Error;

@@ -11,16 +11,20 @@ use super::build::{BuiltProgram, COMPILER_TIMEOUT, build};
 use super::catalogue::{Candidate, catalogue};
 use super::drive;
 use super::pace::Rate;
-use super::plan::{Cell, PlacePlan, Plan, RunsAhead};
+use super::plan::{PlacePlan, Plan, fixed};
 use super::workload::{Table, Task};
+use crate::bench::report_leftovers;
+use crate::budget::{Clock, SinceStart};
+use crate::progress::{Observer, Ticker};
+use crate::scenario::Site;
+use crate::scratch::Scratch;
 use itertools::Itertools;
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-use wrote_bench::scratch::Scratch;
-use wrote_bench::{Alone, Clock, Observer, Peers, SinceStart, Site, Ticker, report_leftovers};
+use wrote_jobs::peers::{Alone, Peers};
 use wrote_machine::target::{device_of, shown_target};
 use wrote_machine::{host, watch as machine};
 use wrote_result::document::{Program, RankFiles};
@@ -41,7 +45,8 @@ struct Contestant {
 struct Crew<'a> {
     tables: &'a [Table],
     ready: &'a [Contestant],
-    places: usize,
+    /// The runs of each place's drive, and their time.
+    drives: &'a [(u32, Duration)],
     timeout: Duration,
     /// The time of each place, where amounts are left to it.
     within: Duration,
@@ -55,10 +60,7 @@ struct Crew<'a> {
 }
 
 struct LangsReporter<'a> {
-    ahead: RunsAhead,
     ticker: Ticker<'a>,
-    /// Runs of the drive's cells ahead, and their time.
-    beside: (u32, Duration),
     /// The reason of the first table that could not be measured.
     failed: Option<String>,
     /// The rates of saves, by the task and the program.
@@ -95,8 +97,7 @@ pub fn langs_by(
     observer: &mut dyn Observer,
 ) -> Result<Document, Error> {
     let began = request.began.unwrap_or_else(Instant::now);
-    let started_at = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second())
-        .expect("the present is a time");
+    let started_at = format!("{:.0}", jiff::Timestamp::now());
     let mut plan = Plan::new(request, peers)?;
     let (chosen, mut languages) = catalogue(&request.add)?.choose(request, stop)?;
     refuse_nobody(&chosen, &languages)?;
@@ -112,22 +113,27 @@ pub fn langs_by(
     // A read-only folder must be found before the first is measured for minutes.
     let scratches = request.paths.iter().map(|path| Scratch::make_for(path, peers));
     let scratches: Vec<Scratch> = scratches.collect::<Result<_, Error>>()?;
-    let ahead = RunsAhead::new(plan.places.len(), &plan.tables, chosen.len(), |program, task| {
-        chosen[program].does(task)
-    });
-    let programs = |task| chosen.iter().filter(|chosen| chosen.does(task)).count() as u64;
-    let announcement = plan.announcement(scratches[0].path(), &ahead, programs);
+    let programs = |task| chosen.iter().filter(|chosen| chosen.does(task)).count();
+    let announcement = plan.announcement(scratches[0].path(), programs);
     observer.announce(&announcement);
     let ticker = Ticker::new(observer, announcement.runs, announcement.estimated);
-    let mut reporter =
-        LangsReporter { ahead, ticker, beside: beside(&plan), failed: None, rates: HashMap::new() };
+    let mut reporter = LangsReporter { ticker, failed: None, rates: HashMap::new() };
     let ready = build_in_turn(&chosen, request, peers, &mut languages, stop, &mut reporter)?;
     let folder = tempfile::TempDir::new()
         .map_err(|error| Error::Failed(format!("no folder can be made for programs: {error}")))?;
+    // Without a program the drives are not measured.
+    let drive = |place: &PlacePlan| {
+        place
+            .drive
+            .as_ref()
+            .filter(|_| !ready.is_empty())
+            .map_or((0, Duration::ZERO), |drive| (drive.runs_total(), drive.estimate()))
+    };
+    let drives: Vec<(u32, Duration)> = plan.places.iter().map(drive).collect();
     let crew = Crew {
         tables: &plan.tables,
         ready: &ready,
-        places: plan.places.len(),
+        drives: &drives,
         timeout: request.timeout,
         within: request.within,
         clock: &SinceStart(began),
@@ -148,7 +154,7 @@ pub fn langs_by(
     Ok(Document {
         schema: SCHEMA.into(),
         wrote: Program::this(request.commit.clone()),
-        started_at: started_at.to_string(),
+        started_at,
         elapsed_s: began.elapsed().as_secs_f64(),
         command: request.command.clone(),
         host: host::host(),
@@ -184,13 +190,7 @@ fn missing_text(language: &Language) -> String {
     format!("{} is missing{because}{install}", language.name)
 }
 
-/// Returns the runs of the drives' cells, and their time.
-fn beside(plan: &Plan) -> (u32, Duration) {
-    let drives = || plan.places.iter().filter_map(|place| place.drive.as_ref());
-    (drives().map(|drive| drive.runs_total()).sum(), drives().map(|drive| drive.estimate()).sum())
-}
-
-/// Builds every program, or finds it built. A failure is noted, and its runs are removed.
+/// Builds every program, or finds it built. A failure is noted.
 fn build_all(
     chosen: &[Candidate],
     cache: &Path,
@@ -209,8 +209,7 @@ fn build_all(
                 ready.push(Contestant { program, id, name, built, tasks });
             }
             Err(because) => {
-                reporter.note(&format!("{name} could not be built: {because}"));
-                reporter.leave_out(|cell| cell.program == program);
+                reporter.ticker.note(&format!("{name} could not be built: {because}"));
                 if let Some(language) = languages.iter_mut().find(|known| known.id == id) {
                     language.state = State::BuildFailed;
                     language.because = Some(because);
@@ -282,22 +281,19 @@ impl Crew<'_> {
         let drive = match planned.drive.take() {
             // Without a program the drive's rate is not requested.
             Some(cells) if !self.ready.is_empty() => {
-                let (runs, estimate) = (cells.runs_total(), cells.estimate());
-                reporter.foresee();
-                let drive = drive::measure(cells, &site, &mut reporter.ticker)?;
-                reporter.beside.0 -= runs;
-                reporter.beside.1 -= estimate;
-                drive
+                self.expect(&mut reporter.ticker, self.drives[number].0, (number, 0));
+                drive::measure(cells, &site, &mut reporter.ticker)?
             }
             _ => None,
         };
         let mut workloads = Vec::new();
         for table in 0..self.tables.len() {
+            let runs = self.runs(&self.tables[table]);
+            self.expect(&mut reporter.ticker, runs, (number, table + 1));
             if self.is_late(number, table)? {
                 let name = self.tables[table].name();
                 let within_s = self.within.as_secs_f64();
-                reporter.note(&format!("{name} is left out: no time within {within_s} s"));
-                reporter.leave_out(|of| (of.place, of.table) == (number, table));
+                reporter.ticker.note(&format!("{name} is left out: no time within {within_s} s"));
                 continue;
             }
             match table::measure(self, (number, table), planned, &site, reporter) {
@@ -305,18 +301,18 @@ impl Crew<'_> {
                 // A disk that is full or gone spoils this table, and no other.
                 Err(Error::Failed(because)) if !self.peers.are_many() => {
                     let (name, path) = (self.tables[table].name(), planned.path.display());
-                    reporter.note(&format!("{name} is left out in {path}: {because}"));
-                    reporter.leave_out(|of| (of.place, of.table) == (number, table));
+                    reporter.ticker.note(&format!("{name} is left out in {path}: {because}"));
                     reporter.failed.get_or_insert(because);
                 }
                 Err(error) => return scratch.end_for(self.peers, Err(error)),
             }
         }
+        self.expect(&mut reporter.ticker, 0, (number, self.tables.len()));
         // A program's leftovers do not discard the other programs' results.
         if let Err(left) = scratch.end_for(self.peers, Ok(())) {
             match self.peers.are_many() {
                 true => return Err(left),
-                false => reporter.note(&left.to_string()),
+                false => reporter.ticker.note(&left.to_string()),
             }
         }
         Ok(Place { target: shown, drive, workloads })
@@ -324,6 +320,28 @@ impl Crew<'_> {
 }
 
 impl Crew<'_> {
+    /// Counts the programs that do the task of a table.
+    fn programs(&self, table: &Table) -> usize {
+        self.ready.iter().filter(|ready| ready.tasks.contains(&table.task)).count()
+    }
+
+    /// Tells the ticker of `runs` runs that are next, and of those behind them: the tables of a
+    /// place from this one on, and the places behind it.
+    fn expect(&self, ticker: &mut Ticker, runs: u32, (place, table): (usize, usize)) {
+        let later = self.drives.len() - place - 1;
+        let tables = self.tables[table..].iter().chain((0..later).flat_map(|_| self.tables));
+        let tables = tables.map(|table| (self.runs(table), fixed(&(*table, self.programs(table)))));
+        let behind = tables.chain(self.drives[place + 1..].iter().copied());
+        let (count, time) = behind
+            .fold((0, Duration::ZERO), |(count, time), (runs, takes)| (count + runs, time + takes));
+        ticker.expect(runs + count, time / count.max(1));
+    }
+
+    /// Counts the runs of a table.
+    fn runs(&self, table: &Table) -> u32 {
+        table.runs * self.programs(table) as u32
+    }
+
     /// Whether the time of a place is over before a table whose amounts are left to the time.
     fn is_late(&self, place: usize, table: usize) -> Result<bool, Error> {
         let until = self.within * (place as u32 + 1);
@@ -333,34 +351,5 @@ impl Crew<'_> {
     /// The time since the program's start, of rank 0: all ranks decide by it.
     fn now(&self) -> Result<Duration, Error> {
         self.peers.of_first("the time", self.clock.elapsed())
-    }
-}
-
-impl LangsReporter<'_> {
-    /// Announces a run; the last runs of its kind give the estimate of the rest.
-    fn tick(&mut self, row: &str) {
-        self.foresee();
-        self.ticker.tick(row);
-    }
-
-    /// Announces a run, unless its first look did.
-    fn tick_once(&mut self, row: &str, is_ticked: bool) {
-        if !is_ticked {
-            self.tick(row);
-        }
-    }
-
-    fn foresee(&mut self) {
-        let (runs, time) = self.beside;
-        self.ticker.foresee(self.ahead.runs_left() + runs, self.ahead.time_left() + time);
-    }
-
-    fn note(&mut self, text: &str) {
-        self.ticker.note(text);
-    }
-
-    fn leave_out(&mut self, is_left_out: impl Fn(&Cell) -> bool) {
-        let runs = self.ahead.leave_out(is_left_out);
-        self.ticker.leave_out(runs);
     }
 }

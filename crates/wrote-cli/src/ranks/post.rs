@@ -1,9 +1,6 @@
 //! Ranks of MPI as the peers of a measurement: their post, their start and their end.
 //!
-//! Only the thread that called `Mpi::start` speaks to MPI. The feature `mpi` needs the system's MPI
-//! and libclang.
-
-#![cfg(feature = "mpi")]
+//! Only the thread that called `Mpi::start` speaks to MPI.
 
 use mpi::Threading;
 use mpi::environment::Universe;
