@@ -4,12 +4,13 @@ use crate::Format;
 use crate::figures::*;
 use crate::group::Group;
 use crate::paint::{Mark, Tone};
+use crate::table::{Text, Texts};
 use std::borrow::Cow;
 use wrote_result::document::{CrashLeaves, Latency, Row, View};
 use wrote_result::units;
 
-/// The text of a cell, or its mark.
-type Text<'a, T, V> = Box<dyn Fn(&T) -> V + 'a>;
+/// The text of a cell, its mark, or its colour.
+type Cell<'a, T, V> = Box<dyn Fn(&T) -> V + 'a>;
 
 /// A column of a table of `T`s.
 pub struct Column<'a, T> {
@@ -21,16 +22,39 @@ pub struct Column<'a, T> {
     pub kind: Kind,
     /// Its rank on a narrow screen.
     pub keep: Keep,
+    /// How it is broken into lines on a screen, if it may be.
+    pub flex: Option<Flex>,
     /// The only format that has the column, where not all have it.
     only: Option<Format>,
-    pub cell: Text<'a, T, String>,
+    /// Whether it is shown without any text in it.
+    is_kept: bool,
+    cell: Cell<'a, T, String>,
+    /// The sign in front of a cell on a screen.
+    before: Option<Cell<'a, T, &'static str>>,
+    /// The text of a cell on a screen without room for all of it.
+    short: Option<Cell<'a, T, String>>,
     /// The mark behind a cell on a screen.
-    pub mark: Option<Text<'a, T, Mark>>,
+    mark: Option<Cell<'a, T, Mark>>,
     /// The colour of a cell on a screen.
-    pub tone: fn(&T) -> Tone,
+    tone: Cell<'a, T, Tone>,
     /// Whether a cell is bold in Markdown.
-    pub bold: fn(&T) -> bool,
+    bold: fn(&T) -> bool,
 }
+
+/// The widths of a column that is broken into lines before others are dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flex {
+    /// It never becomes narrower.
+    pub least: usize,
+    /// Columns are dropped before it becomes narrower.
+    pub easy: usize,
+}
+
+/// The name is broken into lines before an important column is dropped, but never into narrower
+/// lines.
+const NAME_WIDTH_MIN: usize = 16;
+/// Columns are dropped before the name becomes narrower than this.
+const NAME_WIDTH_EASY: usize = 28;
 
 /// The content of a column's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +70,8 @@ pub enum Kind {
 pub enum Keep {
     /// Every screen has it.
     Always,
+    /// It is dropped when no other column is left to drop.
+    Last,
     /// A screen has it if there is room; the highest number is dropped first.
     If(u8),
 }
@@ -63,10 +89,14 @@ impl<'a, T> Column<'a, T> {
             heading,
             kind: Kind::Figures,
             keep,
+            flex: None,
             only: None,
+            is_kept: false,
             cell: Box::new(cell),
+            before: None,
+            short: None,
             mark: None,
-            tone: |_| Tone::Plain,
+            tone: Box::new(|_| Tone::Plain),
             bold: |_| false,
         }
     }
@@ -94,29 +124,63 @@ impl<'a, T> Column<'a, T> {
         Column { mark: Some(Box::new(mark)), ..self }
     }
 
-    fn toned(self, tone: fn(&T) -> Tone) -> Column<'a, T> {
-        Column { tone, ..self }
+    /// Puts a sign in front of the cells on a screen.
+    pub fn before(self, before: impl Fn(&T) -> &'static str + 'a) -> Column<'a, T> {
+        Column { before: Some(Box::new(before)), ..self }
     }
-}
 
-/// Returns the columns of a format that have any text. A single run has no interval; a read
-/// survives nothing.
-pub fn shown<'a, T: 'a>(
-    columns: Vec<Column<'a, T>>,
-    format: Format,
-    rows: &[&T],
-) -> Vec<Column<'a, T>> {
-    let has = |column: &Column<T>| {
-        column.only.is_none_or(|only| only == format)
-            && rows.iter().any(|row| !(column.cell)(row).is_empty())
-    };
-    columns.into_iter().filter(has).collect()
+    /// Gives the cells shorter texts for a screen without room for the whole.
+    pub fn short(self, short: impl Fn(&T) -> String + 'a) -> Column<'a, T> {
+        Column { short: Some(Box::new(short)), ..self }
+    }
+
+    /// Colours the cells on a screen.
+    pub fn toned(self, tone: impl Fn(&T) -> Tone + 'a) -> Column<'a, T> {
+        Column { tone: Box::new(tone), ..self }
+    }
+
+    /// Makes some of the cells bold in Markdown.
+    pub fn bold(self, bold: fn(&T) -> bool) -> Column<'a, T> {
+        Column { bold, ..self }
+    }
+
+    /// Breaks the cells into lines on a narrow screen.
+    pub fn flexible(self, least: usize, easy: usize) -> Column<'a, T> {
+        Column { flex: Some(Flex { least, easy }), ..self }
+    }
+
+    /// Shows the column even without any text in it.
+    pub fn kept(self) -> Column<'a, T> {
+        Column { is_kept: true, ..self }
+    }
+
+    /// Returns the texts of `rows`.
+    pub fn texts(&self, rows: &[&T]) -> Texts {
+        let text = |row: &&T| Text {
+            text: (self.cell)(row),
+            before: self.before.as_ref().map_or("", |before| before(row)),
+            short: self.short.as_ref().map(|short| short(row)),
+            mark: self.mark.as_ref().map(|mark| mark(row)),
+            tone: (self.tone)(row),
+            is_bold: (self.bold)(row),
+        };
+        Texts {
+            heading: self.heading.to_string(),
+            title: self.title.to_string(),
+            kind: self.kind,
+            keep: self.keep,
+            flex: self.flex,
+            only: self.only,
+            is_kept: self.is_kept,
+            cells: rows.iter().map(text).collect(),
+        }
+    }
 }
 
 /// The columns of a workload. The first one on a screen names the rows.
 pub fn columns<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
     let mut columns = match group.view() {
-        View::Curve => return curve(),
+        View::Curve => return curve(group),
         View::Saves => saves(),
         View::Messages => messages(group),
         View::Metadata => metadata(),
@@ -128,20 +192,32 @@ pub fn columns<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
 
 /// The columns that tell the rows apart.
 fn names<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
+    // The names of saves are short.
+    let easy = if group.view() == View::Saves { NAME_WIDTH_MIN } else { NAME_WIDTH_EASY };
+    let named = |column: Column<'a, Row>| {
+        column
+            .flexible(NAME_WIDTH_MIN, easy)
+            .before(|row| group.loop_mark(row))
+            .marked(|row| if fell_back(row) { Mark::FellBack } else { Mark::None })
+    };
     let way = Column::words("WAY", Keep::Always, |row: &Row| row.way.clone()).titled("way");
     let job = Column::words("JOB", Keep::Always, |row: &Row| row.name.clone()).titled("job");
     let rate = Column::figures("@ rate", Keep::Always, asked_rate).only(Format::Markdown);
     let rate = group.mixes_loops().then_some(rate);
     match group.has_names() {
-        true => [job].into_iter().chain(rate).chain([way.only(Format::Markdown)]).collect(),
-        false => rate.into_iter().chain([way]).collect(),
+        true => [named(job)].into_iter().chain(rate).chain([way.only(Format::Markdown)]).collect(),
+        false => rate.into_iter().chain([named(way)]).collect(),
     }
 }
 
-fn curve<'a>() -> Vec<Column<'a, Row>> {
+fn curve<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
     let missed = |row: &Row| if is_reached(row) { Mark::None } else { Mark::Missed };
-    vec![
-        Column::figures("LOAD", Keep::Always, load_percent).titled("load"),
+    let is_knee = |row: &Row| group.knee.is_some_and(|knee| knee.row == row.name);
+    let strong = move |row: &Row| if is_knee(row) { Tone::Strong } else { Tone::Plain };
+    let columns = vec![
+        Column::figures("LOAD", Keep::Always, load_percent)
+            .titled("load")
+            .before(|row| if fell_back(row) { "* " } else { "" }),
         Column::figures("RATE", Keep::Always, asked_rate).titled("rate"),
         Column::figures("ACHIEVED", Keep::Always, operations_per_s)
             .titled("achieved")
@@ -149,7 +225,11 @@ fn curve<'a>() -> Vec<Column<'a, Row>> {
         timed("P50", Keep::Always, |of| of.p50),
         timed_by("P99", Keep::Always, p99),
         timed_by("P99.9", Keep::Always, p99_9),
-    ]
+        Column::words("", Keep::Always, |_: &Row| String::new())
+            .only(Format::Table)
+            .marked(move |row| if is_knee(row) { Mark::Best } else { Mark::None }),
+    ];
+    columns.into_iter().map(|column| column.toned(strong)).collect()
 }
 
 fn saves<'a>() -> Vec<Column<'a, Row>> {

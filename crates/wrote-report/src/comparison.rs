@@ -7,6 +7,8 @@ mod table;
 use crate::columns::{Column, Keep};
 use crate::figures::per_second;
 use crate::group::COUNTED_BYTES_MAX;
+use crate::paint::Tone;
+use crate::table::Table;
 use crate::text::gathered;
 use crate::{Format, Screen, write_json};
 use itertools::Itertools;
@@ -17,6 +19,11 @@ use wrote_result::compare::{
 };
 use wrote_result::document::Finding;
 use wrote_result::units::{self, significant, some_of};
+
+/// Names are broken into lines, but never into narrower ones.
+const NAME_WIDTH_MIN: usize = 16;
+/// The short form of "no detectable difference", for narrow screens.
+const UNDECIDED_SHORT: &str = "can't tell";
 
 /// A line names at most this many rows, and counts the rest.
 const NAMES_MAX: usize = 4;
@@ -56,18 +63,37 @@ pub struct Line<'a> {
 }
 
 /// The columns of every block. The first has the names, the last the verdicts.
-pub fn columns<'a>() -> Vec<Column<'a, Line<'a>>> {
+fn columns<'a>() -> Vec<Column<'a, Line<'a>>> {
     let always = Keep::Always;
     vec![
-        Column::words("ROW", always, |line: &Line| line.name.clone()).titled("row"),
+        Column::words("ROW", always, |line: &Line| line.name.clone())
+            .titled("row")
+            .flexible(NAME_WIDTH_MIN, usize::MAX),
         Column::figures("OLD", always, |line: &Line| line.old.clone()),
         Column::figures("NEW", always, |line: &Line| line.new.clone()),
         Column::figures("RATIO", always, |line: &Line| significant(line.change.ratio))
             .titled("ratio"),
         Column::figures("95 %", always, |line: &Line| interval(line.change)),
         Column::words("VERDICT", always, |line: &Line| verdict(line.change.verdict).into())
-            .titled("verdict"),
+            .titled("verdict")
+            .short(|line| match line.change.verdict {
+                Verdict::NoDetectableDifference => UNDECIDED_SHORT.into(),
+                of => verdict(of).into(),
+            })
+            .toned(|line| match line.change.verdict {
+                Verdict::Faster => Tone::Green,
+                Verdict::Slower => Tone::Red,
+                Verdict::NoDetectableDifference | Verdict::OneRun => Tone::Faint,
+            }),
     ]
+}
+
+impl Block<'_> {
+    /// The table of the lines.
+    pub fn table(&self) -> Table {
+        let lines: Vec<&Line> = self.lines.iter().collect();
+        Table::of(&format!("Ratios of {}", self.title), &columns(), &lines)
+    }
 }
 
 /// Returns the tables of a comparison: one for each workload, and one of latencies that differ.

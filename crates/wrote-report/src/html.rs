@@ -14,7 +14,6 @@ mod latencies;
 mod page;
 mod result;
 mod several;
-mod table;
 
 use page::{Article, Block, Page};
 use std::collections::HashMap;

@@ -4,19 +4,19 @@ mod chart;
 mod csv;
 mod figures;
 mod markdown;
-mod rows;
 mod table;
 
 pub use chart::{Cell, Chart, Line, Who};
-pub use figures::{figures, names, paths};
+pub use figures::table as table_of;
 
+use crate::columns::{Column, Keep};
 use crate::figures::spread;
 use crate::page::Page;
 use crate::paint::Tone;
 use crate::ranks;
-use crate::table::{GAP, padded};
+use crate::table::Table;
 use crate::target;
-use crate::text::{gathered, plain};
+use crate::text::gathered;
 use crate::{Format, Screen, write_json};
 use itertools::Itertools;
 use std::io::{self, Write};
@@ -195,7 +195,6 @@ fn end(path: &str, count: usize) -> String {
     }
 }
 
-const TITLES: [&str; 4] = ["ID", "LANGUAGE", "HOW", "VERSION"];
 /// The version is broken into lines. A screen that leaves it less room than this has no HOW.
 const VERSION_WIDTH_MIN: usize = 30;
 
@@ -209,31 +208,18 @@ pub fn write_languages(
     screen: Screen,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let page = Page { screen };
-    let cells: Vec<[String; 3]> =
-        languages.iter().map(|of| [&of.id, &of.name, &of.way].map(|text| plain(text))).collect();
-    let width = |column: usize| {
-        let cells = cells.iter().map(|line| line[column].width());
-        cells.max().unwrap_or(0).max(TITLES[column].len())
-    };
-    let widths = [width(0), width(1), width(2)];
-    let taken = |count: usize| widths[..count].iter().map(|width| width + GAP.len()).sum();
-    let shown = if taken(3) + VERSION_WIDTH_MIN <= screen.width { 3 } else { 2 };
-    let begin = |texts: [&str; 3]| -> String {
-        let cells = texts.iter().zip(widths).take(shown);
-        cells.map(|(text, width)| padded(text, width) + GAP).collect()
-    };
-    let titles = begin([TITLES[0], TITLES[1], TITLES[2]]) + TITLES[3];
-    writeln!(out, "{}", page.paint(Tone::Faint, &titles))?;
-    for (language, [id, name, how]) in languages.iter().zip(&cells) {
-        let (tone, told) = told(language);
-        let told = page.wide(&told, taken(shown));
-        let mut lines = told.lines();
-        let first = page.paint(tone, lines.next().unwrap_or_default());
-        writeln!(out, "{}", (begin([id, name, how]) + &first).trim_end())?;
-        lines.try_for_each(|line| writeln!(out, "{}", page.paint(tone, line)))?;
-    }
-    Ok(())
+    let always = Keep::Always;
+    let columns = [
+        Column::words("ID", always, |of: &Language| of.id.clone()).kept(),
+        Column::words("LANGUAGE", always, |of: &Language| of.name.clone()).kept(),
+        Column::words("HOW", Keep::If(0), |of: &Language| of.way.clone()).kept(),
+        Column::words("VERSION", always, |of: &Language| told(of).1)
+            .kept()
+            .toned(|of| told(of).0)
+            .flexible(1, VERSION_WIDTH_MIN),
+    ];
+    let table = Table::of("Languages", &columns, &languages.iter().collect::<Vec<_>>());
+    table.write(Page { screen }, out).map(drop)
 }
 
 fn told(language: &Language) -> (Tone, String) {

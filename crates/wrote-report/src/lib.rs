@@ -18,7 +18,9 @@ mod markdown;
 mod page;
 mod paint;
 mod ranks;
+mod screen;
 mod summary;
+mod sustained;
 mod table;
 mod target;
 mod text;
@@ -70,7 +72,7 @@ pub fn write(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     match format {
-        Format::Table => table::write(document, screen, out),
+        Format::Table => screen::write(document, screen, out),
         Format::Json => write_json(document, out),
         Format::Csv => csv::write(document, out),
         Format::Markdown => markdown::write(document, out),

@@ -1,12 +1,12 @@
 //! Tables and lists in Markdown, to paste in an issue.
 
 use crate::Format;
-use crate::columns::{Column, Kind, columns, shown};
 use crate::figures::within;
 use crate::group::{Group, OPEN_LOOP_LEGEND};
 use crate::ranks;
 use crate::summary::Summary;
-use crate::table::sustained::{change, levels, verdict};
+use crate::sustained::{change, levels, verdict};
+use crate::table::{Table, Texts};
 use crate::target;
 use itertools::Itertools;
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ pub fn write(document: &Document, out: &mut dyn Write) -> io::Result<()> {
     write_head(&title(document), &target::facts_of(document), out)?;
     if let Some(summary) = Summary::of(document) {
         writeln!(out, "\n{}:\n", inline(&summary.done))?;
-        write_table(&Summary::columns(), &summary.answers.iter().collect::<Vec<_>>(), out)?;
+        write_table(&summary.table(), out)?;
         writeln!(out)?;
         summary.notes().iter().try_for_each(|line| writeln!(out, "- {}", inline(line)))?;
     }
@@ -54,19 +54,17 @@ pub fn write_head<S: AsRef<str>>(
     })
 }
 
-pub fn write_table<T>(columns: &[Column<T>], rows: &[&T], out: &mut dyn Write) -> io::Result<()> {
+pub fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
+    let columns: Vec<&Texts> = table.shown(Format::Markdown).collect();
     let mut line = |cells: Vec<String>| writeln!(out, "| {} |", cells.join(" | "));
     line(columns.iter().map(|column| inline(&column.title)).collect())?;
-    let rule = |column: &Column<T>| match column.kind {
-        Kind::Words => "---".to_owned(),
-        Kind::Figures => "---:".to_owned(),
-    };
+    let rule = |column: &&Texts| if column.is_of_figures() { "---:" } else { "---" }.to_owned();
     line(columns.iter().map(rule).collect())?;
-    rows.iter().try_for_each(|row| {
-        let cell = |column: &Column<T>| match ((column.cell)(row), column.kind) {
-            (words, Kind::Words) if (column.bold)(row) => format!("**{}**", inline(&words)),
-            (words, Kind::Words) => inline(&words),
-            (figure, Kind::Figures) => figure,
+    (0..table.height()).try_for_each(|row| {
+        let cell = |column: &&Texts| match &column.cells[row] {
+            figure if column.is_of_figures() => figure.text.clone(),
+            words if words.is_bold => format!("**{}**", inline(&words.text)),
+            words => inline(&words.text),
         };
         line(columns.iter().map(cell).collect())
     })
@@ -81,7 +79,7 @@ pub fn write_list(title: &str, lines: &[String], out: &mut dyn Write) -> io::Res
 }
 
 fn write_group(group: &Group, out: &mut dyn Write) -> io::Result<()> {
-    write_table(&shown(columns(group), Format::Markdown, &group.rows), &group.rows, out)?;
+    write_table(&group.table(), out)?;
     if let Some(best) = group.best() {
         writeln!(out, "\nThe fastest that survives a power loss: {}", inline(&best.way))?;
     }

@@ -5,14 +5,20 @@ use crate::columns::{Column, Keep};
 use crate::figures::{latency, p99, per_second};
 use crate::page::Page;
 use crate::paint::Tone;
+use crate::table::Table;
 use crate::text::plain;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 use wrote_result::document::{Answer, Direction, Document, Finding, Interval, Row, Severity, View};
 use wrote_result::{stats, units};
 
-/// The first of the columns.
-const HEADINGS: [&str; 4] = ["", "MEDIAN", "LIKELY RANGE", "SIMPLEST MEANS"];
+/// The titles of the columns on a screen, and elsewhere.
+const HEADINGS: [(&str, &str); 4] = [
+    ("", "Purpose"),
+    ("MEDIAN", "Median"),
+    ("LIKELY RANGE", "Likely range"),
+    ("SIMPLEST MEANS", "Simplest means"),
+];
 /// Beyond this reach of the interval a figure is told roughly.
 const ROUGH_WIDTH: f64 = 0.25;
 /// More warnings than these are in the findings alone.
@@ -68,17 +74,9 @@ impl Summary {
         })
     }
 
-    /// Returns the columns of the answers, for pages.
-    pub fn columns<'a>() -> Vec<Column<'a, [String; 4]>> {
-        let column = |number: usize| {
-            let heading = HEADINGS[number];
-            let heading = if heading.is_empty() { "PURPOSE" } else { heading };
-            let title = heading[..heading.len().min(1)].to_owned()
-                + &heading.get(1..).unwrap_or("").to_ascii_lowercase();
-            Column::words(heading, Keep::Always, move |line: &[String; 4]| line[number].clone())
-                .titled(title)
-        };
-        (0..HEADINGS.len()).map(column).collect()
+    /// Returns the table of the answers.
+    pub fn table(&self) -> Table {
+        table(&self.answers)
     }
 
     /// Returns the lines below the answers.
@@ -92,7 +90,7 @@ impl Summary {
         let gap = width.saturating_sub(self.place.width() + self.done.width()).max(2);
         let place = page.paint(Tone::Strong, &plain(&self.place));
         writeln!(out, "\n{place}{}{}", " ".repeat(gap), self.done)?;
-        write_lines(&self.answers, page, out)?;
+        self.table().write(page, out)?;
         if !self.warnings.is_empty() || !self.faster.is_empty() {
             writeln!(out)?;
         }
@@ -112,7 +110,7 @@ pub fn so_far(answers: &[Answer], rows: &[Row], screen: Screen) -> String {
     let lines = answers.iter().filter_map(|answer| Some(line(answer, row_of(answer)?, false)));
     let mut text = Vec::new();
     // A write to memory does not fail.
-    let _ = write_lines(&lines.collect::<Vec<_>>(), Page { screen }, &mut text);
+    let _ = table(&lines.collect::<Vec<_>>()).write(Page { screen }, &mut text);
     String::from_utf8_lossy(&text).trim_end().to_owned()
 }
 
@@ -123,25 +121,14 @@ fn line(answer: &Answer, row: &Row, is_memory: bool) -> [String; 4] {
     [answer.question.clone(), figure, range, format!("{}{memory}", answer.how)]
 }
 
-fn write_lines(answers: &[[String; 4]], page: Page, out: &mut dyn Write) -> io::Result<()> {
-    let column = |number: usize| {
-        let texts = answers.iter().map(|line| line[number].width());
-        texts.max().unwrap_or(0).max(HEADINGS[number].width())
+fn table(answers: &[[String; 4]]) -> Table {
+    let column = |(number, (heading, title)): (usize, (&'static str, &'static str))| {
+        let cell = move |line: &[String; 4]| line[number].clone();
+        let column = Column::words(heading, Keep::Always, cell).titled(title).kept();
+        if number == 3 { column.flexible(1, 1) } else { column }
     };
-    let widths = [column(0), column(1), column(2)];
-    let line = |cells: [&str; 4]| {
-        let mut line = String::new();
-        for (cell, width) in cells.into_iter().zip(widths) {
-            line += &format!("{cell}{}  ", " ".repeat(width.saturating_sub(cell.width())));
-        }
-        let indent = line.width();
-        line + &page.wide(cells[3], indent)
-    };
-    writeln!(out, "{}", page.paint(Tone::Faint, line(HEADINGS).trim_end()))?;
-    for [question, figure, range, how] in answers {
-        writeln!(out, "{}", line([question, figure, range, how]).trim_end())?;
-    }
-    Ok(())
+    let columns: Vec<Column<_>> = HEADINGS.into_iter().enumerate().map(column).collect();
+    Table::of("The answers", &columns, &answers.iter().collect::<Vec<_>>())
 }
 
 /// Returns a row's figure and its range: operations and their latency where those count.

@@ -1,6 +1,6 @@
 //! A comparison to paste in an issue.
 
-use super::{blocks, columns, differences, not_compared, other_latencies, side, warnings};
+use super::{blocks, differences, not_compared, other_latencies, side, warnings};
 use crate::markdown::{inline, write_head, write_list, write_table};
 use std::io::{self, Write};
 use wrote_result::compare::Comparison;
@@ -11,7 +11,7 @@ pub fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     write_head(&title, &[("OLD", side(old)), ("NEW", side(new))], out)?;
     for block in blocks(comparison) {
         writeln!(out, "\n### {}\n", inline(&block.title))?;
-        write_table(&columns(), &block.lines.iter().collect::<Vec<_>>(), out)?;
+        write_table(&block.table(), out)?;
     }
     if let Some(text) = other_latencies(comparison) {
         writeln!(out, "\n{}.", inline(&text))?;

@@ -4,10 +4,7 @@ use super::article::{article as begun, section};
 use super::chapters::remarks;
 use super::chart::{Dot, Frame, Reference, dots, ratio};
 use super::page::{Article, Block, Figure};
-use super::table::Table;
-use crate::comparison::{
-    Line, blocks, columns, differences, not_compared, other_latencies, side, verdict,
-};
+use crate::comparison::{Line, blocks, differences, not_compared, other_latencies, side, verdict};
 use wrote_result::compare::{Comparison, Verdict};
 use wrote_result::units::significant;
 
@@ -45,9 +42,7 @@ pub fn article(comparison: &Comparison, name: &str) -> Article {
         if number < BLOCKS_MAX {
             charts.push(Block::Figure(picture(&block.title, &block.lines)));
         }
-        let lines: Vec<&Line> = block.lines.iter().collect();
-        let label = format!("Ratios of {}", block.title);
-        charts.push(Block::Table(Table::of(&label, columns(), &lines, None)));
+        charts.push(Block::Table(block.table()));
     }
     charts.extend(other_latencies(comparison).map(|line| Block::Notes(vec![line])));
     let lede = "The ratio of the medians, NEW over OLD, with its 95 % interval.";

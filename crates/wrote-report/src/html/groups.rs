@@ -5,12 +5,10 @@ use super::chart::{
 };
 use super::latencies;
 use super::page::{Block, Figure};
-use super::table::Table;
-use crate::columns::columns;
 use crate::figures::{operations_per_s, p99, plus_minus, text, throughput, within};
 use crate::group::{Group, OPEN_LOOP_LEGEND};
 use crate::ranks;
-use crate::table::sustained::{change, levels, verdict};
+use crate::sustained::{change, levels, verdict};
 use itertools::Itertools;
 use wrote_result::document::{Cell as Place, CrashLeaves, Direction, Reached, Row, View, fastest};
 use wrote_result::units;
@@ -56,9 +54,7 @@ pub fn blocks(group: &Group, charts: &mut Charts) -> Vec<Block> {
     if charts.take() {
         blocks.extend(figures(group).into_iter().map(Block::Figure));
     }
-    let best = group.best();
-    let label = format!("Figures of {}", group.workload);
-    blocks.push(Block::Table(Table::of(&label, columns(group), &group.rows, best)));
+    blocks.push(Block::Table(group.table()));
     let notes = notes(group);
     if !notes.is_empty() {
         blocks.push(Block::Notes(notes));

@@ -3,12 +3,10 @@
 use super::article::{article as begun, facts_section, moment, program, section};
 use super::chart::{Dot, Frame, Reference, Strip, dots, rate, strips};
 use super::page::{Article, Block, Figure, Section};
-use super::table::Table;
-use crate::columns::Column;
 use crate::figures::has_spread;
 use crate::langs::{
-    Cell, Chart, Line, MISSING, NOT_BUILT, Who, facts, figures, is_of_several, legend, missing,
-    names, not_built, paths, place_titles,
+    Cell, Chart, Line, MISSING, NOT_BUILT, Who, facts, is_of_several, legend, missing, not_built,
+    place_titles, table_of,
 };
 use itertools::Itertools;
 use wrote_result::document::Interval;
@@ -44,14 +42,8 @@ fn of_chart(chart: &Chart, document: &Document, titles: &[String]) -> Section {
         let title = if is_of_several(document) { title } else { "" };
         blocks.extend(picture(chart, place, title).map(Block::Figure));
     }
-    let lines: Vec<&Line> = chart.lines.iter().collect();
-    let mut columns: Vec<Column<Line>> = names(chart);
-    columns.extend(match is_of_several(document) {
-        true => paths(chart, titles, true),
-        false => figures(chart),
-    });
-    let label = format!("Figures of {}", chart.name);
-    blocks.push(Block::Table(Table::of(&label, columns, &lines, None)));
+    let titles = is_of_several(document).then_some(titles);
+    blocks.push(Block::Table(table_of(chart, titles)));
     let notes: Vec<String> = chart.notes.iter().chain(&chart.failures).cloned().collect();
     blocks.push(Block::Notes(notes));
     section(chart.name, &chart.summary, blocks)

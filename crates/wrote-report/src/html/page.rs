@@ -1,7 +1,7 @@
 //! The page: its parts in the order in which they stand, and the template that lays them out.
 
 use super::chart::Picture;
-use super::table::Table;
+use crate::table::Table;
 use askama::Template;
 use std::io::{self, Write};
 

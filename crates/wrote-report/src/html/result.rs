@@ -5,7 +5,6 @@ use super::article::{article as begun, facts_section, folded, moment, program, s
 use super::chapters;
 use super::groups::{Charts, blocks, overview};
 use super::page::{Article, Block, Section};
-use super::table::Table;
 use crate::group::Group;
 use crate::summary::Summary;
 use crate::target;
@@ -32,9 +31,7 @@ pub fn article(document: &Document, name: &str) -> Article {
     article.ledes = vec![made(document)];
     // A result without an answer of its own begins with its scenarios.
     let is_answered = Summary::of(document).map(|summary| {
-        let answers: Vec<&[String; 4]> = summary.answers.iter().collect();
-        let table = Table::of("The answers", Summary::columns(), &answers, None);
-        let blocks = vec![Block::Table(table), Block::Notes(summary.notes())];
+        let blocks = vec![Block::Table(summary.table()), Block::Notes(summary.notes())];
         article.sections.push(section("The answer", "", blocks));
     });
     let is_answered = is_answered.is_some();

@@ -6,10 +6,11 @@ use super::comparison::class;
 use super::groups::interval;
 use super::page::{Article, Block, Figure, Section};
 use super::result::last;
-use super::table::{Line, Table};
 use super::{Content, Named};
+use crate::columns::{Column, Keep};
 use crate::figures::{operations_per_s, plus_minus, throughput};
 use crate::group::COUNTED_BYTES_MAX;
+use crate::table::Table;
 use crate::text::gathered;
 use itertools::Itertools;
 use std::collections::HashMap;
@@ -114,21 +115,21 @@ fn about(results: &[One]) -> Section {
         let device = device.map(|of| {
             of.model.as_ref().map_or(of.name.clone(), |model| format!("{} ({model})", of.name))
         });
-        let cells = vec![
+        [
             result.name.clone(),
             document.host.hostname.clone(),
             document.target.path.clone(),
             device.unwrap_or_default(),
             moment(&document.started_at),
             super::article::program(&document.wrote),
-        ];
-        Line { class: "", cells }
+        ]
     };
-    let table = Table {
-        label: "The results".into(),
-        heads: heads.iter().map(|head| ((*head).to_owned(), false)).collect(),
-        rows: results.iter().map(line).collect(),
+    let lines: Vec<[String; 6]> = results.iter().map(line).collect();
+    let column = |(number, head): (usize, &'static str)| {
+        Column::words(head, Keep::Always, move |line: &[String; 6]| line[number].clone()).kept()
     };
+    let columns: Vec<Column<_>> = heads.into_iter().enumerate().map(column).collect();
+    let table = Table::of("The results", &columns, &lines.iter().collect::<Vec<_>>());
     Section { title: "The results".into(), blocks: vec![Block::Table(table)], ..Section::default() }
 }
 
@@ -219,20 +220,17 @@ fn picture(results: &[One], workload: &str, rows: &[&Across], is_counted: bool) 
 }
 
 fn table(results: &[One], workload: &str, rows: &[&Across], is_counted: bool) -> Table {
-    let names = results.iter().map(|result| (result.name.clone(), true));
-    let line = |across: &&Across| {
-        let cell = |row: &Option<&Row>| {
-            let words = row.map(|row| format!("{} {}", figure(row, is_counted).2, plus_minus(row)));
-            words.map(|words| words.trim_end().to_owned()).unwrap_or_default()
+    let row = Column::words("row", Keep::Always, |across: &Across| short(across).to_owned());
+    let column = |(number, result): (usize, &One)| {
+        let cell = move |across: &Across| {
+            let words = |row| format!("{} {}", figure(row, is_counted).2, plus_minus(row));
+            across.rows[number].map_or(String::new(), |row| words(row).trim_end().to_owned())
         };
-        let cells = across.rows.iter().map(cell);
-        Line { class: "", cells: [short(across).to_owned()].into_iter().chain(cells).collect() }
+        Column::figures(result.name.clone(), Keep::Always, cell).kept()
     };
-    Table {
-        label: format!("Figures of {workload} in each result"),
-        heads: [("row".to_owned(), false)].into_iter().chain(names).collect(),
-        rows: rows.iter().map(line).collect(),
-    }
+    let columns: Vec<Column<Across>> =
+        [row].into_iter().chain(results.iter().enumerate().map(column)).collect();
+    Table::of(&format!("Figures of {workload} in each result"), &columns, rows)
 }
 
 /// Returns the lines over time, and the changes by the rule of `wrote compare`.

@@ -1,11 +1,9 @@
 //! A comparison of languages to paste in an issue.
 
-use super::figures::{figures, names, paths};
 use super::{
-    Chart, Line, MISSING, NOT_BUILT, facts, is_of_several, legend, missing, not_built, place_titles,
+    Chart, MISSING, NOT_BUILT, facts, is_of_several, legend, missing, not_built, place_titles,
+    table_of,
 };
-use crate::Format;
-use crate::columns::shown;
 use crate::markdown::{inline, write_head, write_list, write_table};
 use std::io::{self, Write};
 use wrote_result::langs::Document;
@@ -33,11 +31,5 @@ fn write_chart(chart: &Chart, titles: Option<&[String]>, out: &mut dyn Write) ->
     if chart.lines.is_empty() {
         return writeln!(out, "No language did it.");
     }
-    let lines: Vec<&Line> = chart.lines.iter().collect();
-    let mut columns = names(chart);
-    columns.extend(match titles {
-        None => shown(figures(chart), Format::Markdown, &lines),
-        Some(titles) => paths(chart, titles, true),
-    });
-    write_table(&columns, &lines, out)
+    write_table(&table_of(chart, titles), out)
 }

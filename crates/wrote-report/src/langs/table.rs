@@ -1,13 +1,13 @@
 //! A comparison of languages for a person: a table for each workload, the fastest first, with the
 //! drive and `wrote` among the languages.
 
-use super::rows::{self, Rows};
 use super::{
-    Chart, MISSING, NOT_BUILT, facts, is_of_several, legend, missing, not_built, place_titles,
+    Chart, MISSING, NOT_BUILT, Who, facts, is_of_several, legend, missing, not_built, place_titles,
+    table_of,
 };
 use crate::Screen;
 use crate::page::{Page, made};
-use crate::paint::{Tone, ascii};
+use crate::paint::{Mark, Tone, ascii};
 use std::io::{self, Write};
 use wrote_result::langs::Document;
 
@@ -23,7 +23,7 @@ pub fn write(document: &Document, screen: Screen, out: &mut dyn Write) -> io::Re
     }
     page.list(NOT_BUILT, &not_built(document), 4, out)?;
     page.list(MISSING, &missing(document), 4, out)?;
-    let marks = rows::legend(&charts, screen);
+    let marks = marks(&charts, screen);
     let legend = ascii(&legend(document), screen);
     let made = made(&document.wrote, &document.started_at, document.elapsed_s);
     page.foot(marks.as_deref().into_iter().chain([legend.as_str(), &made]), out)
@@ -38,7 +38,11 @@ fn write_chart(
     let summary = page.prose(&format!("{}: {}", chart.name, chart.summary), 2);
     let summary = summary.strip_prefix(chart.name).unwrap_or(&summary);
     page.heading(chart.name, summary, out)?;
-    Rows::of(chart, titles, page.screen).write(page, out)?;
+    if chart.lines.is_empty() {
+        writeln!(out, "no language did it")?;
+    } else {
+        table_of(chart, titles).write(page, out)?;
+    }
     for note in &chart.notes {
         writeln!(out, "{}", page.prose(note, 2))?;
     }
@@ -46,4 +50,22 @@ fn write_chart(
         writeln!(out, "{} {}", page.paint(Tone::Red, "!"), page.prose(failure, 2))?;
     }
     Ok(())
+}
+
+/// Explains the marks that stand in any of the tables.
+fn marks(charts: &[Chart], screen: Screen) -> Option<String> {
+    let lines = || charts.iter().flat_map(|chart| &chart.lines);
+    let has = |who| lines().any(|line| line.who == who);
+    let first = if lines().any(|line| line.cells.len() > 1) { " in the first path" } else { "" };
+    let level =
+        format!("no measurable difference from the line above{first}: the 95 % intervals touch");
+    let drive = "is what the drive takes or gives by itself, past the page cache";
+    let marks = [
+        (has(Who::Drive), "-", drive),
+        (has(Who::Wrote), ">", "is this library"),
+        (lines().any(|line| line.is_level), Mark::Level.on(screen), &level),
+    ];
+    let marks = marks.iter().filter(|(is_there, ..)| *is_there);
+    let marks: Vec<String> = marks.map(|(_, mark, means)| format!("{mark} {means}")).collect();
+    (!marks.is_empty()).then(|| marks.join("; ") + ".")
 }

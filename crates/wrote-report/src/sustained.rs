@@ -1,10 +1,10 @@
 //! A long run: its rates, their changes, and the throughput drawn against the bytes written.
 
-use super::GAP;
 use crate::Screen;
 use crate::figures::within;
 use crate::page::Page;
 use crate::paint::{Tone, ascii};
+use crate::table::GAP;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 use wrote_result::document::{Change, Interval, Sample, SteadyState, Sustained};
