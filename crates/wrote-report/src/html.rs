@@ -15,7 +15,14 @@ mod page;
 mod result;
 mod several;
 
-use page::{Article, Block, Page};
+use crate::tree::{Block, Role};
+pub use answers::cards;
+pub use chapters::remarks;
+pub use chart::Picture;
+pub use comparison::picture as ratios;
+pub use groups::figures as group_figures;
+pub use langs::picture;
+use page::{Article, Page};
 use std::collections::HashMap;
 use std::io::{self, Write};
 use wrote_result::compare::Comparison;
@@ -78,12 +85,15 @@ fn label(articles: &mut [Article]) {
     }
 }
 
-fn article(document: &Named) -> Article {
+fn article(document: &Named) -> Article<'_> {
     let name = &document.name;
-    match &document.content {
+    let mut article = match &document.content {
         Content::Result(result) => result::article(result, name),
         Content::Comparison(comparison) => comparison::article(comparison, name),
         Content::Langs(langs) => langs::article(langs, name),
         Content::Examination(examination) => examination::article(examination, name),
-    }
+    };
+    article.sections.retain(|section| section.role != Role::Foot);
+    article.limit_charts();
+    article
 }

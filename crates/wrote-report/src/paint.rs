@@ -66,6 +66,8 @@ pub enum Mark {
     Missed,
     /// A row that is not as asked.
     FellBack,
+    /// A warning or a failure.
+    Warning,
 }
 
 impl Mark {
@@ -79,6 +81,7 @@ impl Mark {
             (Mark::Level, false) => "=",
             (Mark::Missed, _) => "~",
             (Mark::FellBack, _) => "*",
+            (Mark::Warning, _) => "!",
         }
     }
 }

@@ -1,174 +1,189 @@
-//! Tables with bars, findings and advice, for a person at a screen.
+//! A report for a person at a screen.
 
-mod grid;
+mod drawing;
 
 use crate::Screen;
-use crate::figures::{fell_back, is_reached};
-use crate::group::{Group, OPEN_LOOP_LEGEND};
-use crate::page::{Page, made};
-use crate::paint::{Mark, Tone};
-use crate::ranks;
-use crate::summary::Summary;
-use crate::sustained;
-use crate::target::facts_of;
+use crate::page::Page;
+use crate::paint::{Tone, ascii};
 use crate::text::plain;
-use grid::Grid;
+use crate::tree::{Block, Card, Notes, Remark, Remarks, Role, Section, Style, Weight};
+use itertools::Itertools;
 use std::io::{self, Write};
-use wrote_result::document::{Advice, Document, Finding, Row, Severity, Survives, View};
+use unicode_width::UnicodeWidthStr;
+use wrote_result::doctor::State;
+use wrote_result::document::Severity;
 
-const CRASH_LEAVES_LEGEND: &str = "CRASH LEAVES is what a crash in the middle of a save, or before \
-    it is flushed, may leave of the file. old-or-new: all of the one or all of the other. torn: \
-    some of both. empty: nothing, or a part of the new. old-and-part: all of the old, and a part \
-    of the new behind it. Where the words of a way end in folder, the folder is flushed too, for \
-    the file's name.";
+/// The column of the labels of a check, and their width.
+const LABEL_INDENT: usize = 4;
+const LABEL_WIDTH: usize = 9;
 
-const FELL_BACK_LEGEND: &str = "* not as asked: see the findings";
-
-pub fn write(document: &Document, screen: Screen, out: &mut dyn Write) -> io::Result<()> {
-    let page = Page { screen };
-    page.facts(&facts_of(document), out)?;
-    for scenario in &document.scenarios {
-        let question = page.prose(&scenario.question, 0);
-        writeln!(out, "\n{}", page.paint(Tone::Strong, &question))?;
-        for group in Group::all_of(scenario) {
-            write_group(&group, page, out)?;
-        }
-    }
-    write_findings(&document.findings, page, out)?;
-    write_advice(&document.advice, page, out)?;
-    write_foot(document, page, out)?;
-    // Last, where a terminal stands then.
-    Summary::of(document).map_or(Ok(()), |summary| summary.write(page, out))
+/// Writes sections in their order.
+pub fn write(sections: &[Section], screen: Screen, out: &mut dyn Write) -> io::Result<()> {
+    let mut report = Report { page: Page { screen }, is_short: false, out };
+    sections.iter().try_for_each(|section| report.section(section))
 }
 
-fn write_group(group: &Group, page: Page, out: &mut dyn Write) -> io::Result<()> {
-    let summary = page.wide(&format!("{}: {}", group.workload, group.summary()), 2);
-    let summary = summary.strip_prefix(group.workload).unwrap_or(&summary);
-    page.heading(group.workload, summary, out)?;
-    match Grid::of(group).filter(|_| group.view() != View::Curve) {
-        Some(grid) => {
-            grid.table().write(page, out)?;
-            grid.write_foot(page, out)?;
-        }
-        None => {
-            group.table().write(page, out)?;
-            write_legend(group, page, out)?;
-        }
-    }
-    if group.view() == View::Saves {
-        for line in group.sync_costs() {
-            writeln!(out, "{}", page.prose(&line, 0))?;
-        }
-    }
-    for line in group.flushes().into_iter().chain(ranks::spread(group)) {
-        writeln!(out, "{}", page.prose(&line, 0))?;
-    }
-    let mut long = group.rows.iter().filter_map(|row| row.sustained.as_ref());
-    long.try_for_each(|sustained| sustained::write(sustained, page, out))
+struct Report<'a> {
+    page: Page,
+    /// Whether a table took short texts.
+    is_short: bool,
+    out: &'a mut dyn Write,
 }
 
-/// Explains the marks of a group's table.
-fn write_legend(group: &Group, page: Page, out: &mut dyn Write) -> io::Result<()> {
-    let rows = || group.rows.iter().copied();
-    if group.view() == View::Curve {
-        let knee = match group.knee {
-            Some(_) => format!("{} {}", Mark::Best.on(page.screen), group.knee_line()),
-            None => group.knee_line(),
+impl Report<'_> {
+    fn section(&mut self, section: &Section) -> io::Result<()> {
+        match section.role {
+            Role::Page => return Ok(()),
+            Role::Facts | Role::Answer | Role::Foot => {}
+            Role::Scenario => {
+                let question = self.page.prose(&section.lede, 0);
+                writeln!(self.out, "\n{}", self.page.paint(Tone::Strong, &question))?;
+            }
+            Role::Part | Role::Findings | Role::Advice => {
+                self.heading(&section.title, &section.lede)?;
+            }
+        }
+        section.blocks.iter().try_for_each(|block| self.block(block))
+    }
+
+    fn block(&mut self, block: &Block) -> io::Result<()> {
+        match block {
+            Block::Facts(facts) => self.page.facts(facts, self.out),
+            Block::Heading(title, rest) => self.heading(title, rest),
+            Block::Banner(left, right) => self.banner(left, right),
+            Block::Table(table) if !table.on.is_of_screen(false) => Ok(()),
+            Block::Table(table) => {
+                self.is_short |= table.write(self.page, self.out)?;
+                Ok(())
+            }
+            Block::Drawing(samples) => drawing::write(samples, self.page, self.out),
+            Block::Notes(notes) => self.notes(notes),
+            Block::Remarks(remarks) => self.remarks(remarks),
+            Block::Cards(cards) => self.cards(cards),
+            Block::Figures(_) | Block::Chapter(..) => Ok(()),
+        }
+    }
+
+    /// Writes a heading, and words behind it on the same line.
+    fn heading(&mut self, title: &str, rest: &str) -> io::Result<()> {
+        let colon = if rest.is_empty() { "" } else { ": " };
+        let line = self.page.wide(&format!("{title}{colon}{rest}"), 2);
+        let title = plain(title);
+        let (title, rest) = match line.strip_prefix(&title) {
+            Some(rest) => (title.as_str(), rest),
+            None => (line.as_str(), ""),
         };
-        writeln!(out, "{}", page.paint(Tone::Strong, &page.wide(&knee, 2)))?;
-        if rows().any(|row| !is_reached(row)) {
-            let missed = Mark::Missed.on(page.screen);
-            let legend = format!(
-                "{missed} its rate was not reached: the queue, and with it latency, grows as long \
-                 as the run continues"
-            );
-            writeln!(out, "{}", page.wide(&legend, 2))?;
-        }
+        writeln!(self.out, "\n{}{rest}", self.page.paint(Tone::Strong, title))
     }
-    if let Some(best) = group.best() {
-        let mark = Mark::Best.on(page.screen);
-        writeln!(out, "{mark} the fastest that survives a power loss")?;
-        let is_level =
-            |row: &Row| !std::ptr::eq(row, best) && row.is_durable() && row.is_tied_with(best);
-        if rows().any(is_level) {
-            writeln!(out, "{}", level_legend(page))?;
-        }
-    }
-    if rows().any(fell_back) {
-        writeln!(out, "{FELL_BACK_LEGEND}")?;
-    }
-    if group.mixes_loops() {
-        writeln!(out, "{}", page.wide(OPEN_LOOP_LEGEND, 2))?;
-    }
-    Ok(())
-}
 
-/// Explains the mark of rows that are as fast as the best.
-fn level_legend(page: Page) -> String {
-    let mark = Mark::Level.on(page.screen);
-    format!("{mark} no measurable difference from it: the 95 % intervals touch")
-}
-
-fn write_findings(findings: &[Finding], page: Page, out: &mut dyn Write) -> io::Result<()> {
-    if findings.is_empty() {
-        return Ok(());
+    fn banner(&mut self, left: &str, right: &str) -> io::Result<()> {
+        let taken = left.width() + right.width();
+        let gap = " ".repeat(self.page.screen.width.saturating_sub(taken).max(2));
+        let left = self.page.paint(Tone::Strong, &plain(left));
+        writeln!(self.out, "\n{left}{gap}{right}")
     }
-    page.heading("Findings", "", out)?;
-    for Finding { id, severity, text, .. } in findings {
-        let mark = match severity {
-            Severity::Critical => page.paint(Tone::Red, "X"),
-            Severity::Warning => page.paint(Tone::Yellow, "!"),
-            Severity::Info => page.paint(Tone::Cyan, "i"),
+
+    fn notes(&mut self, Notes { notes, style }: &Notes) -> io::Result<()> {
+        let mut notes = notes.iter().filter(|note| note.on.is_of_screen(self.is_short)).peekable();
+        if matches!(style, Style::Apart | Style::Foot) && notes.peek().is_some() {
+            writeln!(self.out)?;
+        }
+        let page = self.page;
+        for note in notes {
+            let text = ascii(&note.text, page.screen);
+            let (mark, tone) = (note.mark.map(|mark| mark.on(page.screen)), note.tone);
+            match (style, mark) {
+                (Style::List, _) => writeln!(self.out, "  {}", page.prose(&text, 4))?,
+                (Style::Foot, mark) => {
+                    let mark = mark.map(|mark| format!("{mark} ")).unwrap_or_default();
+                    for line in page.prose(&(mark + &text), 0).lines() {
+                        writeln!(self.out, "{}", page.paint(Tone::Faint, line))?;
+                    }
+                }
+                (_, Some(mark)) if tone == Tone::Strong => {
+                    writeln!(self.out, "{mark} {}", page.paint(tone, &page.prose(&text, 2)))?;
+                }
+                (_, Some(mark)) => {
+                    writeln!(self.out, "{} {}", page.paint(tone, mark), page.prose(&text, 2))?;
+                }
+                (_, None) => writeln!(self.out, "{}", page.paint(tone, &page.prose(&text, 2)))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn remarks(&mut self, Remarks { remarks, is_brief }: &Remarks) -> io::Result<()> {
+        if *is_brief {
+            let names = remarks.iter().map(|remark| &remark.id).join(", ");
+            let names = format!("{names} (--all has the details)");
+            return writeln!(self.out, "  {}", self.page.prose(&names, 2));
+        }
+        for (number, remark) in remarks.iter().enumerate() {
+            match remark.weight {
+                Weight::Finding(_) => {
+                    self.remark(remark, &format!("{} [{}]", remark.text, remark.id))?;
+                }
+                Weight::Check(_) => {
+                    if number > 0 {
+                        writeln!(self.out)?;
+                    }
+                    self.check(remark)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn remark(&mut self, remark: &Remark, text: &str) -> io::Result<()> {
+        let (tone, mark) = match remark.weight {
+            Weight::Finding(Severity::Critical) => (Tone::Red, "X"),
+            Weight::Finding(Severity::Warning) => (Tone::Yellow, "!"),
+            Weight::Finding(Severity::Info) => (Tone::Cyan, "i"),
+            Weight::Check(State::Risk) => (Tone::Red, "!"),
+            Weight::Check(State::Advice) => (Tone::Yellow, "-"),
+            Weight::Check(State::Unknown) => (Tone::Cyan, "?"),
+            Weight::Check(State::Fine) => (Tone::Green, "+"),
         };
-        writeln!(out, "  {mark} {}", page.prose(&format!("{text} [{id}]"), 4))?;
+        let mark = self.page.paint(tone, mark);
+        writeln!(self.out, "  {mark} {}", self.page.prose(text, LABEL_INDENT))
     }
-    Ok(())
-}
 
-fn write_advice(advice: &[Advice], page: Page, out: &mut dyn Write) -> io::Result<()> {
-    if advice.is_empty() {
-        return Ok(());
-    }
-    page.heading("Advice", "", out)?;
-    for (index, advice) in advice.iter().enumerate() {
-        if index > 0 {
-            writeln!(out)?;
+    fn check(&mut self, check: &Remark) -> io::Result<()> {
+        self.remark(check, &format!("{}: {}", check.id, check.text))?;
+        self.labelled(&check.facts)?;
+        for (number, command) in check.commands.iter().enumerate() {
+            // Not wrapped: a reader copies it.
+            let label = if number == 0 { "command" } else { "" };
+            writeln!(self.out, "    {label:<LABEL_WIDTH$}{}", plain(command))?;
         }
-        let purpose = format!("For {}", plain(&advice.purpose));
-        writeln!(out, "  {}", page.paint(Tone::Strong, &purpose))?;
-        writeln!(out, "  do       {}", page.prose(&advice.action, 11))?;
-        writeln!(out, "  because  {}", page.prose(&advice.because, 11))?;
-        let with_wrote = advice.with_wrote.as_ref().map(|lines| ("wrote", lines));
-        let code = (if with_wrote.is_some() { "or std" } else { "code" }, &advice.code);
-        for (label, lines) in with_wrote.into_iter().chain([code]) {
-            write_code(label, lines, out)?;
+        self.labelled(&check.after)
+    }
+
+    fn labelled(&mut self, facts: &[(String, String)]) -> io::Result<()> {
+        facts.iter().try_for_each(|(label, text)| {
+            let text = self.page.prose(text, LABEL_INDENT + LABEL_WIDTH);
+            writeln!(self.out, "    {label:<LABEL_WIDTH$}{text}")
+        })
+    }
+
+    fn cards(&mut self, cards: &[Card]) -> io::Result<()> {
+        for (index, card) in cards.iter().enumerate() {
+            if index > 0 {
+                writeln!(self.out)?;
+            }
+            let purpose = format!("For {}", plain(&card.purpose));
+            writeln!(self.out, "  {}", self.page.paint(Tone::Strong, &purpose))?;
+            writeln!(self.out, "  do       {}", self.page.prose(&card.action, 11))?;
+            writeln!(self.out, "  because  {}", self.page.prose(&card.because, 11))?;
+            for code in &card.codes {
+                // Not wrapped: a reader copies it.
+                for (number, line) in code.text.lines().enumerate() {
+                    let label = if number == 0 { code.label } else { "" };
+                    let line = format!("  {label:<7}  {}", plain(line));
+                    writeln!(self.out, "{}", line.trim_end())?;
+                }
+            }
         }
+        Ok(())
     }
-    Ok(())
-}
-
-/// Writes lines of code. They are not wrapped: a reader copies them.
-fn write_code(label: &str, lines: &str, out: &mut dyn Write) -> io::Result<()> {
-    for (number, line) in lines.lines().enumerate() {
-        let label = if number == 0 { label } else { "" };
-        writeln!(out, "{}", format!("  {label:<7}  {}", plain(line)).trim_end())?;
-    }
-    Ok(())
-}
-
-/// Writes the meaning of the words in the tables, and the time that the measurement took.
-fn write_foot(document: &Document, page: Page, out: &mut dyn Write) -> io::Result<()> {
-    let rows = || document.scenarios.iter().flat_map(|scenario| &scenario.rows);
-    let in_process = rows().any(|row| row.survives == Some(Survives::Nothing));
-    let nothing = if in_process { "nothing: it is in the program's memory. " } else { "" };
-    let survives = format!(
-        "SURVIVES is the worst event after which an acknowledged write is still there. {nothing}\
-         process-crash: it is in the kernel's memory. os-crash: it is in the device. \
-         power-loss: it is on stable storage. Bars compare the rows of one level."
-    );
-    let survives = rows().any(|row| row.survives.is_some()).then_some(survives.as_str());
-    let has_saves = rows().any(|row| View::of(row) == View::Saves);
-    let leaves = has_saves.then_some(CRASH_LEAVES_LEGEND);
-    let made = made(&document.wrote, &document.started_at, document.elapsed_s);
-    page.foot(survives.into_iter().chain(leaves).chain([made.as_str()]), out)
 }

@@ -4,11 +4,9 @@ use crate::Screen;
 use crate::columns::{Column, Keep};
 use crate::figures::{latency, p99, per_second};
 use crate::page::Page;
-use crate::paint::Tone;
+use crate::paint::{Mark, Tone};
 use crate::table::Table;
-use crate::text::plain;
-use std::io::{self, Write};
-use unicode_width::UnicodeWidthStr;
+use crate::tree::{Block, Note, Role, Section, Style};
 use wrote_result::document::{Answer, Direction, Document, Finding, Interval, Row, Severity, View};
 use wrote_result::{stats, units};
 
@@ -29,12 +27,12 @@ const MEMORY: &str = "ram-not-disk";
 /// The answers of a result, in words.
 pub struct Summary {
     /// The place, and what was done there.
-    pub place: String,
-    pub done: String,
+    place: String,
+    done: String,
     /// The question, the figure, its range, and the way.
-    pub answers: Vec<[String; 4]>,
-    pub warnings: Vec<String>,
-    pub faster: Vec<String>,
+    answers: Vec<[String; 4]>,
+    warnings: Vec<String>,
+    faster: Vec<String>,
 }
 
 impl Summary {
@@ -74,33 +72,21 @@ impl Summary {
         })
     }
 
-    /// Returns the table of the answers.
-    pub fn table(&self) -> Table {
-        table(&self.answers)
-    }
-
-    /// Returns the lines below the answers.
-    pub fn notes(&self) -> Vec<String> {
-        self.warnings.iter().chain(&self.faster).cloned().collect()
-    }
-
-    /// Writes the lines of a screen.
-    pub fn write(&self, page: Page, out: &mut dyn Write) -> io::Result<()> {
-        let width = page.screen.width;
-        let gap = width.saturating_sub(self.place.width() + self.done.width()).max(2);
-        let place = page.paint(Tone::Strong, &plain(&self.place));
-        writeln!(out, "\n{place}{}{}", " ".repeat(gap), self.done)?;
-        self.table().write(page, out)?;
-        if !self.warnings.is_empty() || !self.faster.is_empty() {
-            writeln!(out)?;
-        }
-        for warning in &self.warnings {
-            writeln!(out, "{} {}", page.paint(Tone::Yellow, "!"), page.prose(warning, 2))?;
-        }
-        for faster in &self.faster {
-            writeln!(out, "{}", page.prose(faster, 2))?;
-        }
-        Ok(())
+    /// Returns the section of the answers.
+    pub fn section<'a>(&self) -> Section<'a> {
+        let warning = |text: &String| Note {
+            mark: Some(Mark::Warning),
+            tone: Tone::Yellow,
+            ..text.clone().into()
+        };
+        let faster = self.faster.iter().map(|text| text.clone().into());
+        let notes: Vec<Note> = self.warnings.iter().map(warning).chain(faster).collect();
+        let blocks = vec![
+            Block::Banner(self.place.clone(), self.done.clone()),
+            Block::Table(table(&self.answers)),
+            Block::notes(Style::Apart, notes),
+        ];
+        Section::new(Role::Answer, "The answer", "", blocks)
     }
 }
 

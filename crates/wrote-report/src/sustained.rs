@@ -1,21 +1,20 @@
-//! A long run: its rates, their changes, and the throughput drawn against the bytes written.
+//! A long run in words: its rates, their changes, and SNIA's verdict.
 
-use crate::Screen;
 use crate::figures::within;
-use crate::page::Page;
-use crate::paint::{Tone, ascii};
-use crate::table::GAP;
-use std::io::{self, Write};
-use unicode_width::UnicodeWidthStr;
-use wrote_result::document::{Change, Interval, Sample, SteadyState, Sustained};
+use wrote_result::document::{Change, Interval, SteadyState, Sustained};
 use wrote_result::units;
 
-/// Lines of the drawing, and its greatest width.
-const HEIGHT: usize = 8;
-const WIDTH_MAX: usize = 100;
+/// Returns a line for each level, each change, and the verdict.
+pub fn notes(sustained: &Sustained) -> Vec<String> {
+    let levels = levels(sustained).into_iter().map(|(name, interval, words)| {
+        format!("{name}: {} {}, {words}", units::rate(interval.median), within(&interval))
+    });
+    let changes = sustained.changes.iter().map(|of| format!("changed {}", change(of)));
+    levels.chain(changes).chain(sustained.steady_state.iter().map(verdict)).collect()
+}
 
 /// Returns the levels: `burst`, `sustained`, `recovered`, each with its extent in words.
-pub fn levels(sustained: &Sustained) -> Vec<(&'static str, Interval, String)> {
+fn levels(sustained: &Sustained) -> Vec<(&'static str, Interval, String)> {
     let written = units::bytes(sustained.written_bytes());
     let from = |change: &Change| format!("from {} on", units::bytes(change.at_bytes));
     let last = sustained.changes.last();
@@ -50,7 +49,7 @@ pub fn change(change: &Change) -> String {
 }
 
 /// Returns the verdict of SNIA's rule.
-pub fn verdict(state: &SteadyState) -> String {
+fn verdict(state: &SteadyState) -> String {
     let rounds = format!(
         "rounds {} to {} of {}",
         state.first_round,
@@ -69,113 +68,9 @@ pub fn verdict(state: &SteadyState) -> String {
     }
 }
 
-/// Writes the levels, the changes, the drawing and the verdict of a long run.
-pub fn write(sustained: &Sustained, page: Page, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out)?;
-    write_levels(sustained, page, out)?;
-    for (number, changed) in sustained.changes.iter().enumerate() {
-        let label = if number == 0 { "changes" } else { "" };
-        writeln!(out, "{label:<9}{GAP}{}", page.wide(&change(changed), 11))?;
-    }
-    writeln!(out)?;
-    for line in drawing(&sustained.samples, page.screen) {
-        writeln!(out, "{}", page.paint(Tone::Faint, &line))?;
-    }
-    if let Some(state) = &sustained.steady_state {
-        writeln!(out, "\n{}", page.wide(&verdict(state), 0))?;
-    }
-    Ok(())
-}
-
-fn write_levels(sustained: &Sustained, page: Page, out: &mut dyn Write) -> io::Result<()> {
-    let levels = levels(sustained).into_iter().map(|(name, interval, words)| {
-        (name, units::rate(interval.median), ascii(&within(&interval), page.screen), words)
-    });
-    let levels: Vec<_> = levels.collect();
-    let rate_width = levels.iter().map(|(_, rate, ..)| rate.width()).max().unwrap_or(0);
-    let spread_width = levels.iter().map(|(_, _, spread, _)| spread.width()).max().unwrap_or(0);
-    for (name, rate, spread, words) in &levels {
-        let pad = " ".repeat(spread_width - spread.width());
-        let line = format!("{name:<9}{GAP}{rate:>rate_width$}{GAP}{pad}{spread}{GAP}{words}");
-        writeln!(out, "{}", line.trim_end())?;
-    }
-    Ok(())
-}
-
-/// Draws the throughput against the bytes written, as wide as the screen. A column's rate is its
-/// part of the bytes over their time.
-fn drawing(samples: &[Sample], screen: Screen) -> Vec<String> {
-    let Some(last) = samples.last() else { return Vec::new() };
-    let (line, corner, dash) = if screen.unicode { ("│", "└", "─") } else { ("|", "+", "-") };
-    let columns = screen.width.min(WIDTH_MAX).saturating_sub(12).max(10);
-    let rates: Vec<f64> = (0..columns)
-        .map(|column| {
-            let at = |number: usize| (last.end_bytes as f64) * number as f64 / columns as f64;
-            (at(column + 1) - at(column))
-                / (Sample::time_at(samples, at(column + 1)) - Sample::time_at(samples, at(column)))
-                    .max(1e-9)
-        })
-        .collect();
-    let most = rates.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-    let mut lines: Vec<String> = (0..HEIGHT)
-        .rev()
-        .map(|level| {
-            let label = if level + 1 == HEIGHT { units::rate(most) } else { String::new() };
-            let cells =
-                rates.iter().map(|rate| cell(rate / most * HEIGHT as f64 - level as f64, screen));
-            format!("{label:>9} {line}{}", cells.collect::<String>()).trim_end().to_owned()
-        })
-        .collect();
-    lines.push(format!("{:>9} {corner}{}", "0", dash.repeat(columns)));
-    let end = units::bytes(last.end_bytes);
-    lines.push(format!("{:>11}{end:>1$}", "0", columns));
-    lines
-}
-
-/// Returns the character of a column that is filled to `part` of it.
-fn cell(part: f64, screen: Screen) -> char {
-    const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let part = part.clamp(0.0, 1.0);
-    match screen.unicode {
-        true => EIGHTHS[(part * 8.0).round() as usize],
-        false if part >= 0.5 => '#',
-        false => ' ',
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const SCREEN: Screen = Screen { width: 32, colour: false, unicode: true };
-
-    /// 10 MB at 10 MB/s, then 10 MB at 5 MB/s.
-    fn samples() -> Vec<Sample> {
-        let sample = |end_bytes, end_s, throughput_bytes_per_s| Sample {
-            end_bytes,
-            end_s,
-            throughput_bytes_per_s,
-        };
-        vec![sample(10_000_000, 1.0, 10e6), sample(20_000_000, 3.0, 5e6)]
-    }
-
-    #[test]
-    fn a_column_is_as_high_as_its_throughput_over_the_bytes() {
-        let lines = drawing(&samples(), SCREEN);
-        let half = "█".repeat(10);
-        assert_eq!(lines[0], format!("10.0 MB/s │{half}"));
-        assert_eq!(lines[3], format!("          │{half}"));
-        assert_eq!(lines[4], format!("          │{half}{half}"));
-        assert_eq!(lines[8], format!("        0 └{}", "─".repeat(20)));
-        assert_eq!(lines[9], "          0             20.0 MB");
-    }
-
-    #[test]
-    fn nothing_written_is_nothing_drawn_and_ascii_is_ascii() {
-        assert!(drawing(&[], SCREEN).is_empty());
-        let lines = drawing(&samples(), Screen { unicode: false, ..SCREEN });
-        assert!(lines.iter().all(|line| line.is_ascii()), "{lines:?}");
-    }
 
     #[test]
     fn the_verdict_names_the_rounds_and_the_limits() {

@@ -5,6 +5,7 @@ mod screen;
 use crate::Format;
 use crate::columns::{Column, Flex, Keep, Kind};
 use crate::paint::{Mark, Tone};
+use crate::tree::On;
 use std::ptr;
 
 /// The gap between two columns on a screen.
@@ -16,6 +17,8 @@ pub struct Table {
     /// Its name for readers that do not see it.
     pub label: String,
     pub columns: Vec<Texts>,
+    /// The formats that have it.
+    pub on: On,
     /// The row that an answer names.
     pub best: Option<usize>,
     /// Bars behind the rows of a screen.

@@ -1,9 +1,10 @@
 //! The meanings of findings: the chapters of `docs/findings.md` that a page needs.
 
-use super::page::{Article, Block, Remark, Section};
+use super::page::Article;
 use super::{Content, Named};
+use crate::tree::{Block, Remark, Section, Weight};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
-use wrote_result::document::{Finding, Severity};
+use wrote_result::document::Finding;
 use wrote_result::finding::IDS;
 
 /// `docs/findings.md`, by a link that a package resolves.
@@ -17,11 +18,7 @@ pub fn id_of(finding: &str) -> String {
 /// Returns findings for the page, each with its evidence and its chapter.
 pub fn remarks<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Vec<Remark> {
     let remark = |finding: &Finding| Remark {
-        weight: match finding.severity {
-            Severity::Critical => "critical".into(),
-            Severity::Warning => "warning".into(),
-            Severity::Info => "info".into(),
-        },
+        weight: Weight::Finding(finding.severity),
         id: finding.id.clone(),
         chapter: id_of(&finding.id),
         text: finding.text.clone(),
@@ -31,6 +28,7 @@ pub fn remarks<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Vec<Remar
             .map(|(key, value)| (key.clone(), wrote_result::compare::shown(Some(value))))
             .collect(),
         commands: Vec::new(),
+        after: Vec::new(),
     };
     findings.into_iter().map(remark).collect()
 }

@@ -1,20 +1,18 @@
 //! The article about a comparison of two results.
 
-use super::article::{article as begun, section};
+use super::article::article as begun;
 use super::chapters::remarks;
 use super::chart::{Dot, Frame, Reference, dots, ratio};
-use super::page::{Article, Block, Figure};
-use crate::comparison::{Line, blocks, differences, not_compared, other_latencies, side, verdict};
+use super::page::Article;
+use crate::comparison::{Line, WARNINGS, sections, verdict};
+use crate::tree::{Block, Figure, Remarks, Role, Section};
 use wrote_result::compare::{Comparison, Verdict};
 use wrote_result::units::significant;
 
 /// A chart shows at most this many rows; the table beneath has all.
 const ROWS_MAX: usize = 60;
-/// A page has charts for at most this many workloads.
-const BLOCKS_MAX: usize = 40;
-
 /// Returns the article of a comparison.
-pub fn article(comparison: &Comparison, name: &str) -> Article {
+pub fn article<'a>(comparison: &'a Comparison, name: &str) -> Article<'a> {
     let command = &comparison.new.command;
     let both = comparison.results.len() == 2;
     let mut article = begun(comparison, name, if both { command } else { &[] });
@@ -22,37 +20,19 @@ pub fn article(comparison: &Comparison, name: &str) -> Article {
     article.title =
         format!("What changed from {} to {}?", comparison.old.name, comparison.new.name);
     article.ledes = vec![answer(comparison)];
-    let sides = [("OLD", &comparison.old), ("NEW", &comparison.new)];
-    let sides = sides.map(|(label, of)| (label.to_owned(), side(of))).to_vec();
-    let mut about = vec![Block::Facts(sides)];
-    let lists = [
-        ("What differs (old | new)", differences(comparison)),
-        ("Notes", comparison.notes.clone()),
-        ("Not compared", not_compared(comparison)),
-    ];
-    for (title, lines) in lists {
-        if !lines.is_empty() {
-            about.push(Block::Heading(title.into(), String::new()));
-            about.push(Block::Notes(lines));
-        }
-    }
-    let mut charts = Vec::new();
-    for (number, block) in blocks(comparison).iter().enumerate() {
-        charts.push(Block::Heading(block.title.clone(), String::new()));
-        if number < BLOCKS_MAX {
-            charts.push(Block::Figure(picture(&block.title, &block.lines)));
-        }
-        charts.push(Block::Table(block.table()));
-    }
-    charts.extend(other_latencies(comparison).map(|line| Block::Notes(vec![line])));
-    let lede = "The ratio of the medians, NEW over OLD, with its 95 % interval.";
-    article.sections.push(section("The rows", lede, charts));
-    article.sections.push(section("What was compared", "", about));
+    article.sections = sections(comparison);
+    // A page has the warnings of each side with their evidence.
+    article.sections.retain(|section| section.title != WARNINGS);
+    // The rows come first.
+    article.sections.swap(0, 1);
+    article.sections[0].lede =
+        "The ratio of the medians, NEW over OLD, with its 95 % interval.".into();
     for (title, of) in [("Warnings of OLD", &comparison.old), ("Warnings of NEW", &comparison.new)]
     {
         if !of.warnings.is_empty() {
-            let blocks = vec![Block::Findings(remarks(&of.warnings))];
-            article.sections.push(section(title, "", blocks));
+            let remarks = Remarks { remarks: remarks(&of.warnings), is_brief: false };
+            let blocks = vec![Block::Remarks(remarks)];
+            article.sections.push(Section::new(Role::Page, title, "", blocks));
         }
     }
     article
@@ -81,7 +61,7 @@ pub fn class(of: Verdict) -> &'static str {
     }
 }
 
-fn picture(title: &str, lines: &[Line]) -> Figure {
+pub fn picture(title: &str, lines: &[Line]) -> Figure {
     let dot = |(row, line): (usize, &Line)| {
         let change = line.change;
         let interval = change.ci95_low.zip(change.ci95_high);

@@ -4,39 +4,16 @@ use super::chart::{
     Cell, Dot, Frame, Point, Rate, Strip, course, dots, heat, load, rate, scatter, strips,
 };
 use super::latencies;
-use super::page::{Block, Figure};
-use crate::figures::{operations_per_s, p99, plus_minus, text, throughput, within};
-use crate::group::{Group, OPEN_LOOP_LEGEND};
-use crate::ranks;
-use crate::sustained::{change, levels, verdict};
+use crate::figures::{operations_per_s, p99, plus_minus, text, throughput};
+use crate::group::Group;
+use crate::sustained::change;
+use crate::tree::Figure;
 use itertools::Itertools;
 use wrote_result::document::{Cell as Place, CrashLeaves, Direction, Reached, Row, View, fastest};
 use wrote_result::units;
 
 /// A chart shows at most this many rows; the table beneath has all.
 const ROWS_MAX: usize = 40;
-/// A page has charts for at most this many groups of one document.
-const GROUPS_MAX: usize = 60;
-
-/// The charts that a document may still have.
-#[derive(Debug)]
-pub struct Charts {
-    left: usize,
-}
-
-impl Charts {
-    /// The charts of a whole document.
-    pub fn new() -> Charts {
-        Charts { left: GROUPS_MAX }
-    }
-
-    fn take(&mut self) -> bool {
-        let has = self.left > 0;
-        self.left = self.left.saturating_sub(1);
-        has
-    }
-}
-
 /// Returns the class of a row: the level that it survives.
 fn class(row: &Row) -> String {
     row.survives.map_or("read".into(), |survives| survives.to_string())
@@ -48,46 +25,8 @@ pub fn name(group: &Group, row: &Row) -> String {
     format!("{}{name}", group.loop_mark(row))
 }
 
-/// Returns the heading, charts, table and notes of a group.
-pub fn blocks(group: &Group, charts: &mut Charts) -> Vec<Block> {
-    let mut blocks = vec![Block::Heading(group.workload.into(), group.summary())];
-    if charts.take() {
-        blocks.extend(figures(group).into_iter().map(Block::Figure));
-    }
-    blocks.push(Block::Table(group.table()));
-    let notes = notes(group);
-    if !notes.is_empty() {
-        blocks.push(Block::Notes(notes));
-    }
-    blocks
-}
-
-fn notes(group: &Group) -> Vec<String> {
-    let mut notes = Vec::new();
-    if let Some(best) = group.best() {
-        notes.push(format!("The fastest that survives a power loss: {}", best.way));
-    }
-    match group.view() {
-        View::Curve => notes.push(group.knee_line()),
-        View::Saves => notes.extend(group.sync_costs()),
-        _ => {}
-    }
-    if group.mixes_loops() {
-        notes.push(OPEN_LOOP_LEGEND.into());
-    }
-    notes.extend(group.flushes().into_iter().chain(ranks::spread(group)));
-    for sustained in group.rows.iter().filter_map(|row| row.sustained.as_ref()) {
-        notes.extend(levels(sustained).into_iter().map(|(name, interval, words)| {
-            format!("{name}: {} {}, {words}", units::rate(interval.median), within(&interval))
-        }));
-        notes.extend(sustained.changes.iter().map(|of| format!("changed {}", change(of))));
-        notes.extend(sustained.steady_state.iter().map(verdict));
-    }
-    notes
-}
-
 /// Returns the charts of a group.
-fn figures(group: &Group) -> Vec<Figure> {
+pub fn figures(group: &Group) -> Vec<Figure> {
     if let Some(grid) = grid(group) {
         return vec![grid];
     }

@@ -1,20 +1,18 @@
 //! The article about a comparison of languages.
 
-use super::article::{article as begun, facts_section, moment, program, section};
+use super::article::{article as begun, moment, program};
 use super::chart::{Dot, Frame, Reference, Strip, dots, rate, strips};
-use super::page::{Article, Block, Figure, Section};
+use super::page::Article;
 use crate::figures::has_spread;
-use crate::langs::{
-    Cell, Chart, Line, MISSING, NOT_BUILT, Who, facts, is_of_several, legend, missing, not_built,
-    place_titles, table_of,
-};
+use crate::langs::{Cell, Chart, Line, Who, legend, sections};
+use crate::tree::Figure;
 use itertools::Itertools;
 use wrote_result::document::Interval;
 use wrote_result::langs::Document;
 use wrote_result::units;
 
 /// Returns the article of a comparison of languages.
-pub fn article(document: &Document, name: &str) -> Article {
+pub fn article<'a>(document: &'a Document, name: &str) -> Article<'a> {
     let mut article = begun(document, name, &document.command);
     let places = document.places.iter().map(|place| place.target.path.as_str()).join(", ");
     article.kicker = "wrote langs".into();
@@ -24,29 +22,8 @@ pub fn article(document: &Document, name: &str) -> Article {
         format!("Measured {at}, in {took}, by {}.", program(&document.wrote)),
         legend(document),
     ];
-    article.sections.push(facts_section("Disk and machine", facts(document)));
-    let titles = place_titles(document);
-    let charts = Chart::all_of(document);
-    article.sections.extend(charts.iter().map(|chart| of_chart(chart, document, &titles)));
-    for (title, lines) in [(NOT_BUILT, not_built(document)), (MISSING, missing(document))] {
-        if !lines.is_empty() {
-            article.sections.push(section(title, "", vec![Block::Notes(lines)]));
-        }
-    }
+    article.sections = sections(document);
     article
-}
-
-fn of_chart(chart: &Chart, document: &Document, titles: &[String]) -> Section {
-    let mut blocks = Vec::new();
-    for (place, title) in titles.iter().enumerate() {
-        let title = if is_of_several(document) { title } else { "" };
-        blocks.extend(picture(chart, place, title).map(Block::Figure));
-    }
-    let titles = is_of_several(document).then_some(titles);
-    blocks.push(Block::Table(table_of(chart, titles)));
-    let notes: Vec<String> = chart.notes.iter().chain(&chart.failures).cloned().collect();
-    blocks.push(Block::Notes(notes));
-    section(chart.name, &chart.summary, blocks)
 }
 
 /// Returns the class of a line.
@@ -69,7 +46,7 @@ fn key(lines: &[(&Line, Cell)]) -> Vec<(String, String)> {
 }
 
 /// Returns the chart of one path; `None` where no language has a figure there.
-fn picture(chart: &Chart, place: usize, title: &str) -> Option<Figure> {
+pub fn picture(chart: &Chart, place: usize, title: &str) -> Option<Figure> {
     let here = |line| Some((line, Line::at(line, place)?));
     let lines: Vec<(&Line, Cell)> = chart.lines.iter().filter_map(here).collect();
     if lines.is_empty() {

@@ -1,7 +1,7 @@
 //! The latencies of a group's rows as two charts: percentiles and histograms.
 
 use super::chart::{Curve, Spread, percentiles, spreads};
-use super::page::Figure;
+use crate::tree::Figure;
 use wrote_result::document::{Latency, Row};
 use wrote_result::histogram;
 

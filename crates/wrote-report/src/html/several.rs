@@ -4,7 +4,7 @@ use super::article::moment;
 use super::chart::{Dot, Frame, Moment, dots, over_time, per_second, rate};
 use super::comparison::class;
 use super::groups::interval;
-use super::page::{Article, Block, Figure, Section};
+use super::page::Article;
 use super::result::last;
 use super::{Content, Named};
 use crate::columns::{Column, Keep};
@@ -12,6 +12,7 @@ use crate::figures::{operations_per_s, plus_minus, throughput};
 use crate::group::COUNTED_BYTES_MAX;
 use crate::table::Table;
 use crate::text::gathered;
+use crate::tree::{Block, Figure, Section, Style};
 use itertools::Itertools;
 use std::collections::HashMap;
 use wrote_result::compare::{Verdict, compare};
@@ -36,7 +37,7 @@ struct Across<'a> {
 }
 
 /// Returns the article about all results; `None` where there is only one.
-pub fn article(documents: &[Named]) -> Option<Article> {
+pub fn article(documents: &[Named]) -> Option<Article<'_>> {
     let results = documents.iter().filter_map(|named| match &named.content {
         Content::Result(document) => Some((named, document.as_ref())),
         _ => None,
@@ -107,7 +108,7 @@ fn across<'a>(results: &[One<'a>]) -> Vec<Across<'a>> {
     all
 }
 
-fn about(results: &[One]) -> Section {
+fn about<'a>(results: &[One]) -> Section<'a> {
     let heads = ["result", "machine", "path", "device", "started", "program"];
     let line = |result: &One| {
         let document = result.document;
@@ -148,14 +149,15 @@ fn figure(row: &Row, is_counted: bool) -> (f64, Option<(f64, f64)>, String) {
     (row.iops(), interval, operations_per_s(row))
 }
 
-fn side_by_side(results: &[One], across: &[Across]) -> Option<Section> {
+fn side_by_side<'a>(results: &[One], across: &[Across]) -> Option<Section<'a>> {
     let mut blocks = Vec::new();
     for (workload, rows) in gathered(across.iter().map(|across| (across.workload, across))) {
         let is_counted =
             rows.iter().flat_map(|of| of.rows.iter().flatten()).all(|row| is_counted(row));
         blocks.push(Block::Heading(workload.into(), String::new()));
         if results.len() <= super::latencies::LINES_MAX {
-            blocks.push(Block::Figure(picture(results, workload, &rows, is_counted)));
+            let figure = picture(results, workload, &rows, is_counted);
+            blocks.push(Block::figures(move || vec![figure.clone()]));
         }
         blocks.push(Block::Table(table(results, workload, &rows, is_counted)));
     }
@@ -234,7 +236,7 @@ fn table(results: &[One], workload: &str, rows: &[&Across], is_counted: bool) ->
 }
 
 /// Returns the lines over time, and the changes by the rule of `wrote compare`.
-fn over(results: &[One], across: &[Across]) -> Option<Section> {
+fn over<'a>(results: &[One], across: &[Across]) -> Option<Section<'a>> {
     let verdicts: Vec<HashMap<String, Verdict>> = results
         .windows(2)
         .map(|pair| {
@@ -274,7 +276,7 @@ fn over(results: &[One], across: &[Across]) -> Option<Section> {
             true => (per_second, "operations per second, more is better"),
             false => (rate, "throughput, more is better"),
         };
-        blocks.push(Block::Figure(Figure {
+        let figure = Figure {
             question: across.name.into(),
             picture: over_time(&format!("{} over time", across.name), &moments, word, axis),
             legend: Vec::new(),
@@ -283,14 +285,16 @@ fn over(results: &[One], across: &[Across]) -> Option<Section> {
                 1 => "1 detectable change from one result to the next.".into(),
                 more => format!("{more} detectable changes from one result to the next."),
             },
-        }));
+        };
+        blocks.push(Block::figures(move || vec![figure.clone()]));
     }
     if blocks.is_empty() {
         return None;
     }
     if let Some(more) = across.len().checked_sub(LINES_MAX + 1) {
         let more = more + 1;
-        blocks.push(Block::Notes(vec![format!("{more} more rows stand in the tables below.")]));
+        let note = format!("{more} more rows stand in the tables below.");
+        blocks.push(Block::notes(Style::Close, [note]));
     }
     Some(Section {
         title: "Over time".into(),

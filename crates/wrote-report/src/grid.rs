@@ -1,14 +1,12 @@
 //! A workload whose rows are cells of a grid: block sizes down, ways across, the best marked.
 
-use super::{FELL_BACK_LEGEND, level_legend};
 use crate::columns::Kind;
 use crate::figures::{cpu_s_per_gb, fell_back, p99, peak_memory, plus_minus, text, throughput};
 use crate::group::Group;
-use crate::page::Page;
-use crate::paint::{Mark, Tone, ascii};
+use crate::paint::{Mark, Tone};
 use crate::table::{Table, Text, Texts};
+use crate::tree::{Note, On};
 use itertools::Itertools;
-use std::io::{self, Write};
 use wrote_result::document::{Cell, Row, View, fastest};
 
 /// A workload's cells in their places.
@@ -50,7 +48,7 @@ impl<'a> Grid<'a> {
             ..Texts::new(&format!("{head}  "), Kind::Figures)
         };
         let columns = [sides].into_iter().chain(self.heads.iter().map(column)).collect();
-        Table { columns, ..Table::default() }
+        Table { columns, on: On::Screen, ..Table::default() }
     }
 
     fn text(&self, side: &str, head: &str) -> Text {
@@ -67,8 +65,8 @@ impl<'a> Grid<'a> {
         Text { before, mark: Some(mark), ..throughput(row).into() }
     }
 
-    /// Writes the best cell in full, and the meaning of the marks.
-    pub fn write_foot(&self, page: Page, out: &mut dyn Write) -> io::Result<()> {
+    /// Returns the best cell in full, and the meaning of the marks.
+    pub fn notes(&self) -> Vec<Note> {
         let best = self.best;
         let labelled = |label: &str, figure: String| match figure.is_empty() {
             true => figure,
@@ -78,7 +76,7 @@ impl<'a> Grid<'a> {
         let memory = if is_of_files { peak_memory(best) } else { String::new() };
         let facts = [
             throughput(best),
-            ascii(&plus_minus(best), page.screen),
+            plus_minus(best),
             labelled("P99 ", p99(best.latency())),
             format!("{} CPU s/GB", cpu_s_per_gb(best)),
             text(best.survives),
@@ -86,15 +84,8 @@ impl<'a> Grid<'a> {
         ];
         let facts = facts.iter().filter(|fact| !fact.is_empty()).join(", ");
         let line = format!("the best: {}: {facts}", best.way);
-        let mark = Mark::Best.on(page.screen);
-        writeln!(out, "{mark} {}", page.paint(Tone::Strong, &page.wide(&line, 2)))?;
-        let mut others = self.group.rows.iter().filter(|row| !std::ptr::eq(**row, best));
-        if others.any(|row| row.is_tied_with(best)) {
-            writeln!(out, "{}", level_legend(page))?;
-        }
-        if self.group.rows.iter().any(|row| fell_back(row)) {
-            writeln!(out, "{FELL_BACK_LEGEND}")?;
-        }
-        Ok(())
+        let is_level = |row: &Row| row.is_tied_with(best);
+        let best_of_all = Note { tone: Tone::Strong, ..Note::of_mark(Mark::Best, &line) };
+        [best_of_all].into_iter().chain(self.group.marks(best, is_level)).collect()
     }
 }
