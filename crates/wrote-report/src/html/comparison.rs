@@ -95,7 +95,7 @@ pub fn picture(title: &str, lines: &[Line]) -> Figure {
         [("slower", "slower"), ("faster", "faster"), ("undecided", "no measurable difference")];
     let key = key.into_iter().filter(|(class, _)| drawn.iter().any(|of| of.class == *class));
     let label = format!("Ratios of {title}");
-    let reference = Reference { value: 1.0, title: "no change: a ratio of 1".into() };
+    let reference = Reference { value: 1.0, title: "no change: a ratio of 1".into(), word: "" };
     let frame =
         Frame { label: &label, names: &names, word: ratio, axis, reference: Some(&reference) };
     let note = match lines.len().saturating_sub(ROWS_MAX) {

@@ -95,6 +95,7 @@ pub fn picture(chart: &Chart, place: usize, title: &str) -> Option<Figure> {
     let reference = drive.map(|drive| Reference {
         value: drive.median,
         title: format!("the drive's own rate: {}", units::rate(drive.median)),
+        word: "",
     });
     let note = reference.as_ref().map(|line| format!("The dashed line: {}.", line.title));
     let axis = "throughput, more is better";

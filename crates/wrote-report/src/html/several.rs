@@ -1,7 +1,7 @@
 //! Several results: the same rows side by side, and over time where one machine and path have them.
 
 use super::article::moment;
-use super::chart::{Dot, Frame, Moment, dots, over_time, per_second, rate};
+use super::chart::{Axis, Dot, Frame, Line, Lines, Picture, Spot, dots, lines, per_second, rate};
 use super::comparison::class;
 use super::groups::interval;
 use super::page::Article;
@@ -261,24 +261,26 @@ fn over<'a>(results: &[One], across: &[Across]) -> Option<Section<'a>> {
                 Verdict::Slower => ", slower than the result before",
                 _ => "",
             };
-            Some(Moment {
-                at_s: seconds(started_at).unwrap_or(number as f64),
-                word: started_at.get(5..16).unwrap_or(started_at).replace('T', " "),
-                value,
-                interval,
-                class: class(verdict),
-                title: format!("{}: {words} {}{changed}", moment(started_at), plus_minus(row)),
-            })
+            let at = (seconds(started_at).unwrap_or(number as f64), value);
+            let change = match verdict {
+                Verdict::Faster => Some(("faster", "▲")),
+                Verdict::Slower => Some(("slower", "▼")),
+                _ => None,
+            };
+            let title = format!("{}: {words} {}{changed}", moment(started_at), plus_minus(row));
+            let word = started_at.get(5..16).unwrap_or(started_at).replace('T', " ");
+            let class = class(verdict).into();
+            Some((word, Spot { at, class, title, whisker: interval, change }))
         });
-        let moments: Vec<Moment> = moments.collect();
-        let changes = moments.iter().filter(|moment| moment.class != "undecided").count();
+        let (words, spots): (Vec<String>, Vec<Spot>) = moments.unzip();
+        let changes = spots.iter().filter(|spot| spot.change.is_some()).count();
         let (word, axis): (fn(f64) -> String, _) = match is_counted {
             true => (per_second, "operations per second, more is better"),
             false => (rate, "throughput, more is better"),
         };
         let figure = Figure {
             question: across.name.into(),
-            picture: over_time(&format!("{} over time", across.name), &moments, word, axis),
+            picture: over_time(&format!("{} over time", across.name), words, spots, word, axis),
             legend: Vec::new(),
             note: match changes {
                 0 => "No detectable change from one result to the next.".into(),
@@ -304,6 +306,29 @@ fn over<'a>(results: &[One], across: &[Across]) -> Option<Section<'a>> {
         blocks,
         ..Section::default()
     })
+}
+
+/// Draws a line through the figures of a row, oldest first. A change has a mark.
+fn over_time(
+    label: &str,
+    words: Vec<String>,
+    dots: Vec<Spot>,
+    word: fn(f64) -> String,
+    axis: &str,
+) -> Picture {
+    let [first, last] = [dots.first(), dots.last()].map(|spot| spot.map_or(0.0, |of| of.at.0));
+    let span = (last - first).max(1.0);
+    let ticks = dots.iter().map(|spot| spot.at.0).zip(words).collect();
+    let title = "start of the measurement, UTC".into();
+    let x = Axis { min: first - span * 0.08, max: last + span * 0.08, ticks, title };
+    let most = dots.iter().map(|spot| spot.at.1).fold(0.0, f64::max);
+    let high = |spot: &Spot| spot.whisker.map_or(spot.at.1, |(_, high)| high);
+    let top = dots.iter().map(high).fold(most, f64::max).min(2.0 * most) * 1.12;
+    let y = Axis::from_zero(top, 4, word, axis);
+    let points = dots.iter().map(|spot| spot.at).collect();
+    let line = Line { class: String::new(), title: label.into(), points, dots, radius: 5 };
+    let drawn = Lines { height: Some(230), lines: vec![line], ..Lines::default() };
+    lines(label, |_| (x.clone(), y.clone()), &drawn)
 }
 
 /// Returns the seconds since 1970 of a time of RFC 3339.

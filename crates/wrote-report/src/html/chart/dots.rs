@@ -1,7 +1,7 @@
 //! Dots: a figure with its interval in each row's lane, over a logarithmic axis.
 
 use super::axis::Axis;
-use super::plot::{Lanes, Picture, Plot};
+use super::plot::{Lanes, Picture, Plot, Reference};
 use plotters::style::text_anchor::{HPos, VPos};
 
 /// The figure of a row.
@@ -20,15 +20,6 @@ pub struct Dot {
     /// The figure in words; empty where it is not written.
     pub figure: String,
     /// The text that a pointer shows.
-    pub title: String,
-}
-
-/// A line across all lanes: the drive's own rate, or no change.
-#[derive(Clone, Debug)]
-pub struct Reference {
-    /// Its place.
-    pub value: f64,
-    /// Its meaning.
     pub title: String,
 }
 
