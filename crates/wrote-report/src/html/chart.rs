@@ -8,13 +8,11 @@ mod lines;
 mod plot;
 mod scatter;
 mod spread;
-mod strips;
 
 pub use axis::{Axis, bytes, nanoseconds, per_second, rate, ratio};
-pub use dots::{Dot, Frame, dots};
+pub use dots::{Dot, Frame, READING, dots, saved};
 pub use heat::{Cell, heat};
 pub use lines::{Bar, Line, Lines, Spot, lines};
 pub use plot::{Layout, Picture, Reference};
 pub use scatter::{Point, scatter};
 pub use spread::{Spread, spreads};
-pub use strips::{Strip, strips};

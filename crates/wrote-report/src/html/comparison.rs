@@ -71,7 +71,6 @@ pub fn picture(title: &str, lines: &[Line]) -> Figure {
         let (name, figure) = (&line.name, significant(change.ratio));
         Dot {
             row,
-            line: 0,
             class: class(change.verdict).into(),
             value: change.ratio,
             interval,
@@ -82,6 +81,7 @@ pub fn picture(title: &str, lines: &[Line]) -> Figure {
                 verdict(change.verdict)
             ),
             figure,
+            ..Dot::default()
         }
     };
     let drawn: Vec<Dot> = lines.iter().take(ROWS_MAX).enumerate().map(dot).collect();

@@ -1,8 +1,8 @@
 //! The charts and the table of a group of rows, by its view.
 
 use super::chart::{
-    Axis, Bar, Cell, Dot, Frame, Layout, Line, Lines, Picture, Point, Reference, Spot, Strip,
-    bytes, dots, heat, lines, nanoseconds, per_second, rate, scatter, strips,
+    Axis, Bar, Cell, Dot, Frame, Layout, Line, Lines, Picture, Point, READING, Reference, Spot,
+    bytes, dots, heat, lines, nanoseconds, per_second, rate, saved, scatter,
 };
 use super::latencies;
 use crate::figures::{operations_per_s, p99, plus_minus, text, throughput};
@@ -116,12 +116,12 @@ fn ladder(group: &Group) -> Figure {
 fn throughputs(label: &str, rows: &[&Row], names: &[String], titles: Vec<String>) -> Figure {
     let dot = |(lane, (row, title)): (usize, (&&Row, String))| Dot {
         row: lane,
-        line: 0,
         class: class(row),
         value: row.throughput(),
         interval: interval(row),
         figure: throughput(row),
         title,
+        ..Dot::default()
     };
     let drawn: Vec<Dot> = rows.iter().zip(titles).enumerate().map(dot).collect();
     let axis = "throughput, more is better";
@@ -228,26 +228,21 @@ fn curve(group: &Group) -> Figure {
 
 fn saves(group: &Group) -> Figure {
     let (rows, note) = shown(group);
-    let strip = |row: &&Row| {
+    let strip = |(lane, row): (usize, &&Row)| {
         let of = *row.latency()?;
         let [p50, p99, max] = [of.p50, of.p99, of.max].map(units::nanoseconds);
         let leaves = text(row.crash_leaves.map(|of: CrashLeaves| format!(", a crash leaves {of}")));
-        Some(Strip {
-            name: row.way.clone(),
-            class: class(row),
-            latency: of,
-            title: format!("{}: P50 {p50}, P99 {p99}, max {max}{leaves}", row.way),
-        })
+        let title = format!("{}: P50 {p50}, P99 {p99}, max {max}{leaves}", row.way);
+        Some(saved(lane, of, class(row), title))
     };
-    let drawn: Vec<Strip> = rows.iter().filter_map(strip).collect();
+    let drawn: Vec<Dot> = rows.iter().enumerate().filter_map(strip).collect();
+    let names: Vec<String> = rows.iter().map(|row| row.way.clone()).collect();
     let label = format!("Time of a save of {}", group.workload);
-    let reading = "From the fastest save to the slowest; thick from P50 (the dot and the figure) \
-        to P99; strokes at P90, P99 and P99.9.";
     Figure {
         question: "How long does a save take, with and without sync?".into(),
-        picture: strips(&label, &drawn),
+        picture: dots(&Frame::of_saves(&label, &names), &drawn),
         legend: survived(&rows),
-        note: format!("{reading} {note}").trim_end().into(),
+        note: format!("{READING} {note}").trim_end().into(),
     }
 }
 

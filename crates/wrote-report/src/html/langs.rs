@@ -1,7 +1,7 @@
 //! The article about a comparison of languages.
 
 use super::article::{article as begun, moment, program};
-use super::chart::{Dot, Frame, Reference, Strip, dots, rate, strips};
+use super::chart::{Dot, Frame, READING, Reference, dots, rate, saved};
 use super::page::Article;
 use crate::figures::has_spread;
 use crate::langs::{Cell, Chart, Line, Who, legend, sections};
@@ -53,25 +53,20 @@ pub fn picture(chart: &Chart, place: usize, title: &str) -> Option<Figure> {
         return None;
     }
     let within = if title.is_empty() { String::new() } else { format!(" in {title}") };
+    let names: Vec<String> = lines.iter().map(|(line, _)| line.name.clone()).collect();
     if chart.is_of_saves {
-        let strip = |(line, cell): &(&Line, Cell)| {
+        let timed = |(row, (line, cell)): (usize, &(&Line, Cell))| {
             let of = cell.row?.latency_ns?;
             let [p50, p99] = [of.p50, of.p99].map(units::nanoseconds);
-            Some(Strip {
-                name: line.name.clone(),
-                class: class(line),
-                latency: of,
-                title: format!("{}: P50 {p50}, P99 {p99}", line.name),
-            })
+            Some(saved(row, of, class(line), format!("{}: P50 {p50}, P99 {p99}", line.name)))
         };
-        let drawn: Vec<Strip> = lines.iter().filter_map(strip).collect();
+        let drawn: Vec<Dot> = lines.iter().enumerate().filter_map(timed).collect();
+        let label = format!("Time of a save, {}{within}", chart.name);
         return Some(Figure {
             question: format!("How long does a save take in each language{within}?"),
-            picture: strips(&format!("Time of a save, {}{within}", chart.name), &drawn),
+            picture: dots(&Frame::of_saves(&label, &names), &drawn),
             legend: key(&lines),
-            note: "From the fastest save to the slowest; thick from P50 (the dot and the figure) \
-                   to P99; strokes at P90, P99 and P99.9."
-                .into(),
+            note: READING.into(),
         });
     }
     let dot = |(row, (line, cell)): (usize, &(&Line, Cell))| {
@@ -81,16 +76,15 @@ pub fn picture(chart: &Chart, place: usize, title: &str) -> Option<Figure> {
         let title = format!("{}: {figure} ({} to {}), {}", line.name, ends[0], ends[1], line.how);
         Dot {
             row,
-            line: 0,
             class: class(line),
             value: of.median,
             interval: has_spread(of).then_some((of.ci95_low, of.ci95_high)),
             figure,
             title,
+            ..Dot::default()
         }
     };
     let drawn: Vec<Dot> = lines.iter().enumerate().map(dot).collect();
-    let names: Vec<String> = lines.iter().map(|(line, _)| line.name.clone()).collect();
     let drive: Option<&Interval> = lines.iter().find_map(|(_, cell)| cell.drive);
     let reference = drive.map(|drive| Reference {
         value: drive.median,

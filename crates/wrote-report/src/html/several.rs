@@ -190,8 +190,10 @@ fn picture(results: &[One], workload: &str, rows: &[&Across], is_counted: bool) 
             let (value, interval, words) = figure(row, is_counted);
             let name = &results[number].name;
             let title = format!("{name}: {}: {words} {}", short(across), plus_minus(row));
-            let (class, figure) = (shape(number), String::new());
-            marks.push(Dot { row: lane, line: number, class, value, interval, figure, title });
+            let class = shape(number);
+            let dot =
+                Dot { row: lane, line: number, class, value, interval, title, ..Dot::default() };
+            marks.push(dot);
         }
     }
     let word = if is_counted { per_second } else { rate };
