@@ -4,181 +4,53 @@ use crate::Format;
 use crate::figures::*;
 use crate::group::Group;
 use crate::paint::{Mark, Tone};
-use crate::table::{Text, Texts};
-use std::borrow::Cow;
+use crate::table::{Bars, Column, Keep, Table};
 use wrote_result::document::{CrashLeaves, Latency, Row, View};
 use wrote_result::units;
 
-/// The text of a cell, its mark, or its colour.
-type Cell<'a, T, V> = Box<dyn Fn(&T) -> V + 'a>;
-
-/// A column of a table of `T`s.
-pub struct Column<'a, T> {
-    /// The title on a screen.
-    pub heading: Cow<'a, str>,
-    /// The title in Markdown.
-    pub title: Cow<'a, str>,
-    /// The content of its cells.
-    pub kind: Kind,
-    /// Its rank on a narrow screen.
-    pub keep: Keep,
-    /// How it is broken into lines on a screen, if it may be.
-    pub flex: Option<Flex>,
-    /// The only format that has the column, where not all have it.
-    only: Option<Format>,
-    /// Whether it is shown without any text in it.
-    is_kept: bool,
-    cell: Cell<'a, T, String>,
-    /// The sign in front of a cell on a screen.
-    before: Option<Cell<'a, T, &'static str>>,
-    /// The text of a cell on a screen without room for all of it.
-    short: Option<Cell<'a, T, String>>,
-    /// The mark behind a cell on a screen.
-    mark: Option<Cell<'a, T, Mark>>,
-    /// The colour of a cell on a screen.
-    tone: Cell<'a, T, Tone>,
-    /// Whether a cell is bold in Markdown.
-    bold: fn(&T) -> bool,
-}
-
-/// The widths of a column that is broken into lines before others are dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flex {
-    /// It never becomes narrower.
-    pub least: usize,
-    /// Columns are dropped before it becomes narrower.
-    pub easy: usize,
-}
-
+/// The part of the lowest latency's bar.
+const PART_MIN: f64 = 0.04;
 /// The name is broken into lines before an important column is dropped, but never into narrower
 /// lines.
 const NAME_WIDTH_MIN: usize = 16;
 /// Columns are dropped before the name becomes narrower than this.
 const NAME_WIDTH_EASY: usize = 28;
 
-/// The content of a column's cells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Words from outside, which begin at the left.
-    Words,
-    /// Figures, which end at the right.
-    Figures,
+/// The table of the rows.
+pub fn table(group: &Group) -> Table {
+    let table = Table::of(&format!("Figures of {}", group.workload), &columns(group), &group.rows);
+    table.with_best(&group.rows, group.best()).with_bars(bars(group))
 }
 
-/// The rank of a column on a narrow screen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Keep {
-    /// Every screen has it.
-    Always,
-    /// It is dropped when no other column is left to drop.
-    Last,
-    /// A screen has it if there is room; the highest number is dropped first.
-    If(u8),
+/// The bars of the rows. Of saves the latency counts: a bar that is longer where the row is
+/// worse would mislead.
+fn bars(group: &Group) -> Option<Bars> {
+    // Of its own level: beside the speed of memory every durable row would be a sliver.
+    let of_level = |row: &&Row| {
+        let level = group.rows.iter().filter(|other| other.survives == row.survives);
+        row.throughput() / level.map(|other| other.throughput()).fold(0.0, f64::max)
+    };
+    let bars = |heading, parts: Vec<f64>| Bars { heading, parts, is_reserved: true };
+    match group.view() {
+        View::Saves => None,
+        View::Curve => {
+            Some(bars("P99, LOG", group.rows.iter().map(|row| p99_part(group, row)).collect()))
+        }
+        _ => Some(bars("", group.rows.iter().map(of_level).collect())),
+    }
 }
 
-impl<'a, T> Column<'a, T> {
-    /// A column of figures.
-    pub fn figures(
-        heading: impl Into<Cow<'a, str>>,
-        keep: Keep,
-        cell: impl Fn(&T) -> String + 'a,
-    ) -> Column<'a, T> {
-        let heading = heading.into();
-        Column {
-            title: heading.clone(),
-            heading,
-            kind: Kind::Figures,
-            keep,
-            flex: None,
-            only: None,
-            is_kept: false,
-            cell: Box::new(cell),
-            before: None,
-            short: None,
-            mark: None,
-            tone: Box::new(|_| Tone::Plain),
-            bold: |_| false,
-        }
-    }
-
-    /// A column of words.
-    pub fn words(
-        heading: impl Into<Cow<'a, str>>,
-        keep: Keep,
-        cell: impl Fn(&T) -> String + 'a,
-    ) -> Column<'a, T> {
-        Column { kind: Kind::Words, ..Column::figures(heading, keep, cell) }
-    }
-
-    /// Gives the column another title in Markdown.
-    pub fn titled(self, title: impl Into<Cow<'a, str>>) -> Column<'a, T> {
-        Column { title: title.into(), ..self }
-    }
-
-    fn only(self, format: Format) -> Column<'a, T> {
-        Column { only: Some(format), ..self }
-    }
-
-    /// Marks the cells on a screen.
-    pub fn marked(self, mark: impl Fn(&T) -> Mark + 'a) -> Column<'a, T> {
-        Column { mark: Some(Box::new(mark)), ..self }
-    }
-
-    /// Puts a sign in front of the cells on a screen.
-    pub fn before(self, before: impl Fn(&T) -> &'static str + 'a) -> Column<'a, T> {
-        Column { before: Some(Box::new(before)), ..self }
-    }
-
-    /// Gives the cells shorter texts for a screen without room for the whole.
-    pub fn short(self, short: impl Fn(&T) -> String + 'a) -> Column<'a, T> {
-        Column { short: Some(Box::new(short)), ..self }
-    }
-
-    /// Colours the cells on a screen.
-    pub fn toned(self, tone: impl Fn(&T) -> Tone + 'a) -> Column<'a, T> {
-        Column { tone: Box::new(tone), ..self }
-    }
-
-    /// Makes some of the cells bold in Markdown.
-    pub fn bold(self, bold: fn(&T) -> bool) -> Column<'a, T> {
-        Column { bold, ..self }
-    }
-
-    /// Breaks the cells into lines on a narrow screen.
-    pub fn flexible(self, least: usize, easy: usize) -> Column<'a, T> {
-        Column { flex: Some(Flex { least, easy }), ..self }
-    }
-
-    /// Shows the column even without any text in it.
-    pub fn kept(self) -> Column<'a, T> {
-        Column { is_kept: true, ..self }
-    }
-
-    /// Returns the texts of `rows`.
-    pub fn texts(&self, rows: &[&T]) -> Texts {
-        let text = |row: &&T| Text {
-            text: (self.cell)(row),
-            before: self.before.as_ref().map_or("", |before| before(row)),
-            short: self.short.as_ref().map(|short| short(row)),
-            mark: self.mark.as_ref().map(|mark| mark(row)),
-            tone: (self.tone)(row),
-            is_bold: (self.bold)(row),
-        };
-        Texts {
-            heading: self.heading.to_string(),
-            title: self.title.to_string(),
-            kind: self.kind,
-            keep: self.keep,
-            flex: self.flex,
-            only: self.only,
-            is_kept: self.is_kept,
-            cells: rows.iter().map(text).collect(),
-        }
-    }
+/// The P99 on a logarithmic scale between the minimum and the maximum of the curve.
+fn p99_part(group: &Group, row: &Row) -> f64 {
+    let logarithm = |row: &Row| row.latency().map_or(0.0, |of| (of.p99.max(1) as f64).ln());
+    let all = || group.rows.iter().map(|row| logarithm(row));
+    let (least, most) = (all().fold(f64::MAX, f64::min), all().fold(0.0, f64::max));
+    let part = if most > least { (logarithm(row) - least) / (most - least) } else { 0.0 };
+    PART_MIN + (1.0 - PART_MIN) * part
 }
 
 /// The columns of a workload. The first one on a screen names the rows.
-pub fn columns<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
+fn columns<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
     let mut columns = match group.view() {
         View::Curve => return curve(group),
         View::Saves => saves(),

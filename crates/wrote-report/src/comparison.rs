@@ -1,13 +1,16 @@
 //! A comparison as text: the lines of all formats, and one file a format.
 
 mod csv;
+mod picture;
 
-use crate::columns::{Column, Keep};
+pub use picture::class;
+
 use crate::figures::per_second;
 use crate::group::COUNTED_BYTES_MAX;
-use crate::html::ratios as picture;
+use crate::page::program;
 use crate::paint::Tone;
 use crate::table::Table;
+use crate::table::{Column, Keep};
 use crate::text::gathered;
 use crate::tree::{Block, Note, On, Role, Section, Style};
 use crate::{Format, Screen, markdown, screen, write_json};
@@ -61,7 +64,7 @@ pub fn sections(comparison: &Comparison) -> Vec<Section<'_>> {
     for block in blocks(comparison) {
         rows.push(Block::Heading(block.title.clone(), String::new()));
         let table = Block::Table(block.table());
-        rows.push(Block::figures(move || vec![picture(&block.title, &block.lines)]));
+        rows.push(Block::figures(move || vec![picture::picture(&block.title, &block.lines)]));
         rows.push(table);
     }
     rows.push(Block::notes(Style::Apart, other_latencies(comparison)));
@@ -197,7 +200,7 @@ fn interval(change: &Change) -> String {
     }
 }
 
-pub fn verdict(verdict: Verdict) -> &'static str {
+fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Faster => "faster",
         Verdict::Slower => "slower",
@@ -208,16 +211,7 @@ pub fn verdict(verdict: Verdict) -> &'static str {
 
 /// `before.json, wrote 0.1.0 (abc), 2026-01-31T12:00:00Z`.
 fn side(side: &Side) -> Vec<String> {
-    let program = &side.wrote;
-    let version = match program.version.starts_with(|first: char| first.is_ascii_digit()) {
-        true => format!("wrote {}", program.version),
-        false => program.version.clone(),
-    };
-    let version = match &program.commit {
-        Some(commit) => format!("{version} ({commit})"),
-        None => version,
-    };
-    let known = [side.name.clone(), version, side.started_at.clone()];
+    let known = [side.name.clone(), program(&side.wrote), side.started_at.clone()];
     known.into_iter().filter(|text| !text.is_empty()).collect()
 }
 

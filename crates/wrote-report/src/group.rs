@@ -1,11 +1,9 @@
 //! The rows of one workload, and the statements about all of them.
 
-use crate::columns::columns;
 use crate::figures::{
     asked_rate, block_sizes, fell_back, iterations, latency, load_percent, p99, per_second,
 };
 use crate::paint::Mark;
-use crate::table::{Bars, Table};
 use crate::text::gathered;
 use crate::tree::Note;
 use itertools::Itertools;
@@ -14,9 +12,6 @@ use wrote_result::{saves, units};
 
 /// A reader counts operations up to this size; of larger ones the bytes matter.
 pub const COUNTED_BYTES_MAX: u64 = 64 << 10;
-
-/// The part of the lowest latency's bar.
-const PART_MIN: f64 = 0.04;
 
 /// Explains the mark of open loops.
 pub const OPEN_LOOP_LEGEND: &str = "@ at a rate (an open loop): latency counts from when each \
@@ -40,39 +35,6 @@ impl<'a> Group<'a> {
         let knee = scenario.knee.as_ref();
         let groups = gathered(scenario.rows.iter().map(|row| (row.workload.as_str(), row)));
         groups.into_iter().map(|(workload, rows)| Group { workload, rows, knee }).collect()
-    }
-
-    /// The table of the rows.
-    pub fn table(&self) -> Table {
-        let table = Table::of(&format!("Figures of {}", self.workload), &columns(self), &self.rows);
-        table.with_best(&self.rows, self.best()).with_bars(self.bars())
-    }
-
-    /// The bars of the rows. Of saves the latency counts: a bar that is longer where the row is
-    /// worse would mislead.
-    fn bars(&self) -> Option<Bars> {
-        // Of its own level: beside the speed of memory every durable row would be a sliver.
-        let of_level = |row: &&Row| {
-            let level = self.rows.iter().filter(|other| other.survives == row.survives);
-            row.throughput() / level.map(|other| other.throughput()).fold(0.0, f64::max)
-        };
-        let bars = |heading, parts: Vec<f64>| Bars { heading, parts, is_reserved: true };
-        match self.view() {
-            View::Saves => None,
-            View::Curve => {
-                Some(bars("P99, LOG", self.rows.iter().map(|row| self.p99_part(row)).collect()))
-            }
-            _ => Some(bars("", self.rows.iter().map(of_level).collect())),
-        }
-    }
-
-    /// The P99 on a logarithmic scale between the minimum and the maximum of the curve.
-    fn p99_part(&self, row: &Row) -> f64 {
-        let logarithm = |row: &Row| row.latency().map_or(0.0, |of| (of.p99.max(1) as f64).ln());
-        let all = || self.rows.iter().map(|row| logarithm(row));
-        let (least, most) = (all().fold(f64::MAX, f64::min), all().fold(0.0, f64::max));
-        let part = if most > least { (logarithm(row) - least) / (most - least) } else { 0.0 };
-        PART_MIN + (1.0 - PART_MIN) * part
     }
 
     /// Explains the marks of rows that are level with the best, or are not as asked.

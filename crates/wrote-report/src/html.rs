@@ -2,26 +2,16 @@
 //!
 //! Text reaches the page through templates that escape it; charts are drawn by plotters.
 
-mod answers;
 mod article;
 mod chapters;
-mod chart;
 mod comparison;
 mod examination;
-mod groups;
 mod langs;
-mod latencies;
 mod page;
 mod result;
 mod several;
 
 use crate::tree::{Block, Role};
-pub use answers::cards;
-pub use chapters::remarks;
-pub use chart::Picture;
-pub use comparison::picture as ratios;
-pub use groups::figures as group_figures;
-pub use langs::picture;
 use page::{Article, Page};
 use std::collections::HashMap;
 use std::io::{self, Write};

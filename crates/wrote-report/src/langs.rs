@@ -3,16 +3,16 @@
 mod chart;
 mod csv;
 mod figures;
+mod picture;
 
-pub use chart::{Cell, Chart, Line, Who};
+use chart::{Cell, Chart, Line, Who};
 
-use crate::columns::{Column, Keep};
 use crate::figures::spread;
-use crate::html::picture;
 use crate::page::{Page, made};
 use crate::paint::{Mark, Tone};
 use crate::ranks;
 use crate::table::Table;
+use crate::table::{Column, Keep};
 use crate::target;
 use crate::text::gathered;
 use crate::tree::{Block, Note, On, Role, Section, Style};
@@ -86,7 +86,10 @@ fn of_chart<'a>(chart: Chart<'a>, document: &Document, titles: Vec<String>) -> S
     }
     let figures = Block::figures(move || {
         let titles = titles.iter().map(|title| if is_of_several { title.as_str() } else { "" });
-        titles.enumerate().filter_map(|(place, title)| picture(&chart, place, title)).collect()
+        titles
+            .enumerate()
+            .filter_map(|(place, title)| picture::picture(&chart, place, title))
+            .collect()
     });
     blocks.insert(0, figures);
     Section::new(Role::Part, name, &summary, blocks)

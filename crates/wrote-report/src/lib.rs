@@ -6,12 +6,12 @@
 
 #![forbid(unsafe_code)]
 
+mod chart;
 mod columns;
 mod comparison;
 mod csv;
 mod doctor;
 mod figures;
-mod grid;
 mod group;
 mod html;
 mod langs;
@@ -19,6 +19,7 @@ mod markdown;
 mod page;
 mod paint;
 mod ranks;
+mod remarks;
 mod result;
 mod screen;
 mod summary;

@@ -45,13 +45,20 @@ impl Page {
     }
 }
 
+/// Returns the program: `wrote 0.1.0 (abc)`, `fio-3.33`.
+pub fn program(wrote: &Program) -> String {
+    let version = match wrote.version.starts_with(|first: char| first.is_ascii_digit()) {
+        true => format!("wrote {}", wrote.version),
+        false => wrote.version.clone(),
+    };
+    match &wrote.commit {
+        Some(commit) => format!("{version} ({commit})"),
+        None => version,
+    }
+}
+
 /// The time of a measurement, its length, and its program.
 pub fn made(wrote: &Program, started_at: &str, elapsed_s: f64) -> String {
-    let commit = wrote.commit.as_ref().map(|commit| format!(" ({commit})"));
-    format!(
-        "Measured in {} from {started_at} by wrote {}{}.",
-        units::seconds(elapsed_s),
-        wrote.version,
-        commit.unwrap_or_default(),
-    )
+    let took = units::seconds(elapsed_s);
+    format!("Measured in {took} from {started_at} by {}.", program(wrote))
 }

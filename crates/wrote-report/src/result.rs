@@ -1,14 +1,22 @@
 //! The report of a result of benchmarks or jobs.
 
+mod answers;
+mod charts;
+mod grid;
+mod latencies;
+
+pub use charts::{interval, overview};
+pub use latencies::LINES_MAX;
+
 use crate::figures::is_reached;
-use crate::grid::Grid;
 use crate::group::{Group, OPEN_LOOP_LEGEND};
-use crate::html::{cards, group_figures, remarks};
 use crate::page::made;
 use crate::paint::{Mark, Tone};
-use crate::summary::Summary;
+use crate::remarks::remarks;
 use crate::tree::{Block, Note, On, Remarks, Role, Section, Style};
-use crate::{ranks, sustained, target};
+use crate::{columns, ranks, summary, sustained, target};
+use answers::cards;
+use grid::Grid;
 use itertools::Itertools;
 use wrote_result::document::{Document, Row, Survives, View};
 
@@ -39,7 +47,7 @@ pub fn files(document: &Document) -> String {
 /// Returns the sections of a result.
 pub fn sections(document: &Document) -> Vec<Section<'_>> {
     let mut sections = vec![Section::facts("Disk and machine", target::facts_of(document))];
-    sections.extend(Summary::of(document).map(|summary| summary.section()));
+    sections.extend(summary::section(document));
     sections.extend(document.scenarios.iter().map(|scenario| {
         let blocks = Group::all_of(scenario).into_iter().flat_map(blocks).collect();
         Section::new(Role::Scenario, &scenario.name, &scenario.question, blocks)
@@ -62,8 +70,8 @@ pub fn sections(document: &Document) -> Vec<Section<'_>> {
 fn blocks(group: Group<'_>) -> Vec<Block<'_>> {
     let mut blocks = vec![Block::Heading(group.workload.into(), group.summary())];
     let drawn = group.clone();
-    blocks.push(Block::figures(move || group_figures(&drawn)));
-    let mut table = group.table();
+    blocks.push(Block::figures(move || charts::figures(&drawn)));
+    let mut table = columns::table(&group);
     let mut notes = fastest(&group);
     match Grid::of(&group).filter(|_| group.view() != View::Curve) {
         Some(grid) => {

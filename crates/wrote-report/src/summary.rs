@@ -1,11 +1,10 @@
 //! The answers on one screen: the figures that a reader came for, and what casts doubt on them.
 
 use crate::Screen;
-use crate::columns::{Column, Keep};
 use crate::figures::{latency, p99, per_second};
 use crate::page::Page;
 use crate::paint::{Mark, Tone};
-use crate::table::Table;
+use crate::table::{Column, Keep, Table};
 use crate::tree::{Block, Note, Role, Section, Style};
 use wrote_result::document::{Answer, Direction, Document, Finding, Interval, Row, Severity, View};
 use wrote_result::{stats, units};
@@ -24,70 +23,42 @@ const WARNINGS_MAX: usize = 3;
 /// The finding that a row without a flush was as fast as memory: it is said in its line.
 const MEMORY: &str = "ram-not-disk";
 
-/// The answers of a result, in words.
-pub struct Summary {
-    /// The place, and what was done there.
-    place: String,
-    done: String,
-    /// The question, the figure, its range, and the way.
-    answers: Vec<[String; 4]>,
-    warnings: Vec<String>,
-    faster: Vec<String>,
-}
-
-impl Summary {
-    /// Returns the summary of a result; `None` where it answers no such question.
-    pub fn of(document: &Document) -> Option<Summary> {
-        let rows = || document.scenarios.iter().flat_map(|scenario| &scenario.rows);
-        let row_of = |name: &str| rows().find(|row| row.name == name);
-        let found: Vec<(&Answer, &Row)> = document
-            .answers
-            .iter()
-            .flatten()
-            .filter_map(|answer| Some((answer, row_of(&answer.row)?)))
-            .collect();
-        if found.is_empty() {
-            return None;
-        }
-        let is_memory = |row: &Row| {
-            document.findings.iter().any(|of| of.id == MEMORY && of.text.contains(&row.name))
-        };
-        let line = |(answer, row): &(&Answer, &Row)| line(answer, row, is_memory(row));
-        let written: u64 = rows()
-            .filter(|row| row.direction == Direction::Write)
-            .flat_map(|row| row.runs.iter().map(|run| run.bytes))
-            .sum();
-        let device = document.target.device.as_ref().map(|of| format!(" on {}", of.name));
-        let (path, filesystem) = (&document.target.path, &document.target.filesystem);
-        Some(Summary {
-            place: format!("{path}: {filesystem}{}", device.unwrap_or_default()),
-            done: format!(
-                "{} written in {}",
-                units::bytes(written),
-                units::seconds(document.elapsed_s)
-            ),
-            answers: found.iter().map(line).collect(),
-            warnings: warnings(&document.findings),
-            faster: found.iter().filter_map(|(answer, row)| faster(answer, row)).collect(),
-        })
+/// Returns the section of the answers; `None` where the result answers no such question.
+pub fn section(document: &Document) -> Option<Section<'_>> {
+    let rows = || document.scenarios.iter().flat_map(|scenario| &scenario.rows);
+    let row_of = |name: &str| rows().find(|row| row.name == name);
+    let found: Vec<(&Answer, &Row)> = document
+        .answers
+        .iter()
+        .flatten()
+        .filter_map(|answer| Some((answer, row_of(&answer.row)?)))
+        .collect();
+    if found.is_empty() {
+        return None;
     }
-
-    /// Returns the section of the answers.
-    pub fn section<'a>(&self) -> Section<'a> {
-        let warning = |text: &String| Note {
-            mark: Some(Mark::Warning),
-            tone: Tone::Yellow,
-            ..text.clone().into()
-        };
-        let faster = self.faster.iter().map(|text| text.clone().into());
-        let notes: Vec<Note> = self.warnings.iter().map(warning).chain(faster).collect();
-        let blocks = vec![
-            Block::Banner(self.place.clone(), self.done.clone()),
-            Block::Table(table(&self.answers)),
-            Block::notes(Style::Apart, notes),
-        ];
-        Section::new(Role::Answer, "The answer", "", blocks)
-    }
+    let is_memory = |row: &Row| {
+        document.findings.iter().any(|of| of.id == MEMORY && of.text.contains(&row.name))
+    };
+    let line = |(answer, row): &(&Answer, &Row)| line(answer, row, is_memory(row));
+    let written: u64 = rows()
+        .filter(|row| row.direction == Direction::Write)
+        .flat_map(|row| row.runs.iter().map(|run| run.bytes))
+        .sum();
+    let device = document.target.device.as_ref().map(|of| format!(" on {}", of.name));
+    let (path, filesystem) = (&document.target.path, &document.target.filesystem);
+    let place = format!("{path}: {filesystem}{}", device.unwrap_or_default());
+    let elapsed = units::seconds(document.elapsed_s);
+    let done = format!("{} written in {elapsed}", units::bytes(written));
+    let answers: Vec<[String; 4]> = found.iter().map(line).collect();
+    let warning = |text| Note { mark: Some(Mark::Warning), tone: Tone::Yellow, ..Note::from(text) };
+    let faster = found.iter().filter_map(|(answer, row)| faster(answer, row)).map(Note::from);
+    let warnings = warnings(&document.findings).into_iter().map(warning);
+    let blocks = vec![
+        Block::Banner(place, done),
+        Block::Table(table(&answers)),
+        Block::notes(Style::Apart, warnings.chain(faster)),
+    ];
+    Some(Section::new(Role::Answer, "The answer", "", blocks))
 }
 
 /// Writes the answers so far, as the last screen will have them: the headings, and a line for each.

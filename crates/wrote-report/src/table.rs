@@ -1,11 +1,12 @@
 //! Tables: the texts of columns, which a screen, Markdown and HTML lay out.
 
+mod column;
 mod screen;
 
+pub use column::{Column, Flex, Keep, Kind};
+
 use crate::Format;
-use crate::columns::{Column, Flex, Keep, Kind};
 use crate::paint::{Mark, Tone};
-use crate::tree::On;
 use std::ptr;
 
 /// The gap between two columns on a screen.
@@ -68,6 +69,35 @@ pub struct Bars {
 
 /// A row for HTML: its class, and its cells, each with whether it is a figure.
 pub type Line = (&'static str, Vec<(String, bool)>);
+
+/// The formats that show a part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum On {
+    #[default]
+    All,
+    /// A screen, whose marks it explains, for example.
+    Screen,
+    /// A screen where tables took short texts.
+    ShortScreen,
+    /// Markdown and HTML.
+    Pages,
+}
+
+impl On {
+    /// Whether Markdown and HTML have it.
+    pub fn is_of_pages(self) -> bool {
+        matches!(self, On::All | On::Pages)
+    }
+
+    /// Whether a screen has it, which did or did not take short texts.
+    pub fn is_of_screen(self, is_short: bool) -> bool {
+        match self {
+            On::All | On::Screen => true,
+            On::ShortScreen => is_short,
+            On::Pages => false,
+        }
+    }
+}
 
 impl Table {
     /// Makes a table of `columns`.

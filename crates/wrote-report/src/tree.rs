@@ -1,7 +1,8 @@
 //! The tree of a report: sections of blocks, from which a screen, Markdown and HTML are written.
 
-use crate::html::Picture;
+use crate::chart::Picture;
 use crate::paint::{Mark, Tone};
+pub use crate::table::On;
 use crate::table::Table;
 use wrote_result::doctor::State;
 use wrote_result::document::{Sample, Severity};
@@ -20,7 +21,7 @@ pub struct Section<'a> {
     pub id: String,
 }
 
-/// What a section is about. Each format has its own order.
+/// The subject of a section. Each format has its own order of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
     /// The path and the machine: a screen and Markdown need no title.
@@ -34,23 +35,10 @@ pub enum Role {
     Part,
     Findings,
     Advice,
-    /// What a page alone shows.
+    /// A section that a page alone shows.
     Page,
     /// The end of a text.
     Foot,
-}
-
-/// The formats that show a part.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum On {
-    #[default]
-    All,
-    /// A screen, whose marks it explains, for example.
-    Screen,
-    /// A screen where tables took short texts.
-    ShortScreen,
-    /// Markdown and HTML.
-    Pages,
 }
 
 /// A piece of a section.
@@ -59,7 +47,7 @@ pub enum Block<'a> {
     Facts(Vec<(String, Vec<String>)>),
     /// A heading within the section, and words behind it.
     Heading(String, String),
-    /// What was measured, at the left and at the right of a line.
+    /// The place at the left of a line, and the work done there at its right.
     Banner(String, String),
     Table(Table),
     /// Charts, for a page.
@@ -224,22 +212,6 @@ impl Figures<'_> {
     /// Draws the charts.
     pub fn draw(&self) -> Vec<Figure> {
         (self.0)()
-    }
-}
-
-impl On {
-    /// Whether Markdown and HTML have it.
-    pub fn is_of_pages(self) -> bool {
-        matches!(self, On::All | On::Pages)
-    }
-
-    /// Whether a screen has it, which did or did not take short texts.
-    pub fn is_of_screen(self, is_short: bool) -> bool {
-        match self {
-            On::All | On::Screen => true,
-            On::ShortScreen => is_short,
-            On::Pages => false,
-        }
     }
 }
 

@@ -4,7 +4,6 @@ use super::page::{Article, Saved};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
-use wrote_result::document::Program;
 use wrote_result::units;
 
 /// Begins an article: with the document inside, and the command that made it.
@@ -36,18 +35,6 @@ fn file_name(name: &str) -> String {
 fn shell(command: &[String]) -> String {
     let words = command.iter().map(String::as_str);
     shlex::try_join(words).unwrap_or_else(|_| command.join(" "))
-}
-
-/// Returns the program: `wrote 0.1.0 (abc)`, `fio-3.33`.
-pub fn program(wrote: &Program) -> String {
-    let version = match wrote.version.starts_with(|first: char| first.is_ascii_digit()) {
-        true => format!("wrote {}", wrote.version),
-        false => wrote.version.clone(),
-    };
-    match &wrote.commit {
-        Some(commit) => format!("{version} ({commit})"),
-        None => version,
-    }
 }
 
 /// Returns a time of RFC 3339 for people: `2026-03-21 09:30 UTC`.

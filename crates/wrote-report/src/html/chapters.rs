@@ -2,36 +2,14 @@
 
 use super::page::Article;
 use super::{Content, Named};
-use crate::tree::{Block, Remark, Section, Weight};
+use crate::remarks::id_of;
+use crate::tree::{Block, Section};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 use wrote_result::document::Finding;
 use wrote_result::finding::IDS;
 
 /// `docs/findings.md`, by a link that a package resolves.
 const FINDINGS: &str = include_str!("../../findings.md");
-
-/// Returns the id of the chapter that explains a finding; empty where there is none.
-pub fn id_of(finding: &str) -> String {
-    if IDS.contains(&finding) { format!("meaning-{finding}") } else { String::new() }
-}
-
-/// Returns findings for the page, each with its evidence and its chapter.
-pub fn remarks<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Vec<Remark> {
-    let remark = |finding: &Finding| Remark {
-        weight: Weight::Finding(finding.severity),
-        id: finding.id.clone(),
-        chapter: id_of(&finding.id),
-        text: finding.text.clone(),
-        facts: finding
-            .evidence
-            .iter()
-            .map(|(key, value)| (key.clone(), wrote_result::compare::shown(Some(value))))
-            .collect(),
-        commands: Vec::new(),
-        after: Vec::new(),
-    };
-    findings.into_iter().map(remark).collect()
-}
 
 /// Adds a section to the last article that explains every finding of the documents once.
 pub fn add(articles: &mut [Article], documents: &[Named]) {

@@ -1,11 +1,11 @@
 //! The article about a result of benchmarks or jobs.
 
-use super::article::{article as begun, moment, program};
-use super::groups::overview;
+use super::article::{article as begun, moment};
 use super::page::Article;
 use crate::group::Group;
 use crate::ordered;
-use crate::result::{files, is_of_jobs, sections};
+use crate::page::program;
+use crate::result::{files, is_of_jobs, overview, sections};
 use crate::tree::{Block, Role, Section};
 use wrote_result::document::{Document, is_imported};
 use wrote_result::units;

@@ -1,16 +1,16 @@
 //! Several results: the same rows side by side, and over time where one machine and path have them.
 
 use super::article::moment;
-use super::chart::{Axis, Dot, Frame, Line, Lines, Picture, Spot, dots, lines, per_second, rate};
-use super::comparison::class;
-use super::groups::interval;
 use super::page::Article;
 use super::result::last;
 use super::{Content, Named};
-use crate::columns::{Column, Keep};
+use crate::chart::{Axis, Dot, Frame, Line, Lines, Picture, Spot, dots, lines, per_second, rate};
+use crate::comparison::class;
 use crate::figures::{operations_per_s, plus_minus, throughput};
 use crate::group::COUNTED_BYTES_MAX;
+use crate::result::interval;
 use crate::table::Table;
+use crate::table::{Column, Keep};
 use crate::text::gathered;
 use crate::tree::{Block, Figure, Section, Style};
 use itertools::Itertools;
@@ -122,7 +122,7 @@ fn about<'a>(results: &[One]) -> Section<'a> {
             document.target.path.clone(),
             device.unwrap_or_default(),
             moment(&document.started_at),
-            super::article::program(&document.wrote),
+            crate::page::program(&document.wrote),
         ]
     };
     let lines: Vec<[String; 6]> = results.iter().map(line).collect();
@@ -155,7 +155,7 @@ fn side_by_side<'a>(results: &[One], across: &[Across]) -> Option<Section<'a>> {
         let is_counted =
             rows.iter().flat_map(|of| of.rows.iter().flatten()).all(|row| is_counted(row));
         blocks.push(Block::Heading(workload.into(), String::new()));
-        if results.len() <= super::latencies::LINES_MAX {
+        if results.len() <= crate::result::LINES_MAX {
             let figure = picture(results, workload, &rows, is_counted);
             blocks.push(Block::figures(move || vec![figure.clone()]));
         }

@@ -1,10 +1,10 @@
 //! The columns of a workload's languages, and the texts of their cells.
 
 use super::{Cell, Chart, Line, Who};
-use crate::columns::{Column, Keep};
 use crate::figures::{cpu_seconds, latency, spread, text};
 use crate::paint::{Mark, Tone};
 use crate::table::{Bars, Table};
+use crate::table::{Column, Keep};
 use unicode_width::UnicodeWidthStr;
 use wrote_result::document::Latency;
 use wrote_result::langs::Row;

@@ -2,9 +2,9 @@
 
 use super::{GAP, Table, Text, Texts};
 use crate::Format;
-use crate::columns::Keep;
 use crate::page::Page;
 use crate::paint::{Mark, Tone, ascii};
+use crate::table::Keep;
 use crate::text::{plain, wrapped};
 use std::io::{self, Write};
 use textwrap::{Options, WordSplitter};

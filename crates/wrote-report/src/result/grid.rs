@@ -1,9 +1,9 @@
 //! A workload whose rows are cells of a grid: block sizes down, ways across, the best marked.
 
-use crate::columns::Kind;
 use crate::figures::{cpu_s_per_gb, fell_back, p99, peak_memory, plus_minus, text, throughput};
 use crate::group::Group;
 use crate::paint::{Mark, Tone};
+use crate::table::Kind;
 use crate::table::{Table, Text, Texts};
 use crate::tree::{Note, On};
 use itertools::Itertools;

@@ -1,6 +1,6 @@
 //! The latencies of a group's rows as two charts: percentiles and histograms.
 
-use super::chart::{Axis, Line, Lines, Picture, Spot, Spread, lines, nanoseconds, spreads};
+use crate::chart::{Axis, Line, Lines, Picture, Spot, Spread, lines, nanoseconds, spreads};
 use crate::tree::Figure;
 use wrote_result::document::{Latency, Row};
 use wrote_result::{histogram, units};

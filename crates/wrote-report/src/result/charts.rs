@@ -1,10 +1,10 @@
 //! The charts and the table of a group of rows, by its view.
 
-use super::chart::{
+use super::latencies;
+use crate::chart::{
     Axis, Bar, Cell, Dot, Frame, Layout, Line, Lines, Picture, Point, READING, Reference, Spot,
     bytes, dots, heat, lines, nanoseconds, per_second, rate, saved, scatter,
 };
-use super::latencies;
 use crate::figures::{operations_per_s, p99, plus_minus, text, throughput};
 use crate::group::Group;
 use crate::sustained::change;
