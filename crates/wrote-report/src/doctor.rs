@@ -28,6 +28,8 @@ pub fn write_examination(
             screen::write(&sections, screen, out)
         }
         Format::Markdown => {
+            // Markdown begins with the answer.
+            sections[1..=CHAPTERS.len() + 1].rotate_right(1);
             let title = format!("wrote doctor {}", examination.target.path);
             markdown::write(&title, &sections, out)
         }
@@ -52,7 +54,9 @@ pub fn sections(examination: &Examination, all: bool) -> Vec<Section<'_>> {
         examination.examined_at
     );
     let examined = Note { on: On::Screen, ..examined.into() };
-    let foot = vec![Block::notes(Style::Apart, [summary]), Block::notes(Style::Foot, [examined])];
+    let summary = vec![Block::notes(Style::Apart, [summary])];
+    sections.push(Section::new(Role::Answer, "", "", summary));
+    let foot = vec![Block::notes(Style::Foot, [examined])];
     sections.push(Section::new(Role::Foot, "", "", foot));
     sections
 }
@@ -202,6 +206,7 @@ mod tests {
         );
         assert!(text.contains("  - found: /proc/x: a\\|b\n"), "{text}");
         assert!(text.contains("- **space**: 1 GB are free\n"), "{text}");
+        assert!(text.find("1 risk, ") < text.find("### Risks"), "{text}");
         assert!(!text.contains('\u{1b}'), "{text}");
     }
 

@@ -16,7 +16,7 @@ pub fn article<'a>(examination: &'a Examination, name: &str) -> Article<'a> {
         format!("Examined {}.", moment(&examination.examined_at)),
     ];
     article.sections = sections(examination, true);
-    article.sections.retain(|section| section.role != Role::Page);
+    article.sections.retain(|section| ![Role::Page, Role::Answer].contains(&section.role));
     article.sections.rotate_left(1);
     article
 }
