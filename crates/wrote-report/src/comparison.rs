@@ -68,7 +68,7 @@ pub fn sections(comparison: &Comparison) -> Vec<Section<'_>> {
         rows.push(table);
     }
     rows.push(Block::notes(Style::Apart, other_latencies(comparison)));
-    sections.push(Section { title: "The rows".into(), ..Section::new(Role::Answer, "", "", rows) });
+    sections.push(Section::new(Role::Answer, "The rows", "", rows));
     sections.extend(Section::list("What differs (OLD | NEW)", differences(comparison)));
     sections.extend(Section::list("Not compared", not_compared(comparison)));
     sections.extend(Section::list(WARNINGS, warnings(comparison)));
