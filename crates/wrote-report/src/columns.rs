@@ -4,119 +4,55 @@ use crate::Format;
 use crate::figures::*;
 use crate::group::Group;
 use crate::paint::{Mark, Tone};
-use std::borrow::Cow;
+use crate::table::{Bars, Column, Keep, Table};
 use wrote_result::document::{CrashLeaves, Latency, Row, View};
 use wrote_result::units;
 
-/// The text of a cell, or its mark.
-type Text<'a, T, V> = Box<dyn Fn(&T) -> V + 'a>;
+/// The part of the lowest latency's bar.
+const PART_MIN: f64 = 0.04;
+/// The name is broken into lines before an important column is dropped, but never into narrower
+/// lines.
+const NAME_WIDTH_MIN: usize = 16;
+/// Columns are dropped before the name becomes narrower than this.
+const NAME_WIDTH_EASY: usize = 28;
 
-/// A column of a table of `T`s.
-pub struct Column<'a, T> {
-    /// The title on a screen.
-    pub heading: Cow<'a, str>,
-    /// The title in Markdown.
-    pub title: Cow<'a, str>,
-    /// The content of its cells.
-    pub kind: Kind,
-    /// Its rank on a narrow screen.
-    pub keep: Keep,
-    /// The only format that has the column, where not all have it.
-    only: Option<Format>,
-    pub cell: Text<'a, T, String>,
-    /// The mark behind a cell on a screen.
-    pub mark: Option<Text<'a, T, Mark>>,
-    /// The colour of a cell on a screen.
-    pub tone: fn(&T) -> Tone,
-    /// Whether a cell is bold in Markdown.
-    pub bold: fn(&T) -> bool,
+/// The table of the rows.
+pub fn table(group: &Group) -> Table {
+    let table = Table::of(&format!("Figures of {}", group.workload), &columns(group), &group.rows);
+    table.with_best(&group.rows, group.best()).with_bars(bars(group))
 }
 
-/// The content of a column's cells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Words from outside, which begin at the left.
-    Words,
-    /// Figures, which end at the right.
-    Figures,
-}
-
-/// The rank of a column on a narrow screen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Keep {
-    /// Every screen has it.
-    Always,
-    /// A screen has it if there is room; the highest number is dropped first.
-    If(u8),
-}
-
-impl<'a, T> Column<'a, T> {
-    /// A column of figures.
-    pub fn figures(
-        heading: impl Into<Cow<'a, str>>,
-        keep: Keep,
-        cell: impl Fn(&T) -> String + 'a,
-    ) -> Column<'a, T> {
-        let heading = heading.into();
-        Column {
-            title: heading.clone(),
-            heading,
-            kind: Kind::Figures,
-            keep,
-            only: None,
-            cell: Box::new(cell),
-            mark: None,
-            tone: |_| Tone::Plain,
-            bold: |_| false,
-        }
-    }
-
-    /// A column of words.
-    pub fn words(
-        heading: impl Into<Cow<'a, str>>,
-        keep: Keep,
-        cell: impl Fn(&T) -> String + 'a,
-    ) -> Column<'a, T> {
-        Column { kind: Kind::Words, ..Column::figures(heading, keep, cell) }
-    }
-
-    /// Gives the column another title in Markdown.
-    pub fn titled(self, title: impl Into<Cow<'a, str>>) -> Column<'a, T> {
-        Column { title: title.into(), ..self }
-    }
-
-    fn only(self, format: Format) -> Column<'a, T> {
-        Column { only: Some(format), ..self }
-    }
-
-    /// Marks the cells on a screen.
-    pub fn marked(self, mark: impl Fn(&T) -> Mark + 'a) -> Column<'a, T> {
-        Column { mark: Some(Box::new(mark)), ..self }
-    }
-
-    fn toned(self, tone: fn(&T) -> Tone) -> Column<'a, T> {
-        Column { tone, ..self }
-    }
-}
-
-/// Returns the columns of a format that have any text. A single run has no interval; a read
-/// survives nothing.
-pub fn shown<'a, T: 'a>(
-    columns: Vec<Column<'a, T>>,
-    format: Format,
-    rows: &[&T],
-) -> Vec<Column<'a, T>> {
-    let has = |column: &Column<T>| {
-        column.only.is_none_or(|only| only == format)
-            && rows.iter().any(|row| !(column.cell)(row).is_empty())
+/// The bars of the rows. Of saves the latency counts: a bar that is longer where the row is
+/// worse would mislead.
+fn bars(group: &Group) -> Option<Bars> {
+    // Of its own level: beside the speed of memory every durable row would be a sliver.
+    let of_level = |row: &&Row| {
+        let level = group.rows.iter().filter(|other| other.survives == row.survives);
+        row.throughput() / level.map(|other| other.throughput()).fold(0.0, f64::max)
     };
-    columns.into_iter().filter(has).collect()
+    let bars = |heading, parts: Vec<f64>| Bars { heading, parts, is_reserved: true };
+    match group.view() {
+        View::Saves => None,
+        View::Curve => {
+            Some(bars("P99, LOG", group.rows.iter().map(|row| p99_part(group, row)).collect()))
+        }
+        _ => Some(bars("", group.rows.iter().map(of_level).collect())),
+    }
+}
+
+/// The P99 on a logarithmic scale between the minimum and the maximum of the curve.
+fn p99_part(group: &Group, row: &Row) -> f64 {
+    let logarithm = |row: &Row| row.latency().map_or(0.0, |of| (of.p99.max(1) as f64).ln());
+    let all = || group.rows.iter().map(|row| logarithm(row));
+    let (least, most) = (all().fold(f64::MAX, f64::min), all().fold(0.0, f64::max));
+    let part = if most > least { (logarithm(row) - least) / (most - least) } else { 0.0 };
+    PART_MIN + (1.0 - PART_MIN) * part
 }
 
 /// The columns of a workload. The first one on a screen names the rows.
-pub fn columns<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
+fn columns<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
     let mut columns = match group.view() {
-        View::Curve => return curve(),
+        View::Curve => return curve(group),
         View::Saves => saves(),
         View::Messages => messages(group),
         View::Metadata => metadata(),
@@ -128,20 +64,32 @@ pub fn columns<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
 
 /// The columns that tell the rows apart.
 fn names<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
+    // The names of saves are short.
+    let easy = if group.view() == View::Saves { NAME_WIDTH_MIN } else { NAME_WIDTH_EASY };
+    let named = |column: Column<'a, Row>| {
+        column
+            .flexible(NAME_WIDTH_MIN, easy)
+            .before(|row| group.loop_mark(row))
+            .marked(|row| if fell_back(row) { Mark::FellBack } else { Mark::None })
+    };
     let way = Column::words("WAY", Keep::Always, |row: &Row| row.way.clone()).titled("way");
     let job = Column::words("JOB", Keep::Always, |row: &Row| row.name.clone()).titled("job");
     let rate = Column::figures("@ rate", Keep::Always, asked_rate).only(Format::Markdown);
     let rate = group.mixes_loops().then_some(rate);
     match group.has_names() {
-        true => [job].into_iter().chain(rate).chain([way.only(Format::Markdown)]).collect(),
-        false => rate.into_iter().chain([way]).collect(),
+        true => [named(job)].into_iter().chain(rate).chain([way.only(Format::Markdown)]).collect(),
+        false => rate.into_iter().chain([named(way)]).collect(),
     }
 }
 
-fn curve<'a>() -> Vec<Column<'a, Row>> {
+fn curve<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
     let missed = |row: &Row| if is_reached(row) { Mark::None } else { Mark::Missed };
-    vec![
-        Column::figures("LOAD", Keep::Always, load_percent).titled("load"),
+    let is_knee = |row: &Row| group.knee.is_some_and(|knee| knee.row == row.name);
+    let strong = move |row: &Row| if is_knee(row) { Tone::Strong } else { Tone::Plain };
+    let columns = vec![
+        Column::figures("LOAD", Keep::Always, load_percent)
+            .titled("load")
+            .before(|row| if fell_back(row) { "* " } else { "" }),
         Column::figures("RATE", Keep::Always, asked_rate).titled("rate"),
         Column::figures("ACHIEVED", Keep::Always, operations_per_s)
             .titled("achieved")
@@ -149,7 +97,11 @@ fn curve<'a>() -> Vec<Column<'a, Row>> {
         timed("P50", Keep::Always, |of| of.p50),
         timed_by("P99", Keep::Always, p99),
         timed_by("P99.9", Keep::Always, p99_9),
-    ]
+        Column::words("", Keep::Always, |_: &Row| String::new())
+            .only(Format::Table)
+            .marked(move |row| if is_knee(row) { Mark::Best } else { Mark::None }),
+    ];
+    columns.into_iter().map(|column| column.toned(strong)).collect()
 }
 
 fn saves<'a>() -> Vec<Column<'a, Row>> {

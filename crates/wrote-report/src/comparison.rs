@@ -1,14 +1,19 @@
 //! A comparison as text: the lines of all formats, and one file a format.
 
 mod csv;
-mod markdown;
-mod table;
+mod picture;
 
-use crate::columns::{Column, Keep};
+pub use picture::class;
+
 use crate::figures::per_second;
 use crate::group::COUNTED_BYTES_MAX;
+use crate::page::program;
+use crate::paint::Tone;
+use crate::table::Table;
+use crate::table::{Column, Keep};
 use crate::text::gathered;
-use crate::{Format, Screen, write_json};
+use crate::tree::{Block, Note, On, Role, Section, Style};
+use crate::{Format, Screen, markdown, screen, write_json};
 use itertools::Itertools;
 use std::io::{self, Write};
 use wrote_result::compare::{
@@ -17,6 +22,14 @@ use wrote_result::compare::{
 };
 use wrote_result::document::Finding;
 use wrote_result::units::{self, significant, some_of};
+
+/// Names are broken into lines, but never into narrower ones.
+const NAME_WIDTH_MIN: usize = 16;
+/// The short form of "no detectable difference", for narrow screens.
+const UNDECIDED_SHORT: &str = "can't tell";
+
+/// The title over the warnings of both sides.
+pub const WARNINGS: &str = "Warnings";
 
 /// A line names at most this many rows, and counts the rest.
 const NAMES_MAX: usize = 4;
@@ -33,15 +46,47 @@ pub fn write_comparison(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     match format {
-        Format::Table => table::write(comparison, screen, out),
+        Format::Table => screen::write(&sections(comparison), screen, out),
         Format::Json => write_json(comparison, out),
         Format::Csv => csv::write(comparison, out),
-        Format::Markdown => markdown::write(comparison, out),
+        Format::Markdown => {
+            let title = format!("{} against {}", comparison.new.name, comparison.old.name);
+            markdown::write(&title, &sections(comparison), out)
+        }
     }
 }
 
+/// Returns the sections of a comparison.
+pub fn sections(comparison: &Comparison) -> Vec<Section<'_>> {
+    let sides = [("OLD", side(&comparison.old)), ("NEW", side(&comparison.new))];
+    let mut sections = vec![Section::facts("What was compared", sides)];
+    let mut rows = Vec::new();
+    for block in blocks(comparison) {
+        rows.push(Block::Heading(block.title.clone(), String::new()));
+        let table = Block::Table(block.table());
+        rows.push(Block::figures(move || vec![picture::picture(&block.title, &block.lines)]));
+        rows.push(table);
+    }
+    rows.push(Block::notes(Style::Apart, other_latencies(comparison)));
+    sections.push(Section::new(Role::Answer, "The rows", "", rows));
+    sections.extend(Section::list("What differs (OLD | NEW)", differences(comparison)));
+    sections.extend(Section::list("Not compared", not_compared(comparison)));
+    sections.extend(Section::list(WARNINGS, warnings(comparison)));
+    sections.extend(Section::list("Notes", comparison.notes.clone()));
+    let undecided = format!("{UNDECIDED_SHORT}: no detectable difference.");
+    let legend = [
+        (On::Screen, "RATIO is NEW / OLD of the medians; 95 % is its bootstrap interval.".into()),
+        (On::ShortScreen, undecided),
+        (On::Screen, "Verdicts are corrected for multiple comparisons (Holm, at 5 %).".to_owned()),
+    ];
+    let legend = legend.map(|(on, text)| Note { on, ..text.into() });
+    let legend = vec![Block::notes(Style::Foot, legend)];
+    sections.push(Section::new(Role::Foot, "", "", legend));
+    sections
+}
+
 /// The rows of one workload, or the rows with a line about their latency.
-pub struct Block<'a> {
+pub struct Rows<'a> {
     pub title: String,
     pub lines: Vec<Line<'a>>,
 }
@@ -56,29 +101,48 @@ pub struct Line<'a> {
 }
 
 /// The columns of every block. The first has the names, the last the verdicts.
-pub fn columns<'a>() -> Vec<Column<'a, Line<'a>>> {
+fn columns<'a>() -> Vec<Column<'a, Line<'a>>> {
     let always = Keep::Always;
     vec![
-        Column::words("ROW", always, |line: &Line| line.name.clone()).titled("row"),
+        Column::words("ROW", always, |line: &Line| line.name.clone())
+            .titled("row")
+            .flexible(NAME_WIDTH_MIN, usize::MAX),
         Column::figures("OLD", always, |line: &Line| line.old.clone()),
         Column::figures("NEW", always, |line: &Line| line.new.clone()),
         Column::figures("RATIO", always, |line: &Line| significant(line.change.ratio))
             .titled("ratio"),
         Column::figures("95 %", always, |line: &Line| interval(line.change)),
         Column::words("VERDICT", always, |line: &Line| verdict(line.change.verdict).into())
-            .titled("verdict"),
+            .titled("verdict")
+            .short(|line| match line.change.verdict {
+                Verdict::NoDetectableDifference => UNDECIDED_SHORT.into(),
+                of => verdict(of).into(),
+            })
+            .toned(|line| match line.change.verdict {
+                Verdict::Faster => Tone::Green,
+                Verdict::Slower => Tone::Red,
+                Verdict::NoDetectableDifference | Verdict::OneRun => Tone::Faint,
+            }),
     ]
 }
 
+impl Rows<'_> {
+    /// The table of the lines.
+    pub fn table(&self) -> Table {
+        let lines: Vec<&Line> = self.lines.iter().collect();
+        Table::of(&format!("Ratios of {}", self.title), &columns(), &lines)
+    }
+}
+
 /// Returns the tables of a comparison: one for each workload, and one of latencies that differ.
-pub fn blocks(comparison: &Comparison) -> Vec<Block<'_>> {
+fn blocks(comparison: &Comparison) -> Vec<Rows<'_>> {
     let lines = comparison.rows.iter().map(|row| (row.workload.clone(), throughput(row)));
-    let blocks = gathered(lines).into_iter().map(|(title, lines)| Block { title, lines });
-    let mut blocks: Vec<Block> = blocks.collect();
+    let blocks = gathered(lines).into_iter().map(|(title, lines)| Rows { title, lines });
+    let mut blocks: Vec<Rows> = blocks.collect();
     let latencies: Vec<Line> = comparison.rows.iter().filter_map(latency).collect();
     if !latencies.is_empty() {
         let title = "P99 latency: a ratio above 1 is slower".into();
-        blocks.push(Block { title, lines: latencies });
+        blocks.push(Rows { title, lines: latencies });
     }
     blocks
 }
@@ -114,7 +178,7 @@ fn latency(row: &RowComparison) -> Option<Line<'_>> {
 }
 
 /// A sentence about the latencies that no table has.
-pub fn other_latencies(comparison: &Comparison) -> Option<String> {
+fn other_latencies(comparison: &Comparison) -> Option<String> {
     let timed = comparison.rows.iter().filter(|row| row.p99_latency_ns.is_some());
     let judged = timed.filter(|row| {
         let is_judged = |change: &Change| change.verdict == Verdict::NoDetectableDifference;
@@ -136,7 +200,7 @@ fn interval(change: &Change) -> String {
     }
 }
 
-pub fn verdict(verdict: Verdict) -> &'static str {
+fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Faster => "faster",
         Verdict::Slower => "slower",
@@ -146,22 +210,13 @@ pub fn verdict(verdict: Verdict) -> &'static str {
 }
 
 /// `before.json, wrote 0.1.0 (abc), 2026-01-31T12:00:00Z`.
-pub fn side(side: &Side) -> Vec<String> {
-    let program = &side.wrote;
-    let version = match program.version.starts_with(|first: char| first.is_ascii_digit()) {
-        true => format!("wrote {}", program.version),
-        false => program.version.clone(),
-    };
-    let version = match &program.commit {
-        Some(commit) => format!("{version} ({commit})"),
-        None => version,
-    };
-    let known = [side.name.clone(), version, side.started_at.clone()];
+fn side(side: &Side) -> Vec<String> {
+    let known = [side.name.clone(), program(&side.wrote), side.started_at.clone()];
     known.into_iter().filter(|text| !text.is_empty()).collect()
 }
 
 /// The differences of the two documents. A line names its rows unless it is about all rows.
-pub fn differences(comparison: &Comparison) -> Vec<String> {
+fn differences(comparison: &Comparison) -> Vec<String> {
     let of_rows = gathered(comparison.rows.iter().flat_map(|row| {
         row.differences.iter().map(move |difference| (difference, row.name.as_str()))
     }));
@@ -179,7 +234,7 @@ fn difference(difference: &Difference) -> String {
 }
 
 /// The rows that were not compared, one line for each reason.
-pub fn not_compared(comparison: &Comparison) -> Vec<String> {
+fn not_compared(comparison: &Comparison) -> Vec<String> {
     let reasons = comparison.not_compared.iter().map(|row| (reason(row), row.name.as_str()));
     let reasons = gathered(reasons).into_iter();
     reasons.map(|(reason, names)| format!("{}: {reason}", some_of(&names, NAMES_MAX))).collect()
@@ -196,7 +251,7 @@ fn reason(row: &NotCompared) -> String {
 
 /// The warnings of both sides, each with its side. A warning of both has the text of the new side:
 /// the figures in it are each side's own.
-pub fn warnings(comparison: &Comparison) -> Vec<String> {
+fn warnings(comparison: &Comparison) -> Vec<String> {
     let (old, new) = (&comparison.old.warnings, &comparison.new.warnings);
     let has = |side: &[Finding], id: &str| side.iter().any(|finding| finding.id == id);
     let olds = old.iter().filter(|finding| !has(new, &finding.id));

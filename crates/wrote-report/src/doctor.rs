@@ -1,9 +1,8 @@
-//! An examination as text: the lines of all formats, and one file a format.
+//! The report of an examination.
 
-mod markdown;
-mod table;
-
-use crate::{Format, Screen, write_json};
+use crate::paint::Tone;
+use crate::tree::{Block, Note, On, Remark, Remarks, Role, Section, Style, Weight};
+use crate::{Format, Screen, markdown, screen, target, write_json};
 use itertools::Itertools;
 use std::io::{self, Write};
 use wrote_result::doctor::{Change, Check, Examination, State};
@@ -21,15 +20,65 @@ pub fn write_examination(
     screen: Screen,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    let mut sections = sections(examination, all);
     match format {
-        Format::Table | Format::Csv => table::write(examination, all, screen, out),
-        Format::Markdown => markdown::write(examination, all, out),
+        Format::Table | Format::Csv => {
+            // A screen shows the end of a long text: there stands what matters most.
+            sections[1..=CHAPTERS.len()].reverse();
+            screen::write(&sections, screen, out)
+        }
+        Format::Markdown => {
+            // Markdown begins with the answer.
+            sections[1..=CHAPTERS.len() + 1].rotate_right(1);
+            let title = format!("wrote doctor {}", examination.target.path);
+            markdown::write(&title, &sections, out)
+        }
         Format::Json => write_json(examination, out),
     }
 }
 
+/// Returns the sections of an examination. `all` has fine checks at length too.
+pub fn sections(examination: &Examination, all: bool) -> Vec<Section<'_>> {
+    let facts = target::facts(&examination.target, &examination.host);
+    let mut sections = vec![Section::facts("Disk and machine", facts)];
+    sections.extend(CHAPTERS.into_iter().map(|(state, chapter)| {
+        let remarks: Vec<Remark> = of(examination, state).into_iter().map(remark).collect();
+        let role = if remarks.is_empty() { Role::Page } else { Role::Part };
+        let remarks = Remarks { remarks, is_brief: state == State::Fine && !all };
+        Section::new(role, chapter, "", vec![Block::Remarks(remarks)])
+    }));
+    let summary = Note { tone: Tone::Strong, ..format!("{}.", summary(examination)).into() };
+    let examined = format!(
+        "Nothing was written, and no command was run. Commands need root; docs/doctor.md says what \
+         each check means and where that comes from. Examined at {}.",
+        examination.examined_at
+    );
+    let examined = Note { on: On::Screen, ..examined.into() };
+    let summary = vec![Block::notes(Style::Apart, [summary])];
+    sections.push(Section::new(Role::Answer, "", "", summary));
+    let foot = vec![Block::notes(Style::Foot, [examined])];
+    sections.push(Section::new(Role::Foot, "", "", foot));
+    sections
+}
+
+fn remark(check: &Check) -> Remark {
+    let owned = |facts: Vec<(&str, String)>| {
+        facts.into_iter().map(|(label, text)| (label.to_owned(), text)).collect()
+    };
+    let change = check.change.as_ref();
+    Remark {
+        weight: Weight::Check(check.state),
+        id: title(check),
+        chapter: String::new(),
+        text: check.text.clone(),
+        facts: owned(facts(check)),
+        commands: change.map(|change| change.commands.clone()).unwrap_or_default(),
+        after: owned(change.map(facts_after).unwrap_or_default()),
+    }
+}
+
 /// The states, the worst first, with the titles of their chapters.
-pub const CHAPTERS: [(State, &str); 4] = [
+const CHAPTERS: [(State, &str); 4] = [
     (State::Risk, "Risks"),
     (State::Advice, "Advice"),
     (State::Unknown, "Unknown"),
@@ -37,7 +86,7 @@ pub const CHAPTERS: [(State, &str); 4] = [
 ];
 
 /// The checks of this outcome.
-pub fn of(examination: &Examination, state: State) -> Vec<&Check> {
+fn of(examination: &Examination, state: State) -> Vec<&Check> {
     examination.checks.iter().filter(|check| check.state == state).collect()
 }
 
@@ -58,7 +107,7 @@ pub fn summary(examination: &Examination) -> String {
 }
 
 /// The check's name, with its device: `scheduler of vda`.
-pub fn title(check: &Check) -> String {
+fn title(check: &Check) -> String {
     match &check.device {
         Some(device) => format!("{} of {device}", check.id),
         None => check.id.clone(),
@@ -66,7 +115,7 @@ pub fn title(check: &Check) -> String {
 }
 
 /// The facts of a check before its commands, each with a label.
-pub fn facts(check: &Check) -> Vec<(&'static str, String)> {
+fn facts(check: &Check) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     let mut add = |label, text: &Option<String>| {
         facts.extend(text.clone().map(|text| (label, text)));
@@ -82,19 +131,20 @@ pub fn facts(check: &Check) -> Vec<(&'static str, String)> {
 }
 
 /// The facts of a change behind its commands.
-pub fn facts_after(change: &Change) -> Vec<(&'static str, String)> {
+fn facts_after(change: &Change) -> Vec<(&'static str, String)> {
     let lasting = change.lasting.clone().map(|lasting| ("to last", lasting));
     lasting.into_iter().chain([("risk", change.risk.clone())]).collect()
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
     use super::*;
+    use unicode_width::UnicodeWidthStr;
     use wrote_result::doctor::{Evidence, SCHEMA};
     use wrote_result::document::{Host, Target};
 
     /// An examination with a check of each kind.
-    pub fn sample() -> Examination {
+    fn sample() -> Examination {
         let check = |id: &str, state, text: &str| Check {
             id: id.into(),
             state,
@@ -142,5 +192,56 @@ pub mod tests {
     #[test]
     fn the_summary_counts_each_state() {
         assert_eq!(summary(&sample()), "1 risk, 1 piece of advice, 1 unknown, 1 fine");
+    }
+
+    #[test]
+    fn commands_are_code_and_everything_else_is_plain() {
+        let mut text = Vec::new();
+        let screen = Screen { width: 80, colour: false, unicode: false };
+        write_examination(&sample(), Format::Markdown, false, screen, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(
+            text.contains("  - command: `echo none > /sys/block/vda/queue/scheduler`\n"),
+            "{text}"
+        );
+        assert!(text.contains("  - found: /proc/x: a\\|b\n"), "{text}");
+        assert!(text.contains("- **space**: 1 GB are free\n"), "{text}");
+        assert!(text.find("1 risk, ") < text.find("### Risks"), "{text}");
+        assert!(!text.contains('\u{1b}'), "{text}");
+    }
+
+    fn text(all: bool) -> String {
+        let screen = Screen { width: 80, colour: false, unicode: false };
+        let mut text = Vec::new();
+        write_examination(&sample(), Format::Table, all, screen, &mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn the_worst_comes_last_with_its_command_on_a_line_of_its_own() {
+        let text = text(false);
+        let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"));
+        assert!(place("! mount-barrier") > place("- scheduler of vda"), "{text}");
+        assert!(place("- scheduler of vda") > place("? queue"), "{text}");
+        assert!(place("? queue") > place("space (--all has the details)"), "{text}");
+        assert!(place("1 risk, ") > place("! mount-barrier"), "{text}");
+        assert!(
+            text.contains("\n    command  echo none > /sys/block/vda/queue/scheduler\n"),
+            "{text}"
+        );
+        assert!(!text.contains('\u{1b}'), "{text}");
+    }
+
+    #[test]
+    fn what_is_fine_is_told_at_length_only_when_asked_for() {
+        let (short, long) = (text(false), text(true));
+        assert!(!short.contains("+ space") && short.contains("  space (--all"), "{short}");
+        let check = long.split("+ space").nth(1).unwrap();
+        assert!(check.split("  ? ").next().unwrap().contains("found"), "{long}");
+    }
+
+    #[test]
+    fn prose_keeps_to_the_width_of_the_screen() {
+        assert!(text(true).lines().all(|line| line.width() <= 80), "{}", text(true));
     }
 }

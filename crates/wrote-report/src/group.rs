@@ -1,7 +1,11 @@
 //! The rows of one workload, and the statements about all of them.
 
-use crate::figures::{asked_rate, block_sizes, iterations, latency, load_percent, p99, per_second};
+use crate::figures::{
+    asked_rate, block_sizes, fell_back, iterations, latency, load_percent, p99, per_second,
+};
+use crate::paint::Mark;
 use crate::text::gathered;
+use crate::tree::Note;
 use itertools::Itertools;
 use wrote_result::document::{Direction, Knee, Latency, Reached, Row, Scenario, View, fastest};
 use wrote_result::{saves, units};
@@ -15,6 +19,7 @@ pub const OPEN_LOOP_LEGEND: &str = "@ at a rate (an open loop): latency counts f
      still they hand nothing on";
 
 /// The rows of one scenario that are compared with each other.
+#[derive(Clone)]
 pub struct Group<'a> {
     /// The name that they share: `stream`.
     pub workload: &'a str,
@@ -30,6 +35,22 @@ impl<'a> Group<'a> {
         let knee = scenario.knee.as_ref();
         let groups = gathered(scenario.rows.iter().map(|row| (row.workload.as_str(), row)));
         groups.into_iter().map(|(workload, rows)| Group { workload, rows, knee }).collect()
+    }
+
+    /// Explains the marks of rows that are level with the best, or are not as asked.
+    pub fn marks(&self, best: &Row, is_level: impl Fn(&Row) -> bool) -> Vec<Note> {
+        let rows = || self.rows.iter().copied();
+        let level = "no measurable difference from it: the 95 % intervals touch";
+        let level = rows()
+            .any(|row| !std::ptr::eq(row, best) && is_level(row))
+            .then(|| Note::of_mark(Mark::Level, level));
+        level.into_iter().chain(self.fell_back()).collect()
+    }
+
+    /// Explains the mark of rows that are not as asked.
+    pub fn fell_back(&self) -> Option<Note> {
+        let any = self.rows.iter().any(|row| fell_back(row));
+        any.then(|| Note::of_mark(Mark::FellBack, "not as asked: see the findings"))
     }
 
     /// The view of all rows; a mix is shown as operations.

@@ -2,21 +2,17 @@
 //!
 //! Text reaches the page through templates that escape it; charts are drawn by plotters.
 
-mod answers;
 mod article;
 mod chapters;
-mod chart;
 mod comparison;
 mod examination;
-mod groups;
 mod langs;
-mod latencies;
 mod page;
 mod result;
 mod several;
-mod table;
 
-use page::{Article, Block, Page};
+use crate::tree::{Block, Role};
+use page::{Article, Page};
 use std::collections::HashMap;
 use std::io::{self, Write};
 use wrote_result::compare::Comparison;
@@ -79,12 +75,15 @@ fn label(articles: &mut [Article]) {
     }
 }
 
-fn article(document: &Named) -> Article {
+fn article(document: &Named) -> Article<'_> {
     let name = &document.name;
-    match &document.content {
+    let mut article = match &document.content {
         Content::Result(result) => result::article(result, name),
         Content::Comparison(comparison) => comparison::article(comparison, name),
         Content::Langs(langs) => langs::article(langs, name),
         Content::Examination(examination) => examination::article(examination, name),
-    }
+    };
+    article.sections.retain(|section| section.role != Role::Foot);
+    article.limit_charts();
+    article
 }

@@ -3,21 +3,20 @@
 mod chart;
 mod csv;
 mod figures;
-mod markdown;
-mod rows;
-mod table;
+mod picture;
 
-pub use chart::{Cell, Chart, Line, Who};
-pub use figures::{figures, names, paths};
+use chart::{Cell, Chart, Line, Who};
 
 use crate::figures::spread;
-use crate::page::Page;
-use crate::paint::Tone;
+use crate::page::{Page, made};
+use crate::paint::{Mark, Tone};
 use crate::ranks;
-use crate::table::{GAP, padded};
+use crate::table::Table;
+use crate::table::{Column, Keep};
 use crate::target;
-use crate::text::{gathered, plain};
-use crate::{Format, Screen, write_json};
+use crate::text::gathered;
+use crate::tree::{Block, Note, On, Role, Section, Style};
+use crate::{Format, Screen, markdown, screen, write_json};
 use itertools::Itertools;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
@@ -26,9 +25,9 @@ use wrote_result::langs::{Document, Drive, Language, Place, State};
 use wrote_result::units;
 
 /// The title over the languages without a toolchain.
-pub const MISSING: &str = "Not installed";
+const MISSING: &str = "Not installed";
 /// The title over the languages whose programs could not be built.
-pub const NOT_BUILT: &str = "Not built";
+const NOT_BUILT: &str = "Not built";
 
 /// Writes a comparison of languages, ending with a line feed.
 ///
@@ -42,27 +41,90 @@ pub fn write_langs(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     match format {
-        Format::Table => table::write(document, screen, out),
+        Format::Table => screen::write(&sections(document), screen, out),
         Format::Json => write_json(document, out),
         Format::Csv => csv::write(document, out),
-        Format::Markdown => markdown::write(document, out),
+        Format::Markdown => {
+            let paths = document.places.iter().map(|place| place.target.path.as_str()).join(" ");
+            markdown::write(&format!("wrote langs {paths}"), &sections(document), out)
+        }
     }
 }
 
+/// Returns the sections of a comparison of languages.
+pub fn sections(document: &Document) -> Vec<Section<'_>> {
+    let titles = place_titles(document);
+    let charts = Chart::all_of(document);
+    let mut foot = marks(&charts);
+    foot.push(legend(document).into());
+    let made = made(&document.wrote, &document.started_at, document.elapsed_s);
+    foot.push(Note { on: On::Screen, ..made.into() });
+    let mut sections = vec![Section::facts("Disk and machine", facts(document))];
+    sections.extend(charts.into_iter().map(|chart| of_chart(chart, document, titles.clone())));
+    sections.extend(Section::list(NOT_BUILT, not_built(document)));
+    sections.extend(Section::list(MISSING, missing(document)));
+    sections.push(Section::new(Role::Foot, "", "", vec![Block::notes(Style::Foot, foot)]));
+    sections
+}
+
+fn of_chart<'a>(chart: Chart<'a>, document: &Document, titles: Vec<String>) -> Section<'a> {
+    let is_of_several = is_of_several(document);
+    let (name, summary) = (chart.name, chart.summary.clone());
+    let table = figures::table(&chart, is_of_several.then_some(&titles));
+    let failure = |text: &String| Note {
+        mark: Some(Mark::Warning),
+        tone: Tone::Red,
+        ..format!("failed: {text}").into()
+    };
+    let notes = chart.notes.iter().map(|text| text.clone().into());
+    let nothing = chart.lines.is_empty().then(|| "no language did it".into());
+    let notes = nothing.into_iter().chain(notes).chain(chart.failures.iter().map(failure));
+    let notes: Vec<Note> = notes.collect();
+    let mut blocks = vec![Block::Table(table), Block::notes(Style::Close, notes)];
+    if chart.lines.is_empty() {
+        blocks.remove(0);
+    }
+    let figures = Block::figures(move || {
+        let titles = titles.iter().map(|title| if is_of_several { title.as_str() } else { "" });
+        titles
+            .enumerate()
+            .filter_map(|(place, title)| picture::picture(&chart, place, title))
+            .collect()
+    });
+    blocks.insert(0, figures);
+    Section::new(Role::Part, name, &summary, blocks)
+}
+
+/// Explains the marks that stand in any of the tables.
+fn marks(charts: &[Chart]) -> Vec<Note> {
+    let lines = || charts.iter().flat_map(|chart| &chart.lines);
+    let has = |who| lines().any(|line| line.who == who);
+    let first = if lines().any(|line| line.cells.len() > 1) { " in the first path" } else { "" };
+    let level =
+        format!("no measurable difference from the line above{first}: the 95 % intervals touch");
+    let drive = "is what the drive takes or gives by itself, past the page cache";
+    let marks =
+        [(has(Who::Drive), format!("- {drive}")), (has(Who::Wrote), "> is this library".into())];
+    let marks = marks.into_iter().filter(|(is_there, _)| *is_there).map(|(_, means)| means);
+    let marks = marks.map(|means| Note { on: On::Screen, ..means.into() });
+    let has_level = lines().any(|line| line.is_level);
+    marks.chain(has_level.then(|| Note::of_mark(Mark::Level, &level))).collect()
+}
+
 /// Returns whether each path is a column, and a workload one table for all paths.
-pub fn is_of_several(document: &Document) -> bool {
+fn is_of_several(document: &Document) -> bool {
     document.places.len() > 1
 }
 
 /// The title of each path's column.
-pub fn place_titles(document: &Document) -> Vec<String> {
+fn place_titles(document: &Document) -> Vec<String> {
     let paths: Vec<&str> = document.places.iter().map(|place| &*place.target.path).collect();
     titles(&paths)
 }
 
 /// The facts about the machine and each path, each group under a label. Several paths are labelled
 /// as their columns are.
-pub fn facts(document: &Document) -> Vec<(String, Vec<String>)> {
+fn facts(document: &Document) -> Vec<(String, Vec<String>)> {
     let ranks = document.ranks.as_ref().map(|ranks| ("Ranks", ranks::facts(ranks)));
     let of = |place: &Place| {
         let facts = target::facts(&place.target, &document.host).into_iter();
@@ -112,7 +174,7 @@ fn why_not_known(place: &Place) -> &'static str {
 }
 
 /// Languages that are not installed: `Zig: pip install ziglang; zig: not found`.
-pub fn missing(document: &Document) -> Vec<String> {
+fn missing(document: &Document) -> Vec<String> {
     together(document, State::Missing, |language| match (&language.install, &language.because) {
         (Some(install), Some(because)) => format!("{install}; {because}"),
         (Some(told), None) | (None, Some(told)) => told.clone(),
@@ -121,7 +183,7 @@ pub fn missing(document: &Document) -> Vec<String> {
 }
 
 /// Languages whose programs could not be built, with the compiler's words.
-pub fn not_built(document: &Document) -> Vec<String> {
+fn not_built(document: &Document) -> Vec<String> {
     together(document, State::BuildFailed, |language| {
         language.because.clone().unwrap_or_else(|| "its compiler said nothing".into())
     })
@@ -195,7 +257,6 @@ fn end(path: &str, count: usize) -> String {
     }
 }
 
-const TITLES: [&str; 4] = ["ID", "LANGUAGE", "HOW", "VERSION"];
 /// The version is broken into lines. A screen that leaves it less room than this has no HOW.
 const VERSION_WIDTH_MIN: usize = 30;
 
@@ -209,31 +270,18 @@ pub fn write_languages(
     screen: Screen,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let page = Page { screen };
-    let cells: Vec<[String; 3]> =
-        languages.iter().map(|of| [&of.id, &of.name, &of.way].map(|text| plain(text))).collect();
-    let width = |column: usize| {
-        let cells = cells.iter().map(|line| line[column].width());
-        cells.max().unwrap_or(0).max(TITLES[column].len())
-    };
-    let widths = [width(0), width(1), width(2)];
-    let taken = |count: usize| widths[..count].iter().map(|width| width + GAP.len()).sum();
-    let shown = if taken(3) + VERSION_WIDTH_MIN <= screen.width { 3 } else { 2 };
-    let begin = |texts: [&str; 3]| -> String {
-        let cells = texts.iter().zip(widths).take(shown);
-        cells.map(|(text, width)| padded(text, width) + GAP).collect()
-    };
-    let titles = begin([TITLES[0], TITLES[1], TITLES[2]]) + TITLES[3];
-    writeln!(out, "{}", page.paint(Tone::Faint, &titles))?;
-    for (language, [id, name, how]) in languages.iter().zip(&cells) {
-        let (tone, told) = told(language);
-        let told = page.wide(&told, taken(shown));
-        let mut lines = told.lines();
-        let first = page.paint(tone, lines.next().unwrap_or_default());
-        writeln!(out, "{}", (begin([id, name, how]) + &first).trim_end())?;
-        lines.try_for_each(|line| writeln!(out, "{}", page.paint(tone, line)))?;
-    }
-    Ok(())
+    let always = Keep::Always;
+    let columns = [
+        Column::words("ID", always, |of: &Language| of.id.clone()).kept(),
+        Column::words("LANGUAGE", always, |of: &Language| of.name.clone()).kept(),
+        Column::words("HOW", Keep::If(0), |of: &Language| of.way.clone()).kept(),
+        Column::words("VERSION", always, |of: &Language| told(of).1)
+            .kept()
+            .toned(|of| told(of).0)
+            .flexible(1, VERSION_WIDTH_MIN),
+    ];
+    let table = Table::of("Languages", &columns, &languages.iter().collect::<Vec<_>>());
+    table.write(Page { screen }, out).map(drop)
 }
 
 fn told(language: &Language) -> (Tone, String) {

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod chart;
 mod columns;
 mod comparison;
 mod csv;
@@ -18,10 +19,15 @@ mod markdown;
 mod page;
 mod paint;
 mod ranks;
+mod remarks;
+mod result;
+mod screen;
 mod summary;
+mod sustained;
 mod table;
 mod target;
 mod text;
+mod tree;
 
 pub use comparison::write_comparison;
 pub use doctor::write_examination;
@@ -31,6 +37,7 @@ pub use summary::so_far;
 pub use text::plain;
 
 use std::io::{self, Write};
+use tree::{Role, Section};
 use wrote_result::document::Document;
 
 /// A kind of text.
@@ -70,11 +77,30 @@ pub fn write(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     match format {
-        Format::Table => table::write(document, screen, out),
+        Format::Table => {
+            screen::write(&ordered(result::sections(document), &ON_SCREEN), screen, out)
+        }
         Format::Json => write_json(document, out),
         Format::Csv => csv::write(document, out),
-        Format::Markdown => markdown::write(document, out),
+        Format::Markdown => {
+            let sections = ordered(result::sections(document), &ON_PAPER);
+            markdown::write(&result::title(document), &sections, out)
+        }
     }
+}
+
+/// The answer comes last, where a terminal stands then.
+const ON_SCREEN: [Role; 6] =
+    [Role::Facts, Role::Scenario, Role::Findings, Role::Advice, Role::Foot, Role::Answer];
+const ON_PAPER: [Role; 6] =
+    [Role::Facts, Role::Answer, Role::Scenario, Role::Findings, Role::Advice, Role::Foot];
+
+/// Returns sections in the order of their roles, without those of no such role.
+fn ordered<'a>(mut sections: Vec<Section<'a>>, order: &[Role]) -> Vec<Section<'a>> {
+    let place = |section: &Section| order.iter().position(|role| *role == section.role);
+    sections.retain(|section| place(section).is_some());
+    sections.sort_by_key(place);
+    sections
 }
 
 /// Writes a document whole, as pretty-printed JSON with a line feed at its end.

@@ -1,161 +1,133 @@
-//! Tables and lists in Markdown, to paste in an issue.
+//! A report in Markdown, with the tables of GitHub Flavored Markdown, to paste in an issue.
 
 use crate::Format;
-use crate::columns::{Column, Kind, columns, shown};
-use crate::figures::within;
-use crate::group::{Group, OPEN_LOOP_LEGEND};
-use crate::ranks;
-use crate::summary::Summary;
-use crate::table::sustained::{change, levels, verdict};
-use crate::target;
-use itertools::Itertools;
+use crate::table::{Table, Texts};
+use crate::text::plain;
+use crate::tree::{Block, Card, Notes, Remark, Remarks, Role, Section, Style, Weight};
 use std::io::{self, Write};
-use wrote_result::document::{Advice, Document, Finding, Severity, Sustained, View};
-use wrote_result::units;
+use wrote_result::document::Severity;
 
-/// Writes a result in Markdown, with the tables of GitHub Flavored Markdown.
-pub fn write(document: &Document, out: &mut dyn Write) -> io::Result<()> {
-    write_head(&title(document), &target::facts_of(document), out)?;
-    if let Some(summary) = Summary::of(document) {
-        writeln!(out, "\n{}:\n", inline(&summary.done))?;
-        write_table(&Summary::columns(), &summary.answers.iter().collect::<Vec<_>>(), out)?;
-        writeln!(out)?;
-        summary.notes().iter().try_for_each(|line| writeln!(out, "- {}", inline(line)))?;
+/// Writes a title, and sections in their order. Every block begins with an empty line.
+pub fn write(title: &str, sections: &[Section], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "## {}", inline(title))?;
+    for section in sections {
+        match section.role {
+            Role::Page => continue,
+            Role::Facts | Role::Answer | Role::Foot => {}
+            Role::Scenario => writeln!(out, "\n{}", inline(&section.lede))?,
+            Role::Part | Role::Findings | Role::Advice => {
+                write_heading(&section.title, &section.lede, out)?;
+            }
+        }
+        section.blocks.iter().try_for_each(|block| write_block(block, out))?;
     }
-    for scenario in &document.scenarios {
-        writeln!(out, "\n{}", inline(&scenario.question))?;
-        for group in Group::all_of(scenario) {
-            writeln!(out, "\n### {}: {}\n", inline(group.workload), group.summary())?;
-            write_group(&group, out)?;
+    Ok(())
+}
+
+fn write_block(block: &Block, out: &mut dyn Write) -> io::Result<()> {
+    match block {
+        Block::Facts(facts) => {
+            writeln!(out)?;
+            facts.iter().try_for_each(|(name, facts)| {
+                writeln!(out, "- **{}**: {}", inline(name), inline(&facts.join(", ")))
+            })
+        }
+        Block::Heading(title, rest) => write_heading(title, rest, out),
+        Block::Banner(_, done) => writeln!(out, "\n{}:", inline(done)),
+        Block::Table(table) if table.on.is_of_pages() => write_table(table, out),
+        Block::Notes(notes) => write_notes(notes, out),
+        Block::Remarks(remarks) => write_remarks(remarks, out),
+        Block::Cards(cards) => write_cards(cards, out),
+        Block::Table(_) | Block::Figures(_) | Block::Drawing(_) | Block::Chapter(..) => Ok(()),
+    }
+}
+
+fn write_heading(title: &str, rest: &str, out: &mut dyn Write) -> io::Result<()> {
+    let colon = if rest.is_empty() { "" } else { ": " };
+    writeln!(out, "\n### {}{colon}{}", inline(title), inline(rest))
+}
+
+fn write_notes(Notes { notes, style }: &Notes, out: &mut dyn Write) -> io::Result<()> {
+    let notes = notes.iter().filter(|note| note.on.is_of_pages());
+    for (number, note) in notes.enumerate() {
+        match style {
+            Style::Foot => writeln!(out, "\n{}", inline(&note.text))?,
+            _ if number == 0 => writeln!(out, "\n- {}", inline(&note.text))?,
+            _ => writeln!(out, "- {}", inline(&note.text))?,
         }
     }
-    write_findings(&document.findings, out)?;
-    write_advice(&document.advice, out)
+    Ok(())
 }
 
-/// The command that made the result: `wrote bench /mnt/data`, `wrote run jobs.fio`.
-fn title(document: &Document) -> String {
-    if document.command.get(1).is_some_and(|verb| verb == "run") {
-        let mut files = document.scenarios.iter().map(|scenario| &scenario.name);
-        return format!("wrote run {}", files.join(" "));
-    }
-    format!("wrote bench {}", document.target.path)
-}
-
-/// Writes a title, and a list of facts.
-pub fn write_head<S: AsRef<str>>(
-    title: &str,
-    facts: &[(S, Vec<String>)],
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    writeln!(out, "## {}\n", inline(title))?;
-    facts.iter().try_for_each(|(name, facts)| {
-        writeln!(out, "- **{}**: {}", inline(name.as_ref()), inline(&facts.join(", ")))
-    })
-}
-
-pub fn write_table<T>(columns: &[Column<T>], rows: &[&T], out: &mut dyn Write) -> io::Result<()> {
+fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
+    let columns: Vec<&Texts> = table.shown(Format::Markdown).collect();
+    writeln!(out)?;
     let mut line = |cells: Vec<String>| writeln!(out, "| {} |", cells.join(" | "));
     line(columns.iter().map(|column| inline(&column.title)).collect())?;
-    let rule = |column: &Column<T>| match column.kind {
-        Kind::Words => "---".to_owned(),
-        Kind::Figures => "---:".to_owned(),
-    };
+    let rule = |column: &&Texts| if column.is_of_figures() { "---:" } else { "---" }.to_owned();
     line(columns.iter().map(rule).collect())?;
-    rows.iter().try_for_each(|row| {
-        let cell = |column: &Column<T>| match ((column.cell)(row), column.kind) {
-            (words, Kind::Words) if (column.bold)(row) => format!("**{}**", inline(&words)),
-            (words, Kind::Words) => inline(&words),
-            (figure, Kind::Figures) => figure,
+    (0..table.height()).try_for_each(|row| {
+        let cell = |column: &&Texts| match &column.cells[row] {
+            figure if column.is_of_figures() => figure.text.clone(),
+            words if words.is_bold => format!("**{}**", inline(&words.text)),
+            words => inline(&words.text),
         };
         line(columns.iter().map(cell).collect())
     })
 }
 
-/// Writes a list under a title; an empty list has no title.
-pub fn write_list(title: &str, lines: &[String], out: &mut dyn Write) -> io::Result<()> {
-    if !lines.is_empty() {
-        writeln!(out, "\n### {}\n", inline(title))?;
-    }
-    lines.iter().try_for_each(|line| writeln!(out, "- {}", inline(line)))
-}
-
-fn write_group(group: &Group, out: &mut dyn Write) -> io::Result<()> {
-    write_table(&shown(columns(group), Format::Markdown, &group.rows), &group.rows, out)?;
-    if let Some(best) = group.best() {
-        writeln!(out, "\nThe fastest that survives a power loss: {}", inline(&best.way))?;
-    }
-    if group.view() == View::Curve {
-        writeln!(out, "\n{}", inline(&group.knee_line()))?;
-    }
-    if group.mixes_loops() {
-        writeln!(out, "\n{}", inline(OPEN_LOOP_LEGEND))?;
-    }
-    let costs = if group.view() == View::Saves { group.sync_costs() } else { Vec::new() };
-    if !costs.is_empty() {
-        writeln!(out)?;
-    }
-    costs.iter().try_for_each(|line| writeln!(out, "- {}", inline(line)))?;
-    for line in group.flushes().into_iter().chain(ranks::spread(group)) {
-        writeln!(out, "\n{}", inline(&line))?;
-    }
-    let mut long = group.rows.iter().filter_map(|row| row.sustained.as_ref());
-    long.try_for_each(|sustained| write_sustained(sustained, out))
-}
-
-fn write_sustained(sustained: &Sustained, out: &mut dyn Write) -> io::Result<()> {
-    let levels = levels(sustained).into_iter().map(|(name, interval, words)| {
-        format!("{name}: {} {}, {words}", units::rate(interval.median), within(&interval))
-    });
-    let changes = sustained.changes.iter().map(|changed| format!("changed {}", change(changed)));
-    let verdicts = sustained.steady_state.iter().map(verdict);
+fn write_remarks(Remarks { remarks, is_brief }: &Remarks, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)?;
-    levels.chain(changes).chain(verdicts).try_for_each(|line| writeln!(out, "- {line}"))
-}
-
-fn write_findings(findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
-    if findings.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "\n### Findings\n")?;
-    for finding in findings {
-        let weight = match finding.severity {
-            Severity::Critical => "**critical**",
-            Severity::Warning => "**warning**",
-            Severity::Info => "info",
-        };
-        writeln!(out, "- {weight} ({}): {}", inline(&finding.id), inline(&finding.text))?;
-    }
-    Ok(())
-}
-
-fn write_advice(advice: &[Advice], out: &mut dyn Write) -> io::Result<()> {
-    if advice.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "\n### Advice\n")?;
-    for advice in advice {
-        let (purpose, action) = (inline(&advice.purpose), inline(&advice.action));
-        writeln!(out, "- **{purpose}**: {action} Because: {}", inline(&advice.because))?;
-        if let Some(with_wrote) = &advice.with_wrote {
-            writeln!(out, "\n  With the library `wrote`:")?;
-            write_code(with_wrote, out)?;
-            writeln!(out, "\n  With the standard library:")?;
+    for remark in remarks {
+        let (id, text) = (inline(&remark.id), inline(&remark.text));
+        match remark.weight {
+            Weight::Finding(Severity::Info) => writeln!(out, "- info ({id}): {text}")?,
+            Weight::Finding(_) => writeln!(out, "- **{}** ({id}): {text}", remark.weight.word())?,
+            Weight::Check(_) => {
+                writeln!(out, "- **{id}**: {text}")?;
+                if !is_brief {
+                    write_details(remark, out)?;
+                }
+            }
         }
-        write_code(&advice.code, out)?;
     }
     Ok(())
 }
 
-fn write_code(code: &str, out: &mut dyn Write) -> io::Result<()> {
-    if code.is_empty() {
-        return Ok(());
+fn write_details(check: &Remark, out: &mut dyn Write) -> io::Result<()> {
+    let fact = |(label, text): &(String, String)| format!("{label}: {}", inline(text));
+    let facts = check.facts.iter().map(fact);
+    let commands = check.commands.iter().map(|command| format!("command: {}", code(command)));
+    let mut lines = facts.chain(commands).chain(check.after.iter().map(fact));
+    lines.try_for_each(|line| writeln!(out, "  - {line}"))
+}
+
+fn write_cards(cards: &[Card], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out)?;
+    for card in cards {
+        let (purpose, action) = (inline(&card.purpose), inline(&card.action));
+        writeln!(out, "- **{purpose}**: {action} Because: {}", inline(&card.because))?;
+        for code in &card.codes {
+            if card.codes.len() > 1 {
+                writeln!(out, "\n  {}:", code.title)?;
+            }
+            writeln!(out, "\n  ```rust")?;
+            for line in code.text.lines() {
+                writeln!(out, "{}", format!("  {line}").trim_end())?;
+            }
+            writeln!(out, "  ```")?;
+        }
     }
-    writeln!(out, "\n  ```rust")?;
-    for line in code.lines() {
-        writeln!(out, "{}", format!("  {line}").trim_end())?;
-    }
-    writeln!(out, "  ```")
+    Ok(())
+}
+
+/// Returns a command as code, between more backticks than it has in a row.
+fn code(command: &str) -> String {
+    let plain = plain(command);
+    let longest = plain.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest + 1);
+    let gap = if longest > 0 { " " } else { "" };
+    format!("{fence}{gap}{plain}{gap}{fence}")
 }
 
 /// Returns text on one line, with the markup of Markdown and HTML escaped.
@@ -184,5 +156,11 @@ mod tests {
         assert_eq!(inline("a|b\nc*d"), "a\\|b c\\*d");
         assert_eq!(inline("/_mnt_/<b>"), "/\\_mnt_/\\<b\\>");
         assert_eq!(inline("O_DSYNC"), "O_DSYNC");
+    }
+
+    #[test]
+    fn backticks_in_a_command_do_not_end_it() {
+        assert_eq!(code("a"), "`a`");
+        assert_eq!(code("a ``b`"), "``` a ``b` ```");
     }
 }

@@ -1,7 +1,7 @@
-//! A page for a screen: headings, facts, prose and lists, broken into lines.
+//! A page for a screen: facts and prose, broken into lines.
 
 use crate::Screen;
-use crate::paint::Tone;
+use crate::paint::{Tone, ascii};
 use crate::text::{listed, plain, wrapped};
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
@@ -32,66 +32,33 @@ impl Page {
         wrapped(text, self.screen.width, indent)
     }
 
-    /// Writes a heading, and text behind it on the same line.
-    pub fn heading(self, heading: &str, rest: &str, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "\n{}{rest}", self.paint(Tone::Strong, &plain(heading)))
-    }
-
     /// Writes labels and the facts of each. Facts may be as wide as the screen.
-    pub fn facts<S: AsRef<str>>(
-        self,
-        facts: &[(S, Vec<String>)],
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        let labels: Vec<String> = facts.iter().map(|(label, _)| plain(label.as_ref())).collect();
+    pub fn facts(self, facts: &[(String, Vec<String>)], out: &mut dyn Write) -> io::Result<()> {
+        let labels: Vec<String> = facts.iter().map(|(label, _)| plain(label)).collect();
         let indent = labels.iter().map(|label| label.width()).max().unwrap_or(0) + 2;
         for (label, (_, facts)) in labels.iter().zip(facts) {
             let gap = " ".repeat(indent - label.width());
-            let facts = listed(facts, self.screen.width, indent);
+            let facts = ascii(&listed(facts, self.screen.width, indent), self.screen);
             writeln!(out, "{}{gap}{facts}", self.paint(Tone::Strong, label))?;
-        }
-        Ok(())
-    }
-
-    /// Writes a list under a title, whose lines go on in column `indent`. An empty list has no
-    /// title.
-    pub fn list(
-        self,
-        title: &str,
-        lines: &[String],
-        indent: usize,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        if lines.is_empty() {
-            return Ok(());
-        }
-        self.heading(title, "", out)?;
-        lines.iter().try_for_each(|line| writeln!(out, "  {}", self.prose(line, indent)))
-    }
-
-    /// Writes the faint paragraphs at the end.
-    pub fn foot<'a>(
-        self,
-        paragraphs: impl IntoIterator<Item = &'a str>,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        writeln!(out)?;
-        for paragraph in paragraphs {
-            for line in self.prose(paragraph, 0).lines() {
-                writeln!(out, "{}", self.paint(Tone::Faint, line))?;
-            }
         }
         Ok(())
     }
 }
 
+/// Returns the program: `wrote 0.1.0 (abc)`, `fio-3.33`.
+pub fn program(wrote: &Program) -> String {
+    let version = match wrote.version.starts_with(|first: char| first.is_ascii_digit()) {
+        true => format!("wrote {}", wrote.version),
+        false => wrote.version.clone(),
+    };
+    match &wrote.commit {
+        Some(commit) => format!("{version} ({commit})"),
+        None => version,
+    }
+}
+
 /// The time of a measurement, its length, and its program.
 pub fn made(wrote: &Program, started_at: &str, elapsed_s: f64) -> String {
-    let commit = wrote.commit.as_ref().map(|commit| format!(" ({commit})"));
-    format!(
-        "Measured in {} from {started_at} by wrote {}{}.",
-        units::seconds(elapsed_s),
-        wrote.version,
-        commit.unwrap_or_default(),
-    )
+    let took = units::seconds(elapsed_s);
+    format!("Measured in {took} from {started_at} by {}.", program(wrote))
 }

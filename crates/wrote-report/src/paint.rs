@@ -5,9 +5,10 @@ use anstyle::{AnsiColor, Style};
 use wrote_result::document::Survives;
 
 /// The meaning of a colour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
     /// No colour.
+    #[default]
     Plain,
     /// A heading.
     Strong,
@@ -63,6 +64,10 @@ pub enum Mark {
     Level,
     /// A rate that was missed.
     Missed,
+    /// A row that is not as asked.
+    FellBack,
+    /// A warning or a failure.
+    Warning,
 }
 
 impl Mark {
@@ -75,6 +80,8 @@ impl Mark {
             (Mark::Level, true) => "≈",
             (Mark::Level, false) => "=",
             (Mark::Missed, _) => "~",
+            (Mark::FellBack, _) => "*",
+            (Mark::Warning, _) => "!",
         }
     }
 }

@@ -1,18 +1,21 @@
 //! The answers on one screen: the figures that a reader came for, and what casts doubt on them.
 
 use crate::Screen;
-use crate::columns::{Column, Keep};
 use crate::figures::{latency, p99, per_second};
 use crate::page::Page;
-use crate::paint::Tone;
-use crate::text::plain;
-use std::io::{self, Write};
-use unicode_width::UnicodeWidthStr;
+use crate::paint::{Mark, Tone};
+use crate::table::{Column, Keep, Table};
+use crate::tree::{Block, Note, Role, Section, Style};
 use wrote_result::document::{Answer, Direction, Document, Finding, Interval, Row, Severity, View};
 use wrote_result::{stats, units};
 
-/// The first of the columns.
-const HEADINGS: [&str; 4] = ["", "MEDIAN", "LIKELY RANGE", "SIMPLEST MEANS"];
+/// The titles of the columns on a screen, and elsewhere.
+const HEADINGS: [(&str, &str); 4] = [
+    ("", "Purpose"),
+    ("MEDIAN", "Median"),
+    ("LIKELY RANGE", "Likely range"),
+    ("SIMPLEST MEANS", "Simplest means"),
+];
 /// Beyond this reach of the interval a figure is told roughly.
 const ROUGH_WIDTH: f64 = 0.25;
 /// More warnings than these are in the findings alone.
@@ -20,90 +23,42 @@ const WARNINGS_MAX: usize = 3;
 /// The finding that a row without a flush was as fast as memory: it is said in its line.
 const MEMORY: &str = "ram-not-disk";
 
-/// The answers of a result, in words.
-pub struct Summary {
-    /// The place, and what was done there.
-    pub place: String,
-    pub done: String,
-    /// The question, the figure, its range, and the way.
-    pub answers: Vec<[String; 4]>,
-    pub warnings: Vec<String>,
-    pub faster: Vec<String>,
-}
-
-impl Summary {
-    /// Returns the summary of a result; `None` where it answers no such question.
-    pub fn of(document: &Document) -> Option<Summary> {
-        let rows = || document.scenarios.iter().flat_map(|scenario| &scenario.rows);
-        let row_of = |name: &str| rows().find(|row| row.name == name);
-        let found: Vec<(&Answer, &Row)> = document
-            .answers
-            .iter()
-            .flatten()
-            .filter_map(|answer| Some((answer, row_of(&answer.row)?)))
-            .collect();
-        if found.is_empty() {
-            return None;
-        }
-        let is_memory = |row: &Row| {
-            document.findings.iter().any(|of| of.id == MEMORY && of.text.contains(&row.name))
-        };
-        let line = |(answer, row): &(&Answer, &Row)| line(answer, row, is_memory(row));
-        let written: u64 = rows()
-            .filter(|row| row.direction == Direction::Write)
-            .flat_map(|row| row.runs.iter().map(|run| run.bytes))
-            .sum();
-        let device = document.target.device.as_ref().map(|of| format!(" on {}", of.name));
-        let (path, filesystem) = (&document.target.path, &document.target.filesystem);
-        Some(Summary {
-            place: format!("{path}: {filesystem}{}", device.unwrap_or_default()),
-            done: format!(
-                "{} written in {}",
-                units::bytes(written),
-                units::seconds(document.elapsed_s)
-            ),
-            answers: found.iter().map(line).collect(),
-            warnings: warnings(&document.findings),
-            faster: found.iter().filter_map(|(answer, row)| faster(answer, row)).collect(),
-        })
+/// Returns the section of the answers; `None` where the result answers no such question.
+pub fn section(document: &Document) -> Option<Section<'_>> {
+    let rows = || document.scenarios.iter().flat_map(|scenario| &scenario.rows);
+    let row_of = |name: &str| rows().find(|row| row.name == name);
+    let found: Vec<(&Answer, &Row)> = document
+        .answers
+        .iter()
+        .flatten()
+        .filter_map(|answer| Some((answer, row_of(&answer.row)?)))
+        .collect();
+    if found.is_empty() {
+        return None;
     }
-
-    /// Returns the columns of the answers, for pages.
-    pub fn columns<'a>() -> Vec<Column<'a, [String; 4]>> {
-        let column = |number: usize| {
-            let heading = HEADINGS[number];
-            let heading = if heading.is_empty() { "PURPOSE" } else { heading };
-            let title = heading[..heading.len().min(1)].to_owned()
-                + &heading.get(1..).unwrap_or("").to_ascii_lowercase();
-            Column::words(heading, Keep::Always, move |line: &[String; 4]| line[number].clone())
-                .titled(title)
-        };
-        (0..HEADINGS.len()).map(column).collect()
-    }
-
-    /// Returns the lines below the answers.
-    pub fn notes(&self) -> Vec<String> {
-        self.warnings.iter().chain(&self.faster).cloned().collect()
-    }
-
-    /// Writes the lines of a screen.
-    pub fn write(&self, page: Page, out: &mut dyn Write) -> io::Result<()> {
-        let width = page.screen.width;
-        let gap = width.saturating_sub(self.place.width() + self.done.width()).max(2);
-        let place = page.paint(Tone::Strong, &plain(&self.place));
-        writeln!(out, "\n{place}{}{}", " ".repeat(gap), self.done)?;
-        write_lines(&self.answers, page, out)?;
-        if !self.warnings.is_empty() || !self.faster.is_empty() {
-            writeln!(out)?;
-        }
-        for warning in &self.warnings {
-            writeln!(out, "{} {}", page.paint(Tone::Yellow, "!"), page.prose(warning, 2))?;
-        }
-        for faster in &self.faster {
-            writeln!(out, "{}", page.prose(faster, 2))?;
-        }
-        Ok(())
-    }
+    let is_memory = |row: &Row| {
+        document.findings.iter().any(|of| of.id == MEMORY && of.text.contains(&row.name))
+    };
+    let line = |(answer, row): &(&Answer, &Row)| line(answer, row, is_memory(row));
+    let written: u64 = rows()
+        .filter(|row| row.direction == Direction::Write)
+        .flat_map(|row| row.runs.iter().map(|run| run.bytes))
+        .sum();
+    let device = document.target.device.as_ref().map(|of| format!(" on {}", of.name));
+    let (path, filesystem) = (&document.target.path, &document.target.filesystem);
+    let place = format!("{path}: {filesystem}{}", device.unwrap_or_default());
+    let elapsed = units::seconds(document.elapsed_s);
+    let done = format!("{} written in {elapsed}", units::bytes(written));
+    let answers: Vec<[String; 4]> = found.iter().map(line).collect();
+    let warning = |text| Note { mark: Some(Mark::Warning), tone: Tone::Yellow, ..Note::from(text) };
+    let faster = found.iter().filter_map(|(answer, row)| faster(answer, row)).map(Note::from);
+    let warnings = warnings(&document.findings).into_iter().map(warning);
+    let blocks = vec![
+        Block::Banner(place, done),
+        Block::Table(table(&answers)),
+        Block::notes(Style::Apart, warnings.chain(faster)),
+    ];
+    Some(Section::new(Role::Answer, "The answer", "", blocks))
 }
 
 /// Writes the answers so far, as the last screen will have them: the headings, and a line for each.
@@ -112,7 +67,7 @@ pub fn so_far(answers: &[Answer], rows: &[Row], screen: Screen) -> String {
     let lines = answers.iter().filter_map(|answer| Some(line(answer, row_of(answer)?, false)));
     let mut text = Vec::new();
     // A write to memory does not fail.
-    let _ = write_lines(&lines.collect::<Vec<_>>(), Page { screen }, &mut text);
+    let _ = table(&lines.collect::<Vec<_>>()).write(Page { screen }, &mut text);
     String::from_utf8_lossy(&text).trim_end().to_owned()
 }
 
@@ -123,25 +78,14 @@ fn line(answer: &Answer, row: &Row, is_memory: bool) -> [String; 4] {
     [answer.question.clone(), figure, range, format!("{}{memory}", answer.how)]
 }
 
-fn write_lines(answers: &[[String; 4]], page: Page, out: &mut dyn Write) -> io::Result<()> {
-    let column = |number: usize| {
-        let texts = answers.iter().map(|line| line[number].width());
-        texts.max().unwrap_or(0).max(HEADINGS[number].width())
+fn table(answers: &[[String; 4]]) -> Table {
+    let column = |(number, (heading, title)): (usize, (&'static str, &'static str))| {
+        let cell = move |line: &[String; 4]| line[number].clone();
+        let column = Column::words(heading, Keep::Always, cell).titled(title).kept();
+        if number == 3 { column.flexible(1, 1) } else { column }
     };
-    let widths = [column(0), column(1), column(2)];
-    let line = |cells: [&str; 4]| {
-        let mut line = String::new();
-        for (cell, width) in cells.into_iter().zip(widths) {
-            line += &format!("{cell}{}  ", " ".repeat(width.saturating_sub(cell.width())));
-        }
-        let indent = line.width();
-        line + &page.wide(cells[3], indent)
-    };
-    writeln!(out, "{}", page.paint(Tone::Faint, line(HEADINGS).trim_end()))?;
-    for [question, figure, range, how] in answers {
-        writeln!(out, "{}", line([question, figure, range, how]).trim_end())?;
-    }
-    Ok(())
+    let columns: Vec<Column<_>> = HEADINGS.into_iter().enumerate().map(column).collect();
+    Table::of("The answers", &columns, &answers.iter().collect::<Vec<_>>())
 }
 
 /// Returns a row's figure and its range: operations and their latency where those count.

@@ -1,136 +1,184 @@
-//! Tables with bars, findings and advice, for a person at a screen.
+//! Tables: the texts of columns, which a screen, Markdown and HTML lay out.
 
-mod grid;
-mod layout;
-mod load;
-mod rows;
-pub mod sustained;
+mod column;
+mod screen;
 
-pub use layout::{
-    BAR_WIDTH_MAX, BAR_WIDTH_MIN, GAP, Texts, bar, broken, drop_columns, padded, taken,
-};
+pub use column::{Column, Flex, Keep, Kind};
 
-use crate::Screen;
-use crate::group::Group;
-use crate::page::{Page, made};
-use crate::paint::Tone;
-use crate::ranks;
-use crate::summary::Summary;
-use crate::target::facts_of;
-use crate::text::plain;
-use grid::Grid;
-use rows::Rows;
-use std::io::{self, Write};
-use wrote_result::document::{Advice, Document, Finding, Severity, Survives, View};
+use crate::Format;
+use crate::paint::{Mark, Tone};
+use std::ptr;
 
-const CRASH_LEAVES_LEGEND: &str = "CRASH LEAVES is what a crash in the middle of a save, or before \
-    it is flushed, may leave of the file. old-or-new: all of the one or all of the other. torn: \
-    some of both. empty: nothing, or a part of the new. old-and-part: all of the old, and a part \
-    of the new behind it. Where the words of a way end in folder, the folder is flushed too, for \
-    the file's name.";
+/// The gap between two columns on a screen.
+pub const GAP: &str = "  ";
 
-const FELL_BACK_LEGEND: &str = "* not as asked: see the findings";
-
-pub fn write(document: &Document, screen: Screen, out: &mut dyn Write) -> io::Result<()> {
-    let page = Page { screen };
-    page.facts(&facts_of(document), out)?;
-    for scenario in &document.scenarios {
-        let question = page.prose(&scenario.question, 0);
-        writeln!(out, "\n{}", page.paint(Tone::Strong, &question))?;
-        for group in Group::all_of(scenario) {
-            write_group(&group, page, out)?;
-        }
-    }
-    write_findings(&document.findings, page, out)?;
-    write_advice(&document.advice, page, out)?;
-    write_foot(document, page, out)?;
-    // Last, where a terminal stands then.
-    Summary::of(document).map_or(Ok(()), |summary| summary.write(page, out))
+/// A table.
+#[derive(Debug, Default)]
+pub struct Table {
+    /// Its name for readers that do not see it.
+    pub label: String,
+    pub columns: Vec<Texts>,
+    /// The formats that have it.
+    pub on: On,
+    /// The row that an answer names.
+    pub best: Option<usize>,
+    /// Bars behind the rows of a screen.
+    pub bars: Option<Bars>,
 }
 
-fn write_group(group: &Group, page: Page, out: &mut dyn Write) -> io::Result<()> {
-    let summary = page.wide(&format!("{}: {}", group.workload, group.summary()), 2);
-    let summary = summary.strip_prefix(group.workload).unwrap_or(&summary);
-    page.heading(group.workload, summary, out)?;
-    if group.view() == View::Curve {
-        return load::write(group, page, out);
-    }
-    match Grid::of(group) {
-        Some(grid) => grid.write(page, out)?,
-        None => Rows::of(group, page.screen).write(page, out)?,
-    }
-    if group.view() == View::Saves {
-        for line in group.sync_costs() {
-            writeln!(out, "{}", page.prose(&line, 0))?;
-        }
-    }
-    for line in group.flushes().into_iter().chain(ranks::spread(group)) {
-        writeln!(out, "{}", page.prose(&line, 0))?;
-    }
-    let mut long = group.rows.iter().filter_map(|row| row.sustained.as_ref());
-    long.try_for_each(|sustained| sustained::write(sustained, page, out))
+/// The texts of a column.
+#[derive(Debug)]
+pub struct Texts {
+    /// The title on a screen.
+    pub heading: String,
+    /// The title elsewhere.
+    pub title: String,
+    pub kind: Kind,
+    pub keep: Keep,
+    pub flex: Option<Flex>,
+    pub only: Option<Format>,
+    /// Whether it is shown without any text in it.
+    pub is_kept: bool,
+    pub cells: Vec<Text>,
 }
 
-fn write_findings(findings: &[Finding], page: Page, out: &mut dyn Write) -> io::Result<()> {
-    if findings.is_empty() {
-        return Ok(());
+/// The text of a cell.
+#[derive(Debug, Default)]
+pub struct Text {
+    pub text: String,
+    /// The sign in front of it on a screen.
+    pub before: &'static str,
+    /// The text for a screen without room for the whole.
+    pub short: Option<String>,
+    /// The mark behind it on a screen.
+    pub mark: Option<Mark>,
+    pub tone: Tone,
+    /// Whether it is bold in Markdown.
+    pub is_bold: bool,
+}
+
+/// Bars behind the rows of a table.
+#[derive(Debug)]
+pub struct Bars {
+    pub heading: &'static str,
+    /// The part of the whole width for each row.
+    pub parts: Vec<f64>,
+    /// Whether columns are dropped to make room for them.
+    pub is_reserved: bool,
+}
+
+/// A row for HTML: its class, and its cells, each with whether it is a figure.
+pub type Line = (&'static str, Vec<(String, bool)>);
+
+/// The formats that show a part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum On {
+    #[default]
+    All,
+    /// A screen, whose marks it explains, for example.
+    Screen,
+    /// A screen where tables took short texts.
+    ShortScreen,
+    /// Markdown and HTML.
+    Pages,
+}
+
+impl On {
+    /// Whether Markdown and HTML have it.
+    pub fn is_of_pages(self) -> bool {
+        matches!(self, On::All | On::Pages)
     }
-    page.heading("Findings", "", out)?;
-    for Finding { id, severity, text, .. } in findings {
-        let mark = match severity {
-            Severity::Critical => page.paint(Tone::Red, "X"),
-            Severity::Warning => page.paint(Tone::Yellow, "!"),
-            Severity::Info => page.paint(Tone::Cyan, "i"),
+
+    /// Whether a screen has it, which did or did not take short texts.
+    pub fn is_of_screen(self, is_short: bool) -> bool {
+        match self {
+            On::All | On::Screen => true,
+            On::ShortScreen => is_short,
+            On::Pages => false,
+        }
+    }
+}
+
+impl Table {
+    /// Makes a table of `columns`.
+    pub fn of<'a, T: 'a>(label: &str, columns: &[Column<'a, T>], rows: &[&T]) -> Table {
+        let columns = columns.iter().map(|column| column.texts(rows)).collect();
+        Table { label: label.into(), columns, ..Table::default() }
+    }
+
+    /// Names the best of its `rows`.
+    pub fn with_best<T>(self, rows: &[&T], best: Option<&T>) -> Table {
+        let best = best.and_then(|best| rows.iter().position(|row| ptr::eq(*row, best)));
+        Table { best, ..self }
+    }
+
+    /// Gives the rows bars on a screen.
+    pub fn with_bars(self, bars: Option<Bars>) -> Table {
+        Table { bars, ..self }
+    }
+
+    /// The columns of a format that have any text. A single run has no interval; a read survives
+    /// nothing.
+    pub fn shown(&self, format: Format) -> impl Iterator<Item = &Texts> {
+        let has = move |column: &&Texts| {
+            column.only.is_none_or(|only| only == format)
+                && (column.is_kept || column.cells.iter().any(Text::is_any))
         };
-        writeln!(out, "  {mark} {}", page.prose(&format!("{text} [{id}]"), 4))?;
+        self.columns.iter().filter(has)
     }
-    Ok(())
+
+    /// The number of rows.
+    pub fn height(&self) -> usize {
+        self.columns.first().map_or(0, |column| column.cells.len())
+    }
+
+    /// The titles for HTML, each with whether its cells are figures.
+    pub fn heads(&self) -> Vec<(String, bool)> {
+        let columns = self.shown(Format::Markdown);
+        columns.map(|column| (column.title.clone(), column.is_of_figures())).collect()
+    }
+
+    /// The rows for HTML.
+    pub fn lines(&self) -> Vec<Line> {
+        let columns: Vec<&Texts> = self.shown(Format::Markdown).collect();
+        let line = |row| {
+            let class = if self.best == Some(row) { "best" } else { "" };
+            let cell = |of: &&Texts| (of.cells[row].text.clone(), of.is_of_figures());
+            (class, columns.iter().map(cell).collect())
+        };
+        (0..self.height()).map(line).collect()
+    }
 }
 
-fn write_advice(advice: &[Advice], page: Page, out: &mut dyn Write) -> io::Result<()> {
-    if advice.is_empty() {
-        return Ok(());
-    }
-    page.heading("Advice", "", out)?;
-    for (index, advice) in advice.iter().enumerate() {
-        if index > 0 {
-            writeln!(out)?;
+impl Texts {
+    /// A column that every format has, without cells.
+    pub fn new(heading: &str, kind: Kind) -> Texts {
+        Texts {
+            heading: heading.into(),
+            title: heading.into(),
+            kind,
+            keep: Keep::Always,
+            flex: None,
+            only: None,
+            is_kept: false,
+            cells: Vec::new(),
         }
-        let purpose = format!("For {}", plain(&advice.purpose));
-        writeln!(out, "  {}", page.paint(Tone::Strong, &purpose))?;
-        writeln!(out, "  do       {}", page.prose(&advice.action, 11))?;
-        writeln!(out, "  because  {}", page.prose(&advice.because, 11))?;
-        let with_wrote = advice.with_wrote.as_ref().map(|lines| ("wrote", lines));
-        let code = (if with_wrote.is_some() { "or std" } else { "code" }, &advice.code);
-        for (label, lines) in with_wrote.into_iter().chain([code]) {
-            write_code(label, lines, out)?;
-        }
     }
-    Ok(())
+
+    /// Whether its cells end at the right.
+    pub fn is_of_figures(&self) -> bool {
+        self.kind == Kind::Figures
+    }
 }
 
-/// Writes lines of code. They are not wrapped: a reader copies them.
-fn write_code(label: &str, lines: &str, out: &mut dyn Write) -> io::Result<()> {
-    for (number, line) in lines.lines().enumerate() {
-        let label = if number == 0 { label } else { "" };
-        writeln!(out, "{}", format!("  {label:<7}  {}", plain(line)).trim_end())?;
+impl Text {
+    fn is_any(&self) -> bool {
+        !self.text.is_empty() || self.mark.is_some_and(|mark| mark != Mark::None)
     }
-    Ok(())
 }
 
-/// Writes the meaning of the words in the tables, and the time that the measurement took.
-fn write_foot(document: &Document, page: Page, out: &mut dyn Write) -> io::Result<()> {
-    let rows = || document.scenarios.iter().flat_map(|scenario| &scenario.rows);
-    let in_process = rows().any(|row| row.survives == Some(Survives::Nothing));
-    let nothing = if in_process { "nothing: it is in the program's memory. " } else { "" };
-    let survives = format!(
-        "SURVIVES is the worst event after which an acknowledged write is still there. {nothing}\
-         process-crash: it is in the kernel's memory. os-crash: it is in the device. \
-         power-loss: it is on stable storage. Bars compare the rows of one level."
-    );
-    let survives = rows().any(|row| row.survives.is_some()).then_some(survives.as_str());
-    let has_saves = rows().any(|row| View::of(row) == View::Saves);
-    let leaves = has_saves.then_some(CRASH_LEAVES_LEGEND);
-    let made = made(&document.wrote, &document.started_at, document.elapsed_s);
-    page.foot(survives.into_iter().chain(leaves).chain([made.as_str()]), out)
+impl<T: Into<String>> From<T> for Text {
+    fn from(text: T) -> Text {
+        Text { text: text.into(), ..Text::default() }
+    }
 }

@@ -71,7 +71,8 @@ fn every_figure_of_the_tables_is_in_the_page_as_text() {
 #[test]
 fn an_answer_shows_this_library_first_and_then_the_standard_one() {
     let page = page_of(&samples::document());
-    let [ours, std] = ["With this library", "With the standard library"].map(|of| page.find(of));
+    let [ours, std] =
+        ["With the library wrote", "With the standard library"].map(|of| page.find(of));
     assert!(ours.is_some() && ours < std, "{page}");
     assert!(page.contains("wrote::Writer::create"), "{page}");
 }

@@ -1,34 +1,14 @@
 //! The parts that the articles of all documents share: the document itself, commands, facts.
 
-use super::page::{Article, Block, Saved, Section};
+use super::page::{Article, Saved};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
-use wrote_result::document::Program;
 use wrote_result::units;
 
 /// Begins an article: with the document inside, and the command that made it.
-pub fn article(document: &impl Serialize, name: &str, command: &[String]) -> Article {
+pub fn article<'a>(document: &impl Serialize, name: &str, command: &[String]) -> Article<'a> {
     Article { command: shell(command), saved: saved(document, name), ..Article::default() }
-}
-
-/// Makes a section of an article.
-pub fn section(title: &str, lede: &str, blocks: Vec<Block>) -> Section {
-    Section { title: title.into(), lede: lede.into(), blocks, ..Section::default() }
-}
-
-/// Makes a section of which only the title is seen until a reader opens it.
-pub fn folded(section: Section) -> Section {
-    Section { is_folded: true, ..section }
-}
-
-/// Makes the section of labels and facts, unless there are none.
-pub fn facts_section(
-    title: &str,
-    facts: impl IntoIterator<Item = (impl Into<String>, Vec<String>)>,
-) -> Section {
-    let facts = facts.into_iter().map(|(label, facts)| (label.into(), facts)).collect();
-    section(title, "", vec![Block::Facts(facts)])
 }
 
 /// Returns the document as a file that a browser saves, also without a script.
@@ -55,18 +35,6 @@ fn file_name(name: &str) -> String {
 fn shell(command: &[String]) -> String {
     let words = command.iter().map(String::as_str);
     shlex::try_join(words).unwrap_or_else(|_| command.join(" "))
-}
-
-/// Returns the program: `wrote 0.1.0 (abc)`, `fio-3.33`.
-pub fn program(wrote: &Program) -> String {
-    let version = match wrote.version.starts_with(|first: char| first.is_ascii_digit()) {
-        true => format!("wrote {}", wrote.version),
-        false => wrote.version.clone(),
-    };
-    match &wrote.commit {
-        Some(commit) => format!("{version} ({commit})"),
-        None => version,
-    }
 }
 
 /// Returns a time of RFC 3339 for people: `2026-03-21 09:30 UTC`.

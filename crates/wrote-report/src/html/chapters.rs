@@ -1,39 +1,15 @@
 //! The meanings of findings: the chapters of `docs/findings.md` that a page needs.
 
-use super::page::{Article, Block, Remark, Section};
+use super::page::Article;
 use super::{Content, Named};
+use crate::remarks::id_of;
+use crate::tree::{Block, Section};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
-use wrote_result::document::{Finding, Severity};
+use wrote_result::document::Finding;
 use wrote_result::finding::IDS;
 
 /// `docs/findings.md`, by a link that a package resolves.
 const FINDINGS: &str = include_str!("../../findings.md");
-
-/// Returns the id of the chapter that explains a finding; empty where there is none.
-pub fn id_of(finding: &str) -> String {
-    if IDS.contains(&finding) { format!("meaning-{finding}") } else { String::new() }
-}
-
-/// Returns findings for the page, each with its evidence and its chapter.
-pub fn remarks<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Vec<Remark> {
-    let remark = |finding: &Finding| Remark {
-        weight: match finding.severity {
-            Severity::Critical => "critical".into(),
-            Severity::Warning => "warning".into(),
-            Severity::Info => "info".into(),
-        },
-        id: finding.id.clone(),
-        chapter: id_of(&finding.id),
-        text: finding.text.clone(),
-        facts: finding
-            .evidence
-            .iter()
-            .map(|(key, value)| (key.clone(), wrote_result::compare::shown(Some(value))))
-            .collect(),
-        commands: Vec::new(),
-    };
-    findings.into_iter().map(remark).collect()
-}
 
 /// Adds a section to the last article that explains every finding of the documents once.
 pub fn add(articles: &mut [Article], documents: &[Named]) {

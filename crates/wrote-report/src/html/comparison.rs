@@ -1,23 +1,14 @@
 //! The article about a comparison of two results.
 
-use super::article::{article as begun, section};
-use super::chapters::remarks;
-use super::chart::{Dot, Frame, Reference, dots, ratio};
-use super::page::{Article, Block, Figure};
-use super::table::Table;
-use crate::comparison::{
-    Line, blocks, columns, differences, not_compared, other_latencies, side, verdict,
-};
+use super::article::article as begun;
+use super::page::Article;
+use crate::comparison::{WARNINGS, sections};
+use crate::remarks::remarks;
+use crate::tree::{Block, Remarks, Role, Section};
 use wrote_result::compare::{Comparison, Verdict};
-use wrote_result::units::significant;
-
-/// A chart shows at most this many rows; the table beneath has all.
-const ROWS_MAX: usize = 60;
-/// A page has charts for at most this many workloads.
-const BLOCKS_MAX: usize = 40;
 
 /// Returns the article of a comparison.
-pub fn article(comparison: &Comparison, name: &str) -> Article {
+pub fn article<'a>(comparison: &'a Comparison, name: &str) -> Article<'a> {
     let command = &comparison.new.command;
     let both = comparison.results.len() == 2;
     let mut article = begun(comparison, name, if both { command } else { &[] });
@@ -25,39 +16,19 @@ pub fn article(comparison: &Comparison, name: &str) -> Article {
     article.title =
         format!("What changed from {} to {}?", comparison.old.name, comparison.new.name);
     article.ledes = vec![answer(comparison)];
-    let sides = [("OLD", &comparison.old), ("NEW", &comparison.new)];
-    let sides = sides.map(|(label, of)| (label.to_owned(), side(of))).to_vec();
-    let mut about = vec![Block::Facts(sides)];
-    let lists = [
-        ("What differs (old | new)", differences(comparison)),
-        ("Notes", comparison.notes.clone()),
-        ("Not compared", not_compared(comparison)),
-    ];
-    for (title, lines) in lists {
-        if !lines.is_empty() {
-            about.push(Block::Heading(title.into(), String::new()));
-            about.push(Block::Notes(lines));
-        }
-    }
-    let mut charts = Vec::new();
-    for (number, block) in blocks(comparison).iter().enumerate() {
-        charts.push(Block::Heading(block.title.clone(), String::new()));
-        if number < BLOCKS_MAX {
-            charts.push(Block::Figure(picture(&block.title, &block.lines)));
-        }
-        let lines: Vec<&Line> = block.lines.iter().collect();
-        let label = format!("Ratios of {}", block.title);
-        charts.push(Block::Table(Table::of(&label, columns(), &lines, None)));
-    }
-    charts.extend(other_latencies(comparison).map(|line| Block::Notes(vec![line])));
-    let lede = "The ratio of the medians, NEW over OLD, with its 95 % interval.";
-    article.sections.push(section("The rows", lede, charts));
-    article.sections.push(section("What was compared", "", about));
+    article.sections = sections(comparison);
+    // A page has the warnings of each side with their evidence.
+    article.sections.retain(|section| section.title != WARNINGS);
+    // The rows come first.
+    article.sections.swap(0, 1);
+    article.sections[0].lede =
+        "The ratio of the medians, NEW over OLD, with its 95 % interval.".into();
     for (title, of) in [("Warnings of OLD", &comparison.old), ("Warnings of NEW", &comparison.new)]
     {
         if !of.warnings.is_empty() {
-            let blocks = vec![Block::Findings(remarks(&of.warnings))];
-            article.sections.push(section(title, "", blocks));
+            let remarks = Remarks { remarks: remarks(&of.warnings), is_brief: false };
+            let blocks = vec![Block::Remarks(remarks)];
+            article.sections.push(Section::new(Role::Page, title, "", blocks));
         }
     }
     article
@@ -75,66 +46,4 @@ fn answer(comparison: &Comparison) -> String {
     let told = told.iter().filter(|(count, _)| *count > 0);
     let told: Vec<String> = told.map(|(count, words)| format!("{count} {words}")).collect();
     format!("Of {} rows: {}.", comparison.rows.len(), told.join(", "))
-}
-
-/// Returns the class of a verdict.
-pub fn class(of: Verdict) -> &'static str {
-    match of {
-        Verdict::Faster => "faster",
-        Verdict::Slower => "slower",
-        Verdict::NoDetectableDifference | Verdict::OneRun => "undecided",
-    }
-}
-
-fn picture(title: &str, lines: &[Line]) -> Figure {
-    let dot = |(row, line): (usize, &Line)| {
-        let change = line.change;
-        let interval = change.ci95_low.zip(change.ci95_high);
-        let within = interval.map_or(String::new(), |(low, high)| {
-            format!(" ({} to {})", significant(low), significant(high))
-        });
-        let (name, figure) = (&line.name, significant(change.ratio));
-        Dot {
-            row,
-            line: 0,
-            class: class(change.verdict).into(),
-            value: change.ratio,
-            interval,
-            title: format!(
-                "{name}: {} to {}, x {figure}{within}, {}",
-                line.old,
-                line.new,
-                verdict(change.verdict)
-            ),
-            figure,
-        }
-    };
-    let drawn: Vec<Dot> = lines.iter().take(ROWS_MAX).enumerate().map(dot).collect();
-    let names: Vec<String> = lines.iter().take(ROWS_MAX).map(|line| line.name.clone()).collect();
-    let is_of_latencies = title.starts_with("P99");
-    let axis = match is_of_latencies {
-        true => "ratio of P99, less is better",
-        false => "ratio of throughput, more is better",
-    };
-    let key =
-        [("slower", "slower"), ("faster", "faster"), ("undecided", "no measurable difference")];
-    let key = key.into_iter().filter(|(class, _)| drawn.iter().any(|of| of.class == *class));
-    let label = format!("Ratios of {title}");
-    let reference = Reference { value: 1.0, title: "no change: a ratio of 1".into() };
-    let frame =
-        Frame { label: &label, names: &names, word: ratio, axis, reference: Some(&reference) };
-    let note = match lines.len().saturating_sub(ROWS_MAX) {
-        0 => String::new(),
-        more => format!("The first {ROWS_MAX} rows; the table has the other {more}."),
-    };
-    Figure {
-        question: match is_of_latencies {
-            true => "Which latencies changed?",
-            false => "Which rows became faster or slower?",
-        }
-        .into(),
-        picture: dots(&frame, &drawn),
-        legend: key.map(|(class, words)| (class.into(), words.into())).collect(),
-        note,
-    }
 }

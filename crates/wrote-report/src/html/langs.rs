@@ -1,22 +1,15 @@
 //! The article about a comparison of languages.
 
-use super::article::{article as begun, facts_section, moment, program, section};
-use super::chart::{Dot, Frame, Reference, Strip, dots, rate, strips};
-use super::page::{Article, Block, Figure, Section};
-use super::table::Table;
-use crate::columns::Column;
-use crate::figures::has_spread;
-use crate::langs::{
-    Cell, Chart, Line, MISSING, NOT_BUILT, Who, facts, figures, is_of_several, legend, missing,
-    names, not_built, paths, place_titles,
-};
+use super::article::{article as begun, moment};
+use super::page::Article;
+use crate::langs::{legend, sections};
+use crate::page::program;
 use itertools::Itertools;
-use wrote_result::document::Interval;
 use wrote_result::langs::Document;
 use wrote_result::units;
 
 /// Returns the article of a comparison of languages.
-pub fn article(document: &Document, name: &str) -> Article {
+pub fn article<'a>(document: &'a Document, name: &str) -> Article<'a> {
     let mut article = begun(document, name, &document.command);
     let places = document.places.iter().map(|place| place.target.path.as_str()).join(", ");
     article.kicker = "wrote langs".into();
@@ -26,116 +19,6 @@ pub fn article(document: &Document, name: &str) -> Article {
         format!("Measured {at}, in {took}, by {}.", program(&document.wrote)),
         legend(document),
     ];
-    article.sections.push(facts_section("Disk and machine", facts(document)));
-    let titles = place_titles(document);
-    let charts = Chart::all_of(document);
-    article.sections.extend(charts.iter().map(|chart| of_chart(chart, document, &titles)));
-    for (title, lines) in [(NOT_BUILT, not_built(document)), (MISSING, missing(document))] {
-        if !lines.is_empty() {
-            article.sections.push(section(title, "", vec![Block::Notes(lines)]));
-        }
-    }
+    article.sections = sections(document);
     article
-}
-
-fn of_chart(chart: &Chart, document: &Document, titles: &[String]) -> Section {
-    let mut blocks = Vec::new();
-    for (place, title) in titles.iter().enumerate() {
-        let title = if is_of_several(document) { title } else { "" };
-        blocks.extend(picture(chart, place, title).map(Block::Figure));
-    }
-    let lines: Vec<&Line> = chart.lines.iter().collect();
-    let mut columns: Vec<Column<Line>> = names(chart);
-    columns.extend(match is_of_several(document) {
-        true => paths(chart, titles, true),
-        false => figures(chart),
-    });
-    let label = format!("Figures of {}", chart.name);
-    blocks.push(Block::Table(Table::of(&label, columns, &lines, None)));
-    let notes: Vec<String> = chart.notes.iter().chain(&chart.failures).cloned().collect();
-    blocks.push(Block::Notes(notes));
-    section(chart.name, &chart.summary, blocks)
-}
-
-/// Returns the class of a line.
-fn class(line: &Line) -> String {
-    let class = match line.who {
-        Who::Language => "shape-3",
-        Who::Wrote => "shape-1",
-        Who::Drive => "shape-2",
-    };
-    class.into()
-}
-
-fn key(lines: &[(&Line, Cell)]) -> Vec<(String, String)> {
-    let words = |line: &Line| match line.who {
-        Who::Language => "a language's own I/O",
-        Who::Wrote => "this library",
-        Who::Drive => "the drive itself, past the page cache",
-    };
-    lines.iter().map(|(line, _)| (class(line), words(line).to_owned())).unique().collect()
-}
-
-/// Returns the chart of one path; `None` where no language has a figure there.
-fn picture(chart: &Chart, place: usize, title: &str) -> Option<Figure> {
-    let here = |line| Some((line, Line::at(line, place)?));
-    let lines: Vec<(&Line, Cell)> = chart.lines.iter().filter_map(here).collect();
-    if lines.is_empty() {
-        return None;
-    }
-    let within = if title.is_empty() { String::new() } else { format!(" in {title}") };
-    if chart.is_of_saves {
-        let strip = |(line, cell): &(&Line, Cell)| {
-            let of = cell.row?.latency_ns?;
-            let [p50, p99] = [of.p50, of.p99].map(units::nanoseconds);
-            Some(Strip {
-                name: line.name.clone(),
-                class: class(line),
-                latency: of,
-                title: format!("{}: P50 {p50}, P99 {p99}", line.name),
-            })
-        };
-        let drawn: Vec<Strip> = lines.iter().filter_map(strip).collect();
-        return Some(Figure {
-            question: format!("How long does a save take in each language{within}?"),
-            picture: strips(&format!("Time of a save, {}{within}", chart.name), &drawn),
-            legend: key(&lines),
-            note: "From the fastest save to the slowest; thick from P50 (the dot and the figure) \
-                   to P99; strokes at P90, P99 and P99.9."
-                .into(),
-        });
-    }
-    let dot = |(row, (line, cell)): (usize, &(&Line, Cell))| {
-        let of = cell.throughput;
-        let figure = units::rate(of.median);
-        let ends = [of.ci95_low, of.ci95_high].map(|end| units::rate(end.max(0.0)));
-        let title = format!("{}: {figure} ({} to {}), {}", line.name, ends[0], ends[1], line.how);
-        Dot {
-            row,
-            line: 0,
-            class: class(line),
-            value: of.median,
-            interval: has_spread(of).then_some((of.ci95_low, of.ci95_high)),
-            figure,
-            title,
-        }
-    };
-    let drawn: Vec<Dot> = lines.iter().enumerate().map(dot).collect();
-    let names: Vec<String> = lines.iter().map(|(line, _)| line.name.clone()).collect();
-    let drive: Option<&Interval> = lines.iter().find_map(|(_, cell)| cell.drive);
-    let reference = drive.map(|drive| Reference {
-        value: drive.median,
-        title: format!("the drive's own rate: {}", units::rate(drive.median)),
-    });
-    let note = reference.as_ref().map(|line| format!("The dashed line: {}.", line.title));
-    let axis = "throughput, more is better";
-    let label = format!("Throughput of {}{within}", chart.name);
-    let reference = reference.as_ref();
-    let frame = Frame { label: &label, names: &names, word: rate, axis, reference };
-    Some(Figure {
-        question: format!("How much of the drive's rate does each language reach{within}?"),
-        picture: dots(&frame, &drawn),
-        legend: key(&lines),
-        note: note.unwrap_or_default(),
-    })
 }

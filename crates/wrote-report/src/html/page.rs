@@ -1,7 +1,6 @@
 //! The page: its parts in the order in which they stand, and the template that lays them out.
 
-use super::chart::Picture;
-use super::table::Table;
+use crate::tree::{Block, Section};
 use askama::Template;
 use std::io::{self, Write};
 
@@ -12,21 +11,24 @@ const SCRIPT: &str = include_str!("../../templates/script.js");
 /// The SHA-256 of [`SCRIPT`] in Base64: the browser runs this script and no other.
 const SCRIPT_SHA256: &str = "e5VvhmUIQEmth4lFSM42874NbAYhGQOtnwt9lbGu0fs=";
 
+/// An article has charts for at most this many workloads.
+const FIGURES_MAX: usize = 60;
+
 /// A page.
 #[derive(Template)]
 #[template(path = "page.html")]
-pub struct Page {
+pub struct Page<'a> {
     /// The title of the window.
     pub title: String,
     /// One for each document, or the comparison of all.
-    pub articles: Vec<Article>,
+    pub articles: Vec<Article<'a>>,
     /// The version of the program that made the page.
     pub version: &'static str,
 }
 
 /// The part of a page about one document.
-#[derive(Debug, Default)]
-pub struct Article {
+#[derive(Default)]
+pub struct Article<'a> {
     /// The line above the title: `wrote bench`.
     pub kicker: String,
     /// Its title.
@@ -38,7 +40,7 @@ pub struct Article {
     /// The document, to be saved.
     pub saved: Option<Saved>,
     /// Its sections.
-    pub sections: Vec<Section>,
+    pub sections: Vec<Section<'a>>,
 }
 
 /// A document inside the page.
@@ -52,96 +54,25 @@ pub struct Saved {
     pub address: String,
 }
 
-/// A section of an article.
-#[derive(Debug, Default)]
-pub struct Section {
-    /// Its title.
-    pub title: String,
-    /// The sentence below the title.
-    pub lede: String,
-    /// Its content.
-    pub blocks: Vec<Block>,
-    /// Whether only its title is seen until a reader opens it.
-    pub is_folded: bool,
-    /// The id by which the contents link to it; given to all sections at the end.
-    pub id: String,
+impl Article<'_> {
+    /// Gives the article the charts of its first workloads alone.
+    pub fn limit_charts(&mut self) {
+        let sections = self.sections.iter_mut().map(|section| &mut section.blocks);
+        let mut left = FIGURES_MAX;
+        for blocks in sections {
+            blocks.retain(|block| match block {
+                Block::Figures(_) => {
+                    let has = left > 0;
+                    left = left.saturating_sub(1);
+                    has
+                }
+                _ => true,
+            });
+        }
+    }
 }
 
-/// A piece of a section.
-#[derive(Debug)]
-pub enum Block {
-    /// The answers, side by side.
-    Cards(Vec<Card>),
-    /// Labels with their facts.
-    Facts(Vec<(String, Vec<String>)>),
-    /// Findings, or the checks of the doctor.
-    Findings(Vec<Remark>),
-    /// A heading within the section, and words behind it.
-    Heading(String, String),
-    /// A chart.
-    Figure(Figure),
-    /// A table.
-    Table(Table),
-    /// Sentences.
-    Notes(Vec<String>),
-    /// A chapter of the documents: a title, its id, and its HTML, which is our own.
-    Chapter(String, String, String),
-}
-
-/// An answer.
-#[derive(Debug, Default)]
-pub struct Card {
-    /// The purpose: `streaming`.
-    pub purpose: String,
-    /// The way in words.
-    pub way: String,
-    /// Its figure; empty where no row is known.
-    pub figure: String,
-    /// The reach of its interval: `±6%`.
-    pub spread: String,
-    /// The ends of its interval, and further figures.
-    pub more: String,
-    /// The class and the words of the level that it survives; empty where unknown.
-    pub survives: String,
-    /// The advised action.
-    pub action: String,
-    /// The measured reason.
-    pub because: String,
-    /// Headings, each with its code.
-    pub codes: Vec<(String, String)>,
-}
-
-/// A finding, or a check.
-#[derive(Debug, Default)]
-pub struct Remark {
-    /// `warning`, `info`, or the state of a check.
-    pub weight: String,
-    /// Its id: `ram-not-disk`.
-    pub id: String,
-    /// The id of the chapter that explains it; empty where there is none.
-    pub chapter: String,
-    /// Its text.
-    pub text: String,
-    /// Labels and the facts behind them.
-    pub facts: Vec<(String, String)>,
-    /// Commands that change it.
-    pub commands: Vec<String>,
-}
-
-/// A chart with its question.
-#[derive(Debug, Default)]
-pub struct Figure {
-    /// The question that it answers.
-    pub question: String,
-    /// The chart.
-    pub picture: Picture,
-    /// The classes of the chart and their meanings.
-    pub legend: Vec<(String, String)>,
-    /// How to read it.
-    pub note: String,
-}
-
-impl Page {
+impl Page<'_> {
     /// Writes the page.
     ///
     /// # Errors

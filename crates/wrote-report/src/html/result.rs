@@ -1,71 +1,61 @@
 //! The article about a result of benchmarks or jobs.
 
-use super::answers;
-use super::article::{article as begun, facts_section, folded, moment, program, section};
-use super::chapters;
-use super::groups::{Charts, blocks, overview};
-use super::page::{Article, Block, Section};
-use super::table::Table;
+use super::article::{article as begun, moment};
+use super::page::Article;
 use crate::group::Group;
-use crate::summary::Summary;
-use crate::target;
-use itertools::Itertools;
-use wrote_result::document::{Document, Scenario, is_imported};
+use crate::ordered;
+use crate::page::program;
+use crate::result::{files, is_of_jobs, overview, sections};
+use crate::tree::{Block, Role, Section};
+use wrote_result::document::{Document, is_imported};
 use wrote_result::units;
 
+/// The order of the sections, with and without an answer.
+const ANSWERED: [Role; 6] =
+    [Role::Answer, Role::Findings, Role::Page, Role::Advice, Role::Scenario, Role::Facts];
+const UNANSWERED: [Role; 4] = [Role::Advice, Role::Findings, Role::Scenario, Role::Facts];
+/// The sections below an answer of which only the titles are seen.
+const FOLDED: [Role; 3] = [Role::Advice, Role::Scenario, Role::Facts];
+
 /// Returns the article of a result. The answer comes first.
-pub fn article(document: &Document, name: &str) -> Article {
+pub fn article<'a>(document: &'a Document, name: &str) -> Article<'a> {
     let mut article = begun(document, name, &document.command);
-    let is_of_jobs = document.command.get(1).is_some_and(|verb| verb == "run");
     let path = &document.target.path;
-    (article.kicker, article.title) = match (is_imported(document), is_of_jobs) {
+    (article.kicker, article.title) = match (is_imported(document), is_of_jobs(document)) {
         (true, _) => (program(&document.wrote), format!("The jobs of {}", last(name))),
-        (false, true) => {
-            let files = document.scenarios.iter().map(|scenario| scenario.name.as_str()).join(" ");
-            ("wrote run".into(), format!("The jobs of {files}"))
-        }
+        (false, true) => ("wrote run".into(), format!("The jobs of {}", files(document))),
         (false, false) => (
             "wrote bench".into(),
             format!("How fast can you write to {path}, and what is the best way?"),
         ),
     };
     article.ledes = vec![made(document)];
-    // A result without an answer of its own begins with its scenarios.
-    let is_answered = Summary::of(document).map(|summary| {
-        let answers: Vec<&[String; 4]> = summary.answers.iter().collect();
-        let table = Table::of("The answers", Summary::columns(), &answers, None);
-        let blocks = vec![Block::Table(table), Block::Notes(summary.notes())];
-        article.sections.push(section("The answer", "", blocks));
-    });
-    let is_answered = is_answered.is_some();
-    let fold = |section: Section| if is_answered { folded(section) } else { section };
-    let cards = answers::cards(document);
-    let advice = (!cards.is_empty()).then(|| {
-        let lede = "Each figure is the median of several runs with its 95 % interval.";
-        section("How to write", lede, vec![Block::Cards(cards)])
-    });
-    let (folded_advice, first_advice) =
-        if is_answered { (advice.map(folded), None) } else { (None, advice) };
-    article.sections.extend(first_advice);
-    if !document.findings.is_empty() {
-        let lede = "Caveats. Click an ID for details.";
-        let remarks = chapters::remarks(&document.findings);
-        article.sections.push(section("Findings", lede, vec![Block::Findings(remarks)]));
-    }
+    let mut sections = sections(document);
     let groups: Vec<Group> = document.scenarios.iter().flat_map(Group::all_of).collect();
+    // A result without an answer of its own begins with its advice and its scenarios.
+    let is_answered = sections.iter().any(|section| section.role == Role::Answer);
     if let Some(overview) = overview(&groups).filter(|_| is_answered) {
-        article.sections.push(section("Overview", "", vec![Block::Figure(overview)]));
+        let blocks = vec![Block::figures(move || vec![overview.clone()])];
+        sections.push(Section::new(Role::Page, "Overview", "", blocks));
     }
-    article.sections.extend(folded_advice);
-    let mut charts = Charts::new();
-    let scenarios = document.scenarios.iter().map(|scenario| of_scenario(scenario, &mut charts));
-    article.sections.extend(scenarios.map(fold));
-    if !document.target.path.is_empty() {
-        let facts = target::facts_of(document);
-        article.sections.push(fold(facts_section("Disk and machine", facts)));
+    if document.target.path.is_empty() {
+        sections.retain(|section| section.role != Role::Facts);
     }
+    for section in &mut sections {
+        section.is_folded = is_answered && FOLDED.contains(&section.role);
+        match section.role {
+            Role::Findings => section.lede = "Caveats. Click an ID for details.".into(),
+            Role::Advice => {
+                section.lede =
+                    "Each figure is the median of several runs with its 95 % interval.".into();
+            }
+            _ => {}
+        }
+    }
+    article.sections = ordered(sections, if is_answered { &ANSWERED } else { &UNANSWERED });
     if document.scenarios.iter().all(|scenario| scenario.rows.is_empty()) {
-        article.sections.push(section("No rows", "This document holds no measured row.", vec![]));
+        let lede = "This document holds no measured row.";
+        article.sections.push(Section::new(Role::Part, "No rows", lede, Vec::new()));
     }
     article
 }
@@ -90,9 +80,4 @@ pub fn made(document: &Document) -> String {
 /// The file's name, without its folder.
 pub fn last(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
-}
-
-fn of_scenario(scenario: &Scenario, charts: &mut Charts) -> Section {
-    let blocks = Group::all_of(scenario).iter().flat_map(|group| blocks(group, charts)).collect();
-    section(&scenario.name, &scenario.question, blocks)
 }

@@ -1,16 +1,18 @@
 //! Several results: the same rows side by side, and over time where one machine and path have them.
 
 use super::article::moment;
-use super::chart::{Dot, Frame, Moment, dots, over_time, per_second, rate};
-use super::comparison::class;
-use super::groups::interval;
-use super::page::{Article, Block, Figure, Section};
+use super::page::Article;
 use super::result::last;
-use super::table::{Line, Table};
 use super::{Content, Named};
+use crate::chart::{Axis, Dot, Frame, Line, Lines, Picture, Spot, dots, lines, per_second, rate};
+use crate::comparison::class;
 use crate::figures::{operations_per_s, plus_minus, throughput};
 use crate::group::COUNTED_BYTES_MAX;
+use crate::result::interval;
+use crate::table::Table;
+use crate::table::{Column, Keep};
 use crate::text::gathered;
+use crate::tree::{Block, Figure, Section, Style};
 use itertools::Itertools;
 use std::collections::HashMap;
 use wrote_result::compare::{Verdict, compare};
@@ -35,7 +37,7 @@ struct Across<'a> {
 }
 
 /// Returns the article about all results; `None` where there is only one.
-pub fn article(documents: &[Named]) -> Option<Article> {
+pub fn article(documents: &[Named]) -> Option<Article<'_>> {
     let results = documents.iter().filter_map(|named| match &named.content {
         Content::Result(document) => Some((named, document.as_ref())),
         _ => None,
@@ -106,7 +108,7 @@ fn across<'a>(results: &[One<'a>]) -> Vec<Across<'a>> {
     all
 }
 
-fn about(results: &[One]) -> Section {
+fn about<'a>(results: &[One]) -> Section<'a> {
     let heads = ["result", "machine", "path", "device", "started", "program"];
     let line = |result: &One| {
         let document = result.document;
@@ -114,21 +116,21 @@ fn about(results: &[One]) -> Section {
         let device = device.map(|of| {
             of.model.as_ref().map_or(of.name.clone(), |model| format!("{} ({model})", of.name))
         });
-        let cells = vec![
+        [
             result.name.clone(),
             document.host.hostname.clone(),
             document.target.path.clone(),
             device.unwrap_or_default(),
             moment(&document.started_at),
-            super::article::program(&document.wrote),
-        ];
-        Line { class: "", cells }
+            crate::page::program(&document.wrote),
+        ]
     };
-    let table = Table {
-        label: "The results".into(),
-        heads: heads.iter().map(|head| ((*head).to_owned(), false)).collect(),
-        rows: results.iter().map(line).collect(),
+    let lines: Vec<[String; 6]> = results.iter().map(line).collect();
+    let column = |(number, head): (usize, &'static str)| {
+        Column::words(head, Keep::Always, move |line: &[String; 6]| line[number].clone()).kept()
     };
+    let columns: Vec<Column<_>> = heads.into_iter().enumerate().map(column).collect();
+    let table = Table::of("The results", &columns, &lines.iter().collect::<Vec<_>>());
     Section { title: "The results".into(), blocks: vec![Block::Table(table)], ..Section::default() }
 }
 
@@ -147,14 +149,15 @@ fn figure(row: &Row, is_counted: bool) -> (f64, Option<(f64, f64)>, String) {
     (row.iops(), interval, operations_per_s(row))
 }
 
-fn side_by_side(results: &[One], across: &[Across]) -> Option<Section> {
+fn side_by_side<'a>(results: &[One], across: &[Across]) -> Option<Section<'a>> {
     let mut blocks = Vec::new();
     for (workload, rows) in gathered(across.iter().map(|across| (across.workload, across))) {
         let is_counted =
             rows.iter().flat_map(|of| of.rows.iter().flatten()).all(|row| is_counted(row));
         blocks.push(Block::Heading(workload.into(), String::new()));
-        if results.len() <= super::latencies::LINES_MAX {
-            blocks.push(Block::Figure(picture(results, workload, &rows, is_counted)));
+        if results.len() <= crate::result::LINES_MAX {
+            let figure = picture(results, workload, &rows, is_counted);
+            blocks.push(Block::figures(move || vec![figure.clone()]));
         }
         blocks.push(Block::Table(table(results, workload, &rows, is_counted)));
     }
@@ -187,8 +190,10 @@ fn picture(results: &[One], workload: &str, rows: &[&Across], is_counted: bool) 
             let (value, interval, words) = figure(row, is_counted);
             let name = &results[number].name;
             let title = format!("{name}: {}: {words} {}", short(across), plus_minus(row));
-            let (class, figure) = (shape(number), String::new());
-            marks.push(Dot { row: lane, line: number, class, value, interval, figure, title });
+            let class = shape(number);
+            let dot =
+                Dot { row: lane, line: number, class, value, interval, title, ..Dot::default() };
+            marks.push(dot);
         }
     }
     let word = if is_counted { per_second } else { rate };
@@ -219,24 +224,21 @@ fn picture(results: &[One], workload: &str, rows: &[&Across], is_counted: bool) 
 }
 
 fn table(results: &[One], workload: &str, rows: &[&Across], is_counted: bool) -> Table {
-    let names = results.iter().map(|result| (result.name.clone(), true));
-    let line = |across: &&Across| {
-        let cell = |row: &Option<&Row>| {
-            let words = row.map(|row| format!("{} {}", figure(row, is_counted).2, plus_minus(row)));
-            words.map(|words| words.trim_end().to_owned()).unwrap_or_default()
+    let row = Column::words("row", Keep::Always, |across: &Across| short(across).to_owned());
+    let column = |(number, result): (usize, &One)| {
+        let cell = move |across: &Across| {
+            let words = |row| format!("{} {}", figure(row, is_counted).2, plus_minus(row));
+            across.rows[number].map_or(String::new(), |row| words(row).trim_end().to_owned())
         };
-        let cells = across.rows.iter().map(cell);
-        Line { class: "", cells: [short(across).to_owned()].into_iter().chain(cells).collect() }
+        Column::figures(result.name.clone(), Keep::Always, cell).kept()
     };
-    Table {
-        label: format!("Figures of {workload} in each result"),
-        heads: [("row".to_owned(), false)].into_iter().chain(names).collect(),
-        rows: rows.iter().map(line).collect(),
-    }
+    let columns: Vec<Column<Across>> =
+        [row].into_iter().chain(results.iter().enumerate().map(column)).collect();
+    Table::of(&format!("Figures of {workload} in each result"), &columns, rows)
 }
 
 /// Returns the lines over time, and the changes by the rule of `wrote compare`.
-fn over(results: &[One], across: &[Across]) -> Option<Section> {
+fn over<'a>(results: &[One], across: &[Across]) -> Option<Section<'a>> {
     let verdicts: Vec<HashMap<String, Verdict>> = results
         .windows(2)
         .map(|pair| {
@@ -261,38 +263,42 @@ fn over(results: &[One], across: &[Across]) -> Option<Section> {
                 Verdict::Slower => ", slower than the result before",
                 _ => "",
             };
-            Some(Moment {
-                at_s: seconds(started_at).unwrap_or(number as f64),
-                word: started_at.get(5..16).unwrap_or(started_at).replace('T', " "),
-                value,
-                interval,
-                class: class(verdict),
-                title: format!("{}: {words} {}{changed}", moment(started_at), plus_minus(row)),
-            })
+            let at = (seconds(started_at).unwrap_or(number as f64), value);
+            let change = match verdict {
+                Verdict::Faster => Some(("faster", "▲")),
+                Verdict::Slower => Some(("slower", "▼")),
+                _ => None,
+            };
+            let title = format!("{}: {words} {}{changed}", moment(started_at), plus_minus(row));
+            let word = started_at.get(5..16).unwrap_or(started_at).replace('T', " ");
+            let class = class(verdict).into();
+            Some((word, Spot { at, class, title, whisker: interval, change }))
         });
-        let moments: Vec<Moment> = moments.collect();
-        let changes = moments.iter().filter(|moment| moment.class != "undecided").count();
+        let (words, spots): (Vec<String>, Vec<Spot>) = moments.unzip();
+        let changes = spots.iter().filter(|spot| spot.change.is_some()).count();
         let (word, axis): (fn(f64) -> String, _) = match is_counted {
             true => (per_second, "operations per second, more is better"),
             false => (rate, "throughput, more is better"),
         };
-        blocks.push(Block::Figure(Figure {
+        let figure = Figure {
             question: across.name.into(),
-            picture: over_time(&format!("{} over time", across.name), &moments, word, axis),
+            picture: over_time(&format!("{} over time", across.name), words, spots, word, axis),
             legend: Vec::new(),
             note: match changes {
                 0 => "No detectable change from one result to the next.".into(),
                 1 => "1 detectable change from one result to the next.".into(),
                 more => format!("{more} detectable changes from one result to the next."),
             },
-        }));
+        };
+        blocks.push(Block::figures(move || vec![figure.clone()]));
     }
     if blocks.is_empty() {
         return None;
     }
     if let Some(more) = across.len().checked_sub(LINES_MAX + 1) {
         let more = more + 1;
-        blocks.push(Block::Notes(vec![format!("{more} more rows stand in the tables below.")]));
+        let note = format!("{more} more rows stand in the tables below.");
+        blocks.push(Block::notes(Style::Close, [note]));
     }
     Some(Section {
         title: "Over time".into(),
@@ -302,6 +308,29 @@ fn over(results: &[One], across: &[Across]) -> Option<Section> {
         blocks,
         ..Section::default()
     })
+}
+
+/// Draws a line through the figures of a row, oldest first. A change has a mark.
+fn over_time(
+    label: &str,
+    words: Vec<String>,
+    dots: Vec<Spot>,
+    word: fn(f64) -> String,
+    axis: &str,
+) -> Picture {
+    let [first, last] = [dots.first(), dots.last()].map(|spot| spot.map_or(0.0, |of| of.at.0));
+    let span = (last - first).max(1.0);
+    let ticks = dots.iter().map(|spot| spot.at.0).zip(words).collect();
+    let title = "start of the measurement, UTC".into();
+    let x = Axis { min: first - span * 0.08, max: last + span * 0.08, ticks, title };
+    let most = dots.iter().map(|spot| spot.at.1).fold(0.0, f64::max);
+    let high = |spot: &Spot| spot.whisker.map_or(spot.at.1, |(_, high)| high);
+    let top = dots.iter().map(high).fold(most, f64::max).min(2.0 * most) * 1.12;
+    let y = Axis::from_zero(top, 4, word, axis);
+    let points = dots.iter().map(|spot| spot.at).collect();
+    let line = Line { class: String::new(), title: label.into(), points, dots, radius: 5 };
+    let drawn = Lines { height: Some(230), lines: vec![line], ..Lines::default() };
+    lines(label, |_| (x.clone(), y.clone()), &drawn)
 }
 
 /// Returns the seconds since 1970 of a time of RFC 3339.

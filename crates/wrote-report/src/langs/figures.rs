@@ -1,9 +1,11 @@
 //! The columns of a workload's languages, and the texts of their cells.
 
 use super::{Cell, Chart, Line, Who};
-use crate::columns::{Column, Keep};
 use crate::figures::{cpu_seconds, latency, spread, text};
 use crate::paint::{Mark, Tone};
+use crate::table::{Bars, Table};
+use crate::table::{Column, Keep};
+use unicode_width::UnicodeWidthStr;
 use wrote_result::document::Latency;
 use wrote_result::langs::Row;
 use wrote_result::units::{bytes, significant};
@@ -37,22 +39,54 @@ const SAVED: (&str, Keep, Figure) = ("SAVES", Keep::Always, |cell| {
     of_row(cell, |row| text(row.latency_ns.map(|latency| latency.count.to_string())))
 });
 
+/// HOW is broken into lines before a figure is dropped, but never into narrower lines than this,
+/// nor, up to the second width, within its words.
+const HOW_WIDTH_MIN: usize = 16;
+const HOW_WORD_WIDTH_MAX: usize = 26;
+
+/// The table of a workload. Several paths have `titles`.
+pub fn table(chart: &Chart, titles: Option<&[String]>) -> Table {
+    let lines: Vec<&Line> = chart.lines.iter().collect();
+    let mut columns = names(chart);
+    columns.extend(match titles {
+        None => figures(chart),
+        Some(titles) => paths(chart, titles),
+    });
+    let rate = |line: &&Line| line.first().map_or(0.0, |cell| cell.throughput.median);
+    let most = lines.iter().map(rate).fold(0.0, f64::max);
+    let bars = (titles.is_none() && !chart.is_of_saves).then(|| Bars {
+        heading: "",
+        parts: lines.iter().map(|line| rate(line) / most).collect(),
+        is_reserved: false,
+    });
+    Table::of(&format!("Figures of {}", chart.name), &columns, &lines).with_bars(bars)
+}
+
 /// The columns that name the lines: the language, and what its program writes or reads by.
-pub fn names<'a>(chart: &Chart) -> Vec<Column<'a, Line<'a>>> {
-    let mut name =
-        Column::words("LANGUAGE", Keep::Always, |line: &Line| line.name.clone()).titled("language");
-    name.bold = |line| line.who != Who::Language;
-    name.tone = |line| match line.who {
-        Who::Language => Tone::Plain,
-        Who::Wrote => Tone::Green,
-        Who::Drive => Tone::Cyan,
-    };
-    let how = Column::words("HOW", Keep::Always, |line: &Line| line.how.clone()).titled("how");
+fn names<'a>(chart: &Chart<'a>) -> Vec<Column<'a, Line<'a>>> {
+    let name = Column::words("  LANGUAGE", Keep::Always, |line: &Line| line.name.clone())
+        .titled("language")
+        .before(|line| match line.who {
+            Who::Language => "  ",
+            Who::Wrote => "> ",
+            Who::Drive => "- ",
+        })
+        .toned(|line| match line.who {
+            Who::Language => Tone::Plain,
+            Who::Wrote => Tone::Green,
+            Who::Drive => Tone::Cyan,
+        })
+        .bold(|line| line.who != Who::Language);
+    let words = chart.lines.iter().flat_map(|line| line.how.split(' ')).map(|word| word.width());
+    let easy = words.max().unwrap_or(0).clamp(HOW_WIDTH_MIN, HOW_WORD_WIDTH_MAX);
+    let how = Column::words("HOW", Keep::Last, |line: &Line| line.how.clone())
+        .titled("how")
+        .flexible(HOW_WIDTH_MIN, easy);
     if chart.is_of_saves { vec![name] } else { vec![name, how] }
 }
 
 /// The columns of one path: every figure.
-pub fn figures<'a>(chart: &Chart) -> Vec<Column<'a, Line<'a>>> {
+fn figures<'a>(chart: &Chart) -> Vec<Column<'a, Line<'a>>> {
     let figures: &[_] = if chart.is_of_saves { &SAVES } else { &RATES };
     let amount = if chart.is_of_saves { SAVED } else { MOVED };
     let amount = chart.has_amounts().then_some(amount);
@@ -65,23 +99,20 @@ pub fn figures<'a>(chart: &Chart) -> Vec<Column<'a, Line<'a>>> {
 }
 
 /// The columns of several paths: one figure each, without its spread on narrow screens.
-pub fn paths<'a>(
-    chart: &Chart,
-    titles: &'a [String],
-    with_spread: bool,
-) -> Vec<Column<'a, Line<'a>>> {
+fn paths<'a>(chart: &Chart, titles: &'a [String]) -> Vec<Column<'a, Line<'a>>> {
     let is_of_saves = chart.is_of_saves;
-    let figure = move |cell: Cell| match (is_of_saves, with_spread) {
-        (true, _) => timed(cell, |of| of.p50),
-        (false, false) => megabytes(cell.throughput.median),
-        (false, true) => {
-            let rate = format!("{} {}", megabytes(cell.throughput.median), spread(cell.throughput));
-            rate.trim_end().into()
-        }
+    let figure = move |cell: Cell| match is_of_saves {
+        true => timed(cell, |of| of.p50),
+        false => megabytes(cell.throughput.median),
+    };
+    let whole = move |cell: Cell| match is_of_saves {
+        true => figure(cell),
+        false => format!("{} {}", figure(cell), spread(cell.throughput)).trim_end().into(),
     };
     let column = |(number, title): (usize, &'a String)| {
-        let cell = move |line: &Line| text(line.cells.get(number).copied().flatten().map(figure));
-        ranked(title, number, Keep::Always, chart, cell)
+        let cell = move |line: &Line| text(line.at(number).map(whole));
+        let short = move |line: &Line| text(line.at(number).map(figure));
+        ranked(title, number, Keep::Always, chart, cell).short(short).kept()
     };
     titles.iter().enumerate().map(column).collect()
 }

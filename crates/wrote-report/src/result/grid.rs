@@ -1,15 +1,12 @@
 //! A workload whose rows are cells of a grid: block sizes down, ways across, the best marked.
 
-use super::rows::level_legend;
-use super::{FELL_BACK_LEGEND, GAP, padded};
 use crate::figures::{cpu_s_per_gb, fell_back, p99, peak_memory, plus_minus, text, throughput};
 use crate::group::Group;
-use crate::page::Page;
-use crate::paint::{Mark, Tone, ascii};
-use crate::text::plain;
+use crate::paint::{Mark, Tone};
+use crate::table::Kind;
+use crate::table::{Table, Text, Texts};
+use crate::tree::{Note, On};
 use itertools::Itertools;
-use std::io::{self, Write};
-use unicode_width::UnicodeWidthStr;
 use wrote_result::document::{Cell, Row, View, fastest};
 
 /// A workload's cells in their places.
@@ -41,47 +38,35 @@ impl<'a> Grid<'a> {
         Some(Grid { group, title: cells[0].0.title, sides, heads, cells, best })
     }
 
-    /// Writes the grid, the meaning of its marks, and the best cell in full.
-    pub fn write(&self, page: Page, out: &mut dyn Write) -> io::Result<()> {
-        let sides = self.sides.iter().map(|side| side.width());
-        let side_width = sides.max().unwrap_or(0).max(self.title.width());
-        let line_of = |side: &&str| -> Vec<String> {
-            self.heads.iter().map(|head| self.text(side, head, page)).collect()
+    /// Returns the table of the cells.
+    pub fn table(&self) -> Table {
+        let sides = self.sides.iter().map(|side| Text::from(*side)).collect();
+        let sides = Texts { cells: sides, ..Texts::new(self.title, Kind::Words) };
+        let column = |head: &&str| Texts {
+            cells: self.sides.iter().map(|side| self.text(side, head)).collect(),
+            // The mark takes two columns.
+            ..Texts::new(&format!("{head}  "), Kind::Figures)
         };
-        let lines: Vec<Vec<String>> = self.sides.iter().map(line_of).collect();
-        let width = |column: usize| {
-            let cells = lines.iter().map(|line| line[column].width());
-            cells.max().unwrap_or(0).max(self.heads[column].width() + 2)
-        };
-        let line = |first: &str, cells: &[String]| {
-            let mut line = padded(first, side_width);
-            for (column, cell) in cells.iter().enumerate() {
-                line = line + GAP + &" ".repeat(width(column) - cell.width()) + cell;
-            }
-            line.trim_end().to_owned()
-        };
-        // The mark takes two columns.
-        let heads: Vec<String> = self.heads.iter().map(|head| plain(head) + "  ").collect();
-        writeln!(out, "{}", page.paint(Tone::Faint, &line(self.title, &heads)))?;
-        for (side, cells) in self.sides.iter().zip(&lines) {
-            writeln!(out, "{}", line(&plain(side), cells))?;
-        }
-        self.write_foot(page, out)
+        let columns = [sides].into_iter().chain(self.heads.iter().map(column)).collect();
+        Table { columns, on: On::Screen, ..Table::default() }
     }
 
-    fn text(&self, side: &str, head: &str, page: Page) -> String {
+    fn text(&self, side: &str, head: &str) -> Text {
         let is_here = |(cell, _): &&(Cell, &Row)| cell.side == side && cell.head == head;
-        let Some((_, row)) = self.cells.iter().find(is_here) else { return "  ".into() };
+        let Some((_, row)) = self.cells.iter().find(is_here) else {
+            return Text { mark: Some(Mark::None), ..Text::default() };
+        };
         let mark = match *row {
             row if std::ptr::eq(row, self.best) => Mark::Best,
             row if row.is_tied_with(self.best) => Mark::Level,
             _ => Mark::None,
         };
-        let fell_back = if fell_back(row) { "* " } else { "" };
-        format!("{fell_back}{} {}", throughput(row), mark.on(page.screen))
+        let before = if fell_back(row) { "* " } else { "" };
+        Text { before, mark: Some(mark), ..throughput(row).into() }
     }
 
-    fn write_foot(&self, page: Page, out: &mut dyn Write) -> io::Result<()> {
+    /// Returns the best cell in full, and the meaning of the marks.
+    pub fn notes(&self) -> Vec<Note> {
         let best = self.best;
         let labelled = |label: &str, figure: String| match figure.is_empty() {
             true => figure,
@@ -91,7 +76,7 @@ impl<'a> Grid<'a> {
         let memory = if is_of_files { peak_memory(best) } else { String::new() };
         let facts = [
             throughput(best),
-            ascii(&plus_minus(best), page.screen),
+            plus_minus(best),
             labelled("P99 ", p99(best.latency())),
             format!("{} CPU s/GB", cpu_s_per_gb(best)),
             text(best.survives),
@@ -99,15 +84,8 @@ impl<'a> Grid<'a> {
         ];
         let facts = facts.iter().filter(|fact| !fact.is_empty()).join(", ");
         let line = format!("the best: {}: {facts}", best.way);
-        let mark = Mark::Best.on(page.screen);
-        writeln!(out, "{mark} {}", page.paint(Tone::Strong, &page.wide(&line, 2)))?;
-        let mut others = self.group.rows.iter().filter(|row| !std::ptr::eq(**row, best));
-        if others.any(|row| row.is_tied_with(best)) {
-            writeln!(out, "{}", level_legend(page))?;
-        }
-        if self.group.rows.iter().any(|row| fell_back(row)) {
-            writeln!(out, "{FELL_BACK_LEGEND}")?;
-        }
-        Ok(())
+        let is_level = |row: &Row| row.is_tied_with(best);
+        let best_of_all = Note { tone: Tone::Strong, ..Note::of_mark(Mark::Best, &line) };
+        [best_of_all].into_iter().chain(self.group.marks(best, is_level)).collect()
     }
 }

@@ -1,11 +1,14 @@
-//! Dots: a figure with its interval in each row's lane, over a logarithmic axis.
+//! Dots: a figure with its interval, or with its percentiles, in each row's lane over a
+//! logarithmic axis.
 
-use super::axis::Axis;
-use super::plot::{Lanes, Picture, Plot};
+use super::axis::{Axis, nanoseconds};
+use super::plot::{Lanes, Picture, Plot, Reference};
 use plotters::style::text_anchor::{HPos, VPos};
+use wrote_result::document::Latency;
+use wrote_result::units;
 
 /// The figure of a row.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Dot {
     /// The row, by its place among the names.
     pub row: usize,
@@ -17,18 +20,11 @@ pub struct Dot {
     pub value: f64,
     /// Its interval, of several runs.
     pub interval: Option<(f64, f64)>,
+    /// Its percentiles, in place of an interval.
+    pub latency: Option<Latency>,
     /// The figure in words; empty where it is not written.
     pub figure: String,
     /// The text that a pointer shows.
-    pub title: String,
-}
-
-/// A line across all lanes: the drive's own rate, or no change.
-#[derive(Clone, Debug)]
-pub struct Reference {
-    /// Its place.
-    pub value: f64,
-    /// Its meaning.
     pub title: String,
 }
 
@@ -46,8 +42,26 @@ pub struct Frame<'a> {
     pub reference: Option<&'a Reference>,
 }
 
+/// How to read the percentiles of saves.
+pub const READING: &str = "From the fastest save to the slowest; thick from P50 (the dot and the \
+    figure) to P99; strokes at P90, P99 and P99.9.";
+
 /// An interval is drawn as far as this factor around its figure. An arrow stands where it goes on.
 const REACH: f64 = 3.0;
+
+impl<'a> Frame<'a> {
+    /// The frame around the times of saves.
+    pub fn of_saves(label: &'a str, names: &'a [String]) -> Frame<'a> {
+        let axis = "time of a save, less is better";
+        Frame { label, names, word: nanoseconds, axis, reference: None }
+    }
+}
+
+/// Returns the mark of a way of saving, by its latencies.
+pub fn saved(row: usize, of: Latency, class: String, title: String) -> Dot {
+    let (value, figure) = (of.p50.max(1) as f64, units::nanoseconds(of.p50));
+    Dot { row, value, latency: Some(of), figure, class, title, ..Dot::default() }
+}
 
 /// Draws a dot in the lane of each row. Twice and half are equally far from a figure.
 pub fn dots(frame: &Frame, dots: &[Dot]) -> Picture {
@@ -68,8 +82,7 @@ pub fn dots(frame: &Frame, dots: &[Dot]) -> Picture {
             plot.line(vec![(at, 0.0), (at, frame.names.len() as f64)], 2);
         }
         for dot in &marks {
-            let (middle, half) = lanes.place(dot.row, dot.line as u32);
-            put(&mut plot, dot, middle, half);
+            put(&mut plot, &frame.names[dot.row], dot, lanes.place(dot.row, dot.line as u32));
         }
         canvas
     })
@@ -77,11 +90,14 @@ pub fn dots(frame: &Frame, dots: &[Dot]) -> Picture {
 
 /// Returns the ends of the interval that are drawn.
 fn within(dot: &Dot) -> (f64, f64) {
+    if let Some(of) = &dot.latency {
+        return (of.min.max(1) as f64, of.max.max(1) as f64);
+    }
     let (low, high) = dot.interval.unwrap_or((dot.value, dot.value));
     (low.max(dot.value / REACH), high.min(dot.value * REACH))
 }
 
-fn put(plot: &mut Plot, dot: &Dot, middle: f64, half: f64) {
+fn put(plot: &mut Plot, name: &str, dot: &Dot, (middle, half): (f64, f64)) {
     let (low, high) = within(dot);
     if let Some(whole) = dot.interval {
         plot.mark(&format!("line {}", dot.class), dot.title.clone());
@@ -89,12 +105,30 @@ fn put(plot: &mut Plot, dot: &Dot, middle: f64, half: f64) {
         plot.end((low.log10(), middle), half * 0.4, if whole.0 < low { -1 } else { 0 });
         plot.end((high.log10(), middle), half * 0.4, if whole.1 > high { 1 } else { 0 });
     }
+    if let Some(of) = &dot.latency {
+        strip(plot, name, dot, of, (middle, half));
+    }
     plot.mark(&format!("dot {}", dot.class), dot.title.clone());
     plot.dot((dot.value.log10(), middle), 5);
     if !dot.figure.is_empty() {
         plot.class("figure");
         let at = (high.max(dot.value).log10(), middle);
         plot.text(at, (10, 0), &*dot.figure, HPos::Left, VPos::Center);
+    }
+}
+
+/// Draws percentiles: thin from the least to the most, thick from P50 to P99.
+fn strip(plot: &mut Plot, name: &str, dot: &Dot, of: &Latency, (middle, half): (f64, f64)) {
+    let at = |ns: u64| (ns.max(1) as f64).log10();
+    let class = format!("line {}", dot.class);
+    plot.mark(&class, dot.title.clone());
+    plot.line(vec![(at(of.min), middle), (at(of.max), middle)], 1);
+    plot.mark(&format!("bar {}", dot.class), dot.title.clone());
+    let thick = half * 0.5;
+    plot.rectangle((at(of.p50), middle - thick), (at(of.p99), middle + thick), 0.55);
+    for (percentile, ns) in [("P90", of.p90), ("P99", of.p99), ("P99.9", of.p99_9)] {
+        plot.mark(&class, format!("{name}: {percentile} {}", units::nanoseconds(ns)));
+        plot.line(vec![(at(ns), middle - half), (at(ns), middle + half)], 2);
     }
 }
 
@@ -108,13 +142,12 @@ mod tests {
         let frame =
             Frame { label: "x", names: &names, word: ratio, axis: "ratio", reference: None };
         let dot = Dot {
-            row: 0,
-            line: 0,
             class: "power-loss".into(),
             value: 10.0,
             interval: Some(interval),
             figure: "10".into(),
             title: "a: 10".into(),
+            ..Dot::default()
         };
         dots(&frame, &[dot]).wide
     }

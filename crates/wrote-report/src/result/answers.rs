@@ -1,8 +1,8 @@
 //! The answers: a card for each piece of advice, with the figures of its row.
 
-use super::page::Card;
 use crate::figures::{latency, operations_per_s, p99, plus_minus, throughput};
 use crate::group::COUNTED_BYTES_MAX;
+use crate::tree::{Card, Code};
 use wrote_result::document::{Advice, Document, Row, View};
 use wrote_result::units;
 
@@ -19,12 +19,8 @@ fn row_of<'a>(advice: &Advice, document: &'a Document) -> Option<&'a Row> {
 }
 
 fn card(advice: &Advice, row: Option<&Row>) -> Card {
-    let mut purpose = advice.purpose.clone();
-    if let Some(first) = purpose.get_mut(..1) {
-        first.make_ascii_uppercase();
-    }
     let card = Card {
-        purpose,
+        purpose: advice.purpose.clone(),
         action: advice.action.clone(),
         because: advice.because.clone(),
         codes: codes(advice),
@@ -42,13 +38,17 @@ fn card(advice: &Advice, row: Option<&Row>) -> Card {
     }
 }
 
-/// Returns the code with its heading: by this library first, where it has a way.
-fn codes(advice: &Advice) -> Vec<(String, String)> {
-    let with_wrote = advice.with_wrote.as_ref().map(|code| ("With this library", code));
-    let words = if with_wrote.is_some() { "With the standard library" } else { "Code" };
-    let codes = with_wrote.into_iter().chain([(words, &advice.code)]);
-    let codes = codes.filter(|(_, code)| !code.is_empty());
-    codes.map(|(words, code)| (words.to_owned(), code.clone())).collect()
+/// Returns the code with its title: by this library first, where it has a way.
+fn codes(advice: &Advice) -> Vec<Code> {
+    let code = |title, label, text: &String| Code { title, label, text: text.clone() };
+    let by_wrote =
+        advice.with_wrote.iter().map(|text| code("With the library wrote", "wrote", text));
+    let (title, label) = match advice.with_wrote {
+        Some(_) => ("With the standard library", "or std"),
+        None => ("Code", "code"),
+    };
+    let codes = by_wrote.chain([code(title, label, &advice.code)]);
+    codes.filter(|code| !code.text.is_empty()).collect()
 }
 
 /// Returns the figure that answers, and the further ones: operations where they are small, and the

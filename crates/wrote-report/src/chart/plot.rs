@@ -25,6 +25,17 @@ pub struct Picture {
     pub narrow: String,
 }
 
+/// A line across a whole plot: the drive's own rate, or a knee.
+#[derive(Clone, Debug, Default)]
+pub struct Reference {
+    /// Its place.
+    pub value: f64,
+    /// Its meaning.
+    pub title: String,
+    /// The word beside it; empty where it has none.
+    pub word: &'static str,
+}
+
 type Context<'a> = ChartContext<'a, Backend, Cartesian2d<Axis, Axis>>;
 
 /// A plot with both axes drawn, ready for marks.

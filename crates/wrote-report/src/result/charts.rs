@@ -1,44 +1,26 @@
 //! The charts and the table of a group of rows, by its view.
 
-use super::chart::{
-    Cell, Dot, Frame, Point, Rate, Strip, course, dots, heat, load, rate, scatter, strips,
-};
 use super::latencies;
-use super::page::{Block, Figure};
-use super::table::Table;
-use crate::columns::columns;
-use crate::figures::{operations_per_s, p99, plus_minus, text, throughput, within};
-use crate::group::{Group, OPEN_LOOP_LEGEND};
-use crate::ranks;
-use crate::table::sustained::{change, levels, verdict};
+use crate::chart::{
+    Axis, Bar, Cell, Dot, Frame, Layout, Line, Lines, Picture, Point, READING, Reference, Spot,
+    bytes, dots, heat, lines, nanoseconds, per_second, rate, saved, scatter,
+};
+use crate::figures::{operations_per_s, p99, plus_minus, text, throughput};
+use crate::group::Group;
+use crate::sustained::change;
+use crate::tree::Figure;
 use itertools::Itertools;
-use wrote_result::document::{Cell as Place, CrashLeaves, Direction, Reached, Row, View, fastest};
+use wrote_result::document::{
+    Cell as Place, Change, CrashLeaves, Direction, Latency, Reached, Row, Sample, Sustained, View,
+    fastest,
+};
 use wrote_result::units;
+
+/// A figure of the latencies.
+type OfLatency = fn(&Latency) -> u64;
 
 /// A chart shows at most this many rows; the table beneath has all.
 const ROWS_MAX: usize = 40;
-/// A page has charts for at most this many groups of one document.
-const GROUPS_MAX: usize = 60;
-
-/// The charts that a document may still have.
-#[derive(Debug)]
-pub struct Charts {
-    left: usize,
-}
-
-impl Charts {
-    /// The charts of a whole document.
-    pub fn new() -> Charts {
-        Charts { left: GROUPS_MAX }
-    }
-
-    fn take(&mut self) -> bool {
-        let has = self.left > 0;
-        self.left = self.left.saturating_sub(1);
-        has
-    }
-}
-
 /// Returns the class of a row: the level that it survives.
 fn class(row: &Row) -> String {
     row.survives.map_or("read".into(), |survives| survives.to_string())
@@ -50,48 +32,8 @@ pub fn name(group: &Group, row: &Row) -> String {
     format!("{}{name}", group.loop_mark(row))
 }
 
-/// Returns the heading, charts, table and notes of a group.
-pub fn blocks(group: &Group, charts: &mut Charts) -> Vec<Block> {
-    let mut blocks = vec![Block::Heading(group.workload.into(), group.summary())];
-    if charts.take() {
-        blocks.extend(figures(group).into_iter().map(Block::Figure));
-    }
-    let best = group.best();
-    let label = format!("Figures of {}", group.workload);
-    blocks.push(Block::Table(Table::of(&label, columns(group), &group.rows, best)));
-    let notes = notes(group);
-    if !notes.is_empty() {
-        blocks.push(Block::Notes(notes));
-    }
-    blocks
-}
-
-fn notes(group: &Group) -> Vec<String> {
-    let mut notes = Vec::new();
-    if let Some(best) = group.best() {
-        notes.push(format!("The fastest that survives a power loss: {}", best.way));
-    }
-    match group.view() {
-        View::Curve => notes.push(group.knee_line()),
-        View::Saves => notes.extend(group.sync_costs()),
-        _ => {}
-    }
-    if group.mixes_loops() {
-        notes.push(OPEN_LOOP_LEGEND.into());
-    }
-    notes.extend(group.flushes().into_iter().chain(ranks::spread(group)));
-    for sustained in group.rows.iter().filter_map(|row| row.sustained.as_ref()) {
-        notes.extend(levels(sustained).into_iter().map(|(name, interval, words)| {
-            format!("{name}: {} {}, {words}", units::rate(interval.median), within(&interval))
-        }));
-        notes.extend(sustained.changes.iter().map(|of| format!("changed {}", change(of))));
-        notes.extend(sustained.steady_state.iter().map(verdict));
-    }
-    notes
-}
-
 /// Returns the charts of a group.
-fn figures(group: &Group) -> Vec<Figure> {
+pub fn figures(group: &Group) -> Vec<Figure> {
     if let Some(grid) = grid(group) {
         return vec![grid];
     }
@@ -174,12 +116,12 @@ fn ladder(group: &Group) -> Figure {
 fn throughputs(label: &str, rows: &[&Row], names: &[String], titles: Vec<String>) -> Figure {
     let dot = |(lane, (row, title)): (usize, (&&Row, String))| Dot {
         row: lane,
-        line: 0,
         class: class(row),
         value: row.throughput(),
         interval: interval(row),
         figure: throughput(row),
         title,
+        ..Dot::default()
     };
     let drawn: Vec<Dot> = rows.iter().zip(titles).enumerate().map(dot).collect();
     let axis = "throughput, more is better";
@@ -241,69 +183,116 @@ fn against(group: &Group) -> Figure {
 
 fn curve(group: &Group) -> Figure {
     let of = group.rows.first().map_or("read".into(), |row| class(row));
-    let lines = [("P50", 1), ("P99", 2), ("P99.9", 3)];
-    let lines = lines.map(|(name, dash)| (name, format!("{of} d{dash}")));
-    let rates = group.rows.iter().filter_map(|row| {
-        let of = row.latency()?;
-        Some(Rate {
-            iops: Reached::of(row).map_or(row.iops(), |rate| rate.asked_per_s),
-            latencies_ns: vec![of.p50, of.p99, of.p99_9],
-            title: format!("{}, {} reached", row.way, operations_per_s(row)),
-        })
-    });
-    let rates: Vec<Rate> = rates.collect();
+    let percentiles: [(&str, OfLatency); 3] =
+        [("P50", |of| of.p50), ("P99", |of| of.p99), ("P99.9", |of| of.p99_9)];
+    let due = |row: &Row| Reached::of(row).map_or(row.iops(), |rate| rate.asked_per_s);
+    let rates: Vec<(&Row, &Latency)> =
+        group.rows.iter().filter_map(|row| Some((*row, row.latency()?))).collect();
+    let line = |(number, (name, figure)): (usize, (&str, OfLatency))| {
+        let class = format!("{of} d{}", number + 1);
+        let at = |(row, of): &(&Row, &Latency)| (due(row), (figure(of).max(1) as f64).log10());
+        let spot = |rate: &(&Row, &Latency)| {
+            let (way, reached) = (&rate.0.way, operations_per_s(rate.0));
+            let latency = units::nanoseconds(figure(rate.1));
+            let title = format!("{way}, {reached} reached: {name} {latency}");
+            Spot { at: at(rate), class: class.clone(), title, ..Spot::default() }
+        };
+        let points = rates.iter().map(at).collect();
+        let dots = rates.iter().map(spot).collect();
+        Line { title: name.into(), points, dots, radius: 4, class }
+    };
+    let drawn: Vec<Line> = percentiles.into_iter().enumerate().map(line).collect();
     let knee = group.knee.and_then(|knee| group.rows.iter().find(|row| row.name == knee.row));
     let knee = knee.and_then(|row| Reached::of(row)).map(|rate| rate.asked_per_s);
+    let knee = knee.map(|value| Reference {
+        value,
+        title: format!("the knee: {}", crate::figures::per_second(value)),
+        word: "knee",
+    });
+    let most = rates.iter().map(|(row, _)| due(row)).fold(0.0, f64::max);
+    let latencies = rates.iter().flat_map(|(_, of)| [of.p50, of.p99, of.p99_9]);
+    let y = Axis::log(latencies.map(|ns| ns as f64), nanoseconds, "latency, less is better");
+    let axes = |layout: Layout| {
+        let title = "operations due per second";
+        (Axis::from_zero(most * 1.04, layout.ticks(), per_second, title), y.clone())
+    };
+    let legend = drawn.iter().map(|line| (line.class.clone(), line.title.clone())).collect();
+    let drawn = Lines { references: knee.into_iter().collect(), lines: drawn, ..Lines::default() };
     Figure {
         question: "How does the latency rise with the load, and where does it bend?".into(),
-        picture: load(&format!("Latency and load of {}", group.workload), &lines, &rates, knee),
-        legend: lines.map(|(name, class)| (class, name.into())).to_vec(),
+        picture: lines(&format!("Latency and load of {}", group.workload), axes, &drawn),
+        legend,
         note: String::new(),
     }
 }
 
 fn saves(group: &Group) -> Figure {
     let (rows, note) = shown(group);
-    let strip = |row: &&Row| {
+    let strip = |(lane, row): (usize, &&Row)| {
         let of = *row.latency()?;
         let [p50, p99, max] = [of.p50, of.p99, of.max].map(units::nanoseconds);
         let leaves = text(row.crash_leaves.map(|of: CrashLeaves| format!(", a crash leaves {of}")));
-        Some(Strip {
-            name: row.way.clone(),
-            class: class(row),
-            latency: of,
-            title: format!("{}: P50 {p50}, P99 {p99}, max {max}{leaves}", row.way),
-        })
+        let title = format!("{}: P50 {p50}, P99 {p99}, max {max}{leaves}", row.way);
+        Some(saved(lane, of, class(row), title))
     };
-    let drawn: Vec<Strip> = rows.iter().filter_map(strip).collect();
+    let drawn: Vec<Dot> = rows.iter().enumerate().filter_map(strip).collect();
+    let names: Vec<String> = rows.iter().map(|row| row.way.clone()).collect();
     let label = format!("Time of a save of {}", group.workload);
-    let reading = "From the fastest save to the slowest; thick from P50 (the dot and the figure) \
-        to P99; strokes at P90, P99 and P99.9.";
     Figure {
         question: "How long does a save take, with and without sync?".into(),
-        picture: strips(&label, &drawn),
+        picture: dots(&Frame::of_saves(&label, &names), &drawn),
         legend: survived(&rows),
-        note: format!("{reading} {note}").trim_end().into(),
+        note: format!("{READING} {note}").trim_end().into(),
     }
 }
 
 fn long(group: &Group) -> Vec<Figure> {
     let figure = |row: &&Row| {
         let of = row.sustained.as_ref()?;
-        let changes = of.changes.iter().map(|of| (*of, format!("changed {}", change(of))));
-        let changes: Vec<_> = changes.collect();
         let label = format!("Throughput of {} against the bytes written", row.name);
         Some(Figure {
             question: "How does the speed hold as more is written?".into(),
-            picture: course(&label, &of.samples, &changes),
+            picture: course(&label, of),
             legend: Vec::new(),
-            note: match changes.is_empty() {
+            note: match of.changes.is_empty() {
                 true => String::new(),
                 false => "Dashed lines stand where the throughput changed permanently.".into(),
             },
         })
     };
     group.rows.iter().filter_map(figure).collect()
+}
+
+/// Draws the throughput of each sample against the bytes written, and a line at each change.
+fn course(label: &str, of: &Sustained) -> Picture {
+    let starts = [0].into_iter().chain(of.samples.iter().map(|sample| sample.end_bytes));
+    let bar = |(from, sample): (u64, &Sample)| {
+        let [begin, end] = [from, sample.end_bytes].map(units::bytes);
+        let shown = units::rate(sample.throughput_bytes_per_s);
+        Bar {
+            from: from as f64,
+            to: sample.end_bytes as f64,
+            value: sample.throughput_bytes_per_s,
+            title: format!("{shown} from {begin} to {end} written"),
+        }
+    };
+    let reference = |of: &Change| Reference {
+        value: of.at_bytes as f64,
+        title: format!("changed {}", change(of)),
+        word: "",
+    };
+    let drawn = Lines {
+        bars: starts.zip(&of.samples).map(bar).collect(),
+        references: of.changes.iter().map(reference).collect(),
+        ..Lines::default()
+    };
+    let end = drawn.bars.last().map_or(1.0, |bar| bar.to);
+    let most = drawn.bars.iter().map(|bar| bar.value).fold(0.0, f64::max);
+    let axes = |layout: Layout| {
+        let y = Axis::from_zero(most * 1.05, 5, rate, "throughput, more is better");
+        (Axis::from_zero(end, layout.ticks(), bytes, "bytes written"), y)
+    };
+    lines(label, axes, &drawn)
 }
 
 /// Returns the heat map of a group whose rows are cells of a grid.

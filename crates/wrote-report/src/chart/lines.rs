@@ -1,0 +1,99 @@
+//! Lines over two axes, with dots, whiskers, bars and references.
+
+use super::axis::Axis;
+use super::canvas::{Canvas, text_width};
+use super::plot::{Layout, Picture, Reference, field};
+use plotters::style::text_anchor::{HPos, VPos};
+
+/// The marks of a chart, in the coordinates of its axes.
+#[derive(Clone, Debug, Default)]
+pub struct Lines {
+    /// Its height in both layouts; `None` where each has its own.
+    pub height: Option<u32>,
+    pub bars: Vec<Bar>,
+    /// Upright lines.
+    pub references: Vec<Reference>,
+    pub lines: Vec<Line>,
+}
+
+/// A bar from the axis below.
+#[derive(Clone, Debug)]
+pub struct Bar {
+    pub from: f64,
+    pub to: f64,
+    pub value: f64,
+    /// The text that a pointer shows.
+    pub title: String,
+}
+
+/// A line through points.
+#[derive(Clone, Debug)]
+pub struct Line {
+    pub class: String,
+    /// The text that a pointer shows.
+    pub title: String,
+    pub points: Vec<(f64, f64)>,
+    pub dots: Vec<Spot>,
+    /// The radius of its dots, in pixels.
+    pub radius: u32,
+}
+
+/// A dot on a line.
+#[derive(Clone, Debug, Default)]
+pub struct Spot {
+    pub at: (f64, f64),
+    /// The class that colours it.
+    pub class: String,
+    /// The text that a pointer shows.
+    pub title: String,
+    /// The ends of its interval.
+    pub whisker: Option<(f64, f64)>,
+    /// The class and the sign of a change, at the top.
+    pub change: Option<(&'static str, &'static str)>,
+}
+
+/// Draws bars, then references, then lines over the `axes` of a layout: along, and up.
+pub fn lines(label: &str, axes: impl Fn(Layout) -> (Axis, Axis), of: &Lines) -> Picture {
+    Picture::of(label, |layout| {
+        let (x, y) = axes(layout);
+        let height = of.height.unwrap_or_else(|| layout.field_height());
+        let canvas = Canvas::new(layout.width(), height);
+        let area = canvas.area();
+        let mut plot = field(&canvas, &area, &x, &y);
+        for bar in &of.bars {
+            plot.mark("bin", bar.title.clone());
+            plot.rectangle((bar.from, 0.0), (bar.to, bar.value), 1.0);
+        }
+        for line in &of.references {
+            plot.mark("reference", line.title.clone());
+            plot.line(vec![(line.value, y.min), (line.value, y.max)], 2);
+            if line.word.is_empty() {
+                continue;
+            }
+            plot.class("figure");
+            let top = (line.value, y.max);
+            let end = plot.pixel(top).0 + text_width(line.word) + 12;
+            let is_right = end < canvas.width as i32;
+            let (offset, side) = if is_right { (6, HPos::Left) } else { (-6, HPos::Right) };
+            plot.text(top, (offset, 2), line.word, side, VPos::Top);
+        }
+        for line in &of.lines {
+            plot.mark(format!("line {}", line.class).trim_end(), line.title.clone());
+            plot.line(line.points.clone(), 2);
+            for spot in &line.dots {
+                let x = spot.at.0;
+                if let Some((low, high)) = spot.whisker {
+                    plot.mark("whisker", spot.title.clone());
+                    plot.line(vec![(x, low.max(y.min)), (x, high.min(y.max))], 2);
+                }
+                plot.mark(&format!("dot {}", spot.class), spot.title.clone());
+                plot.dot(spot.at, line.radius);
+                if let Some((class, sign)) = spot.change {
+                    plot.class(&format!("change {class}"));
+                    plot.text((x, y.max), (0, 2), sign, HPos::Center, VPos::Top);
+                }
+            }
+        }
+        canvas
+    })
+}

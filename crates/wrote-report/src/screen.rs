@@ -1,0 +1,189 @@
+//! A report for a person at a screen.
+
+mod drawing;
+
+use crate::Screen;
+use crate::page::Page;
+use crate::paint::{Tone, ascii};
+use crate::text::plain;
+use crate::tree::{Block, Card, Notes, Remark, Remarks, Role, Section, Style, Weight};
+use itertools::Itertools;
+use std::io::{self, Write};
+use unicode_width::UnicodeWidthStr;
+use wrote_result::doctor::State;
+use wrote_result::document::Severity;
+
+/// The column of the labels of a check, and their width.
+const LABEL_INDENT: usize = 4;
+const LABEL_WIDTH: usize = 9;
+
+/// Writes sections in their order.
+pub fn write(sections: &[Section], screen: Screen, out: &mut dyn Write) -> io::Result<()> {
+    let mut report = Report { page: Page { screen }, is_short: false, out };
+    sections.iter().try_for_each(|section| report.section(section))
+}
+
+struct Report<'a> {
+    page: Page,
+    /// Whether a table took short texts.
+    is_short: bool,
+    out: &'a mut dyn Write,
+}
+
+impl Report<'_> {
+    fn section(&mut self, section: &Section) -> io::Result<()> {
+        match section.role {
+            Role::Page => return Ok(()),
+            Role::Facts | Role::Answer | Role::Foot => {}
+            Role::Scenario => {
+                let question = self.page.prose(&section.lede, 0);
+                writeln!(self.out, "\n{}", self.page.paint(Tone::Strong, &question))?;
+            }
+            Role::Part | Role::Findings | Role::Advice => {
+                self.heading(&section.title, &section.lede)?;
+            }
+        }
+        section.blocks.iter().try_for_each(|block| self.block(block))
+    }
+
+    fn block(&mut self, block: &Block) -> io::Result<()> {
+        match block {
+            Block::Facts(facts) => self.page.facts(facts, self.out),
+            Block::Heading(title, rest) => self.heading(title, rest),
+            Block::Banner(left, right) => self.banner(left, right),
+            Block::Table(table) if !table.on.is_of_screen(false) => Ok(()),
+            Block::Table(table) => {
+                self.is_short |= table.write(self.page, self.out)?;
+                Ok(())
+            }
+            Block::Drawing(samples) => drawing::write(samples, self.page, self.out),
+            Block::Notes(notes) => self.notes(notes),
+            Block::Remarks(remarks) => self.remarks(remarks),
+            Block::Cards(cards) => self.cards(cards),
+            Block::Figures(_) | Block::Chapter(..) => Ok(()),
+        }
+    }
+
+    /// Writes a heading, and words behind it on the same line.
+    fn heading(&mut self, title: &str, rest: &str) -> io::Result<()> {
+        let colon = if rest.is_empty() { "" } else { ": " };
+        let line = self.page.wide(&format!("{title}{colon}{rest}"), 2);
+        let title = plain(title);
+        let (title, rest) = match line.strip_prefix(&title) {
+            Some(rest) => (title.as_str(), rest),
+            None => (line.as_str(), ""),
+        };
+        writeln!(self.out, "\n{}{rest}", self.page.paint(Tone::Strong, title))
+    }
+
+    fn banner(&mut self, left: &str, right: &str) -> io::Result<()> {
+        let taken = left.width() + right.width();
+        let gap = " ".repeat(self.page.screen.width.saturating_sub(taken).max(2));
+        let left = self.page.paint(Tone::Strong, &plain(left));
+        writeln!(self.out, "\n{left}{gap}{right}")
+    }
+
+    fn notes(&mut self, Notes { notes, style }: &Notes) -> io::Result<()> {
+        let mut notes = notes.iter().filter(|note| note.on.is_of_screen(self.is_short)).peekable();
+        if matches!(style, Style::Apart | Style::Foot) && notes.peek().is_some() {
+            writeln!(self.out)?;
+        }
+        let page = self.page;
+        for note in notes {
+            let text = ascii(&note.text, page.screen);
+            let (mark, tone) = (note.mark.map(|mark| mark.on(page.screen)), note.tone);
+            match (style, mark) {
+                (Style::List, _) => writeln!(self.out, "  {}", page.prose(&text, 4))?,
+                (Style::Foot, mark) => {
+                    let mark = mark.map(|mark| format!("{mark} ")).unwrap_or_default();
+                    for line in page.prose(&(mark + &text), 0).lines() {
+                        writeln!(self.out, "{}", page.paint(Tone::Faint, line))?;
+                    }
+                }
+                (_, Some(mark)) if tone == Tone::Strong => {
+                    writeln!(self.out, "{mark} {}", page.paint(tone, &page.prose(&text, 2)))?;
+                }
+                (_, Some(mark)) => {
+                    writeln!(self.out, "{} {}", page.paint(tone, mark), page.prose(&text, 2))?;
+                }
+                (_, None) => writeln!(self.out, "{}", page.paint(tone, &page.prose(&text, 2)))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn remarks(&mut self, Remarks { remarks, is_brief }: &Remarks) -> io::Result<()> {
+        if *is_brief {
+            let names = remarks.iter().map(|remark| &remark.id).join(", ");
+            let names = format!("{names} (--all has the details)");
+            return writeln!(self.out, "  {}", self.page.prose(&names, 2));
+        }
+        for (number, remark) in remarks.iter().enumerate() {
+            match remark.weight {
+                Weight::Finding(_) => {
+                    self.remark(remark, &format!("{} [{}]", remark.text, remark.id))?;
+                }
+                Weight::Check(_) => {
+                    if number > 0 {
+                        writeln!(self.out)?;
+                    }
+                    self.check(remark)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn remark(&mut self, remark: &Remark, text: &str) -> io::Result<()> {
+        let (tone, mark) = match remark.weight {
+            Weight::Finding(Severity::Critical) => (Tone::Red, "X"),
+            Weight::Finding(Severity::Warning) => (Tone::Yellow, "!"),
+            Weight::Finding(Severity::Info) => (Tone::Cyan, "i"),
+            Weight::Check(State::Risk) => (Tone::Red, "!"),
+            Weight::Check(State::Advice) => (Tone::Yellow, "-"),
+            Weight::Check(State::Unknown) => (Tone::Cyan, "?"),
+            Weight::Check(State::Fine) => (Tone::Green, "+"),
+        };
+        let mark = self.page.paint(tone, mark);
+        writeln!(self.out, "  {mark} {}", self.page.prose(text, LABEL_INDENT))
+    }
+
+    fn check(&mut self, check: &Remark) -> io::Result<()> {
+        self.remark(check, &format!("{}: {}", check.id, check.text))?;
+        self.labelled(&check.facts)?;
+        for (number, command) in check.commands.iter().enumerate() {
+            // Not wrapped: a reader copies it.
+            let label = if number == 0 { "command" } else { "" };
+            writeln!(self.out, "    {label:<LABEL_WIDTH$}{}", plain(command))?;
+        }
+        self.labelled(&check.after)
+    }
+
+    fn labelled(&mut self, facts: &[(String, String)]) -> io::Result<()> {
+        facts.iter().try_for_each(|(label, text)| {
+            let text = self.page.prose(text, LABEL_INDENT + LABEL_WIDTH);
+            writeln!(self.out, "    {label:<LABEL_WIDTH$}{text}")
+        })
+    }
+
+    fn cards(&mut self, cards: &[Card]) -> io::Result<()> {
+        for (index, card) in cards.iter().enumerate() {
+            if index > 0 {
+                writeln!(self.out)?;
+            }
+            let purpose = format!("For {}", plain(&card.purpose));
+            writeln!(self.out, "  {}", self.page.paint(Tone::Strong, &purpose))?;
+            writeln!(self.out, "  do       {}", self.page.prose(&card.action, 11))?;
+            writeln!(self.out, "  because  {}", self.page.prose(&card.because, 11))?;
+            for code in &card.codes {
+                // Not wrapped: a reader copies it.
+                for (number, line) in code.text.lines().enumerate() {
+                    let label = if number == 0 { code.label } else { "" };
+                    let line = format!("  {label:<7}  {}", plain(line));
+                    writeln!(self.out, "{}", line.trim_end())?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,184 @@
+//! A table on a screen: as many columns as it has room for, and bars in the room that is left.
+
+use super::{GAP, Table, Text, Texts};
+use crate::Format;
+use crate::page::Page;
+use crate::paint::{Mark, Tone, ascii};
+use crate::table::Keep;
+use crate::text::{plain, wrapped};
+use std::io::{self, Write};
+use textwrap::{Options, WordSplitter};
+use unicode_width::UnicodeWidthStr;
+
+/// The bar takes the room that is left, within these limits.
+const BAR_WIDTH_MIN: usize = 7;
+const BAR_WIDTH_MAX: usize = 32;
+
+/// A column as a screen shows it.
+struct Fitted<'a> {
+    of: &'a Texts,
+    heading: String,
+    cells: Vec<String>,
+    width: usize,
+}
+
+impl Table {
+    /// Writes the headings and the rows. Returns whether it took short texts.
+    pub fn write(&self, page: Page, out: &mut dyn Write) -> io::Result<bool> {
+        let width = page.screen.width;
+        let fitted = |short| -> Vec<Fitted> {
+            self.shown(Format::Table).map(|column| Fitted::of(column, short, page)).collect()
+        };
+        let mut columns = fitted(false);
+        let texts = || columns.iter().flat_map(|column| &column.of.cells);
+        let is_short = needed(&columns) > width && texts().any(|text| text.short.is_some());
+        if is_short {
+            columns = fitted(true);
+        }
+        let is_reserved = self.bars.as_ref().is_some_and(|bars| bars.is_reserved);
+        let reserved = if is_reserved { GAP.len() + BAR_WIDTH_MIN } else { 0 };
+        let left = fit(&mut columns, width.saturating_sub(reserved)) + reserved;
+        let bar_width = left.saturating_sub(GAP.len()).min(BAR_WIDTH_MAX);
+        let bars = self.bars.as_ref().filter(|_| bar_width >= BAR_WIDTH_MIN);
+        let heading = |column: &Fitted| column.aligned(&column.heading, Tone::Plain, page);
+        let mut headings: Vec<String> = columns.iter().map(heading).collect();
+        headings.extend(bars.map(|bars| bars.heading.to_owned()));
+        writeln!(out, "{}", page.paint(Tone::Faint, headings.join(GAP).trim_end()))?;
+        for row in 0..self.height() {
+            let bar = bars.map(|bars| bar(bars.parts[row], bar_width, page.screen.unicode));
+            write_row(&columns, row, bar, page, out)?;
+        }
+        Ok(is_short)
+    }
+}
+
+fn write_row(
+    columns: &[Fitted],
+    row: usize,
+    bar: Option<String>,
+    page: Page,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let lines = |(number, column): (usize, &Fitted)| column.lines(row, number + 1 == columns.len());
+    let cells: Vec<Vec<String>> = columns.iter().enumerate().map(lines).collect();
+    let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+    for number in 0..height {
+        let piece = |(column, lines): (&Fitted, &Vec<String>)| {
+            let tone = column.of.cells[row].tone;
+            column.aligned(lines.get(number).map_or("", String::as_str), tone, page)
+        };
+        let mut line: Vec<String> = columns.iter().zip(&cells).map(piece).collect();
+        line.extend(bar.clone().filter(|_| number == 0));
+        writeln!(out, "{}", line.join(GAP).trim_end())?;
+    }
+    Ok(())
+}
+
+/// Drops columns, the least important first, until the rest has room, and gives the flexible one
+/// its width. Returns the room that is left.
+fn fit(columns: &mut Vec<Fitted>, width: usize) -> usize {
+    while needed(columns) > width {
+        let last = (0..columns.len()).max_by_key(|index| columns[*index].of.keep);
+        match last.filter(|index| columns[*index].of.keep != Keep::Always) {
+            Some(index) => drop(columns.remove(index)),
+            None => break,
+        }
+    }
+    if let Some(flexible) = columns.iter().position(|column| column.of.flex.is_some()) {
+        let others = taken(columns) - columns[flexible].width;
+        let column = &mut columns[flexible];
+        let least = column.of.flex.map_or(0, |of| of.least).min(column.width);
+        column.width = width.saturating_sub(others).clamp(least, column.width);
+    }
+    width.saturating_sub(taken(columns))
+}
+
+/// The width that the columns need, where the flexible one is as narrow as it easily is.
+fn needed(columns: &[Fitted]) -> usize {
+    let spared =
+        |column: &Fitted| column.of.flex.map_or(0, |flex| column.width.saturating_sub(flex.easy));
+    taken(columns) - columns.iter().map(spared).sum::<usize>()
+}
+
+/// The width of the columns, with the gaps between them.
+fn taken(columns: &[Fitted]) -> usize {
+    let widths = columns.iter().map(|column| column.width).sum::<usize>();
+    widths + columns.len().saturating_sub(1) * GAP.len()
+}
+
+impl<'a> Fitted<'a> {
+    fn of(column: &'a Texts, short: bool, page: Page) -> Fitted<'a> {
+        let cell = |of: &Text| {
+            let text = of.short.as_ref().filter(|_| short).unwrap_or(&of.text);
+            let text = format!("{}{}", of.before, ascii(&plain(text), page.screen));
+            match of.mark {
+                Some(Mark::None) if !column.is_of_figures() => text,
+                Some(mark) if text.is_empty() => mark.on(page.screen).into(),
+                Some(mark) => format!("{text} {}", mark.on(page.screen)),
+                None => text,
+            }
+        };
+        let cells: Vec<String> = column.cells.iter().map(cell).collect();
+        let heading = ascii(&plain(&column.heading), page.screen);
+        let width = cells.iter().map(|cell| cell.width()).max().unwrap_or(0).max(heading.width());
+        Fitted { of: column, heading, cells, width }
+    }
+
+    /// Text as wide as the column.
+    fn aligned(&self, text: &str, tone: Tone, page: Page) -> String {
+        let pad = " ".repeat(self.width.saturating_sub(text.width()));
+        let text = if text.is_empty() { String::new() } else { page.paint(tone, text) };
+        if self.of.is_of_figures() { pad + &text } else { text + &pad }
+    }
+
+    /// The lines of a cell. In the last column, where a reader copies commands, words stay whole.
+    fn lines(&self, row: usize, is_last: bool) -> Vec<String> {
+        let text = &self.cells[row];
+        if self.of.flex.is_none() {
+            return vec![text.clone()];
+        }
+        let options = Options::new(self.width.max(1)).word_splitter(WordSplitter::NoHyphenation);
+        match is_last {
+            true => wrapped(text, self.width, 0).lines().map(str::to_owned).collect(),
+            false => textwrap::wrap(text, options).iter().map(|line| line.to_string()).collect(),
+        }
+    }
+}
+
+/// A bar for a part of the whole `width`, in eighths of a column if the screen has them. Any part
+/// above zero is visible.
+fn bar(part: f64, width: usize, unicode: bool) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    if part.is_nan() || part <= 0.0 || width == 0 {
+        return String::new();
+    }
+    let columns = part.min(1.0) * width as f64;
+    if unicode {
+        let eighths = ((columns * 8.0).round() as usize).max(1);
+        "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]
+    } else {
+        "#".repeat((columns.round() as usize).max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_as_long_as_its_part_to_an_eighth_of_a_column() {
+        assert_eq!(bar(1.0, 4, true), "████");
+        assert_eq!(bar(0.5, 4, true), "██");
+        assert_eq!(bar(0.6, 4, true), "██▍");
+        assert_eq!(bar(0.6, 4, false), "##");
+    }
+
+    #[test]
+    fn a_bar_of_something_is_seen_and_one_of_nothing_is_not() {
+        assert_eq!(bar(1e-9, 10, true), "▏");
+        assert_eq!(bar(1e-9, 10, false), "#");
+        for nothing in [0.0, f64::NAN, -1.0] {
+            assert_eq!(bar(nothing, 10, true), "");
+        }
+    }
+}
