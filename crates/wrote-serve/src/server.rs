@@ -4,7 +4,7 @@ use crate::access;
 use crate::acks::Acks;
 use crate::addresses::Addresses;
 use crate::channel::{Channel, Opener};
-use crate::config::{Config, Listen, LogConfig};
+use crate::config::{Config, Listen, LogConfig, holds};
 use crate::descriptors;
 use crate::doors::READS_MAX;
 use crate::error::Error;
@@ -61,6 +61,8 @@ struct Listener {
     /// With the address that the kernel has chosen.
     actual: Arc<Listen>,
     settings: watch::Sender<Settings>,
+    /// The bytes of each buffer of its log.
+    buffer_bytes: usize,
 }
 
 impl Server {
@@ -116,6 +118,8 @@ impl Server {
             folders::make_parents(&log.folder).map_err(|error| {
                 Error::Config(format!("{}: its parents: {error}", log.folder.display()))
             })?;
+            let buffer_bytes = log.buffer_bytes(&limits.borrow());
+            log.options = log.options.buffer_bytes(buffer_bytes);
             let channel = Arc::new(Channel::open(log, opener.clone(), free_bytes_min)?);
             channels.push(channel.clone());
             for (listen, settings) in listeners.by_ref().take(channel.config.listeners.len()) {
@@ -130,7 +134,13 @@ impl Server {
                     checked.map_err(Error::Config)?;
                     let (sender, receiver) = watch::channel(settings.clone());
                     let (asked, actual) = (listen.clone(), Arc::new(actual));
-                    bound_as.push(Listener { asked, actual: actual.clone(), settings: sender });
+                    let known = actual.clone();
+                    bound_as.push(Listener {
+                        asked,
+                        actual: known,
+                        settings: sender,
+                        buffer_bytes,
+                    });
                     let acks = |_: &_| Arc::new(Acks::new(actual.ack));
                     let acks = workers.all().iter().map(acks).collect();
                     let Settings { limits, access, tls, .. } = settings.clone();
@@ -257,11 +267,17 @@ impl Handle {
     fn try_reload(&self, config: &Config) -> Result<Vec<String>, Error> {
         let Loaded { listeners, mut warnings } = settings::load(config).map_err(settings::error)?;
         let mut changes = Vec::new();
-        for Listener { asked, actual, settings } in &self.listeners {
+        for Listener { asked, actual, settings, buffer_bytes } in &self.listeners {
             let is_it = |(other, _): &&(Listen, Settings)| other.is_same_place(asked);
             if let Some((_, new)) = listeners.iter().find(is_it) {
                 let found = access::addresses(actual);
                 found.and_then(|found| new.check(actual, &found)).map_err(Error::Config)?;
+                let record = asked.record_bytes_max(new.limits.message_bytes);
+                if !holds(*buffer_bytes, record) {
+                    let because = "does not fit into the buffers of its log: restart the server";
+                    let text = format!("{asked}: a record of {record} bytes {because}");
+                    return Err(Error::Config(text));
+                }
                 changes.push((settings, new));
             } else {
                 warnings.push(format!("{asked}: ends with a restart"));

@@ -59,6 +59,8 @@ pub(crate) enum Place {
     Metrics,
     /// By its place in [`Config::logs`].
     Log(usize),
+    /// The buffers of a log, by its place in [`Config::logs`].
+    Buffers(usize),
     /// By its place in [`Config::listeners`].
     Listener(usize),
 }
@@ -128,6 +130,10 @@ pub(crate) fn load(config: &Config) -> Result<Loaded, Vec<Fault>> {
         match folders::check(&log.folder) {
             Ok(warning) => warnings.extend(warning),
             Err(text) => faults.push(Fault { place: Place::Log(index), text }),
+        }
+        if let Err(fault) = log.check_buffers(&config.limits) {
+            let text = format!("[logs.{}]: {fault}", log.name);
+            faults.push(Fault { place: Place::Buffers(index), text });
         }
     }
     if let Some(address) = &config.metrics

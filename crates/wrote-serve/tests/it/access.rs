@@ -193,6 +193,12 @@ fn limits_that_are_read_again_hold_for_open_connections_of_http() {
     serving.reload().unwrap();
     assert_eq!(client.post("/append", "", b"small").code, 200);
     assert_eq!(client.post("/append", "", b"too long").code, 413);
+    // The buffers of the log stay as they are until the server starts again.
+    serving.config.limits.message_bytes = 16 << 10;
+    serving.config.logs[0].buffer_bytes = None;
+    let error = serving.reload().unwrap_err().to_string();
+    assert!(error.contains("does not fit into the buffers of its log"), "{error}");
+    assert_eq!(client.post("/append", "", b"too long").code, 413);
     serving.stop();
 }
 

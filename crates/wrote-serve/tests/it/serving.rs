@@ -57,11 +57,9 @@ impl Serving {
         let parent = Arc::new(fixtures::folder());
         let folder = parent.path().join("log");
         let mut config = Config::of_log(&folder, vec![url.parse().unwrap()]);
-        config.logs[0].options = Log::options()
-            .sync(SyncPolicy::No)
-            .buffers(3)
-            .buffer_bytes(16 << 10)
-            .segment_bytes(1 << 20);
+        config.logs[0].options =
+            Log::options().sync(SyncPolicy::No).buffers(3).segment_bytes(1 << 20);
+        config.logs[0].buffer_bytes = Some(16 << 10);
         config.limits.message_bytes = 8 << 10;
         change(&mut config);
         (config, parent)

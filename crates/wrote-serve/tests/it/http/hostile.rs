@@ -165,6 +165,7 @@ fn a_client_that_never_reads_is_let_go() {
         config.limits.unread_time = Duration::from_millis(100);
         config.limits.message_bytes = 64 << 10;
         config.logs[0].options = wrote::Log::options().sync(wrote::SyncPolicy::No);
+        config.logs[0].buffer_bytes = None;
     });
     let mut writer = Client::connect(serving.address());
     let line = format!("{}\n", "x".repeat(50_000));

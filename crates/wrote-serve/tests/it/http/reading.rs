@@ -8,8 +8,7 @@ use wrote::{Format, Log, SyncPolicy};
 
 fn lines(format: Format) -> Serving {
     Serving::start("http://127.0.0.1:0", |config| {
-        config.logs[0].options =
-            Log::options().sync(SyncPolicy::No).format(format).buffer_bytes(16 << 10);
+        config.logs[0].options = Log::options().sync(SyncPolicy::No).format(format);
     })
 }
 
