@@ -542,7 +542,8 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
 
     /// Holds the memory of what is kept and of the answers while nothing moves.
     fn hold_memory(&mut self, context: &Context<'_>) -> Result<(), Refusal> {
-        let (messages, answers) = (self.kept.len(), self.answers.len());
+        let messages = self.kept.len() + self.protocol.held_bytes();
+        let answers = self.answers.held_bytes();
         let held = (messages, answers, self.protocol.is_stranger(), self.room.is_some());
         if held == self.held {
             return Ok(());

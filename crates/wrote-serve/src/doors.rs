@@ -64,6 +64,11 @@ pub(crate) trait Protocol: Send + Unpin + 'static {
         false
     }
 
+    /// Returns the bytes that the parser keeps beside the input, if they are more than a few.
+    fn held_bytes(&self) -> usize {
+        0
+    }
+
     /// Says goodbye, behind the last answer, before the server ends the connection.
     fn goodbye(&mut self, intake: &mut Intake<'_>) {
         let _ = intake;

@@ -140,6 +140,25 @@ fn bytes_of_unfinished_messages_are_bounded_in_all() {
     assert_eq!(serving.stop().last().unwrap(), b"with room again");
 }
 
+// W8
+#[test]
+fn the_places_of_the_words_of_a_request_are_bytes_in_flight_and_none_are_kept() {
+    const WORDS: usize = 20_000;
+    let serving = Serving::start("resp://127.0.0.1:0", |_| ());
+    let mut client = Client::connect(&serving);
+    let head = format!("*{}\r\n$3\r\nFOO\r\n", WORDS + 1);
+    let words = "$0\r\n\r\n".repeat(WORDS - 1);
+    client.send(&[head, words].concat().into_bytes()).unwrap();
+    // Two numbers for each word, beside the words themselves.
+    let bytes = (WORDS * (6 + 16)) as u64;
+    serving.wait_until(|figures| figures.in_flight_bytes > bytes);
+    client.send(b"$0\r\n\r\n").unwrap();
+    assert!(matches!(client.answer(), Some(Answer::Line(line)) if line.starts_with("-ERR")));
+    serving.wait_until(|figures| figures.in_flight_bytes == 0);
+    assert_eq!(client.ask("PING"), Answer::Line("+PONG".into()));
+    serving.stop();
+}
+
 /// Connects from an address of its own.
 fn connect_from(address: [u8; 4], serving: &Serving) -> TcpStream {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
