@@ -15,11 +15,12 @@ use crate::turns::Turn;
 use std::cell::RefCell;
 use std::future::Future;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::io::ReadBuf;
+use tokio::task::yield_now;
 use tokio::time::Sleep;
 use wrote::Log;
 
@@ -58,8 +59,11 @@ pub(crate) struct Connection<S, P> {
     turn: Option<Turn>,
     /// The answer that is still made; nothing is taken before it is whole.
     later: Option<Later>,
-    /// The bytes kept behind the command of an answer that just became whole are still to be taken.
+    /// The bytes kept behind the command of an answer that just became whole, or for the next turn
+    /// of a door that has worked for long, are still to be taken.
     has_rest: bool,
+    /// Other connections have their turn first.
+    yields: bool,
     drain: Option<Wait<()>>,
     input: Input,
     /// The stream ended without the client's end: an unfinished message is dropped.
@@ -142,6 +146,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             turn: None,
             later: None,
             has_rest: false,
+            yields: false,
             drain: Some(drain),
             input: Input::Open,
             is_cut: false,
@@ -178,6 +183,11 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             // A turn is taken when it comes, also by a client that reads no answers: others wait.
             if self.answers.len() < UNSENT_BYTES_MAX || self.room.is_some() {
                 has_moved |= self.receive(context)?;
+            }
+            if std::mem::take(&mut self.yields) {
+                // It wakes this task behind all others.
+                let _ = pin!(yield_now()).poll(context);
+                break;
             }
             if !has_moved && !self.turns_to_draining(context) {
                 break;
@@ -423,6 +433,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         let mut is_done = intake.is_over;
         if self.input == Input::Ended
             && !intake.is_full
+            && !intake.yields
             && !is_done
             && intake.later.is_none()
             && let Ok(done) = taken
@@ -440,7 +451,9 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         if is_done && taken.is_ok() {
             self.protocol.goodbye(&mut intake);
         }
-        let Intake { messages, bytes, cut, is_full, is_closed, later, rejected, .. } = intake;
+        let Intake { messages, bytes, cut, is_full, yields, is_closed, later, rejected, .. } =
+            intake;
+        (self.yields, self.has_rest) = (yields, yields);
         self.later = later;
         add(&self.port.metrics.cut_messages_total, cut);
         let client = self.admission.client();

@@ -43,7 +43,7 @@ pub(crate) trait Protocol: Send + Unpin + 'static {
 
     /// Takes whole messages and commands from the beginning of `input`, and returns how many of its
     /// bytes are done with. The rest is given again, with more behind it. It stops where the intake
-    /// is full.
+    /// is full, and after much work, which it leaves for its next turn.
     fn take(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal>;
 
     /// Takes what the client left unfinished when it ended the stream, or the server drains.

@@ -119,6 +119,8 @@ pub(crate) struct Intake<'a> {
     pub cut: u64,
     /// The log had no room for a message: its door gives it again later.
     pub is_full: bool,
+    /// The door has worked for long enough: it is called again once others have had their turn.
+    pub yields: bool,
     /// The channel takes no messages now.
     pub is_closed: bool,
     /// The sender is held while no messages are taken: it has no answers by which it could know.
@@ -149,6 +151,7 @@ impl<'a> Intake<'a> {
             bytes: 0,
             cut: 0,
             is_full: false,
+            yields: false,
             is_closed: false,
             holds: false,
             later: None,

@@ -3,10 +3,13 @@
 use crate::resp::{Answer, Client};
 use crate::serving::{Serving, connect};
 use crate::warnings;
-use socket2::{Domain, Socket, Type};
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use socket2::{Domain, SockRef, Socket, Type};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 use wrote_serve::Config;
@@ -195,6 +198,42 @@ fn one_address_shuts_out_no_other() {
     assert_eq!(serving.refused(), [("in_flight_bytes", 52)]);
     drop((filled, more, good));
     assert_eq!(serving.stop()[0].len(), 6006);
+}
+
+/// Sends bytes again and again until a flag is set, and leaves without what was not read.
+fn repeat(mut stream: TcpStream, bytes: &[u8], is_over: &AtomicBool) {
+    SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
+    stream.set_write_timeout(Some(Duration::from_millis(20))).unwrap();
+    let mut at = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        at += stream.write(&bytes[at..]).unwrap_or(0);
+        at %= bytes.len();
+    }
+}
+
+#[test]
+fn a_client_whose_bytes_become_a_thousand_times_as_many_delays_no_others() {
+    let mut zlib = ZlibEncoder::new(b"z".to_vec(), Compression::best());
+    zlib.write_all(&[b'x'; (1 << 20) + 1]).unwrap();
+    let message = zlib.finish().unwrap();
+    let message = [format!("{} ", message.len()).as_bytes(), &message].concat().repeat(100);
+    let serving = Serving::start("tcp://127.0.0.1:0?oversize=skip", |config| {
+        config.workers = 1;
+        config.limits.message_bytes = 1 << 20;
+        config.logs[0].buffer_bytes = None;
+        config.logs[0].options = wrote::Log::options();
+    });
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let hostile = serving.connect();
+        scope.spawn(|| repeat(hostile, &message, &is_over));
+        serving.wait_until(|figures| figures.refused > 0);
+        let mut client = serving.connect();
+        client.write_all(b"a line\n").unwrap();
+        serving.wait_until(|figures| figures.messages == 1);
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(serving.stop(), [b"a line"]);
 }
 
 #[test]

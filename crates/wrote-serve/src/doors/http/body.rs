@@ -113,7 +113,7 @@ impl Upload {
         loop {
             if let Some(gunzip) = &mut self.gunzip {
                 while !self.compressed.is_empty() {
-                    let piece = gunzip.next(&mut self.compressed)?;
+                    let piece = gunzip.next(&mut self.compressed).await?;
                     if !piece.is_empty() {
                         return Ok(Some(piece));
                     }
