@@ -174,6 +174,15 @@ pub fn connect(listen: &Listen) -> TcpStream {
     stream
 }
 
+/// Connects a client that reads nothing, and whose kernel takes little.
+pub fn deaf(serving: &Serving) -> TcpStream {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let server: SocketAddr = serving.address().parse().unwrap();
+    socket.connect(&server.into()).unwrap();
+    socket.into()
+}
+
 /// Returns the host and port of a listener.
 pub fn address(listen: &Listen) -> &str {
     match &listen.socket {

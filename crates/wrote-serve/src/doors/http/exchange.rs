@@ -7,6 +7,7 @@ use crate::memory::{Account, Pool};
 use crate::port::Port;
 use crate::refusals::Client;
 use crate::stamp::Stamper;
+use bytes::Bytes;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,6 +17,12 @@ const IS_OVER: u8 = 0;
 const AWAITS_HEAD: u8 = 1;
 /// A request is being served, or its answer is being sent.
 const SERVES: u8 = 2;
+
+/// Records of an answer. hyper drops them once they are written.
+struct Unwritten {
+    bytes: Vec<u8>,
+    exchange: Arc<Exchange>,
+}
 
 /// The state of one connection.
 #[derive(Debug)]
@@ -28,6 +35,8 @@ pub(super) struct Exchange {
     is_flushed: AtomicBool,
     /// Bytes of the head of the next request.
     head_bytes: AtomicUsize,
+    /// Bytes of the records of answers that are not written.
+    answer_bytes: AtomicUsize,
     /// Why the stream was cut off.
     refusal: Mutex<Option<Refusal>>,
 }
@@ -42,6 +51,7 @@ impl Exchange {
             phase: AtomicU8::new(IS_OVER),
             is_flushed: AtomicBool::new(true),
             head_bytes: AtomicUsize::new(0),
+            answer_bytes: AtomicUsize::new(0),
             refusal: Mutex::new(None),
         }
     }
@@ -55,7 +65,7 @@ impl Exchange {
     pub(super) fn begin(&self) {
         self.phase.store(SERVES, Ordering::Relaxed);
         self.head_bytes.store(0, Ordering::Relaxed);
-        for pool in Pool::ALL {
+        for pool in [Pool::Messages, Pool::Strangers] {
             // Less is never refused.
             let _ = self.admission.account.hold(pool, 0, &self.limits());
         }
@@ -64,7 +74,6 @@ impl Exchange {
     /// The request was read as a whole, and its answer is written.
     pub(super) fn end(&self) {
         self.phase.store(IS_OVER, Ordering::Relaxed);
-        let _ = self.hold_answer(0);
     }
 
     /// Tells whether a request has begun that was not read to its end: more of it may come.
@@ -101,9 +110,14 @@ impl Exchange {
         self.admission.account.hold(Pool::Messages, bytes, &self.limits())
     }
 
-    /// Holds memory for `bytes` of an answer, in place of those held before.
-    pub(super) fn hold_answer(&self, bytes: usize) -> Result<(), Refusal> {
-        self.admission.account.hold(Pool::Answers, bytes, &self.limits())
+    /// Holds memory for records of an answer until they are written.
+    pub(super) fn hold_answer(self: &Arc<Self>, mut bytes: Vec<u8>) -> Result<Bytes, Refusal> {
+        bytes.shrink_to_fit();
+        let held = bytes.len();
+        let all = self.answer_bytes.fetch_add(held, Ordering::Relaxed) + held;
+        let unwritten = Unwritten { bytes, exchange: self.clone() };
+        self.admission.account.hold(Pool::Answers, all, &self.limits())?;
+        Ok(Bytes::from_owner(unwritten))
     }
 
     /// The limits that are in force now.
@@ -140,5 +154,20 @@ impl Exchange {
 
     pub(super) fn refusal(&self) -> Option<Refusal> {
         self.refusal.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl AsRef<[u8]> for Unwritten {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Unwritten {
+    fn drop(&mut self) {
+        let (held, exchange) = (self.bytes.len(), &self.exchange);
+        let left = exchange.answer_bytes.fetch_sub(held, Ordering::Relaxed) - held;
+        // Less is never refused.
+        let _ = exchange.account().hold(Pool::Answers, left, &exchange.limits());
     }
 }

@@ -1,7 +1,7 @@
 //! Clients that mean harm: each is let go and counted, and others are served.
 
 use super::client::Client;
-use crate::serving::{Serving, address};
+use crate::serving::{Serving, address, deaf};
 use std::io::Write;
 use std::time::Duration;
 use wrote_serve::Config;
@@ -157,6 +157,43 @@ fn too_many_heads_at_a_time_are_cut_off_and_counted() {
     drop(clients);
     serving.wait_until(|figures| figures.connections == 0);
     assert_eq!(serving.figures().in_flight_bytes, 0);
+}
+
+// W8
+#[test]
+fn answers_that_are_not_read_are_bounded_in_all_and_held_until_they_are_written() {
+    const RECORD_BYTES: usize = 1 << 20;
+    for (url, path) in
+        [("http://127.0.0.1:0", "/records?limit=1"), ("http://127.0.0.1:0", "/records")]
+    {
+        let serving = Serving::start(url, |config| {
+            config.limits.unsent_bytes = 4 * RECORD_BYTES;
+            config.limits.message_bytes = RECORD_BYTES;
+            config.logs[0].options = wrote::Log::options().sync(wrote::SyncPolicy::No);
+            config.logs[0].buffer_bytes = None;
+        });
+        let mut client = Client::connect(serving.address());
+        for _ in 0..4 {
+            assert_eq!(client.post("/append", "", &[b'x'; RECORD_BYTES]).code, 200);
+        }
+        assert_eq!(client.get(path).code, 200);
+        serving.wait_until(|figures| figures.in_flight_bytes == 0);
+        let deaf: Vec<_> = (0..12)
+            .map(|_| {
+                let mut stream = deaf(&serving);
+                let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
+                // More than the buffers of both kernels hold.
+                stream.write_all(request.repeat(8).as_bytes()).unwrap();
+                stream
+            })
+            .collect();
+        serving.wait_until(|figures| figures.refused >= 6);
+        assert!(serving.refused().iter().all(|(reason, _)| *reason == "in_flight_bytes"));
+        drop((deaf, client));
+        serving.wait_until(|figures| figures.connections == 0);
+        assert_eq!(serving.figures().in_flight_bytes, 0);
+        serving.stop();
+    }
 }
 
 #[test]
