@@ -31,6 +31,9 @@ const COPIED_BYTES_MAX: usize = 16 << 10;
 /// Unsent answers of a connection beyond which it is not read.
 const UNSENT_BYTES_MAX: usize = 256 << 10;
 
+/// The pause between two looks whether a client that sent much waits for its answer.
+const LOOK_PAUSE: Duration = Duration::from_secs(1);
+
 thread_local! {
     /// The buffer into which every connection of a thread reads. A connection keeps only the bytes
     /// of an unfinished message, so an idle one keeps none.
@@ -59,6 +62,8 @@ pub(crate) struct Connection<S, P> {
     turn: Option<Turn>,
     /// The answer that is still made; nothing is taken before it is whole.
     later: Option<Later>,
+    /// The time to the next look whether the client waits for it.
+    look: Option<Pin<Box<Sleep>>>,
     /// The bytes kept behind the command of an answer that just became whole, or for the next turn
     /// of a door that has worked for long, are still to be taken.
     has_rest: bool,
@@ -145,6 +150,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             room: None,
             turn: None,
             later: None,
+            look: None,
             has_rest: false,
             yields: false,
             drain: Some(drain),
@@ -235,16 +241,14 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         }
     }
 
-    /// Queues the next piece of an answer that is made elsewhere. Returns whether there was one.
+    /// Queues an answer that was made elsewhere, also while others are unsent: from then on it is
+    /// counted. Returns whether it was made.
     fn answer_later(&mut self, context: &mut Context<'_>) -> bool {
         let Some(later) = &mut self.later else { return false };
-        if self.answers.len() >= UNSENT_BYTES_MAX {
-            return false;
-        }
-        match later.poll_recv(context) {
-            Poll::Ready(Some(piece)) => self.answers.push(0, &piece),
-            Poll::Ready(None) => (self.later, self.has_rest) = (None, true),
-            Poll::Pending => return false,
+        let Poll::Ready(answer) = Pin::new(later).poll(context) else { return false };
+        (self.later, self.has_rest) = (None, true);
+        if let Ok(answer) = answer {
+            self.answers.push(0, &answer);
         }
         true
     }
@@ -261,7 +265,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
                 // The client is gone; its unsent answers are lost with it.
                 Poll::Ready(_) => {
                     self.answers = Answers::default();
-                    self.input = Input::Done;
+                    (self.later, self.input) = (None, Input::Done);
                     return Ok(true);
                 }
                 Poll::Pending => break,
@@ -284,7 +288,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             return Ok(false);
         }
         if self.later.is_some() && self.kept.len() >= READ_BYTES {
-            return Ok(false);
+            return Ok(self.forgets_answer(context));
         }
         if std::mem::take(&mut self.has_rest) {
             // The client may wait for the answers to these before it sends more.
@@ -312,6 +316,22 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             return Ok(true);
         }
         SCRATCH.with_borrow_mut(|scratch| self.receive_into(scratch, context))
+    }
+
+    /// Forgets the answer that is still made if the client has ended the stream, or the server
+    /// drains. Bytes that are kept hide the end from reads, so it is looked for. Returns whether the
+    /// answer is forgotten.
+    fn forgets_answer(&mut self, context: &mut Context<'_>) -> bool {
+        if self.input == Input::Draining || self.stream.has_hung_up() {
+            (self.later, self.look, self.has_rest) = (None, None, true);
+            return true;
+        }
+        let look = self.look.get_or_insert_with(|| Box::pin(tokio::time::sleep(LOOK_PAUSE)));
+        if look.as_mut().poll(context).is_ready() {
+            self.look = None;
+            context.waker().wake_by_ref();
+        }
+        false
     }
 
     /// Whether the sender is held while no messages are taken: it has no answers.

@@ -4,7 +4,7 @@ use crate::answers::Answers;
 use crate::limits::{Reason, Refusal};
 use crate::stamp::{self, Stamper};
 use std::str::FromStr;
-use tokio::sync::mpsc;
+use tokio::sync::oneshot;
 use wrote::Log;
 
 /// The promise of an answer to a message.
@@ -133,8 +133,8 @@ pub(crate) struct Intake<'a> {
     pub is_over: bool,
 }
 
-/// An answer in pieces, made elsewhere: it ends when the sender is dropped.
-pub(crate) type Later = mpsc::Receiver<Vec<u8>>;
+/// An answer that is made elsewhere; there is none where the sender is dropped.
+pub(crate) type Later = oneshot::Receiver<Vec<u8>>;
 
 impl<'a> Intake<'a> {
     pub(crate) fn new(
