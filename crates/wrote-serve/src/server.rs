@@ -364,8 +364,9 @@ mod tests {
     #[test]
     fn every_door_waits_behind_a_sender_that_has_the_turn_and_is_served_after_it() {
         let folder = tempfile::tempdir().unwrap();
-        let listeners = ["resp://127.0.0.1:0", "http://127.0.0.1:0", "relp://127.0.0.1:0"];
-        let listeners = listeners.map(|url| url.parse().unwrap()).to_vec();
+        let urls = ["resp://127.0.0.1:0", "http://127.0.0.1:0", "relp://127.0.0.1:0"];
+        let listeners = [&urls[..], &["udp://127.0.0.1:0"]].concat();
+        let listeners = listeners.into_iter().map(|url| url.parse().unwrap()).collect();
         let server = Server::start(Config::of_log(&folder.path().join("log"), listeners)).unwrap();
         let handle = server.handle();
         let running = std::thread::spawn(move || server.run());
@@ -374,18 +375,29 @@ mod tests {
             panic!("it was free")
         };
         let xadd = b"*5\r\n$4\r\nXADD\r\n$3\r\nlog\r\n$1\r\n*\r\n$1\r\nm\r\n$5\r\nhello\r\n";
-        let post = b"POST /append HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhello";
+        let post = b"POST /append HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\n\r\nhello";
         let relp = b"1 open 14 relp_version=0\n2 syslog 5 hello\n";
         let requests: [&[u8]; 3] = [xadd, post, relp];
         let mut clients: Vec<TcpStream> = (0..)
             .zip(requests)
             .map(|(number, request)| waiting(&handle, number, request, number as u64 + 1))
             .collect();
+        let url = handle.listeners[3].actual.to_string();
+        let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        datagrams.send_to(b"hello", url.split("//").nth(1).unwrap()).unwrap();
+        let paused = &handle.counted[3].metrics.paused_connections;
+        while paused.load(Ordering::Relaxed) == 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(handle.figures().messages, 0);
         drop(turn);
         for (client, expected) in clients.iter_mut().zip(["$", "HTTP/1.1 200", "1 rsp"]) {
             let mut answer = vec![0; expected.len()];
             client.read_exact(&mut answer).unwrap();
             assert_eq!(answer, expected.as_bytes());
+        }
+        while handle.figures().messages < 4 {
+            std::thread::yield_now();
         }
         drop(clients);
         handle.stop();
