@@ -11,6 +11,9 @@ use bytes::Bytes;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Bytes of memory of a request whose body has not come: those of its task, its head, and hyper.
+const REQUEST_BYTES: usize = 8 << 10;
+
 /// The last request was read and answered as a whole, or none has begun.
 const IS_OVER: u8 = 0;
 /// The next bytes of the client belong to the head of a request.
@@ -105,9 +108,16 @@ impl Exchange {
         }
     }
 
-    /// Holds memory for `bytes` of a body, in place of those held before.
+    /// Holds memory for a request whose body is read, and `bytes` of it, in place of those held
+    /// before.
     pub(super) fn hold(&self, bytes: usize) -> Result<(), Refusal> {
-        self.admission.account.hold(Pool::Messages, bytes, &self.limits())
+        self.admission.account.hold(Pool::Messages, REQUEST_BYTES + bytes, &self.limits())
+    }
+
+    /// Gives back the memory for a request.
+    pub(super) fn release(&self) {
+        // Less is never refused.
+        let _ = self.admission.account.hold(Pool::Messages, 0, &self.limits());
     }
 
     /// Holds memory for records of an answer until they are written.

@@ -18,6 +18,9 @@ pub(super) struct Gunzip {
 }
 
 impl Gunzip {
+    /// Bytes of memory of a decoder: the last 32 KiB in and out, and its tables.
+    pub(super) const MEMORY_BYTES: usize = 76 << 10;
+
     pub(super) fn new() -> Gunzip {
         Gunzip { decoder: MultiGzDecoder::new(Vec::new()), bytes: 0 }
     }
