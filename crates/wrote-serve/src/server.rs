@@ -1,10 +1,10 @@
 //! The server: started, running, and brought to its end.
 
-use crate::access;
+use crate::access::{self, Access};
 use crate::acks::Acks;
 use crate::addresses::Addresses;
 use crate::channel::{Channel, Opener};
-use crate::config::{Config, Listen, LogConfig, holds};
+use crate::config::{Config, Listen, LogConfig, Socket, holds};
 use crate::descriptors;
 use crate::doors::READS_MAX;
 use crate::error::Error;
@@ -50,6 +50,8 @@ pub struct Handle {
     channels: Vec<Arc<Channel>>,
     stop: watch::Sender<bool>,
     limits: watch::Sender<Arc<Limits>>,
+    /// The tokens of the whole server.
+    access: watch::Sender<Arc<Access>>,
     listeners: Vec<Listener>,
 }
 
@@ -92,7 +94,9 @@ impl Server {
 
     fn start_in(config: Config, opener: Opener, mut inherited: Inherited) -> Result<Server, Error> {
         config.logs.iter().try_for_each(shipping::check)?;
-        let Loaded { listeners, warnings } = settings::load(&config).map_err(settings::error)?;
+        let Loaded { listeners, access, warnings } =
+            settings::load(&config).map_err(settings::error)?;
+        let access = watch::Sender::new(access);
         warnings.iter().for_each(|warning| log::warn!("{warning}"));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .thread_name("wrote-serve")
@@ -126,6 +130,10 @@ impl Server {
                 let sockets = runtime
                     .block_on(Bound::bind_all(&listen, &mut inherited))
                     .map_err(|source| Error::Listen { url: listen.to_string(), source })?;
+                let host: Arc<str> = match &listen.socket {
+                    Socket::Tcp(address) => access::host(address).into(),
+                    _ => Arc::default(),
+                };
                 for socket in sockets {
                     let actual = socket.listen(&listen);
                     // A name may have led elsewhere meanwhile.
@@ -153,6 +161,7 @@ impl Server {
                     });
                     let port = Port {
                         listen: actual.clone(),
+                        host: host.clone(),
                         channel: channel.clone(),
                         limits,
                         access,
@@ -193,6 +202,7 @@ impl Server {
             channels: channels_of_handle,
             stop,
             limits,
+            access,
             listeners: bound_as,
         };
         Ok(Server { runtime, workers, bound, operators, channels, grace: config.grace, handle })
@@ -220,7 +230,8 @@ impl Server {
         if let Some(operators) = operators {
             let (totals, counted) = (handle.totals.clone(), handle.counted.clone());
             let (channels, draining) = (channels.clone(), handle.stop.subscribe());
-            runtime.spawn(operators.serve(Shown { totals, counted, channels, draining }));
+            let access = handle.access.subscribe();
+            runtime.spawn(operators.serve(Shown { totals, counted, channels, access, draining }));
         }
         runtime.block_on(async {
             let mut listeners = JoinSet::new();
@@ -265,7 +276,8 @@ impl Handle {
     }
 
     fn try_reload(&self, config: &Config) -> Result<Vec<String>, Error> {
-        let Loaded { listeners, mut warnings } = settings::load(config).map_err(settings::error)?;
+        let Loaded { listeners, access, mut warnings } =
+            settings::load(config).map_err(settings::error)?;
         let mut changes = Vec::new();
         for Listener { asked, actual, settings, buffer_bytes } in &self.listeners {
             let is_it = |(other, _): &&(Listen, Settings)| other.is_same_place(asked);
@@ -289,6 +301,7 @@ impl Handle {
         warnings.extend(new.map(|listen| format!("{listen}: begins with a restart")));
         changes.into_iter().for_each(|(settings, new)| drop(settings.send_replace(new.clone())));
         self.limits.send_replace(Arc::new(config.limits.clone()));
+        self.access.send_replace(access);
         Ok(warnings)
     }
 

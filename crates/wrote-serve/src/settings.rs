@@ -40,6 +40,8 @@ impl Settings {
 pub(crate) struct Loaded {
     /// Those of each listener, in the order of [`Config::listeners`].
     pub listeners: Vec<(Listen, Settings)>,
+    /// The tokens of the whole server.
+    pub access: Arc<Access>,
     /// Lines about what works and should not be so.
     pub warnings: Vec<String>,
 }
@@ -141,7 +143,7 @@ pub(crate) fn load(config: &Config) -> Result<Loaded, Vec<Fault>> {
     {
         faults.push(Fault { place: Place::Metrics, text });
     }
-    if faults.is_empty() { Ok(Loaded { listeners, warnings }) } else { Err(faults) }
+    if faults.is_empty() { Ok(Loaded { listeners, access, warnings }) } else { Err(faults) }
 }
 
 /// Returns everything that is wrong, a line each.

@@ -1,6 +1,6 @@
 //! The facts that the stream, the requests and the session of one connection share.
 
-use crate::access::Access;
+use crate::access::{self, Access};
 use crate::admission::Admission;
 use crate::limits::{Limits, Refusal};
 use crate::memory::{Account, Pool};
@@ -8,6 +8,8 @@ use crate::port::Port;
 use crate::refusals::Client;
 use crate::stamp::Stamper;
 use bytes::Bytes;
+use hyper::HeaderMap;
+use hyper::header::ORIGIN;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -143,6 +145,18 @@ impl Exchange {
     pub(super) fn lets_in(&self, token: &[u8]) -> bool {
         let access = self.access();
         !access.asks_for_token() || access.accepts(token)
+    }
+
+    /// Tells whether a web page has made a browser send a request. A page may have any name: only
+    /// that of a listener without a token or TLS leads it to a client of this machine.
+    pub(super) fn is_of_page(&self, headers: &HeaderMap) -> bool {
+        let is_local = self.client().0.is_some_and(|address| address.to_canonical().is_loopback());
+        let is_open = !self.port.listen.is_tls && !self.access().asks_for_token();
+        if is_local && is_open {
+            access::is_of_page(headers, &self.port.host)
+        } else {
+            headers.contains_key(ORIGIN)
+        }
     }
 
     pub(super) fn client(&self) -> Client {

@@ -8,7 +8,7 @@ use super::read::records;
 use crate::access::{self, WRONG_TOKEN_PAUSE};
 use crate::limits::Reason;
 use hyper::body::Incoming;
-use hyper::header::{HeaderValue, ORIGIN, WWW_AUTHENTICATE};
+use hyper::header::{HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Method, Request, StatusCode};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -32,8 +32,7 @@ pub(super) async fn answer(
     };
     let token = access::bearer(&parts.headers);
     let mut answer = match (parts.uri.path(), &parts.method) {
-        // A web page can make a browser send these to loopback; no other client names an origin.
-        _ if parts.headers.contains_key(ORIGIN) => {
+        _ if exchange.is_of_page(&parts.headers) => {
             let because = "requests of web pages are refused";
             refuse(Reason::Unauthorized, wrong(StatusCode::FORBIDDEN, because))
         }
