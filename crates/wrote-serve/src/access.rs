@@ -64,9 +64,9 @@ pub(crate) fn bearer(headers: &HeaderMap) -> &[u8] {
     }
 }
 
-/// Tells whether a web page has made a browser of this machine send a request. It names its origin;
-/// or the name of the page leads to loopback (DNS rebinding), and the browser names that in place of
-/// an address, `localhost`, or the name `own` of the listener.
+/// Tells whether a web page has made a browser of this machine send a request. It names its origin.
+/// Or the name of the page leads to loopback (DNS rebinding): then the browser names neither an
+/// address, nor `localhost`, nor `own`, the name of the listener.
 pub(crate) fn is_of_page(headers: &HeaderMap, own: &str) -> bool {
     if headers.contains_key(ORIGIN) {
         return true;

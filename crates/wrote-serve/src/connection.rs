@@ -319,8 +319,8 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
     }
 
     /// Forgets the answer that is still made if the client has ended the stream, or the server
-    /// drains. Bytes that are kept hide the end from reads, so it is looked for. Returns whether the
-    /// answer is forgotten.
+    /// drains. Bytes that are kept hide the end from reads, so it is looked for. Returns whether
+    /// the answer is forgotten.
     fn forgets_answer(&mut self, context: &mut Context<'_>) -> bool {
         if self.input == Input::Draining || self.stream.has_hung_up() {
             (self.later, self.look, self.has_rest) = (None, None, true);

@@ -223,8 +223,8 @@ impl Datagrams {
     }
 }
 
-/// Waits for the turn behind all other senders, and in the turn for room. The turn lasts for what is
-/// received at once.
+/// Waits for the turn behind all other senders, and in the turn for room. The turn lasts for what
+/// is received at once.
 async fn append_in_turn(
     log: &Log,
     message: &[u8],
