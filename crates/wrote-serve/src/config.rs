@@ -170,6 +170,8 @@ pub(crate) fn holds(buffer_bytes: usize, record_bytes: usize) -> bool {
 pub struct OwnSettings {
     /// As [`Limits::message_bytes`].
     pub message_bytes: Option<usize>,
+    /// As [`Limits::connections`], of this listener alone. Those of all are still limited together.
+    pub connections: Option<usize>,
     /// As [`AccessConfig::token_file`].
     pub token_file: Option<PathBuf>,
 }

@@ -15,6 +15,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub limits: Arc<Limits>,
+    /// Connections at a time of all listeners together.
+    pub connections_max: usize,
     pub access: Arc<Access>,
     /// `None` where streams are not encrypted.
     pub tls: Option<Sessions>,
@@ -87,12 +89,16 @@ pub(crate) fn load(config: &Config) -> Result<Loaded, Vec<Fault>> {
                 Err(text) => faults.push(Fault { place: Place::Listener(index), text }),
             }
         }
-        let own_limits = listen
-            .own
-            .message_bytes
-            .map(|message_bytes| Arc::new(Limits { message_bytes, ..config.limits.clone() }));
+        let own = &listen.own;
+        let own_limits = (own.message_bytes.is_some() || own.connections.is_some()).then(|| {
+            let mut limits = config.limits.clone();
+            limits.message_bytes = own.message_bytes.unwrap_or(limits.message_bytes);
+            limits.connections = own.connections.unwrap_or(limits.connections);
+            Arc::new(limits)
+        });
         let mut settings = Settings {
             limits: own_limits.unwrap_or_else(|| limits.clone()),
+            connections_max: config.limits.connections,
             access: own_access.unwrap_or_else(|| access.clone()),
             tls: None,
             expires_s: None,

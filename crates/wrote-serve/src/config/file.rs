@@ -266,6 +266,7 @@ fn read_listen(
             let tls = read_tls(&mut table, folder, faults);
             let own = OwnSettings {
                 message_bytes: table.take("message_bytes", faults, bytes),
+                connections: table.take("connections", faults, count),
                 token_file: table.take("token_file", faults, |value| path(value, folder)),
             };
             table.finish(faults);

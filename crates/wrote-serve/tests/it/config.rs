@@ -76,6 +76,7 @@ fn the_documented_example_is_read_and_shows_the_defaults() {
     assert_eq!(urls(events), expected);
     assert_eq!(urls(syslog), ["udp://127.0.0.1:5140", "unix:///run/wrote/syslog.sock"]);
     assert_eq!(events.listeners[2].own.message_bytes, Some(64 << 10));
+    assert_eq!(events.listeners[2].own.connections, Some(100));
     let own = events.listeners[3].tls.as_ref().unwrap();
     assert_eq!(own.cert_file, folder.path().join("syslog.pem"));
     assert_eq!(config.tls.unwrap().key_file, folder.path().join("key.pem"));

@@ -17,6 +17,8 @@ const HANG: Duration = Duration::from_secs(120);
 /// A server that listens on one socket, with its log in a folder of its own.
 pub struct Serving {
     pub listen: Listen,
+    /// Its other listeners.
+    pub others: Vec<Listen>,
     pub folder: PathBuf,
     metrics: Option<SocketAddr>,
     pub config: Config,
@@ -72,11 +74,12 @@ impl Serving {
         before: impl FnOnce(&Listen, &Handle),
     ) -> Serving {
         let folder = config.logs[0].folder.clone();
-        let (listen, handle) = (server.listeners().remove(0), server.handle());
+        let (mut others, handle) = (server.listeners(), server.handle());
+        let listen = others.remove(0);
         let metrics = server.metrics_address();
         before(&listen, &handle);
         let thread = Some(std::thread::spawn(|| server.run()));
-        Serving { listen, folder, metrics, config, handle, thread, parent }
+        Serving { listen, others, folder, metrics, config, handle, thread, parent }
     }
 
     /// Drains the server, and starts it again on the same port and log.
