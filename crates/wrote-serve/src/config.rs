@@ -193,6 +193,8 @@ pub struct Listen {
     pub tls: Option<TlsFiles>,
     /// The part of its records that says where they came from.
     pub stamp: Stamp,
+    /// Whether HTTP answers `/livez` and `/readyz`, also without a token.
+    pub has_probes: bool,
     /// Settings in place of those of the whole server.
     pub own: OwnSettings,
 }
@@ -268,7 +270,7 @@ impl FromStr for Listen {
         };
         let (mut door, mut ack, mut oversize) =
             (scheme.door, Level::default(), Oversize::default());
-        let mut stamp = Stamp::default();
+        let (mut stamp, mut has_probes) = (Stamp::default(), false);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match (pair.split_once('='), &mut door) {
                 (Some(("frame", word)), Door::Frames(frame)) => *frame = word.parse()?,
@@ -283,6 +285,16 @@ impl FromStr for Listen {
                     return Err(format!("'{url}': '{word}' has no stamps"));
                 }
                 (Some(("stamp", word)), _) => stamp = word.parse()?,
+                (Some(("probes", word)), Door::Http) => {
+                    has_probes = match word {
+                        "yes" => true,
+                        "no" => false,
+                        _ => return Err(format!("probes={word} is none of yes, no")),
+                    };
+                }
+                (Some(("probes", _)), _) => {
+                    return Err(format!("'{url}': '{word}' has no probes"));
+                }
                 (Some(("oversize", word)), Door::Frames(_) | Door::Relp) => {
                     oversize = word.parse()?;
                 }
@@ -293,7 +305,7 @@ impl FromStr for Listen {
                 }
                 _ => {
                     return Err(format!(
-                        "'{url}': '{pair}' is none of frame=, ack=, oversize=, stamp="
+                        "'{url}': '{pair}' is none of frame=, ack=, oversize=, stamp=, probes="
                     ));
                 }
             }
@@ -301,7 +313,8 @@ impl FromStr for Listen {
         let socket = (scheme.socket)(address);
         let is_tls = scheme.is_tls;
         let own = OwnSettings::default();
-        Ok(Listen { socket, is_tls, door, ack, oversize, stamp, tls: None, own })
+        let tls = None;
+        Ok(Listen { socket, is_tls, door, ack, oversize, stamp, has_probes, tls, own })
     }
 }
 
@@ -377,7 +390,14 @@ impl fmt::Display for Listen {
         let ack = self.answers().filter(|ack| *ack != Level::default()).map(Level::as_str);
         let oversize = (self.oversize != Oversize::default()).then(|| self.oversize.as_str());
         let stamp = (self.stamp != Stamp::default()).then(|| self.stamp.as_str());
-        let pairs = [("frame", frame), ("ack", ack), ("oversize", oversize), ("stamp", stamp)];
+        let probes = self.has_probes.then_some("yes");
+        let pairs = [
+            ("frame", frame),
+            ("ack", ack),
+            ("oversize", oversize),
+            ("stamp", stamp),
+            ("probes", probes),
+        ];
         let set = pairs.iter().filter_map(|(key, word)| Some((key, (*word)?)));
         for (separator, (key, word)) in std::iter::once('?').chain(std::iter::repeat('&')).zip(set)
         {
@@ -401,6 +421,7 @@ mod tests {
             "unixgram:///dev/log",
             "relps://localhost:2514",
             "http://127.0.0.1:8080?ack=written",
+            "https://127.0.0.1:8080?probes=yes",
             "resp://127.0.0.1:6379?ack=received",
             "tcp://127.0.0.1:5140?frame=u32&oversize=split",
             "relp://localhost:2514?ack=written&oversize=refuse&stamp=json",
@@ -422,6 +443,8 @@ mod tests {
             ("tcp://a:1?ack=durable", "gives no answers"),
             ("http://a:1?ack=safe", "ack=safe is none of"),
             ("udp://a:1?stamp=json", "has no stamps"),
+            ("resp://a:1?probes=yes", "'resp' has no probes"),
+            ("http://a:1?probes=on", "probes=on is none of yes, no"),
             ("http://a:1?level=1", "'level=1' is none of"),
         ] {
             let error = url.parse::<Listen>().unwrap_err();

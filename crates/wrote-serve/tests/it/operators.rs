@@ -199,6 +199,34 @@ fn a_server_lives_and_is_ready_unless_its_log_takes_nothing_or_it_drains() {
 }
 
 #[test]
+fn a_listener_of_http_answers_probes_without_a_token_where_the_operator_chose_so() {
+    let folder = fixtures::folder();
+    let tokens = folder.path().join("tokens");
+    std::fs::write(&tokens, "secret\n").unwrap();
+    let codes = |serving: &Serving| {
+        let code = |path| Client::connect(serving.address()).get(path).code;
+        ["/livez", "/readyz", "/records"].map(code)
+    };
+    for (url, expected) in [
+        ("http://127.0.0.1:0", [401, 401, 401]),
+        ("http://127.0.0.1:0?probes=yes", [200, 200, 401]),
+    ] {
+        let serving = start(url, |config| config.access.token_file = Some(tokens.clone()));
+        assert_eq!(codes(&serving), expected, "{url}");
+        serving.stop();
+    }
+    let serving = start("http://127.0.0.1:0?probes=yes", |config| {
+        config.access.token_file = Some(tokens);
+        config.limits.free_bytes = u64::MAX;
+    });
+    // The first look at the disk is under way.
+    while get(&serving, "/readyz").code == 200 {}
+    assert_eq!(codes(&serving), [200, 503, 401]);
+    assert_eq!(serving.refused(), [("unauthorized", 1)]);
+    serving.stop();
+}
+
+#[test]
 fn a_web_page_reads_no_metrics() {
     let serving = start("http://127.0.0.1:0", |_| ());
     for (host, code) in [("127.0.0.1:9600", 200), ("evil.example", 403)] {
