@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes of memory of a request whose body has not come: those of its task, its head, and hyper.
-const REQUEST_BYTES: usize = 8 << 10;
+const REQUEST_BYTES: usize = 16 << 10;
 
 /// The last request was read and answered as a whole, or none has begun.
 const IS_OVER: u8 = 0;

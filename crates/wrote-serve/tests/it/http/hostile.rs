@@ -150,7 +150,7 @@ fn a_body_without_end_is_taken_in_bounded_memory() {
 #[test]
 fn requests_whose_bodies_do_not_come_are_bounded_in_all() {
     let serving = Serving::start("http://127.0.0.1:0", |config| {
-        config.limits.in_flight_bytes = 100 << 10;
+        config.limits.in_flight_bytes = 200 << 10;
     });
     let head = "POST /append HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: gzip\r\n\
         Content-Length: 5\r\n\r\n";
@@ -161,7 +161,7 @@ fn requests_whose_bodies_do_not_come_are_bounded_in_all() {
             client
         })
         .collect();
-    // Each holds 8 KiB.
+    // Each holds 16 KiB.
     serving.wait_until(|figures| figures.connections == 12 && figures.refused >= 18);
     assert!(serving.refused().iter().all(|(reason, _)| *reason == "in_flight_bytes"));
     drop(clients);
