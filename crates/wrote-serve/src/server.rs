@@ -357,10 +357,17 @@ fn open(log: &LogConfig) -> Result<wrote::Log, wrote::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{Read, Write};
+    use crate::admission::Admission;
+    use crate::connection::Connection;
+    use crate::doors::Resp;
+    use crate::memory::Pool;
+    use crate::stream::Stream;
+    use std::io::{self, ErrorKind, Read, Write};
     use std::net::TcpStream;
-    use std::pin::pin;
+    use std::pin::{Pin, pin};
+    use std::sync::atomic::AtomicBool;
     use std::task::{Context, Poll, Waker};
+    use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
     /// Sends a request, and waits until this many senders wait for a turn.
     fn waiting(handle: &Handle, listener: usize, request: &[u8], waiters: u64) -> TcpStream {
@@ -372,6 +379,94 @@ mod tests {
             std::thread::yield_now();
         }
         client
+    }
+
+    /// A client that has sent requests, and whose kernel takes no answers; or it is gone.
+    struct Deaf {
+        requests: Vec<u8>,
+        is_gone: Arc<AtomicBool>,
+    }
+
+    impl AsyncRead for Deaf {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            if self.requests.is_empty() {
+                return Poll::Pending;
+            }
+            buffer.put_slice(&std::mem::take(&mut self.requests));
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for Deaf {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            _: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            match self.is_gone.load(Ordering::Relaxed) {
+                true => Poll::Ready(Err(ErrorKind::BrokenPipe.into())),
+                false => Poll::Pending,
+            }
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl Stream for Deaf {
+        fn has_unread(&mut self) -> bool {
+            false
+        }
+
+        fn has_hung_up(&self) -> bool {
+            false
+        }
+    }
+
+    // W8
+    #[test]
+    fn an_answer_behind_unsent_ones_is_counted_and_none_is_awaited_for_a_client_that_is_gone() {
+        const RECORD_BYTES: usize = 1 << 20;
+        let folder = tempfile::tempdir().unwrap();
+        let listeners = vec!["resp://127.0.0.1:0".parse().unwrap()];
+        let server = Server::start(Config::of_log(&folder.path().join("log"), listeners)).unwrap();
+        let port = server.bound[0].1.clone();
+        let log = port.channel.log().unwrap();
+        log.append(&vec![b'x'; RECORD_BYTES]).unwrap().wait().unwrap();
+        let _entered = server.runtime.enter();
+        let context = &mut Context::from_waker(Waker::noop());
+        let unsent = "HELLO\r\n".repeat(10_000);
+        for later in ["XRANGE log - +\r\n", "XREAD BLOCK 0 STREAMS log $\r\n"] {
+            let is_gone = Arc::new(AtomicBool::new(false));
+            let requests = (unsent.clone() + later).into_bytes();
+            let deaf = Deaf { requests, is_gone: is_gone.clone() };
+            let log_of = Some((port.channel.clone(), port.listen.ack));
+            let resp = Resp::new(log_of, Arc::default());
+            let admission = Admission::of(&port, None).unwrap();
+            let mut connection =
+                Box::pin(Connection::new(deaf, resp, admission, port.clone(), log.clone()));
+            assert!(connection.as_mut().poll(context).is_pending());
+            let held = || port.totals.memory.held(Pool::Answers);
+            let before = held();
+            assert!(before > 1_000_000, "{before}");
+            while later.starts_with("XRANGE") && held() < before + (RECORD_BYTES / 2) as u64 {
+                assert!(connection.as_mut().poll(context).is_pending());
+                std::thread::yield_now();
+            }
+            is_gone.store(true, Ordering::Relaxed);
+            assert!(connection.as_mut().poll(context).is_ready());
+            drop(connection);
+            assert_eq!(held(), 0);
+        }
     }
 
     #[test]
