@@ -5,7 +5,7 @@ use crate::doors::Door;
 use crate::inherited;
 use crate::input;
 use hyper::HeaderMap;
-use hyper::header::{AUTHORIZATION, HeaderValue};
+use hyper::header::{AUTHORIZATION, HOST, HeaderValue, ORIGIN};
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -64,6 +64,27 @@ pub(crate) fn bearer(headers: &HeaderMap) -> &[u8] {
     }
 }
 
+/// Tells whether a web page has made a browser of this machine send a request. It names its origin.
+/// Or the name of the page leads to loopback (DNS rebinding): then the browser names neither an
+/// address, nor `localhost`, nor `own`, the name of the listener.
+pub(crate) fn is_of_page(headers: &HeaderMap, own: &str) -> bool {
+    if headers.contains_key(ORIGIN) {
+        return true;
+    }
+    let Some(named) = headers.get(HOST) else { return false };
+    let name = host(named.to_str().unwrap_or_default());
+    let is_address = name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    !is_address && !["localhost", own].iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// Returns the name or address in front of a port.
+pub(crate) fn host(address: &str) -> &str {
+    match address.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => host,
+        _ => address,
+    }
+}
+
 /// Refuses a listener that other hosts can reach without certificates of clients or a token.
 /// Returns a warning where it is let through with less than both.
 pub(crate) fn check(
@@ -106,6 +127,7 @@ pub(crate) fn addresses(listen: &Listen) -> Result<Vec<IpAddr>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hyper::header::HeaderName;
 
     fn checked(url: &str, has_client_ca: bool, config: &AccessConfig) -> Result<bool, String> {
         let listen: Listen = url.parse().unwrap();
@@ -135,6 +157,24 @@ mod tests {
         assert!(checked("relps://0.0.0.0:1", false, &token).is_err());
         assert_eq!(checked("https://0.0.0.0:1", false, &token), Ok(false));
         assert_eq!(checked("resp://0.0.0.0:1", false, &token), Ok(true));
+    }
+
+    #[test]
+    fn a_web_page_is_known_by_its_origin_or_its_name() {
+        let is_of_page = |name: HeaderName, value: &str| {
+            let headers = [(name, HeaderValue::from_str(value).unwrap())];
+            super::is_of_page(&headers.into_iter().collect(), "logs.example")
+        };
+        for host in
+            ["127.0.0.1:8080", "[::1]:80", "[::1]", "LocalHost", "192.0.2.1", "logs.example:1"]
+        {
+            assert!(!is_of_page(HOST, host), "{host}");
+        }
+        for host in ["evil.example:8080", "localhost.evil.example", "127.0.0.1.example", "", "x"] {
+            assert!(is_of_page(HOST, host), "{host}");
+        }
+        assert!(is_of_page(ORIGIN, "http://127.0.0.1:8080") && is_of_page(ORIGIN, "null"));
+        assert!(!super::is_of_page(&HeaderMap::new(), "logs.example"));
     }
 
     #[test]

@@ -28,7 +28,9 @@ impl Admission {
         let Port { metrics, totals, limits, addresses, workers, .. } = port;
         let client = Client(address);
         let open = totals.connections.load(Ordering::Relaxed);
-        if open >= limits.connections as u64 {
+        let own = metrics.connections.load(Ordering::Relaxed);
+        let connections_max = port.settings.borrow().connections_max;
+        if open >= connections_max as u64 || own >= limits.connections as u64 {
             port.refuse(client, Reason::Connections, "too many connections");
             return None;
         }

@@ -87,10 +87,19 @@ impl Answers {
     pub(crate) fn sent(&mut self, bytes: usize) {
         self.bytes.drain(..bytes);
         self.released -= bytes;
-        if self.bytes.is_empty() && self.bytes.capacity() > KEPT_BYTES {
+        if self.bytes.is_empty() && self.capacity_bytes() > KEPT_BYTES {
             let messages = self.messages;
             *self = Answers { messages, ..Answers::default() };
         }
+    }
+
+    /// The bytes of memory that the answers take; nothing while there are none.
+    pub(crate) fn held_bytes(&self) -> usize {
+        if self.is_empty() { 0 } else { self.capacity_bytes() }
+    }
+
+    fn capacity_bytes(&self) -> usize {
+        self.bytes.capacity() + self.held.capacity() * size_of::<Held>()
     }
 
     /// The bytes of all answers, sendable or not.

@@ -14,6 +14,7 @@ use crate::tls::TlsFiles;
 use crate::workers;
 use log::LevelFilter;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -27,6 +28,8 @@ const HEADER_BYTES_MAX: usize = 200;
 /// The usual lengths of a log's buffers are multiples of this, and at least that.
 const BUFFER_UNIT_BYTES: usize = 64 << 10;
 const BUFFER_BYTES_MIN: usize = 1 << 20;
+/// The lengths of buffers that a log takes.
+const BUFFER_BYTES: RangeInclusive<usize> = 4 << 10..=64 << 20;
 
 /// The permissions of a log's files, less the umask: they may hold what only its group may see.
 const LOG_MODE: u32 = 0o640;
@@ -56,10 +59,9 @@ impl Config {
     /// One log in `folder` with these listeners, and every default.
     pub fn of_log(folder: &Path, listeners: Vec<Listen>) -> Config {
         let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
-        let buffer_bytes = Config::buffer_bytes(Limits::default().message_bytes);
-        let options = options(&listeners).buffer_bytes(buffer_bytes);
-        let folder = folder.to_owned();
-        let log = LogConfig { name, folder, options, store: None, listeners };
+        let (folder, options) = (folder.to_owned(), options(&listeners));
+        let (buffer_bytes, store) = (None, None);
+        let log = LogConfig { name, folder, options, buffer_bytes, store, listeners };
         Config::of_logs(vec![log])
     }
 
@@ -69,12 +71,6 @@ impl Config {
         let workers = workers::usual();
         let log_level = LevelFilter::Warn;
         Config { logs, workers, limits, grace: GRACE, metrics: None, tls: None, access, log_level }
-    }
-
-    /// Returns the usual length of a log's buffers, where messages are as long as this.
-    pub fn buffer_bytes(message_bytes: usize) -> usize {
-        let whole = message_bytes + HEADER_BYTES_MAX;
-        whole.next_multiple_of(BUFFER_UNIT_BYTES).max(BUFFER_BYTES_MIN)
     }
 
     /// Checks everything that can be checked without binding a listener or opening a log: also the
@@ -112,8 +108,11 @@ pub struct LogConfig {
     pub name: String,
     /// Its folder; made if it is not there.
     pub folder: PathBuf,
-    /// How it is opened.
+    /// How it is opened, but for its buffers.
     pub options: LogOptions,
+    /// The length of each of its buffers; by default the longest record of its listeners has room,
+    /// and 1 MiB at least.
+    pub buffer_bytes: Option<usize>,
     /// The URL of the object store to which its sealed segments go. Retention then removes only
     /// segments that are there.
     pub store: Option<String>,
@@ -121,11 +120,58 @@ pub struct LogConfig {
     pub listeners: Vec<Listen>,
 }
 
+impl LogConfig {
+    /// Returns the length of each buffer.
+    pub(crate) fn buffer_bytes(&self, limits: &Limits) -> usize {
+        self.buffer_bytes.unwrap_or_else(|| {
+            let whole = self.record_bytes_max(limits).saturating_add(HEADER_BYTES_MAX);
+            let units = whole.div_ceil(BUFFER_UNIT_BYTES);
+            units.saturating_mul(BUFFER_UNIT_BYTES).max(BUFFER_BYTES_MIN)
+        })
+    }
+
+    /// Refuses buffers in which a record of a listener would have no room.
+    pub(crate) fn check_buffers(&self, limits: &Limits) -> Result<(), String> {
+        let (record, buffer) = (self.record_bytes_max(limits), self.buffer_bytes(limits));
+        if self.buffer_bytes.is_some() && !BUFFER_BYTES.contains(&buffer) {
+            return Err("buffer_bytes must be from 4KiB to 64MiB".to_owned());
+        }
+        if holds(buffer.min(*BUFFER_BYTES.end()), record) {
+            return Ok(());
+        }
+        let stamp = self.listeners.iter().map(|listen| listen.stamp).max().unwrap_or_default();
+        let is_of = match stamp {
+            Stamp::None => String::new(),
+            stamp => format!(" (a message with stamp={})", stamp.as_str()),
+        };
+        Err(match self.buffer_bytes {
+            Some(_) => format!("buffer_bytes must hold a record of {record} bytes{is_of}"),
+            None => {
+                format!("no buffer holds a record of {record} bytes{is_of}: lower message_bytes")
+            }
+        })
+    }
+
+    fn record_bytes_max(&self, limits: &Limits) -> usize {
+        let of = |listen: &Listen| {
+            listen.record_bytes_max(listen.own.message_bytes.unwrap_or(limits.message_bytes))
+        };
+        self.listeners.iter().map(of).max().unwrap_or_default()
+    }
+}
+
+/// Tells whether a record has room in a buffer.
+pub(crate) fn holds(buffer_bytes: usize, record_bytes: usize) -> bool {
+    record_bytes.saturating_add(HEADER_BYTES_MAX) <= buffer_bytes
+}
+
 /// Settings of a listener in place of those of the whole server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnSettings {
     /// As [`Limits::message_bytes`].
     pub message_bytes: Option<usize>,
+    /// As [`Limits::connections`], of this listener alone. Those of all are still limited together.
+    pub connections: Option<usize>,
     /// As [`AccessConfig::token_file`].
     pub token_file: Option<PathBuf>,
 }
@@ -147,6 +193,8 @@ pub struct Listen {
     pub tls: Option<TlsFiles>,
     /// The part of its records that says where they came from.
     pub stamp: Stamp,
+    /// Whether HTTP answers `/livez` and `/readyz`, also without a token.
+    pub has_probes: bool,
     /// Settings in place of those of the whole server.
     pub own: OwnSettings,
 }
@@ -222,7 +270,7 @@ impl FromStr for Listen {
         };
         let (mut door, mut ack, mut oversize) =
             (scheme.door, Level::default(), Oversize::default());
-        let mut stamp = Stamp::default();
+        let (mut stamp, mut has_probes) = (Stamp::default(), false);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match (pair.split_once('='), &mut door) {
                 (Some(("frame", word)), Door::Frames(frame)) => *frame = word.parse()?,
@@ -237,6 +285,16 @@ impl FromStr for Listen {
                     return Err(format!("'{url}': '{word}' has no stamps"));
                 }
                 (Some(("stamp", word)), _) => stamp = word.parse()?,
+                (Some(("probes", word)), Door::Http) => {
+                    has_probes = match word {
+                        "yes" => true,
+                        "no" => false,
+                        _ => return Err(format!("probes={word} is none of yes, no")),
+                    };
+                }
+                (Some(("probes", _)), _) => {
+                    return Err(format!("'{url}': '{word}' has no probes"));
+                }
                 (Some(("oversize", word)), Door::Frames(_) | Door::Relp) => {
                     oversize = word.parse()?;
                 }
@@ -247,7 +305,7 @@ impl FromStr for Listen {
                 }
                 _ => {
                     return Err(format!(
-                        "'{url}': '{pair}' is none of frame=, ack=, oversize=, stamp="
+                        "'{url}': '{pair}' is none of frame=, ack=, oversize=, stamp=, probes="
                     ));
                 }
             }
@@ -255,7 +313,8 @@ impl FromStr for Listen {
         let socket = (scheme.socket)(address);
         let is_tls = scheme.is_tls;
         let own = OwnSettings::default();
-        Ok(Listen { socket, is_tls, door, ack, oversize, stamp, tls: None, own })
+        let tls = None;
+        Ok(Listen { socket, is_tls, door, ack, oversize, stamp, has_probes, tls, own })
     }
 }
 
@@ -288,6 +347,11 @@ impl Listen {
             Some(Level::Durable) => "answers what survives a power loss",
         };
         format!("{takes}, {means}")
+    }
+
+    /// Returns the most bytes of a record, where messages have `message_bytes` at most.
+    pub(crate) fn record_bytes_max(&self, message_bytes: usize) -> usize {
+        self.stamp.record_bytes_max(self, message_bytes)
     }
 
     /// Tells whether both are the same but for their certificates and settings.
@@ -326,7 +390,14 @@ impl fmt::Display for Listen {
         let ack = self.answers().filter(|ack| *ack != Level::default()).map(Level::as_str);
         let oversize = (self.oversize != Oversize::default()).then(|| self.oversize.as_str());
         let stamp = (self.stamp != Stamp::default()).then(|| self.stamp.as_str());
-        let pairs = [("frame", frame), ("ack", ack), ("oversize", oversize), ("stamp", stamp)];
+        let probes = self.has_probes.then_some("yes");
+        let pairs = [
+            ("frame", frame),
+            ("ack", ack),
+            ("oversize", oversize),
+            ("stamp", stamp),
+            ("probes", probes),
+        ];
         let set = pairs.iter().filter_map(|(key, word)| Some((key, (*word)?)));
         for (separator, (key, word)) in std::iter::once('?').chain(std::iter::repeat('&')).zip(set)
         {
@@ -350,6 +421,7 @@ mod tests {
             "unixgram:///dev/log",
             "relps://localhost:2514",
             "http://127.0.0.1:8080?ack=written",
+            "https://127.0.0.1:8080?probes=yes",
             "resp://127.0.0.1:6379?ack=received",
             "tcp://127.0.0.1:5140?frame=u32&oversize=split",
             "relp://localhost:2514?ack=written&oversize=refuse&stamp=json",
@@ -371,6 +443,8 @@ mod tests {
             ("tcp://a:1?ack=durable", "gives no answers"),
             ("http://a:1?ack=safe", "ack=safe is none of"),
             ("udp://a:1?stamp=json", "has no stamps"),
+            ("resp://a:1?probes=yes", "'resp' has no probes"),
+            ("http://a:1?probes=on", "probes=on is none of yes, no"),
             ("http://a:1?level=1", "'level=1' is none of"),
         ] {
             let error = url.parse::<Listen>().unwrap_err();

@@ -15,11 +15,12 @@ use crate::turns::Turn;
 use std::cell::RefCell;
 use std::future::Future;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::io::ReadBuf;
+use tokio::task::yield_now;
 use tokio::time::Sleep;
 use wrote::Log;
 
@@ -29,6 +30,9 @@ const READ_BYTES: usize = 128 << 10;
 const COPIED_BYTES_MAX: usize = 16 << 10;
 /// Unsent answers of a connection beyond which it is not read.
 const UNSENT_BYTES_MAX: usize = 256 << 10;
+
+/// The pause between two looks whether a client that sent much waits for its answer.
+const LOOK_PAUSE: Duration = Duration::from_secs(1);
 
 thread_local! {
     /// The buffer into which every connection of a thread reads. A connection keeps only the bytes
@@ -58,8 +62,13 @@ pub(crate) struct Connection<S, P> {
     turn: Option<Turn>,
     /// The answer that is still made; nothing is taken before it is whole.
     later: Option<Later>,
-    /// The bytes kept behind the command of an answer that just became whole are still to be taken.
+    /// The time to the next look whether the client waits for it.
+    look: Option<Pin<Box<Sleep>>>,
+    /// The bytes kept behind the command of an answer that just became whole, or for the next turn
+    /// of a door that has worked for long, are still to be taken.
     has_rest: bool,
+    /// Other connections have their turn first.
+    yields: bool,
     drain: Option<Wait<()>>,
     input: Input,
     /// The stream ended without the client's end: an unfinished message is dropped.
@@ -141,7 +150,9 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             room: None,
             turn: None,
             later: None,
+            look: None,
             has_rest: false,
+            yields: false,
             drain: Some(drain),
             input: Input::Open,
             is_cut: false,
@@ -178,6 +189,11 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             // A turn is taken when it comes, also by a client that reads no answers: others wait.
             if self.answers.len() < UNSENT_BYTES_MAX || self.room.is_some() {
                 has_moved |= self.receive(context)?;
+            }
+            if std::mem::take(&mut self.yields) {
+                // It wakes this task behind all others.
+                let _ = pin!(yield_now()).poll(context);
+                break;
             }
             if !has_moved && !self.turns_to_draining(context) {
                 break;
@@ -225,16 +241,14 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         }
     }
 
-    /// Queues the next piece of an answer that is made elsewhere. Returns whether there was one.
+    /// Queues an answer that was made elsewhere, also while others are unsent: from then on it is
+    /// counted. Returns whether it was made.
     fn answer_later(&mut self, context: &mut Context<'_>) -> bool {
         let Some(later) = &mut self.later else { return false };
-        if self.answers.len() >= UNSENT_BYTES_MAX {
-            return false;
-        }
-        match later.poll_recv(context) {
-            Poll::Ready(Some(piece)) => self.answers.push(0, &piece),
-            Poll::Ready(None) => (self.later, self.has_rest) = (None, true),
-            Poll::Pending => return false,
+        let Poll::Ready(answer) = Pin::new(later).poll(context) else { return false };
+        (self.later, self.has_rest) = (None, true);
+        if let Ok(answer) = answer {
+            self.answers.push(0, &answer);
         }
         true
     }
@@ -251,7 +265,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
                 // The client is gone; its unsent answers are lost with it.
                 Poll::Ready(_) => {
                     self.answers = Answers::default();
-                    self.input = Input::Done;
+                    (self.later, self.input) = (None, Input::Done);
                     return Ok(true);
                 }
                 Poll::Pending => break,
@@ -274,7 +288,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             return Ok(false);
         }
         if self.later.is_some() && self.kept.len() >= READ_BYTES {
-            return Ok(false);
+            return Ok(self.forgets_answer(context));
         }
         if std::mem::take(&mut self.has_rest) {
             // The client may wait for the answers to these before it sends more.
@@ -302,6 +316,22 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             return Ok(true);
         }
         SCRATCH.with_borrow_mut(|scratch| self.receive_into(scratch, context))
+    }
+
+    /// Forgets the answer that is still made if the client has ended the stream, or the server
+    /// drains. Bytes that are kept hide the end from reads, so it is looked for. Returns whether
+    /// the answer is forgotten.
+    fn forgets_answer(&mut self, context: &mut Context<'_>) -> bool {
+        if self.input == Input::Draining || self.stream.has_hung_up() {
+            (self.later, self.look, self.has_rest) = (None, None, true);
+            return true;
+        }
+        let look = self.look.get_or_insert_with(|| Box::pin(tokio::time::sleep(LOOK_PAUSE)));
+        if look.as_mut().poll(context).is_ready() {
+            self.look = None;
+            context.waker().wake_by_ref();
+        }
+        false
     }
 
     /// Whether the sender is held while no messages are taken: it has no answers.
@@ -423,6 +453,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         let mut is_done = intake.is_over;
         if self.input == Input::Ended
             && !intake.is_full
+            && !intake.yields
             && !is_done
             && intake.later.is_none()
             && let Ok(done) = taken
@@ -440,7 +471,9 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         if is_done && taken.is_ok() {
             self.protocol.goodbye(&mut intake);
         }
-        let Intake { messages, bytes, cut, is_full, is_closed, later, rejected, .. } = intake;
+        let Intake { messages, bytes, cut, is_full, yields, is_closed, later, rejected, .. } =
+            intake;
+        (self.yields, self.has_rest) = (yields, yields);
         self.later = later;
         add(&self.port.metrics.cut_messages_total, cut);
         let client = self.admission.client();
@@ -542,7 +575,8 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
 
     /// Holds the memory of what is kept and of the answers while nothing moves.
     fn hold_memory(&mut self, context: &Context<'_>) -> Result<(), Refusal> {
-        let (messages, answers) = (self.kept.len(), self.answers.len());
+        let messages = self.kept.len() + self.protocol.held_bytes();
+        let answers = self.answers.held_bytes();
         let held = (messages, answers, self.protocol.is_stranger(), self.room.is_some());
         if held == self.held {
             return Ok(());

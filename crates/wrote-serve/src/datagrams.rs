@@ -7,10 +7,11 @@ use crate::config::{Listen, Socket};
 use crate::doors::without_trailer;
 use crate::inherited::Passed;
 use crate::limits::{Limits, Reason};
-use crate::metrics::{Metrics, add};
+use crate::metrics::{Metrics, add, sub};
 use crate::port::Port;
 use crate::refusals::Client;
 use crate::socket_file::SocketFile;
+use crate::turns::Turn;
 use rustix::net::RecvFlags;
 use socket2::SockRef;
 use std::io::{self, ErrorKind};
@@ -19,6 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::net::{UdpSocket, UnixDatagram};
 use tokio::time::sleep;
+use wrote::Log;
 
 /// The receive buffer that the kernel is asked for. It holds some 60 ms of 100,000 messages of 500
 /// bytes a second.
@@ -140,7 +142,7 @@ impl Datagrams {
         bytes_max: usize,
         port: &Port,
     ) {
-        let mut received = 0;
+        let (mut received, mut turn) = (0, None);
         while received < bytes_max {
             let bytes = match receive(&self.socket, buffer) {
                 Ok(bytes) => bytes,
@@ -153,7 +155,7 @@ impl Datagrams {
             received += bytes.max(1);
             let message = self.cut(without_trailer(&buffer[..bytes]), &port.limits, &port.metrics);
             if !message.is_empty() {
-                self.append(message, port).await;
+                self.append(message, &mut turn, port).await;
             }
         }
     }
@@ -166,15 +168,15 @@ impl Datagrams {
         &message[..message.len().min(limits.message_bytes)]
     }
 
-    /// Appends a message once there is room. While the log has failed, UDP is refused and counted;
-    /// senders to a Unix socket wait.
-    async fn append(&self, message: &[u8], port: &Port) {
+    /// Appends a message in its turn, once there is room. While the log has failed, UDP is refused
+    /// and counted; senders to a Unix socket wait.
+    async fn append(&self, message: &[u8], turn: &mut Option<Turn>, port: &Port) {
         loop {
             if port.channel.takes_messages()
                 && let Some(log) = port.channel.log()
             {
-                match log.append_async(message).await {
-                    Ok(_) => return port.metrics.take(None, 1, message.len() as u64),
+                match append_in_turn(&log, message, turn, port).await {
+                    Ok(()) => return port.metrics.take(None, 1, message.len() as u64),
                     // The message itself does not fit into this log.
                     Err(wrote::Error::Refused { .. }) => {
                         let because = "the log cannot hold a datagram";
@@ -183,6 +185,7 @@ impl Datagrams {
                     Err(_) => {}
                 }
             }
+            *turn = None;
             if self.is_udp() || *port.draining.borrow() {
                 return port.reject(Client(None), Reason::Log, "");
             }
@@ -217,6 +220,43 @@ impl Datagrams {
 
     fn is_udp(&self) -> bool {
         matches!(self.socket, DatagramSocket::Udp(_))
+    }
+}
+
+/// Waits for the turn behind all other senders, and in the turn for room. The turn lasts for what
+/// is received at once.
+async fn append_in_turn(
+    log: &Log,
+    message: &[u8],
+    turn: &mut Option<Turn>,
+    port: &Port,
+) -> Result<(), wrote::Error> {
+    let turns = &port.channel.turns;
+    loop {
+        if (turn.is_some() || !turns.are_taken()) && log.try_append(message)?.is_some() {
+            return Ok(());
+        }
+        let _paused = Paused::new(&port.metrics);
+        match turn {
+            Some(_) => log.room().await?,
+            None => *turn = Some(turns.next().await),
+        }
+    }
+}
+
+/// Counts a socket that waits for room, until it is dropped.
+struct Paused<'a>(&'a Metrics);
+
+impl Paused<'_> {
+    fn new(metrics: &Metrics) -> Paused<'_> {
+        add(&metrics.paused_connections, 1);
+        Paused(metrics)
+    }
+}
+
+impl Drop for Paused<'_> {
+    fn drop(&mut self) {
+        sub(&self.0.paused_connections, 1);
     }
 }
 

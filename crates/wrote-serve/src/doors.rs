@@ -43,7 +43,7 @@ pub(crate) trait Protocol: Send + Unpin + 'static {
 
     /// Takes whole messages and commands from the beginning of `input`, and returns how many of its
     /// bytes are done with. The rest is given again, with more behind it. It stops where the intake
-    /// is full.
+    /// is full, and after much work, which it leaves for its next turn.
     fn take(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal>;
 
     /// Takes what the client left unfinished when it ended the stream, or the server drains.
@@ -62,6 +62,11 @@ pub(crate) trait Protocol: Send + Unpin + 'static {
     /// Tells whether the client has not given the token that is asked for.
     fn is_stranger(&self) -> bool {
         false
+    }
+
+    /// Returns the bytes that the parser keeps beside the input, if they are more than a few.
+    fn held_bytes(&self) -> usize {
+        0
     }
 
     /// Says goodbye, behind the last answer, before the server ends the connection.

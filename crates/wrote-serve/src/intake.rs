@@ -4,7 +4,7 @@ use crate::answers::Answers;
 use crate::limits::{Reason, Refusal};
 use crate::stamp::{self, Stamper};
 use std::str::FromStr;
-use tokio::sync::mpsc;
+use tokio::sync::oneshot;
 use wrote::Log;
 
 /// The promise of an answer to a message.
@@ -119,6 +119,8 @@ pub(crate) struct Intake<'a> {
     pub cut: u64,
     /// The log had no room for a message: its door gives it again later.
     pub is_full: bool,
+    /// The door has worked for long enough: it is called again once others have had their turn.
+    pub yields: bool,
     /// The channel takes no messages now.
     pub is_closed: bool,
     /// The sender is held while no messages are taken: it has no answers by which it could know.
@@ -131,8 +133,8 @@ pub(crate) struct Intake<'a> {
     pub is_over: bool,
 }
 
-/// An answer in pieces, made elsewhere: it ends when the sender is dropped.
-pub(crate) type Later = mpsc::Receiver<Vec<u8>>;
+/// An answer that is made elsewhere; there is none where the sender is dropped.
+pub(crate) type Later = oneshot::Receiver<Vec<u8>>;
 
 impl<'a> Intake<'a> {
     pub(crate) fn new(
@@ -149,6 +151,7 @@ impl<'a> Intake<'a> {
             bytes: 0,
             cut: 0,
             is_full: false,
+            yields: false,
             is_closed: false,
             holds: false,
             later: None,

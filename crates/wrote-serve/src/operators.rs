@@ -5,7 +5,7 @@
 mod page;
 mod process;
 
-use crate::access::{self, AccessConfig};
+use crate::access::{self, Access, AccessConfig, WRONG_TOKEN_PAUSE};
 use crate::channel::Channel;
 use crate::error::Error;
 use crate::metrics::{Counted, Totals};
@@ -45,6 +45,8 @@ pub(crate) struct Operators {
     listener: TcpListener,
     /// Other machines can reach it, and must give a token.
     asks_for_token: bool,
+    /// The name or address of its configuration.
+    host: Arc<str>,
 }
 
 /// The things that are shown.
@@ -53,6 +55,7 @@ pub(crate) struct Shown {
     pub totals: Arc<Totals>,
     pub counted: Arc<[Counted]>,
     pub channels: Vec<Arc<Channel>>,
+    pub access: watch::Receiver<Arc<Access>>,
     pub draining: watch::Receiver<bool>,
 }
 
@@ -64,7 +67,7 @@ impl Operators {
         let (found, asks_for_token) = addresses(address, rule).map_err(Error::Config)?;
         let failed = |source| Error::Listen { url: format!("http://{address}"), source };
         let listener = TcpListener::bind(&found[..]).await.map_err(failed)?;
-        Ok(Operators { listener, asks_for_token })
+        Ok(Operators { listener, asks_for_token, host: access::host(address).into() })
     }
 
     /// Returns its address, with the port that the kernel has chosen.
@@ -84,7 +87,8 @@ impl Operators {
                         open.pop_front().iter().for_each(AbortHandle::abort);
                     }
                     // A client that is slow, or gone, asks again.
-                    let conversation = converse(stream, shown.clone(), self.asks_for_token);
+                    let conversation =
+                        converse(stream, shown.clone(), self.asks_for_token, self.host.clone());
                     let served = timeout(CONNECTION_TIME, conversation);
                     open.push_back(tokio::spawn(served).abort_handle());
                 }
@@ -117,12 +121,20 @@ pub(crate) fn addresses(
     ))
 }
 
-async fn converse(stream: TcpStream, shown: Shown, asks_for_token: bool) -> hyper::Result<()> {
+async fn converse(
+    stream: TcpStream,
+    shown: Shown,
+    asks_for_token: bool,
+    host: Arc<str>,
+) -> hyper::Result<()> {
     let service = service_fn(move |request| {
-        let shown = shown.clone();
+        let (shown, host) = (shown.clone(), host.clone());
         async move {
-            if asks_for_token && !shown.lets_in(&request) {
+            if asks_for_token && !shown.lets_in(&request).await {
                 return Ok(unauthorized());
+            }
+            if !asks_for_token && access::is_of_page(request.headers(), &host) {
+                return Ok(text(StatusCode::FORBIDDEN, "requests of web pages are refused\n"));
             }
             Ok::<_, Infallible>(answer(&request, shown).await)
         }
@@ -175,11 +187,15 @@ fn text(status: StatusCode, text: impl Into<Bytes>) -> Answer {
 }
 
 impl Shown {
-    /// Tells whether a request has one of the tokens that are in force now.
-    fn lets_in(&self, request: &Request<Incoming>) -> bool {
-        let access = |counted: &Counted| counted.settings.borrow().access.clone();
-        let access = self.counted.first().map(access);
-        access.is_some_and(|access| access.accepts(access::bearer(request.headers())))
+    /// Tells whether a request has one of the tokens that are in force now. A wrong one is answered
+    /// after a pause.
+    async fn lets_in(&self, request: &Request<Incoming>) -> bool {
+        let token = access::bearer(request.headers());
+        let is_right = self.access.borrow().accepts(token);
+        if !is_right && !token.is_empty() {
+            sleep(WRONG_TOKEN_PAUSE).await;
+        }
+        is_right
     }
 
     /// Says in a line each why messages are not taken.

@@ -19,6 +19,8 @@ use tokio::sync::{Semaphore, watch};
 #[derive(Clone, Debug)]
 pub(crate) struct Port {
     pub listen: Arc<Listen>,
+    /// The name or address of its configuration.
+    pub host: Arc<str>,
     pub channel: Arc<Channel>,
     /// The limits, tokens and certificates as [`Port::renew`] last found them.
     pub limits: Arc<Limits>,

@@ -1,10 +1,10 @@
 //! The server: started, running, and brought to its end.
 
-use crate::access;
+use crate::access::{self, Access};
 use crate::acks::Acks;
 use crate::addresses::Addresses;
 use crate::channel::{Channel, Opener};
-use crate::config::{Config, Listen, LogConfig};
+use crate::config::{Config, Listen, LogConfig, Socket, holds};
 use crate::descriptors;
 use crate::doors::READS_MAX;
 use crate::error::Error;
@@ -50,6 +50,8 @@ pub struct Handle {
     channels: Vec<Arc<Channel>>,
     stop: watch::Sender<bool>,
     limits: watch::Sender<Arc<Limits>>,
+    /// The tokens of the whole server.
+    access: watch::Sender<Arc<Access>>,
     listeners: Vec<Listener>,
 }
 
@@ -61,6 +63,8 @@ struct Listener {
     /// With the address that the kernel has chosen.
     actual: Arc<Listen>,
     settings: watch::Sender<Settings>,
+    /// The bytes of each buffer of its log.
+    buffer_bytes: usize,
 }
 
 impl Server {
@@ -90,7 +94,9 @@ impl Server {
 
     fn start_in(config: Config, opener: Opener, mut inherited: Inherited) -> Result<Server, Error> {
         config.logs.iter().try_for_each(shipping::check)?;
-        let Loaded { listeners, warnings } = settings::load(&config).map_err(settings::error)?;
+        let Loaded { listeners, access, warnings } =
+            settings::load(&config).map_err(settings::error)?;
+        let access = watch::Sender::new(access);
         warnings.iter().for_each(|warning| log::warn!("{warning}"));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .thread_name("wrote-serve")
@@ -116,12 +122,18 @@ impl Server {
             folders::make_parents(&log.folder).map_err(|error| {
                 Error::Config(format!("{}: its parents: {error}", log.folder.display()))
             })?;
+            let buffer_bytes = log.buffer_bytes(&limits.borrow());
+            log.options = log.options.buffer_bytes(buffer_bytes);
             let channel = Arc::new(Channel::open(log, opener.clone(), free_bytes_min)?);
             channels.push(channel.clone());
             for (listen, settings) in listeners.by_ref().take(channel.config.listeners.len()) {
                 let sockets = runtime
                     .block_on(Bound::bind_all(&listen, &mut inherited))
                     .map_err(|source| Error::Listen { url: listen.to_string(), source })?;
+                let host: Arc<str> = match &listen.socket {
+                    Socket::Tcp(address) => access::host(address).into(),
+                    _ => Arc::default(),
+                };
                 for socket in sockets {
                     let actual = socket.listen(&listen);
                     // A name may have led elsewhere meanwhile.
@@ -130,7 +142,13 @@ impl Server {
                     checked.map_err(Error::Config)?;
                     let (sender, receiver) = watch::channel(settings.clone());
                     let (asked, actual) = (listen.clone(), Arc::new(actual));
-                    bound_as.push(Listener { asked, actual: actual.clone(), settings: sender });
+                    let known = actual.clone();
+                    bound_as.push(Listener {
+                        asked,
+                        actual: known,
+                        settings: sender,
+                        buffer_bytes,
+                    });
                     let acks = |_: &_| Arc::new(Acks::new(actual.ack));
                     let acks = workers.all().iter().map(acks).collect();
                     let Settings { limits, access, tls, .. } = settings.clone();
@@ -143,6 +161,7 @@ impl Server {
                     });
                     let port = Port {
                         listen: actual.clone(),
+                        host: host.clone(),
                         channel: channel.clone(),
                         limits,
                         access,
@@ -183,6 +202,7 @@ impl Server {
             channels: channels_of_handle,
             stop,
             limits,
+            access,
             listeners: bound_as,
         };
         Ok(Server { runtime, workers, bound, operators, channels, grace: config.grace, handle })
@@ -210,7 +230,8 @@ impl Server {
         if let Some(operators) = operators {
             let (totals, counted) = (handle.totals.clone(), handle.counted.clone());
             let (channels, draining) = (channels.clone(), handle.stop.subscribe());
-            runtime.spawn(operators.serve(Shown { totals, counted, channels, draining }));
+            let access = handle.access.subscribe();
+            runtime.spawn(operators.serve(Shown { totals, counted, channels, access, draining }));
         }
         runtime.block_on(async {
             let mut listeners = JoinSet::new();
@@ -255,13 +276,20 @@ impl Handle {
     }
 
     fn try_reload(&self, config: &Config) -> Result<Vec<String>, Error> {
-        let Loaded { listeners, mut warnings } = settings::load(config).map_err(settings::error)?;
+        let Loaded { listeners, access, mut warnings } =
+            settings::load(config).map_err(settings::error)?;
         let mut changes = Vec::new();
-        for Listener { asked, actual, settings } in &self.listeners {
+        for Listener { asked, actual, settings, buffer_bytes } in &self.listeners {
             let is_it = |(other, _): &&(Listen, Settings)| other.is_same_place(asked);
             if let Some((_, new)) = listeners.iter().find(is_it) {
                 let found = access::addresses(actual);
                 found.and_then(|found| new.check(actual, &found)).map_err(Error::Config)?;
+                let record = asked.record_bytes_max(new.limits.message_bytes);
+                if !holds(*buffer_bytes, record) {
+                    let because = "does not fit into the buffers of its log: restart the server";
+                    let text = format!("{asked}: a record of {record} bytes {because}");
+                    return Err(Error::Config(text));
+                }
                 changes.push((settings, new));
             } else {
                 warnings.push(format!("{asked}: ends with a restart"));
@@ -273,6 +301,7 @@ impl Handle {
         warnings.extend(new.map(|listen| format!("{listen}: begins with a restart")));
         changes.into_iter().for_each(|(settings, new)| drop(settings.send_replace(new.clone())));
         self.limits.send_replace(Arc::new(config.limits.clone()));
+        self.access.send_replace(access);
         Ok(warnings)
     }
 
@@ -328,10 +357,17 @@ fn open(log: &LogConfig) -> Result<wrote::Log, wrote::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{Read, Write};
+    use crate::admission::Admission;
+    use crate::connection::Connection;
+    use crate::doors::Resp;
+    use crate::memory::Pool;
+    use crate::stream::Stream;
+    use std::io::{self, ErrorKind, Read, Write};
     use std::net::TcpStream;
-    use std::pin::pin;
+    use std::pin::{Pin, pin};
+    use std::sync::atomic::AtomicBool;
     use std::task::{Context, Poll, Waker};
+    use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
     /// Sends a request, and waits until this many senders wait for a turn.
     fn waiting(handle: &Handle, listener: usize, request: &[u8], waiters: u64) -> TcpStream {
@@ -345,11 +381,100 @@ mod tests {
         client
     }
 
+    /// A client that has sent requests, and whose kernel takes no answers; or it is gone.
+    struct Deaf {
+        requests: Vec<u8>,
+        is_gone: Arc<AtomicBool>,
+    }
+
+    impl AsyncRead for Deaf {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            if self.requests.is_empty() {
+                return Poll::Pending;
+            }
+            buffer.put_slice(&std::mem::take(&mut self.requests));
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for Deaf {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            _: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            match self.is_gone.load(Ordering::Relaxed) {
+                true => Poll::Ready(Err(ErrorKind::BrokenPipe.into())),
+                false => Poll::Pending,
+            }
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl Stream for Deaf {
+        fn has_unread(&mut self) -> bool {
+            false
+        }
+
+        fn has_hung_up(&self) -> bool {
+            false
+        }
+    }
+
+    // W8
+    #[test]
+    fn an_answer_behind_unsent_ones_is_counted_and_none_is_awaited_for_a_client_that_is_gone() {
+        const RECORD_BYTES: usize = 1 << 20;
+        let folder = tempfile::tempdir().unwrap();
+        let listeners = vec!["resp://127.0.0.1:0".parse().unwrap()];
+        let server = Server::start(Config::of_log(&folder.path().join("log"), listeners)).unwrap();
+        let port = server.bound[0].1.clone();
+        let log = port.channel.log().unwrap();
+        log.append(&vec![b'x'; RECORD_BYTES]).unwrap().wait().unwrap();
+        let _entered = server.runtime.enter();
+        let context = &mut Context::from_waker(Waker::noop());
+        let unsent = "HELLO\r\n".repeat(10_000);
+        for later in ["XRANGE log - +\r\n", "XREAD BLOCK 0 STREAMS log $\r\n"] {
+            let is_gone = Arc::new(AtomicBool::new(false));
+            let requests = (unsent.clone() + later).into_bytes();
+            let deaf = Deaf { requests, is_gone: is_gone.clone() };
+            let log_of = Some((port.channel.clone(), port.listen.ack));
+            let resp = Resp::new(log_of, Arc::default());
+            let admission = Admission::of(&port, None).unwrap();
+            let mut connection =
+                Box::pin(Connection::new(deaf, resp, admission, port.clone(), log.clone()));
+            assert!(connection.as_mut().poll(context).is_pending());
+            let held = || port.totals.memory.held(Pool::Answers);
+            let before = held();
+            assert!(before > 1_000_000, "{before}");
+            while later.starts_with("XRANGE") && held() < before + (RECORD_BYTES / 2) as u64 {
+                assert!(connection.as_mut().poll(context).is_pending());
+                std::thread::yield_now();
+            }
+            is_gone.store(true, Ordering::Relaxed);
+            assert!(connection.as_mut().poll(context).is_ready());
+            drop(connection);
+            assert_eq!(held(), 0);
+        }
+    }
+
     #[test]
     fn every_door_waits_behind_a_sender_that_has_the_turn_and_is_served_after_it() {
         let folder = tempfile::tempdir().unwrap();
-        let listeners = ["resp://127.0.0.1:0", "http://127.0.0.1:0", "relp://127.0.0.1:0"];
-        let listeners = listeners.map(|url| url.parse().unwrap()).to_vec();
+        let urls = ["resp://127.0.0.1:0", "http://127.0.0.1:0", "relp://127.0.0.1:0"];
+        let listeners = [&urls[..], &["udp://127.0.0.1:0"]].concat();
+        let listeners = listeners.into_iter().map(|url| url.parse().unwrap()).collect();
         let server = Server::start(Config::of_log(&folder.path().join("log"), listeners)).unwrap();
         let handle = server.handle();
         let running = std::thread::spawn(move || server.run());
@@ -358,18 +483,29 @@ mod tests {
             panic!("it was free")
         };
         let xadd = b"*5\r\n$4\r\nXADD\r\n$3\r\nlog\r\n$1\r\n*\r\n$1\r\nm\r\n$5\r\nhello\r\n";
-        let post = b"POST /append HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhello";
+        let post = b"POST /append HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\n\r\nhello";
         let relp = b"1 open 14 relp_version=0\n2 syslog 5 hello\n";
         let requests: [&[u8]; 3] = [xadd, post, relp];
         let mut clients: Vec<TcpStream> = (0..)
             .zip(requests)
             .map(|(number, request)| waiting(&handle, number, request, number as u64 + 1))
             .collect();
+        let url = handle.listeners[3].actual.to_string();
+        let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        datagrams.send_to(b"hello", url.split("//").nth(1).unwrap()).unwrap();
+        let paused = &handle.counted[3].metrics.paused_connections;
+        while paused.load(Ordering::Relaxed) == 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(handle.figures().messages, 0);
         drop(turn);
         for (client, expected) in clients.iter_mut().zip(["$", "HTTP/1.1 200", "1 rsp"]) {
             let mut answer = vec![0; expected.len()];
             client.read_exact(&mut answer).unwrap();
             assert_eq!(answer, expected.as_bytes());
+        }
+        while handle.figures().messages < 4 {
+            std::thread::yield_now();
         }
         drop(clients);
         handle.stop();

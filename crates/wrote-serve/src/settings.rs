@@ -15,6 +15,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub limits: Arc<Limits>,
+    /// Connections at a time of all listeners together.
+    pub connections_max: usize,
     pub access: Arc<Access>,
     /// `None` where streams are not encrypted.
     pub tls: Option<Sessions>,
@@ -40,6 +42,8 @@ impl Settings {
 pub(crate) struct Loaded {
     /// Those of each listener, in the order of [`Config::listeners`].
     pub listeners: Vec<(Listen, Settings)>,
+    /// The tokens of the whole server.
+    pub access: Arc<Access>,
     /// Lines about what works and should not be so.
     pub warnings: Vec<String>,
 }
@@ -59,6 +63,8 @@ pub(crate) enum Place {
     Metrics,
     /// By its place in [`Config::logs`].
     Log(usize),
+    /// The buffers of a log, by its place in [`Config::logs`].
+    Buffers(usize),
     /// By its place in [`Config::listeners`].
     Listener(usize),
 }
@@ -83,12 +89,16 @@ pub(crate) fn load(config: &Config) -> Result<Loaded, Vec<Fault>> {
                 Err(text) => faults.push(Fault { place: Place::Listener(index), text }),
             }
         }
-        let own_limits = listen
-            .own
-            .message_bytes
-            .map(|message_bytes| Arc::new(Limits { message_bytes, ..config.limits.clone() }));
+        let own = &listen.own;
+        let own_limits = (own.message_bytes.is_some() || own.connections.is_some()).then(|| {
+            let mut limits = config.limits.clone();
+            limits.message_bytes = own.message_bytes.unwrap_or(limits.message_bytes);
+            limits.connections = own.connections.unwrap_or(limits.connections);
+            Arc::new(limits)
+        });
         let mut settings = Settings {
             limits: own_limits.unwrap_or_else(|| limits.clone()),
+            connections_max: config.limits.connections,
             access: own_access.unwrap_or_else(|| access.clone()),
             tls: None,
             expires_s: None,
@@ -129,13 +139,17 @@ pub(crate) fn load(config: &Config) -> Result<Loaded, Vec<Fault>> {
             Ok(warning) => warnings.extend(warning),
             Err(text) => faults.push(Fault { place: Place::Log(index), text }),
         }
+        if let Err(fault) = log.check_buffers(&config.limits) {
+            let text = format!("[logs.{}]: {fault}", log.name);
+            faults.push(Fault { place: Place::Buffers(index), text });
+        }
     }
     if let Some(address) = &config.metrics
         && let Err(text) = operators::addresses(address, &config.access)
     {
         faults.push(Fault { place: Place::Metrics, text });
     }
-    if faults.is_empty() { Ok(Loaded { listeners, warnings }) } else { Err(faults) }
+    if faults.is_empty() { Ok(Loaded { listeners, access, warnings }) } else { Err(faults) }
 }
 
 /// Returns everything that is wrong, a line each.

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::str::FromStr;
 
 /// The part of a record that says where it came from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stamp {
     /// There is none: a record is its message, byte for byte.
     #[default]
@@ -21,6 +21,12 @@ pub enum Stamp {
     Json,
 }
 
+/// Bytes of a stamp at most, without the listener: the time, an address, a name in a certificate
+/// (RFC 1035: 255), the names of the fields, and an address that the kernel has chosen.
+const STAMP_BYTES_MAX: usize = 2048;
+/// The bytes that JSON makes of one at most: `\u0000`. A byte in hexadecimal has two.
+const JSON_BYTES_MAX: usize = "\\u0000".len();
+
 impl Stamp {
     const ALL: [Stamp; 3] = [Stamp::None, Stamp::Prefix, Stamp::Json];
 
@@ -30,6 +36,16 @@ impl Stamp {
             Stamp::None => "none",
             Stamp::Prefix => "prefix",
             Stamp::Json => "json",
+        }
+    }
+
+    /// Returns the most bytes of a record of `listen`, whose messages have `message_bytes` at most.
+    pub(crate) fn record_bytes_max(self, listen: &Listen, message_bytes: usize) -> usize {
+        let head = STAMP_BYTES_MAX + JSON_BYTES_MAX * listen.to_string().len();
+        match self {
+            Stamp::None => message_bytes,
+            Stamp::Prefix => message_bytes.saturating_add(head),
+            Stamp::Json => message_bytes.saturating_mul(JSON_BYTES_MAX).saturating_add(head),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Streams that tell whether more was received for them.
 
+use rustix::event::{self, PollFd, PollFlags, Timespec};
 use rustix::io::ioctl_fionread;
 use std::io;
+use std::os::fd::AsFd;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -10,6 +12,9 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     /// Tells whether bytes wait to be read, here or in the kernel. The runtime may not know of them
     /// yet.
     fn has_unread(&mut self) -> bool;
+
+    /// Tells whether the client has ended the stream, behind whatever waits to be read.
+    fn has_hung_up(&self) -> bool;
 
     /// Returns the name in the client's certificate.
     fn certificate_name(&self) -> Option<String> {
@@ -35,9 +40,20 @@ impl Accepted for UnixStream {
     }
 }
 
+/// Tells whether the other side has ended a socket's stream (`POLLRDHUP` in poll(2)).
+fn has_hung_up(socket: &impl AsFd) -> bool {
+    let mut polled = [PollFd::new(socket, PollFlags::RDHUP)];
+    // At once: without a time.
+    event::poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+}
+
 impl Stream for TcpStream {
     fn has_unread(&mut self) -> bool {
         ioctl_fionread(self).is_ok_and(|bytes| bytes > 0)
+    }
+
+    fn has_hung_up(&self) -> bool {
+        has_hung_up(self)
     }
 }
 
@@ -45,11 +61,19 @@ impl Stream for UnixStream {
     fn has_unread(&mut self) -> bool {
         ioctl_fionread(self).is_ok_and(|bytes| bytes > 0)
     }
+
+    fn has_hung_up(&self) -> bool {
+        has_hung_up(self)
+    }
 }
 
 impl<S: Stream> Stream for Box<S> {
     fn has_unread(&mut self) -> bool {
         (**self).has_unread()
+    }
+
+    fn has_hung_up(&self) -> bool {
+        (**self).has_hung_up()
     }
 
     fn certificate_name(&self) -> Option<String> {

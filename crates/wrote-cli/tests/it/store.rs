@@ -389,7 +389,7 @@ impl Served {
         while !is_enough(*next) {
             let body = format!("{next:0>1000}");
             let head = format!(
-                "POST /append HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n",
+                "POST /append HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n",
                 body.len()
             );
             *next += 1;

@@ -2,7 +2,7 @@
 
 mod table;
 
-use super::{Config, HEADER_BYTES_MAX, Listen, LogConfig, OwnSettings, Socket, options};
+use super::{Config, Listen, LogConfig, OwnSettings, Socket, options};
 use crate::access::AccessConfig;
 use crate::error::Error;
 use crate::input;
@@ -25,6 +25,7 @@ struct Offsets {
     access: usize,
     metrics: usize,
     logs: Vec<usize>,
+    buffers: Vec<usize>,
     listeners: Vec<usize>,
 }
 
@@ -119,6 +120,7 @@ fn parse(text: &str, folder: &Path) -> Result<Config, Vec<String>> {
             Place::Access => offsets.access,
             Place::Metrics => offsets.metrics,
             Place::Log(index) => offsets.logs[index],
+            Place::Buffers(index) => offsets.buffers[index],
             Place::Listener(index) => offsets.listeners[index],
         };
         faults.add(offset, text);
@@ -151,6 +153,7 @@ fn read_log(
     offsets: &mut Offsets,
     faults: &mut Faults<'_>,
 ) -> Option<LogConfig> {
+    let log_offset = table.offset;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || !name.chars().all(is_plain) {
         faults
@@ -180,17 +183,25 @@ fn read_log(
     if !is_framed {
         faults.add(table.offset, format_args!("{}: store takes no log of lines", table.name()));
     }
-    let own = listeners.iter().filter_map(|listen| listen.own.message_bytes);
-    let message_bytes = own.chain([config.limits.message_bytes]).max().unwrap_or_default();
-    let options = read_options(&mut table, &listeners, message_bytes, faults);
+    let options = read_options(&mut table, &listeners, faults);
+    let buffer_bytes = table.take_at("buffer_bytes", faults, bytes::<usize>);
+    let segment_bytes = table.take_at("segment_bytes", faults, bytes::<u64>);
     table.finish(faults);
-    Some(LogConfig { name, folder: log_folder.unwrap_or_default(), options, store, listeners })
+    offsets.buffers.push(buffer_bytes.map_or(log_offset, |(at, _)| at));
+    let (folder, buffer_bytes) = (log_folder.unwrap_or_default(), buffer_bytes.map(|(_, n)| n));
+    let mut log = LogConfig { name, folder, options, buffer_bytes, store, listeners };
+    if let Some((at, bytes)) = segment_bytes {
+        if bytes < 2 * log.buffer_bytes(&config.limits) as u64 {
+            faults.add(at, "segment_bytes must be twice buffer_bytes or more");
+        }
+        log.options = log.options.segment_bytes(bytes);
+    }
+    Some(log)
 }
 
 fn read_options(
     table: &mut Table<'_>,
     listeners: &[Listen],
-    message_bytes: usize,
     faults: &mut Faults<'_>,
 ) -> LogOptions {
     let mut options = options(listeners);
@@ -203,22 +214,6 @@ fn read_options(
     }
     read!(sync: sync, format: format, segment_age: duration);
     read!(retain_bytes: bytes, retain_age: duration, buffers: buffers);
-    let buffer_bytes = table.take_at("buffer_bytes", faults, bytes::<usize>);
-    let segment_bytes = table.take_at("segment_bytes", faults, bytes::<u64>);
-    let (at, buffer_bytes) =
-        buffer_bytes.unwrap_or((table.offset, Config::buffer_bytes(message_bytes)));
-    if !(4 << 10..=64 << 20).contains(&buffer_bytes) {
-        faults.add(at, "buffer_bytes must be from 4KiB to 64MiB");
-    } else if buffer_bytes < message_bytes + HEADER_BYTES_MAX {
-        faults.add(at, format_args!("buffer_bytes must hold a message of {message_bytes} bytes"));
-    }
-    options = options.buffer_bytes(buffer_bytes);
-    if let Some((at, bytes)) = segment_bytes {
-        if bytes < 2 * buffer_bytes as u64 {
-            faults.add(at, "segment_bytes must be twice buffer_bytes or more");
-        }
-        options = options.segment_bytes(bytes);
-    }
     options
 }
 
@@ -271,6 +266,7 @@ fn read_listen(
             let tls = read_tls(&mut table, folder, faults);
             let own = OwnSettings {
                 message_bytes: table.take("message_bytes", faults, bytes),
+                connections: table.take("connections", faults, count),
                 token_file: table.take("token_file", faults, |value| path(value, folder)),
             };
             table.finish(faults);

@@ -108,15 +108,19 @@ fn turn<P: Protocol>(
     loop {
         let mut intake = Intake::new(records, answers, message_bytes_max);
         let mut done = door.take(kept, &mut intake)?;
-        if has_ended && !intake.is_full && !intake.is_over {
+        let yields = intake.yields;
+        if has_ended && !intake.is_full && !yields && !intake.is_over {
             done += door.take_rest(&kept[done..], &mut intake)?;
         }
-        let is_over = intake.is_over || has_ended && !intake.is_full;
+        let is_over = intake.is_over || has_ended && !intake.is_full && !yields;
         if is_over {
             door.goodbye(&mut intake);
         }
         let is_full = intake.is_full;
         kept.drain(..done);
+        if yields {
+            continue;
+        }
         if is_over || !is_full {
             assert!(is_over || kept.len() <= message_bytes_max + P::FRAME_BYTES_MAX);
             return Ok(is_over);

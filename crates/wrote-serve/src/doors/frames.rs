@@ -6,7 +6,7 @@ use super::Protocol;
 use super::oversize::{Oversize, PASSED_BYTES_MAX, Rest};
 use crate::intake::Intake;
 use crate::limits::{Reason, Refusal};
-use compressed::{inflate, is_compressed, is_stream};
+use compressed::{Filled, Inflating, is_compressed, is_stream};
 use memchr::{memchr, memchr2};
 use std::str::FromStr;
 
@@ -26,6 +26,8 @@ const METHODS: [&[u8]; 9] = [
     b"TRACE ",
     b"PATCH ",
 ];
+/// Bytes that are inflated before other connections have their turn.
+const TURN_BYTES: usize = 1 << 20;
 /// Octets of a trailer that some senders count in, at most.
 const TRAILER_BYTES_MAX: usize = 2;
 /// Bytes of a request line at most: what servers take.
@@ -79,6 +81,8 @@ pub(crate) struct Frames {
     oversize: Oversize,
     /// The rest of a message over the limit.
     rest: Option<Rest<Ends>>,
+    /// The compressed message at the beginning of the input, as far as it is inflated.
+    inflating: Option<Box<Inflating>>,
     /// The bytes at the beginning of the input in which no end was found.
     searched: usize,
     /// The first bytes of the stream were looked at.
@@ -134,7 +138,8 @@ type Framed<'a> = Option<(&'a [u8], usize)>;
 
 impl Frames {
     pub(crate) fn new(frame: Frame, oversize: Oversize) -> Frames {
-        Frames { frame, oversize, rest: None, searched: 0, has_begun: false }
+        let (rest, inflating) = (None, None);
+        Frames { frame, oversize, rest, inflating, searched: 0, has_begun: false }
     }
 
     /// Returns the framing of the message at the beginning of `input`; `None` if more of it must
@@ -245,17 +250,64 @@ impl Frames {
         Ok(has_room)
     }
 
-    /// Takes a compressed message as it was before. Returns whether there was room.
-    fn take_compressed(&self, message: &[u8], intake: &mut Intake<'_>) -> Result<bool, Refusal> {
+    /// Takes a compressed message as it was before. Returns whether it is done with: where it is
+    /// not, the same message is given again. `budget` is the bytes that are still inflated in this
+    /// call.
+    fn take_compressed(
+        &mut self,
+        message: &[u8],
+        budget: &mut usize,
+        intake: &mut Intake<'_>,
+    ) -> Result<bool, Refusal> {
+        let mut inflating = self.inflating.take().unwrap_or_else(|| Inflating::new(budget));
+        let is_done = self.take_inflated(message, &mut inflating, budget, intake)?;
+        if !is_done {
+            self.inflating = Some(inflating);
+        }
+        Ok(is_done)
+    }
+
+    fn take_inflated(
+        &self,
+        message: &[u8],
+        inflating: &mut Inflating,
+        budget: &mut usize,
+        intake: &mut Intake<'_>,
+    ) -> Result<bool, Refusal> {
         let max = intake.message_bytes_max();
-        match inflate(message, max + 1) {
-            None => intake.take(message),
-            Some(inflated) if inflated.len() <= max => {
-                let inflated = without_trailer(&inflated);
-                Ok(inflated.is_empty() || intake.take(inflated)?)
+        loop {
+            match inflating.fill(message, max + 1, budget) {
+                Filled::Whole => {}
+                Filled::Later => {
+                    intake.yields = true;
+                    return Ok(false);
+                }
+                Filled::Broken if inflating.is_cut => {
+                    intake.reject(Reason::Unfinished);
+                    return Ok(true);
+                }
+                Filled::Broken => return intake.take(message),
             }
-            Some(_) if self.oversize == Oversize::Refuse => Err(Refusal::TooLong),
-            Some(inflated) => self.take_cut(&inflated, intake),
+            let part = &inflating.part;
+            if part.len() <= max {
+                let last = without_trailer(part);
+                return Ok(last.is_empty() || intake.take(last)?);
+            }
+            if self.oversize != Oversize::Split {
+                return match self.oversize {
+                    Oversize::Refuse => Err(Refusal::TooLong),
+                    _ => self.take_cut(part, intake),
+                };
+            }
+            if inflating.bytes > PASSED_BYTES_MAX {
+                return Err(Refusal::TooLong);
+            }
+            if !intake.take(&part[..max])? {
+                return Ok(false);
+            }
+            intake.cut += u64::from(!inflating.is_cut);
+            inflating.is_cut = true;
+            inflating.part.drain(..max);
         }
     }
 
@@ -371,7 +423,7 @@ impl Protocol for Frames {
         if !self.begin(input)? {
             return Ok(0);
         }
-        let mut done = 0;
+        let (mut done, mut budget) = (0, TURN_BYTES);
         loop {
             let bytes = self.go_on(&input[done..], intake)?;
             done += bytes;
@@ -394,7 +446,7 @@ impl Protocol for Frames {
                     return Ok(done);
                 }
                 Then::Compressed(message, bytes) => {
-                    if !self.take_compressed(message, intake)? {
+                    if !self.take_compressed(message, &mut budget, intake)? {
                         return Ok(done);
                     }
                     done += bytes;
@@ -408,6 +460,10 @@ impl Protocol for Frames {
                 Then::Refused(refusal) => return Err(refusal),
             }
         }
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.inflating.as_ref().map_or(0, |inflating| inflating.held_bytes())
     }
 
     /// Takes bytes without an end as a message; of a counted message they are only a part.

@@ -99,13 +99,30 @@ impl Relp {
         Relp { next: 1, is_open: false, oversize, rest: None, split: 0 }
     }
 
+    /// Appends a message, and returns its sequence; `None` while there is no room. One that no log
+    /// like this takes is answered without a sequence where the operator chose to skip such
+    /// messages. Else it ends the connection: no answer is to mean a record that is not there.
+    fn taken(
+        &self,
+        message: &[u8],
+        intake: &mut Intake<'_>,
+    ) -> Result<Option<Option<u64>>, Refusal> {
+        match intake.append(message) {
+            Err(Refusal::Unfit(_)) if self.oversize == Oversize::Skip => {
+                intake.reject(Reason::Malformed);
+                Ok(Some(None))
+            }
+            appended => appended.map(|sequence| sequence.map(Some)),
+        }
+    }
+
     /// Takes or passes over the rest of a message over the limit. Returns the bytes done with.
     fn go_on(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
         match self.rest {
             Some(Rest::Taken(left)) => {
                 let bytes = left.min(intake.message_bytes_max());
                 let Some(part) = input.get(..bytes) else { return Ok(0) };
-                let Some(sequence) = taken(part, intake)? else { return Ok(0) };
+                let Some(sequence) = self.taken(part, intake)? else { return Ok(0) };
                 if bytes == left {
                     acknowledge(self.split, sequence, intake);
                     // The line feed at its end.
@@ -142,7 +159,7 @@ impl Relp {
                 acknowledge(frame.transaction, None, intake);
             }
             b"syslog" if self.is_open => {
-                let Some(sequence) = taken(frame.data, intake)? else { return Ok(false) };
+                let Some(sequence) = self.taken(frame.data, intake)? else { return Ok(false) };
                 if cut && self.oversize == Oversize::Split {
                     self.split = frame.transaction;
                 } else {
@@ -169,18 +186,6 @@ impl Relp {
             self.next = if self.next == TRANSACTION_MAX { 1 } else { self.next + 1 };
         }
         Ok(true)
-    }
-}
-
-/// Appends a message, and returns its sequence; `None` while there is no room. One that no log like
-/// this takes is counted, and answered as if it were taken: its client would send it for ever.
-fn taken(message: &[u8], intake: &mut Intake<'_>) -> Result<Option<Option<u64>>, Refusal> {
-    match intake.append(message) {
-        Err(Refusal::Unfit(_)) => {
-            intake.reject(Reason::Malformed);
-            Ok(Some(None))
-        }
-        appended => appended.map(|sequence| sequence.map(Some)),
     }
 }
 

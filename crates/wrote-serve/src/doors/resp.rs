@@ -95,16 +95,30 @@ impl Protocol for Resp {
     }
 
     fn take(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
+        let done = self.take_requests(input, intake);
+        self.request.shrink();
+        done
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.request.held_bytes()
+    }
+}
+
+impl Resp {
+    fn take_requests(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
         let mut done = 0;
         while !intake.is_over && intake.later.is_none() {
             // The commands of a transaction stay in front until its end.
             let begun = self.transaction.as_ref().map_or(0, |transaction| transaction.bytes);
             let rest = &input[done + begun..];
-            let bytes = match self.request.read(rest) {
+            let read = self.request.read(rest);
+            let whole = read.as_ref().ok().copied().flatten();
+            if whole.unwrap_or(rest.len()) > GREETING_BYTES_MAX && self.is_stranger() {
+                return Err(Refusal::TooLong);
+            }
+            let bytes = match read {
                 Ok(Some(bytes)) => bytes,
-                Ok(None) if rest.len() > GREETING_BYTES_MAX && !self.may_come(b"") => {
-                    return Err(Refusal::TooLong);
-                }
                 _ if begun + rest.len() > request::REQUEST_BYTES_MAX && begun > 0 => {
                     error(intake, "ERR a transaction of too many bytes");
                     return Err(Refusal::TooLong);
@@ -125,9 +139,7 @@ impl Protocol for Resp {
         }
         Ok(done)
     }
-}
 
-impl Resp {
     /// Obeys the request that stands behind `begun` bytes of a transaction.
     fn obey(
         &mut self,

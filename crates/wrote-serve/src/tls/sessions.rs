@@ -90,6 +90,10 @@ impl<S: Stream> Stream for TlsStream<S> {
         state.is_ok_and(|state| state.plaintext_bytes_to_read() > 0 || stream.has_unread())
     }
 
+    fn has_hung_up(&self) -> bool {
+        self.get_ref().0.has_hung_up()
+    }
+
     fn certificate_name(&self) -> Option<String> {
         let (_, session) = self.get_ref();
         let own = EndEntityCert::try_from(session.peer_certificates()?.first()?).ok()?;

@@ -157,10 +157,12 @@ fn a_token_that_is_taken_back_ends_what_it_began() {
     let http = Serving::start("http://127.0.0.1:0", with_tokens);
     let old = "Authorization: Bearer old\r\n";
     let mut follower = Client::connect(http.address());
-    follower.send(format!("GET /records?follow=1 HTTP/1.1\r\nHost: x\r\n{old}\r\n").as_bytes());
+    follower
+        .send(format!("GET /records?follow=1 HTTP/1.1\r\nHost: localhost\r\n{old}\r\n").as_bytes());
     assert_eq!(follower.head().code, 200);
     let mut writer = Client::connect(http.address());
-    let head = "POST /append?by=lines HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n";
+    let head =
+        "POST /append?by=lines HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n";
     writer.send(format!("{head}{old}\r\n4\r\none\n\r\n").as_bytes());
     let mut idle = Client::connect(http.address());
     assert_eq!(idle.post("/append", old, b"two").code, 200);
@@ -185,6 +187,25 @@ fn a_token_that_is_taken_back_ends_what_it_began() {
 }
 
 #[test]
+fn a_web_page_whose_name_leads_to_loopback_reads_and_writes_nothing() {
+    let folder = fixtures::folder();
+    let tokens = folder.path().join("tokens");
+    fs::write(&tokens, "secret\n").unwrap();
+    for (token_file, code) in [(None, 403), (Some(tokens), 200)] {
+        let serving = Serving::start("http://localhost:0", |config| {
+            config.access.token_file = token_file;
+        });
+        for (host, code) in [("evil.example:8080", code), ("localhost:1", 200), ("[::1]", 200)] {
+            let mut client = Client::connect(serving.address());
+            let token = "Authorization: Bearer secret\r\nContent-Length: 1\r\n\r\nx";
+            client.send(format!("POST /append HTTP/1.1\r\nHost: {host}\r\n{token}").as_bytes());
+            assert_eq!(client.answer().code, code, "{host}");
+        }
+        assert_eq!(serving.stop().len(), if code == 200 { 3 } else { 2 });
+    }
+}
+
+#[test]
 fn limits_that_are_read_again_hold_for_open_connections_of_http() {
     let mut serving = Serving::start("http://127.0.0.1:0", |_| ());
     let mut client = Client::connect(serving.address());
@@ -192,6 +213,12 @@ fn limits_that_are_read_again_hold_for_open_connections_of_http() {
     serving.config.limits.message_bytes = 5;
     serving.reload().unwrap();
     assert_eq!(client.post("/append", "", b"small").code, 200);
+    assert_eq!(client.post("/append", "", b"too long").code, 413);
+    // The buffers of the log stay as they are until the server starts again.
+    serving.config.limits.message_bytes = 16 << 10;
+    serving.config.logs[0].buffer_bytes = None;
+    let error = serving.reload().unwrap_err().to_string();
+    assert!(error.contains("does not fit into the buffers of its log"), "{error}");
     assert_eq!(client.post("/append", "", b"too long").code, 413);
     serving.stop();
 }

@@ -76,6 +76,7 @@ fn the_documented_example_is_read_and_shows_the_defaults() {
     assert_eq!(urls(events), expected);
     assert_eq!(urls(syslog), ["udp://127.0.0.1:5140", "unix:///run/wrote/syslog.sock"]);
     assert_eq!(events.listeners[2].own.message_bytes, Some(64 << 10));
+    assert_eq!(events.listeners[2].own.connections, Some(100));
     let own = events.listeners[3].tls.as_ref().unwrap();
     assert_eq!(own.cert_file, folder.path().join("syslog.pem"));
     assert_eq!(config.tls.unwrap().key_file, folder.path().join("key.pem"));
@@ -186,7 +187,7 @@ token_file = "none"
         (16, "segment_bytes must be twice buffer_bytes or more"),
         (20, "[logs.twice]: another log has"),
         (20, "relp://127.0.0.1:6: another listener has this address"),
-        (21, "buffer_bytes must hold a message of 2097152 bytes"),
+        (21, "buffer_bytes must hold a record of 2097152 bytes"),
         (24, "first_byte in [limits]: times look like"),
         (25, "unknown key 'conections' in [limits]; did you mean 'connections'?"),
         (26, "connections_per_address in [limits]: must be a whole number, 1 or more"),
@@ -199,6 +200,32 @@ token_file = "none"
         assert!(faults.iter().any(is_it), "{line}: {part} is none of {faults:#?}");
     }
     assert_eq!(faults.len(), 20, "{faults:#?}");
+}
+
+#[test]
+fn a_log_has_room_for_the_longest_stamped_message_or_is_refused() {
+    let folder = folder();
+    let log = |keys: &str| {
+        let text = format!(
+            "[logs.a]\nfolder = \"a\"\n{keys}\nlisten = [\"relp://127.0.0.1:0?stamp=json\"]\n"
+        );
+        read(folder.path(), &text)
+    };
+    log("buffer_bytes = \"6400KiB\"").unwrap();
+    let faults = log("buffer_bytes = \"6MiB\"").unwrap_err();
+    assert!(faults[0].starts_with("line 3: [logs.a]: buffer_bytes must hold a record of 629"));
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    // The program's arguments make a configuration without a file.
+    let mut config = log("").unwrap();
+    Server::start(config.clone()).unwrap();
+    config.logs[0].buffer_bytes = Some(1 << 20);
+    let error = config.check().unwrap_err().to_string();
+    assert!(error.contains("(a message with stamp=json)"), "{error}");
+    assert_eq!(Server::start(config.clone()).unwrap_err().to_string(), error);
+    config.logs[0].buffer_bytes = None;
+    config.limits.message_bytes = 11 << 20;
+    let error = Server::start(config).unwrap_err().to_string();
+    assert!(error.ends_with("lower message_bytes"), "{error}");
 }
 
 #[test]

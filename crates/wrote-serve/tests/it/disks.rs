@@ -35,11 +35,9 @@ fn a_full_disk_holds_senders_without_answers_until_there_is_room() {
         let serving = Serving::start("tcp://127.0.0.1:0", |config| {
             config.limits.free_bytes = 0;
             config.logs[0].folder = folder.clone();
-            config.logs[0].options = Log::options()
-                .sync(SyncPolicy::No)
-                .format(format)
-                .buffer_bytes(32 << 10)
-                .segment_bytes(512 << 10);
+            config.logs[0].options =
+                Log::options().sync(SyncPolicy::No).format(format).segment_bytes(512 << 10);
+            config.logs[0].buffer_bytes = Some(32 << 10);
         });
         let ballast = leave_room_for(mounted.path(), 4 << 20);
         let listen = serving.listen.clone();

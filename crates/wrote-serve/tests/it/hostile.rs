@@ -3,10 +3,13 @@
 use crate::resp::{Answer, Client};
 use crate::serving::{Serving, connect};
 use crate::warnings;
-use socket2::{Domain, Socket, Type};
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use socket2::{Domain, SockRef, Socket, Type};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 use wrote_serve::Config;
@@ -116,6 +119,31 @@ fn connections_above_the_limit_are_closed_and_counted_and_the_others_stay() {
     assert_eq!(Client::connect(&serving).ask("PING"), Answer::Line("+PONG".into()));
 }
 
+#[test]
+fn a_listener_with_a_limit_of_its_own_leaves_connections_to_the_others() {
+    let mut serving = Serving::start("resp://127.0.0.1:0", |config| {
+        config.limits.connections = 4;
+        config.logs[0].listeners.push("resp://127.0.0.1:0".parse().unwrap());
+        config.logs[0].listeners[0].own.connections = Some(2);
+    });
+    let pong = Answer::Line("+PONG".into());
+    let mut limited: Vec<_> = (0..2).map(|_| Client::connect(&serving)).collect();
+    assert!(limited.iter_mut().all(|client| client.ask("PING") == pong));
+    assert_eq!(serving.connect().read(&mut [0; 1]).unwrap_or(0), 0);
+    let second = serving.others[0].clone();
+    let mut others: Vec<_> = (0..2).map(|_| Client::on(connect(&second))).collect();
+    assert!(others.iter_mut().all(|client| client.ask("PING") == pong));
+    assert_eq!(connect(&second).read(&mut [0; 1]).unwrap_or(0), 0);
+    serving.wait_until(|figures| figures.refused == 2);
+    assert_eq!(serving.refused(), [("connections", 2)]);
+    drop(others);
+    serving.wait_until(|figures| figures.connections == 2);
+    serving.config.logs[0].listeners[0].own.connections = None;
+    serving.reload().unwrap();
+    assert_eq!(Client::connect(&serving).ask("PING"), pong);
+    serving.stop();
+}
+
 // W8
 #[test]
 fn bytes_of_unfinished_messages_are_bounded_in_all() {
@@ -138,6 +166,48 @@ fn bytes_of_unfinished_messages_are_bounded_in_all() {
     good.write_all(b"with room again\n").unwrap();
     serving.wait_until(|figures| figures.messages == before + 1);
     assert_eq!(serving.stop().last().unwrap(), b"with room again");
+}
+
+// W8
+#[test]
+fn the_places_of_the_words_of_a_request_are_bytes_in_flight_and_none_are_kept() {
+    const WORDS: usize = 20_000;
+    let serving = Serving::start("resp://127.0.0.1:0", |_| ());
+    let mut client = Client::connect(&serving);
+    let head = format!("*{}\r\n$3\r\nFOO\r\n", WORDS + 1);
+    let words = "$0\r\n\r\n".repeat(WORDS - 1);
+    client.send(&[head, words].concat().into_bytes()).unwrap();
+    // Two numbers for each word, beside the words themselves.
+    let bytes = (WORDS * (6 + 16)) as u64;
+    serving.wait_until(|figures| figures.in_flight_bytes > bytes);
+    client.send(b"$0\r\n\r\n").unwrap();
+    assert!(matches!(client.answer(), Some(Answer::Line(line)) if line.starts_with("-ERR")));
+    serving.wait_until(|figures| figures.in_flight_bytes == 0);
+    assert_eq!(client.ask("PING"), Answer::Line("+PONG".into()));
+    serving.stop();
+}
+
+#[test]
+fn a_client_that_is_gone_or_a_server_that_ends_waits_for_no_answer() {
+    const PINGS: usize = 60_000;
+    let serving = Serving::start("resp://127.0.0.1:0", |_| ());
+    let block = b"XREAD BLOCK 0 STREAMS log $\r\n";
+    let mut full = serving.connect();
+    full.write_all(&[&block[..], &b"PING\r\n".repeat(PINGS)].concat()).unwrap();
+    // The second read, of 128 KiB, is the last.
+    serving.wait_until(|figures| figures.in_flight_bytes > 140_000);
+    drop(full);
+    serving.wait_until(|figures| figures.connections == 0);
+    let mut full = serving.connect();
+    full.write_all(&[&block[..], &b"PING\r\n".repeat(PINGS)].concat()).unwrap();
+    serving.wait_until(|figures| figures.in_flight_bytes > 140_000);
+    let reader = thread::spawn(move || {
+        let mut answers = Vec::new();
+        full.read_to_end(&mut answers).unwrap();
+        answers
+    });
+    serving.stop();
+    assert_eq!(reader.join().unwrap(), b"+PONG\r\n".repeat(PINGS));
 }
 
 /// Connects from an address of its own.
@@ -176,6 +246,42 @@ fn one_address_shuts_out_no_other() {
     assert_eq!(serving.refused(), [("in_flight_bytes", 52)]);
     drop((filled, more, good));
     assert_eq!(serving.stop()[0].len(), 6006);
+}
+
+/// Sends bytes again and again until a flag is set, and leaves without what was not read.
+fn repeat(mut stream: TcpStream, bytes: &[u8], is_over: &AtomicBool) {
+    SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
+    stream.set_write_timeout(Some(Duration::from_millis(20))).unwrap();
+    let mut at = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        at += stream.write(&bytes[at..]).unwrap_or(0);
+        at %= bytes.len();
+    }
+}
+
+#[test]
+fn a_client_whose_bytes_become_a_thousand_times_as_many_delays_no_others() {
+    let mut zlib = ZlibEncoder::new(b"z".to_vec(), Compression::best());
+    zlib.write_all(&[b'x'; (1 << 20) + 1]).unwrap();
+    let message = zlib.finish().unwrap();
+    let message = [format!("{} ", message.len()).as_bytes(), &message].concat().repeat(100);
+    let serving = Serving::start("tcp://127.0.0.1:0?oversize=skip", |config| {
+        config.workers = 1;
+        config.limits.message_bytes = 1 << 20;
+        config.logs[0].buffer_bytes = None;
+        config.logs[0].options = wrote::Log::options();
+    });
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let hostile = serving.connect();
+        scope.spawn(|| repeat(hostile, &message, &is_over));
+        serving.wait_until(|figures| figures.refused > 0);
+        let mut client = serving.connect();
+        client.write_all(b"a line\n").unwrap();
+        serving.wait_until(|figures| figures.messages == 1);
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(serving.stop(), [b"a line"]);
 }
 
 #[test]

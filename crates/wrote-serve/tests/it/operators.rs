@@ -60,8 +60,9 @@ fn what_was_received_is_acknowledged_or_rejected_or_in_flight() {
 
     // In the middle of a request, and when its client has gone.
     let mut client = Client::connect(serving.address());
-    client
-        .send(b"POST /append?by=lines HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\na\nb\nc\n");
+    client.send(
+        b"POST /append?by=lines HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\na\nb\nc\n",
+    );
     serving.wait_until(|figures| figures.messages == 23);
     let found = metrics(&serving);
     assert_eq!((found["unacked_messages"], sum(&found, "acks_total")), (3.0, 20.0));
@@ -177,7 +178,7 @@ fn a_server_lives_and_is_ready_unless_its_log_takes_nothing_or_it_drains() {
     assert_eq!(client.post("/metrics", "", b"x").code, 405);
     // A request that is not finished keeps the server.
     let mut busy = Client::connect(serving.address());
-    busy.send(b"POST /append HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf");
+    busy.send(b"POST /append HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nhalf");
     let mut idle = Client::connect(serving.address());
     assert_eq!(idle.append("x").code, 200);
     serving.handle().stop();
@@ -194,6 +195,45 @@ fn a_server_lives_and_is_ready_unless_its_log_takes_nothing_or_it_drains() {
     let ready = get(&serving, "/readyz");
     assert!(ready.text().starts_with("log takes no messages: "), "{}", ready.text());
     assert_eq!(metrics(&serving)["log_failed{log=\"log\"}"], 1.0);
+    serving.stop();
+}
+
+#[test]
+fn a_listener_of_http_answers_probes_without_a_token_where_the_operator_chose_so() {
+    let folder = fixtures::folder();
+    let tokens = folder.path().join("tokens");
+    std::fs::write(&tokens, "secret\n").unwrap();
+    let codes = |serving: &Serving| {
+        let code = |path| Client::connect(serving.address()).get(path).code;
+        ["/livez", "/readyz", "/records"].map(code)
+    };
+    for (url, expected) in [
+        ("http://127.0.0.1:0", [401, 401, 401]),
+        ("http://127.0.0.1:0?probes=yes", [200, 200, 401]),
+    ] {
+        let serving = start(url, |config| config.access.token_file = Some(tokens.clone()));
+        assert_eq!(codes(&serving), expected, "{url}");
+        serving.stop();
+    }
+    let serving = start("http://127.0.0.1:0?probes=yes", |config| {
+        config.access.token_file = Some(tokens);
+        config.limits.free_bytes = u64::MAX;
+    });
+    // The first look at the disk is under way.
+    while get(&serving, "/readyz").code == 200 {}
+    assert_eq!(codes(&serving), [200, 503, 401]);
+    assert_eq!(serving.refused(), [("unauthorized", 1)]);
+    serving.stop();
+}
+
+#[test]
+fn a_web_page_reads_no_metrics() {
+    let serving = start("http://127.0.0.1:0", |_| ());
+    for (host, code) in [("127.0.0.1:9600", 200), ("evil.example", 403)] {
+        let mut client = Client::connect(&serving.metrics_address());
+        client.send(format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes());
+        assert_eq!(client.answer().code, code, "{host}");
+    }
     serving.stop();
 }
 
@@ -225,19 +265,29 @@ fn an_address_that_other_machines_reach_is_refused_in_one_line() {
     config.access.is_insecure = false;
     let tokens = folder.path().join("tokens");
     std::fs::write(&tokens, "secret\n").unwrap();
-    config.access.token_file = Some(tokens);
+    config.access.token_file = Some(tokens.clone());
+    let others = folder.path().join("others");
+    std::fs::write(&others, "others\n").unwrap();
     let serving = start("http://127.0.0.1:0", |own| {
         (own.metrics, own.access) = (config.metrics.clone(), config.access.clone());
+        // The token of a listener opens no other door.
+        own.logs[0].listeners[0].own.token_file = Some(others);
     });
     let port = serving.metrics_address();
     let port = port.rsplit(':').next().unwrap();
     let ask = |header: &str| {
         let mut client = Client::connect(&format!("127.0.0.1:{port}"));
-        client.send(format!("GET /metrics HTTP/1.1\r\nHost: x\r\n{header}\r\n").as_bytes());
+        client.send(format!("GET /metrics HTTP/1.1\r\nHost: localhost\r\n{header}\r\n").as_bytes());
         client.answer().code
     };
-    assert_eq!((ask(""), ask("Authorization: Bearer wrong\r\n")), (401, 401));
+    let began = Instant::now();
+    assert_eq!((ask(""), ask("Authorization: Bearer others\r\n")), (401, 401));
+    assert!(began.elapsed() >= Duration::from_millis(300), "a wrong token is not guessed fast");
     assert_eq!(ask("Authorization: Bearer secret\r\n"), 200);
+    std::fs::write(&tokens, "new\n").unwrap();
+    serving.reload().unwrap();
+    assert_eq!(ask("Authorization: Bearer secret\r\n"), 401);
+    assert_eq!(ask("Authorization: Bearer new\r\n"), 200);
     serving.stop();
     config.metrics = Some("nowhere".to_owned());
     let error = Server::start(config).unwrap_err().to_string();

@@ -123,7 +123,7 @@ fn what_was_answered_before_the_server_ended_is_there_and_in_order() {
 #[test]
 fn reading_from_a_sequence_gives_the_log_across_segments_retention_and_a_restart() {
     let serving = Serving::start("resp://127.0.0.1:0?ack=written", |config| {
-        let options = Log::options().sync(SyncPolicy::No).buffers(3).buffer_bytes(16 << 10);
+        let options = Log::options().sync(SyncPolicy::No).buffers(3);
         config.logs[0].options = options.segment_bytes(64 << 10).retain_bytes(512 << 10);
     });
     let value = |number: u64| format!("{number}-{}", "x".repeat(4000));

@@ -17,6 +17,8 @@ const HANG: Duration = Duration::from_secs(120);
 /// A server that listens on one socket, with its log in a folder of its own.
 pub struct Serving {
     pub listen: Listen,
+    /// Its other listeners.
+    pub others: Vec<Listen>,
     pub folder: PathBuf,
     metrics: Option<SocketAddr>,
     pub config: Config,
@@ -57,11 +59,9 @@ impl Serving {
         let parent = Arc::new(fixtures::folder());
         let folder = parent.path().join("log");
         let mut config = Config::of_log(&folder, vec![url.parse().unwrap()]);
-        config.logs[0].options = Log::options()
-            .sync(SyncPolicy::No)
-            .buffers(3)
-            .buffer_bytes(16 << 10)
-            .segment_bytes(1 << 20);
+        config.logs[0].options =
+            Log::options().sync(SyncPolicy::No).buffers(3).segment_bytes(1 << 20);
+        config.logs[0].buffer_bytes = Some(16 << 10);
         config.limits.message_bytes = 8 << 10;
         change(&mut config);
         (config, parent)
@@ -74,11 +74,12 @@ impl Serving {
         before: impl FnOnce(&Listen, &Handle),
     ) -> Serving {
         let folder = config.logs[0].folder.clone();
-        let (listen, handle) = (server.listeners().remove(0), server.handle());
+        let (mut others, handle) = (server.listeners(), server.handle());
+        let listen = others.remove(0);
         let metrics = server.metrics_address();
         before(&listen, &handle);
         let thread = Some(std::thread::spawn(|| server.run()));
-        Serving { listen, folder, metrics, config, handle, thread, parent }
+        Serving { listen, others, folder, metrics, config, handle, thread, parent }
     }
 
     /// Drains the server, and starts it again on the same port and log.
@@ -174,6 +175,15 @@ pub fn connect(listen: &Listen) -> TcpStream {
     let stream = TcpStream::connect(address(listen)).unwrap();
     stream.set_read_timeout(Some(HANG)).unwrap();
     stream
+}
+
+/// Connects a client that reads nothing, and whose kernel takes little.
+pub fn deaf(serving: &Serving) -> TcpStream {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let server: SocketAddr = serving.address().parse().unwrap();
+    socket.connect(&server.into()).unwrap();
+    socket.into()
 }
 
 /// Returns the host and port of a listener.

@@ -24,7 +24,6 @@ fn start_with(store: &Path, change: impl FnOnce(&mut Config)) -> Serving {
         config.logs[0].options = Log::options()
             .sync(SyncPolicy::Always)
             .buffers(2)
-            .buffer_bytes(16 << 10)
             .segment_bytes(32 << 10)
             .retain_bytes(1);
         config.logs[0].store = Some(format!("file://{}", store.display()));

@@ -113,7 +113,7 @@ fn a_message_that_the_log_cannot_hold_blocks_none_behind_it() {
     for (url, stream, answers) in [
         ("tcp://127.0.0.1:0?frame=octets", &b"3 one3 a\nb3 two"[..], &b""[..]),
         (
-            "relp://127.0.0.1:0",
+            "relp://127.0.0.1:0?oversize=skip",
             b"1 open 14 relp_version=0\n2 syslog 3 one\n3 syslog 3 a\nb\n4 syslog 3 two\n",
             b"2 rsp 6 200 OK\n3 rsp 6 200 OK\n4 rsp 6 200 OK\n",
         ),
@@ -135,6 +135,57 @@ fn a_message_that_the_log_cannot_hold_blocks_none_behind_it() {
 }
 
 #[test]
+fn relp_never_answers_a_message_that_the_log_cannot_hold() {
+    let serving = Serving::start("relp://127.0.0.1:0", |config| {
+        let options = config.logs[0].options.clone();
+        config.logs[0].options = options.format(wrote::Format::Lines);
+    });
+    let mut client = serving.connect();
+    client
+        .write_all(b"1 open 14 relp_version=0\n2 syslog 3 one\n3 syslog 3 a\nb\n4 syslog 1 x\n")
+        .unwrap();
+    let mut answered = Vec::new();
+    client.read_to_end(&mut answered).unwrap();
+    assert!(answered.ends_with(b"\n2 rsp 6 200 OK\n"), "{}", answered.escape_ascii());
+    serving.wait_until(|figures| figures.connections == 0);
+    assert_eq!(serving.refused(), [("malformed", 1)]);
+    assert_eq!(serving.stop(), [b"one"]);
+}
+
+#[test]
+fn the_longest_message_has_room_whatever_its_stamp_makes_of_it() {
+    const BYTES: usize = 300 << 10;
+    for (byte, stamp) in [(0xff, "json"), (b'"', "json"), (0, "json"), (b'x', "prefix")] {
+        let post = "POST /append HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
+        let post = format!("{post}Content-Length: {BYTES}\r\n\r\n");
+        for (scheme, before, behind, answer) in [
+            ("tcp", format!("{BYTES} "), "", ""),
+            ("relp", format!("1 open 14 relp_version=0\n2 syslog {BYTES} "), "\n", "2 rsp 6 200"),
+            ("http", post, "", "HTTP/1.1 200"),
+        ] {
+            let frame = if scheme == "tcp" { "&frame=octets" } else { "" };
+            let serving =
+                Serving::start(&format!("{scheme}://127.0.0.1:0?stamp={stamp}{frame}"), |config| {
+                    config.limits.message_bytes = BYTES;
+                    config.logs[0].buffer_bytes = None;
+                    config.logs[0].options = wrote::Log::options();
+                });
+            let mut client = serving.connect();
+            let message = vec![byte; BYTES];
+            client.write_all(&[before.as_bytes(), &message, behind.as_bytes()].concat()).unwrap();
+            if scheme != "http" {
+                client.shutdown(Shutdown::Write).unwrap();
+            }
+            let mut answered = Vec::new();
+            client.read_to_end(&mut answered).unwrap();
+            assert!(String::from_utf8(answered).unwrap().contains(answer), "{scheme} {byte}");
+            assert_eq!(serving.refused(), [], "{scheme} {byte}");
+            assert_eq!(serving.stop().len(), 1, "{scheme} {byte}");
+        }
+    }
+}
+
+#[test]
 fn a_stamp_is_part_of_each_record_at_every_door() {
     let length = "Content-Length: 3\r\n\r\n";
     for (scheme, stream, records) in [
@@ -145,7 +196,7 @@ fn a_stamp_is_part_of_each_record_at_every_door() {
             "RPUSH l one two\r\nMULTI\r\nRPUSH l six\r\nEXEC\r\n".to_owned(),
             &["one", "two", "six"],
         ),
-        ("http", format!("POST /append HTTP/1.1\r\nHost: x\r\n{length}one"), &["one"]),
+        ("http", format!("POST /append HTTP/1.1\r\nHost: localhost\r\n{length}one"), &["one"]),
     ] {
         let serving = Serving::start(&format!("{scheme}://127.0.0.1:0?stamp=prefix"), |_| ());
         let listen = serving.listen.to_string();

@@ -21,12 +21,10 @@ pub(super) fn of(arguments: &ServeArgs) -> Result<Config, Error> {
     if let Some(connections) = arguments.max_connections {
         config.limits.connections = connections as usize;
     }
+    if let Some(bytes) = arguments.max_message_bytes {
+        config.limits.message_bytes = bytes;
+    }
     for log in &mut config.logs {
-        if let Some(bytes) = arguments.max_message_bytes {
-            config.limits.message_bytes = bytes;
-            let buffer_bytes = Config::buffer_bytes(bytes);
-            log.options = log.options.clone().buffer_bytes(buffer_bytes);
-        }
         log.store.clone_from(&arguments.store);
         if let Some(bytes) = arguments.retain_bytes {
             log.options = log.options.clone().retain_bytes(bytes);

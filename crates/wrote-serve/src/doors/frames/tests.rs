@@ -203,6 +203,72 @@ fn compressed_messages_are_taken_as_they_were_and_bounded() {
 }
 
 #[test]
+fn a_compressed_message_over_the_limit_is_split_to_its_last_byte() {
+    let message: Vec<u8> = (0..1000u32).flat_map(|number| (number / 8).to_be_bytes()).collect();
+    let mut broken = compressed(&[b'x'; 3 * 800]);
+    broken.truncate(broken.len() - 5);
+    let messages = [compressed(&message), b"behind".to_vec(), broken, b"last".to_vec()];
+    let stream = framed(Frame::Octets, &messages);
+    let frames = || Frames::new(Frame::Octets, Oversize::Split);
+    let outcome = drive(frames(), &stream, &[], 800);
+    let (parts, rest) = outcome.records.split_at(5);
+    assert!(parts.concat() == message && rest[0] == b"behind" && outcome.refused.is_none());
+    // What a broken one holds is kept, and blocks nothing behind it.
+    assert!(rest[1..].starts_with(&[vec![b'x'; 800]]) && rest.ends_with(&[b"last".to_vec()]));
+    assert!(drive(frames(), &stream, &[(7, 1)], 800) == outcome);
+}
+
+/// Memory with room for this many messages.
+struct Room(std::cell::Cell<usize>);
+
+impl crate::intake::Store for Room {
+    fn try_append(&self, _: &[u8]) -> Result<Option<u64>, wrote::Error> {
+        let left = self.0.get().checked_sub(1);
+        self.0.set(left.unwrap_or(0));
+        Ok(left.map(|_| 0))
+    }
+
+    fn try_append_run(&self, _: &[&[u8]]) -> Result<usize, wrote::Error> {
+        unreachable!("no message is without compression")
+    }
+
+    fn try_append_all(&self, _: &[&[u8]]) -> Result<Option<u64>, wrote::Error> {
+        unreachable!("no messages belong together")
+    }
+
+    fn is_well(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn inflating_ends_its_turn_after_a_bounded_number_of_bytes_and_is_never_done_twice() {
+    const LONG: usize = 300 << 10;
+    let message = compressed(&[b'x'; LONG]);
+    let stream = framed(Frame::Octets, &vec![message.clone(); 10]);
+    let bytes = stream.len() / 10;
+    let (store, mut answers) = (Room(10.into()), crate::answers::Answers::default());
+    let mut frames = Frames::new(Frame::Octets, Oversize::Skip);
+    let mut turn = |store: &Room, at: usize| {
+        let mut intake = Intake::new(store, &mut answers, LONG);
+        let done = frames.take(&stream[at..], &mut intake).unwrap();
+        (done, intake.yields, intake.is_full, frames.held_bytes())
+    };
+    let (done, yields, _, held) = turn(&store, 0);
+    assert!(done == 3 * bytes && yields && held >= TURN_BYTES - 3 * LONG - 50_000, "{done} {held}");
+    // It goes on where it stopped.
+    let (next, yields, ..) = turn(&store, done);
+    assert!(next == 3 * bytes && yields, "{next}");
+    // Without room the message is kept as it is.
+    let full = Room(0.into());
+    let at = done + next;
+    let (done, yields, is_full, held) = turn(&full, at);
+    assert!(done == 0 && !yields && is_full && held >= LONG, "{held}");
+    assert_eq!(turn(&full, at), (0, false, true, held));
+    assert_eq!(turn(&store, at).0, 4 * bytes);
+}
+
+#[test]
 fn what_speaks_another_protocol_is_refused_for_one_reason() {
     let http = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
     assert_is(Frame::Octets, http, &[], Some(Reason::Malformed));

@@ -11,6 +11,7 @@ pub(super) type Answer = Response<Body>;
 
 /// The seconds after which a client is asked to try again.
 const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// Makes an answer in JSON, a line as it is read in a terminal.
@@ -18,6 +19,14 @@ pub(super) fn json_answer(status: StatusCode, value: &Value) -> Answer {
     let mut answer = Response::new(Body::whole(Bytes::from(format!("{value}\n"))));
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, JSON);
+    answer
+}
+
+/// Makes an answer of a line of text.
+pub(super) fn text_answer(status: StatusCode, line: &'static str) -> Answer {
+    let mut answer = Response::new(Body::whole(Bytes::from_static(line.as_bytes())));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, TEXT);
     answer
 }
 

@@ -110,16 +110,17 @@ async fn take(
     }
     let mut pieces = Pieces::new(by, limits.message_bytes);
     let mut batch = Batch::new(log, exchange);
+    exchange.hold(0)?;
     let mut due = Moment::now() + limits.message_time;
     while let Some(chunk) = timeout_at(due, body.chunk()).await.map_err(|_| Refusal::Slow)?? {
         if !exchange.lets_in(token) {
             return Err(Refusal::Revoked);
         }
         let before = batch.records;
-        let outcome = batch.take(by, &chunk, &mut pieces).await;
+        let outcome = batch.take(by, &chunk, &mut pieces, body.held_bytes()).await;
         *appended = batch.records;
         outcome?;
-        exchange.hold(pieces.kept_bytes())?;
+        exchange.hold(pieces.kept_bytes() + body.held_bytes())?;
         if batch.records > before {
             due = Moment::now() + exchange.limits().message_time;
         }
@@ -171,12 +172,19 @@ impl<'a> Batch<'a> {
     }
 
     /// Appends the records that end in `chunk`.
-    async fn take(&mut self, by: By, chunk: &Bytes, pieces: &mut Pieces) -> Result<(), Refusal> {
+    async fn take(
+        &mut self,
+        by: By,
+        chunk: &Bytes,
+        pieces: &mut Pieces,
+        body_bytes: usize,
+    ) -> Result<(), Refusal> {
+        let held_bytes = chunk.len() + body_bytes;
         let mut rest = &chunk[..];
         let outcome = loop {
             match pieces.next(&mut rest) {
                 Ok(Some(piece)) => {
-                    if let Err(refusal) = self.take_piece(by, piece, chunk.len()).await {
+                    if let Err(refusal) = self.take_piece(by, piece, held_bytes).await {
                         break Err(refusal);
                     }
                 }
@@ -303,8 +311,7 @@ impl Drop for Batch<'_> {
         if !self.is_acknowledged {
             self.exchange.port.metrics.forget(self.records);
         }
-        // Less is never refused.
-        let _ = self.exchange.hold(0);
+        self.exchange.release();
     }
 }
 

@@ -82,7 +82,8 @@ impl hyper::body::Body for Body {
 pub(super) struct Upload {
     incoming: Incoming,
     has_ended: bool,
-    /// The decoder of a body that is compressed, and bytes for it.
+    is_gzip: bool,
+    /// The decoder of a body that is compressed, from its first bytes on, and bytes for it.
     gunzip: Option<Box<Gunzip>>,
     compressed: Bytes,
 }
@@ -90,12 +91,13 @@ pub(super) struct Upload {
 impl Upload {
     pub(super) fn new(incoming: Incoming) -> Upload {
         let has_ended = incoming.is_end_stream();
-        Upload { incoming, has_ended, gunzip: None, compressed: Bytes::new() }
+        let (is_gzip, gunzip, compressed) = (false, None, Bytes::new());
+        Upload { incoming, has_ended, is_gzip, gunzip, compressed }
     }
 
     /// Takes the body for one that is compressed by gzip.
     pub(super) fn gunzip(&mut self) {
-        self.gunzip = Some(Box::new(Gunzip::new()));
+        self.is_gzip = true;
     }
 
     /// Tells whether the body was read to its end.
@@ -105,7 +107,13 @@ impl Upload {
 
     /// The fewest bytes that the body has.
     pub(super) fn bytes_min(&self) -> u64 {
-        if self.gunzip.is_some() { 0 } else { self.incoming.size_hint().lower() }
+        if self.is_gzip { 0 } else { self.incoming.size_hint().lower() }
+    }
+
+    /// The bytes of memory that the decoder takes, and the bytes for it.
+    pub(super) fn held_bytes(&self) -> usize {
+        let decoder = self.gunzip.as_ref().map_or(0, |_| Gunzip::MEMORY_BYTES);
+        decoder + self.compressed.len()
     }
 
     /// Waits for the next bytes; `None` at the end.
@@ -113,19 +121,23 @@ impl Upload {
         loop {
             if let Some(gunzip) = &mut self.gunzip {
                 while !self.compressed.is_empty() {
-                    let piece = gunzip.next(&mut self.compressed)?;
+                    let piece = gunzip.next(&mut self.compressed).await?;
                     if !piece.is_empty() {
                         return Ok(Some(piece));
                     }
                 }
             }
             let Some(chunk) = self.received().await? else { break };
-            if self.gunzip.is_none() {
+            if !self.is_gzip {
                 return Ok(Some(chunk));
             }
+            self.gunzip.get_or_insert_with(|| Box::new(Gunzip::new()));
             self.compressed = chunk;
         }
-        let last = self.gunzip.take().map_or(Ok(Bytes::new()), |mut gunzip| gunzip.end())?;
+        if !std::mem::take(&mut self.is_gzip) {
+            return Ok(None);
+        }
+        let last = self.gunzip.take().unwrap_or_else(|| Box::new(Gunzip::new())).end()?;
         Ok((!last.is_empty()).then_some(last))
     }
 

@@ -1,14 +1,20 @@
 //! The facts that the stream, the requests and the session of one connection share.
 
-use crate::access::Access;
+use crate::access::{self, Access};
 use crate::admission::Admission;
 use crate::limits::{Limits, Refusal};
 use crate::memory::{Account, Pool};
 use crate::port::Port;
 use crate::refusals::Client;
 use crate::stamp::Stamper;
+use bytes::Bytes;
+use hyper::HeaderMap;
+use hyper::header::ORIGIN;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes of memory of a request whose body has not come: those of its task, its head, and hyper.
+const REQUEST_BYTES: usize = 16 << 10;
 
 /// The last request was read and answered as a whole, or none has begun.
 const IS_OVER: u8 = 0;
@@ -16,6 +22,12 @@ const IS_OVER: u8 = 0;
 const AWAITS_HEAD: u8 = 1;
 /// A request is being served, or its answer is being sent.
 const SERVES: u8 = 2;
+
+/// Records of an answer. hyper drops them once they are written.
+struct Unwritten {
+    bytes: Vec<u8>,
+    exchange: Arc<Exchange>,
+}
 
 /// The state of one connection.
 #[derive(Debug)]
@@ -28,6 +40,8 @@ pub(super) struct Exchange {
     is_flushed: AtomicBool,
     /// Bytes of the head of the next request.
     head_bytes: AtomicUsize,
+    /// Bytes of the records of answers that are not written.
+    answer_bytes: AtomicUsize,
     /// Why the stream was cut off.
     refusal: Mutex<Option<Refusal>>,
 }
@@ -42,6 +56,7 @@ impl Exchange {
             phase: AtomicU8::new(IS_OVER),
             is_flushed: AtomicBool::new(true),
             head_bytes: AtomicUsize::new(0),
+            answer_bytes: AtomicUsize::new(0),
             refusal: Mutex::new(None),
         }
     }
@@ -55,7 +70,7 @@ impl Exchange {
     pub(super) fn begin(&self) {
         self.phase.store(SERVES, Ordering::Relaxed);
         self.head_bytes.store(0, Ordering::Relaxed);
-        for pool in Pool::ALL {
+        for pool in [Pool::Messages, Pool::Strangers] {
             // Less is never refused.
             let _ = self.admission.account.hold(pool, 0, &self.limits());
         }
@@ -64,7 +79,6 @@ impl Exchange {
     /// The request was read as a whole, and its answer is written.
     pub(super) fn end(&self) {
         self.phase.store(IS_OVER, Ordering::Relaxed);
-        let _ = self.hold_answer(0);
     }
 
     /// Tells whether a request has begun that was not read to its end: more of it may come.
@@ -96,14 +110,26 @@ impl Exchange {
         }
     }
 
-    /// Holds memory for `bytes` of a body, in place of those held before.
+    /// Holds memory for a request whose body is read, and `bytes` of it, in place of those held
+    /// before.
     pub(super) fn hold(&self, bytes: usize) -> Result<(), Refusal> {
-        self.admission.account.hold(Pool::Messages, bytes, &self.limits())
+        self.admission.account.hold(Pool::Messages, REQUEST_BYTES + bytes, &self.limits())
     }
 
-    /// Holds memory for `bytes` of an answer, in place of those held before.
-    pub(super) fn hold_answer(&self, bytes: usize) -> Result<(), Refusal> {
-        self.admission.account.hold(Pool::Answers, bytes, &self.limits())
+    /// Gives back the memory for a request.
+    pub(super) fn release(&self) {
+        // Less is never refused.
+        let _ = self.admission.account.hold(Pool::Messages, 0, &self.limits());
+    }
+
+    /// Holds memory for records of an answer until they are written.
+    pub(super) fn hold_answer(self: &Arc<Self>, mut bytes: Vec<u8>) -> Result<Bytes, Refusal> {
+        bytes.shrink_to_fit();
+        let held = bytes.len();
+        let all = self.answer_bytes.fetch_add(held, Ordering::Relaxed) + held;
+        let unwritten = Unwritten { bytes, exchange: self.clone() };
+        self.admission.account.hold(Pool::Answers, all, &self.limits())?;
+        Ok(Bytes::from_owner(unwritten))
     }
 
     /// The limits that are in force now.
@@ -119,6 +145,18 @@ impl Exchange {
     pub(super) fn lets_in(&self, token: &[u8]) -> bool {
         let access = self.access();
         !access.asks_for_token() || access.accepts(token)
+    }
+
+    /// Tells whether a web page has made a browser send a request. A page may have any name: only
+    /// that of a listener without a token or TLS leads it to a client of this machine.
+    pub(super) fn is_of_page(&self, headers: &HeaderMap) -> bool {
+        let is_local = self.client().0.is_some_and(|address| address.to_canonical().is_loopback());
+        let is_open = !self.port.listen.is_tls && !self.access().asks_for_token();
+        if is_local && is_open {
+            access::is_of_page(headers, &self.port.host)
+        } else {
+            headers.contains_key(ORIGIN)
+        }
     }
 
     pub(super) fn client(&self) -> Client {
@@ -140,5 +178,20 @@ impl Exchange {
 
     pub(super) fn refusal(&self) -> Option<Refusal> {
         self.refusal.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl AsRef<[u8]> for Unwritten {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Unwritten {
+    fn drop(&mut self) {
+        let (held, exchange) = (self.bytes.len(), &self.exchange);
+        let left = exchange.answer_bytes.fetch_sub(held, Ordering::Relaxed) - held;
+        // Less is never refused.
+        let _ = exchange.account().hold(Pool::Answers, left, &exchange.limits());
     }
 }

@@ -4,6 +4,7 @@ use crate::limits::Refusal;
 use bytes::{Buf, Bytes};
 use flate2::write::MultiGzDecoder;
 use std::io::Write;
+use tokio::task::yield_now;
 
 /// Bytes of a body as it was before, at most: a few that are compressed make a thousand times more.
 const BYTES_MAX: u64 = 1 << 30;
@@ -17,13 +18,18 @@ pub(super) struct Gunzip {
 }
 
 impl Gunzip {
+    /// Bytes of memory of a decoder: the last 32 KiB in and out, and its tables.
+    pub(super) const MEMORY_BYTES: usize = 76 << 10;
+
     pub(super) fn new() -> Gunzip {
         Gunzip { decoder: MultiGzDecoder::new(Vec::new()), bytes: 0 }
     }
 
     /// Takes bytes from the front of `compressed`, and returns what they were: 32 KiB at most, and
-    /// perhaps nothing.
-    pub(super) fn next(&mut self, compressed: &mut Bytes) -> Result<Bytes, Refusal> {
+    /// perhaps nothing. A few bytes make thousands of such pieces: before each, other tasks have
+    /// their turn.
+    pub(super) async fn next(&mut self, compressed: &mut Bytes) -> Result<Bytes, Refusal> {
+        yield_now().await;
         let taken = self.decoder.write(compressed).map_err(|_| BROKEN)?;
         compressed.advance(taken);
         let piece = self.piece()?;
@@ -40,5 +46,33 @@ impl Gunzip {
         let piece = std::mem::take(self.decoder.get_mut());
         self.bytes += piece.len() as u64;
         if self.bytes > BYTES_MAX { Err(Refusal::TooLong) } else { Ok(piece.into()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    #[test]
+    fn other_tasks_have_their_turn_before_each_piece() {
+        const BYTES: usize = 1 << 20;
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(&[b'\n'; BYTES]).unwrap();
+        let mut compressed = Bytes::from(encoder.finish().unwrap());
+        let (mut gunzip, mut bytes) = (Gunzip::new(), 0);
+        let context = &mut Context::from_waker(Waker::noop());
+        while !compressed.is_empty() {
+            let mut next = pin!(gunzip.next(&mut compressed));
+            assert!(next.as_mut().poll(context).is_pending());
+            let Poll::Ready(piece) = next.poll(context) else { panic!("it waits for nothing") };
+            let piece = piece.unwrap();
+            assert!(piece.len() <= 32 << 10);
+            bytes += piece.len();
+        }
+        assert_eq!(bytes + gunzip.end().unwrap().len(), BYTES);
     }
 }

@@ -3,6 +3,9 @@
 use crate::limits::Refusal;
 use memchr::memchr;
 
+/// Memory that is kept from one record to the next.
+const KEPT_BYTES_MAX: usize = 4096;
+
 /// How a body is cut into records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
@@ -75,14 +78,18 @@ impl Pieces {
         self.checked(&self.kept)
     }
 
-    /// The bytes that are kept.
+    /// The bytes of memory that are kept, if they are more than a few.
     pub(super) fn kept_bytes(&self) -> usize {
-        self.kept.len()
+        let bytes = self.kept.capacity();
+        if bytes > KEPT_BYTES_MAX { bytes } else { self.kept.len() }
     }
 
     fn forget_given(&mut self) {
         if std::mem::take(&mut self.is_given) {
             self.kept.clear();
+            if self.kept.capacity() > KEPT_BYTES_MAX {
+                self.kept = Vec::new();
+            }
         }
     }
 

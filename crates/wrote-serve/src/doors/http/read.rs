@@ -67,6 +67,7 @@ pub(super) async fn records(parts: &Parts, token: &[u8], exchange: &Arc<Exchange
             refuse(Reason::Malformed, wrong(StatusCode::BAD_REQUEST, &because))
         }
         Err(Failure::Log(error)) => refuse(Reason::Log, not_now(&error.to_string())),
+        Err(Failure::Memory) => refuse(Reason::Memory, not_now("too many answers are unread")),
     }
 }
 
@@ -78,6 +79,8 @@ enum Failure {
     /// A time was named, and the log has none.
     HasNoTimes(String),
     Log(Error),
+    /// Clients read less than they ask for, this one most.
+    Memory,
 }
 
 /// Reads the first records before it answers: whether they are there is known only then.
@@ -116,7 +119,7 @@ async fn begin(
     let known = reading.known;
     let piece = reading.piece().await?;
     let body = if reading.next == reading.end || reading.next == known && !reading.follows {
-        Body::whole(piece)
+        Body::whole(exchange.hold_answer(piece).map_err(|_| Failure::Memory)?)
     } else {
         Body::pieces(reading.go_on(piece))
     };
@@ -192,9 +195,9 @@ impl Place {
 
 impl Reading {
     /// Reads the next records; nothing if none is known.
-    async fn piece(&mut self) -> Result<Bytes, Failure> {
+    async fn piece(&mut self) -> Result<Vec<u8>, Failure> {
         if self.next >= self.known {
-            return Ok(Bytes::new());
+            return Ok(Vec::new());
         }
         let port = &self.exchange.port;
         if self.place.is_none() {
@@ -224,7 +227,7 @@ impl Reading {
 
     /// Sends the first piece, and goes on to read in a task of its own, which ends with the
     /// connection.
-    fn go_on(mut self, first: Bytes) -> Pieces {
+    fn go_on(mut self, first: Vec<u8>) -> Pieces {
         let (sender, pieces) = mpsc::channel(1);
         tokio::spawn(async move {
             tokio::select! {
@@ -235,18 +238,25 @@ impl Reading {
         pieces
     }
 
-    async fn send(&mut self, first: Bytes, sender: &mpsc::Sender<Result<Bytes, Broken>>) {
+    async fn send(&mut self, first: Vec<u8>, sender: &mpsc::Sender<Result<Bytes, Broken>>) {
         let mut piece = Ok(first);
         loop {
             let is_broken = piece.is_err();
-            let bytes = piece.as_ref().map_or(0, Bytes::len);
-            // One more may be on its way to the client.
-            if self.exchange.hold_answer(2 * bytes).is_err() {
-                // The session sees it, and cuts the connection: the answer must not seem whole.
-                return sender.closed().await;
+            let piece_held = match piece {
+                Ok(piece) if piece.is_empty() => None,
+                Ok(piece) => match self.exchange.hold_answer(piece) {
+                    Ok(held) => Some(Ok(held)),
+                    // The session sees it, and cuts the connection: the answer must not seem whole.
+                    Err(_) => return sender.closed().await,
+                },
+                Err(broken) => Some(Err(broken)),
+            };
+            if let Some(piece) = piece_held
+                && self.unless_long(sender.send(piece)).await.is_err()
+            {
+                return;
             }
-            let is_empty = bytes == 0 && !is_broken;
-            if !is_empty && self.unless_long(sender.send(piece)).await.is_err() || is_broken {
+            if is_broken {
                 return;
             }
             if self.next >= self.known && !self.more_is_known().await {
@@ -318,7 +328,7 @@ fn fill(
     mut next: u64,
     known: u64,
     layout: Layout,
-) -> Result<(Bytes, u64), Failure> {
+) -> Result<(Vec<u8>, u64), Failure> {
     let mut piece = Vec::with_capacity(PIECE_BYTES);
     while next < known && piece.len() < PIECE_BYTES {
         let Some(record) = reader.next_within(RECORD_PATIENCE)? else {
@@ -337,7 +347,7 @@ fn fill(
         }
         next += 1;
     }
-    Ok((piece.into(), next))
+    Ok((piece, next))
 }
 
 impl From<Error> for Failure {

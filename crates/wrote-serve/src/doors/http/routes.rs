@@ -1,6 +1,6 @@
 //! The paths of the door.
 
-use super::answer::{Answer, wrong, wrong_method};
+use super::answer::{Answer, text_answer, wrong, wrong_method};
 use super::append::append;
 use super::body::Upload;
 use super::exchange::Exchange;
@@ -8,7 +8,7 @@ use super::read::records;
 use crate::access::{self, WRONG_TOKEN_PAUSE};
 use crate::limits::Reason;
 use hyper::body::Incoming;
-use hyper::header::{HeaderValue, ORIGIN, WWW_AUTHENTICATE};
+use hyper::header::{HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Method, Request, StatusCode};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -31,12 +31,16 @@ pub(super) async fn answer(
         answer
     };
     let token = access::bearer(&parts.headers);
+    let has_probes = exchange.port.listen.has_probes;
     let mut answer = match (parts.uri.path(), &parts.method) {
-        // A web page can make a browser send these to loopback; no other client names an origin.
-        _ if parts.headers.contains_key(ORIGIN) => {
+        _ if exchange.is_of_page(&parts.headers) => {
             let because = "requests of web pages are refused";
             refuse(Reason::Unauthorized, wrong(StatusCode::FORBIDDEN, because))
         }
+        ("/livez", &Method::GET | &Method::HEAD) if has_probes => {
+            text_answer(StatusCode::OK, "alive\n")
+        }
+        ("/readyz", &Method::GET | &Method::HEAD) if has_probes => ready(&exchange),
         _ if !exchange.lets_in(token) => {
             if !token.is_empty() {
                 sleep(WRONG_TOKEN_PAUSE).await;
@@ -59,4 +63,17 @@ pub(super) async fn answer(
         answer.body_mut().then_ends(exchange);
     }
     Ok(answer)
+}
+
+/// Tells whether the log of the listener takes messages, and why not.
+fn ready(exchange: &Exchange) -> Answer {
+    let port = &exchange.port;
+    if *port.draining.borrow() {
+        return text_answer(StatusCode::SERVICE_UNAVAILABLE, "the server is draining\n");
+    }
+    match port.channel.trouble() {
+        None => text_answer(StatusCode::OK, "ready\n"),
+        // The cause names folders: it is for the operators.
+        Some(_) => text_answer(StatusCode::SERVICE_UNAVAILABLE, "the log takes no messages\n"),
+    }
 }

@@ -4,7 +4,7 @@ use super::{NAME_BYTES_MAX, REDIS_VERSION, Resp, error};
 use crate::access::WRONG_TOKEN_PAUSE;
 use crate::intake::Intake;
 use crate::limits::Reason;
-use tokio::sync::mpsc;
+use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 impl Resp {
@@ -77,7 +77,7 @@ impl Resp {
             intake.reject(Reason::Unauthorized);
             error(intake, "WRONGPASS invalid username-password pair or user is disabled.");
             // Nothing is taken for a while.
-            let (sender, later) = mpsc::channel(1);
+            let (sender, later) = oneshot::channel();
             tokio::spawn(async move {
                 sleep(WRONG_TOKEN_PAUSE).await;
                 drop(sender);

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, timeout_at};
 use wrote::{Error, Log, LogReader};
 
@@ -192,12 +192,12 @@ impl Resp {
         else {
             return error(intake, "MISCONF the log has failed");
         };
-        let (sender, later): (_, Later) = mpsc::channel(1);
+        let (mut sender, later): (_, Later) = oneshot::channel();
         tokio::spawn(async move {
             tokio::select! {
                 answer = make(log, channel, level) => {
                     // The client may be gone.
-                    let _ = sender.send(answer).await;
+                    let _ = sender.send(answer);
                 }
                 () = sender.closed() => {}
             }

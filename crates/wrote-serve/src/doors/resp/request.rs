@@ -9,11 +9,13 @@ const WORDS_MAX: usize = 1 << 20;
 pub(super) const REQUEST_BYTES_MAX: usize = 16 << 20;
 /// Bytes of a typed line at most.
 const LINE_BYTES_MAX: usize = 64 << 10;
+/// Words whose places keep their memory from one request to the next.
+const KEPT_WORDS_MAX: usize = 64;
 /// Digits of a length at most.
 const DIGITS_MAX: usize = 9;
 
-/// The words of a request, as places in the input. It is kept from one request to the next, so that
-/// its memory is as well.
+/// The words of a request, as places in the input. It is kept from one request to the next, and so
+/// is the memory of a few words.
 #[derive(Debug, Default)]
 pub(super) struct Request {
     words: Vec<Range<usize>>,
@@ -56,6 +58,19 @@ impl Request {
 
     pub(super) fn len(&self) -> usize {
         self.words.len()
+    }
+
+    /// Gives back the memory of a request of many words, unless it is not whole yet.
+    pub(super) fn shrink(&mut self) {
+        if self.part.is_none() && self.words.capacity() > KEPT_WORDS_MAX {
+            self.words = Vec::new();
+        }
+    }
+
+    /// Returns the bytes of the places of many words.
+    pub(super) fn held_bytes(&self) -> usize {
+        let words = self.words.capacity();
+        if words > KEPT_WORDS_MAX { words * size_of::<Range<usize>>() } else { 0 }
     }
 
     fn array(&mut self, input: &[u8]) -> Result<Option<usize>, Refusal> {
@@ -156,6 +171,18 @@ mod tests {
         let (found, bytes) = words(&input[25..]).unwrap().unwrap();
         assert_eq!((found, bytes), (vec![b"PING".to_vec(), b"more".to_vec()], 11));
         assert_eq!(words(b"\r\n").unwrap(), Some((vec![], 2)));
+    }
+
+    #[test]
+    fn the_memory_of_many_words_is_counted_and_given_back() {
+        let input = [&b"*1000\r\n"[..], &b"$0\r\n\r\n".repeat(1000)].concat();
+        let mut request = Request::default();
+        assert_eq!(request.read(&input[..6000]).unwrap(), None);
+        request.shrink();
+        assert!(request.held_bytes() >= 998 * size_of::<Range<usize>>());
+        assert_eq!(request.read(&input).unwrap(), Some(input.len()));
+        request.shrink();
+        assert_eq!((request.words.capacity(), request.held_bytes()), (0, 0));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The door of RESP without a connection.
 
 use super::*;
+use crate::access::AccessConfig;
 use crate::doors::driven::{Outcome, drive};
 use proptest::prelude::*;
 
@@ -32,6 +33,20 @@ fn each_value_is_a_record_and_each_answer_names_it() {
     assert_eq!(outcome.records, [&b"one"[..], b"two\r\n\0", b"three", b"four", b"five"]);
     assert_eq!(outcome.answers, b"$3\r\n0-1\r\n$3\r\n1-1\r\n:4\r\n:5\r\n");
     assert_eq!(outcome.refused, None);
+}
+
+#[test]
+fn a_stranger_is_refused_at_a_request_of_many_bytes_also_where_it_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tokens");
+    std::fs::write(&path, "secret\n").unwrap();
+    let config = AccessConfig { token_file: Some(path), is_insecure: false };
+    let access = Arc::new(Access::load(&config).unwrap());
+    let drive = |stream: &[u8]| drive(Resp::new(None, access.clone()), stream, &[], 100_000);
+    let long = request(&[b"ECHO", &[b'x'; GREETING_BYTES_MAX]]);
+    assert_eq!(drive(&long).refused, Some(Reason::TooLong));
+    let auth = request(&[b"AUTH", b"secret"]);
+    assert_eq!(drive(&[auth, long].concat()).refused, None);
 }
 
 #[test]

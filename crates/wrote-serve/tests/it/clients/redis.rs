@@ -89,8 +89,7 @@ fn redis_py_appends_and_reads_back_by_both_protocols() {
     for protocol in ["2", "3"] {
         // A transaction fits into one buffer.
         let serving = Serving::start("resp://127.0.0.1:0", |config| {
-            let options = config.logs[0].options.clone();
-            config.logs[0].options = options.buffer_bytes(64 << 10);
+            config.logs[0].buffer_bytes = Some(64 << 10);
         });
         let mut python = Command::new("python3");
         python.env("PYTHONPATH", &folder);

@@ -39,7 +39,9 @@ fn a_body_in_chunks_of_any_length_makes_its_lines() {
     let mut client = Client::connect(serving.address());
     let body: Vec<u8> =
         (0..5000).flat_map(|number| format!("line {number}\n").into_bytes()).collect();
-    client.send(b"POST /append?by=lines HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    client.send(
+        b"POST /append?by=lines HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n",
+    );
     for (number, chunk) in body.chunks(97).enumerate() {
         client.send(format!("{:x}\r\n", chunk.len()).as_bytes());
         client.send(chunk);
@@ -85,7 +87,7 @@ fn a_body_that_is_compressed_is_taken_as_it_was_in_bounded_memory() {
         assert_eq!(client.post("/append", CODING, broken).code, 400, "{broken:?}");
     }
     let mut transformed = Client::connect(serving.address());
-    transformed.send(b"POST /append HTTP/1.1\r\nHost: x\r\n");
+    transformed.send(b"POST /append HTTP/1.1\r\nHost: localhost\r\n");
     transformed.send(b"Transfer-Encoding: gzip, chunked\r\n\r\n");
     assert_eq!(transformed.answer().code, 501);
     let records = serving.stop();
@@ -98,7 +100,7 @@ fn head_is_answered_as_get_without_the_records() {
     let serving = start();
     let mut client = Client::connect(serving.address());
     assert_eq!(client.append("one\ntwo\n").code, 200);
-    client.send(b"HEAD /records?from=1&as=lines HTTP/1.1\r\nHost: x\r\n\r\n");
+    client.send(b"HEAD /records?from=1&as=lines HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let head = client.head();
     assert_eq!((head.code, head.header("wrote-next-sequence")), (200, Some("2")));
     assert_eq!(client.get("/records?from=1&as=lines").text(), "two\n");
@@ -142,7 +144,7 @@ fn a_record_that_is_too_long_is_refused_and_those_around_it_are_taken() {
     // A client that asks first is answered before it sends.
     let mut client = Client::connect(serving.address());
     client.send(
-        b"POST /append HTTP/1.1\r\nHost: x\r\nContent-Length: 9000\r\nExpect: 100-continue\r\n\r\n",
+        b"POST /append HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\nExpect: 100-continue\r\n\r\n",
     );
     assert_eq!(client.answer().code, 413);
     let figures = serving.figures();
@@ -209,7 +211,7 @@ fn requests_one_behind_the_other_are_answered_in_order() {
     let request = |number: u64| {
         let body = format!("message {number}");
         let len = body.len();
-        format!("POST /append HTTP/1.1\r\nHost: x\r\nContent-Length: {len}\r\n\r\n{body}")
+        format!("POST /append HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len}\r\n\r\n{body}")
     };
     let all: String = (0..100).map(request).collect();
     let (one, other) = all.split_at(all.len() / 2 + 7);
@@ -228,7 +230,9 @@ fn requests_one_behind_the_other_are_answered_in_order() {
 fn a_server_that_drains_finishes_what_it_has_and_says_that_it_closes() {
     let serving = start();
     let mut busy = Client::connect(serving.address());
-    busy.send(b"POST /append?by=lines HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\none\n");
+    busy.send(
+        b"POST /append?by=lines HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8\r\n\r\none\n",
+    );
     let mut idle = Client::connect(serving.address());
     assert_eq!(idle.append("zero\n").code, 200);
     serving.wait_until(|figures| figures.messages == 2);
@@ -251,7 +255,7 @@ fn under_load_a_server_that_drains_has_exactly_the_records_that_it_acknowledged(
         for number in 0.. {
             let lines = [0, 1, 2].map(|line| format!("{producer} {number} {line}"));
             let body = lines.join("\n");
-            let head = format!("Host: x\r\nContent-Length: {}", body.len());
+            let head = format!("Host: localhost\r\nContent-Length: {}", body.len());
             let request = format!("POST /append?by=lines HTTP/1.1\r\n{head}\r\n\r\n{body}");
             let is_sent = client.stream().write_all(request.as_bytes()).is_ok();
             if !is_sent || client.is_over() {
@@ -287,7 +291,9 @@ fn requests_that_had_arrived_when_the_server_drains_are_answered() {
         |_| (),
         |listen, handle| {
             let mut early = Client::connect(crate::serving::address(listen));
-            early.send(b"POST /append HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nearly");
+            early.send(
+                b"POST /append HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nearly",
+            );
             client = Some(early);
             handle.stop();
         },

@@ -43,8 +43,9 @@ impl Client {
     /// Sends a request with a body and waits for its answer.
     pub fn post(&mut self, path: &str, headers: &str, body: &[u8]) -> Answer {
         let len = body.len();
-        let head =
-            format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len}\r\n{headers}\r\n");
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len}\r\n{headers}\r\n"
+        );
         self.send(&[head.as_bytes(), body].concat());
         self.answer()
     }
@@ -56,7 +57,7 @@ impl Client {
 
     /// Sends a request without a body and waits for its answer.
     pub fn get(&mut self, path: &str) -> Answer {
-        self.send(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes());
+        self.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes());
         self.answer()
     }
 

@@ -59,8 +59,8 @@ fn a_full_disk_is_answered_by_503_and_with_room_again_appends_go_on() {
     let serving = Serving::start("http://127.0.0.1:0", |config| {
         config.limits.free_bytes = 0;
         config.logs[0].folder = mounted.path().join("log");
-        config.logs[0].options =
-            Log::options().sync(SyncPolicy::Always).buffer_bytes(32 << 10).segment_bytes(512 << 10);
+        config.logs[0].options = Log::options().sync(SyncPolicy::Always).segment_bytes(512 << 10);
+        config.logs[0].buffer_bytes = Some(32 << 10);
     });
     let ballast = leave_room_for(mounted.path(), 4 << 20);
     let (mut acknowledged, mut number) = (Vec::new(), 0);

@@ -1,7 +1,7 @@
 //! Clients that mean harm: each is let go and counted, and others are served.
 
 use super::client::Client;
-use crate::serving::{Serving, address};
+use crate::serving::{Serving, address, deaf};
 use std::io::Write;
 use std::time::Duration;
 use wrote_serve::Config;
@@ -36,13 +36,15 @@ fn a_client_that_drips_its_head_or_body_is_let_go() {
     serving.wait_until(|figures| figures.refused == 1 && figures.connections == 0);
 
     let mut body = Client::connect(serving.address());
-    body.send(b"POST /append?by=lines HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\none\n");
+    body.send(
+        b"POST /append?by=lines HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n\r\none\n",
+    );
     drip(&mut body, b'x');
     serving.wait_until(|figures| figures.connections == 0);
     assert_eq!(serving.refused(), [("message_time", 2)]);
 
     let mut stopped = Client::connect(serving.address());
-    stopped.send(b"POST /append HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nnever");
+    stopped.send(b"POST /append HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nnever");
     assert_eq!(stopped.answer().code, 408);
     assert_eq!(stopped.rest(), b"");
     assert_eq!(serving.figures().refused, 3);
@@ -58,7 +60,7 @@ fn a_client_that_pauses_between_requests_is_kept() {
     let mut client = None;
     // The first request is there before the server looks at its clock, and each comes whole.
     let serving = Serving::start_after("http://127.0.0.1:0", impatient, |listen, _| {
-        let first = b"POST /append HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n0";
+        let first = b"POST /append HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n0";
         client.insert(Client::connect(address(listen))).send(first);
     });
     let mut client = client.expect("it is connected");
@@ -126,7 +128,9 @@ fn a_body_without_end_is_taken_in_bounded_memory() {
         config.limits.in_flight_bytes = 256 << 10;
     });
     let mut client = Client::connect(serving.address());
-    client.send(b"POST /append?by=lines HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    client.send(
+        b"POST /append?by=lines HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n",
+    );
     let line = format!("{}\n", "x".repeat(200));
     let chunk = format!("{:x}\r\n{}\r\n", 100 * line.len(), line.repeat(100));
     for _ in 0..LINES / 100 {
@@ -140,6 +144,30 @@ fn a_body_without_end_is_taken_in_bounded_memory() {
     // The client is gone without its answer.
     assert_eq!((figures.acks, figures.unacked, figures.unanswered), (0, 0, LINES));
     assert_eq!(serving.stop().len() as u64, LINES);
+}
+
+// W8
+#[test]
+fn requests_whose_bodies_do_not_come_are_bounded_in_all() {
+    let serving = Serving::start("http://127.0.0.1:0", |config| {
+        config.limits.in_flight_bytes = 200 << 10;
+    });
+    let head = "POST /append HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: gzip\r\n\
+        Content-Length: 5\r\n\r\n";
+    let clients: Vec<_> = (0..30)
+        .map(|_| {
+            let mut client = Client::connect(serving.address());
+            client.send(head.as_bytes());
+            client
+        })
+        .collect();
+    // Each holds 16 KiB.
+    serving.wait_until(|figures| figures.connections == 12 && figures.refused >= 18);
+    assert!(serving.refused().iter().all(|(reason, _)| *reason == "in_flight_bytes"));
+    drop(clients);
+    serving.wait_until(|figures| figures.connections == 0);
+    assert_eq!(serving.figures().in_flight_bytes, 0);
+    serving.stop();
 }
 
 #[test]
@@ -159,12 +187,50 @@ fn too_many_heads_at_a_time_are_cut_off_and_counted() {
     assert_eq!(serving.figures().in_flight_bytes, 0);
 }
 
+// W8
+#[test]
+fn answers_that_are_not_read_are_bounded_in_all_and_held_until_they_are_written() {
+    const RECORD_BYTES: usize = 1 << 20;
+    for (url, path) in
+        [("http://127.0.0.1:0", "/records?limit=1"), ("http://127.0.0.1:0", "/records")]
+    {
+        let serving = Serving::start(url, |config| {
+            config.limits.unsent_bytes = 4 * RECORD_BYTES;
+            config.limits.message_bytes = RECORD_BYTES;
+            config.logs[0].options = wrote::Log::options().sync(wrote::SyncPolicy::No);
+            config.logs[0].buffer_bytes = None;
+        });
+        let mut client = Client::connect(serving.address());
+        for _ in 0..4 {
+            assert_eq!(client.post("/append", "", &[b'x'; RECORD_BYTES]).code, 200);
+        }
+        assert_eq!(client.get(path).code, 200);
+        serving.wait_until(|figures| figures.in_flight_bytes == 0);
+        let deaf: Vec<_> = (0..12)
+            .map(|_| {
+                let mut stream = deaf(&serving);
+                let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+                // More than the buffers of both kernels hold.
+                stream.write_all(request.repeat(8).as_bytes()).unwrap();
+                stream
+            })
+            .collect();
+        serving.wait_until(|figures| figures.refused >= 6);
+        assert!(serving.refused().iter().all(|(reason, _)| *reason == "in_flight_bytes"));
+        drop((deaf, client));
+        serving.wait_until(|figures| figures.connections == 0);
+        assert_eq!(serving.figures().in_flight_bytes, 0);
+        serving.stop();
+    }
+}
+
 #[test]
 fn a_client_that_never_reads_is_let_go() {
     let serving = Serving::start("http://127.0.0.1:0", |config| {
         config.limits.unread_time = Duration::from_millis(100);
         config.limits.message_bytes = 64 << 10;
         config.logs[0].options = wrote::Log::options().sync(wrote::SyncPolicy::No);
+        config.logs[0].buffer_bytes = None;
     });
     let mut writer = Client::connect(serving.address());
     let line = format!("{}\n", "x".repeat(50_000));
@@ -173,7 +239,7 @@ fn a_client_that_never_reads_is_let_go() {
     }
     let mut deaf = Client::connect(serving.address());
     // More than the buffers of both kernels hold.
-    deaf.send("GET /records HTTP/1.1\r\nHost: x\r\n\r\n".repeat(3).as_bytes());
+    deaf.send("GET /records HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(3).as_bytes());
     serving.wait_until(|figures| figures.refused == 1);
     assert_eq!(serving.refused(), [("unread_time", 1)]);
     assert_eq!(writer.append("others are served\n").code, 200);

@@ -8,8 +8,7 @@ use wrote::{Format, Log, SyncPolicy};
 
 fn lines(format: Format) -> Serving {
     Serving::start("http://127.0.0.1:0", |config| {
-        config.logs[0].options =
-            Log::options().sync(SyncPolicy::No).format(format).buffer_bytes(16 << 10);
+        config.logs[0].options = Log::options().sync(SyncPolicy::No).format(format);
     })
 }
 
@@ -77,7 +76,7 @@ fn records_are_read_from_a_time_on_by_timestamp_or_age() {
     }
     let mut follower = Client::connect(serving.address());
     follower.send(b"GET /records?since=2999-01-01T00:00Z&follow=1&as=lines HTTP/1.1\r\n");
-    follower.send(b"Host: x\r\n\r\n");
+    follower.send(b"Host: localhost\r\n\r\n");
     assert_eq!(follower.head().code, 200);
     client.append(&numbers(5..6));
     assert_eq!(follower.chunk().unwrap(), numbers(5..6).as_bytes());
@@ -120,7 +119,7 @@ fn a_client_that_follows_gets_what_comes_and_the_end_of_the_server() {
     let mut writer = Client::connect(serving.address());
     writer.append(&numbers(0..3));
     let mut follower = Client::connect(serving.address());
-    follower.send(b"GET /records?from=1&follow=1 HTTP/1.1\r\nHost: x\r\n\r\n");
+    follower.send(b"GET /records?from=1&follow=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_eq!(follower.head().code, 200);
     let mut read = Vec::new();
     let mut read_up_to = |follower: &mut Client, end: u32| {
@@ -136,7 +135,7 @@ fn a_client_that_follows_gets_what_comes_and_the_end_of_the_server() {
         read_up_to(&mut follower, end);
     }
     let mut beyond = Client::connect(serving.address());
-    beyond.send(b"GET /records?from=100&follow=1&limit=1 HTTP/1.1\r\nHost: x\r\n\r\n");
+    beyond.send(b"GET /records?from=100&follow=1&limit=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_eq!(beyond.head().code, 200);
     writer.append(&numbers(99..102));
     assert_eq!(beyond.chunk().unwrap(), numbers(100..101).as_bytes());
@@ -153,7 +152,7 @@ fn followers_that_wait_keep_no_place_among_the_readers_and_one_that_goes_is_noti
     let mut followers: Vec<_> = (0..30)
         .map(|_| {
             let mut follower = Client::connect(serving.address());
-            follower.send(b"GET /records?follow=1 HTTP/1.1\r\nHost: x\r\n\r\n");
+            follower.send(b"GET /records?follow=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
             assert_eq!(follower.head().code, 200);
             follower
         })
@@ -214,7 +213,7 @@ fn an_answer_whose_records_are_removed_meanwhile_breaks_off_and_the_next_one_say
     // More than the buffers of both kernels hold.
     append(20);
     let mut reader = Client::connect(serving.address());
-    reader.send(b"GET /records HTTP/1.1\r\nHost: x\r\n\r\n");
+    reader.send(b"GET /records HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_eq!(reader.head().code, 200);
     append(60);
     let rest = reader.rest();

@@ -154,7 +154,7 @@ fn id(from: &mut dyn BufRead) -> io::Result<u64> {
 fn post(producer: u32, number: u64) -> Vec<u8> {
     let record = record(false, producer, number);
     let len = record.len();
-    let head = format!("POST /append HTTP/1.1\r\nHost: log\r\nContent-Length: {len}\r\n\r\n");
+    let head = format!("POST /append HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len}\r\n\r\n");
     [head.as_bytes(), &record].concat()
 }
 
