@@ -100,17 +100,25 @@ impl Relp {
     }
 
     /// Appends a message, and returns its sequence; `None` while there is no room. One that no log
-    /// like this takes is answered without a sequence where the operator chose to skip such
-    /// messages. Else it ends the connection: no answer is to mean a record that is not there.
+    /// like this takes, as one with a line feed in a log of lines, is treated as one that is too
+    /// long: cut, answered without a sequence, or the end of the connection.
     fn taken(
         &self,
         message: &[u8],
         intake: &mut Intake<'_>,
     ) -> Result<Option<Option<u64>>, Refusal> {
         match intake.append(message) {
-            Err(Refusal::Unfit(_)) if self.oversize == Oversize::Skip => {
-                intake.reject(Reason::Malformed);
-                Ok(Some(None))
+            Err(Refusal::Unfit(_)) if self.oversize != Oversize::Refuse => {
+                let mut lines = message.split(|&byte| matches!(byte, b'\n' | 0));
+                let Some(beginning) =
+                    lines.find(|line| !line.is_empty()).filter(|_| self.oversize != Oversize::Skip)
+                else {
+                    intake.reject(Reason::Malformed);
+                    return Ok(Some(None));
+                };
+                let sequence = intake.append(beginning)?;
+                intake.cut += u64::from(sequence.is_some());
+                Ok(sequence.map(Some))
             }
             appended => appended.map(|sequence| sequence.map(Some)),
         }

@@ -135,21 +135,28 @@ fn a_message_that_the_log_cannot_hold_blocks_none_behind_it() {
 }
 
 #[test]
-fn relp_never_answers_a_message_that_the_log_cannot_hold() {
-    let serving = Serving::start("relp://127.0.0.1:0", |config| {
-        let options = config.logs[0].options.clone();
-        config.logs[0].options = options.format(wrote::Format::Lines);
-    });
-    let mut client = serving.connect();
-    client
-        .write_all(b"1 open 14 relp_version=0\n2 syslog 3 one\n3 syslog 3 a\nb\n4 syslog 1 x\n")
-        .unwrap();
-    let mut answered = Vec::new();
-    client.read_to_end(&mut answered).unwrap();
-    assert!(answered.ends_with(b"\n2 rsp 6 200 OK\n"), "{}", answered.escape_ascii());
-    serving.wait_until(|figures| figures.connections == 0);
-    assert_eq!(serving.refused(), [("malformed", 1)]);
-    assert_eq!(serving.stop(), [b"one"]);
+fn relp_cuts_a_message_that_the_log_cannot_hold_or_never_answers_it() {
+    for (oversize, answers, records, counted) in
+        [("truncate", 3, &[&b"one"[..], b"a", b"x"][..], (1, 0)), ("refuse", 1, &[b"one"], (0, 1))]
+    {
+        let url = format!("relp://127.0.0.1:0?oversize={oversize}");
+        let serving = Serving::start(&url, |config| {
+            let options = config.logs[0].options.clone();
+            config.logs[0].options = options.format(wrote::Format::Lines);
+        });
+        let mut client = serving.connect();
+        let messages = b"2 syslog 3 one\n3 syslog 4 \na\nb\n4 syslog 1 x\n";
+        client.write_all(&[&b"1 open 14 relp_version=0\n"[..], messages].concat()).unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        let mut answered = Vec::new();
+        client.read_to_end(&mut answered).unwrap();
+        let answered = String::from_utf8(answered).unwrap();
+        assert_eq!(answered.matches(" rsp 6 200 OK\n").count(), answers, "{answered}");
+        serving.wait_until(|figures| figures.connections == 0);
+        assert_eq!(serving.figures().cut, counted.0);
+        assert_eq!(serving.refused().len(), counted.1);
+        assert_eq!(serving.stop(), records);
+    }
 }
 
 #[test]
