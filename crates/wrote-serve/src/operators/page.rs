@@ -308,6 +308,13 @@ impl Page {
                 }
             }
         }
+        let name = "log_flush_seconds_total";
+        self.begin(name, "counter", "The time that the flushes of a log took.");
+        for log in logs {
+            if let Some(stats) = &log.stats {
+                self.sample(name, &[("log", log.name)], stats.flush_time.as_secs_f64());
+            }
+        }
     }
 
     fn gauge(&mut self, name: &str, help: &str, value: u64) {

@@ -145,6 +145,7 @@ fn every_metric_has_its_help_its_type_and_a_proper_name() {
         "log_written_sequence",
         "log_durable_sequence",
         "log_flushes_total",
+        "log_flush_seconds_total",
         "log_bytes",
         "log_failed",
         "disk_free_bytes",

@@ -675,14 +675,17 @@ impl Flusher {
             self.wakeups.gates.push(batch.slot);
             self.not_durable.pop_front();
         }
+        let time = since.elapsed();
         if let Some(disk) = &mut self.absorbing {
-            disk.bytes_per_s = pace::after_flush(disk.bytes_per_s, bytes, since.elapsed());
+            disk.bytes_per_s = pace::after_flush(disk.bytes_per_s, bytes, time);
         }
         if bytes > 0 {
-            self.zeros.note_flush(bytes, since.elapsed(), in_written);
+            self.zeros.note_flush(bytes, time, in_written);
         }
         self.behind_bytes -= bytes;
-        state.counted().flushed_bytes += bytes;
+        let mut counted = state.counted();
+        counted.flushed_bytes += bytes;
+        counted.flush_time += time;
     }
 
     fn free_slot(&mut self, state: &LogState, slot: usize) -> Result<(), Error> {

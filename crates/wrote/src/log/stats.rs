@@ -2,6 +2,7 @@
 
 use super::options::Prepare;
 use crate::Durable;
+use std::time::Duration;
 
 /// Figures of a log since it was opened.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +20,8 @@ pub struct LogStats {
     pub batches: u64,
     /// Flushes, and writes that were durable by themselves.
     pub flushes: u64,
+    /// The time that they took; no two are under way at once.
+    pub flush_time: Duration,
     /// Bytes written to segments, with the padding of blocks, without the preparation of segments.
     pub written_bytes: u64,
     /// The part of `written_bytes` that was flushed. The rest is in the kernel's memory or in the
