@@ -7,7 +7,7 @@ use crate::config::{Listen, Socket};
 use crate::doors::without_trailer;
 use crate::inherited::Passed;
 use crate::limits::{Limits, Reason};
-use crate::metrics::{Metrics, add, sub};
+use crate::metrics::{Metrics, add};
 use crate::port::Port;
 use crate::refusals::Client;
 use crate::socket_file::SocketFile;
@@ -233,30 +233,11 @@ async fn append_in_turn(
 ) -> Result<(), wrote::Error> {
     let turns = &port.channel.turns;
     loop {
-        if (turn.is_some() || !turns.are_taken()) && log.try_append(message)?.is_some() {
+        if turns.lets(turn.as_ref()) && log.try_append(message)?.is_some() {
             return Ok(());
         }
-        let _paused = Paused::new(&port.metrics);
-        match turn {
-            Some(_) => log.room().await?,
-            None => *turn = Some(turns.next().await),
-        }
-    }
-}
-
-/// Counts a socket that waits for room, until it is dropped.
-struct Paused<'a>(&'a Metrics);
-
-impl Paused<'_> {
-    fn new(metrics: &Metrics) -> Paused<'_> {
-        add(&metrics.paused_connections, 1);
-        Paused(metrics)
-    }
-}
-
-impl Drop for Paused<'_> {
-    fn drop(&mut self) {
-        sub(&self.0.paused_connections, 1);
+        let _paused = port.metrics.pause();
+        turns.wait(turn, log).await?;
     }
 }
 

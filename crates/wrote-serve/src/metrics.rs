@@ -209,6 +209,22 @@ pub struct Figures {
     pub refused: u64,
 }
 
+/// Counts a sender that waits for room, until it is dropped.
+pub(crate) struct Paused<'a>(&'a Metrics);
+
+impl Metrics {
+    pub(crate) fn pause(&self) -> Paused<'_> {
+        add(&self.paused_connections, 1);
+        Paused(self)
+    }
+}
+
+impl Drop for Paused<'_> {
+    fn drop(&mut self) {
+        sub(&self.0.paused_connections, 1);
+    }
+}
+
 pub(crate) fn add(counter: &AtomicU64, by: u64) {
     counter.fetch_add(by, Ordering::Relaxed);
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use wrote::Log;
 
 /// The senders of one log that wait for room, in the order in which they came. While there are any,
 /// a sender that comes later waits behind them, so that none is starved.
@@ -28,6 +29,26 @@ impl Turns {
     pub(crate) fn next(&self) -> impl Future<Output = Turn> + Send + use<> {
         let turns = Arc::clone(&self.0);
         async move { turns.acquire_owned().await.expect("it is never closed") }
+    }
+
+    /// Tells whether a sender may append now: in its turn, or while nobody waits.
+    pub(crate) fn lets(&self, turn: Option<&Turn>) -> bool {
+        turn.is_some() || !self.are_taken()
+    }
+
+    /// Waits for the turn of a sender that could not append; in its turn, for room in the log.
+    pub(crate) async fn wait(
+        &self,
+        turn: &mut Option<Turn>,
+        log: &Log,
+    ) -> Result<(), wrote::Error> {
+        match turn {
+            Some(_) => log.room().await,
+            None => {
+                *turn = Some(self.next().await);
+                Ok(())
+            }
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use super::pieces::{By, Piece, Pieces};
 use super::query::{self, Coding};
 use crate::intake::Level;
 use crate::limits::{Reason, Refusal};
-use crate::metrics::{add, sub};
+use crate::metrics;
 use crate::stamp;
 use crate::turns::Turn;
 use bytes::Bytes;
@@ -229,7 +229,7 @@ impl<'a> Batch<'a> {
         let port = &self.exchange.port;
         let stamped = stamp::record(self.exchange.stamper.as_deref(), record);
         loop {
-            if self.turn.is_some() || !port.channel.turns.are_taken() {
+            if port.channel.turns.lets(self.turn.as_ref()) {
                 match self.log.try_append(&stamped) {
                     Ok(Some(ticket)) => {
                         self.last = ticket.sequence();
@@ -241,10 +241,7 @@ impl<'a> Batch<'a> {
             }
             self.exchange.hold(held_bytes + record.len())?;
             let _paused = Paused::new(self.exchange);
-            match self.turn {
-                Some(_) => self.log.room().await.map_err(Refusal::Log)?,
-                None => self.turn = Some(port.channel.turns.next().await),
-            }
+            port.channel.turns.wait(&mut self.turn, &self.log).await.map_err(Refusal::Log)?;
         }
         self.first.get_or_insert_with(|| (self.last, Instant::now()));
         self.records += 1;
@@ -315,20 +312,21 @@ impl Drop for Batch<'_> {
     }
 }
 
-/// Counts a connection that waits for room, until it is dropped.
-struct Paused<'a>(&'a Exchange);
+/// A connection that waits for room, until this is dropped.
+struct Paused<'a> {
+    exchange: &'a Exchange,
+    _counted: metrics::Paused<'a>,
+}
 
 impl Paused<'_> {
     fn new(exchange: &Exchange) -> Paused<'_> {
-        add(&exchange.port.metrics.paused_connections, 1);
         exchange.account().set_paused(true);
-        Paused(exchange)
+        Paused { exchange, _counted: exchange.port.metrics.pause() }
     }
 }
 
 impl Drop for Paused<'_> {
     fn drop(&mut self) {
-        sub(&self.0.port.metrics.paused_connections, 1);
-        self.0.account().set_paused(false);
+        self.exchange.account().set_paused(false);
     }
 }
