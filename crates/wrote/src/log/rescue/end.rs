@@ -69,9 +69,9 @@ fn first_doubtful(segments: &[SegmentHead]) -> usize {
 }
 
 /// Flushes the segments that may not be durable, and reads their beginnings once more: after a
-/// failed flush the page cache shows what the disk does not have.
+/// failed flush the page cache shows what the disk does not have. The last is flushed already.
 fn flush_doubtful(files: &LogFiles, segments: &mut [SegmentHead]) -> Result<(), Error> {
-    let mut flushed = segments.len();
+    let mut flushed = segments.len() - 1;
     // Without a beginning that was lost, more of them may be doubtful.
     while let first = first_doubtful(segments)
         && first < flushed

@@ -30,10 +30,6 @@ pub(super) fn end(
     if !place.is_multiple_of(block_bytes) {
         return Ok(None);
     }
-    if place <= 2 * reach_bytes {
-        let walk = super::walk_to_end(files, last, write)?;
-        return Ok(Some(walk).filter(|walk| walk.is_closed() && walk.end == last.file_bytes));
-    }
     let input = Input::open(files, &last.path, true, write)?;
     let mut walk = Walk::new(input, &header);
     let Some((closing, checksum)) = walk.batch_at(place)? else { return Ok(None) };
@@ -41,6 +37,11 @@ pub(super) fn end(
         && (closing.bytes as usize, closing.count) == (batch::HEADER_BYTES, 0)
         && closing.durable_sequence == closing.first_sequence
         && closing.first_sequence >= header.first_sequence;
+    if is_mark && place <= 2 * reach_bytes {
+        drop(walk);
+        let walk = super::walk_to_end(files, last, write)?;
+        return Ok(Some(walk).filter(|walk| walk.is_closed() && walk.end == last.file_bytes));
+    }
     if !is_mark || !follows_a_batch(&mut walk, place, place - reach_bytes, &closing)? {
         return Ok(None);
     }
