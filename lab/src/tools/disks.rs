@@ -6,7 +6,7 @@
 
 use super::failure::{Failure, Tried};
 use super::run::{HANG, Show, run};
-use crate::fixtures::{Loop, Mounted};
+use crate::fixtures::{Group, Loop, Mounted};
 use rustix::fs::{major, minor};
 use std::fmt;
 use std::fs;
@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const GROUPS: &str = "/sys/fs/cgroup";
+/// The file of a group through which a process enters it.
+const PROCESSES: &str = "cgroup.procs";
 const IMAGE_BYTES: u64 = 24 << 30;
 /// The share by which a figure may differ from what the disk should have.
 const TOLERANCE: f64 = 0.1;
@@ -141,7 +143,7 @@ enum Limit {
     /// Lines for the root group's files of version 1.
     Root(Vec<(PathBuf, String)>),
     /// A group of version 2 with this process in it.
-    Group(PathBuf),
+    Group { _group: Group },
 }
 
 impl Limit {
@@ -163,17 +165,15 @@ impl Limit {
             }
             return Ok(limit);
         }
-        let group = root.join(format!("wrote-disk-{}", std::process::id()));
-        fs::create_dir(&group).tried(group.display())?;
-        let limit = Limit::Group(group.clone());
         let (bytes, operations) = (bytes_per_s, operations_per_s);
         let limits =
             format!("{device} rbps={bytes} wbps={bytes} riops={operations} wiops={operations}");
-        for (file, text) in [("io.max", limits), ("cgroup.procs", std::process::id().to_string())] {
-            // The file is missing where the root group does not hand the controller on.
-            fs::write(group.join(file), text).tried(group.join(file).display())?;
-        }
-        Ok(limit)
+        let own = std::process::id().to_string();
+        let group = Group::make(root.join(format!("wrote-disk-{own}"))).map_err(Failure::Failed)?;
+        // The file is missing where the root group does not hand the controller on.
+        let entered = group.write("io.max", &limits).and_then(|()| group.write(PROCESSES, &own));
+        entered.map_err(Failure::Failed)?;
+        Ok(Limit::Group { _group: group })
     }
 }
 
@@ -181,10 +181,9 @@ impl Drop for Limit {
     fn drop(&mut self) {
         let undone = match self {
             Limit::Root(lines) => lines.iter().try_for_each(|(file, line)| fs::write(file, line)),
-            Limit::Group(group) => {
-                let root = Path::new(GROUPS).join("cgroup.procs");
-                let left = fs::write(root, std::process::id().to_string());
-                left.and_then(|()| fs::remove_dir(group))
+            // The group itself is removed behind this.
+            Limit::Group { .. } => {
+                fs::write(Path::new(GROUPS).join(PROCESSES), std::process::id().to_string())
             }
         };
         if let Err(error) = undone {
