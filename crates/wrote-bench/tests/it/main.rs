@@ -2,5 +2,6 @@
 
 mod answers;
 mod langs;
+mod sample;
 mod schema;
 mod sustained;

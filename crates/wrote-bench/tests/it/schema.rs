@@ -1,6 +1,7 @@
 //! The schema that `wrote bench --schema` prints: it takes the documents of `wrote`, and no others.
 
-use fixtures::{folder, judge};
+use crate::sample::{are_refused, are_taken, come_back, remove, replaced};
+use fixtures::folder;
 use serde_json::{Value, json};
 use wrote_bench::{Common, Request, bench};
 use wrote_result::Stop;
@@ -102,10 +103,7 @@ fn sample() -> Value {
 /// The sample without its optional keys.
 fn least() -> Value {
     let mut document = sample();
-    let mut remove = |pointer: &str, keys: &[&str]| {
-        let object = document.pointer_mut(pointer).unwrap().as_object_mut().unwrap();
-        keys.iter().for_each(|key| assert!(object.remove(*key).is_some(), "{pointer}/{key}"));
-    };
+    let mut remove = |pointer: &str, keys: &[&str]| remove(&mut document, pointer, keys);
     remove("/wrote", &["commit"]);
     remove("/host", &["clocksource", "clock_read_ns"]);
     let target = [
@@ -155,24 +153,17 @@ fn least() -> Value {
 
 /// The sample with one value replaced.
 fn with(pointer: &str, value: Value) -> Value {
-    let mut document = sample();
-    *document.pointer_mut(pointer).unwrap() = value;
-    document
+    replaced(sample(), pointer, value)
 }
 
 #[test]
 fn the_sample_is_what_wrote_reads_and_writes() {
-    for document in [sample(), least()] {
-        let read: Document = serde_json::from_value(document.clone()).unwrap();
-        assert_eq!(serde_json::to_value(read).unwrap(), document);
-    }
+    come_back::<Document>(&[sample(), least()]);
 }
 
 #[test]
 fn the_schema_takes_what_wrote_writes() {
-    let name = "the_schema_takes_what_wrote_writes";
-    let Some(complaints) = judge(name, schema(), &[sample(), least()]) else { return };
-    assert_eq!(complaints, ["", ""]);
+    are_taken("the_schema_takes_what_wrote_writes", schema(), &[sample(), least()]);
 }
 
 #[test]
@@ -186,9 +177,7 @@ fn the_schema_takes_a_result_of_whole_files() {
     let document = bench(&request, &Stop::new(), &mut ()).unwrap();
     assert!(document.scenarios[0].rows.iter().all(|row| row.latency_ns.is_none()));
     let document = serde_json::to_value(document).unwrap();
-    let name = "the_schema_takes_a_result_of_whole_files";
-    let Some(complaints) = judge(name, schema(), &[document]) else { return };
-    assert_eq!(complaints, [""]);
+    are_taken("the_schema_takes_a_result_of_whole_files", schema(), &[document]);
 }
 
 #[test]
@@ -202,10 +191,7 @@ fn the_schema_refuses_what_wrote_does_not_write() {
         with("/advice/0", json!({ "for": "a", "do": "b", "because": "c", "code": "d", "x": 1 })),
         json!({}),
     ];
-    let name = "the_schema_refuses_what_wrote_does_not_write";
-    let Some(complaints) = judge(name, schema(), &wrong) else { return };
-    assert_eq!(complaints.len(), wrong.len());
-    assert!(complaints.iter().all(|complaint| !complaint.is_empty()), "{complaints:?}");
+    are_refused("the_schema_refuses_what_wrote_does_not_write", schema(), &wrong);
 }
 
 #[test]
@@ -228,7 +214,5 @@ fn a_document_of_before_there_were_reads_has_writes_alone() {
     row.remove("direction").unwrap();
     let read: Document = serde_json::from_value(document.clone()).unwrap();
     assert_eq!(read.scenarios[0].rows[0].direction, Direction::Write);
-    let name = "a_document_of_before_there_were_reads_has_writes_alone";
-    let Some(complaints) = judge(name, schema(), &[document]) else { return };
-    assert_eq!(complaints, [""]);
+    are_taken("a_document_of_before_there_were_reads_has_writes_alone", schema(), &[document]);
 }

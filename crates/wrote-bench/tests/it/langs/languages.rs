@@ -1,6 +1,7 @@
 //! The embedded languages, and documents that the schema of a comparison takes or refuses.
 
-use fixtures::{HONEST_LANGUAGE, folder, judge};
+use crate::sample::{are_refused, are_taken, come_back, remove, replaced};
+use fixtures::{HONEST_LANGUAGE, folder};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use wrote_bench::langs::{Request, catalogue, langs};
@@ -64,10 +65,7 @@ fn sample() -> Value {
 /// The sample without its optional keys.
 fn least() -> Value {
     let mut document = sample();
-    let mut remove = |pointer: &str, keys: &[&str]| {
-        let object = document.pointer_mut(pointer).unwrap().as_object_mut().unwrap();
-        keys.iter().for_each(|key| assert!(object.remove(*key).is_some(), "{pointer}/{key}"));
-    };
+    let mut remove = |pointer: &str, keys: &[&str]| remove(&mut document, pointer, keys);
     remove("/languages/0", &["version", "because", "install"]);
     remove("/places/0", &["drive"]);
     remove("/places/0/workloads/0", &["survives"]);
@@ -80,24 +78,17 @@ fn least() -> Value {
 
 /// The sample with one value replaced.
 fn with(pointer: &str, value: Value) -> Value {
-    let mut document = sample();
-    *document.pointer_mut(pointer).unwrap() = value;
-    document
+    replaced(sample(), pointer, value)
 }
 
 #[test]
 fn the_sample_is_what_wrote_reads_and_writes() {
-    for document in [sample(), least()] {
-        let read: Document = serde_json::from_value(document.clone()).unwrap();
-        assert_eq!(serde_json::to_value(read).unwrap(), document);
-    }
+    come_back::<Document>(&[sample(), least()]);
 }
 
 #[test]
 fn the_schema_takes_what_wrote_writes() {
-    let name = "the_schema_takes_what_wrote_writes";
-    let Some(complaints) = judge(name, schema(), &[sample(), least()]) else { return };
-    assert_eq!(complaints, ["", ""]);
+    are_taken("the_schema_takes_what_wrote_writes", schema(), &[sample(), least()]);
 }
 
 #[test]
@@ -113,10 +104,7 @@ fn the_schema_refuses_what_wrote_does_not_write() {
         with("/places/0/workloads/0/rows/0/runs/0/dropped", Value::Null),
         json!({}),
     ];
-    let name = "the_schema_refuses_what_wrote_does_not_write";
-    let Some(complaints) = judge(name, schema(), &wrong) else { return };
-    assert_eq!(complaints.len(), wrong.len());
-    assert!(complaints.iter().all(|complaint| !complaint.is_empty()), "{complaints:?}");
+    are_refused("the_schema_refuses_what_wrote_does_not_write", schema(), &wrong);
 }
 
 /// The languages of the original comparison, and ours.
