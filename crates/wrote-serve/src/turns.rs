@@ -31,7 +31,7 @@ impl Turns {
         async move { turns.acquire_owned().await.expect("it is never closed") }
     }
 
-    /// Tells whether a sender may append now: in its turn, or while nobody waits.
+    /// Tells whether a sender may append now: in its turn, or while no other waits.
     pub(crate) fn lets(&self, turn: Option<&Turn>) -> bool {
         turn.is_some() || !self.are_taken()
     }
