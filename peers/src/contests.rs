@@ -66,14 +66,14 @@ pub struct Arguments {
     /// Print what was asked and found, a line each, behind the rows.
     #[arg(long)]
     summary: bool,
-    /// Put the measured rows into docs/performance.md; its other rows stay as they are.
+    /// Put the measured rows into peers/results/contests.md; its other rows stay as they are.
     #[arg(long)]
     write: bool,
 }
 
 /// Measures row by row, and prints each. With `--write` each measured row also goes into the page.
 pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
-    let document = root().join("docs/performance.md");
+    let document = root().join("peers/results/contests.md");
     if arguments.write {
         page::sections().check(&document)?;
     }

@@ -28,7 +28,7 @@ pub struct Arguments {
     /// Measure only against these.
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     only: Vec<AxisName>,
-    /// Draw the charts, and put them and the tables into docs/performance.md.
+    /// Draw the charts, and put them and the tables into peers/results/growth.md.
     #[arg(long)]
     write: bool,
 }
@@ -48,7 +48,7 @@ pub struct Point {
 
 /// Measures against each size in turn, and prints a table of each.
 pub fn growth(arguments: &Arguments) -> Result<(), Failure> {
-    let document = root().join("docs/performance.md");
+    let document = root().join("peers/results/growth.md");
     let names = AxisName::value_variants().iter().map(AxisName::to_string).collect();
     let sections = Sections { mark: "growth", names };
     if arguments.write {
@@ -159,7 +159,7 @@ fn section(
          | work | {} | {unit} | P99 ms | memory MiB |\n|---|---|---|---|---|\n{}\n\n\
          ```sh\n{}\n```\n\n</details>",
         axis.work,
-        axis.picture(name).strip_prefix("docs/").unwrap_or_default(),
+        format!("../../{}", axis.picture(name)),
         site.rounds,
         axis.at,
         rows.join("\n"),
