@@ -154,12 +154,12 @@ fn section(
     let commands: Vec<String> =
         axis.lines.iter().map(|line| (line.command)(line.points[0])).collect();
     format!(
-        "{HEADING}{word}`\n\n{question} {}\n\n![{question}]({})\n\n<details><summary>{date}, \
+        "{HEADING}{word}`\n\n{question} {}\n\n![{question}](../../{})\n\n<details><summary>{date}, \
          <code>cargo xtask growth --only {word} --runs {}</code>: {place}</summary>\n\n\
          | work | {} | {unit} | P99 ms | memory MiB |\n|---|---|---|---|---|\n{}\n\n\
          ```sh\n{}\n```\n\n</details>",
         axis.work,
-        format!("../../{}", axis.picture(name)),
+        axis.picture(name),
         site.rounds,
         axis.at,
         rows.join("\n"),

@@ -1,4 +1,4 @@
-//! The rows' sections in `peers/results/contests.md`, each with its tables, commands and circumstances.
+//! The rows' sections in `peers/results/contests.md`, with tables, commands and circumstances.
 
 use super::contest::ContestResult;
 use super::rows::Row;
