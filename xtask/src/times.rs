@@ -1,5 +1,5 @@
 //! The time of each step of the suite: recorded by each run, measured in a fresh clone, and kept in
-//! `CONTRIBUTING.md`.
+//! `xtask/times.md`.
 
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::report::Report;
@@ -21,7 +21,7 @@ const STEP_MAX: u64 = 4;
 /// Steps below this number of seconds are left out of the page.
 const SHOWN_MIN_S: f64 = 5.0;
 /// The page, and the marks around its table.
-const PAGE: &str = "CONTRIBUTING.md";
+const PAGE: &str = "xtask/times.md";
 const MARKS: [&str; 2] = ["<!-- times:begin -->\n", "<!-- times:end -->"];
 
 /// Time `.ci/run` in a fresh clone of the last commit, by step.
@@ -30,7 +30,7 @@ pub struct Arguments {
     /// Keep this number of processors busy meanwhile
     #[arg(long, value_name = "N", default_value_t = 0)]
     busy: usize,
-    /// Write the times into CONTRIBUTING.md
+    /// Write the times into xtask/times.md
     #[arg(long)]
     write: bool,
     /// Run nothing; take the times that runs with this target folder recorded
