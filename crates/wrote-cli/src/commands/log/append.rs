@@ -32,7 +32,8 @@ pub(super) fn run(arguments: &LogAppendArgs, stop: &Stop) -> Result<(), Error> {
     if !arguments.quiet {
         say(&appended.line(&log));
     }
-    End::outcome(all)
+    End::outcome(all)?;
+    appended.left_out.outcome(appended.lines)
 }
 
 fn open(arguments: &LogAppendArgs) -> Result<Log, Error> {
@@ -53,6 +54,9 @@ fn open(arguments: &LogAppendArgs) -> Result<Log, Error> {
     options.open(folder).map_err(|error| of_library(&error))
 }
 
+/// The lines left out that the outcome names.
+const NAMED_LINES_MAX: usize = 10;
+
 struct Appended {
     began: Instant,
     record_bytes_max: usize,
@@ -60,11 +64,47 @@ struct Appended {
     bytes: u64,
     /// The sequences of the first record and the last.
     sequences: Option<(u64, u64)>,
+    left_out: LeftOut,
+}
+
+/// The lines that are no records: those behind them are taken all the same.
+#[derive(Default)]
+struct LeftOut {
+    count: u64,
+    /// The numbers of the first of them, and why the first is none.
+    lines: Vec<u64>,
+    because: String,
+}
+
+impl LeftOut {
+    fn add(&mut self, line: u64, because: String) {
+        self.count += 1;
+        if self.lines.len() < NAMED_LINES_MAX {
+            self.lines.push(line);
+        }
+        if self.count == 1 {
+            self.because = because;
+        }
+    }
+
+    /// Fails with the lines that were left out of `all`.
+    fn outcome(&self, all: u64) -> Result<(), Error> {
+        let Some((first, others)) = self.lines.split_first() else { return Ok(()) };
+        let mut text = format!("standard input: line {first}: {}", self.because);
+        if !others.is_empty() {
+            let others: Vec<_> = others.iter().map(u64::to_string).collect();
+            let more = if self.count > self.lines.len() as u64 { ", .." } else { "" };
+            text += &format!("; also left out: lines {}{more}", others.join(", "));
+        }
+        let taken = all - self.count;
+        Err(Error::Failed(format!("{text}; {taken} of {} appended", counted(all, "line"))))
+    }
 }
 
 impl Appended {
     fn new(record_bytes_max: usize) -> Appended {
-        Appended { began: Instant::now(), record_bytes_max, lines: 0, bytes: 0, sequences: None }
+        let (began, left_out) = (Instant::now(), LeftOut::default());
+        Appended { began, record_bytes_max, lines: 0, bytes: 0, sequences: None, left_out }
     }
 
     fn all(&mut self, log: &Log, stop: &Stop) -> Result<(), End> {
@@ -72,7 +112,22 @@ impl Appended {
         let mut line = Vec::new();
         while self.read(&mut input, &mut line)? {
             stop.check()?;
-            let sequence = log.append(&line).map_err(|error| self.refused(&error))?.sequence();
+            if line.len() > self.record_bytes_max {
+                let [limit, most] = [self.record_bytes_max, RECORD_BYTES_MAX]
+                    .map(|bytes| units::block_size(bytes as u64));
+                let because = format!("longer than {limit}; --record-max allows up to {most}");
+                self.left_out.add(self.lines, because);
+                continue;
+            }
+            let sequence = match log.append(&line) {
+                Ok(ticket) => ticket.sequence(),
+                // A log that is well refuses only this record.
+                Err(wrote::Error::Refused { because, .. }) if log.check().is_ok() => {
+                    self.left_out.add(self.lines, because);
+                    continue;
+                }
+                Err(error) => return Err(of_library(&error).into()),
+            };
             let first = self.sequences.map_or(sequence, |(first, _)| first);
             self.sequences = Some((first, sequence));
             self.bytes += line.len() as u64;
@@ -84,7 +139,8 @@ impl Appended {
         Ok(())
     }
 
-    /// Reads the next line, without its end; `false` where there is none.
+    /// Reads the next line, without its end; `false` where there is none. Of a line that is too
+    /// long, one byte more than a record may have is kept, and the rest is passed over.
     fn read(&mut self, input: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool, End> {
         line.clear();
         // One more for the line feed, and one by which a longer line is known.
@@ -96,26 +152,10 @@ impl Appended {
         self.lines += 1;
         if line.last() == Some(&b'\n') {
             line.pop();
-        }
-        if line.len() > self.record_bytes_max {
-            let [limit, most] = [self.record_bytes_max, RECORD_BYTES_MAX]
-                .map(|bytes| units::block_size(bytes as u64));
-            let because = format!("longer than {limit}; --record-max allows up to {most}");
-            return Err(self.at_line(&because).into());
+        } else if line.len() as u64 == most {
+            input.skip_until(b'\n').map_err(|error| End::of_input(&error))?;
         }
         Ok(true)
-    }
-
-    /// An error about one record is told with its line; any other as it is.
-    fn refused(&self, error: &wrote::Error) -> Error {
-        match error {
-            wrote::Error::Refused { because, .. } => self.at_line(because),
-            other => of_library(other),
-        }
-    }
-
-    fn at_line(&self, because: &str) -> Error {
-        Error::Failed(format!("standard input: line {}: {because}", self.lines))
     }
 
     /// The error of a log that did not take all records, with how many it took.

@@ -29,18 +29,22 @@ fn each_line_of_standard_input_becomes_a_record() {
 }
 
 #[test]
-fn a_line_that_is_no_record_is_told_with_its_number_and_those_before_it_stay() {
+fn a_line_that_is_no_record_is_told_with_its_number_and_all_others_are_taken() {
     let folder = folder();
-    let finished = append_by_command(folder.path(), "--format lines -q", b"one\ntwo\0\nthree\n");
+    let input = b"one\ntwo\0\nthree\n\0\n";
+    let finished = append_by_command(folder.path(), "--format lines", input);
     assert_eq!(finished.code(), Some(1), "{finished:?}");
-    let said_of_it = finished.complaint();
-    assert!(said_of_it.starts_with("wrote: standard input: line 2: "), "{said_of_it}");
-    let long = vec![b'x'; 3 << 20];
+    let said_of_it: Vec<&str> = finished.stderr.lines().collect();
+    assert!(said_of_it[0].starts_with("appended 2 records (0 to 1), 8 B, in "), "{said_of_it:?}");
+    assert!(said_of_it[1].starts_with("wrote: standard input: line 2: "), "{said_of_it:?}");
+    let ends = "; also left out: lines 4; 2 of 4 lines appended";
+    assert!(said_of_it[1].ends_with(ends), "{said_of_it:?}");
+    let long = [&vec![b'x'; 3 << 20][..], b"\nfour\n", &vec![b'x'; (1 << 20) + 1]].concat();
     let finished = append_by_command(folder.path(), "-q", &long);
-    let said_of_it =
-        "wrote: standard input: line 1: longer than 1 MiB; --record-max allows up to 63 MiB";
-    assert_eq!(finished.complaint(), said_of_it);
-    assert_eq!(said(folder.path(), "cat events"), "one\n");
+    let said_of_it = "wrote: standard input: line 1: longer than 1 MiB; --record-max allows up to \
+         63 MiB; also left out: lines 3; 1 of 3 lines appended";
+    assert_eq!((finished.code(), finished.complaint()), (Some(1), said_of_it));
+    assert_eq!(said(folder.path(), "cat events"), "one\nthree\nfour\n");
 }
 
 #[test]
