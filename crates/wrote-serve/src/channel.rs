@@ -1,6 +1,7 @@
 //! A channel: one log of the server, watched, and opened again after it has failed.
 
 use crate::config::LogConfig;
+use crate::keys::Keys;
 use crate::limits::Limits;
 use crate::shipping::Shipping;
 use crate::turns::Turns;
@@ -19,11 +20,18 @@ const WATCH_PAUSE: Duration = Duration::from_secs(1);
 /// How a channel opens its log.
 pub(crate) type Opener = Arc<dyn Fn(&LogConfig) -> Result<Log, wrote::Error> + Send + Sync>;
 
+/// A log that is open, and the keys of its messages.
+pub(crate) type Opened = (Log, Option<Arc<Keys>>);
+
 /// One log of the server.
 pub(crate) struct Channel {
     pub config: LogConfig,
+    /// Whether keys may stand in its records.
+    pub has_keys: bool,
     opener: Opener,
-    log: Mutex<Option<Log>>,
+    log: Mutex<Option<Opened>>,
+    /// Held while the log is opened again: that reads from the disk, and `log` is not held for it.
+    opening: Mutex<()>,
     /// How often the log was opened. A connection takes the new log when this has changed.
     generation: AtomicU64,
     /// No failure, no full disk, and as much space free as was asked.
@@ -47,10 +55,13 @@ impl Channel {
         free_bytes_min: u64,
     ) -> Result<Channel, wrote::Error> {
         let log = opener(&config)?;
+        let keys = Keys::of(&log, &config);
         let channel = Channel {
             config,
+            has_keys: keys.is_some(),
             opener,
-            log: Mutex::new(Some(log)),
+            log: Mutex::new(Some((log, keys))),
+            opening: Mutex::default(),
             generation: AtomicU64::new(0),
             takes_messages: AtomicBool::new(true),
             trouble: Mutex::new(None),
@@ -66,6 +77,11 @@ impl Channel {
 
     /// Returns the log; `None` while it has failed and is not open again.
     pub(crate) fn log(&self) -> Option<Log> {
+        self.lock().as_ref().map(|(log, _)| log.clone())
+    }
+
+    /// Returns the log with its keys, as [`Channel::log`] does.
+    pub(crate) fn opened(&self) -> Option<Opened> {
         self.lock().clone()
     }
 
@@ -149,13 +165,14 @@ impl Channel {
     }
 
     fn open_again(&self) -> Option<String> {
-        let mut log = self.lock();
+        let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_closed.load(Ordering::SeqCst) {
             return None;
         }
         match (self.opener)(&self.config) {
             Ok(opened) => {
-                *log = Some(opened);
+                let keys = Keys::of(&opened, &self.config);
+                *self.lock() = Some((opened, keys));
                 self.generation.fetch_add(1, Ordering::Release);
                 None
             }
@@ -182,11 +199,12 @@ impl Channel {
     /// Writes what was appended, makes it durable, and ends the log.
     pub(crate) fn close(&self) -> Result<(), wrote::Error> {
         self.is_closed.store(true, Ordering::SeqCst);
+        let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         let log = self.lock().take();
-        log.map_or(Ok(()), |log| log.close())
+        log.map_or(Ok(()), |(log, _)| log.close())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Log>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Opened>> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

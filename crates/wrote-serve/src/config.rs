@@ -25,6 +25,11 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// Bytes that a log's buffer needs beside a message.
 const HEADER_BYTES_MAX: usize = 200;
+/// Bytes of a message's key in its record. A buffer whose length is set may lack room for the key
+/// of the longest message, which is then refused.
+const KEY_BYTES_MAX: usize = 600;
+/// Keys of each producer that a log remembers, unless it is said.
+const IDEMPOTENT_KEYS: usize = 10_000;
 /// The usual lengths of a log's buffers are multiples of this, and at least that.
 const BUFFER_UNIT_BYTES: usize = 64 << 10;
 const BUFFER_BYTES_MIN: usize = 1 << 20;
@@ -61,7 +66,9 @@ impl Config {
         let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
         let (folder, options) = (folder.to_owned(), options(&listeners));
         let (buffer_bytes, store) = (None, None);
-        let log = LogConfig { name, folder, options, buffer_bytes, store, listeners };
+        let idempotent_keys = IDEMPOTENT_KEYS;
+        let log =
+            LogConfig { name, folder, options, buffer_bytes, store, idempotent_keys, listeners };
         Config::of_logs(vec![log])
     }
 
@@ -116,6 +123,10 @@ pub struct LogConfig {
     /// The URL of the object store to which its sealed segments go. Retention then removes only
     /// segments that are there.
     pub store: Option<String>,
+    /// The number of keys that the log remembers of each producer, so that a message sent again is
+    /// not appended again. All producers together have ten times as many. For HTTP and RESP, in a
+    /// log that is not of lines.
+    pub idempotent_keys: usize,
     /// Where its messages come from.
     pub listeners: Vec<Listen>,
 }
@@ -124,9 +135,11 @@ impl LogConfig {
     /// Returns the length of each buffer.
     pub(crate) fn buffer_bytes(&self, limits: &Limits) -> usize {
         self.buffer_bytes.unwrap_or_else(|| {
-            let whole = self.record_bytes_max(limits).saturating_add(HEADER_BYTES_MAX);
+            let beside = HEADER_BYTES_MAX + if self.takes_keys() { KEY_BYTES_MAX } else { 0 };
+            let whole = self.record_bytes_max(limits).saturating_add(beside);
             let units = whole.div_ceil(BUFFER_UNIT_BYTES);
-            units.saturating_mul(BUFFER_UNIT_BYTES).max(BUFFER_BYTES_MIN)
+            let bytes = units.saturating_mul(BUFFER_UNIT_BYTES);
+            bytes.clamp(BUFFER_BYTES_MIN, *BUFFER_BYTES.end())
         })
     }
 
@@ -136,7 +149,7 @@ impl LogConfig {
         if self.buffer_bytes.is_some() && !BUFFER_BYTES.contains(&buffer) {
             return Err("buffer_bytes must be from 4KiB to 64MiB".to_owned());
         }
-        if holds(buffer.min(*BUFFER_BYTES.end()), record) {
+        if holds(buffer, record) {
             return Ok(());
         }
         let stamp = self.listeners.iter().map(|listen| listen.stamp).max().unwrap_or_default();
@@ -150,6 +163,16 @@ impl LogConfig {
                 format!("no buffer holds a record of {record} bytes{is_of}: lower message_bytes")
             }
         })
+    }
+
+    /// Tells whether messages may come with keys.
+    pub(crate) fn takes_keys(&self) -> bool {
+        self.idempotent_keys > 0 && self.is_of_requests()
+    }
+
+    /// Tells whether it has clients that read, and whose messages may have keys.
+    pub(crate) fn is_of_requests(&self) -> bool {
+        self.listeners.iter().any(|listen| matches!(listen.door, Door::Http | Door::Resp))
     }
 
     fn record_bytes_max(&self, limits: &Limits) -> usize {

@@ -3,8 +3,10 @@
 use crate::acks::{Acks, Wait as Acked};
 use crate::admission::Admission;
 use crate::answers::Answers;
+use crate::channel::Opened;
 use crate::doors::Protocol;
 use crate::intake::{Intake, Later};
+use crate::keys::Keys;
 use crate::limits::{Reason, Refusal};
 use crate::memory::Pool;
 use crate::metrics::{add, sub};
@@ -47,6 +49,7 @@ pub(crate) struct Connection<S, P> {
     admission: Admission,
     port: Port,
     log: Log,
+    keys: Option<Arc<Keys>>,
     /// The channel's, when the log was taken.
     generation: u64,
     /// Bytes that were read and not taken: an unfinished message, or messages without room.
@@ -123,7 +126,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         protocol: P,
         admission: Admission,
         port: Port,
-        log: Log,
+        (log, keys): Opened,
     ) -> Connection<S, P> {
         let generation = port.channel.generation();
         let acks = port.acks[admission.seat.worker().number].clone();
@@ -141,6 +144,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             admission,
             port,
             log,
+            keys,
             generation,
             kept: Vec::new(),
             answers: Answers::default(),
@@ -447,6 +451,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         let message_bytes_max = self.port.limits.message_bytes;
         let mut intake = Intake::new(&self.log, &mut self.answers, message_bytes_max);
         intake.stamper = self.stamper.as_deref();
+        intake.keys = self.keys.as_deref();
         intake.is_closed = !self.port.channel.takes_messages();
         intake.holds = self.port.listen.answers().is_none();
         let mut taken = self.protocol.take(input, &mut intake);
@@ -471,11 +476,12 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         if is_done && taken.is_ok() {
             self.protocol.goodbye(&mut intake);
         }
-        let Intake { messages, bytes, cut, is_full, yields, is_closed, later, rejected, .. } =
-            intake;
+        let Intake { messages, bytes, cut, repeated, is_full, yields, is_closed, .. } = intake;
+        let (later, rejected) = (intake.later, intake.rejected);
         (self.yields, self.has_rest) = (yields, yields);
         self.later = later;
         add(&self.port.metrics.cut_messages_total, cut);
+        add(&self.port.metrics.repeated_messages_total, repeated);
         let client = self.admission.client();
         if cut > 0 {
             self.port.say(client, Reason::TooLong, "a message was cut");
@@ -517,9 +523,9 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         let generation = self.port.channel.generation();
         if generation != self.generation
             && self.answers.awaited().is_none()
-            && let Some(log) = self.port.channel.log()
+            && let Some((log, keys)) = self.port.channel.opened()
         {
-            (self.log, self.generation) = (log, generation);
+            (self.log, self.keys, self.generation) = (log, keys, generation);
         }
     }
 

@@ -1,8 +1,10 @@
 //! The way of a message from its door into the log: checked, counted, appended.
 
 use crate::answers::Answers;
+use crate::keys::{self, Key, Keys};
 use crate::limits::{Reason, Refusal};
 use crate::stamp::{self, Stamper};
+use std::borrow::Cow;
 use std::str::FromStr;
 use tokio::sync::oneshot;
 use wrote::Log;
@@ -112,6 +114,10 @@ pub(crate) struct Intake<'a> {
     message_bytes_max: usize,
     /// Makes the records of the messages, where they are not the same.
     pub stamper: Option<&'a Stamper>,
+    /// The keys of messages, where the log has some.
+    pub keys: Option<&'a Keys>,
+    /// Messages that came again with their key.
+    pub repeated: u64,
     /// Messages and their bytes since this value was made.
     pub messages: u64,
     pub bytes: u64,
@@ -147,6 +153,8 @@ impl<'a> Intake<'a> {
             answers,
             message_bytes_max,
             stamper: None,
+            keys: None,
+            repeated: 0,
             messages: 0,
             bytes: 0,
             cut: 0,
@@ -172,7 +180,7 @@ impl<'a> Intake<'a> {
             return Ok(None);
         }
         self.check(message)?;
-        let record = stamp::record(self.stamper, message);
+        let record = self.record(message);
         let sequence = match self.store.try_append(&record) {
             Ok(sequence) => sequence,
             Err(error) => self.fail(error).map(|()| None)?,
@@ -183,6 +191,34 @@ impl<'a> Intake<'a> {
             self.count(message);
         }
         Ok(sequence)
+    }
+
+    /// Makes the record of a message without a key.
+    fn record<'m>(&self, message: &'m [u8]) -> Cow<'m, [u8]> {
+        let record = stamp::record(self.stamper, message);
+        if self.keys.is_some() { keys::plain(record) } else { record }
+    }
+
+    /// Appends a message as [`Intake::append`] does, unless one with this key is in the log: then
+    /// its sequence is returned.
+    pub(crate) fn append_once(
+        &mut self,
+        key: &Key,
+        message: &[u8],
+    ) -> Result<Option<u64>, Refusal> {
+        if self.is_held() {
+            return Ok(None);
+        }
+        self.check(message)?;
+        let keys = self.keys.ok_or(Refusal::Malformed(keys::NONE))?;
+        let record = stamp::record(self.stamper, message);
+        let once = keys.append_one(key, message, &record)?;
+        match once {
+            None => self.is_full = true,
+            Some(once) if once.is_new => self.count(message),
+            Some(_) => self.repeated += 1,
+        }
+        Ok(once.map(|once| once.first))
     }
 
     /// Whether the door stops in front of the next message because none are taken now.
@@ -229,7 +265,8 @@ impl<'a> Intake<'a> {
         if self.is_held() {
             return Ok(0);
         }
-        if self.stamper.is_some() {
+        let are_records = self.keys.is_none() || messages.iter().all(|one| keys::is_plain(one));
+        if self.stamper.is_some() || !are_records {
             for (done, message) in messages.iter().enumerate() {
                 if !self.take(message)? {
                     return Ok(done);
@@ -266,7 +303,7 @@ impl<'a> Intake<'a> {
     /// the first. Without room it returns `None`, as [`Intake::append`] does.
     pub(crate) fn append_all(&mut self, messages: &[&[u8]]) -> Result<Option<u64>, Refusal> {
         messages.iter().try_for_each(|message| self.check(message))?;
-        let records = messages.iter().map(|message| stamp::record(self.stamper, message));
+        let records = messages.iter().map(|message| self.record(message));
         let records: Vec<_> = records.collect();
         let records: Vec<&[u8]> = records.iter().map(|record| &**record).collect();
         let first = self.store.try_append_all(&records).map_err(|error| self.refusal(error))?;

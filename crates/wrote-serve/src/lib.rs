@@ -26,6 +26,7 @@ pub mod fuzzing;
 mod inherited;
 mod input;
 mod intake;
+mod keys;
 mod limits;
 mod listen;
 mod memory;

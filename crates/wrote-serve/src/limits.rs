@@ -79,6 +79,9 @@ pub(crate) enum Refusal {
     /// The token was taken back.
     #[error("the token is not accepted any more")]
     Revoked,
+    /// The key of a message stands in the log with other messages.
+    #[error("the idempotency key was used for other messages")]
+    Reused,
     /// The channel takes no messages now.
     #[error("the log takes no messages now")]
     Closed,
@@ -89,7 +92,7 @@ impl Refusal {
     pub(crate) fn reason(&self) -> Reason {
         match self {
             Refusal::TooLong => Reason::TooLong,
-            Refusal::Malformed(_) | Refusal::Unfit(_) => Reason::Malformed,
+            Refusal::Malformed(_) | Refusal::Unfit(_) | Refusal::Reused => Reason::Malformed,
             Refusal::Silent => Reason::Silent,
             Refusal::Slow => Reason::Slow,
             Refusal::Unread => Reason::Unread,

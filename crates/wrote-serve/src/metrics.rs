@@ -72,6 +72,8 @@ pub(crate) struct Metrics {
     pub bytes_total: AtomicU64,
     /// Messages over the limit of which a part was taken.
     pub cut_messages_total: AtomicU64,
+    /// Messages that came again with their key, and were not taken again.
+    pub repeated_messages_total: AtomicU64,
     acks_total: [AtomicU64; Level::ALL.len()],
     /// State: messages in the log that are to be answered.
     unacked_messages: AtomicU64,
@@ -154,6 +156,7 @@ impl Metrics {
             unanswered: read(&self.unanswered_messages_total),
             in_flight_bytes: 0,
             cut: read(&self.cut_messages_total),
+            repeated: read(&self.repeated_messages_total),
             udp_dropped: read(&self.udp_dropped_total),
             udp_truncated: read(&self.udp_truncated_total),
             refused: Reason::ALL.into_iter().map(of_reason).sum(),
@@ -174,6 +177,7 @@ pub(crate) fn figures(totals: &Totals, counted: &[Counted]) -> Figures {
         all.unacked += one.unacked;
         all.unanswered += one.unanswered;
         all.cut += one.cut;
+        all.repeated += one.repeated;
         all.udp_dropped += one.udp_dropped;
         all.udp_truncated += one.udp_truncated;
         all.refused += one.refused;
@@ -201,6 +205,8 @@ pub struct Figures {
     pub in_flight_bytes: u64,
     /// Messages of streams over the limit of which a part was taken so far.
     pub cut: u64,
+    /// Messages that came again with their key so far, and were not taken again.
+    pub repeated: u64,
     /// Datagrams that the kernel dropped so far, since its buffer was full.
     pub udp_dropped: u64,
     /// Datagrams cut so far, since they were longer than a message may be.

@@ -338,3 +338,78 @@ fn clients_that_all_read_at_once_share_a_few_readers_of_the_log() {
     server.send(Signal::TERM);
     assert_eq!(server.finish().code(), Some(0));
 }
+
+#[test]
+fn retries_after_a_server_was_killed_append_nothing_twice() {
+    let (manager, folder) = (Manager::new(), folder());
+    let log = folder.path().join("events");
+    let url = format!("http://{}", manager.address());
+    let arguments = [log.to_str().unwrap(), "--listen", &url];
+    let answered = AtomicUsize::new(0);
+    let is_over = AtomicBool::new(false);
+    let server = manager.start("", &arguments);
+    let request = |number: usize| {
+        let body = format!("{number} a\n{number} b\n");
+        let len = body.len();
+        format!(
+            "POST /append?by=lines&producer=web HTTP/1.1\r\nHost: localhost\r\n\
+             Connection: close\r\nIdempotency-Key: {number}\r\nContent-Length: {len}\r\n\r\n{body}"
+        )
+    };
+    let send = |number| -> io::Result<String> {
+        let mut stream = TcpStream::connect(manager.address())?;
+        stream.write_all(request(number).as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    let is_taken = |answer: &str| answer.starts_with("HTTP/1.1 200 ");
+    let (count, mut server) = thread::scope(|scope| {
+        let mut server = server;
+        let clients: Vec<_> = (0..4)
+            .map(|client| {
+                let (send, answered, is_over) = (&send, &answered, &is_over);
+                scope.spawn(move || {
+                    let mut number = client;
+                    loop {
+                        // Until it is answered: servers are killed while it waits.
+                        while !send(number).is_ok_and(|answer| is_taken(&answer)) {
+                            thread::yield_now();
+                        }
+                        answered.fetch_add(1, Ordering::Relaxed);
+                        number += 4;
+                        if is_over.load(Ordering::Relaxed) {
+                            return number / 4;
+                        }
+                    }
+                })
+            })
+            .collect();
+        for kill in 1..=3 {
+            let wanted = || (answered.load(Ordering::Relaxed) >= 20 * kill).then_some(());
+            server.until("some more answers", wanted);
+            server.send(Signal::KILL);
+            server.finish();
+            while manager.notified.recv(&mut [0; 4096]).is_ok() {}
+            server = manager.start("", &arguments);
+        }
+        is_over.store(true, Ordering::Relaxed);
+        (clients.into_iter().map(|client| client.join().unwrap()).sum::<usize>(), server)
+    });
+    // Also what had been answered long before.
+    for number in 0..4 {
+        let answer = send(number).unwrap();
+        assert!(is_taken(&answer), "{answer}");
+    }
+    server.send(Signal::TERM);
+    assert_eq!(server.finish().code(), Some(0));
+    let text = |record: Vec<u8>| {
+        let text = String::from_utf8(record).unwrap();
+        text.split_once("] ").unwrap().1.to_owned()
+    };
+    let mut all: Vec<_> = records(&log).into_iter().map(text).collect();
+    assert_eq!(all.len(), 2 * count);
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), 2 * count);
+}

@@ -13,6 +13,7 @@ use super::Protocol;
 use crate::access::Access;
 use crate::channel::Channel;
 use crate::intake::{Intake, Level};
+use crate::keys::Key;
 use crate::limits::{Reason, Refusal};
 pub(crate) use read::READS_MAX;
 use request::Request;
@@ -21,6 +22,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use transaction::Transaction;
+use xxhash_rust::xxh3::xxh3_128;
 
 /// The name that reading gives to the only field of an entry.
 const FIELD: &str = "message";
@@ -57,6 +59,11 @@ struct Said {
     token: Option<Box<[u8]>>,
     name: Option<Box<[u8]>>,
 }
+
+/// The key of an XADD, if it has one, and its record.
+type XaddEntry<'a> = (Option<Key>, Cow<'a, [u8]>);
+
+const BAD_KEY: &str = "ERR a producer and a key have 1 to 128 printable ASCII characters each";
 
 /// The number of the next client.
 static CLIENTS: AtomicU64 = AtomicU64::new(1);
@@ -236,27 +243,47 @@ impl Resp {
     /// `XADD key * field value`: the value is the record; several fields make one as well. Limits
     /// of a stream's length are passed over: the log's own retention removes.
     fn xadd(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<Obeyed, Refusal> {
-        let record = match self.entry(input) {
-            Ok(record) => record,
+        let (key, record) = match self.entry(input) {
+            Ok(entry) => entry,
             Err(problem) => {
                 error(intake, problem);
                 return Ok(Obeyed::Done);
             }
         };
-        let Some(outcome) = appended(&record, intake) else { return Ok(Obeyed::Again) };
+        let outcome = match &key {
+            Some(key) => intake.append_once(key, &record),
+            None => intake.append(&record),
+        };
+        let Some(outcome) = appended(outcome, intake) else { return Ok(Obeyed::Again) };
         if let Ok(sequence) = outcome {
             answer_id(sequence, intake);
         }
         Ok(Obeyed::Done)
     }
 
-    /// Returns the record of an XADD.
-    fn entry<'a>(&self, input: &'a [u8]) -> Result<Cow<'a, [u8]>, &'static str> {
+    /// Returns the key of an XADD (`IDMP producer key`, or `IDMPAUTO producer`: then it is made of
+    /// the message), and the record.
+    fn entry<'a>(&self, input: &'a [u8]) -> Result<XaddEntry<'a>, &'static str> {
         let is = |at, option| self.is(input, at, option);
-        let mut at = 2;
-        at += usize::from(is(at, b"NOMKSTREAM"));
-        if is(at, b"MAXLEN") || is(at, b"MINID") {
-            at = self.trimming(input, at + 1).ok_or("ERR syntax error")?;
+        let word = |at| self.request.word(input, at).unwrap_or_default();
+        let (mut at, mut named, mut is_auto) = (2, None, false);
+        loop {
+            let begin = at;
+            at += usize::from(is(at, b"NOMKSTREAM"));
+            // Nothing that refers to an entry is removed with it.
+            at += usize::from(is(at, b"KEEPREF"));
+            if is(at, b"MAXLEN") || is(at, b"MINID") {
+                at = self.trimming(input, at + 1).ok_or("ERR syntax error")?;
+            }
+            is_auto |= is(at, b"IDMPAUTO");
+            let words = if is(at, b"IDMP") { 3 } else { 2 * usize::from(is(at, b"IDMPAUTO")) };
+            if words > 0 && named.replace((word(at + 1), word(at + 2))).is_some() {
+                return Err("ERR IDMP and IDMPAUTO stand once");
+            }
+            at += words;
+            if at == begin {
+                break;
+            }
         }
         if !is(at, b"*") {
             return Err("ERR the ID must be *: the log gives the next sequence");
@@ -266,7 +293,17 @@ impl Resp {
             return Err("ERR wrong number of arguments for the command");
         }
         let words: Vec<_> = words.filter_map(|at| self.request.word(input, at)).collect();
-        fields::record(&words)
+        let record = fields::record(&words)?;
+        let key = match named {
+            None => return Ok((None, record)),
+            Some((b"", _)) => Err("ERR IDMP needs a producer"),
+            Some((producer, _)) if is_auto => {
+                let print = format!("auto {:032x}", xxh3_128(&record));
+                Key::new(producer, print.as_bytes()).map_err(|_| BAD_KEY)
+            }
+            Some((producer, key)) => Key::new(producer, key).map_err(|_| BAD_KEY),
+        };
+        Ok((Some(key?), record))
     }
 
     /// Returns the place behind the limit of a stream's length.
@@ -298,7 +335,8 @@ impl Resp {
         let (before, mut last) = self.pushed.take().unwrap_or((0, 0));
         for at in 2 + before..self.request.len() {
             let value = self.request.word(input, at).unwrap_or_default();
-            match appended(value, intake) {
+            let outcome = intake.append(value);
+            match appended(outcome, intake) {
                 None => {
                     self.pushed = Some((at - 2, last));
                     return Ok(Obeyed::Again);
@@ -363,10 +401,13 @@ impl Resp {
     }
 }
 
-/// Appends a message: `None` without room. Where the log takes none the client is told so, keeps
-/// the message, and the connection goes on.
-fn appended(value: &[u8], intake: &mut Intake<'_>) -> Option<Result<u64, ()>> {
-    match intake.append(value) {
+/// Returns the sequence of a message: `None` without room. Where the log takes none the client is
+/// told so, keeps the message, and the connection goes on.
+fn appended(
+    outcome: Result<Option<u64>, Refusal>,
+    intake: &mut Intake<'_>,
+) -> Option<Result<u64, ()>> {
+    match outcome {
         Ok(None) => None,
         Ok(Some(sequence)) => Some(Ok(sequence)),
         Err(refusal) => {
@@ -384,6 +425,7 @@ fn refuse(refusal: Refusal, intake: &mut Intake<'_>) {
             error(intake, &format!("ERR a message of more than {max} bytes"));
         }
         Refusal::Unfit(ref because) => error(intake, &format!("ERR {because}")),
+        Refusal::Malformed(because) => error(intake, &format!("ERR {because}")),
         Refusal::Log(ref cause) => {
             let cause = cause.to_string();
             error(intake, &format!("MISCONF the log takes no messages: {cause}"));

@@ -104,6 +104,11 @@ impl Page {
                     "Messages over the limit of which a part was taken so far.",
                     |metrics| read(&metrics.cut_messages_total),
                 ),
+                (
+                    "repeated_messages_total",
+                    "Messages that came again with their key so far, and were not taken again.",
+                    |metrics| read(&metrics.repeated_messages_total),
+                ),
             ],
         );
         let help = "Messages refused by themselves so far, by reason.";

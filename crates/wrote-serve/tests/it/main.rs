@@ -8,6 +8,7 @@ mod datagrams;
 mod disks;
 mod hostile;
 mod http;
+mod keys;
 mod operators;
 mod refused;
 mod relp;

@@ -475,6 +475,11 @@ impl Log {
         !state.has_failed() && state.lacks_room()
     }
 
+    /// Returns the format of the log's files.
+    pub fn format(&self) -> Format {
+        self.0.driver.state.format()
+    }
+
     /// Returns the findings of the opening.
     pub fn recovered(&self) -> &Recovered {
         &self.0.driver.state.terms.recovered

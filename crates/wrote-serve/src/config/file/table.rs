@@ -179,10 +179,19 @@ pub(super) fn duration(value: DeValue<'_>) -> Result<Duration, String> {
 
 /// Reads a number of things, at least one.
 pub(super) fn count<T: TryFrom<u64>>(value: DeValue<'_>) -> Result<T, String> {
-    let number = match value {
+    let number = whole(&value).filter(|&number| number > 0).and_then(|n| n.try_into().ok());
+    number.ok_or_else(|| "must be a whole number, 1 or more".into())
+}
+
+/// Reads a number that may be 0.
+pub(super) fn number(value: DeValue<'_>) -> Result<usize, String> {
+    let number = whole(&value).and_then(|number| number.try_into().ok());
+    number.ok_or_else(|| "must be a whole number".into())
+}
+
+fn whole(value: &DeValue<'_>) -> Option<u64> {
+    match value {
         DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
         _ => None,
-    };
-    let number = number.filter(|&number| number > 0).and_then(|number| number.try_into().ok());
-    number.ok_or_else(|| "must be a whole number, 1 or more".into())
+    }
 }

@@ -1,6 +1,7 @@
 //! The wishes of a request: its query, and the type of its body.
 
 use super::pieces::By;
+use crate::keys::Key;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, TRANSFER_ENCODING};
 use hyper::http::request::Parts;
 use percent_encoding::percent_decode_str;
@@ -49,7 +50,10 @@ pub(super) fn by(parts: &Parts) -> Result<By, String> {
         by = match pair {
             ("by", "lines") => Some(By::Lines),
             ("by", "body") => Some(By::Body),
-            (name, value) => return Err(format!("{name}={value} is none of by=lines, by=body")),
+            ("producer", _) => by,
+            (name, value) => {
+                return Err(format!("{name}={value} is none of by=lines, by=body, producer=NAME"));
+            }
         };
     }
     Ok(by.unwrap_or_else(|| if is_of_lines(parts) { By::Lines } else { By::Body }))
@@ -87,6 +91,29 @@ pub(super) fn coding(parts: &Parts) -> Coding {
 pub(super) fn is_transformed(parts: &Parts) -> bool {
     let mut codings = parts.headers.get_all(TRANSFER_ENCODING).into_iter();
     codings.any(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"))
+}
+
+/// Returns the key of a request (draft-ietf-httpapi-idempotency-key-header-07): a string of a
+/// structured field (RFC 9651), or the bare word that many clients send.
+pub(super) fn key(parts: &Parts) -> Result<Option<Key>, &'static str> {
+    let mut found = parts.headers.get_all("idempotency-key").into_iter();
+    let Some(value) = found.next() else { return Ok(None) };
+    if found.next().is_some() {
+        return Err("a request has one Idempotency-Key");
+    }
+    let mut word = value.as_bytes().trim_ascii().to_vec();
+    if let Some(text) = word.strip_prefix(b"\"") {
+        let Some(text) = text.strip_suffix(b"\"") else {
+            return Err("Idempotency-Key: the quotes are not closed");
+        };
+        word = text.to_vec();
+        if word.iter().any(|byte| b"\"\\".contains(byte)) {
+            return Err("Idempotency-Key: quotes and backslashes are not taken");
+        }
+    }
+    let producer = pairs(parts).find(|(name, _)| *name == "producer");
+    let producer = producer.map_or(&b""[..], |(_, name)| name.as_bytes());
+    Key::new(producer, &word).map(Some)
 }
 
 /// Returns what a request to read asks for.

@@ -4,6 +4,7 @@ use super::fields::fields;
 use super::{Resp, error};
 use crate::channel::Channel;
 use crate::intake::{Intake, Later, Level};
+use crate::keys;
 use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
@@ -322,7 +323,9 @@ fn read(channel: &Channel, wanted: &Wanted) -> Result<Entries, Failure> {
         if !is_whole {
             return Err(Failure::TooLarge);
         }
-        entries.push(record.sequence, &record.bytes);
+        let is_keyed = channel.has_keys;
+        let bytes = if is_keyed { keys::message(&record.bytes) } else { &record.bytes };
+        entries.push(record.sequence, bytes);
         if wanted.count == Some(entries.ends.len()) {
             break;
         }

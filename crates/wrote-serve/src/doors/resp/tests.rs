@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::access::AccessConfig;
+use crate::answers::Answers;
+use crate::config::Config;
 use crate::doors::driven::{Outcome, drive};
+use crate::keys::Keys;
 use proptest::prelude::*;
 
 /// Drives the door over a whole stream, cut as said.
@@ -33,6 +36,26 @@ fn each_value_is_a_record_and_each_answer_names_it() {
     assert_eq!(outcome.records, [&b"one"[..], b"two\r\n\0", b"three", b"four", b"five"]);
     assert_eq!(outcome.answers, b"$3\r\n0-1\r\n$3\r\n1-1\r\n:4\r\n:5\r\n");
     assert_eq!(outcome.refused, None);
+}
+
+#[test]
+fn a_retry_is_answered_no_earlier_than_its_record_is_safe() {
+    let folder = tempfile::tempdir().unwrap();
+    let listeners = vec!["resp://127.0.0.1:0".parse().unwrap()];
+    let config = Config::of_log(&folder.path().join("log"), listeners).logs.remove(0);
+    let log = config.options.open(&config.folder).unwrap();
+    let keys = Keys::of(&log, &config).unwrap();
+    for repeated in 0..2 {
+        let mut answers = Answers::default();
+        let mut intake = Intake::new(&log, &mut answers, 100);
+        intake.keys = Some(&keys);
+        let request = b"XADD log IDMP web 1 * message hello\r\n";
+        Resp::new(None, Arc::default()).take(request, &mut intake).unwrap();
+        assert_eq!((intake.messages, intake.repeated), (1 - repeated, repeated));
+        assert_eq!((answers.awaited(), answers.sendable()), (Some(1), &b""[..]));
+        answers.release(1);
+        assert_eq!(answers.sendable(), b"$3\r\n0-1\r\n");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Clients of Redis: redis-cli, redis-benchmark, redis-py, go-redis.
 
-use super::programs::{feed, provided};
+use super::programs::{feed, feed_all, provided};
 use super::{COUNT, assert_same, lines};
 use crate::serving::Serving;
 use std::process::{Command, Stdio};
@@ -38,6 +38,11 @@ assert [fields['message'] for _, fields in entries] == lines
 assert first == entries[:1], first
 last = read(streams={'log': entries[-2][0]})
 assert last == entries[-1:], last
+for _ in range(2):
+    again = client.xadd('log', {'message': lines[-1]}, idmp=('web', b'1'))
+    assert client.xrange('log', again)[0][1]['message'] == lines[-1]
+    assert client.xadd('log', {'message': lines[-1]}, idmpauto='db') > again
+assert client.xlen('log') == len(lines) + 2
 try:
     client.execute_command('SET', 'a', 'b')
     raise SystemExit('SET was taken')
@@ -93,8 +98,11 @@ fn redis_py_appends_and_reads_back_by_both_protocols() {
         });
         let mut python = Command::new("python3");
         python.env("PYTHONPATH", &folder);
-        feed(&serving, python.args(["-c", PYTHON, serving.port(), protocol]), &lines);
-        assert_same(serving.stop(), &lines);
+        feed_all(python.args(["-c", PYTHON, serving.port(), protocol]), &lines);
+        let mut records = serving.stop();
+        let keyed = records.split_off(records.len() - 2);
+        assert!(keyed.iter().all(|record| record.ends_with(lines[lines.len() - 1].as_bytes())));
+        assert_same(records, &lines);
     }
 }
 
