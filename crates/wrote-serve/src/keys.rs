@@ -263,12 +263,13 @@ impl Window {
                 self.count += 1;
             }
         }
+        let all_max = ALL_FACTOR.saturating_mul(self.each_max);
         while own.order.len() > self.each_max {
             let oldest = own.order.pop_front().expect("it has some");
             own.entries.remove(&oldest);
             self.count -= 1;
         }
-        while self.count > ALL_FACTOR * self.each_max || self.producers.len() > PRODUCERS_MAX {
+        while self.count > all_max || self.producers.len() > PRODUCERS_MAX {
             let oldest = self.producers.iter().min_by_key(|(_, producer)| producer.used);
             let name = oldest.map(|(name, _)| name.clone()).expect("it has some");
             self.count -= self.producers.remove(&name).map_or(0, |own| own.entries.len());
