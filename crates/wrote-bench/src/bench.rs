@@ -19,7 +19,7 @@ use wrote_jobs::peers::{Alone, Peers};
 use wrote_machine::host;
 use wrote_machine::target::{device_of, shown_target};
 use wrote_machine::watch::{self, Watch};
-use wrote_result::document::{Document, Program, RankFiles, Row, SCHEMA};
+use wrote_result::document::{Document, Program, RankFiles, Row, SCHEMA, Source};
 use wrote_result::{Error, Stop, units};
 
 /// The block size of the generator's own measurement, unless the stream's is smaller.
@@ -218,6 +218,7 @@ pub(crate) fn bench_at(
         wrote: Program::this(request.commit.clone()),
         started_at,
         elapsed_s: began.elapsed().as_secs_f64(),
+        source: Some(Source::Bench),
         command: request.command.clone(),
         host,
         target: shown,

@@ -88,7 +88,7 @@ pub(crate) fn effort(row: &Row) -> (u32, u32) {
 /// How many things a program must get right to write so; 0 for whole files.
 pub(crate) fn complexity(row: &Row) -> u32 {
     let settings = settings(row);
-    if View::of(row) == View::Files {
+    if row.view() == View::Files {
         return 0;
     }
     let queue = if settings.ioengine == Ioengine::Psync { 0 } else { 2 };

@@ -22,7 +22,7 @@ pub mod versus;
 
 pub use bench::{bench, bench_by, bench_of, report_leftovers};
 pub use budget::{Clock, RUNS_MIN, SinceStart};
-pub use measured::{OneRun, RowLabel, clear};
+pub use measured::{OneRun, clear};
 pub use progress::{Announcement, Answering, Observer, Progress, Ticker};
 pub use request::{Common, RankSettings, Request, Wear, positive};
 pub use rounds::{Turn, in_turn};

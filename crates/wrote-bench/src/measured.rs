@@ -4,10 +4,9 @@ use hdrhistogram::Histogram;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use wrote::Survives;
 use wrote_jobs::report::Repeated;
 use wrote_result::Error;
-use wrote_result::document::{Direction, Fallback, Row, Run, Settings, SettingsPair};
+use wrote_result::document::{Fallback, Row, Run, Settings, SettingsPair};
 use wrote_result::stats;
 
 /// The outcome of one run whose clock is the scenario's own.
@@ -22,36 +21,16 @@ pub struct OneRun {
     pub fallbacks: Vec<Fallback>,
 }
 
-/// The parts of a row that are known before its runs.
-pub struct RowLabel<'a> {
-    /// Unique in the result: `ways/file/fs-write`.
-    pub name: &'a str,
-    /// The group in which it is compared.
-    pub workload: &'a str,
-    /// The way of writing, in words.
-    pub words: &'a str,
-    /// The level that an acknowledged write survives (M3).
-    pub survives: Survives,
-    /// The settings that were asked for.
-    pub asked: Settings,
-}
-
 impl OneRun {
-    /// The row that the run makes.
-    pub fn row(self, label: RowLabel<'_>) -> Repeated {
+    /// Returns the row that the run makes. `row` has its name, words, view and level, and the
+    /// settings that were `asked`.
+    pub fn row(self, row: Row, asked: Settings) -> Repeated {
         let OneRun { run, latencies, effective, mut fallbacks } = self;
         fallbacks.sort();
         fallbacks.dedup();
         let latency_ns = (!latencies.is_empty()).then(|| stats::latency(&latencies));
-        let row = Row {
-            name: label.name.into(),
-            workload: label.workload.into(),
-            way: label.words.into(),
-            direction: Direction::Write,
-            survives: Some(label.survives.into()),
-            settings: SettingsPair { asked: label.asked, effective, fallbacks },
-            ..Row::of_run(Run { latency_ns, ..run })
-        };
+        let settings = SettingsPair { asked, effective, fallbacks };
+        let row = Row { settings, ..row }.with_run(Run { latency_ns, ..run });
         Repeated::one(row, latencies)
     }
 }

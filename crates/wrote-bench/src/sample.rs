@@ -157,6 +157,7 @@ pub(crate) fn saved(name: &str, p50_ns: u64) -> Row {
     });
     if let Some((state, way)) = crate::scenarios::latency::way_of(&row) {
         row.crash_leaves = Some(way.kind.leaves(state));
+        row.view = Some(document::View::Saves);
     }
     row
 }

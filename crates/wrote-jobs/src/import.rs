@@ -9,7 +9,7 @@ mod tests;
 use serde_json::Value;
 use wrote_result::Error;
 use wrote_result::compare;
-use wrote_result::document::{Document, SCHEMA, schema};
+use wrote_result::document::{Document, SCHEMA, import, schema};
 
 /// Reads a result: ours, or fio's JSON (`--output-format=json`), with findings on the costs that
 /// its numbers leave out. Errors call it `name`.
@@ -23,11 +23,15 @@ use wrote_result::document::{Document, SCHEMA, schema};
 pub fn read(name: &str, text: &str) -> Result<Document, Error> {
     // A result of this version has no unknown key, and needs no search for one: a large one is read
     // in half of the time.
-    if let Ok(document) = serde_json::from_str::<Document>(text)
-        && document.schema == SCHEMA
-    {
-        return Ok(document);
-    }
+    let document = serde_json::from_str::<Document>(text).ok();
+    let whole = document.filter(|document| document.schema == SCHEMA);
+    let mut document = whole.map_or_else(|| other(name, text), Ok)?;
+    import::complete(&mut document);
+    Ok(document)
+}
+
+/// Reads a result of another version or tool.
+fn other(name: &str, text: &str) -> Result<Document, Error> {
     let value = json(name, text)?;
     match value.get("schema").and_then(Value::as_str) {
         Some(SCHEMA) => ours(name, value),

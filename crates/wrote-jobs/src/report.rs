@@ -18,7 +18,7 @@ use known::Known;
 use std::time::Duration;
 
 use wrote_machine::host;
-use wrote_result::document::{Document, Program, SCHEMA, Scenario};
+use wrote_result::document::{Document, Program, SCHEMA, Scenario, Source};
 
 /// Parts of the document beside the jobs.
 #[derive(Clone, Debug)]
@@ -76,6 +76,7 @@ pub fn document(files: &[JobFile], before: &Before, about: &About) -> Document {
         wrote: Program::this(about.commit.clone()),
         started_at: format!("{:.0}", about.started_at),
         elapsed_s: about.elapsed.as_secs_f64(),
+        source: Some(Source::Run),
         command: about.command.clone(),
         host,
         target,

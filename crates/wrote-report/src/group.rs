@@ -55,7 +55,7 @@ impl<'a> Group<'a> {
 
     /// The view of all rows; a mix is shown as operations.
     pub fn view(&self) -> View {
-        self.common(View::of).unwrap_or(View::Operations)
+        self.common(Row::view).unwrap_or(View::Operations)
     }
 
     /// The fastest of whole files that survive a power loss.

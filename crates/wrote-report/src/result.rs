@@ -18,7 +18,7 @@ use crate::{columns, ranks, summary, sustained, target};
 use answers::cards;
 use grid::Grid;
 use itertools::Itertools;
-use wrote_result::document::{Document, Row, Survives, View};
+use wrote_result::document::{Document, Row, Source, Survives, View};
 
 const CRASH_LEAVES_LEGEND: &str = "CRASH LEAVES is what a crash in the middle of a save, or before \
     it is flushed, may leave of the file. old-or-new: all of the one or all of the other. torn: \
@@ -36,7 +36,7 @@ pub fn title(document: &Document) -> String {
 
 /// Returns whether job files made the result.
 pub fn is_of_jobs(document: &Document) -> bool {
-    document.command.get(1).is_some_and(|verb| verb == "run")
+    document.source == Some(Source::Run)
 }
 
 /// The job files of a result.
@@ -139,7 +139,7 @@ fn foot(document: &Document) -> Vec<Note> {
          power-loss: it is on stable storage. Bars compare the rows of one level."
     );
     let survives = rows().any(|row| row.survives.is_some()).then_some(survives);
-    let has_saves = rows().any(|row| View::of(row) == View::Saves);
+    let has_saves = rows().any(|row| row.view() == View::Saves);
     let leaves = has_saves.then(|| CRASH_LEAVES_LEGEND.to_owned());
     let made = made(&document.wrote, &document.started_at, document.elapsed_s);
     let foot = survives.into_iter().chain(leaves).chain([made]);

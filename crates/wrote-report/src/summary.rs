@@ -91,7 +91,7 @@ fn table(answers: &[[String; 4]]) -> Table {
 /// Returns a row's figure and its range: operations and their latency where those count.
 fn figures(row: &Row) -> (String, String) {
     let interval = &row.throughput_bytes_per_s;
-    let is_counted = row.settings.effective.sync.is_each() && View::of(row) == View::Operations;
+    let is_counted = row.settings.effective.sync.is_each() && row.view() == View::Operations;
     if !is_counted {
         return (rough(interval, row.throughput(), units::rate), range(row, interval));
     }

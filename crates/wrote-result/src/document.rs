@@ -2,6 +2,7 @@
 //!
 //! Keys carry their units, and a key that does not apply is left out, never null.
 
+pub mod import;
 mod ranks;
 mod row;
 mod settings;
@@ -38,6 +39,8 @@ pub struct Document {
     pub started_at: String,
     /// How long the run took, in seconds.
     pub elapsed_s: f64,
+    /// The source of the result. Results from before this key have none.
+    pub source: Option<Source>,
     /// The command line, as given.
     pub command: Vec<String>,
     /// The machine.
@@ -55,6 +58,19 @@ pub struct Document {
     pub findings: Vec<Finding>,
     /// How to write here.
     pub advice: Vec<Advice>,
+}
+
+/// The source of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// `wrote bench`.
+    Bench,
+    /// `wrote run`.
+    Run,
+    /// A result in fio's format, which does not know all that ours says: of fio, or of `wrote run
+    /// --format fio-json`.
+    Fio,
 }
 
 /// The program that measured.
@@ -282,10 +298,11 @@ impl Program {
     }
 }
 
-/// Whether a document is of a tool that does not know all that ours says: of fio, or of `wrote run
-/// --format fio-json`.
-pub fn is_imported(document: &Document) -> bool {
-    !document.wrote.version.starts_with(|first: char| first.is_ascii_digit())
+impl Document {
+    /// Returns whether the document is of a tool that does not know all that ours says.
+    pub fn is_imported(&self) -> bool {
+        self.source == Some(Source::Fio)
+    }
 }
 
 /// The JSON Schema of [`Document`].

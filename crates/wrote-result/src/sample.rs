@@ -2,7 +2,7 @@
 
 use crate::document::{
     Blocks, Device, Direction, Document, Host, Ioengine, Latency, Program, Records, Row, Run,
-    SCHEMA, Scenario, Settings, SettingsPair, Target,
+    SCHEMA, Scenario, Settings, SettingsPair, Source, Target, View,
 };
 
 /// A disk of 1 TB that is half full.
@@ -55,6 +55,7 @@ pub fn row(name: &str, survives: &str, throughputs_bytes_per_s: &[f64]) -> Row {
         name: name.into(),
         workload: workload.into(),
         way: way.into(),
+        view: Some(View::Operations),
         direction: Direction::Write,
         survives: Some(survives.parse().unwrap()),
         bytes_per_run: settings.size_bytes,
@@ -74,6 +75,7 @@ pub fn row(name: &str, survives: &str, throughputs_bytes_per_s: &[f64]) -> Row {
 /// found `records`.
 pub fn appended(name: &str, messages_per_s: f64, records: Records) -> Row {
     let mut row = row(name, "nothing", &[0.99e3, 1e3, 1.01e3].map(|bytes| bytes * messages_per_s));
+    row.view = Some(View::Messages);
     for settings in [&mut row.settings.asked, &mut row.settings.effective] {
         settings.bs_bytes = 1000;
         settings.messages = Some(records.sent);
@@ -107,6 +109,7 @@ pub fn document(rows: Vec<Row>) -> Document {
         wrote: Program { version: "0.1.0".into(), commit: None, debug_build: false },
         started_at: "2026-03-21T09:30:00Z".into(),
         elapsed_s: 1.0,
+        source: Some(Source::Bench),
         command: ["wrote", "bench"].map(String::from).to_vec(),
         target: target(),
         scenarios: vec![Scenario { name: "ladder".into(), question: "?".into(), rows, knee: None }],

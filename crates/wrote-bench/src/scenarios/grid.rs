@@ -15,7 +15,7 @@ use wrote_jobs::rate::Rate;
 use wrote_jobs::report::Repeated;
 use wrote_jobs::spec::{JobSpec, Rw};
 use wrote_machine::space;
-use wrote_result::document::{Direction, Row};
+use wrote_result::document::{Cell, Direction, Row};
 use wrote_result::{Error, units};
 
 /// The most bytes of the file that cells read and write.
@@ -32,7 +32,7 @@ pub(crate) struct Grid {
     /// `peak`, `rand`.
     pub name: &'static str,
     pub question: &'static str,
-    pub cells: Vec<Cell>,
+    pub cells: Vec<GridCell>,
     pub runs: u32,
     /// Where a run of a cell is cut off.
     pub time: Duration,
@@ -44,13 +44,15 @@ pub(crate) struct Grid {
 
 /// One cell: a job that every thread of a run does.
 #[derive(Clone, Debug)]
-pub(crate) struct Cell {
+pub(crate) struct GridCell {
     /// Unique in the result: `peak/write/512k-64-registered`.
     pub name: String,
     /// The group in which it is compared: `peak/write`.
     pub workload: &'static str,
     /// In words, at most 25 columns.
     pub words: String,
+    /// Its place, where the rows are shown as a table of two dimensions.
+    pub place: Option<Cell>,
     /// The job; its files are decided when it is run.
     pub spec: JobSpec,
 }
@@ -144,14 +146,13 @@ impl Grid {
         Ok(grid)
     }
 
-    /// Adds a cell. A block that is longer than the file makes no sense, and is left out.
     /// Makes runs that write shorter where they would write more than `bytes` together. The file
     /// is written once, and keeps its size.
     fn keep_to_wear(&mut self, bytes: u64) {
         let left = bytes.saturating_sub(self.space_bytes_max());
         let runs = u64::from(self.runs) * u64::from(self.numjobs);
         let writing = self.cells.iter_mut().filter(|cell| cell.spec.rw.write);
-        let writing: Vec<&mut Cell> = writing.collect();
+        let writing: Vec<&mut GridCell> = writing.collect();
         let share = left / (runs * writing.len() as u64).max(1);
         for cell in writing {
             let block = cell.spec.bs_bytes_max();
@@ -160,16 +161,18 @@ impl Grid {
         }
     }
 
+    /// Adds a cell. A block that is longer than the file makes no sense, and is left out.
     pub(super) fn add(
         &mut self,
         workload: &'static str,
         suffix: &str,
         words: String,
+        place: Option<Cell>,
         spec: JobSpec,
     ) {
         if spec.bs_bytes_max() <= self.file_bytes {
             let name = format!("{workload}/{suffix}");
-            self.cells.push(Cell { name, workload, words, spec });
+            self.cells.push(GridCell { name, workload, words, place, spec });
         }
     }
 
@@ -195,7 +198,7 @@ impl Grid {
     }
 }
 
-impl Cell {
+impl GridCell {
     pub(crate) fn jobs(&self, files: &[PathBuf], rate: Option<Rate>) -> Vec<JobSpec> {
         JobSpec { name: self.name.clone(), ..self.spec.clone() }.on_each(files, rate)
     }
@@ -242,7 +245,7 @@ impl scenario::Plan for Grid {
     /// The files once, and the writes of the cells.
     fn written_bytes_max(&self) -> u64 {
         let writing = self.cells.iter().filter(|cell| cell.spec.rw.write);
-        let a_run = |cell: &Cell| match self.rate {
+        let a_run = |cell: &GridCell| match self.rate {
             Some(rate) => cell.due_bytes_max(rate, self.time),
             // A mix may happen to be all writes.
             None => cell.spec.io_bytes.unwrap_or(self.file_bytes) * u64::from(self.numjobs),
@@ -263,16 +266,17 @@ impl scenario::Plan for Grid {
     fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let files = self.shared_files(site);
         let group = site.run_jobs(&self.cells[turn.row].jobs(&files, self.rate), OVERWRITE)?;
-        let mut run = Repeated::of(&group, &site.before(&files, &files));
         let cell = &self.cells[turn.row];
-        for row in &mut run.rows {
-            row.workload = cell.workload.into();
-            row.way = cell.words.clone();
-            if cell.spec.rw.read && cell.spec.rw.write {
-                half_of_mix(row);
-            }
-        }
-        Ok(run)
+        let is_mix = cell.spec.rw.read && cell.spec.rw.write;
+        Ok(Repeated::of(&group, &site.before(&files, &files), |row| {
+            let row = Row {
+                workload: cell.workload.into(),
+                way: cell.words.clone(),
+                cell: cell.place.clone(),
+                ..row
+            };
+            if is_mix { half_of_mix(row) } else { row }
+        }))
     }
 
     fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
@@ -285,12 +289,13 @@ impl scenario::Plan for Grid {
 }
 
 /// Forgets the counter of the other direction: its bytes are not foreign to the run (M7).
-fn half_of_mix(row: &mut Row) {
+fn half_of_mix(mut row: Row) -> Row {
     let read = row.direction == Direction::Read;
     row.way += if read { ": reads" } else { ": writes" };
     for run in &mut row.runs {
         *if read { &mut run.device_written_bytes } else { &mut run.device_read_bytes } = None;
     }
+    row
 }
 
 #[cfg(test)]

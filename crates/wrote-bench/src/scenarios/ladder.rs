@@ -20,7 +20,7 @@ use wrote_jobs::findings::Evidence;
 use wrote_jobs::rate::Rate;
 use wrote_jobs::spec::{Fallocate, JobSpec, Rw, SyncEach};
 use wrote_result::Error;
-use wrote_result::document::{Advice, Answer, Blocks, Flush, Row, Settings};
+use wrote_result::document::{Advice, Answer, Blocks, Flush, Settings, SettingsPair};
 
 pub(crate) const NAME: &str = "ladder";
 
@@ -249,20 +249,16 @@ impl Way {
         }
     }
 
-    /// Describes the way in a row of its runs.
-    pub(crate) fn label(&self, row: &mut Row) {
-        row.workload = self.workload.as_str().into();
-        row.way = self.words.into();
-        for settings in [&mut row.settings.asked, &mut row.settings.effective] {
-            // The time only bounds a run, and no row asks for a way of polling.
-            *settings = Settings {
-                runtime_s: None,
-                time_based: None,
-                sqpoll: None,
-                iopoll: None,
-                ..std::mem::take(settings)
-            };
-        }
+    /// Returns the settings as a row of the way states them: the time only bounds a run, and no
+    /// row asks for a way of polling.
+    pub(crate) fn stated(&self, settings: SettingsPair) -> SettingsPair {
+        settings.each(|of| Settings {
+            runtime_s: None,
+            time_based: None,
+            sqpoll: None,
+            iopoll: None,
+            ..of
+        })
     }
 
     /// Returns what a write survives on a disk without a fallback.

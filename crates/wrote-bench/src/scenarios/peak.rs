@@ -4,6 +4,7 @@ use super::grid::{Grid, GridWorkload, READ, WRITE, called, can_poll, short};
 use crate::scenario::{self, Call, Listed, Scenario};
 use std::time::Duration;
 use wrote_jobs::spec::JobSpec;
+use wrote_result::document::Cell;
 use wrote_result::{Error, units};
 
 const NAME: &str = "peak";
@@ -70,8 +71,11 @@ pub(super) fn grid(call: &Call) -> Result<Grid, Error> {
                     spec.io_bytes = Some(run_bytes / bs_bytes * bs_bytes);
                     ask(&mut spec);
                     let suffix = format!("{}-{iodepth}-{way}", short(bs_bytes));
-                    let words = format!("{} x {iodepth}, {way}", units::block_size(bs_bytes));
-                    grid.add(named.workload, &suffix, words, spec);
+                    let side = format!("{} x {iodepth}", units::block_size(bs_bytes));
+                    let words = format!("{side}, {way}");
+                    let (title, head) = ("BS x IODEPTH".into(), (*way).into());
+                    let place = Some(Cell { title, side, head });
+                    grid.add(named.workload, &suffix, words, place, spec);
                 }
             }
         }

@@ -55,7 +55,7 @@ pub(super) fn grid(call: &Call) -> Result<Grid, Error> {
             spec.rwmixread_percent = MIX_READ_PERCENT;
             spec.io_bytes = Some(grid.file_bytes.min(RUN_BYTES_MAX) / bs_bytes * bs_bytes);
             let suffix = iodepth.to_string();
-            grid.add(named.workload, &suffix, format!("iodepth {iodepth}"), spec);
+            grid.add(named.workload, &suffix, format!("iodepth {iodepth}"), None, spec);
         }
     }
     Ok(grid)

@@ -15,7 +15,10 @@ use crate::scenario::{self, Call, Listed, Scenario};
 use wrote::{Acknowledged, CopyOptions, Survives};
 use wrote_jobs::findings::Evidence;
 use wrote_result::Error;
-use wrote_result::document::{Advice, Blocks, Finding, Flush, Ioengine, Settings, SourceCache};
+use wrote_result::document::{
+    Advice, Blocks, Cell, Finding, Flush, Ioengine, Settings, SourceCache,
+};
+use wrote_result::units::block_size;
 
 pub(crate) const NAME: &str = "ways";
 pub(crate) const FILE: &str = "ways/file";
@@ -195,6 +198,17 @@ impl Way {
             source_cache: self.kind.cache(),
             ..Settings::default()
         }
+    }
+
+    /// The place in the grid of chunks: the size of a piece, and the way.
+    pub(crate) fn cell(&self) -> Option<Cell> {
+        let (bytes, head) = match self.kind {
+            Chunks(bytes) => (bytes, "write_all"),
+            Writer(bytes) => (bytes, "wrote::Writer"),
+            _ => return None,
+        };
+        let (title, side) = ("CHUNK".into(), block_size(bytes));
+        (self.workload == CHUNK).then(|| Cell { title, side, head: head.into() })
     }
 
     /// The level that the file survives once its way returns (M3).

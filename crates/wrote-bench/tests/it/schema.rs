@@ -24,74 +24,79 @@ fn sample() -> Value {
     let records = json!({
         "sent": 5, "whole": 4, "lost": 1, "torn": 2, "doubled": 0, "out_of_order": 3,
     });
+    let target = json!({
+        "path": "/data", "filesystem": "ext4", "mount_options": ["rw"],
+        "capacity_bytes": 1, "free_bytes": 0,
+        "dio_offset_align_bytes": 512, "dio_memory_align_bytes": 4,
+        "has_journal": true,
+        "device": {
+            "name": "sda1", "disks": ["sda"], "model": "M", "capacity_bytes": 1,
+            "rotational": false, "scheduler": "none", "logical_block_bytes": 512,
+            "physical_block_bytes": 4096, "write_cache": "write back", "fua": true,
+            "io_poll": false, "nr_requests": 64,
+        },
+        "no_device_because": "not with a device, but known to the schema",
+        "limits": [{ "of": "cpus", "most": 1.5, "from": "/sys/fs/cgroup/cpu.max" }],
+    });
+    let sustained = json!({
+        "file_bytes": 1000000000,
+        "samples": [
+            { "end_bytes": 1000000000, "end_s": 0.5, "throughput_bytes_per_s": 2e9 },
+        ],
+        "changes": [{
+            "at_bytes": 500000000, "at_s": 0.25, "before_bytes_per_s": 2e9,
+            "after_bytes_per_s": 2e8,
+        }],
+        "burst_bytes_per_s": { "median": 2e9, "ci95_low": 2e9, "ci95_high": 2e9 },
+        "sustained_bytes_per_s": { "median": 2e8, "ci95_low": 2e8, "ci95_high": 2e8 },
+        "recovered_bytes_per_s": { "median": 2e9, "ci95_low": 2e9, "ci95_high": 2e9 },
+        "idle_s": 10.0,
+        "steady_state": {
+            "reached": true, "rounds_bytes_per_s": [2e8], "first_round": 1,
+            "last_round": 5, "range_share": 0.1, "slope_share": 0.05,
+        },
+    });
+    let row = json!({
+        "name": "stream/direct-io_uring", "workload": "stream", "way": "direct",
+        "view": "operations", "cell": { "title": "T", "side": "s", "head": "h" },
+        "direction": "write",
+        "survives": "process-crash", "bytes_per_run": 1000000000,
+        "crash_leaves": "torn",
+        "settings": {
+            "asked": settings, "effective": settings,
+            "fallbacks": [{ "wanted": "a", "got": "b", "because": "c" }],
+        },
+        "runs": [{
+            "bytes": 1000000000, "elapsed_s": 0.5, "throughput_bytes_per_s": 2e9,
+            "iops": 3814.7, "cpu_user_s": 0.1, "cpu_system_s": 0.2,
+            "context_switches": 9, "device_written_bytes": 1000000000,
+            "device_read_bytes": 0, "max_rss_bytes": 50000000, "iodepth_reached": 64,
+            "records": records, "cpu_busiest": { "cpu": 3, "busy_share": 0.5 },
+            "cpu_waited_s": 0.1, "page_cache_bytes": 0, "unwritten_bytes": 4096,
+        }],
+        "throughput_bytes_per_s": { "median": 2e9, "ci95_low": 2e9, "ci95_high": 2e9 },
+        "latency_ns": {
+            "min": 1, "mean": 2.5, "p50": 2, "p90": 3, "p95": 3, "p99": 4, "p99_9": 5,
+            "max": 6, "total": 18, "count": 7,
+        },
+        "sustained": sustained,
+    });
     json!({
         "schema": SCHEMA,
         "wrote": { "version": "0.1.0", "commit": "abc", "debug_build": false },
         "started_at": "2026-01-02T03:04:05Z",
         "elapsed_s": 41.5,
+        "source": "bench",
         "command": ["wrote", "bench"],
         "host": {
             "hostname": "h", "kernel": "6.1", "cpu_model": "c", "cpus": 2,
             "memory_bytes": 16000000000_u64, "virtualization": "none", "io_uring": "yes",
             "clocksource": "tsc", "clock_read_ns": 25.5,
         },
-        "target": {
-            "path": "/data", "filesystem": "ext4", "mount_options": ["rw"],
-            "capacity_bytes": 1, "free_bytes": 0,
-            "dio_offset_align_bytes": 512, "dio_memory_align_bytes": 4,
-            "has_journal": true,
-            "device": {
-                "name": "sda1", "disks": ["sda"], "model": "M", "capacity_bytes": 1,
-                "rotational": false, "scheduler": "none", "logical_block_bytes": 512,
-                "physical_block_bytes": 4096, "write_cache": "write back", "fua": true,
-                "io_poll": false, "nr_requests": 64,
-            },
-            "no_device_because": "not with a device, but known to the schema",
-            "limits": [{ "of": "cpus", "most": 1.5, "from": "/sys/fs/cgroup/cpu.max" }],
-        },
+        "target": target,
         "scenarios": [{
             "name": "ladder", "question": "?",
-            "rows": [{
-                "name": "stream/direct-io_uring", "workload": "stream", "way": "direct",
-                "direction": "write",
-                "survives": "process-crash", "bytes_per_run": 1000000000,
-                "crash_leaves": "torn",
-                "settings": {
-                    "asked": settings, "effective": settings,
-                    "fallbacks": [{ "wanted": "a", "got": "b", "because": "c" }],
-                },
-                "runs": [{
-                    "bytes": 1000000000, "elapsed_s": 0.5, "throughput_bytes_per_s": 2e9,
-                    "iops": 3814.7, "cpu_user_s": 0.1, "cpu_system_s": 0.2,
-                    "context_switches": 9, "device_written_bytes": 1000000000,
-                    "device_read_bytes": 0, "max_rss_bytes": 50000000, "iodepth_reached": 64,
-                    "records": records, "cpu_busiest": { "cpu": 3, "busy_share": 0.5 },
-                    "cpu_waited_s": 0.1, "page_cache_bytes": 0, "unwritten_bytes": 4096,
-                }],
-                "throughput_bytes_per_s": { "median": 2e9, "ci95_low": 2e9, "ci95_high": 2e9 },
-                "latency_ns": {
-                    "min": 1, "mean": 2.5, "p50": 2, "p90": 3, "p95": 3, "p99": 4, "p99_9": 5,
-                    "max": 6, "total": 18, "count": 7,
-                },
-                "sustained": {
-                    "file_bytes": 1000000000,
-                    "samples": [
-                        { "end_bytes": 1000000000, "end_s": 0.5, "throughput_bytes_per_s": 2e9 },
-                    ],
-                    "changes": [{
-                        "at_bytes": 500000000, "at_s": 0.25, "before_bytes_per_s": 2e9,
-                        "after_bytes_per_s": 2e8,
-                    }],
-                    "burst_bytes_per_s": { "median": 2e9, "ci95_low": 2e9, "ci95_high": 2e9 },
-                    "sustained_bytes_per_s": { "median": 2e8, "ci95_low": 2e8, "ci95_high": 2e8 },
-                    "recovered_bytes_per_s": { "median": 2e9, "ci95_low": 2e9, "ci95_high": 2e9 },
-                    "idle_s": 10.0,
-                    "steady_state": {
-                        "reached": true, "rounds_bytes_per_s": [2e8], "first_round": 1,
-                        "last_round": 5, "range_share": 0.1, "slope_share": 0.05,
-                    },
-                },
-            }],
+            "rows": [row],
         }],
         "findings": [{
             "id": "debug-build", "severity": "warning", "text": "t", "evidence": { "rows": ["x"] },

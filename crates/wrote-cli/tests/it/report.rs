@@ -52,7 +52,31 @@ fn a_result_of_every_command_and_scenario_becomes_a_page_with_the_document_insid
         assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>"), "{name}");
         assert!(page.len() < 1_500_000, "{name}: {} bytes", page.len());
         let original: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-        assert_eq!(saved(&page), [original], "{name}");
+        let [mut saved] = saved(&page).try_into().expect("one document");
+        leave_out_guesses(&mut saved, &original);
+        assert_eq!(saved, original, "{name}");
+    }
+}
+
+/// Takes away the keys that an older result, `original`, gets when it is read.
+fn leave_out_guesses(saved: &mut Value, original: &Value) {
+    match (saved, original) {
+        (Value::Object(saved), Value::Object(original)) => {
+            for key in ["source", "view", "cell"] {
+                if !original.contains_key(key) {
+                    saved.remove(key);
+                }
+            }
+            for (key, value) in saved {
+                leave_out_guesses(value, original.get(key).unwrap_or(&Value::Null));
+            }
+        }
+        (Value::Array(saved), Value::Array(original)) => {
+            for (saved, original) in saved.iter_mut().zip(original) {
+                leave_out_guesses(saved, original);
+            }
+        }
+        _ => {}
     }
 }
 

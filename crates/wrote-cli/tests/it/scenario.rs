@@ -4,8 +4,8 @@ use fixtures::{folder, names};
 use std::time::Duration;
 use wrote::Survives;
 use wrote_bench::{
-    Call, Common, Listed, OneRun, Plan, Request, RowLabel, Scenario, Scope, Site, Ticker, Turn,
-    bench_of, boxed, clear,
+    Call, Common, Listed, OneRun, Plan, Request, Scenario, Scope, Site, Ticker, Turn, bench_of,
+    boxed, clear,
 };
 use wrote_jobs::clock::clocked;
 use wrote_jobs::findings::Evidence;
@@ -13,7 +13,7 @@ use wrote_jobs::histogram;
 use wrote_jobs::report::Repeated;
 use wrote_machine::usage::Usage;
 use wrote_report::{Format, Screen, write};
-use wrote_result::document::{Document, Finding, Row, Run, Settings};
+use wrote_result::document::{Document, Finding, Row, Run, Settings, View};
 use wrote_result::{Error, Stop};
 
 const NAME: &str = "own";
@@ -93,13 +93,15 @@ impl Plan for OwnPlan {
         let run = Run { bytes, throughput_bytes_per_s, iops: 1.0 / run.elapsed_s, ..run };
         let (latencies, effective) = (histogram(), self.settings());
         let run = OneRun { run, latencies, effective, fallbacks: Vec::new() };
-        Ok(run.row(RowLabel {
-            name: ROW,
-            workload: NAME,
-            words: "fs::write",
-            survives: Survives::ProcessCrash,
-            asked: self.settings(),
-        }))
+        let row = Row {
+            name: ROW.into(),
+            workload: NAME.into(),
+            way: "fs::write".into(),
+            view: Some(View::Files),
+            survives: Some(Survives::ProcessCrash.into()),
+            ..Row::default()
+        };
+        Ok(run.row(row, self.settings()))
     }
 
     fn makes_files(&self, _: usize) -> bool {

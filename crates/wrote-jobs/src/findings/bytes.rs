@@ -156,7 +156,7 @@ pub(super) fn busy_neighbour(evidence: &Evidence) -> Option<Finding> {
 fn moves_its_own_bytes_alone(row: &Row) -> bool {
     let settings = &row.settings.effective;
     // A log adds a frame to each message, and messages may be short.
-    View::of(row) != View::Messages && settings.direct && settings.sync.is_seldom()
+    row.view() != View::Messages && settings.direct && settings.sync.is_seldom()
 }
 
 fn is_shared(moved: &Moved) -> bool {

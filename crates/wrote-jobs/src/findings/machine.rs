@@ -163,7 +163,7 @@ fn busy_cpu(evidence: &Evidence, row: &Row) -> Option<CpuUse> {
         settings.iopoll == Some(true) || settings.sqpoll == Some(true) || row.is_open_loop();
     if to_memory
         || polls
-        || View::of(row) == View::Messages
+        || row.view() == View::Messages
         || stayed_in_memory(evidence, row) == Some(true)
     {
         return None;
@@ -305,7 +305,7 @@ pub(super) fn slow_clock(evidence: &Evidence) -> Option<Finding> {
         let most = row.runs.iter().map(|run| run.iops).fold(0.0, f64::max);
         read_ns * most / 1e9 / f64::from(row.settings.effective.numjobs.max(1))
     };
-    let timed = evidence.rows.iter().filter(|row| View::of(row) != View::Files);
+    let timed = evidence.rows.iter().filter(|row| row.view() != View::Files);
     let most = timed.max_by(|a, b| share(a).total_cmp(&share(b)));
     let of_row = most.map_or(String::new(), |row| {
         let percent = (share(row) * 100.0).min(100.0);

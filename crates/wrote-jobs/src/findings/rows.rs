@@ -158,7 +158,7 @@ pub(super) fn generator_limited(evidence: &Evidence) -> Option<Finding> {
     // The data of whole files and messages was made before the clock started.
     let near = |row: &Row| {
         row.direction == Direction::Write
-            && !matches!(View::of(row), View::Files | View::Messages)
+            && !matches!(row.view(), View::Files | View::Messages)
             && row.throughput_bytes_per_s.median > limit_bytes_per_s
     };
     let rows = evidence.rows_where(near).filter(|_| limit_bytes_per_s > 0.0)?;

@@ -9,7 +9,9 @@ use crate::findings::no_io;
 use crate::report::Names;
 use serde_json::Value;
 use wrote_result::Error;
-use wrote_result::document::{Direction, Document, Finding, Flush, Program, Row, SCHEMA, Scenario};
+use wrote_result::document::{
+    Direction, Document, Finding, Flush, Program, Row, SCHEMA, Scenario, Source,
+};
 use wrote_result::finding::left_out;
 
 /// Engines whose writes go to the page cache unless they are direct. Other engines write to the
@@ -63,6 +65,7 @@ pub(super) fn document(name: &str, value: Value) -> Result<Document, Error> {
     wrote_result::finding::sort(&mut findings);
     Ok(Document {
         schema: SCHEMA.into(),
+        source: Some(Source::Fio),
         wrote: Program { version: output.version, commit: None, debug_build: false },
         started_at: jiff::Timestamp::from_second(output.timestamp)
             .map(|time| time.to_string())

@@ -38,7 +38,7 @@ fn row(batch: &[OutputJob], options: &Options<'_>, direction: Direction, both: b
     let way =
         format!("{} {}{}", asked.ioengine, asked.rw, if asked.direct { ", direct" } else { "" });
     let effective = Settings { iodepth: run.iodepth_reached, ..asked.clone() };
-    Row {
+    let row = Row {
         name: if both { format!("{}/{direction}", job.jobname) } else { job.jobname.clone() },
         workload: format!("group {}", job.groupid),
         way,
@@ -46,8 +46,9 @@ fn row(batch: &[OutputJob], options: &Options<'_>, direction: Direction, both: b
         // That depends on the device below, which fio does not examine.
         survives: None,
         settings: SettingsPair { asked, effective, fallbacks: Vec::new() },
-        ..Row::of_run(run)
-    }
+        ..Row::default()
+    };
+    row.with_run(run)
 }
 
 fn settings(batch: &[OutputJob], options: &Options<'_>, direction: Direction) -> Settings {

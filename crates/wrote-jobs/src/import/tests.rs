@@ -1,8 +1,6 @@
 use super::*;
 use crate::sample;
-use wrote_result::document::{
-    Blocks, Direction, Flush, Ioengine, Process, Row, Survives, is_imported,
-};
+use wrote_result::document::{Blocks, Direction, Flush, Ioengine, Process, Row, Survives};
 
 /// fio 3.33's result of jobs of a few MB.
 const DIRECTIONS: &str = include_str!("samples/directions.json");
@@ -31,7 +29,7 @@ fn a_result_of_ours_is_read_as_it_was_written() {
     let value = serde_json::to_value(&ours).unwrap();
     let read = document(&value.to_string());
     assert_eq!(serde_json::to_value(read).unwrap(), value);
-    assert!(!is_imported(&ours));
+    assert!(!ours.is_imported());
 }
 
 #[test]
@@ -128,7 +126,7 @@ fn what_is_no_result_is_refused_in_one_line() {
 #[test]
 fn each_job_and_direction_of_fio_is_a_row_with_its_settings() {
     let document = document(DIRECTIONS);
-    assert!(is_imported(&document));
+    assert!(document.is_imported());
     assert_eq!(document.wrote.version, "fio-3.33");
     let names: Vec<&str> = document.scenarios[0].rows.iter().map(|row| row.name.as_str()).collect();
     assert_eq!(names, ["cached", "flushed", "direct", "both/read", "both/write"]);

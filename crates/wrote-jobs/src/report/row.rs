@@ -8,7 +8,7 @@ use crate::spec::SyncEach;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use wrote_machine::usage::Usage;
-use wrote_result::document::{Direction, Flush, Latency, Row, Run, Settings};
+use wrote_result::document::{Direction, Flush, Latency, Row, Run, Settings, View};
 use wrote_result::histogram;
 use wrote_result::stats;
 use wrote_result::units::seconds;
@@ -55,15 +55,17 @@ fn row(
     let settings = settings::pair(jobs, direction, known);
     let run = run(group, jobs, direction);
     let survives = (direction == Direction::Write).then(|| settings::survives(jobs, known).into());
-    let mut row = Row {
+    let row = Row {
         name,
         workload: format!("group {}", jobs[0].spec.group),
         way: way(jobs, direction, &settings.effective),
+        view: Some(View::Operations),
         direction,
         survives,
         settings,
-        ..Row::of_run(run)
+        ..Row::default()
     };
+    let mut row = row.with_run(run);
     if jobs[0].spec.latencies {
         Timed::of(jobs, direction).describe_one(&mut row);
     }
@@ -266,9 +268,11 @@ mod as_text {
 }
 
 impl Repeated {
-    /// Returns the rows of one run of jobs. `before` is the state of the files before it.
-    pub fn of(group: &GroupReport, before: &Before) -> Repeated {
+    /// Returns the rows of one run of jobs, each as `described`: by its name, words and view in
+    /// place of those of a job. `before` is the state of the files before the run.
+    pub fn of(group: &GroupReport, before: &Before, described: impl Fn(Row) -> Row) -> Repeated {
         let rows = row::rows(group, &mut Known::new(before, false));
+        let rows = rows.into_iter().map(described).collect();
         let of_rows = row::jobs_of_rows(group).into_iter();
         let timed = of_rows.map(|(jobs, direction)| Timed::of(jobs, direction)).collect();
         Repeated { rows, written_bytes: group.written_bytes(), timed }

@@ -120,7 +120,7 @@ fn a_row_survives_less_where_direct_io_fell_back_or_blocks_are_copied() {
         for direct in direct {
             let mut group = sample::groups().remove(0);
             group.jobs[0].direct = direct;
-            runs.add(Repeated::of(&group, &before));
+            runs.add(Repeated::of(&group, &before, |row| row));
         }
         runs.rows().remove(0)
     };

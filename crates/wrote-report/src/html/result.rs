@@ -7,7 +7,7 @@ use crate::ordered;
 use crate::page::program;
 use crate::result::{files, is_of_jobs, overview, sections};
 use crate::tree::{Block, Role, Section};
-use wrote_result::document::{Document, is_imported};
+use wrote_result::document::Document;
 use wrote_result::units;
 
 /// The order of the sections, with and without an answer.
@@ -21,7 +21,7 @@ const FOLDED: [Role; 3] = [Role::Advice, Role::Scenario, Role::Facts];
 pub fn article<'a>(document: &'a Document, name: &str) -> Article<'a> {
     let mut article = begun(document, name, &document.command);
     let path = &document.target.path;
-    (article.kicker, article.title) = match (is_imported(document), is_of_jobs(document)) {
+    (article.kicker, article.title) = match (document.is_imported(), is_of_jobs(document)) {
         (true, _) => (program(&document.wrote), format!("The jobs of {}", last(name))),
         (false, true) => ("wrote run".into(), format!("The jobs of {}", files(document))),
         (false, false) => (

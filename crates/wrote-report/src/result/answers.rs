@@ -31,7 +31,7 @@ fn card(advice: &Advice, row: Option<&Row>) -> Card {
     Card {
         way: row.way.clone(),
         figure,
-        spread: if View::of(row) == View::Saves { String::new() } else { plus_minus(row) },
+        spread: if row.view() == View::Saves { String::new() } else { plus_minus(row) },
         more,
         survives: row.survives.map(|survives| survives.to_string()).unwrap_or_default(),
         ..card
@@ -56,12 +56,12 @@ fn codes(advice: &Advice) -> Vec<Code> {
 fn figures(row: &Row) -> (String, String) {
     let p99 = p99(row.latency());
     let p99 = if p99.is_empty() { p99 } else { format!("P99 {p99}") };
-    if View::of(row) == View::Saves {
+    if row.view() == View::Saves {
         let p50 = latency(row.latency(), |of| of.p50);
         return (p50, format!("P50 of a save; {p99}"));
     }
     let of = &row.throughput_bytes_per_s;
-    let is_counted = View::of(row) != View::Files
+    let is_counted = row.view() != View::Files
         && (1..=COUNTED_BYTES_MAX).contains(&row.settings.effective.bs_bytes);
     let figure = if is_counted { operations_per_s(row) } else { throughput(row) };
     let median = if is_counted { throughput(row) } else { String::new() };

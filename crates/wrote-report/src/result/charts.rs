@@ -300,16 +300,14 @@ fn grid(group: &Group) -> Option<Figure> {
     if group.rows.iter().any(|row| row.is_open_loop()) {
         return None;
     }
-    let places = group.rows.iter().map(|row| Some((Place::of(row)?, *row)));
-    let places: Vec<(Place, &Row)> = places.collect::<Option<_>>()?;
-    let sides: Vec<String> =
-        places.iter().map(|(place, _)| place.side.to_owned()).unique().collect();
-    let heads: Vec<String> =
-        places.iter().map(|(place, _)| place.head.to_owned()).unique().collect();
+    let places = group.rows.iter().map(|row| Some((row.cell.as_ref()?, *row)));
+    let places: Vec<(&Place, &Row)> = places.collect::<Option<_>>()?;
+    let sides: Vec<String> = places.iter().map(|(place, _)| place.side.clone()).unique().collect();
+    let heads: Vec<String> = places.iter().map(|(place, _)| place.head.clone()).unique().collect();
     let best = fastest(group.rows.iter().copied())?;
-    let cell = |(place, row): &(Place, &Row)| {
-        let side = sides.iter().position(|side| side == place.side)?;
-        let head = heads.iter().position(|head| head == place.head)?;
+    let cell = |(place, row): &(&Place, &Row)| {
+        let side = sides.iter().position(|side| *side == place.side)?;
+        let head = heads.iter().position(|head| *head == place.head)?;
         Some(Cell {
             side,
             head,
@@ -321,7 +319,7 @@ fn grid(group: &Group) -> Option<Figure> {
         })
     };
     let cells: Vec<Cell> = places.iter().filter_map(cell).collect();
-    let title = places.first().map_or("", |(place, _)| place.title);
+    let title = places.first().map_or("", |(place, _)| place.title.as_str());
     let label = format!("Throughput of each cell of {}", group.workload);
     Some(Figure {
         question: "Which size and which way are fastest?".into(),

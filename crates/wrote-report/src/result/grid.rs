@@ -12,12 +12,12 @@ use wrote_result::document::{Cell, Row, View, fastest};
 /// A workload's cells in their places.
 pub struct Grid<'a> {
     group: &'a Group<'a>,
-    title: &'static str,
+    title: &'a str,
     /// `512 KiB x 64`, in the order of the rows.
     sides: Vec<&'a str>,
     /// `plain`, `registered`, in the order of the rows.
     heads: Vec<&'a str>,
-    cells: Vec<(Cell<'a>, &'a Row)>,
+    cells: Vec<(&'a Cell, &'a Row)>,
     best: &'a Row,
 }
 
@@ -28,14 +28,14 @@ impl<'a> Grid<'a> {
         if group.rows.iter().any(|row| row.is_open_loop()) {
             return None;
         }
-        let cell = |row: &&'a Row| Some((Cell::of(row)?, *row));
-        let cells: Vec<(Cell, &Row)> = group.rows.iter().map(cell).collect::<Option<_>>()?;
-        let unique = |part: fn(&Cell<'a>) -> &'a str| {
+        let cell = |row: &&'a Row| Some((row.cell.as_ref()?, *row));
+        let cells: Vec<(&Cell, &Row)> = group.rows.iter().map(cell).collect::<Option<_>>()?;
+        let unique = |part: fn(&'a Cell) -> &'a str| {
             cells.iter().map(|(cell, _)| part(cell)).unique().collect()
         };
-        let (sides, heads) = (unique(|cell| cell.side), unique(|cell| cell.head));
+        let (sides, heads) = (unique(|cell| &cell.side), unique(|cell| &cell.head));
         let best = fastest(group.rows.iter().copied())?;
-        Some(Grid { group, title: cells[0].0.title, sides, heads, cells, best })
+        Some(Grid { group, title: &cells[0].0.title, sides, heads, cells, best })
     }
 
     /// Returns the table of the cells.
@@ -52,7 +52,7 @@ impl<'a> Grid<'a> {
     }
 
     fn text(&self, side: &str, head: &str) -> Text {
-        let is_here = |(cell, _): &&(Cell, &Row)| cell.side == side && cell.head == head;
+        let is_here = |(cell, _): &&(&Cell, &Row)| cell.side == side && cell.head == head;
         let Some((_, row)) = self.cells.iter().find(is_here) else {
             return Text { mark: Some(Mark::None), ..Text::default() };
         };

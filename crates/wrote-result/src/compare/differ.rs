@@ -2,7 +2,6 @@
 
 use super::document::Difference;
 use crate::document::Document;
-use crate::document::is_imported;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +14,7 @@ const USED_SHARE_OTHER: f64 = 0.1;
 /// Returns the differences between the programs, the machines and the targets. An unknown value of
 /// an imported result is no difference.
 pub(super) fn documents(old: &Document, new: &Document) -> Vec<Difference> {
-    let imported = is_imported(old) || is_imported(new);
+    let imported = old.is_imported() || new.is_imported();
     let whole = |document: &Document| {
         let mut all = flat("wrote", &document.wrote);
         all.extend(flat("host", &document.host));

@@ -2,7 +2,7 @@
 
 use super::differ::{flat, maps};
 use super::document::{Because, Difference, NotCompared};
-use crate::document::{Document, Row, is_imported, schema};
+use crate::document::{Document, Row, schema};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,7 +52,7 @@ pub fn is_allowable(name: &str) -> bool {
 }
 
 pub(super) fn rows<'a>(old: &'a Document, new: &'a Document, allowed: &Allowed) -> RowPairs<'a> {
-    let imported = is_imported(old) || is_imported(new);
+    let imported = old.is_imported() || new.is_imported();
     let partners = partners(old, new, allowed);
     let mut paired = RowPairs { pairs: Vec::new(), not_compared: Vec::new() };
     for (scenario, row) in all_rows(old) {

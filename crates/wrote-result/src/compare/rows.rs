@@ -64,7 +64,7 @@ fn compared_row(pair: &RowPair<'_>) -> Option<RowComparison> {
 
 fn one_size(row: &Row) -> bool {
     let asked = &row.settings.asked;
-    View::of(row) != View::Messages && asked.bssplit.is_none() && asked.bs_bytes_min.is_none()
+    row.view() != View::Messages && asked.bssplit.is_none() && asked.bs_bytes_min.is_none()
 }
 
 fn p99(run: &Run) -> Option<f64> {

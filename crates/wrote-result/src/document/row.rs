@@ -19,6 +19,11 @@ pub struct Row {
     pub workload: String,
     /// The way of writing or reading, in words.
     pub way: String,
+    /// The kind of its measurement, which tells how the row is shown. Results from before this key
+    /// have none.
+    pub view: Option<View>,
+    /// The row's place in the grid of its workload, where that is one.
+    pub cell: Option<Cell>,
     /// The direction of the row's bytes. A document without this key is older than the first reads.
     #[serde(default)]
     pub direction: Direction,
@@ -162,8 +167,13 @@ impl Records {
 }
 
 impl Row {
-    /// Makes a row of one run, still without its name and settings.
-    pub fn of_run(run: Run) -> Row {
+    /// Returns the view. [`super::import`] gives one to each row of an older result.
+    pub fn view(&self) -> View {
+        self.view.unwrap_or_default()
+    }
+
+    /// Returns the row with its first run.
+    pub fn with_run(self, run: Run) -> Row {
         Row {
             bytes_per_run: run.bytes,
             throughput_bytes_per_s: interval(&[run.throughput_bytes_per_s]),
@@ -171,7 +181,7 @@ impl Row {
             flush_latency_ns: run.flush_latency_ns,
             durable_latency_ns: run.durable_latency_ns,
             runs: vec![run],
-            ..Row::default()
+            ..self
         }
     }
 
@@ -311,10 +321,12 @@ pub struct Latency {
     pub count: u64,
 }
 
-/// The kind of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The kind of a row's measurement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum View {
     /// Operations, timed one by one or at least counted.
+    #[default]
     Operations,
     /// Whole files, of which no single operation was timed.
     Files,
@@ -330,55 +342,16 @@ pub enum View {
     Metadata,
 }
 
-/// The operations of [`View::Metadata`], as `rw` has them beside fio's words.
-const METADATA: [&str; 6] = ["create", "stat", "open", "read", "rename", "unlink"];
-
-impl View {
-    /// Returns the view of a row. No document names it, so that older and imported documents have
-    /// views too; no other code guesses a row's kind.
-    pub fn of(row: &Row) -> View {
-        if row.crash_leaves.is_some() {
-            View::Saves
-        } else if row.settings.asked.messages.is_some() {
-            View::Messages
-        } else if row.settings.asked.load_share.is_some() {
-            View::Curve
-        } else if METADATA.contains(&row.settings.asked.rw.as_str())
-            && row.settings.asked.nrfiles.is_some()
-            && row.workload.starts_with("meta/")
-        {
-            View::Metadata
-        } else if row.sustained.is_some() {
-            View::Long
-        } else if row.latency_ns.is_none() && row.settings.effective.untimed != Some(true) {
-            View::Files
-        } else {
-            View::Operations
-        }
-    }
-}
-
-/// Workloads whose rows form a grid: the beginning of their names, and the title over the sides.
-const GRIDS: [(&str, &str); 2] = [("peak/", "BS x IODEPTH"), ("ways/chunk", "CHUNK")];
-
 /// The place of a row in a grid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cell<'a> {
-    /// The title over all sides: `BS x IODEPTH`.
-    pub title: &'static str,
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cell {
+    /// The title over all lines: `BS x IODEPTH`.
+    pub title: String,
     /// The line: `512 KiB x 64`.
-    pub side: &'a str,
+    pub side: String,
     /// The column: `registered`.
-    pub head: &'a str,
-}
-
-impl Cell<'_> {
-    /// Returns the place of a row; `None` where its workload forms no grid.
-    pub fn of(row: &Row) -> Option<Cell<'_>> {
-        let (_, title) = GRIDS.iter().find(|(begin, _)| row.workload.starts_with(begin))?;
-        let (side, head) = row.way.rsplit_once(", ")?;
-        Some(Cell { title, side, head })
-    }
+    pub head: String,
 }
 
 /// When operations that come at a rate are due (fio's `rate_process`).

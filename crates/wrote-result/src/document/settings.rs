@@ -140,6 +140,14 @@ pub struct Fallback {
     pub because: String,
 }
 
+impl SettingsPair {
+    /// Returns the settings that were asked and those in effect with the same `change`.
+    pub fn each(self, change: impl Fn(Settings) -> Settings) -> SettingsPair {
+        let SettingsPair { asked, effective, fallbacks } = self;
+        SettingsPair { asked: change(asked), effective: change(effective), fallbacks }
+    }
+}
+
 impl Settings {
     /// Takes over what a later run had less of: the deepest queue, and the weakest of the rest,
     /// since a fallback may come in any run.

@@ -13,7 +13,7 @@ pub const CHANGED_SHARE_MAX: f64 = 0.75;
 
 /// How the throughput went while the device was written for long, against bytes and against time.
 #[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sustained {
     /// Bytes of the file. When it is full the writes go on from its start, over what was written.

@@ -185,7 +185,12 @@ impl FromStr for Flush {
 
 impl From<wrote::Survives> for Survives {
     fn from(survives: wrote::Survives) -> Survives {
-        survives.as_str().parse().expect("both have the same words")
+        match survives {
+            wrote::Survives::Nothing => Survives::Nothing,
+            wrote::Survives::ProcessCrash => Survives::ProcessCrash,
+            wrote::Survives::OsCrash => Survives::OsCrash,
+            wrote::Survives::PowerLoss => Survives::PowerLoss,
+        }
     }
 }
 

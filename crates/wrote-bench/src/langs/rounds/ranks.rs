@@ -43,7 +43,7 @@ impl ProgramRun {
             latency_ns: table.task.is_save().then(|| stats::latency(&latencies)),
             ..cost
         };
-        ProgramRun { row: Repeated::one(Row::of_run(run), latencies), process_s }
+        ProgramRun { row: Repeated::one(Row::default().with_run(run), latencies), process_s }
     }
 
     pub(super) fn run(&self) -> &document::Run {

@@ -35,7 +35,7 @@ const WAYS: [(&str, &str, &str); 7] = [
 /// that must be durable first.
 pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
     let usable =
-        |row: &&Row| View::of(row) == View::Messages && row.has_all_records() && way(row).is_some();
+        |row: &&Row| row.view() == View::Messages && row.has_all_records() && way(row).is_some();
     let rows: Vec<&Row> = evidence.rows.iter().filter(usable).collect();
     if rows.len() < 2 {
         return None;

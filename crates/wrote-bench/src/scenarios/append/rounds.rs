@@ -6,7 +6,7 @@ use super::message::Messages;
 use super::plan::{BESIDE, LOOKS, Plan, RUN_S};
 use super::{Kind, NAME, Promise, Way, log, usual};
 use crate::arrivals::Arrivals;
-use crate::measured::{self, OneRun, RowLabel};
+use crate::measured::{self, OneRun};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario::{self, Site};
@@ -20,7 +20,7 @@ use wrote_jobs::clock::clocked;
 use wrote_jobs::report::{self, Repeated};
 use wrote_machine::usage::Usage;
 use wrote_result::Error;
-use wrote_result::document::{Records, Run, Settings};
+use wrote_result::document::{Records, Row, Run, Settings, View};
 
 impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
@@ -88,13 +88,15 @@ impl scenario::Plan for Plan {
         let run = Files::new(self, site).run(way, count)?;
         let asked = way.asked(self, count, run.run.bytes);
         let reaches = site.target.flushes_reach_device();
-        Ok(run.row(RowLabel {
-            name: &way.name(),
-            workload: NAME,
-            words: &way.words(),
-            survives: way.strategy.acknowledged(reaches, site.target.in_memory),
-            asked,
-        }))
+        let row = Row {
+            name: way.name(),
+            workload: NAME.into(),
+            way: way.words(),
+            view: Some(View::Messages),
+            survives: Some(way.strategy.acknowledged(reaches, site.target.in_memory).into()),
+            ..Row::default()
+        };
+        Ok(run.row(row, asked))
     }
 
     fn makes_files(&self, _: usize) -> bool {

@@ -49,10 +49,7 @@ fn assert_has_all(row: &Row) {
         assert!(run.elapsed_s > 0.0 && run.iops > 0.0, "{}", row.name);
     }
     assert_eq!(row.latency_ns.unwrap().count, row.runs.len() as u64 * MESSAGES, "{}", row.name);
-    assert!(
-        row.has_all_records()
-            && wrote_result::document::View::of(row) == wrote_result::document::View::Messages
-    );
+    assert!(row.has_all_records() && row.view() == wrote_result::document::View::Messages);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use wrote_jobs::rate;
 use wrote_jobs::report::Repeated;
 use wrote_machine::held_memory::HeldMemory;
 use wrote_result::Error;
+use wrote_result::document::Row;
 
 impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
@@ -122,8 +123,12 @@ impl scenario::Plan for Plan {
             self.leave_out(burst::find(&group.jobs[0].trail));
         }
         let settled = if in_place { &files[..] } else { &[] };
-        let mut run = Repeated::of(&group, &site.before(settled, &files));
-        way.label(&mut run.rows[0]);
+        let mut run = Repeated::of(&group, &site.before(settled, &files), |row| Row {
+            workload: way.workload.as_str().into(),
+            way: way.words.into(),
+            settings: way.stated(row.settings),
+            ..row
+        });
         run.written_bytes += filled_bytes + drained_bytes;
         Ok(run)
     }

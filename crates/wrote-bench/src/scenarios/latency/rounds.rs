@@ -3,7 +3,7 @@
 use super::plan::{BESIDE, BLOCK_BYTES, LOOK_SAVES, Plan, Texts, USUAL_SAVE};
 use super::{Kind, NAME, SaveRow, State};
 use crate::arrivals::Arrivals;
-use crate::measured::{OneRun, RowLabel};
+use crate::measured::OneRun;
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario::Site;
@@ -24,7 +24,7 @@ use wrote_jobs::rate::Rate;
 use wrote_jobs::report::Repeated;
 use wrote_machine::usage::Usage;
 use wrote_result::Error;
-use wrote_result::document::Run;
+use wrote_result::document::{Row, Run, View};
 
 impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
@@ -90,16 +90,17 @@ impl scenario::Plan for Plan {
         if rate.is_none() {
             self.times[turn.row] = Duration::from_secs_f64(run.run.elapsed_s / f64::from(saves));
         }
-        let label = RowLabel {
-            name: &row.name(),
-            workload: &row.workload(),
-            words: row.words(),
-            survives: row.survives(site.target),
-            asked: row.asked(self.saves_max().into(), self.rate),
+        let asked = row.asked(self.saves_max().into(), self.rate);
+        let row = Row {
+            name: row.name(),
+            workload: row.workload(),
+            way: row.words().into(),
+            view: Some(View::Saves),
+            survives: Some(row.survives(site.target).into()),
+            crash_leaves: Some(row.way.kind.leaves(row.state)),
+            ..Row::default()
         };
-        let mut run = run.row(label);
-        run.rows[0].crash_leaves = Some(row.way.kind.leaves(row.state));
-        Ok(run)
+        Ok(run.row(row, asked))
     }
 
     fn makes_files(&self, _: usize) -> bool {

@@ -11,7 +11,7 @@ use wrote_jobs::jobs::{GroupReport, JobReport};
 use wrote_jobs::rate::{Amount, Rate};
 use wrote_jobs::report::Repeated;
 use wrote_result::Error;
-use wrote_result::document::{Knee, Reached, Row};
+use wrote_result::document::{Knee, Reached, Row, Settings, View};
 use wrote_result::stats;
 
 /// A rest after each run: one beyond the device's speed must not slow the next.
@@ -77,15 +77,16 @@ impl scenario::Plan for Plan {
     fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let percent = PERCENTS[turn.row];
         let group = self.run_once(Some(self.rate(percent)), self.time_at_rate(), site)?;
-        let mut run = self.subject.rows(&group, &self.shared_files(site), site);
-        let row = &mut run.rows[0];
-        row.name = self.rows().swap_remove(turn.row);
-        row.workload = self.workload();
-        row.way = format!("{percent} % of {:.0}/s", self.closed_iops);
-        for settings in [&mut row.settings.asked, &mut row.settings.effective] {
-            settings.load_share = Some(f64::from(percent) / 100.0);
-        }
-        Ok(run)
+        let before = self.subject.before(&self.shared_files(site), site);
+        let load_share = Some(f64::from(percent) / 100.0);
+        Ok(Repeated::of(&group, &before, |row| Row {
+            name: self.rows().swap_remove(turn.row),
+            workload: self.workload(),
+            way: format!("{percent} % of {:.0}/s", self.closed_iops),
+            view: Some(View::Curve),
+            settings: self.subject.stated(row.settings).each(|of| Settings { load_share, ..of }),
+            ..row
+        }))
     }
 
     fn shared_files(&self, site: &Site) -> Vec<PathBuf> {

@@ -11,10 +11,10 @@ use std::time::Duration;
 use wrote_jobs::buffers::seed;
 use wrote_jobs::jobs::{GroupReport, Permissions};
 use wrote_jobs::rate::Rate;
-use wrote_jobs::report::Repeated;
+use wrote_jobs::report::Before;
 use wrote_jobs::spec::JobSpec;
 use wrote_result::Error;
-use wrote_result::document::Blocks;
+use wrote_result::document::{Blocks, SettingsPair};
 
 /// Operations in flight: enough for the device to be the limit, and not the queue.
 const IODEPTH: u32 = 64;
@@ -113,12 +113,16 @@ impl Subject {
         Ok(group)
     }
 
-    pub(super) fn rows(&self, group: &GroupReport, files: &[PathBuf], site: &Site) -> Repeated {
-        let settled = if self.fill.is_some() { files } else { &[] };
-        let mut run = Repeated::of(group, &site.before(settled, files));
-        if let Some(way) = self.way {
-            way.label(&mut run.rows[0]);
+    /// Returns the disk before a run.
+    pub(super) fn before(&self, files: &[PathBuf], site: &Site) -> Before {
+        site.before(if self.fill.is_some() { files } else { &[] }, files)
+    }
+
+    /// Returns the settings of a run as a row states them.
+    pub(super) fn stated(&self, settings: SettingsPair) -> SettingsPair {
+        match self.way {
+            Some(way) => way.stated(settings),
+            None => settings,
         }
-        run
     }
 }

@@ -3,7 +3,7 @@
 
 use super::plan::{LOOK_FILES, Pace, Plan, is_of_round};
 use super::{Create, FILE_BYTES, Kind, NAME, Open, Read, Rename, Stat, Unlink, Way};
-use crate::measured::{OneRun, RowLabel};
+use crate::measured::OneRun;
 use crate::progress::Ticker;
 use crate::rounds::{Turn, in_turn};
 use crate::scenario::{self, Site};
@@ -18,7 +18,7 @@ use wrote_jobs::histogram;
 use wrote_jobs::report::Repeated;
 use wrote_machine::usage::Usage;
 use wrote_result::Error;
-use wrote_result::document::SourceCache;
+use wrote_result::document::{Row, SourceCache, View};
 
 impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
@@ -114,16 +114,18 @@ impl scenario::Plan for Plan {
         run.iops = f64::from(files) / run.elapsed_s;
         run.max_rss_bytes = Some(Usage::now().max_rss_bytes);
         let effective = way.settings(files, cache);
-        let label = RowLabel {
-            name: way.name,
-            workload: way.workload,
-            words: way.words,
-            survives: way.kind.survives().unwrap_or(wrote::Survives::Nothing),
-            asked: way.settings(files, Some(SourceCache::Dropped)),
+        let row = Row {
+            name: way.name.into(),
+            workload: way.workload.into(),
+            way: way.words.into(),
+            view: Some(View::Metadata),
+            direction: way.kind.direction(),
+            survives: way.kind.survives().map(Into::into),
+            ..Row::default()
         };
-        let mut run = OneRun { run, latencies, effective, fallbacks: Vec::new() }.row(label);
-        run.rows[0].direction = way.kind.direction();
-        run.rows[0].survives = way.kind.survives().map(Into::into);
+        let asked = way.settings(files, Some(SourceCache::Dropped));
+        let run = OneRun { run, latencies, effective, fallbacks: Vec::new() };
+        let mut run = run.row(row, asked);
         run.written_bytes = written_bytes;
         Ok(run)
     }

@@ -43,7 +43,7 @@ fn every_operation_is_counted_and_timed_and_nothing_is_left() {
     let rows = &measured.scenario.rows;
     assert_eq!(rows.iter().map(|row| row.name.as_str()).collect::<BTreeSet<_>>().len(), 12);
     for row in rows {
-        assert_eq!(View::of(row), View::Metadata, "{}", row.name);
+        assert_eq!(row.view(), View::Metadata, "{}", row.name);
         assert_eq!(row.latency_ns.unwrap().count, 2 * 70, "{}", row.name);
         for run in &row.runs {
             assert!((run.iops * run.elapsed_s - 70.0).abs() < 1e-6);

@@ -6,7 +6,7 @@ use super::plan::{LOOK, Plan};
 use super::server::{self, Server};
 use super::{NAME, Way};
 use crate::arrivals::Arrivals;
-use crate::measured::{self, OneRun, RowLabel};
+use crate::measured::{self, OneRun};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario::{self, Site};
@@ -19,7 +19,7 @@ use wrote_jobs::report::Repeated;
 use wrote_machine::open_files;
 use wrote_machine::usage::Usage;
 use wrote_result::Error;
-use wrote_result::document::{Blocks, Flush, Ioengine, Records, Settings};
+use wrote_result::document::{Blocks, Flush, Ioengine, Records, Row, Settings, View};
 
 /// The time of a run outside its clock: start and end of the server, reading back, removal.
 const BESIDE: Duration = Duration::from_millis(1000);
@@ -95,13 +95,15 @@ impl scenario::Plan for Plan {
             // Its promises are not known here.
             false => Survives::Nothing,
         };
-        Ok(run.row(RowLabel {
-            name: &way.name(),
-            workload: NAME,
-            words: &way.words(),
-            survives,
-            asked: asked(self, way, count),
-        }))
+        let row = Row {
+            name: way.name(),
+            workload: NAME.into(),
+            way: way.words(),
+            view: Some(View::Messages),
+            survives: Some(survives.into()),
+            ..Row::default()
+        };
+        Ok(run.row(row, asked(self, way, count)))
     }
 
     fn makes_files(&self, _: usize) -> bool {

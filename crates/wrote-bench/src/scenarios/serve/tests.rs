@@ -183,7 +183,7 @@ fn every_protocols_messages_arrive_whole_and_in_order() {
             assert_eq!(records.sent, row.settings.asked.messages.unwrap(), "{}", row.name);
             assert_eq!(run.bytes, 500 * records.sent, "{}", row.name);
             assert!(run.client_cpu_s.is_some() && run.max_rss_bytes.unwrap() > 0, "{}", row.name);
-            assert_eq!(View::of(&row), View::Messages);
+            assert_eq!(row.view(), View::Messages);
             let answers = door.protocol.answers();
             let latencies = row.latency_ns.map(|latency| latency.count);
             assert_eq!(latencies, answers.then_some(records.sent), "{}", row.name);

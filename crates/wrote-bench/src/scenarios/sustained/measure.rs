@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use wrote_jobs::jobs::{GroupReport, Mark, Permissions, Watcher};
 use wrote_jobs::report::Repeated;
 use wrote_jobs::spec::JobSpec;
-use wrote_result::document::{RankFiles, Sample, SteadyState, Sustained};
+use wrote_result::document::{RankFiles, Row, Sample, SteadyState, Sustained, View};
 use wrote_result::{Error, Stop};
 
 const PART: &str = "data";
@@ -75,12 +75,15 @@ impl scenario::Plan for Plan {
             sustained.recovered_bytes_per_s = Some(interval(&samples, 0..samples.len()));
             sustained.idle_s = Some(self.idle.as_secs_f64());
         }
-        let mut run = Repeated::of(&report, &site.before(&[], &site.job_files(PART, 1)));
+        let before = site.before(&[], &site.job_files(PART, 1));
+        let mut run = Repeated::of(&report, &before, |row| Row {
+            workload: NAME.into(),
+            way: WORDS.into(),
+            view: Some(View::Long),
+            sustained: Some(sustained.clone()),
+            ..row
+        });
         run.written_bytes += again_bytes;
-        for row in &mut run.rows {
-            (row.workload, row.way) = (NAME.into(), WORDS.into());
-            row.sustained = Some(sustained.clone());
-        }
         Ok(run)
     }
 

@@ -72,10 +72,11 @@ mod tests {
     use super::*;
     use crate::sample::{evidence, row, target};
     use std::fs;
+    use wrote_result::document::View;
 
     fn way(name: &str, source_cache: Option<SourceCache>, rate: f64) -> Row {
         let mut row = row(name, "power-loss", &[rate * 0.99, rate, rate * 1.01]);
-        row.latency_ns = None;
+        (row.latency_ns, row.view) = (None, Some(View::Files));
         for settings in [&mut row.settings.asked, &mut row.settings.effective] {
             settings.source_cache = source_cache;
         }

@@ -92,7 +92,7 @@ fn together<'a>(copies: &[(&'a Row, u64, u64)]) -> Option<(Vec<&'a Row>, u64, u6
 fn peak_bytes(row: &Row) -> Option<u64> {
     let peaks = row.runs.iter().filter_map(|run| run.max_rss_bytes);
     let peaks: Vec<f64> = peaks.map(|bytes| bytes as f64).collect();
-    (View::of(row) == View::Files && !peaks.is_empty()).then(|| median(&peaks) as u64)
+    (row.view() == View::Files && !peaks.is_empty()).then(|| median(&peaks) as u64)
 }
 
 fn memory_grows(evidence: &Evidence) -> Option<Finding> {
@@ -140,7 +140,7 @@ mod tests {
     /// A way of writing a whole file of 1 GB, with the peak of its memory.
     fn way(name: &str, max_rss_bytes: u64) -> Row {
         let mut row = row(&format!("ways/{name}"), "power-loss", &RATES);
-        row.latency_ns = None;
+        (row.latency_ns, row.view) = (None, Some(View::Files));
         row.runs.iter_mut().for_each(|run| run.max_rss_bytes = Some(max_rss_bytes));
         row
     }
@@ -216,7 +216,7 @@ mod tests {
         // The copy alone, a peak of the whole process, and no figure of the peak.
         assert!(found(&evidence(&target, &rows[1..]), "memory-grows").is_none());
         let mut of_process = rows.clone();
-        of_process[0].latency_ns = Some(Default::default());
+        (of_process[0].latency_ns, of_process[0].view) = (Some(Default::default()), None);
         assert!(found(&evidence(&target, &of_process), "memory-grows").is_none());
         let mut untold = rows;
         untold.iter_mut().flat_map(|row| &mut row.runs).for_each(|run| run.max_rss_bytes = None);

@@ -3,7 +3,7 @@
 use super::plan::{BESIDE, MADE_BYTES_PER_S, Plan, Sizes, USUAL_BYTES_PER_S};
 use super::write::{self, Task};
 use super::{Kind, NAME, Way, dd};
-use crate::measured::{self, OneRun, RowLabel};
+use crate::measured::{self, OneRun};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario::{self, Site};
@@ -20,7 +20,7 @@ use wrote_jobs::report::{self, Repeated};
 use wrote_machine::peak_memory;
 use wrote_machine::usage::Usage;
 use wrote_result::Error;
-use wrote_result::document::{Fallback, Run, Settings};
+use wrote_result::document::{Fallback, Row, Run, Settings, View};
 
 impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
@@ -86,13 +86,17 @@ impl scenario::Plan for Plan {
         let (source, output) = (source(site), output(site));
         let way = self.ways[turn.row];
         let run = Files { site, source, output, sizes: self.sizes }.run(way)?;
-        Ok(run.row(RowLabel {
-            name: way.name,
-            workload: way.workload,
-            words: way.words,
-            survives: way.acknowledged(site.target.flushes_reach_device(), site.target.in_memory),
-            asked: way.asked(self.sizes.of(way)),
-        }))
+        let reaches = site.target.flushes_reach_device();
+        let row = Row {
+            name: way.name.into(),
+            workload: way.workload.into(),
+            way: way.words.into(),
+            view: Some(View::Files),
+            cell: way.cell(),
+            survives: Some(way.acknowledged(reaches, site.target.in_memory).into()),
+            ..Row::default()
+        };
+        Ok(run.row(row, way.asked(self.sizes.of(way))))
     }
 
     fn makes_files(&self, _: usize) -> bool {

@@ -82,12 +82,7 @@ fn all_ways_in_turn_leave_no_file_and_tell_what_each_cost() {
     let mut written_bytes = SIZE_BYTES;
     for row in &outcome.scenario.rows {
         assert_eq!((row.runs.len(), row.bytes_per_run), (2, SIZE_BYTES), "{}", row.name);
-        assert_eq!(
-            wrote_result::document::View::of(row),
-            wrote_result::document::View::Files,
-            "{}",
-            row.name
-        );
+        assert_eq!(row.view(), wrote_result::document::View::Files, "{}", row.name);
         for run in &row.runs {
             assert!(run.elapsed_s > 0.0 && run.throughput_bytes_per_s > 0.0, "{}", row.name);
         }

@@ -8,7 +8,8 @@ use wrote_jobs::fio_json;
 use wrote_jobs::report::JobFile;
 use wrote_report::{Format, Screen, write_json};
 use wrote_result::document::{
-    Change, Direction, Document, Interval, Latency, Records, Row, Sample, SteadyState, Sustained,
+    Cell, Change, Direction, Document, Interval, Latency, Records, Row, Sample, SteadyState,
+    Sustained, View,
 };
 
 fn table(screen: Screen) -> String {
@@ -39,6 +40,8 @@ fn peak() -> Document {
         row.name = format!("peak/write/{number}");
         row.workload = "peak/write".into();
         row.way = format!("{side}, {head}");
+        let title = "BS x IODEPTH".into();
+        row.cell = Some(Cell { title, side: side.into(), head: head.into() });
         let median = gigabytes_per_s * 1e9;
         row.throughput_bytes_per_s =
             Interval { median, ci95_low: median * 0.97, ci95_high: median * 1.03 };
@@ -67,6 +70,11 @@ fn ways() -> Document {
         row.name = format!("{workload}/{}", way.replace(' ', "-"));
         (row.workload, row.way) = (workload.into(), way.into());
         (row.survives, row.latency_ns) = (Some(survives.parse().unwrap()), None);
+        row.view = Some(View::Files);
+        row.cell = (workload == "ways/chunk").then(|| {
+            let (side, head) = way.split_once(", ").expect("a chunk and a way");
+            Cell { title: "CHUNK".into(), side: side.into(), head: head.into() }
+        });
         let median = gigabytes_per_s * 1e9;
         row.throughput_bytes_per_s =
             Interval { median, ci95_low: median * 0.97, ci95_high: median * 1.03 };
@@ -127,6 +135,7 @@ fn appended() -> Document {
         let mut row = template.clone();
         (row.name, row.workload) = (format!("append/{name}"), "append".into());
         (row.way, row.survives) = (way.into(), Some(survives.parse().unwrap()));
+        row.view = Some(View::Messages);
         for settings in [&mut row.settings.asked, &mut row.settings.effective] {
             (settings.bs_bytes, settings.message_bytes_min) = (2000, Some(300));
             settings.messages = Some(100_000);
@@ -180,6 +189,7 @@ fn saves() -> Document {
         row.workload = row.name.rsplit_once('/').expect("a workload and a way").0.into();
         (row.way, row.survives) = (way.into(), Some(survives.parse().unwrap()));
         row.crash_leaves = Some(leaves.parse().unwrap());
+        row.view = Some(View::Saves);
         for settings in [&mut row.settings.asked, &mut row.settings.effective] {
             settings.bs_bytes = 500;
         }

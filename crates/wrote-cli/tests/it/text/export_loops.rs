@@ -5,7 +5,7 @@ use crate::support::assert_golden;
 use crate::text::screen::{PLAIN, assert_fits, exported};
 use fixtures::samples;
 use wrote_report::Format;
-use wrote_result::document::{Document, Knee, Latency, Row};
+use wrote_result::document::{Document, Knee, Latency, Row, View};
 
 /// Returns the sample's small writes, without findings and advice.
 fn small() -> Document {
@@ -52,6 +52,7 @@ fn curve() -> Document {
         let mut row = template.clone();
         row.name = format!("load/rand/write/{:.2}", f64::from(percent) / 100.0);
         row.workload = "load/rand/write".into();
+        row.view = Some(View::Curve);
         row.way = format!("{percent} % of 58100/s");
         hold(&mut row, 581 * percent, "poisson");
         for settings in [&mut row.settings.asked, &mut row.settings.effective] {
