@@ -2,7 +2,9 @@
 //!
 //! A log has one flusher, and it has no thread of its own: the thread that holds it drives it. A
 //! flush starts when a caller wants one and none is running. Callers that come meanwhile share the
-//! next. So a group grows with the latency of the disk, and needs no timer.
+//! next. So a group grows with the latency of the disk, and needs no timer. No batch is written
+//! beside a flush of those that wait for it: that would part them into two groups, each with a
+//! write of its own.
 
 mod pace;
 mod segments;
@@ -311,6 +313,8 @@ impl Flusher {
 
     /// Starts everything that can start, and waits for a part of it. Returns whether there was any.
     fn step(&mut self, state: &LogState) -> Result<bool, Error> {
+        // Callers whose records are durable may append more, for the batch that is closed now.
+        self.wakeups.send(state);
         self.close_wanted_batch(state);
         let has_started = self.start_batches(state)? | self.start_flush(state)?;
         self.start_preparing(state)?;
@@ -323,8 +327,8 @@ impl Flusher {
         Ok(true)
     }
 
-    /// Closes the open batch if a caller waits for one of its records. While writes are in flight
-    /// the batch stays open, so that more records can join.
+    /// Closes the open batch if a caller waits for one of its records. While writes are in flight,
+    /// or a flush that can start, the batch stays open, so that more records can join.
     fn close_wanted_batch(&mut self, state: &LogState) {
         if state.cuts() > 0 && self.batches.is_empty() {
             let next = || state.next_sequence();
@@ -333,6 +337,7 @@ impl Flusher {
         }
         let wanted = match self.flush {
             Flush::Running { .. } => state.written.wanted(),
+            Flush::Wanted(end) if end <= state.written.done() => state.written.wanted(),
             _ => state.written.wanted().max(state.durable.wanted()),
         };
         if self.batches.is_empty() && wanted > self.taken && !state.claims.has_closed() {
