@@ -225,6 +225,7 @@ pub(crate) fn bench_at(
         ranks,
         scenarios: measured.into_iter().map(|of| of.scenario).collect(),
         answers: (!answers.is_empty()).then_some(answers),
+        fit: None,
         findings,
         advice,
     })

@@ -5,6 +5,7 @@ mod bench;
 mod budget;
 mod burst;
 mod choice;
+pub mod fit;
 pub mod langs;
 mod measured;
 mod names;

@@ -16,6 +16,7 @@ pub mod report;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
 pub mod spec;
+pub mod steps;
 mod worker;
 mod written;
 

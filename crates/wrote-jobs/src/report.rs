@@ -84,6 +84,7 @@ pub fn document(files: &[JobFile], before: &Before, about: &About) -> Document {
         scenarios,
         findings,
         answers: None,
+        fit: None,
         advice: Vec::new(),
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Keys carry their units, and a key that does not apply is left out, never null.
 
+mod fit;
 pub mod import;
 mod ranks;
 mod row;
@@ -9,6 +10,7 @@ mod settings;
 mod sustained;
 mod words;
 
+pub use fit::{Beside, Fit, FitRule, FitVerdict};
 pub use ranks::{Node, RankFiles, RankRun, Ranks, Spread};
 pub use row::{
     Cell, CpuBusy, Direction, Interval, Latency, Process, Reached, Records, Row, Run, View, fastest,
@@ -54,6 +56,8 @@ pub struct Document {
     /// The figures that a reader came for, each by the simplest way to it; none where the scenarios
     /// have no such question.
     pub answers: Option<Vec<Answer>>,
+    /// Whether the disk suits programs, where that was asked (`wrote fit`).
+    pub fit: Option<Vec<Fit>>,
     /// The findings on the run, beside the numbers.
     pub findings: Vec<Finding>,
     /// How to write here.

@@ -295,6 +295,21 @@ impl Repeated {
         Repeated { rows: vec![row], written_bytes, timed }
     }
 
+    /// Returns a row of one run of transactions, each timed until it was durable, with its flushes.
+    pub fn of_transactions(
+        mut row: Row,
+        durable_ns: Histogram<u64>,
+        flushes_ns: Histogram<u64>,
+    ) -> Repeated {
+        let written_bytes = row.bytes_per_run;
+        let operations = durable_ns.clone();
+        // Where nothing flushes, no operation is durable.
+        let durable = if flushes_ns.is_empty() { crate::histogram() } else { durable_ns };
+        let timed = Timed { operations, flushes: flushes_ns, durable };
+        timed.describe_one(&mut row);
+        Repeated { rows: vec![row], written_bytes, timed: vec![timed] }
+    }
+
     /// Adds the same rows of later runs.
     pub fn add(&mut self, later: Repeated) {
         if self.rows.is_empty() {

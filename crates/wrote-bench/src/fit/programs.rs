@@ -1,0 +1,169 @@
+//! Programs as data: how each writes, and what its makers and operators ask of a disk.
+
+use crate::names;
+use serde::Deserialize;
+use std::path::Path;
+use wrote_jobs::steps::Steps;
+use wrote_result::Error;
+use wrote_result::document::FitRule;
+
+/// Each program's file. A program is added by its line here, its file, and its chapter.
+const FILES: [(&str, &str); 1] = [("sqlite", include_str!("../../programs/sqlite.toml"))];
+
+/// A program.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Its name, as it is asked for: lower-case letters, digits and hyphens.
+    pub name: String,
+    /// The version that the patterns were taken from.
+    pub version: String,
+    /// The program in a few words.
+    pub about: String,
+    /// How it writes.
+    #[serde(rename = "pattern")]
+    pub patterns: Vec<Pattern>,
+    /// What it asks of a disk.
+    #[serde(default, rename = "rule")]
+    pub rules: Vec<Rule>,
+    /// The file's text.
+    #[serde(skip)]
+    pub text: String,
+}
+
+/// One way in which a program writes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pattern {
+    /// Its name in rows: lower-case letters, digits and hyphens.
+    pub name: String,
+    /// Its name in tables: `WAL commit`.
+    pub label: String,
+    /// The source of each part: a file and function of the program, or a trace of it.
+    pub source: Vec<String>,
+    /// Whether its bytes per second count, in place of its transactions.
+    #[serde(default)]
+    pub is_stream: bool,
+    /// The calls.
+    pub job: Steps,
+}
+
+/// What is asked of a disk.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// The pattern that it judges.
+    pub pattern: String,
+    /// The rule in a few words: `WAL fdatasync P99 < 10 ms`.
+    pub name: String,
+    /// The figure that it judges ([`FitRule::FIGURES`]).
+    pub of: String,
+    /// The limit from above.
+    pub most: Option<f64>,
+    /// The limit from below.
+    pub least: Option<f64>,
+    /// The publisher, with a version.
+    pub says: String,
+    /// Its address.
+    pub source: String,
+}
+
+impl Rule {
+    /// The rule, before it is judged.
+    pub(super) fn asked(&self) -> FitRule {
+        FitRule {
+            name: self.name.clone(),
+            of: self.of.clone(),
+            most: self.most,
+            least: self.least,
+            says: Some(self.says.clone()),
+            source: Some(self.source.clone()),
+            ..FitRule::default()
+        }
+    }
+}
+
+/// Returns all programs that are known.
+pub fn all() -> Vec<Program> {
+    let parsed = |(name, text): &(&str, &str)| {
+        parse(text).unwrap_or_else(|fault| panic!("programs/{name}.toml: {fault}"))
+    };
+    FILES.iter().map(parsed).collect()
+}
+
+/// Returns the program of this name, or of a file, whose name has a `/` or ends in `.toml`.
+///
+/// # Errors
+///
+/// [`Error::Usage`] with the nearest name, or with the fault of the file.
+pub fn find(name: &str) -> Result<Program, Error> {
+    if name.contains('/') || name.ends_with(".toml") {
+        return read(Path::new(name));
+    }
+    if let Some((_, text)) = FILES.iter().find(|(known, _)| *known == name) {
+        return parse(text).map_err(Error::Failed);
+    }
+    let hint = match names::nearest(name, FILES.iter().map(|(known, _)| *known)) {
+        Some(near) => format!("did you mean '{near}'?"),
+        None => "'wrote fit --list' lists what there is".into(),
+    };
+    Err(Error::Usage(format!("{name:?}: there is no such program; {hint}")))
+}
+
+/// Reads a program of the user's.
+///
+/// # Errors
+///
+/// [`Error::Usage`] names the file and its fault.
+pub fn read(path: &Path) -> Result<Program, Error> {
+    let shown = path.display();
+    let text =
+        std::fs::read_to_string(path).map_err(|error| Error::Usage(format!("{shown}: {error}")))?;
+    parse(&text).map_err(|fault| Error::Usage(format!("{shown}: {fault}")))
+}
+
+fn parse(text: &str) -> Result<Program, String> {
+    let mut program: Program = toml::from_str(text).map_err(|error| {
+        let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
+        let line = line.map_or(String::new(), |line| format!("line {line}: "));
+        format!("{line}{}", error.message().replace('\n', " "))
+    })?;
+    program.text = text.into();
+    check(&program)?;
+    Ok(program)
+}
+
+fn check(program: &Program) -> Result<(), String> {
+    let is_plain = |name: &str| {
+        let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        !name.is_empty() && name.bytes().all(allowed)
+    };
+    let names = program.patterns.iter().map(|pattern| &pattern.name).chain([&program.name]);
+    if let Some(name) = names.into_iter().find(|name| !is_plain(name)) {
+        return Err(format!("name {name:?}: use lower-case letters, digits and hyphens"));
+    }
+    if program.patterns.is_empty() {
+        return Err("no pattern: add one under [[pattern]]".into());
+    }
+    for (number, pattern) in program.patterns.iter().enumerate() {
+        let name = &pattern.name;
+        if program.patterns[..number].iter().any(|other| other.name == *name) {
+            return Err(format!("pattern {name:?} is there twice"));
+        }
+        pattern.job.check().map_err(|fault| format!("pattern {name:?}: {fault}"))?;
+    }
+    for rule in &program.rules {
+        let name = &rule.name;
+        if !program.patterns.iter().any(|pattern| pattern.name == rule.pattern) {
+            return Err(format!("rule {name:?}: there is no pattern {:?}", rule.pattern));
+        }
+        if !FitRule::FIGURES.contains(&rule.of.as_str()) {
+            let known = FitRule::FIGURES.join(", ");
+            return Err(format!("rule {name:?}: of = {:?} is none of {known}", rule.of));
+        }
+        if rule.most.is_none() == rule.least.is_none() {
+            return Err(format!("rule {name:?}: give most or least"));
+        }
+    }
+    Ok(())
+}

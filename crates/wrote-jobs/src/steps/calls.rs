@@ -1,0 +1,320 @@
+//! The system calls of steps, on the files of one job.
+
+use super::spec::{FileSpec, Start, Step, Steps};
+use crate::data::Data;
+use hdrhistogram::Histogram;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rustix::fs::{FallocateFlags, OFlags, fallocate};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use wrote_result::Error;
+
+/// The alignment of memory for direct I/O.
+const ALIGN_BYTES: usize = 4096;
+/// The most bytes of one write; a longer one is several calls, with the same bytes.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// The calls of a run, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// `write(2)` and `pwrite(2)`.
+    pub writes: u64,
+    /// Bytes of these.
+    pub written_bytes: u64,
+    /// `fdatasync(2)` and `fsync(2)` of files and folders.
+    pub flushes: u64,
+    /// Calls that make, rename or remove a name.
+    pub names: u64,
+}
+
+impl Counts {
+    /// Adds another thread's.
+    pub fn add(&mut self, other: Counts) {
+        self.writes += other.writes;
+        self.written_bytes += other.written_bytes;
+        self.flushes += other.flushes;
+        self.names += other.names;
+    }
+}
+
+/// One thread's handles on the files, and what it needs to write.
+pub struct Calls {
+    files: Vec<Handle>,
+    folder: File,
+    data: Data,
+    buffer: Vec<u8>,
+    random: Xoshiro256PlusPlus,
+    pub counts: Counts,
+    /// The time of each flush of a file.
+    pub flushes_ns: Histogram<u64>,
+}
+
+struct Handle {
+    spec: FileSpec,
+    path: PathBuf,
+    open: Option<File>,
+    /// The end of writes.
+    end: u64,
+}
+
+impl Calls {
+    /// Opens the files, made ready by [`Calls::lay_out`]. Each file's path is `path` of its name.
+    pub fn new(steps: &Steps, path: &dyn Fn(&str) -> PathBuf, seed: u64) -> Result<Calls, Error> {
+        let files = steps.files.iter().map(|spec| {
+            let path = path(&spec.name);
+            let open = match spec.start {
+                Start::Absent => None,
+                _ => Some(open(spec, &path)?),
+            };
+            Ok(Handle { spec: spec.clone(), path, open, end: 0 })
+        });
+        let files: Vec<Handle> = files.collect::<Result<_, Error>>()?;
+        let parent = files[0].path.parent().expect("a file lies in a folder");
+        let folder = File::open(parent).map_err(|error| failed(parent, "open", &error))?;
+        let mut data = Data::new(0, seed);
+        // The rest is for the alignment.
+        let mut buffer = vec![0; BUFFER_BYTES + ALIGN_BYTES];
+        data.fill(&mut buffer);
+        Ok(Calls {
+            files,
+            folder,
+            data,
+            buffer,
+            random: Xoshiro256PlusPlus::seed_from_u64(seed),
+            counts: Counts::default(),
+            flushes_ns: crate::histogram(),
+        })
+    }
+
+    /// Gives the files the state in which a run begins, and flushes it.
+    pub fn lay_out(&mut self) -> Result<(), Error> {
+        for number in 0..self.files.len() {
+            let file = &self.files[number];
+            let start = file.spec.start;
+            match start {
+                Start::Empty | Start::Absent => {}
+                Start::Allocated => self.allocate(number, false)?,
+                Start::Zeros | Start::Written => {
+                    self.fill(number, start == Start::Written, None)?
+                }
+            }
+            if let Some(open) = &self.files[number].open {
+                open.sync_all().map_err(|error| self.failed(number, "fsync", &error))?;
+            }
+        }
+        self.folder.sync_all().ok();
+        self.counts = Counts::default();
+        Ok(())
+    }
+
+    /// Makes steps for a group of `transactions`. `full` has the steps for a file without room.
+    pub fn make(&mut self, list: &[Step], steps: &Steps, transactions: u64) -> Result<(), Error> {
+        list.iter().try_for_each(|step| self.step(step, steps, transactions))
+    }
+
+    fn step(&mut self, step: &Step, steps: &Steps, transactions: u64) -> Result<(), Error> {
+        match step {
+            Step::Open { file } => {
+                let number = self.number(file);
+                let of = &mut self.files[number];
+                of.open = Some(open(&of.spec, &of.path)?);
+                of.end = 0;
+                self.counts.names += 1;
+            }
+            Step::Close { file } => {
+                let number = self.number(file);
+                self.files[number].open = None;
+            }
+            Step::Write { .. } => self.write(step, steps, transactions)?,
+            Step::Fdatasync { file } => self.flush(file, File::sync_data)?,
+            Step::Fsync { file } => self.flush(file, File::sync_all)?,
+            Step::FsyncFolder => self.flush_folder(File::sync_all)?,
+            Step::FdatasyncFolder => self.flush_folder(File::sync_data)?,
+            Step::Rename { file, to } => self.rename(file, to)?,
+            Step::Unlink { file } => {
+                let number = self.number(file);
+                let of = &mut self.files[number];
+                of.open = None;
+                of.end = 0;
+                self.counts.names += 1;
+                std::fs::remove_file(&of.path)
+                    .map_err(|error| failed(&of.path, "unlink", &error))?;
+            }
+            Step::Truncate { file, bytes } => {
+                let number = self.number(file);
+                let bytes = bytes.unwrap_or(self.files[number].end);
+                let cut = self.file(number)?.set_len(bytes);
+                cut.map_err(|error| self.failed(number, "ftruncate", &error))?;
+                let end = &mut self.files[number].end;
+                *end = (*end).min(bytes);
+            }
+            Step::Fallocate { file, keep_size } => {
+                self.allocate(self.number(file), *keep_size)?;
+            }
+            Step::Zeros { file, split } => self.fill(self.number(file), false, *split)?,
+            Step::Rewind { file } => {
+                let number = self.number(file);
+                self.files[number].end = 0;
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, step: &Step, steps: &Steps, transactions: u64) -> Result<(), Error> {
+        let Step::Write { file, bytes, at, random, page, times, split } = step else {
+            return Ok(());
+        };
+        let number = self.number(file);
+        let split = split.unwrap_or(u64::MAX);
+        let repeat = u64::from(times.unwrap_or(1));
+        if *random {
+            let blocks = self.files[number].spec.bytes / bytes;
+            return (0..repeat).try_for_each(|_| {
+                let at = self.random.random_range(0..blocks) * bytes;
+                self.put(number, at, *bytes, split)
+            });
+        }
+        if let Some(at) = at {
+            return (0..repeat)
+                .try_for_each(|turn| self.put(number, at + turn * bytes, *bytes, split));
+        }
+        // Of several writes each is a call; of a group all bytes are one.
+        let (calls, bytes) = match times {
+            Some(_) => (repeat, *bytes),
+            None => (1, bytes * transactions),
+        };
+        for _ in 0..calls {
+            let unit = page.unwrap_or(1);
+            let from = self.files[number].end / unit * unit;
+            let mut until = (self.files[number].end + bytes).next_multiple_of(unit);
+            let mut from = from;
+            if until > self.files[number].spec.bytes {
+                let full = steps.full.iter().find(|full| full.file == *file);
+                match full {
+                    Some(full) => self.make(&full.steps, steps, 1)?,
+                    None => self.files[number].end = 0,
+                }
+                from = self.files[number].end / unit * unit;
+                until = (self.files[number].end + bytes).next_multiple_of(unit);
+            }
+            self.put(number, from, until - from, split)?;
+            self.files[number].end += bytes;
+        }
+        Ok(())
+    }
+
+    /// Writes whole, by one call for each `split` bytes.
+    fn put(&mut self, number: usize, at: u64, bytes: u64, split: u64) -> Result<(), Error> {
+        let (end, most) = (at + bytes, split.min(BUFFER_BYTES as u64));
+        let mut at = at;
+        while at < end {
+            let length = (end - at).min(most) as usize;
+            let begin = self.buffer.as_ptr().align_offset(ALIGN_BYTES);
+            let part = &mut self.buffer[begin..begin + length];
+            self.data.make(part, &crate::spec::Data::Random);
+            let of = &self.files[number];
+            let open = of.open.as_ref().ok_or_else(|| not_open(&of.path))?;
+            open.write_all_at(part, at).map_err(|error| failed(&of.path, "write", &error))?;
+            self.counts.writes += 1;
+            self.counts.written_bytes += length as u64;
+            at += length as u64;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, file: &str, flush: fn(&File) -> io::Result<()>) -> Result<(), Error> {
+        let number = self.number(file);
+        let began = Instant::now();
+        // W2: a failed flush ends the run.
+        flush(self.file(number)?).map_err(|error| self.failed(number, "flush", &error))?;
+        self.flushes_ns.saturating_record(began.elapsed().as_nanos() as u64);
+        self.counts.flushes += 1;
+        Ok(())
+    }
+
+    fn flush_folder(&mut self, flush: fn(&File) -> io::Result<()>) -> Result<(), Error> {
+        self.counts.flushes += 1;
+        flush(&self.folder)
+            .map_err(|error| failed(&self.files[0].path, "fsync of its folder", &error))
+    }
+
+    fn rename(&mut self, file: &str, to: &str) -> Result<(), Error> {
+        let (from, to) = (self.number(file), self.number(to));
+        let (old, new) = (self.files[from].path.clone(), self.files[to].path.clone());
+        std::fs::rename(&old, &new).map_err(|error| failed(&old, "rename", &error))?;
+        self.counts.names += 1;
+        // The handle follows its file.
+        self.files[to].open = self.files[from].open.take();
+        (self.files[to].end, self.files[from].end) = (self.files[from].end, 0);
+        Ok(())
+    }
+
+    fn allocate(&mut self, number: usize, keep_size: bool) -> Result<(), Error> {
+        let flags = if keep_size { FallocateFlags::KEEP_SIZE } else { FallocateFlags::empty() };
+        let open = self.file(number)?;
+        match fallocate(open, flags, 0, self.files[number].spec.bytes) {
+            // As the programs do where a file system has no such call.
+            Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+            done => done.map_err(|errno| self.failed(number, "fallocate", &errno.into())),
+        }
+    }
+
+    fn fill(&mut self, number: usize, random: bool, split: Option<u64>) -> Result<(), Error> {
+        let bytes = self.files[number].spec.bytes;
+        let zeros = vec![0; split.unwrap_or(BUFFER_BYTES as u64) as usize + ALIGN_BYTES];
+        let begin = zeros.as_ptr().align_offset(ALIGN_BYTES);
+        let most = zeros.len() - ALIGN_BYTES;
+        let mut at = 0;
+        while at < bytes {
+            let length = (bytes - at).min(most as u64);
+            if random {
+                self.put(number, at, length, u64::MAX)?;
+            } else {
+                let part = &zeros[begin..begin + length as usize];
+                let written = self.file(number)?.write_all_at(part, at);
+                written.map_err(|error| self.failed(number, "write", &error))?;
+                self.counts.writes += 1;
+                self.counts.written_bytes += length;
+            }
+            at += length;
+        }
+        Ok(())
+    }
+
+    fn number(&self, name: &str) -> usize {
+        self.files.iter().position(|file| file.spec.name == name).expect("the steps are checked")
+    }
+
+    fn file(&self, number: usize) -> Result<&File, Error> {
+        let of = &self.files[number];
+        of.open.as_ref().ok_or_else(|| not_open(&of.path))
+    }
+
+    fn failed(&self, number: usize, what: &str, error: &io::Error) -> Error {
+        failed(&self.files[number].path, what, error)
+    }
+}
+
+fn open(spec: &FileSpec, path: &Path) -> Result<File, Error> {
+    let mut flags = OFlags::empty();
+    flags.set(OFlags::DIRECT, spec.direct);
+    flags.set(OFlags::DSYNC, spec.dsync);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    options
+        .custom_flags(flags.bits() as i32)
+        .open(path)
+        .map_err(|error| failed(path, "open", &error))
+}
+
+fn not_open(path: &Path) -> Error {
+    Error::Failed(format!("{}: a step uses it while it is closed", path.display()))
+}
+
+fn failed(path: &Path, what: &str, error: &io::Error) -> Error {
+    Error::Failed(format!("{}: {what}: {error}", path.display()))
+}

@@ -1,0 +1,224 @@
+//! The clients of a job of steps: each waits for its transaction, and one leads a group's commit.
+
+use super::calls::{Calls, Counts};
+use super::spec::Steps;
+use hdrhistogram::Histogram;
+use std::path::PathBuf;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+use wrote_result::{Error, Stop};
+
+/// The longest wait before a thread looks whether it shall stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A job whose files are made ready.
+pub struct Running<'a> {
+    steps: &'a Steps,
+    calls: Calls,
+    /// The handles of the thread beside, where the job has one.
+    beside: Option<Calls>,
+}
+
+/// The outcome of a run.
+#[derive(Debug)]
+pub struct Done {
+    /// The time of each transaction, from its start until its steps are made: until it is durable,
+    /// where they flush (M11).
+    pub latencies_ns: Histogram<u64>,
+    /// The time of each flush of a file.
+    pub flushes_ns: Histogram<u64>,
+    /// Transactions.
+    pub transactions: u64,
+    /// The calls of all threads within the clock.
+    pub counts: Counts,
+}
+
+impl<'a> Running<'a> {
+    /// Makes the files ready, and makes the steps that come before the clock.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Failed`] names the call and the file.
+    pub fn new(
+        steps: &'a Steps,
+        path: &dyn Fn(&str) -> PathBuf,
+        seed: u64,
+    ) -> Result<Running<'a>, Error> {
+        let mut calls = Calls::new(steps, path, seed)?;
+        calls.lay_out()?;
+        calls.make(&steps.before, steps, 1)?;
+        calls.counts = Counts::default();
+        calls.flushes_ns.reset();
+        let has_beside = !steps.beside.is_empty();
+        let beside = has_beside.then(|| Calls::new(steps, path, seed ^ 1)).transpose()?;
+        Ok(Running { steps, calls, beside })
+    }
+
+    /// Runs transactions for a time, or for a number of them where that comes first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Interrupted`], or the error of the first call that failed.
+    pub fn run(self, time: Duration, most: u64, stop: &Stop) -> Result<Done, Error> {
+        let Running { steps, mut calls, mut beside } = self;
+        let deadline = Instant::now() + time;
+        let over = Stop::new();
+        let group = Group::new(steps, &mut calls, most);
+        let (latencies_ns, of_beside) = thread::scope(|scope| {
+            let beside = beside.as_mut().map(|calls| {
+                let (group, over) = (&group, &over);
+                scope.spawn(move || work_beside(steps, calls, group, over))
+            });
+            let clients: Vec<_> =
+                (0..steps.clients).map(|_| scope.spawn(|| group.work(deadline, stop))).collect();
+            let mut latencies = crate::histogram();
+            for client in clients {
+                let of_client = client.join().expect("a client does not panic");
+                latencies.add(of_client).expect("histograms grow");
+            }
+            over.request();
+            let beside = beside.map(|thread| thread.join().expect("it does not panic"));
+            (latencies, beside.unwrap_or(Ok(())))
+        });
+        let (transactions, failed) = group.end();
+        stop.check()?;
+        failed.map_or(Ok(()), Err)?;
+        of_beside?;
+        calls.make(&steps.end, steps, 1)?;
+        let mut counts = calls.counts;
+        if let Some(beside) = beside {
+            counts.add(beside.counts);
+        }
+        Ok(Done { latencies_ns, flushes_ns: calls.flushes_ns, transactions, counts })
+    }
+}
+
+/// The clients' common state, and the handles that a leader uses.
+struct Group<'a> {
+    steps: &'a Steps,
+    queue: Mutex<Queue>,
+    moved: Condvar,
+    calls: Mutex<&'a mut Calls>,
+    most: u64,
+}
+
+#[derive(Default)]
+struct Queue {
+    /// Transactions that were submitted, and that are done.
+    submitted: u64,
+    done: u64,
+    has_leader: bool,
+    failed: Option<Error>,
+}
+
+impl<'a> Group<'a> {
+    fn new(steps: &'a Steps, calls: &'a mut Calls, most: u64) -> Group<'a> {
+        let (queue, moved) = (Mutex::default(), Condvar::new());
+        Group { steps, queue, moved, calls: Mutex::new(calls), most }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One client: submits a transaction, waits until it is done, and submits the next.
+    fn work(&self, deadline: Instant, stop: &Stop) -> Histogram<u64> {
+        let mut latencies = crate::histogram();
+        let mut began = Instant::now();
+        while began < deadline && !stop.is_requested() {
+            if !self.commit() {
+                break;
+            }
+            // The end of one is the start of the next (M10).
+            let now = Instant::now();
+            latencies.saturating_record((now - began).as_nanos() as u64);
+            began = now;
+        }
+        latencies
+    }
+
+    /// Returns whether the transaction was made.
+    fn commit(&self) -> bool {
+        let mut queue = self.queue();
+        if queue.submitted >= self.most {
+            return false;
+        }
+        queue.submitted += 1;
+        let mine = queue.submitted;
+        loop {
+            if queue.failed.is_some() {
+                return false;
+            }
+            if queue.done >= mine {
+                return true;
+            }
+            if queue.has_leader {
+                queue = self.moved.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            queue.has_leader = true;
+            let (from, until) = (queue.done, queue.submitted);
+            drop(queue);
+            let made = self.make(from, until);
+            queue = self.queue();
+            queue.has_leader = false;
+            match made {
+                Ok(()) => queue.done = until,
+                Err(error) => queue.failed = Some(error),
+            }
+            self.moved.notify_all();
+        }
+    }
+
+    /// Makes the steps of the transactions `from` to `until`, and those due after them.
+    fn make(&self, from: u64, until: u64) -> Result<(), Error> {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.make(&self.steps.each, self.steps, until - from)?;
+        for every in &self.steps.every {
+            let is_due = every.transactions.is_some_and(|each| from / each != until / each);
+            if is_due {
+                calls.make(&every.steps, self.steps, 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end(self) -> (u64, Option<Error>) {
+        let queue = self.queue.into_inner().unwrap_or_else(PoisonError::into_inner);
+        (queue.done, queue.failed)
+    }
+}
+
+/// Makes the steps beside, each when it is due, until the clients have ended.
+fn work_beside(
+    steps: &Steps,
+    calls: &mut Calls,
+    group: &Group<'_>,
+    over: &Stop,
+) -> Result<(), Error> {
+    let begin = Instant::now();
+    // When each was last made: a time, and a number of transactions.
+    let mut last: Vec<(f64, u64)> = vec![(0.0, 0); steps.beside.len()];
+    loop {
+        let mut next = LOOK;
+        for (every, (last_s, last_done)) in steps.beside.iter().zip(&mut last) {
+            if over.is_requested() {
+                return Ok(());
+            }
+            let (now_s, done) = (begin.elapsed().as_secs_f64(), group.queue().done);
+            let is_due = match every.interval_s {
+                Some(interval_s) => now_s - *last_s >= interval_s,
+                None => every.transactions.is_some_and(|each| done / each != *last_done / each),
+            };
+            if is_due {
+                calls.make(&every.steps, steps, 1)?;
+                (*last_s, *last_done) = (now_s, done);
+            }
+            if let Some(interval_s) = every.interval_s {
+                next = next.min(Duration::from_secs_f64(interval_s / 4.0));
+            }
+        }
+        thread::sleep(next);
+    }
+}

@@ -1,0 +1,151 @@
+//! Jobs of steps, on files of a temporary folder.
+
+use super::{Done, Running, Step, Steps};
+use std::path::Path;
+use std::time::Duration;
+use wrote_result::{Error, Stop};
+
+const JOURNAL: &str = r#"
+    files = [
+        { name = "data", bytes = 40960, start = "written" },
+        { name = "journal", bytes = 8192, start = "absent" },
+    ]
+    each = [
+        { call = "open", file = "journal" },
+        { call = "write", file = "journal", bytes = 512 },
+        { call = "fdatasync", file = "journal" },
+        { call = "write", file = "data", bytes = 4096, random = true },
+        { call = "fdatasync", file = "data" },
+        { call = "unlink", file = "journal" },
+    ]
+"#;
+
+fn steps(text: &str) -> Steps {
+    let steps: Steps = from_toml(text);
+    steps.check().unwrap();
+    steps
+}
+
+fn from_toml(text: &str) -> Steps {
+    toml::from_str(text).unwrap()
+}
+
+fn refused(text: &str) -> String {
+    from_toml(text).check().expect_err("must be refused")
+}
+
+fn run(steps: &Steps, folder: &Path, most: u64) -> Result<Done, Error> {
+    let path = |name: &str| folder.join(format!("job-{name}-0.data"));
+    Running::new(steps, &path, 7)?.run(Duration::from_secs(60), most, &Stop::new())
+}
+
+#[test]
+fn each_transaction_makes_every_step_and_is_timed_until_the_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let done = run(&steps(JOURNAL), folder.path(), 20).unwrap();
+    assert_eq!((done.transactions, done.latencies_ns.len()), (20, 20));
+    assert_eq!((done.counts.writes, done.counts.flushes), (40, 40));
+    assert_eq!((done.counts.names, done.flushes_ns.len()), (40, 40));
+    // M11
+    assert!(done.latencies_ns.max() >= done.flushes_ns.min() * 2);
+    let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(names.len(), 1, "the journal is gone: {names:?}");
+}
+
+#[test]
+fn a_full_file_makes_room_by_its_steps_and_without_them_begins_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let cut = r#"
+        files = [
+            { name = "wal", bytes = 1000 },
+            { name = "next", bytes = 1000, start = "absent" },
+        ]
+        each = [{ call = "write", file = "wal", bytes = 300 }]
+        full = [{ file = "wal", steps = [
+            { call = "truncate", file = "wal" },
+            { call = "open", file = "next" },
+            { call = "rename", file = "next", to = "wal" },
+            { call = "fsync_folder" },
+        ] }]
+    "#;
+    let done = run(&steps(cut), folder.path(), 4).unwrap();
+    // The fourth is the first of a new file.
+    let length = || folder.path().join("job-wal-0.data").metadata().unwrap().len();
+    assert_eq!(length(), 300);
+    assert_eq!((done.counts.names, done.counts.flushes), (2, 1));
+    let again = r#"
+        files = [{ name = "wal", bytes = 1000 }]
+        each = [{ call = "write", file = "wal", bytes = 300 }]
+    "#;
+    run(&steps(again), folder.path(), 4).unwrap();
+    assert_eq!(length(), 900);
+}
+
+#[test]
+fn a_page_is_written_again_with_each_record_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = r#"
+        files = [{ name = "wal", bytes = 65536, start = "zeros" }]
+        each = [{ call = "write", file = "wal", bytes = 3000, page = 8192 }]
+    "#;
+    let done = run(&steps(pages), folder.path(), 4).unwrap();
+    // The third record ends in the second page, which the fourth writes again.
+    assert_eq!(done.counts.written_bytes, 8192 + 8192 + 16384 + 8192);
+}
+
+#[test]
+fn clients_that_wait_are_committed_by_one_leader() {
+    let folder = tempfile::tempdir().unwrap();
+    let group = r#"
+        clients = 8
+        files = [{ name = "wal", bytes = "1MiB" }]
+        each = [{ call = "write", file = "wal", bytes = 100 }, { call = "fdatasync", file = "wal" }]
+    "#;
+    let done = run(&steps(group), folder.path(), 400).unwrap();
+    assert_eq!((done.transactions, done.latencies_ns.len()), (400, 400));
+    // All bytes are there, in as many writes as there were groups.
+    assert_eq!(done.counts.written_bytes, 40_000);
+    assert_eq!(done.counts.writes, done.counts.flushes);
+    assert!(done.counts.flushes <= 400);
+}
+
+#[test]
+fn steps_beside_and_after_some_transactions_are_made_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let every = r#"
+        files = [{ name = "wal", bytes = 4096 }, { name = "data", bytes = 65536 }]
+        each = [{ call = "write", file = "wal", bytes = 64 }]
+        every = [{ transactions = 10, steps = [{ call = "fsync", file = "data" }] }]
+        end = [{ call = "fsync", file = "wal" }]
+    "#;
+    assert_eq!(run(&steps(every), folder.path(), 40).unwrap().counts.flushes, 5);
+}
+
+#[test]
+fn a_call_that_fails_ends_the_run_with_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let closed = r#"
+        clients = 4
+        files = [{ name = "wal", bytes = 4096 }]
+        each = [{ call = "close", file = "wal" }, { call = "write", file = "wal", bytes = 64 }]
+    "#;
+    let error = run(&steps(closed), folder.path(), 40).unwrap_err().to_string();
+    assert!(error.ends_with("job-wal-0.data: a step uses it while it is closed"), "{error}");
+}
+
+#[test]
+fn a_job_that_makes_no_sense_is_refused_in_one_line() {
+    let with = |from: &str, to: &str| refused(&JOURNAL.replacen(from, to, 1));
+    assert!(with(r#"file = "journal""#, r#"file = "jurnal""#).contains("\"jurnal\": no such file"));
+    assert!(with("bytes = 512", "bytes = 99999").contains("\"journal\" has 8192"));
+    assert!(with("files", "clients = 0\nfiles").contains("must be 1 to 256"));
+    assert!(with("\"data\"", "\"Data 1\"").contains("lower-case"));
+}
+
+#[test]
+fn the_words_of_a_transaction_are_its_calls() {
+    let steps = steps(JOURNAL);
+    assert!(steps.words().starts_with("open journal, write journal 512, fdatasync journal"));
+    assert!(steps.is_durable() && steps.each.iter().any(Step::is_flush));
+    assert_eq!(steps.transaction_bytes(), 4608);
+}
