@@ -300,7 +300,8 @@ fn announcement(
     let is_tried = planned.iter().any(|plan| plan.wants_trial());
     let trial_bytes = if is_tried { trial::bytes_max(&request.common) } else { 0 };
     let expected = planned.iter().map(|of| of.written_bytes()).sum::<Option<u64>>();
-    let most = planned.iter().map(|of| of.written_bytes_max()).sum::<u64>() + trial_bytes;
+    let most =
+        planned.iter().fold(trial_bytes, |sum, of| sum.saturating_add(of.written_bytes_max()));
     Announcement {
         folder,
         // One after the other: each removes its files.

@@ -29,8 +29,6 @@ pub struct FitRequest {
     pub time: Duration,
     /// Runs of each pattern, alone and beside each neighbour.
     pub runs: u32,
-    /// The most transactions of a run; a run ends with its time else.
-    pub transactions: Option<u64>,
     /// The other work on the disk.
     pub neighbours: Vec<Neighbour>,
     /// The folder in which the neighbours work; `path` where `None`.
@@ -42,10 +40,8 @@ pub struct FitRequest {
 }
 
 impl FitRequest {
-    /// The time of a measurement of one program by default.
+    /// The time by default.
     pub const TIME: Duration = Duration::from_secs(40);
-    /// The time of all programs by default.
-    pub const TIME_OF_ALL: Duration = Duration::from_secs(300);
     /// The runs of each pattern by default.
     pub const RUNS: u32 = 8;
 }

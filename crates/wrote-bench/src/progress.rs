@@ -13,7 +13,7 @@ pub struct Announcement {
     pub space_bytes_max: u64,
     /// The expected bytes written in all; `None` where they depend on the disk alone.
     pub written_bytes: Option<u64>,
-    /// The most bytes written in all.
+    /// The most bytes written in all; `u64::MAX` where only time bounds them.
     pub written_bytes_max: u64,
     /// The number of runs.
     pub runs: u32,

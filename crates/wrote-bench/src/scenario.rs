@@ -333,7 +333,7 @@ pub trait Plan {
     }
     /// The most bytes that lie in the folder at any time.
     fn space_bytes_max(&self) -> u64;
-    /// The most bytes written in all.
+    /// The most bytes written in all; `u64::MAX` where only time bounds them.
     fn written_bytes_max(&self) -> u64;
     /// Whether amounts or times depend on the speed of the disk, which a trial run measures.
     fn wants_trial(&self) -> bool {

@@ -5,6 +5,7 @@ mod compare;
 mod copy;
 mod doctor;
 mod fio;
+mod fit;
 mod langs;
 mod log;
 #[cfg(not(feature = "serve"))]
@@ -21,6 +22,7 @@ pub use compare::CompareArgs;
 pub use copy::CopyArgs;
 pub use doctor::DoctorArgs;
 pub use fio::translated;
+pub use fit::FitArgs;
 pub use langs::LangsArgs;
 pub use log::{
     BehindStore, LogAppendArgs, LogArgs, LogCatArgs, LogRepairArgs, LogShape, LogShipArgs,
@@ -56,6 +58,8 @@ use std::path::PathBuf;
         when asked, also its peak of sequential reads and writes, random ones, latency and load, \
         and how it is when it is written for long.\n\nwrote run runs fio's job files, and says the \
         same of what they write.\n\n\
+        wrote fit judges whether a disk is good enough for a program, alone and beside other \
+        work.\n\n\
         wrote langs measures what each programming language's own file I/O costs, beside the \
         drive's own rate.\n\n\
         wrote compare says what changed between two results, and how sure that is.\n\nwrote report \
@@ -69,6 +73,7 @@ use std::path::PathBuf;
         wrote bench /mnt/data         measure another\n  \
         wrote bench --only peak,rand  its best stream, and random reads and writes\n  \
         wrote run jobs.fio            run a job file of fio's\n  \
+        wrote fit etcd /var/lib/etcd  is this disk good enough for etcd?\n  \
         wrote langs --size 25MB       what each language's own I/O costs here\n  \
         wrote compare a.json b.json   what changed between two results, and how sure that is\n  \
         wrote report disk.json -o disk.html   a page to look at\n  \
@@ -96,6 +101,9 @@ pub enum Command {
     /// Run fio job files, and say what each write survives
     #[command(long_about = run::LONG_ABOUT, after_help = run::EXAMPLES)]
     Run(RunArgs),
+    /// Judge whether the disk under PATH is good enough for a program: etcd, PostgreSQL ..
+    #[command(long_about = fit::LONG_ABOUT, after_help = fit::EXAMPLES)]
+    Fit(FitArgs),
     /// Measure what each programming language's own file I/O costs, in each PATH
     #[command(long_about = langs::LONG_ABOUT, after_help = langs::EXAMPLES)]
     Langs(LangsArgs),

@@ -5,6 +5,7 @@ mod clean;
 mod compare;
 mod copy;
 mod doctor;
+mod fit;
 mod langs;
 mod language_program;
 mod log;
@@ -43,6 +44,7 @@ pub fn run(cli: Cli, peers: &dyn Peers, stop: &Stop, command: Vec<String>) -> Re
     match cli.command {
         Command::Bench(arguments) => bench::run(&arguments, peers, stop, command),
         Command::Run(arguments) => run::run(&arguments, peers, stop, command),
+        Command::Fit(arguments) => fit::run(&arguments, stop, command),
         Command::Langs(arguments) => langs::run(&arguments, peers, stop, command),
         Command::Compare(arguments) => compare::run(&arguments, stop),
         Command::Report(arguments) => report::run(&arguments, stop),
@@ -66,7 +68,8 @@ pub fn run(cli: Cli, peers: &dyn Peers, stop: &Stop, command: Vec<String>) -> Re
 }
 
 /// The exit code and, where something went wrong, the one line about it: 0 done, 1 failed, 2 bad
-/// usage, 3 a fault that loses nothing, 128 and the signal's number when a signal ended the run.
+/// usage, 3 a fault that loses nothing or a verdict that is undecided, 128 and the signal's number
+/// when a signal ended the run.
 /// A command that had finished, or that runs until interrupted (`log tail -f`), has no line on a
 /// signal.
 pub fn outcome(result: Result<(), Error>, signals: &Signals) -> (u8, Option<String>) {

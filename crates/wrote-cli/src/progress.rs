@@ -147,6 +147,7 @@ fn amount(announcement: &Announcement) -> String {
         Some(bytes) => {
             format!("about {}, never more than {},", units::bytes(bytes), units::bytes(most))
         }
+        None if most == u64::MAX => "as fast as it can".into(),
         None => format!("as fast as it can, never more than {},", units::bytes(most)),
     }
 }
@@ -209,6 +210,15 @@ mod tests {
         );
         assert!(line(Some(9_500_000_000)).starts_with("writes at most 10.0 GB into "));
         assert!(line(None).starts_with("writes as fast as it can, never more than 10.0 GB, into "));
+        let unbounded = Announcement {
+            folder: "/data".into(),
+            space_bytes_max: 1,
+            written_bytes: None,
+            written_bytes_max: u64::MAX,
+            runs: 1,
+            estimated: Duration::ZERO,
+        };
+        assert!(announced(&unbounded).starts_with("writes as fast as it can into /data, "));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Jobs of steps: a program's transaction as the system calls that it makes, run by several clients.
+//! Jobs of steps: a program's transaction as its system calls, run by several clients.
 //!
 //! A [`crate::spec::JobSpec`] repeats one kind of operation, as fio does. A transaction of a
 //! program is several: a journal is created, written, flushed and unlinked for one commit of

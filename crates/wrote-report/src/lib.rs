@@ -12,6 +12,7 @@ mod comparison;
 mod csv;
 mod doctor;
 mod figures;
+mod fit;
 mod group;
 mod html;
 mod langs;

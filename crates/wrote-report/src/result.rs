@@ -14,7 +14,7 @@ use crate::page::made;
 use crate::paint::{Mark, Tone};
 use crate::remarks::remarks;
 use crate::tree::{Block, Note, On, Remarks, Role, Section, Style};
-use crate::{columns, ranks, summary, sustained, target};
+use crate::{columns, fit, ranks, summary, sustained, target};
 use answers::cards;
 use grid::Grid;
 use itertools::Itertools;
@@ -26,12 +26,17 @@ const CRASH_LEAVES_LEGEND: &str = "CRASH LEAVES is what a crash in the middle of
     of the new behind it. Where the words of a way end in folder, the folder is flushed too, for \
     the file's name.";
 
-/// The command that made the result: `wrote bench /mnt/data`, `wrote run jobs.fio`.
+/// The command that made the result: `wrote bench /mnt/data`, `wrote fit etcd /mnt/data`, `wrote
+/// run jobs.fio`.
 pub fn title(document: &Document) -> String {
     if is_of_jobs(document) {
         return format!("wrote run {}", files(document));
     }
-    format!("wrote bench {}", document.target.path)
+    let path = &document.target.path;
+    match fit::programs(document) {
+        Some(programs) => format!("wrote fit {programs} {path}"),
+        None => format!("wrote bench {path}"),
+    }
 }
 
 /// Returns whether job files made the result.
@@ -48,6 +53,7 @@ pub fn files(document: &Document) -> String {
 pub fn sections(document: &Document) -> Vec<Section<'_>> {
     let mut sections = vec![Section::facts("Disk and machine", target::facts_of(document))];
     sections.extend(summary::section(document));
+    sections.extend(fit::section(document));
     sections.extend(document.scenarios.iter().map(|scenario| {
         let blocks = Group::all_of(scenario).into_iter().flat_map(blocks).collect();
         Section::new(Role::Scenario, &scenario.name, &scenario.question, blocks)

@@ -46,7 +46,7 @@ pub enum Error {
     /// The request could not be done: exit 1.
     #[error("{0}")]
     Failed(String),
-    /// A check found a fault that loses nothing: exit 3.
+    /// A check found a fault that loses nothing, or could not decide: exit 3.
     #[error("{0}")]
     Harmless(String),
     /// The run was stopped (see [`crate::Stop`]), and its files are removed.

@@ -8,7 +8,13 @@ use wrote_result::Error;
 use wrote_result::document::FitRule;
 
 /// Each program's file. A program is added by its line here, its file, and its chapter.
-const FILES: [(&str, &str); 1] = [("sqlite", include_str!("../../programs/sqlite.toml"))];
+const FILES: [(&str, &str); 5] = [
+    ("ceph", include_str!("../../programs/ceph.toml")),
+    ("etcd", include_str!("../../programs/etcd.toml")),
+    ("postgresql", include_str!("../../programs/postgresql.toml")),
+    ("redis", include_str!("../../programs/redis.toml")),
+    ("sqlite", include_str!("../../programs/sqlite.toml")),
+];
 
 /// A program.
 #[derive(Clone, Debug, Deserialize)]
@@ -23,7 +29,7 @@ pub struct Program {
     /// How it writes.
     #[serde(rename = "pattern")]
     pub patterns: Vec<Pattern>,
-    /// What it asks of a disk.
+    /// The rules for its disk.
     #[serde(default, rename = "rule")]
     pub rules: Vec<Rule>,
     /// The file's text.
@@ -48,7 +54,7 @@ pub struct Pattern {
     pub job: Steps,
 }
 
-/// What is asked of a disk.
+/// A published rule for a disk.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
@@ -154,8 +160,12 @@ fn check(program: &Program) -> Result<(), String> {
     }
     for rule in &program.rules {
         let name = &rule.name;
-        if !program.patterns.iter().any(|pattern| pattern.name == rule.pattern) {
+        let pattern = program.patterns.iter().find(|pattern| pattern.name == rule.pattern);
+        let Some(pattern) = pattern else {
             return Err(format!("rule {name:?}: there is no pattern {:?}", rule.pattern));
+        };
+        if rule.of.starts_with("flush_") && !pattern.job.has_flushes() {
+            return Err(format!("rule {name:?}: pattern {:?} never flushes", rule.pattern));
         }
         if !FitRule::FIGURES.contains(&rule.of.as_str()) {
             let known = FitRule::FIGURES.join(", ");

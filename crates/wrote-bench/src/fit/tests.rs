@@ -1,10 +1,12 @@
 //! Programs as data, and the scenario on this machine's disk.
 
-use super::{FitRequest, all, find, fit};
+use super::{FitRequest, Neighbour, Program, all, find, fit};
 use fixtures::folder;
+use std::path::Path;
 use std::time::Duration;
-use wrote_result::Stop;
+use wrote_jobs::steps::{Counts, Running, Steps};
 use wrote_result::document::FitVerdict;
+use wrote_result::{Error, Stop};
 
 #[test]
 fn every_embedded_program_is_found_by_its_name() {
@@ -19,45 +21,136 @@ fn an_unknown_program_is_answered_with_the_near_one() {
     assert!(refused.ends_with("did you mean 'sqlite'?"), "{refused}");
 }
 
-#[test]
-fn a_users_file_is_measured_and_judged_and_nothing_stays() {
-    let place = folder();
-    let file = place.path().join("mine.toml");
-    let text = r#"
-        name = "mine"
-        version = "1"
-        about = "a log"
-        [[pattern]]
-        name = "wal"
-        label = "WAL"
-        source = ["mine.c: append"]
-        [pattern.job]
-        files = [{ name = "wal", bytes = 65536 }]
-        each = [{ call = "write", file = "wal", bytes = 100 }, { call = "fdatasync", file = "wal" }]
-        [[rule]]
-        pattern = "wal"
-        name = "flush P99 < 1 h"
-        of = "flush_p99_ns"
-        most = 3.6e12
-        says = "a test"
-        source = "none"
-    "#;
-    std::fs::write(&file, text).unwrap();
-    let request = FitRequest {
-        programs: vec![find(file.to_str().unwrap()).unwrap()],
-        path: place.path().into(),
+/// A program of one pattern, a log whose records are flushed.
+const MINE: &str = r#"
+    name = "mine"
+    version = "1"
+    about = "a log"
+    [[pattern]]
+    name = "wal"
+    label = "WAL"
+    source = ["mine.c: append"]
+    [pattern.job]
+    files = [{ name = "wal", bytes = 65536 }]
+    each = [{ call = "write", file = "wal", bytes = 100 }, { call = "fdatasync", file = "wal" }]
+    [[rule]]
+    pattern = "wal"
+    name = "flush P99 < 1 h"
+    of = "flush_p99_ns"
+    most = 3.6e12
+    says = "a test"
+    source = "none"
+"#;
+
+fn request(program: Program, path: &Path) -> FitRequest {
+    FitRequest {
+        programs: vec![program],
+        path: path.into(),
         time: Duration::from_millis(600),
         runs: 3,
-        transactions: Some(50),
         neighbours: Vec::new(),
         neighbour_path: None,
         command: Vec::new(),
         commit: None,
-    };
-    let document = fit(&request, &Stop::new(), &mut ()).unwrap();
+    }
+}
+
+/// Reads a program from a file in `folder`.
+fn own(text: &str, folder: &Path) -> Result<Program, Error> {
+    let file = folder.join("mine.toml");
+    std::fs::write(&file, text).unwrap();
+    find(file.to_str().unwrap())
+}
+
+#[test]
+fn a_users_file_is_measured_and_judged_and_a_live_folder_stays_as_it_is() {
+    let place = folder();
+    let program = own(MINE, place.path()).unwrap();
+    // W7: a folder in use, with a file of the pattern's own name.
+    std::fs::write(place.path().join("wal"), "theirs").unwrap();
+    let document = fit(&request(program, place.path()), &Stop::new(), &mut ()).unwrap();
     let judged = &document.fit.as_ref().unwrap()[0];
     assert_eq!(judged.verdict, Some(FitVerdict::Fits));
     assert_eq!((judged.rules[0].row.as_str(), judged.rules.len()), ("mine/wal", 2));
     assert_eq!(document.scenarios[0].rows[0].runs.len(), 3);
+    assert_eq!(fixtures::names(place.path()), ["mine.toml", "wal"]);
+    assert_eq!(std::fs::read_to_string(place.path().join("wal")).unwrap(), "theirs");
+}
+
+#[test]
+fn each_neighbour_has_a_row_in_the_same_rounds_and_leaves_nothing() {
+    let (place, elsewhere) = (folder(), folder());
+    let program = own(MINE, place.path()).unwrap();
+    let neighbours = vec![Neighbour::Sync, Neighbour::Copy];
+    let neighbour_path = Some(elsewhere.path().into());
+    let request = FitRequest { neighbours, neighbour_path, ..request(program, place.path()) };
+    let document = fit(&request, &Stop::new(), &mut ()).unwrap();
+    let rule = &document.fit.as_ref().unwrap()[0].rules[0];
+    let beside: Vec<&str> = rule.beside.iter().map(|of| of.neighbour.as_str()).collect();
+    assert_eq!(beside, ["sync", "copy"]);
+    assert!(rule.beside.iter().all(|of| of.ratio.median > 0.0), "{rule:?}");
+    let rows = document.scenarios[0].rows.iter().map(|row| (row.name.as_str(), row.runs.len()));
+    let expected = [("mine/wal", 3), ("mine/wal+sync", 3), ("mine/wal+copy", 3)];
+    assert_eq!(rows.collect::<Vec<_>>(), expected);
     assert_eq!(fixtures::names(place.path()), ["mine.toml"]);
+    assert!(fixtures::names(elsewhere.path()).is_empty());
+}
+
+#[test]
+fn a_file_that_makes_no_sense_is_refused_with_its_fault() {
+    let place = folder();
+    let refused = |from: &str, to: &str| {
+        let error = own(&MINE.replacen(from, to, 1), place.path()).unwrap_err().to_string();
+        assert!(error.starts_with(place.path().to_str().unwrap()), "{error}");
+        error
+    };
+    assert!(refused("most = ", "mots = ").contains("line 16: unknown field `mots`"));
+    assert!(refused("most = 3.6e12", "").ends_with("give most or least"));
+    assert!(refused("of = \"flush_p99_ns\"", "of = \"p99\"").contains("is none of"));
+    assert!(refused("call = \"fdatasync\"", "call = \"close\"").ends_with("never flushes"));
+    assert!(refused("pattern = \"wal\"", "pattern = \"log\"").contains("no pattern \"log\""));
+}
+
+/// Runs so many transactions of a program's pattern.
+fn counts(program: &str, pattern: &str, transactions: u64) -> Counts {
+    let place = folder();
+    let program = find(program).unwrap();
+    let pattern = program.patterns.iter().find(|of| of.name == pattern).unwrap();
+    // The thread beside makes its calls by time.
+    let job = Steps { beside: Vec::new(), ..pattern.job.clone() };
+    let path = |name: &str| place.path().join(name);
+    let running = Running::new(&job, &path, 1).unwrap();
+    running.run(Duration::from_secs(600), transactions, &Stop::new()).unwrap().counts
+}
+
+#[test]
+fn a_pattern_makes_as_many_calls_as_a_trace_of_the_program_has() {
+    let near = |ours: u64, traced: u64| ours.abs_diff(traced) * 20 <= traced;
+    // The traces are in each program's file.
+    for (program, pattern, transactions, writes, flushes) in [
+        ("sqlite", "rollback-full", 1000, 10_032, 4004),
+        ("sqlite", "wal-full", 1000, 2160, 1012),
+        ("etcd", "wal", 1000, 1000, 1000),
+        ("postgresql", "wal-1", 1024, 1024, 1024),
+        ("redis", "aof-always", 2000, 2000, 2000),
+    ] {
+        let counts = counts(program, pattern, transactions);
+        let is_near = near(counts.writes, writes) && near(counts.flushes, flushes);
+        assert!(is_near, "{program} {pattern}: {counts:?}, traced {writes} and {flushes}");
+    }
+    assert!(near(counts("sqlite", "wal-normal", 1000).writes, 2160));
+}
+
+#[test]
+fn every_program_has_a_chapter_and_the_example_of_the_page_is_a_program() {
+    let page = include_str!("../../../../docs/fit.md");
+    for program in all() {
+        let is_its = |line: &str| {
+            line.strip_prefix("## ").is_some_and(|title| title.to_lowercase() == program.name)
+        };
+        assert!(page.lines().any(is_its), "{} has no chapter", program.name);
+    }
+    let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
+    let program = own(example.expect("the page has an example"), folder().path()).unwrap();
+    assert_eq!((program.patterns[0].job.clients, program.rules.len()), (4, 1));
 }

@@ -7,9 +7,17 @@ use std::io::{self, Write};
 /// Facts beyond the argument definitions, as (term, meaning).
 const EXIT_STATUS: [(&str, &str); 5] = [
     ("0", "Done."),
-    ("1", "Failed. One line on standard error says why."),
+    (
+        "1",
+        "Failed, or 'wrote fit' found that the disk does not suit the program. One line on \
+         standard error says why.",
+    ),
     ("2", "Bad usage. One line on standard error says what would be right."),
-    ("3", "'wrote log verify' found garbage behind a segment, and no damage: no record is lost."),
+    (
+        "3",
+        "'wrote log verify' found garbage behind a segment, and no damage: no record is lost. \
+         'wrote fit' could not decide a rule.",
+    ),
     (
         "129, 130, 143",
         "Ended by SIGHUP, SIGINT or SIGTERM, with everything that the run had made removed.",

@@ -1,6 +1,7 @@
 //! The texts of `wrote`: exports, help, and refusals of bad input. No test needs a disk.
 
 mod export;
+mod export_fit;
 mod export_langs;
 mod export_loops;
 mod screen;

@@ -224,15 +224,15 @@ impl Steps {
         is_dsync || self.each.iter().any(|step| step.is_flush())
     }
 
+    /// Whether its transactions flush a file, each or now and then: whether flushes are timed.
+    pub fn has_flushes(&self) -> bool {
+        let every = self.every.iter().flat_map(|every| &every.steps);
+        self.each.iter().chain(every).any(Step::is_flush)
+    }
+
     /// The most bytes that the files take at once.
     pub fn space_bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
-    }
-
-    /// Bytes written before the clock starts.
-    pub fn laid_out_bytes(&self) -> u64 {
-        let is_full = |file: &&FileSpec| matches!(file.start, Start::Zeros | Start::Written);
-        self.files.iter().filter(is_full).map(|file| file.bytes).sum()
     }
 
     /// The payload of a transaction: the bytes of its writes.

@@ -2,6 +2,7 @@
 
 use super::article::{article as begun, moment};
 use super::page::Article;
+use crate::fit;
 use crate::group::Group;
 use crate::ordered;
 use crate::page::program;
@@ -24,10 +25,13 @@ pub fn article<'a>(document: &'a Document, name: &str) -> Article<'a> {
     (article.kicker, article.title) = match (document.is_imported(), is_of_jobs(document)) {
         (true, _) => (program(&document.wrote), format!("The jobs of {}", last(name))),
         (false, true) => ("wrote run".into(), format!("The jobs of {}", files(document))),
-        (false, false) => (
-            "wrote bench".into(),
-            format!("How fast can you write to {path}, and what is the best way?"),
-        ),
+        (false, false) => match fit::programs(document) {
+            Some(programs) => ("wrote fit".into(), format!("Does {path} suit {programs}?")),
+            None => (
+                "wrote bench".into(),
+                format!("How fast can you write to {path}, and what is the best way?"),
+            ),
+        },
     };
     article.ledes = vec![made(document)];
     let mut sections = sections(document);

@@ -1,0 +1,87 @@
+//! `wrote fit`: whether the disk is good enough for a program.
+
+use crate::args::FitArgs;
+use crate::output::{self, ResultFiles};
+use crate::progress::Reporter;
+use std::io::{self, Write};
+use wrote_bench::Observer;
+use wrote_bench::fit::{self, FitRequest, Program};
+use wrote_report::Content;
+use wrote_result::document::{Document, FitVerdict};
+use wrote_result::{Error, Stop};
+
+pub(super) fn run(arguments: &FitArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
+    let Some(name) = arguments.program.as_ref().filter(|_| !arguments.list) else {
+        return output::to_stdout(|out| write_list(&fit::all(), out));
+    };
+    let program = fit::find(name)?;
+    if arguments.show {
+        return output::to_stdout(|out| out.write_all(program.text.as_bytes()));
+    }
+    // Before anything is measured: the work must not end in "exists already".
+    let files = ResultFiles::of(&arguments.to)?;
+    let request = arguments.request(program, command);
+    let document = measure(&request, arguments.quiet, stop)?;
+    let content = || Content::Result(Box::new(document.clone()));
+    files.deliver("fit.json", content, |screen, out| {
+        wrote_report::write(&document, arguments.format, screen, out)
+    })?;
+    // The runs until then have been shown.
+    stop.check()?;
+    judged(&document, &arguments.path.display().to_string())
+}
+
+/// The bar is gone from the screen when this returns.
+fn measure(request: &FitRequest, is_quiet: bool, stop: &Stop) -> Result<Document, Error> {
+    let mut reporter: Box<dyn Observer> = match is_quiet {
+        true => Box::new(()),
+        false => Box::new(Reporter::default()),
+    };
+    fit::fit(request, stop, &mut *reporter)
+}
+
+/// Returns the verdict as an exit code and its line.
+fn judged(document: &Document, path: &str) -> Result<(), Error> {
+    let fits = document.fit.iter().flatten();
+    let names: Vec<&str> = fits.clone().map(|fit| fit.program.as_str()).collect();
+    let names = names.join(", ");
+    match FitVerdict::of_all(fits.filter_map(|fit| fit.verdict)) {
+        Some(FitVerdict::DoesNotFit) => Err(Error::Failed(format!("{path} does not suit {names}"))),
+        Some(FitVerdict::Undecided) => {
+            Err(Error::Harmless(format!("whether {path} suits {names} is undecided")))
+        }
+        Some(FitVerdict::Fits) | None => Ok(()),
+    }
+}
+
+fn write_list(programs: &[Program], out: &mut dyn Write) -> io::Result<()> {
+    let width =
+        |text: fn(&Program) -> &str| programs.iter().map(|of| text(of).len()).max().unwrap_or(0);
+    let names = width(|of| &of.name).max("PROGRAM".len());
+    let versions = width(|of| &of.version).max("VERSION".len());
+    writeln!(out, "{:names$}  {:versions$}  ABOUT", "PROGRAM", "VERSION")?;
+    for Program { name, version, about, .. } in programs {
+        writeln!(out, "{name:names$}  {version:versions$}  {about}")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wrote_result::document::Fit;
+
+    #[test]
+    fn the_verdict_is_the_exit_code() {
+        let of = |verdict| {
+            let (program, version) = ("etcd".into(), "3.4".into());
+            let fit = Fit { program, version, verdict, rules: Vec::new() };
+            let document = Document { fit: Some(vec![fit]), ..Document::default() };
+            judged(&document, "/data")
+        };
+        assert!(of(None).is_ok() && of(Some(FitVerdict::Fits)).is_ok());
+        let failed = of(Some(FitVerdict::DoesNotFit));
+        assert!(matches!(failed, Err(Error::Failed(text)) if text == "/data does not suit etcd"));
+        assert!(matches!(of(Some(FitVerdict::Undecided)), Err(Error::Harmless(_))));
+    }
+}

@@ -1,0 +1,125 @@
+//! `wrote fit`: verdicts as exit codes, its lists, refusals, and what it leaves.
+
+use crate::support::{until_it_writes, wrote};
+use fixtures::{Finished, Running, finish, folder, names};
+use rustix::process::Signal;
+use std::fs;
+use std::path::Path;
+use wrote_result::document::Document;
+
+/// Measures a program of one's own, a log with a rule about its flushes, in `folder`.
+fn own(folder: &Path, rule: &str, more: &[&str]) -> Finished {
+    let file = folder.join("mine.toml");
+    let text = format!(
+        r#"
+        name = "mine"
+        version = "1"
+        about = "a log"
+        [[pattern]]
+        name = "wal"
+        label = "WAL"
+        source = ["mine.c: append"]
+        [pattern.job]
+        files = [{{ name = "wal", bytes = "64KiB" }}]
+        each = [
+            {{ call = "write", file = "wal", bytes = 100 }},
+            {{ call = "fdatasync", file = "wal" }},
+        ]
+        {rule}
+        "#
+    );
+    fs::write(&file, text).unwrap();
+    let place = folder.join("data");
+    let mut command = wrote(&["fit"]);
+    command.arg(&file).arg(&place).args(["--time", "1s"]).args(more);
+    finish(&mut command)
+}
+
+fn rule(limit: &str) -> String {
+    format!(
+        "[[rule]]\npattern = \"wal\"\nname = \"flush P99\"\nof = \"flush_p99_ns\"\n{limit}\n\
+         says = \"a test\"\nsource = \"none\""
+    )
+}
+
+#[test]
+fn the_exit_code_is_the_verdict_and_a_live_folder_stays_as_it_is() {
+    let place = folder();
+    // W7
+    let data = place.path().join("data");
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("wal"), "theirs").unwrap();
+    let fits = own(place.path(), &rule("most = 3.6e12"), &["--quiet"]);
+    assert_eq!((fits.code(), fits.stderr.as_str()), (Some(0), ""), "{fits:?}");
+    assert!(fits.stdout.contains("\nmine 1 on "), "{}", fits.stdout);
+    let fails = own(place.path(), &rule("most = 1.0"), &["--quiet"]);
+    let line = format!("wrote: {} does not suit mine\n", data.display());
+    assert_eq!((fails.code(), fails.stderr), (Some(1), line));
+    let figures = own(place.path(), "", &["--quiet", "--format", "json"]);
+    assert_eq!((figures.code(), figures.stderr.as_str()), (Some(0), ""));
+    let document: Document = serde_json::from_str(&figures.stdout).unwrap();
+    let fit = &document.fit.as_ref().unwrap()[0];
+    assert_eq!((fit.verdict, fit.rules.len()), (None, 3));
+    assert!(fit.rules.iter().all(|rule| rule.here.median > 0.0), "{fit:?}");
+    assert_eq!(names(&data), ["wal"]);
+    assert_eq!(fs::read_to_string(data.join("wal")).unwrap(), "theirs");
+}
+
+#[test]
+fn a_run_that_is_interrupted_leaves_nothing_and_has_no_verdict() {
+    let place = folder();
+    let mut command = wrote(&["fit", "etcd"]);
+    command.arg(place.path()).args(["--time", "10min"]);
+    let mut run = Running::start(&mut command);
+    until_it_writes(&mut run, place.path());
+    run.send(Signal::TERM);
+    let finished = run.finish();
+    assert_eq!(finished.code(), Some(143), "{finished:?}");
+    assert!(finished.stderr.ends_with("wrote: interrupted\n"), "{finished:?}");
+    assert!(names(place.path()).is_empty());
+}
+
+#[test]
+fn what_a_program_does_is_printed_as_a_file_that_can_be_changed_and_run() {
+    let shown = finish(&mut wrote(&["fit", "--show", "sqlite"]));
+    assert_eq!((shown.code(), shown.stderr.as_str()), (Some(0), ""));
+    let place = folder();
+    let file = place.path().join("mine.toml");
+    fs::write(&file, shown.stdout.replace("name = \"sqlite\"", "name = \"mine\"")).unwrap();
+    let again = finish(wrote(&["fit", "--show"]).arg(&file));
+    assert!(again.stdout.contains("rollback journal, FULL"), "{again:?}");
+    let list = finish(&mut wrote(&["fit", "--list"])).stdout;
+    for program in wrote_bench::fit::all() {
+        assert!(list.lines().any(|line| line.starts_with(&program.name)), "{list}");
+    }
+}
+
+#[test]
+fn bad_input_gets_one_line() {
+    let refused = |arguments: &[&str]| {
+        let finished = finish(wrote(&["fit"]).args(arguments));
+        assert_eq!(finished.code(), Some(2), "{finished:?}");
+        finished.complaint().to_owned()
+    };
+    assert!(refused(&["ectd"]).ends_with("there is no such program; did you mean 'etcd'?"));
+    assert!(refused(&["zzz"]).ends_with("'wrote fit --list' lists what there is"));
+    assert!(refused(&["./none.toml"]).contains("./none.toml: No such file"));
+    assert!(refused(&["etcd", "/no/such/folder"]).contains("does not exist"));
+    assert!(refused(&["etcd", "--neighbour", "/tmp"]).contains("--beside"));
+    assert!(refused(&["etcd", "--beside", "copi"]).contains("'copy'"));
+    assert!(refused(&[]).contains("<PROGRAM>"));
+    assert!(refused(&["etcd", "--list"]).contains("--list"));
+}
+
+#[test]
+fn the_page_of_a_verdict_has_its_table() {
+    let place = folder();
+    fs::create_dir(place.path().join("data")).unwrap();
+    let page = place.path().join("fit.html");
+    let html = page.to_str().unwrap();
+    own(place.path(), &rule("most = 3.6e12"), &["--quiet", "--html", html]);
+    let text = fs::read_to_string(&page).unwrap();
+    for said in ["suit mine?", "flush P99", "a test", ">fits<"] {
+        assert!(text.contains(said), "{said:?} is not in the page");
+    }
+}

@@ -1,0 +1,82 @@
+//! The verdicts of `wrote fit`: a made-up result against the texts in `golden/`.
+
+use crate::support::assert_golden;
+use crate::text::screen::{PLAIN, assert_fits, exported};
+use fixtures::samples;
+use wrote_report::{Format, Screen};
+use wrote_result::document::{Beside, Document, Fit, FitRule, FitVerdict, Interval};
+
+fn interval(median: f64, ci95_low: f64, ci95_high: f64) -> Interval {
+    Interval { median, ci95_low, ci95_high }
+}
+
+fn rule(name: &str, of: &str, here: Interval, beside: Interval, times: f64) -> FitRule {
+    let ratio = interval(times, times * 0.8, times * 1.3);
+    let neighbour = "copy".into();
+    FitRule {
+        name: name.into(),
+        of: of.into(),
+        here,
+        beside: vec![Beside { neighbour, here: beside, ratio, verdict: None }],
+        ..FitRule::default()
+    }
+}
+
+/// Makes a result of etcd beside a copy: a rule of each verdict, and a figure.
+fn etcd() -> Document {
+    let mut document = samples::document();
+    document.command =
+        ["wrote", "fit", "etcd", "/mnt/data", "--beside", "copy"].map(String::from).into();
+    (document.answers, document.advice) = (None, Vec::new());
+    let row = document.scenarios[0].rows[0].name.clone();
+    let (here, beside) = (interval(1.93e6, 1.82e6, 2.1e6), interval(41e6, 33e6, 52e6));
+    let judged = |rule: FitRule, says: &str, verdict, of_beside| {
+        let beside = rule.beside.into_iter().map(|of| Beside { verdict: of_beside, ..of });
+        FitRule {
+            row: row.clone(),
+            says: Some(says.into()),
+            source: Some(format!("https://example.org/{}", says.replace(' ', "-"))),
+            beside: beside.collect(),
+            verdict: Some(verdict),
+            ..rule
+        }
+    };
+    let (fits, fails) = (FitVerdict::Fits, Some(FitVerdict::DoesNotFit));
+    let flush = |name| rule(name, "flush_p99_ns", here, beside, 21.2);
+    let heavy = flush("WAL fdatasync P99 < 2 ms, heavy load");
+    let heavy = FitRule { most: Some(2e6), decided_after_s: Some(600.0), ..heavy };
+    let backend = interval(31e6, 28e6, 35e6);
+    let backend = rule("backend commit P99 < 25 ms", "latency_p99_ns", backend, beside, 1.3);
+    let appends = interval(512.0, 490.0, 530.0);
+    let rules = vec![
+        judged(flush("WAL fdatasync P99 < 10 ms"), "etcd FAQ", fits, fails),
+        judged(heavy, "OpenShift 4.17", FitVerdict::Undecided, fails),
+        judged(backend, "etcd FAQ", FitVerdict::DoesNotFit, fails),
+        rule("WAL append, per second", "iops", appends, interval(24.0, 19.0, 30.0), 0.05),
+    ];
+    let (program, version) = ("etcd".into(), "3.4.23".into());
+    let verdict = FitVerdict::of_all(rules.iter().filter_map(|rule| rule.verdict));
+    document.fit = Some(vec![Fit { program, version, verdict, rules }]);
+    document
+}
+
+#[test]
+fn the_verdicts_are_the_golden_ones_and_stand_last_on_a_screen() {
+    let last = |width| {
+        let text = exported(&etcd(), Format::Table, Screen { width, ..PLAIN });
+        text[text.find("\netcd 3.4.23 on").expect("it has the section")..].to_owned()
+    };
+    assert_golden("fit-80.txt", &last(80));
+    assert_golden("fit-140.txt", &last(140));
+    assert_fits(&etcd());
+}
+
+#[test]
+fn markdown_and_the_page_have_the_verdicts_first_with_the_addresses_of_the_sources() {
+    let text = exported(&etcd(), Format::Markdown, PLAIN);
+    assert!(text.starts_with("## wrote fit etcd "), "{text}");
+    let section = text.find("### etcd 3.4.23 on").expect("it has the section");
+    let end = text[section + 4..].find("\n## ").or(text[section + 4..].find("\n### "));
+    let end = end.map_or(text.len(), |end| section + 4 + end);
+    assert_golden("fit.md", &text[section..end]);
+}
