@@ -84,10 +84,13 @@ fn judged(program: &Program, neighbours: &[Neighbour], rows: &[&Row]) -> Fit {
             asked.push(figure("latency_p50_ns", "P50"));
             asked.push(figure("latency_p99_ns", "P99"));
         }
-        asked.push(match pattern.is_stream {
+        let rate = match pattern.is_stream {
             true => figure("bytes_per_s", "bytes per second"),
             false => figure("iops", "per second"),
-        });
+        };
+        if asked.iter().all(|rule| rule.of != rate.of) {
+            asked.push(rate);
+        }
         let row_of = |neighbour: Option<Neighbour>| {
             let name = row_name(program, pattern, neighbour);
             rows.iter().find(|row| row.name == name).copied()
