@@ -15,7 +15,7 @@ use crate::request::Request;
 use scenario::{Suits, row_name};
 use std::path::PathBuf;
 use std::time::Duration;
-use wrote_result::document::{Document, Fit, FitRule, FitVerdict, Row};
+use wrote_result::document::{Document, Fit, FitRule, FitVerdict, Row, Source};
 use wrote_result::{Error, Stop};
 
 /// The question of whether a disk suits programs.
@@ -64,7 +64,7 @@ pub fn fit(
     let mut document = bench_of(&[&Suits(request.clone())], &of_bench, stop, observer)?;
     let rows: Vec<&Row> = document.scenarios.iter().flat_map(|scenario| &scenario.rows).collect();
     let fits = request.programs.iter().map(|program| judged(program, &request.neighbours, &rows));
-    document.fit = Some(fits.collect());
+    (document.source, document.fit) = (Some(Source::Fit), Some(fits.collect()));
     Ok(document)
 }
 

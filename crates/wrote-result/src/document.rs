@@ -70,6 +70,8 @@ pub struct Document {
 pub enum Source {
     /// `wrote bench`.
     Bench,
+    /// `wrote fit`.
+    Fit,
     /// `wrote run`.
     Run,
     /// A result in fio's format, which does not know all that ours says: of fio, or of `wrote run

@@ -17,7 +17,7 @@ use wrote_jobs::report::Repeated;
 use wrote_jobs::steps::{FileSpec, Running, Start, Step, Steps};
 use wrote_machine::usage::Usage;
 use wrote_result::document::{
-    Blocks, Direction, Flush, Ioengine, Row, Run, Settings, SettingsPair, Survives,
+    Blocks, Direction, Flush, Ioengine, Row, Run, Settings, SettingsPair, Survives, View,
 };
 use wrote_result::{Error, units};
 
@@ -173,6 +173,7 @@ impl Plan for SuitsPlan {
             name: row_name(self.program(turn.row), pattern, neighbour),
             workload: self.program(turn.row).name.clone(),
             way: format!("{}{beside}", job.words()),
+            view: Some(View::Operations),
             direction: Direction::Write,
             survives: Some(Survives::from(survives)),
             settings: SettingsPair {
@@ -180,8 +181,9 @@ impl Plan for SuitsPlan {
                 effective: settings,
                 fallbacks: Vec::new(),
             },
-            ..Row::of_run(run_of(run, job))
+            ..Row::default()
         };
+        let row = row.with_run(run_of(run, job));
         Ok(Repeated::of_transactions(row, done.latencies_ns, done.flushes_ns))
     }
 

@@ -4,7 +4,7 @@ use crate::support::assert_golden;
 use crate::text::screen::{PLAIN, assert_fits, exported};
 use fixtures::samples;
 use wrote_report::{Format, Screen};
-use wrote_result::document::{Beside, Document, Fit, FitRule, FitVerdict, Interval};
+use wrote_result::document::{Beside, Document, Fit, FitRule, FitVerdict, Interval, Source};
 
 fn interval(median: f64, ci95_low: f64, ci95_high: f64) -> Interval {
     Interval { median, ci95_low, ci95_high }
