@@ -25,6 +25,7 @@ fn rule(name: &str, of: &str, here: Interval, beside: Interval, times: f64) -> F
 /// Makes a result of etcd beside a copy: a rule of each verdict, and a figure.
 fn etcd() -> Document {
     let mut document = samples::document();
+    document.source = Some(Source::Fit);
     document.command =
         ["wrote", "fit", "etcd", "/mnt/data", "--beside", "copy"].map(String::from).into();
     (document.answers, document.advice) = (None, Vec::new());
