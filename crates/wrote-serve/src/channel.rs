@@ -55,7 +55,7 @@ impl Channel {
         free_bytes_min: u64,
     ) -> Result<Channel, wrote::Error> {
         let log = opener(&config)?;
-        let keys = Keys::of(&log, &config);
+        let keys = config.keys(&log);
         let channel = Channel {
             config,
             has_keys: keys.is_some(),
@@ -171,7 +171,7 @@ impl Channel {
         }
         match (self.opener)(&self.config) {
             Ok(opened) => {
-                let keys = Keys::of(&opened, &self.config);
+                let keys = self.config.keys(&opened);
                 *self.lock() = Some((opened, keys));
                 self.generation.fetch_add(1, Ordering::Release);
                 None

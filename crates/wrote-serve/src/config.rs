@@ -6,6 +6,7 @@ use crate::access::AccessConfig;
 use crate::doors::{Door, Frame, Oversize};
 use crate::error::Error;
 use crate::intake::Level;
+use crate::keys::Keys;
 use crate::limits::Limits;
 use crate::settings;
 use crate::shipping;
@@ -17,6 +18,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 use wrote::{Log, LogOptions, SyncPolicy};
 
@@ -166,12 +168,18 @@ impl LogConfig {
     }
 
     /// Tells whether messages may come with keys.
-    pub(crate) fn takes_keys(&self) -> bool {
+    fn takes_keys(&self) -> bool {
         self.idempotent_keys > 0 && self.is_of_requests()
     }
 
+    /// Returns the keys of its log, which was just opened.
+    pub(crate) fn keys(&self, log: &Log) -> Option<Arc<Keys>> {
+        let each_max = self.idempotent_keys;
+        self.is_of_requests().then(|| Keys::of(log, &self.folder, each_max)).flatten()
+    }
+
     /// Tells whether it has clients that read, and whose messages may have keys.
-    pub(crate) fn is_of_requests(&self) -> bool {
+    fn is_of_requests(&self) -> bool {
         self.listeners.iter().any(|listen| matches!(listen.door, Door::Http | Door::Resp))
     }
 

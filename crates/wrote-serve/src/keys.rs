@@ -6,12 +6,12 @@
 //! has an empty array in front, so that no client writes a key of another. What is kept in memory
 //! is made again from the end of the log when it is opened.
 
-use crate::config::LogConfig;
 use crate::limits::Refusal;
 use flate2::Crc;
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wrote::log::LogSummary;
 use wrote::{Error, Format, Log};
@@ -113,20 +113,21 @@ struct Producer {
 }
 
 impl Keys {
-    /// Reads the keys at the end of a log that was just opened; `None` if no record of the log can
-    /// have one. With `idempotent_keys = 0` the log has none, and may have had some.
-    pub(crate) fn of(log: &Log, config: &LogConfig) -> Option<Arc<Keys>> {
-        if log.format() == Format::Lines || !config.is_of_requests() {
+    /// Reads the keys at the end of a log that was just opened in `folder`, at most `each_max` of a
+    /// producer; `None` if no record of the log can have one. With none at most the log takes no
+    /// keys, and may have some.
+    pub(crate) fn of(log: &Log, folder: &Path, each_max: usize) -> Option<Arc<Keys>> {
+        if log.format() == Format::Lines {
             return None;
         }
-        let mut window = Window { each_max: config.idempotent_keys, ..Window::default() };
+        let mut window = Window { each_max, ..Window::default() };
         // A simulated log has no folder; its keys are those that come.
-        if config.takes_keys()
-            && let Ok(summary) = wrote::log::summary(&config.folder)
+        if each_max > 0
+            && let Ok(summary) = wrote::log::summary(folder)
             && let Err(error) = window.read(log, begin(&summary))
         {
             // The log itself serves as well.
-            log::warn!("{}: keys were read only up to an error: {error}", config.name);
+            log::warn!("{}: keys were read only up to an error: {error}", folder.display());
         }
         Some(Arc::new(Keys { log: log.clone(), window: Mutex::new(window) }))
     }

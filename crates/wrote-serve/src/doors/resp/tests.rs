@@ -5,7 +5,6 @@ use crate::access::AccessConfig;
 use crate::answers::Answers;
 use crate::config::Config;
 use crate::doors::driven::{Outcome, drive};
-use crate::keys::Keys;
 use proptest::prelude::*;
 
 /// Drives the door over a whole stream, cut as said.
@@ -44,7 +43,7 @@ fn a_retry_is_answered_no_earlier_than_its_record_is_safe() {
     let listeners = vec!["resp://127.0.0.1:0".parse().unwrap()];
     let config = Config::of_log(&folder.path().join("log"), listeners).logs.remove(0);
     let log = config.options.open(&config.folder).unwrap();
-    let keys = Keys::of(&log, &config).unwrap();
+    let keys = config.keys(&log).unwrap();
     for repeated in 0..2 {
         let mut answers = Answers::default();
         let mut intake = Intake::new(&log, &mut answers, 100);
