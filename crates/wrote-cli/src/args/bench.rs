@@ -1,6 +1,6 @@
 //! The arguments of `wrote bench`, as a request.
 
-use super::values::{BlockSizes, block_sizes, rate, words};
+use super::values::{BlockSizes, block_sizes, formats, rate, words};
 use super::{OutputArgs, RankArgs, of_rank, one_line};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueHint};
@@ -67,7 +67,7 @@ pub(super) const QUESTIONS: &str = "Questions:\n  \
         which way do many threads log fastest?       wrote bench --only append\n  \
         how fast are random reads and writes?        wrote bench --only rand\n  \
         when does the disk slow down?                wrote bench --only sustained\n  \
-        is this disk good enough for etcd?           wrote run with fdatasync=1 bs=2300";
+        is this disk good enough for etcd?           wrote fit etcd /data";
 
 const POISSON_HELP: &str =
     "At random distances, as requests of many who know nothing of each other come";
@@ -84,12 +84,11 @@ pub struct BenchArgs {
     pub more: Vec<PathBuf>,
 
     /// How the result is written
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = words([
-        ("table", "For people: tables with bars, findings and advice", Format::Table),
-        ("json", "The whole result, `wrote.result/1`", Format::Json),
-        ("csv", "One line for each run", Format::Csv),
-        ("markdown", "To paste in an issue", Format::Markdown)
-    ]))]
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = formats(
+        "For people: tables with bars, findings and advice",
+        "The whole result, `wrote.result/1`",
+        "One line for each run"
+    ))]
     pub format: Format,
 
     /// Where the result goes.

@@ -1,7 +1,7 @@
 //! The arguments of `wrote compare`.
 
 use super::OutputArgs;
-use super::values::words;
+use super::values::formats;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use wrote_report::Format;
@@ -33,12 +33,11 @@ pub struct CompareArgs {
     pub new: Option<PathBuf>,
 
     /// How the comparison is written
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = words([
-        ("table", "For people: a table for each workload, what differs, notes", Format::Table),
-        ("json", "The whole comparison, `wrote.compare/1`", Format::Json),
-        ("csv", "One line for each row", Format::Csv),
-        ("markdown", "To paste in an issue", Format::Markdown)
-    ]))]
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = formats(
+        "For people: a table for each workload, what differs, notes",
+        "The whole comparison, `wrote.compare/1`",
+        "One line for each row"
+    ))]
     pub format: Format,
 
     /// Where the comparison goes.

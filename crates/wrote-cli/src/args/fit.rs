@@ -1,7 +1,7 @@
 //! The arguments of `wrote fit`, as a request.
 
 use super::OutputArgs;
-use super::values::words;
+use super::values::{formats, words};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -65,12 +65,11 @@ pub struct FitArgs {
     pub neighbour: Option<PathBuf>,
 
     /// How the result is written
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = words([
-        ("table", "For people: the verdict last", Format::Table),
-        ("json", "The whole result, `wrote.result/1`", Format::Json),
-        ("csv", "One line for each run", Format::Csv),
-        ("markdown", "To paste in an issue", Format::Markdown)
-    ]))]
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = formats(
+        "For people: the verdict last",
+        "The whole result, `wrote.result/1`",
+        "One line for each run"
+    ))]
     pub format: Format,
 
     /// Where the result goes.

@@ -1,6 +1,6 @@
 //! The arguments of `wrote langs`, as a request.
 
-use super::values::{many, words};
+use super::values::{formats, many, words};
 use super::{OutputArgs, RankTimeout};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
@@ -53,12 +53,11 @@ pub struct LangsArgs {
     pub paths: Vec<PathBuf>,
 
     /// How the result is written
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = words([
-        ("table", "For people: a table for each workload, the fastest first", Format::Table),
-        ("json", "The whole result, `wrote.langs/1`", Format::Json),
-        ("csv", "One line for each language in each workload and PATH", Format::Csv),
-        ("markdown", "To paste in an issue", Format::Markdown)
-    ]))]
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = formats(
+        "For people: a table for each workload, the fastest first",
+        "The whole result, `wrote.langs/1`",
+        "One line for each language in each workload and PATH"
+    ))]
     pub format: Format,
 
     /// Where the result goes.

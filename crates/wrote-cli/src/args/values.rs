@@ -2,6 +2,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use wrote_jobs::rate::Amount;
+use wrote_report::Format;
 use wrote_result::units;
 
 /// Parses one of these words, each with its help and its meaning.
@@ -13,6 +14,20 @@ pub(super) fn words<T: Copy + Send + Sync + 'static, const N: usize>(
         let known = words.iter().find(|(known, ..)| *known == name);
         known.expect("no other word is accepted").2
     })
+}
+
+/// Parses the format of a result; the texts are the help of three of them.
+pub(super) fn formats(
+    table: &'static str,
+    json: &'static str,
+    csv: &'static str,
+) -> impl TypedValueParser<Value = Format> {
+    words([
+        ("table", table, Format::Table),
+        ("json", json, Format::Json),
+        ("csv", csv, Format::Csv),
+        ("markdown", "To paste in an issue", Format::Markdown),
+    ])
 }
 
 /// The bytes of one write: of one workload, or of both.
