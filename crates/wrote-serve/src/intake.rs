@@ -239,12 +239,7 @@ impl<'a> Intake<'a> {
     }
 
     fn refusal(&self, error: wrote::Error) -> Refusal {
-        match error {
-            wrote::Error::Refused { because, .. } if self.store.is_well() => {
-                Refusal::Unfit(because)
-            }
-            error => Refusal::Log(error),
-        }
+        Refusal::by_log(error, self.store.is_well())
     }
 
     /// Appends a message as [`Intake::append`] does, or counts one that no log like this takes: it

@@ -210,10 +210,7 @@ impl Keys {
     }
 
     fn refusal(&self, error: Error) -> Refusal {
-        match error {
-            Error::Refused { because, .. } if self.log.check().is_ok() => Refusal::Unfit(because),
-            error => Refusal::Log(error),
-        }
+        Refusal::by_log(error, self.log.check().is_ok())
     }
 
     fn window(&self) -> MutexGuard<'_, Window> {

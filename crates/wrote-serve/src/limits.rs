@@ -88,6 +88,15 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
+    /// Returns why the log took no message. A log that is well refuses only the record itself:
+    /// another time it would not fit either.
+    pub(crate) fn by_log(error: wrote::Error, is_well: bool) -> Refusal {
+        match error {
+            wrote::Error::Refused { because, .. } if is_well => Refusal::Unfit(because),
+            error => Refusal::Log(error),
+        }
+    }
+
     /// The value of the label `reason` in the metrics.
     pub(crate) fn reason(&self) -> Reason {
         match self {

@@ -287,13 +287,9 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// A log that is well refuses only the record itself: another time it would not fit either.
     fn refusal(&self, error: wrote::Error) -> Refusal {
         let is_well = self.log.check().is_ok() && self.exchange.port.channel.takes_messages();
-        match error {
-            wrote::Error::Refused { because, .. } if is_well => Refusal::Unfit(because),
-            error => Refusal::Log(error),
-        }
+        Refusal::by_log(error, is_well)
     }
 
     /// Counts what was appended since the last call.
