@@ -5,13 +5,12 @@ use crate::paint::Tone;
 use crate::table::{Column, Keep, On, Table};
 use crate::tree::{Block, Note, Role, Section, Style};
 use itertools::Itertools;
-use wrote_result::document::{Beside, Document, Fit, FitRule, FitVerdict, Interval};
+use wrote_result::document::{Beside, Document, Fit, FitRule, FitVerdict, Interval, Row};
 use wrote_result::units;
 
-/// The names of the programs that a result judges: `etcd`; `None` of another result.
-pub fn programs(document: &Document) -> Option<String> {
-    let fits = document.fit.as_ref()?;
-    Some(fits.iter().map(|fit| &fit.program).join(", "))
+/// The names of the programs that a result judges: `etcd`.
+pub fn programs(document: &Document) -> String {
+    document.fit.iter().flatten().map(|fit| &fit.program).join(", ")
 }
 
 /// Returns the section of the verdicts; `None` where no program was asked about.
@@ -138,9 +137,7 @@ fn undecided(rule: &FitRule, document: &Document) -> Option<String> {
     }
     let rows = || document.scenarios.iter().flat_map(|scenario| &scenario.rows);
     let name = &rule.name;
-    let elapsed_s = |row: &wrote_result::document::Row| -> f64 {
-        row.runs.iter().map(|run| run.elapsed_s).sum()
-    };
+    let elapsed_s = |row: &Row| -> f64 { row.runs.iter().map(|run| run.elapsed_s).sum() };
     let of_rule = rows().find(|row| row.name == rule.row).map(elapsed_s)?;
     let all: f64 = rows().map(elapsed_s).sum();
     Some(match rule.decided_after_s.filter(|_| of_rule > 0.0) {

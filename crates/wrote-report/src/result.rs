@@ -29,19 +29,12 @@ const CRASH_LEAVES_LEGEND: &str = "CRASH LEAVES is what a crash in the middle of
 /// The command that made the result: `wrote bench /mnt/data`, `wrote fit etcd /mnt/data`, `wrote
 /// run jobs.fio`.
 pub fn title(document: &Document) -> String {
-    if is_of_jobs(document) {
-        return format!("wrote run {}", files(document));
-    }
     let path = &document.target.path;
-    match fit::programs(document) {
-        Some(programs) => format!("wrote fit {programs} {path}"),
-        None => format!("wrote bench {path}"),
+    match document.source {
+        Some(Source::Run) => format!("wrote run {}", files(document)),
+        Some(Source::Fit) => format!("wrote fit {} {path}", fit::programs(document)),
+        Some(Source::Bench | Source::Fio) | None => format!("wrote bench {path}"),
     }
-}
-
-/// Returns whether job files made the result.
-pub fn is_of_jobs(document: &Document) -> bool {
-    document.source == Some(Source::Run)
 }
 
 /// The job files of a result.

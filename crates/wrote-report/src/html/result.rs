@@ -6,9 +6,9 @@ use crate::fit;
 use crate::group::Group;
 use crate::ordered;
 use crate::page::program;
-use crate::result::{files, is_of_jobs, overview, sections};
+use crate::result::{files, overview, sections};
 use crate::tree::{Block, Role, Section};
-use wrote_result::document::Document;
+use wrote_result::document::{Document, Source};
 use wrote_result::units;
 
 /// The order of the sections, with and without an answer.
@@ -22,16 +22,16 @@ const FOLDED: [Role; 3] = [Role::Advice, Role::Scenario, Role::Facts];
 pub fn article<'a>(document: &'a Document, name: &str) -> Article<'a> {
     let mut article = begun(document, name, &document.command);
     let path = &document.target.path;
-    (article.kicker, article.title) = match (document.is_imported(), is_of_jobs(document)) {
-        (true, _) => (program(&document.wrote), format!("The jobs of {}", last(name))),
-        (false, true) => ("wrote run".into(), format!("The jobs of {}", files(document))),
-        (false, false) => match fit::programs(document) {
-            Some(programs) => ("wrote fit".into(), format!("Does {path} suit {programs}?")),
-            None => (
-                "wrote bench".into(),
-                format!("How fast can you write to {path}, and what is the best way?"),
-            ),
-        },
+    (article.kicker, article.title) = match document.source {
+        Some(Source::Fio) => (program(&document.wrote), format!("The jobs of {}", last(name))),
+        Some(Source::Run) => ("wrote run".into(), format!("The jobs of {}", files(document))),
+        Some(Source::Fit) => {
+            ("wrote fit".into(), format!("Does {path} suit {}?", fit::programs(document)))
+        }
+        Some(Source::Bench) | None => (
+            "wrote bench".into(),
+            format!("How fast can you write to {path}, and what is the best way?"),
+        ),
     };
     article.ledes = vec![made(document)];
     let mut sections = sections(document);
