@@ -7,7 +7,7 @@ mod scenario;
 mod tests;
 
 pub use neighbour::Neighbour;
-pub use programs::{Pattern, Program, Rule, all, find, read};
+pub use programs::{Pattern, Program, Rule, all, find};
 
 use crate::bench::bench_of;
 use crate::progress::Observer;
@@ -40,8 +40,6 @@ pub struct FitRequest {
 }
 
 impl FitRequest {
-    /// The time by default.
-    pub const TIME: Duration = Duration::from_secs(40);
     /// The runs of each pattern by default.
     pub const RUNS: u32 = 8;
 }
@@ -84,10 +82,7 @@ fn judged(program: &Program, neighbours: &[Neighbour], rows: &[&Row]) -> Fit {
             asked.push(figure("latency_p50_ns", "P50"));
             asked.push(figure("latency_p99_ns", "P99"));
         }
-        let rate = match pattern.is_stream {
-            true => figure("bytes_per_s", "bytes per second"),
-            false => figure("iops", "per second"),
-        };
+        let rate = figure("iops", "per second");
         if asked.iter().all(|rule| rule.of != rate.of) {
             asked.push(rate);
         }

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 use wrote::Ioengine;
 use wrote_jobs::jobs::{self, Permissions, Watcher};
-use wrote_jobs::spec::{Fallocate, JobSpec, Rw};
+use wrote_jobs::spec::{BlockSizes, Fallocate, JobSpec, Rw};
 use wrote_result::{Error, Stop};
 
 /// The bytes of a neighbour's file.
@@ -30,10 +30,6 @@ pub enum Neighbour {
 }
 
 impl Neighbour {
-    /// All kinds, by name.
-    pub const ALL: [Neighbour; 4] =
-        [Neighbour::Copy, Neighbour::Sync, Neighbour::Direct, Neighbour::Reads];
-
     /// Its name on the command line and in rows.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -69,7 +65,8 @@ impl Neighbour {
                 ioengine: Ioengine::Psync,
                 direct: false,
                 fdatasync: Some(1),
-                ..JobSpec { write_bs: wrote_jobs::spec::BlockSizes::one(4096), ..job }
+                write_bs: BlockSizes::one(4096),
+                ..job
             },
             Neighbour::Direct | Neighbour::Reads => JobSpec { iodepth: 8, ..job },
         }

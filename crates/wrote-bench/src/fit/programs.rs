@@ -47,9 +47,6 @@ pub struct Pattern {
     pub label: String,
     /// The source of each part: a file and function of the program, or a trace of it.
     pub source: Vec<String>,
-    /// Whether its bytes per second count, in place of its transactions.
-    #[serde(default)]
-    pub is_stream: bool,
     /// The calls.
     pub job: Steps,
 }
@@ -121,7 +118,7 @@ pub fn find(name: &str) -> Result<Program, Error> {
 /// # Errors
 ///
 /// [`Error::Usage`] names the file and its fault.
-pub fn read(path: &Path) -> Result<Program, Error> {
+fn read(path: &Path) -> Result<Program, Error> {
     let shown = path.display();
     let text =
         std::fs::read_to_string(path).map_err(|error| Error::Usage(format!("{shown}: {error}")))?;

@@ -17,7 +17,7 @@ use wrote_jobs::report::Repeated;
 use wrote_jobs::steps::{FileSpec, Running, Start, Step, Steps};
 use wrote_machine::usage::Usage;
 use wrote_result::document::{
-    Blocks, Direction, Flush, Ioengine, Row, Run, Settings, SettingsPair, Survives, View,
+    Blocks, Direction, Flush, Ioengine, Row, Settings, SettingsPair, Survives, View,
 };
 use wrote_result::{Error, units};
 
@@ -161,6 +161,7 @@ impl Plan for SuitsPlan {
         run.bytes = done.counts.written_bytes;
         run.throughput_bytes_per_s = run.bytes as f64 / run.elapsed_s;
         run.iops = done.transactions as f64 / run.elapsed_s;
+        run.iodepth_reached = job.clients;
         run.max_rss_bytes = Some(Usage::now().max_rss_bytes);
         let survives = Acknowledged::new()
             .flushed(job.is_durable())
@@ -183,7 +184,7 @@ impl Plan for SuitsPlan {
             },
             ..Row::default()
         };
-        let row = row.with_run(run_of(run, job));
+        let row = row.with_run(run);
         Ok(Repeated::of_transactions(row, done.latencies_ns, done.flushes_ns))
     }
 
@@ -200,10 +201,6 @@ impl Plan for SuitsPlan {
     fn finish(&mut self, _: &Site) -> Result<(), Error> {
         self.elsewhere.take().map_or(Ok(()), Scratch::remove)
     }
-}
-
-fn run_of(run: Run, job: &Steps) -> Run {
-    Run { iodepth_reached: job.clients, ..run }
 }
 
 /// The settings of a job of steps, as near as one operation describes them.

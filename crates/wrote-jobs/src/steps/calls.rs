@@ -94,13 +94,11 @@ impl Calls {
     pub fn lay_out(&mut self) -> Result<(), Error> {
         for number in 0..self.files.len() {
             let file = &self.files[number];
-            let start = file.spec.start;
-            match start {
+            match file.spec.start {
                 Start::Empty | Start::Absent => {}
                 Start::Allocated => self.allocate(number, false)?,
-                Start::Zeros | Start::Written => {
-                    self.fill(number, start == Start::Written, None)?
-                }
+                Start::Zeros => self.zeros(number, None)?,
+                Start::Written => self.put(number, 0, file.spec.bytes, u64::MAX)?,
             }
             if let Some(open) = &self.files[number].open {
                 open.sync_all().map_err(|error| self.failed(number, "fsync", &error))?;
@@ -155,7 +153,7 @@ impl Calls {
             Step::Fallocate { file, keep_size } => {
                 self.allocate(self.number(file), *keep_size)?;
             }
-            Step::Zeros { file, split } => self.fill(self.number(file), false, *split)?,
+            Step::Zeros { file, split } => self.zeros(self.number(file), *split)?,
             Step::Rewind { file } => {
                 let number = self.number(file);
                 self.files[number].end = 0;
@@ -189,17 +187,14 @@ impl Calls {
         };
         for _ in 0..calls {
             let unit = page.unwrap_or(1);
-            let from = self.files[number].end / unit * unit;
-            let mut until = (self.files[number].end + bytes).next_multiple_of(unit);
-            let mut from = from;
+            let pages = |end: u64| (end / unit * unit, (end + bytes).next_multiple_of(unit));
+            let (mut from, mut until) = pages(self.files[number].end);
             if until > self.files[number].spec.bytes {
-                let full = steps.full.iter().find(|full| full.file == *file);
-                match full {
+                match steps.full.iter().find(|full| full.file == *file) {
                     Some(full) => self.make(&full.steps, steps, 1)?,
                     None => self.files[number].end = 0,
                 }
-                from = self.files[number].end / unit * unit;
-                until = (self.files[number].end + bytes).next_multiple_of(unit);
+                (from, until) = pages(self.files[number].end);
             }
             self.put(number, from, until - from, split)?;
             self.files[number].end += bytes;
@@ -263,23 +258,21 @@ impl Calls {
         }
     }
 
-    fn fill(&mut self, number: usize, random: bool, split: Option<u64>) -> Result<(), Error> {
+    /// Fills a file's room with zeros, from memory of their own: in the other buffer they would
+    /// stay between the stamps of later writes (M2).
+    fn zeros(&mut self, number: usize, split: Option<u64>) -> Result<(), Error> {
         let bytes = self.files[number].spec.bytes;
-        let zeros = vec![0; split.unwrap_or(BUFFER_BYTES as u64) as usize + ALIGN_BYTES];
+        let most = split.unwrap_or(BUFFER_BYTES as u64);
+        let zeros = vec![0; most as usize + ALIGN_BYTES];
         let begin = zeros.as_ptr().align_offset(ALIGN_BYTES);
-        let most = zeros.len() - ALIGN_BYTES;
         let mut at = 0;
         while at < bytes {
-            let length = (bytes - at).min(most as u64);
-            if random {
-                self.put(number, at, length, u64::MAX)?;
-            } else {
-                let part = &zeros[begin..begin + length as usize];
-                let written = self.file(number)?.write_all_at(part, at);
-                written.map_err(|error| self.failed(number, "write", &error))?;
-                self.counts.writes += 1;
-                self.counts.written_bytes += length;
-            }
+            let length = (bytes - at).min(most);
+            let part = &zeros[begin..begin + length as usize];
+            let written = self.file(number)?.write_all_at(part, at);
+            written.map_err(|error| self.failed(number, "write", &error))?;
+            self.counts.writes += 1;
+            self.counts.written_bytes += length;
             at += length;
         }
         Ok(())
