@@ -55,13 +55,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_unit_is_the_one_that_the_document_shows() {
-        let read = |path: &str| std::fs::read_to_string(root().join(path)).expect(path);
-        let block = format!("```ini\n{}```\n", read(UNIT));
-        assert!(read("docs/serve.md").contains(&block), "docs/serve.md differs from {UNIT}");
-    }
-
-    #[test]
     fn the_package_lists_every_file_of_the_archive() {
         let manifest = root().join("crates/wrote-cli/Cargo.toml");
         let manifest = std::fs::read_to_string(manifest).expect("a manifest");

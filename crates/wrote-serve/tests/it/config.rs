@@ -11,15 +11,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 use wrote_serve::{Config, Error, Limits, Server};
 
-const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/serve.md");
-
-/// Returns the example of the documentation that has every key.
-fn example() -> String {
-    let document = fs::read_to_string(DOCUMENT).unwrap();
-    let blocks = document.split("```toml\n").skip(1);
-    let mut blocks = blocks.map(|block| block.split_once("```").unwrap().0);
-    blocks.find(|block| block.contains("[limits]")).unwrap().to_owned()
-}
+/// The example of the documentation that has every key.
+const EXAMPLE: &str = include_str!("../../../../docs/serve.toml");
 
 /// Reads `text` as a file in `folder`.
 fn read(folder: &Path, text: &str) -> Result<Config, Vec<String>> {
@@ -53,7 +46,7 @@ fn folder() -> TempDir {
 #[test]
 fn the_documented_example_is_read_and_shows_the_defaults() {
     let folder = folder();
-    let text = example().replace("/etc/wrote", &folder.path().display().to_string());
+    let text = EXAMPLE.replace("/etc/wrote", &folder.path().display().to_string());
     let config = read(folder.path(), &text).unwrap();
     let warnings = config.check().unwrap();
     // Another user may not write there.
@@ -265,7 +258,7 @@ proptest! {
         changes in vec((any::<Index>(), any::<Index>(), "[\\[\\]{}=\",.a-z0-9\n ]{0,3}"), 1..4)
     ) {
         let folder = fixtures::folder();
-        let mut text: Vec<char> = example().chars().collect();
+        let mut text: Vec<char> = EXAMPLE.chars().collect();
         for (begin, len, put) in changes {
             let begin = begin.index(text.len());
             let end = text.len().min(begin + len.index(40));
