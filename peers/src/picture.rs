@@ -10,7 +10,7 @@ use lab::tools::failure::Failure;
 pub enum Picture {
     /// Latencies of a disk that stalls, by a closed and by an open loop
     Stall,
-    /// A benchmark's page beside its text, and each chart of `docs/report.md`
+    /// A benchmark's page beside its text, and each chart of `docs/measuring.md`
     Pages,
 }
 
