@@ -1,4 +1,5 @@
-//! The pictures of pages: a benchmark's page beside its text, and each chart of `docs/measuring.md`.
+//! The pictures of pages: a benchmark's page beside its text, and each chart of
+//! `docs/measuring.md`.
 
 use crate::contests::site::release_wrote;
 use lab::tools::clients;
