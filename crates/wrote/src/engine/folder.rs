@@ -1,7 +1,7 @@
 //! `Folder`: a folder that is held open, and stays the same one when its name leads elsewhere.
 
 use crate::error::{Action, Error, Tried};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, fstat, openat, statat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, StatxFlags, openat, statat, statx};
 use rustix::io::{Errno, retry_on_intr};
 use std::fs::File;
 use std::io;
@@ -106,12 +106,24 @@ impl<'a> PlaceOfName<'a> {
     /// Returns whether the name leads to this file. A disk that fails gives an error for each name,
     /// which does not mean that the name is gone.
     pub(super) fn leads_to(self, file: impl AsFd) -> io::Result<bool> {
-        let own = fstat(file)?;
-        match self.stat(AtFlags::empty()) {
+        let own = identity(file.as_fd(), Path::new(""), AtFlags::EMPTY_PATH)?;
+        match identity(self.folder, self.name, AtFlags::empty()) {
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
-            named => Ok(is_same(&own, &named?)),
+            named => Ok(own == named?),
         }
     }
+}
+
+/// Returns the device and the number of a file, and asks for no more: the first write after a look
+/// at a file's times gives it new ones (multigrain timestamps, Linux 6.13). A log looks after each
+/// flush, and ext4 without a journal writes the inode with each flush if its times are new.
+fn identity(
+    folder: BorrowedFd<'_>,
+    name: &Path,
+    flags: AtFlags,
+) -> rustix::io::Result<(u32, u32, u64)> {
+    let found = statx(folder, name, flags, StatxFlags::INO)?;
+    Ok((found.stx_dev_major, found.stx_dev_minor, found.stx_ino))
 }
 
 /// Tells whether both are of one file.
