@@ -1,4 +1,4 @@
-//! The clock of one run, with the CPU time and the device's counters meanwhile.
+//! Times one run, with CPU time and the device's counters over the same span.
 
 use crate::peers::{Part, Peers};
 use std::cell::RefCell;
@@ -25,8 +25,8 @@ impl<'a> Timer<'a> {
         Timer { device, together, has_begun: false }
     }
 
-    /// Waits for the other ranks now instead of where the clock starts: for work whose threads wait
-    /// for the clock, and which must not be left waiting.
+    /// Waits for the other ranks now rather than where the clock starts. For work whose threads
+    /// wait for the clock, and which must not be left waiting.
     ///
     /// # Errors
     ///
@@ -65,7 +65,7 @@ impl<'a> Together<'a> {
         self.parts.borrow_mut().push((began_s - ahead_s, ended_s - ahead_s));
     }
 
-    /// The parts so far, by rank 0's clock.
+    /// Returns the parts so far, by rank 0's clock.
     pub fn parts(&self) -> Vec<Part> {
         self.parts.borrow().clone()
     }

@@ -134,7 +134,7 @@ fn repeat(pattern: &[u8], buffer: &mut [u8]) {
     let mut filled = pattern.len().min(buffer.len());
     buffer[..filled].copy_from_slice(&pattern[..filled]);
     while filled < buffer.len() {
-        // All that is filled is whole patterns.
+        // The filled part consists of whole patterns.
         let more = filled.min(buffer.len() - filled);
         buffer.copy_within(..more, filled);
         filled += more;

@@ -21,7 +21,7 @@ use wrote_result::document::{Direction, Finding, Host, Reached, Row, Target};
 use wrote_result::finding::names;
 use wrote_result::{finding, units};
 
-/// The measurements and circumstances of a run that is over.
+/// The measurements and circumstances of a finished run.
 #[derive(Clone, Debug)]
 pub struct Evidence<'a> {
     /// The file system and device under the path, with the free space before the run.
@@ -48,9 +48,9 @@ pub struct Evidence<'a> {
     pub leftovers: Vec<String>,
     /// Requested rows that could not be measured, each with the reason.
     pub left_out: Vec<(String, String)>,
-    /// The parts of the measurement that its time was too short for.
+    /// The cuts that a time limit made in the measurement.
     pub shortened: Option<Shortened>,
-    /// The bytes that the disk takes faster than what lasts.
+    /// The bytes that the disk accepts above its sustained rate.
     pub burst: Option<Burst>,
     /// The user ended the run early.
     pub interrupted: bool,
@@ -58,23 +58,23 @@ pub struct Evidence<'a> {
     pub sharing: Option<Sharing>,
 }
 
-/// Bytes that a disk with a token bucket takes faster than what lasts.
+/// Bytes that a disk with a token bucket accepts above its sustained rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Burst {
-    /// The bytes beyond the rate that lasts.
+    /// The bytes above the sustained rate.
     pub bytes: u64,
-    /// The rate that lasts.
+    /// The sustained rate.
     pub bytes_per_s: f64,
-    /// Whether runs begin when it is used up.
+    /// Whether each run begins with an empty bucket.
     pub is_left_out: bool,
 }
 
-/// The parts of a measurement that its time was too short for, besides rows that were left out.
+/// The cuts that a time limit made in a measurement, besides rows that were left out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shortened {
     /// The runs of a row where the time is long enough.
     pub runs_asked: u32,
-    /// The fewest runs of a row that was measured.
+    /// The fewest runs of a measured row.
     pub runs_min: u32,
     /// The factor by which runs were made smaller: 1 where they were not.
     pub shrunk: f64,
@@ -112,7 +112,7 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// The findings that a run has once or not at all.
+/// Findings that a run has at most once.
 const SINGLE: [fn(&Evidence) -> Option<Finding>; 31] = [
     |evidence| bytes::ram_not_disk(evidence, Direction::Write),
     |evidence| bytes::ram_not_disk(evidence, Direction::Read),
@@ -156,7 +156,7 @@ pub fn find(evidence: &Evidence) -> Vec<Finding> {
     findings
 }
 
-/// In a shorter run the start and the end are too large a part.
+/// In shorter runs the start and the end weigh too much.
 const RUN_MIN: Duration = Duration::from_secs(1);
 
 /// Finds rows whose rate was not reached: their queue grows during the run, and so do latencies.
@@ -193,7 +193,7 @@ mod rates_tests {
     use super::*;
     use crate::sample::{evidence, row, target};
 
-    /// A row with a rate of 1000 operations a second that reached `iops` in `elapsed_s`.
+    /// Returns a row with a rate of 1000 operations per second that reached `iops` in `elapsed_s`.
     fn at_a_rate(iops: f64, elapsed_s: f64) -> Row {
         let mut row = row("small/direct-psync", "os-crash", &[4e6, 4e6]);
         row.settings.asked.rate_iops = Some(1000.0);
@@ -236,7 +236,7 @@ mod rates_tests {
         let mut closed = at_a_rate(500.0, 2.0);
         closed.settings.asked.rate_iops = None;
         assert!(found(closed).is_none());
-        // Of 100 arrivals of a Poisson process 90 are no surprise, of 10 000 they are.
+        // 90 of 100 expected Poisson arrivals are no surprise, 9,000 of 10,000 are.
         let mut random = at_a_rate(0.9, 50.0);
         random.settings.asked.rate_iops = Some(1.0);
         random.settings.asked.rate_process = Some(wrote_result::document::Process::Poisson);

@@ -90,7 +90,7 @@ fn some(parsed: Parsed, otherwise: &str) -> Result<Parsed, ParseError> {
     if parsed.sections.is_empty() { Err(ParseError::new(None, otherwise)) } else { Ok(parsed) }
 }
 
-/// Returns whether fio has a key of that name, refused here or not.
+/// Returns whether fio has a key of that name, accepted here or not.
 pub fn is_key(name: &str) -> bool {
     keys::find(name).is_ok() || names::why_not_taken(name).is_some()
 }

@@ -73,7 +73,7 @@ pub fn document(groups: &[GroupReport], about: &About) -> Document {
 }
 
 /// Returns the global options that hold for every job. Readers prefer them to a job's own, so an
-/// option that a section changes must not be among them; each job has it anyway.
+/// option that a section changes is left out; each job has it anyway.
 fn unchanged(groups: &[GroupReport], global: &[(String, String)]) -> Vec<(String, String)> {
     let holds = |option: &&(String, String)| {
         groups.iter().flat_map(|group| &group.jobs).all(|job| {

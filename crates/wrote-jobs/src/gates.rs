@@ -10,8 +10,8 @@ const WATCH_EVERY: Duration = Duration::from_millis(250);
 
 /// Runs `work` on `count` threads, each with its number and its gate; each calls [`Gate::ready`]
 /// and then [`Gate::work`]. Calls `clocked(go)` once all threads are ready: `go()` runs the timed
-/// part, and counters are read before and after it. Calls `watch` now and then meanwhile. A thread
-/// whose timed part fails raises `failed`, so that the others can end early.
+/// part, and counters are read before and after it. Calls `watch` now and then while they work. A
+/// thread whose timed part fails raises `failed`, so that the others can end early.
 ///
 /// # Errors
 ///
@@ -70,7 +70,7 @@ pub fn together<P: Send, T>(
     Ok((parts, counted.expect("no thread failed, so the clock ran")))
 }
 
-/// Waits for news of `count` threads; returns whether all are good.
+/// Waits until `count` threads have reported; returns whether all succeeded.
 fn all(news: &Receiver<bool>, count: usize, watch: &mut dyn FnMut()) -> bool {
     let (mut left, mut good) = (count, true);
     while left > 0 {
@@ -94,13 +94,13 @@ pub struct Gate<'a> {
 }
 
 impl Gate<'_> {
-    /// Makes everything ready, and returns when the clock starts.
+    /// Runs `make`, and returns when the clock starts.
     pub fn ready<T>(&self, make: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         let made = or_panicked(make);
         if self.pass(made.is_ok()) { made } else { made.and(Err(Error::Interrupted)) }
     }
 
-    /// Does the timed part, and returns when every thread has ended its own.
+    /// Runs the timed part, and returns when every thread has ended its part.
     pub fn work<T>(&self, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         let done = or_panicked(work);
         if done.is_err() {
@@ -116,7 +116,7 @@ impl Gate<'_> {
     }
 }
 
-/// Turns a panic into an error: other threads wait for news of this one.
+/// Turns a panic into an error, since other threads wait for this one's report.
 fn or_panicked<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err(Error::Failed("a thread of the run panicked: see above".into())))

@@ -21,8 +21,8 @@ use wrote_result::document::{Document, SCHEMA, import, schema};
 ///
 /// [`Error::Usage`] where it is neither, in one line with the expected formats.
 pub fn read(name: &str, text: &str) -> Result<Document, Error> {
-    // A result of this version has no unknown key, and needs no search for one: a large one is read
-    // in half of the time.
+    // A result of this version has no unknown keys, so the search for them is left out: a large
+    // result is read in half of the time.
     let document = serde_json::from_str::<Document>(text).ok();
     let whole = document.filter(|document| document.schema == SCHEMA);
     let mut document = whole.map_or_else(|| other(name, text), Ok)?;
@@ -115,7 +115,7 @@ fn retain_below(value: &mut Value, schema: &Value, definitions: &Value) {
     }
 }
 
-/// Follows a reference; of an optional schema returns the schema.
+/// Follows a reference; for an optional schema returns the schema itself.
 fn resolved<'a>(schema: &'a Value, definitions: &'a Value) -> &'a Value {
     if let Some(any) = schema["anyOf"].as_array() {
         let something = any.iter().find(|one| one["type"] != "null");

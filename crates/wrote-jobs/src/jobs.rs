@@ -45,8 +45,7 @@ pub fn check(
 /// # Errors
 ///
 /// [`Error::Usage`] when the jobs make no sense together, [`Error::Interrupted`] when a caller
-/// raised
-/// `stop`, else [`Error::Failed`].
+/// raised `stop`, else [`Error::Failed`].
 pub fn run(
     specs: &[JobSpec],
     permissions: Permissions,
@@ -59,8 +58,8 @@ pub fn run(
     Ok(reports)
 }
 
-/// Runs all jobs as [`run`] does, and leaves it to the caller whether the files that the run made
-/// stay: of several ranks that run together, another may fail.
+/// Like [`run`], but the caller decides whether the files that the run made stay: another rank of
+/// the same run may fail.
 ///
 /// # Errors
 ///

@@ -49,7 +49,7 @@ pub fn prepare(
     Ok(judged(wanted, share))
 }
 
-/// Judges the reached state from the share of the file in the cache.
+/// Judges the reached state by the share of the file in the cache.
 fn judged(wanted: SourceCache, share: Result<f64, String>) -> (SourceCache, Option<Fallback>) {
     let told = |got: &str, because| {
         Some(Fallback { wanted: format!("{wanted} source"), got: got.into(), because })

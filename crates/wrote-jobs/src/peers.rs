@@ -1,4 +1,4 @@
-//! The processes that measure together, each a rank: what they tell each other, and when.
+//! The processes that measure together, each a rank, and their meetings.
 
 mod merge;
 mod places;
@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use wrote_result::Error;
 
-/// Makes rank 0's answer of what all ranks said, in the order of the ranks.
+/// Makes rank 0's answer from the values of all ranks, in the order of the ranks.
 pub type Answer<'a> = &'a mut dyn FnMut(Vec<Vec<u8>>) -> Result<Vec<u8>, Error>;
 
 /// The processes that measure together. A process that measures alone is [`Alone`].
@@ -37,8 +37,9 @@ pub trait Peers: Debug {
     /// The nodes that the ranks are on, and their clocks.
     fn places(&self) -> &Places;
 
-    /// Returns when every rank has called it, with the answer that rank 0 made of `mine` of all.
-    /// A rank may come `patience` later than another, or later still as the implementation allows.
+    /// Returns when every rank has called it, with the answer that rank 0 made from every rank's
+    /// `mine`. A rank may come `patience` later than another, or later still as the implementation
+    /// allows.
     ///
     /// # Errors
     ///
@@ -52,11 +53,11 @@ pub trait Peers: Debug {
         answer: Answer,
     ) -> Result<Vec<u8>, Error>;
 
-    /// Tells the other ranks that this one can't go on, unless they know that the group is broken.
-    /// Does not wait for them. Returns the error to report: the first one of the group.
+    /// Tells the other ranks that this one cannot continue, unless they know that the group is
+    /// broken. Does not wait for them. Returns the error to report: the first one of the group.
     fn fail(&self, error: Error) -> Error;
 
-    /// Whether this rank tells the user of an error: rank 0, and each rank that misses rank 0.
+    /// Whether this rank reports errors to the user: rank 0 does, and each rank that lost rank 0.
     fn tells(&self) -> bool {
         self.rank() == 0
     }
@@ -86,8 +87,8 @@ impl dyn Peers + '_ {
         self.barrier_within(Duration::ZERO, step)
     }
 
-    /// Returns when every rank has called it. Some may have work of up to `patience` before, which
-    /// others have not.
+    /// Returns when every rank has called it. Some ranks may first have work of up to `patience`
+    /// that others do not have.
     ///
     /// # Errors
     ///
@@ -99,7 +100,7 @@ impl dyn Peers + '_ {
         }
     }
 
-    /// Returns what `choose` makes of all ranks' values, the same on each.
+    /// Returns the result of `choose` on all ranks' values, the same on each rank.
     ///
     /// # Errors
     ///
@@ -113,8 +114,8 @@ impl dyn Peers + '_ {
         self.agree_within(Duration::ZERO, step, mine, choose)
     }
 
-    /// Returns what `choose` makes of all ranks' values, the same on each. Some ranks may have work
-    /// of up to `patience` before, which others have not.
+    /// Returns the result of `choose` on all ranks' values, the same on each rank. Some ranks may
+    /// first have work of up to `patience` that others do not have.
     ///
     /// # Errors
     ///
@@ -163,8 +164,8 @@ impl dyn Peers + '_ {
         Ok(gathered)
     }
 
-    /// By how many ranks reads are shifted: to the next node's, and on a single node to the next
-    /// rank's.
+    /// Returns by how many ranks reads are shifted: to the next node, or on a single node to the
+    /// next rank.
     pub fn shift(&self) -> u32 {
         let places = self.places();
         if places.nodes.len() == 1 { 1 } else { places.ranks_per_node() }

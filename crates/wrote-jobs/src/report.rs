@@ -29,7 +29,7 @@ pub struct About {
     pub commit: Option<String>,
     /// The start of the run.
     pub started_at: jiff::Timestamp,
-    /// The time of the run, with that of making files ready.
+    /// The time of the run, including the preparation of its files.
     pub elapsed: Duration,
     /// Jobs may read blocks that were never written.
     pub read_unwritten: bool,

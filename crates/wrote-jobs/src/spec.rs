@@ -79,7 +79,7 @@ pub struct JobSpec {
     pub end_fsync: bool,
     /// `fdatasync(2)` after the last write, inside the clock (M1).
     pub end_fdatasync: bool,
-    /// The latest end of the job, counted from the end of its ramp; a last flush is not counted.
+    /// The latest end of the job, from the end of its ramp; a last flush is not counted.
     pub runtime: Option<Duration>,
     /// The job repeats until `runtime` is over.
     pub time_based: bool,
@@ -109,8 +109,8 @@ pub struct JobSpec {
     pub norandommap: bool,
     /// The blocks that a random job uses more than others.
     pub random_distribution: Distribution,
-    /// Of 100 operations of a random job, how many are at a random offset; the others follow the
-    /// last one. `None` is all of them.
+    /// The percentage of a random job's operations that are at a random offset; the others follow
+    /// the previous one. `None` means all of them.
     pub percentage_random: Option<u32>,
     /// Seed of offsets, sizes, mix and Poisson arrivals; one seed gives one order (`randrepeat`).
     pub seed: u64,
@@ -120,7 +120,7 @@ pub struct JobSpec {
     pub data: Data,
     /// The state of a new file's blocks when the clock starts.
     pub fallocate: Fallocate,
-    /// Writes all that the job will write over before the clock starts, where it never was.
+    /// Writes everything that the job will overwrite before the clock starts, where it never was.
     pub overwrite: bool,
     /// Removes the files, which the run made, after the job's group.
     pub unlink: bool,
@@ -143,8 +143,8 @@ pub struct JobSpec {
 }
 
 impl JobSpec {
-    /// Whether the job only reads, and checks what an earlier one wrote. It may read what was never
-    /// written: that holds nothing to check.
+    /// Whether the job only reads, and checks blocks of an earlier one. It may read bytes that were
+    /// never written, which hold nothing to check.
     pub fn only_verifies(&self) -> bool {
         self.verify.is_some() && !self.rw.write
     }
@@ -298,30 +298,31 @@ pub enum Distribution {
     /// Each block is as likely as another.
     #[default]
     Uniform,
-    /// The block of rank k is as likely as 1 / k^theta. The ranks are scattered over the file.
+    /// The block of rank k has a probability proportional to 1 / k^theta. The ranks are scattered
+    /// over the file.
     Zipf {
-        /// 0 or more; with 0 all blocks are alike.
+        /// 0 or more; with 0 all blocks are equally likely.
         theta: f64,
         /// The place of the first rank in the file, from 0 to 1.
         center: Option<f64>,
     },
-    /// A part `h` of the blocks has the part 1 - `h` of the operations.
+    /// A share `h` of the blocks gets the share 1 - `h` of the operations.
     Pareto {
         /// Between 0 and 1.
         h: f64,
-        /// As of `Zipf`.
+        /// As for `Zipf`.
         center: Option<f64>,
     },
-    /// Zones from the start of the file on, each with blocks as likely as another.
+    /// Zones from the start of the file on; within each, blocks are equally likely.
     Zoned(Vec<Zone>),
 }
 
 /// One zone of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
-    /// Of 100 operations.
+    /// The percentage of the operations.
     pub ios_percent: u32,
-    /// Of 100 bytes of the file.
+    /// The percentage of the file's bytes.
     pub bytes_percent: u32,
 }
 
@@ -347,7 +348,7 @@ impl Distribution {
 /// Pauses of a job, which count as its time (`thinktime`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Think {
-    /// The length of a pause; it begins when all operations in flight have completed.
+    /// The length of a pause, which begins when all operations in flight have completed.
     pub time: Duration,
     /// The first part of a pause, spent without sleep (`thinktime_spin`).
     pub spin: Duration,
@@ -360,7 +361,7 @@ pub struct Think {
 pub enum BlockSizes {
     /// Each with its percentage of the operations; the percentages add up to 100.
     Split(Vec<BlockShare>),
-    /// The multiples of the least size up to the most, each as likely as another (`bsrange`).
+    /// The multiples of the smallest size up to the largest, equally likely (`bsrange`).
     Range {
         /// The smallest size, and the distance between two.
         least_bytes: u64,
@@ -395,7 +396,7 @@ impl BlockSizes {
         }
     }
 
-    /// Returns the largest size, which is that of a buffer.
+    /// Returns the largest size, which is the size of a buffer.
     pub fn most_bytes(&self) -> u64 {
         match self {
             BlockSizes::Split(shares) => shares.iter().map(|share| share.bytes).max().unwrap_or(0),
@@ -488,7 +489,7 @@ pub enum Fallocate {
     Truncate,
 }
 
-/// Returns so many percent of `bytes`.
+/// Returns `percent` percent of `bytes`.
 pub fn share(bytes: u64, percent: u32) -> u64 {
     (u128::from(bytes) * u128::from(percent) / 100) as u64
 }

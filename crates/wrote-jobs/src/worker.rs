@@ -1,4 +1,4 @@
-//! The loop of one thread of a run: issues the job's operations, times them and counts them.
+//! The loop of one thread of a run: issues, times and counts the job's operations.
 
 mod checked;
 mod flush;
@@ -32,14 +32,14 @@ use wrote::{Completion, Engine, FileId};
 use wrote_machine::usage::Usage;
 use wrote_result::{Error, Stop};
 
-/// The most operations that a worker hands on or waits for together, where the task gives no
-/// number: more operations save few calls and switches. A worker waits for at most half of its
-/// depth, so that the device has work meanwhile.
+/// The most operations that a worker submits or waits for together, where the task gives no number:
+/// more save few calls and switches. A worker waits for at most half of its depth, so that the
+/// device always has work.
 const TOGETHER_MAX: usize = 32;
 /// Where the task gives no number, a worker waits for as many completions as come in this time. It
-/// is the most by which the worker sees a completion late.
+/// sees a completion late by at most this.
 const PATIENCE_NS: u64 = 100_000;
-/// The due time of an operation without a rate: its time counts from when it is handed on.
+/// The due time of an operation without a rate: its time counts from its submission.
 const NOT_DUE: u64 = u64::MAX;
 
 /// The outcome of one thread.
@@ -47,17 +47,17 @@ const NOT_DUE: u64 = u64::MAX;
 pub struct Done {
     /// The counts since the clock began.
     pub tally: Tally,
-    /// The begin of the clock: just before the first operation, or at the end of the ramp.
+    /// When the clock began: just before the first operation, or at the end of the ramp.
     pub began: Instant,
-    /// Just after the last acknowledgement, with that of a last flush (M1).
+    /// Just after the last acknowledgement, that of a last flush included (M1).
     pub ended: Instant,
-    /// The thread's use in between.
+    /// The thread's CPU use in between.
     pub thread: Usage,
-    /// The process's use in between, with the kernel's threads that work for it.
+    /// The process's CPU use in between, with the kernel's threads that work for it.
     pub process: Usage,
-    /// Operations begun, with those of the ramp.
+    /// Operations begun, those of the ramp included.
     pub issued: u64,
-    /// Bytes of a job with `verify` that only reads that were checked, with those of the ramp.
+    /// Bytes that a job with `verify` that only reads has checked, those of the ramp included.
     pub verified_bytes: u64,
     /// The job ended before its ramp did.
     pub all_ramp: bool,
@@ -66,20 +66,20 @@ pub struct Done {
 #[derive(Clone, Copy)]
 struct InFlight {
     next: Next,
-    /// The begin of its latency, in nanoseconds from the start.
+    /// The start of its latency, in nanoseconds from the start of the worker.
     since_ns: u64,
     writing: bool,
 }
 
-/// A completed operation that is not counted yet.
+/// A completed operation that was not counted yet.
 struct Arrival {
     place: u32,
     bytes: usize,
-    /// The bytes that were read.
+    /// The bytes of a read.
     buffer: Option<Buffer>,
 }
 
-/// The reason to make no more operations ready now.
+/// Why no more operations are made ready now.
 enum Pause {
     /// The batch is full; the queue has room for more.
     Batch,
@@ -93,13 +93,13 @@ enum Pause {
     End,
 }
 
-/// A thread's engine, files, data and counts, all made before the clock starts (M2, M10).
+/// A thread's engine, files, data and counts, all allocated before the clock starts (M2, M10).
 pub struct Worker<'a> {
     pub engine: Engine,
     pub files: Vec<(PathBuf, FileId)>,
     spec: JobSpec,
     sequence: Sequence,
-    /// An operation may be to the bytes of another one in flight.
+    /// An operation may touch the bytes of another one in flight.
     comes_again: bool,
     /// The paces of reads and writes, which are independent arrivals.
     pace: [Pace; 2],
@@ -108,9 +108,9 @@ pub struct Worker<'a> {
     data: Option<Data>,
     tally: Tally,
     in_flight: Vec<InFlight>,
-    /// Places of `in_flight` without an operation.
+    /// Free places of `in_flight`.
     free: Vec<u32>,
-    /// Places of the operations that are queued and not yet handed on.
+    /// Places of operations that are queued and not submitted yet.
     ready: Vec<u32>,
     arrivals: Vec<Arrival>,
     /// Completions of a wait with a limit; kept to save allocations.
@@ -120,14 +120,14 @@ pub struct Worker<'a> {
     issued: u64,
     /// The number of operations after which the task pauses next.
     think_at: u64,
-    /// When the last pause ended: none of a job with a rate is due before.
+    /// When the last pause ended; no operation of a job with a rate is due before.
     thought_until_ns: u64,
     flushes: Flushes,
     paced: bool,
     submit_together: Option<usize>,
     wait_for: usize,
     wait_for_max: usize,
-    /// The queue was full until this time, so the worker could hand on no operation before.
+    /// The queue was full until this time, so the worker could submit no operation before.
     room_since_ns: u64,
     /// The origin of all times.
     start: Instant,
@@ -136,15 +136,15 @@ pub struct Worker<'a> {
     counting: bool,
     deadline_ns: u64,
     usage: (Usage, Usage),
-    /// The bytes behind each header of a job with `verify` that writes.
+    /// The bytes behind each header of a job that writes with `verify`.
     unit_bytes: Option<usize>,
-    /// Bytes of a job that only reads that were checked.
+    /// Bytes that a job that only reads has checked.
     verified_bytes: u64,
-    /// The time is over, or the caller asked to stop.
+    /// The time is up, or the caller asked to stop.
     over: bool,
 }
 
-/// Returns the most writes between two flushes, of a job whose writes' own times end before.
+/// Returns the most writes between two flushes of a job that times writes until their flush.
 fn flushed_together(spec: &JobSpec) -> Option<u32> {
     let times = spec.latencies && spec.rw.write && !spec.latency_with_flush;
     let flushes = spec.fsync.into_iter().chain(spec.fdatasync).min();
@@ -167,7 +167,7 @@ impl<'a> Worker<'a> {
             let mut buffer = engine.lease()?;
             match &mut data {
                 Some(data) => data.fill(&mut buffer),
-                // Writing a buffer makes its pages before the clock starts.
+                // Writing to a buffer allocates its pages before the clock starts.
                 None => buffer.fill(0),
             }
             buffers.push(buffer);
@@ -185,7 +185,7 @@ impl<'a> Worker<'a> {
             pace(2, spec.write_rate_bytes_per_s, spec.write_rate_iops),
         ];
         let paced = pace.iter().any(Pace::holds);
-        // 1 is fio's default, and leaves it to the job.
+        // 1 is fio's default, and leaves the choice to the job.
         let submit_together = (spec.iodepth_batch > 1).then_some(spec.iodepth_batch as usize);
         let wait_for = Some(spec.iodepth_batch_complete_min as usize).filter(|min| *min > 0);
         let adaptive_max = if paced { 1 } else { (depth / 2).clamp(1, TOGETHER_MAX) };
@@ -227,7 +227,7 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Does the task until it is done, its time is over, or the caller asks to stop.
+    /// Runs the task until it is done, its time is up, or the caller asks to stop.
     pub fn run(&mut self) -> Result<Done, Error> {
         self.prepare_to_pace();
         self.start_clock();
@@ -262,7 +262,7 @@ impl<'a> Worker<'a> {
         self.now_ns = 0;
     }
 
-    /// Sets the deadline: the task's time after the end of its ramp.
+    /// Sets the deadline: the task's time from the end of its ramp on.
     fn count_time(&mut self) {
         self.deadline_ns = self
             .spec
@@ -316,7 +316,7 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Tells whether a write in flight is to some of the same bytes (W3).
+    /// Returns whether a write in flight overlaps the operation (W3).
     fn is_in_the_way(&self, next: &Next) -> bool {
         let end = next.offset + next.len as u64;
         self.in_flight.iter().any(|other| {
@@ -346,7 +346,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Notes an operation that begins, and returns its place.
+    /// Records an operation that begins, and returns its place.
     fn begin(&mut self, next: &Next) -> u32 {
         let mut since_ns = NOT_DUE;
         if self.paced {
@@ -375,7 +375,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Sets the times of the operations that are ready, just before they are handed on, with one
+    /// Sets the start of the operations that are ready, just before they are submitted, with one
     /// read of the clock.
     fn stamp(&mut self) {
         if self.ready.is_empty() {
@@ -462,7 +462,7 @@ impl<'a> Worker<'a> {
         Error::Failed(format!("{path}: {action} at byte {}: {what}", next.offset))
     }
 
-    /// Publishes progress, takes a sample, ends the ramp, and notices the end of the task.
+    /// Publishes progress, takes a sample, ends the ramp, and detects the end of the task.
     fn look_around(&mut self) {
         self.shared.progress.publish(&self.tally);
         if self.counting {
@@ -482,7 +482,7 @@ impl<'a> Worker<'a> {
 
     fn done(&mut self) -> Done {
         let ended = Instant::now();
-        // Before the counts are put together, which may take longer than a short job.
+        // Read before the counts are put together, which may take longer than a short job.
         let (thread, process) =
             (Usage::of_thread().since(&self.usage.0), Usage::now().since(&self.usage.1));
         let end_ns = (ended - self.start).as_nanos() as u64;
@@ -506,11 +506,10 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Returns the operations to make ready before the next call, which hands them on.
+/// Returns the number of operations to make ready before the next call, which submits them.
 ///
 /// An idle device gets its first operations at once, and has work while the rest of a long queue is
-/// filled. Where enough is in flight, the whole queue is filled, so that one call hands it on and
-/// waits.
+/// filled. With enough in flight the whole queue is filled, so that one call submits it and waits.
 fn room(free: usize, in_flight: usize) -> usize {
     let together = TOGETHER_MAX.max(4 * in_flight);
     if free < together + TOGETHER_MAX { free } else { together }
@@ -523,7 +522,7 @@ fn nanoseconds(time: Duration) -> u64 {
 /// The state that a thread shares with other threads of its run.
 #[derive(Clone, Copy)]
 pub struct Shared<'a> {
-    /// A request of the caller to stop.
+    /// The caller's request to stop.
     pub stop: &'a Stop,
     pub failed: &'a AtomicBool,
     pub progress: &'a Progress,
@@ -546,7 +545,7 @@ impl Progress {
         }
     }
 
-    /// Returns the bytes read and written so far, with those of the ramp.
+    /// Returns the bytes read and written so far, those of the ramp included.
     pub fn moved_bytes(&self) -> [u64; 2] {
         [0, 1].map(|direction: usize| self.0[direction].load(Ordering::Relaxed))
     }

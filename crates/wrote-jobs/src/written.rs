@@ -1,4 +1,4 @@
-//! The bytes of a file that were written, told from those that only read as zeros.
+//! Distinguishes the written bytes of a file from those that only read as zeros.
 
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
@@ -7,14 +7,14 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 
-/// The first bytes of `range` that were never written: a hole, blocks that were only allocated, or
-/// what lies behind the file's end.
+/// Returns the first bytes of `range` that were never written: a hole, blocks that were only
+/// allocated, or bytes behind the file's end.
 ///
-/// By the extents of the file system's own map (`FS_IOC_FIEMAP`). Where there is none, by
-/// `SEEK_DATA` and `SEEK_HOLE` (`lseek(2)`), which take allocated blocks for written once they were
-/// read: their zeros are in the page cache. A file system without both takes everything for
-/// written. The file is to be flushed first: what is still on its way to new blocks looks written
-/// on one file system and not on another.
+/// It reads the file system's own map (`FS_IOC_FIEMAP`) or, where there is none, uses `SEEK_DATA`
+/// and `SEEK_HOLE` (`lseek(2)`). The latter count allocated blocks as written once they were read,
+/// since their zeros are in the page cache. A file system without both counts everything as
+/// written. Flush the file first: data on its way to new blocks looks written on some file systems
+/// and not on others.
 pub fn first_unwritten(file: &File, range: Range<u64>) -> io::Result<Option<Range<u64>>> {
     let len_bytes = file.metadata()?.len();
     let found = match first_unmapped(file, range.start..range.end.min(len_bytes)) {
@@ -25,7 +25,7 @@ pub fn first_unwritten(file: &File, range: Range<u64>) -> io::Result<Option<Rang
     Ok(found.or((!behind.is_empty()).then_some(behind)))
 }
 
-/// Extents that are asked for at once.
+/// The number of extents asked for at once.
 const EXTENTS: usize = 64;
 const LAST: u32 = 1;
 /// Allocated, and reads as zeros.
@@ -157,7 +157,7 @@ mod tests {
                 bytes
             };
             assert_eq!(allocated(), 3 * BLOCK, "allocated is not written");
-            // Nor is what was read: its zeros are in the page cache now.
+            // Nor is a block that was read: its zeros are in the page cache now.
             file.read_exact_at(&mut [0; BLOCK as usize], 2 * BLOCK).unwrap();
             assert_eq!(allocated(), 3 * BLOCK, "read is not written");
         }

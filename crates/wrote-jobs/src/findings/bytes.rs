@@ -1,4 +1,4 @@
-//! Findings on the way of a row's bytes: to the device, to memory, and beside foreign traffic.
+//! Findings about where a row's bytes went: to the device, to memory, beside other traffic.
 
 use super::Evidence;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ const AMPLIFIED_MIN: f64 = 1.5;
 const AMPLIFIED_BYTES_MIN: u64 = 4_000_000;
 
 pub(super) fn ram_not_disk(evidence: &Evidence, direction: Direction) -> Option<Finding> {
-    // Direct rows have a finding of their own.
+    // Direct rows have their own finding.
     let rows = evidence.rows_where(|row| {
         row.direction == direction
             && !row.settings.effective.direct
@@ -47,7 +47,7 @@ pub(super) fn ram_not_disk(evidence: &Evidence, direction: Direction) -> Option<
         .into()
 }
 
-/// Finds rows whose `O_DIRECT` the kernel accepted, and whose bytes did not pass the page cache by.
+/// Finds rows whose `O_DIRECT` was accepted while their bytes went through the page cache.
 pub(super) fn direct_not_honoured(evidence: &Evidence) -> Option<Finding> {
     let below = cached_loop(evidence);
     let rows = evidence.rows_where(|row| {
@@ -90,8 +90,8 @@ pub(super) fn direct_not_honoured(evidence: &Evidence) -> Option<Finding> {
         .into()
 }
 
-/// Returns whether the device missed most of a row's bytes, though all of them were written before:
-/// a read of unwritten blocks never asks a device, and has a finding of its own.
+/// Returns whether the device missed most of a row's bytes, though all of them were written before.
+/// Reads of unwritten blocks never reach a device, and have their own finding.
 fn missed_the_device(evidence: &Evidence, row: &Row) -> bool {
     let is_unwritten = row.runs.iter().any(|run| run.unwritten_bytes > Some(0));
     !is_unwritten && stayed_in_memory(evidence, row) == Some(true)

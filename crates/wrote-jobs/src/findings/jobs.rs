@@ -12,7 +12,7 @@ pub fn does_io(row: &Row) -> bool {
     row.settings.effective.ioengine != Ioengine::from("null")
 }
 
-/// Finds rows of `ioengine=null`, whose figures are of no disk.
+/// Finds rows of `ioengine=null`, which measure no disk.
 pub fn no_io(rows: &[Row]) -> Option<Finding> {
     let rows: Vec<&Row> = rows.iter().filter(|row| !does_io(row)).collect();
     if rows.is_empty() {
@@ -51,8 +51,8 @@ pub(super) fn compressible_data<'a>(evidence: &Evidence<'a>) -> Option<Finding> 
         .into()
 }
 
-/// Returns the read rows of unknown blocks: with `known`, those that read bytes known never to have
-/// been written.
+/// Returns read rows whose blocks are in an unknown state; with `known`, those that read bytes
+/// known to be unwritten.
 fn unknown_reads<'a>(evidence: &Evidence<'a>, known: bool) -> Option<Vec<&'a Row>> {
     evidence.rows_where(|row| {
         row.direction == Direction::Read
@@ -61,7 +61,7 @@ fn unknown_reads<'a>(evidence: &Evidence<'a>, known: bool) -> Option<Vec<&'a Row
     })
 }
 
-/// Returns the most unwritten bytes that a run of a row was to read.
+/// Returns the largest number of unwritten bytes that a run of the row had to read.
 fn unwritten_bytes(row: &Row) -> Option<u64> {
     row.runs.iter().filter_map(|run| run.unwritten_bytes).max()
 }

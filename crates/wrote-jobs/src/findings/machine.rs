@@ -10,18 +10,18 @@ use wrote_result::finding::names;
 use wrote_result::stats::median;
 use wrote_result::units::rate;
 
-/// A control group limits a row that reaches this share of the limit or more..
+/// A row that reaches this share of a control group's limit counts as limited by it.
 const LIMIT_SHARE_MIN: f64 = 0.85;
-/// ..but no row above this factor of the limit: its writes do not count against the group.
+/// A row above this factor of the limit does not: its writes do not count against the group.
 const LIMIT_SHARE_MAX: f64 = 1.5;
-/// A stop for this share of the time or more slowed the process down.
+/// A process that was stopped for this share of the time was slowed down.
 const STOPPED_SHARE_MIN: f64 = 0.01;
-/// Threads that ran or waited for a CPU for this share of the time waited for nothing else.
+/// A row is limited by the CPU if its threads ran or waited for one for this share of the time.
 const USED_SHARE_MIN: f64 = 0.9;
 /// A clock is slow if one reading costs more than this.
 const CLOCK_READ_NS_MAX: f64 = 1000.0;
 
-/// Makes one finding for each kind of limit on the device that a row came near to.
+/// Makes a finding for each kind of device limit that a row came near.
 pub(super) fn held(evidence: &Evidence) -> Vec<Finding> {
     let mut tightest: Vec<&Limit> = Vec::new();
     for limit in &evidence.target.limits {
@@ -82,7 +82,7 @@ fn held_to(evidence: &Evidence, limit: &Limit) -> Option<Finding> {
         .into()
 }
 
-/// A figure of a run, in a direction, that a control group can limit.
+/// A figure of a run in one direction that a control group can limit.
 type Figure = fn(&Run, Direction) -> f64;
 
 /// Returns the device's rate, or the file's where the device does not count.
@@ -348,7 +348,7 @@ mod tests {
             "{}",
             finding.text
         );
-        // Far below the limit, and above its reach.
+        // Far below the limit, and too far above it.
         for most in [1.0e9, 1.0e6] {
             let target = limited("write_bytes_per_s", most);
             assert!(found(&evidence(&target, std::slice::from_ref(&slow)), "throttled").is_none());

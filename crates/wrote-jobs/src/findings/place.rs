@@ -77,7 +77,7 @@ pub(super) fn nearly_full(evidence: &Evidence) -> Option<Finding> {
 pub(super) fn within_drive_cache(evidence: &Evidence) -> Option<Finding> {
     let device = evidence.target.device.as_ref().filter(|device| !device.rotational)?;
     let written_bytes = evidence.written_bytes_total;
-    // A sustained row has a finding of its own.
+    // A sustained row has its own finding.
     let long = evidence.rows.iter().any(|row| row.sustained.is_some());
     if long || evidence.in_memory || written_bytes == 0 || written_bytes >= CACHE_BYTES {
         return None;

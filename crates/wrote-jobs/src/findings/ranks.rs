@@ -1,4 +1,4 @@
-//! Findings on several ranks: of each once, and those that only all of them together show.
+//! Findings of several ranks: each once, and those that only all ranks together show.
 
 use super::Evidence;
 use crate::peers::Peers;
@@ -9,11 +9,11 @@ use wrote_result::finding::{self, NAMES_MAX, names};
 use wrote_result::units::some_of;
 use wrote_result::{Error, stats};
 
-/// The median rank may be faster than a straggler by this factor.
+/// A rank straggles if the median rank is faster by this factor.
 const STRAGGLES_MIN: f64 = 1.25;
-/// In a shorter run the way of the threads to their CPUs is too large a part.
+/// In shorter runs the time until threads get a CPU weighs too much.
 const RUN_MIN_S: f64 = 0.1;
-/// Of the bytes to read, the part in a node's page cache that changes the figure.
+/// The share of the bytes to read that changes the figure if a node's page cache holds it.
 const CACHED_SHARE_MIN: f64 = 0.1;
 
 /// Findings that a rank alone cannot make: the device counts for all ranks, the interval is that of
@@ -42,7 +42,7 @@ pub struct Sharing {
     pub ranks: Ranks,
     /// The disk of each rank.
     pub users: Vec<User>,
-    /// Each rank was given a path of its own.
+    /// Each rank was given its own path.
     pub own_paths: bool,
 }
 
@@ -98,8 +98,8 @@ impl<'a> Whole<'a> {
     }
 }
 
-/// Returns each finding of the ranks once. Those of rank 0 rest on the rows of all; those of other
-/// ranks name them. Adds what only all of them together show.
+/// Returns each finding of the ranks once. Rank 0's rest on all ranks' rows; those of other ranks
+/// name them. Adds findings that only all ranks together show.
 pub fn together(all: Vec<Vec<Finding>>, whole: &Whole) -> Vec<Finding> {
     let mut all = all.into_iter();
     let mut found = all.next().unwrap_or_default();
@@ -138,14 +138,14 @@ pub fn together(all: Vec<Vec<Finding>>, whole: &Whole) -> Vec<Finding> {
     found
 }
 
-/// Whether two ranks found the same: of fallbacks, the same one.
+/// Returns whether two ranks found the same; of fallbacks, the same fallback.
 fn is_same(one: &Finding, other: &Finding) -> bool {
     let is_equal = |key: &str| one.evidence.get(key) == other.evidence.get(key);
     one.id == other.id && ["wanted", "got", "because"].into_iter().all(is_equal)
 }
 
-/// Returns the factor by which the median rank of each run was faster than the slowest: its median
-/// over the runs.
+/// Returns by which factor the median rank was faster than the slowest, as the median over the
+/// runs.
 fn straggles(row: &Row) -> f64 {
     let factor = |spread: &Spread| spread.median_iops / spread.slowest.iops.max(1e-9);
     let runs = row.runs.iter().filter(|run| run.elapsed_s > RUN_MIN_S);
@@ -177,7 +177,7 @@ fn stragglers(whole: &Whole) -> Option<Finding> {
         .into()
 }
 
-/// Finds ranks on one device: their figures are parts of it, and not those of a device each.
+/// Finds ranks that share a device: their figures are parts of it.
 fn shared_device(sharing: &Sharing) -> Option<Finding> {
     let mut users: BTreeMap<(&str, &str), Vec<u32>> = BTreeMap::new();
     for node in &sharing.ranks.nodes {
@@ -266,7 +266,8 @@ mod tests {
         Sharing { ranks, users: devices.iter().map(user).collect(), own_paths }
     }
 
-    /// A row of two runs, in which rank 3 does so many operations a second and the median one 1000.
+    /// Returns a row of two runs: rank 3 does `slowest_iops` operations per second, the median rank
+    /// 1000.
     fn spread_row(slowest_iops: f64, elapsed_s: f64) -> Row {
         let rank = |rank, iops| RankRun { rank, node: "node1".into(), bytes: 1, elapsed_s, iops };
         let mut row = row("stream/direct-psync", "os-crash", &[1e9, 1e9]);

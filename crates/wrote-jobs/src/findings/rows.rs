@@ -45,7 +45,7 @@ pub(super) fn interrupted(evidence: &Evidence) -> Option<Finding> {
     evidence.interrupted.then(|| finding.with("runs_max", most))
 }
 
-/// Finds a token bucket below: a limit that lets a short run through at once.
+/// Finds a token bucket: a limit that lets a short run pass at once.
 pub(super) fn burst(evidence: &Evidence) -> Option<Finding> {
     let Burst { bytes, bytes_per_s, is_left_out } = evidence.burst?;
     let (what, then) = match is_left_out {
@@ -65,11 +65,11 @@ pub(super) fn burst(evidence: &Evidence) -> Option<Finding> {
     )
 }
 
-/// Many operations in flight count as concurrent from this factor over one at a time on.
+/// The least factor of many operations in flight over one at a time that makes a finding.
 const CONCURRENT_MIN: f64 = 2.0;
 
-/// Finds that many operations in flight reach several times the rate of one at a time, as drives
-/// and clouds quote it.
+/// Finds that many operations in flight reach several times the rate of one at a time. Drives and
+/// clouds quote the former.
 pub(super) fn concurrent_iops(evidence: &Evidence) -> Option<Finding> {
     let of = |row: &&Row| row.workload == "rand/write" && !row.is_open_loop();
     let rows: Vec<&Row> = evidence.rows.iter().filter(of).collect();

@@ -23,7 +23,7 @@ fn ids(evidence: &Evidence) -> Vec<String> {
     find(evidence).into_iter().map(|finding| finding.id).collect()
 }
 
-/// The finding of this name, if it is made.
+/// Returns the finding with this id, if it was made.
 pub(super) fn found(evidence: &Evidence, id: &str) -> Option<Finding> {
     assert!(IDS.contains(&id));
     find(evidence).into_iter().find(|finding| finding.id == id)
@@ -37,7 +37,7 @@ pub(super) fn with_device_bytes(mut row: Row, written: u64, read: u64) -> Row {
     row
 }
 
-/// A row with something changed in each of its runs.
+/// Returns `row` with a change in each of its runs.
 pub(super) fn each_run(mut row: Row, change: impl FnMut(&mut Run)) -> Row {
     row.runs.iter_mut().for_each(change);
     row
@@ -164,7 +164,7 @@ fn a_file_system_without_a_block_device_is_told_and_one_in_memory_is_a_warning()
     let warning = found(&in_memory, "no-block-device").unwrap();
     assert_eq!(warning.severity, Severity::Warning);
     assert!(warning.text.starts_with("tmpfs lives in memory"), "{}", warning.text);
-    // A disk that is made of memory is no disk either.
+    // A disk made of memory is not a disk either.
     target.device = Some(Device { name: "zram0".into(), ..Device::default() });
     let in_memory = Evidence { in_memory: true, ..evidence(&target, &[]) };
     let warning = found(&in_memory, "no-block-device").unwrap();
@@ -229,7 +229,7 @@ fn a_direct_row_that_leaves_little_in_the_page_cache_was_direct() {
         let row = each_run(direct(), |run| run.page_cache_bytes = page_cache_bytes);
         assert!(found(&evidence(&target, &[row]), "direct-not-honoured").is_none());
     }
-    // Of a short file a last page is much.
+    // The last page of a short file is a large part of it.
     let row = each_run(direct(), |run| (run.bytes, run.page_cache_bytes) = (10_000, Some(8192)));
     let rows = [row];
     let off = Evidence { device_counts: false, ..evidence(&target, &rows) };
@@ -247,7 +247,7 @@ fn a_loop_device_that_goes_through_the_page_cache_does_not_honour_what_is_not_fl
     let finding = found(&on_loop, "direct-not-honoured").unwrap();
     assert_eq!(finding.evidence["rows"], json!(["stream/direct-psync"]));
     assert!(finding.text.contains("loop0 puts unflushed writes into the page cache of /data"));
-    // A device in memory has a finding of its own.
+    // A device in memory has its own finding.
     let in_memory = Evidence { in_memory: true, ..on_loop.clone() };
     assert!(found(&in_memory, "direct-not-honoured").is_none());
     let flushed = Evidence { rows: &rows[1..], ..on_loop };
@@ -277,7 +277,7 @@ fn rows_that_flush_each_write_and_make_the_device_write_much_more_wear_it_out() 
     assert!(finding.text.ends_with(
         "Another process may have written too: this cannot be separated in rows that flush often"
     ));
-    // A row that moves its own bytes alone would have seen others.
+    // A row that moves its own bytes alone would have shown foreign traffic.
     let beside = [journal(3_200_000_000), with_device_bytes(direct(), 1_010_000_000, 0)];
     let finding_beside = found(&evidence(&target, &beside), "write-amplification").unwrap();
     assert!(finding_beside.text.ends_with("flash wear rises by the same factor"));

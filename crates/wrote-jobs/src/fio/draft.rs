@@ -69,7 +69,7 @@ struct KeyLine {
     order: usize,
     line: Option<usize>,
     value: Option<String>,
-    /// Whether the present section has it.
+    /// Whether the current section has it.
     own: bool,
 }
 
@@ -114,7 +114,7 @@ impl Draft {
         self.said.values_mut().for_each(|said| said.own = false);
     }
 
-    /// Records a key of the present section; its last line counts.
+    /// Records a key of the current section; its last line counts.
     pub fn record(&mut self, name: &'static str, entry: &Entry) {
         let said = KeyLine {
             order: self.said.get(name).map_or(self.count, |said| said.order),
@@ -126,7 +126,7 @@ impl Draft {
         self.count += 1;
     }
 
-    /// Returns whether the present section had this key before.
+    /// Returns whether the current section had this key before.
     pub fn said_here(&self, key: &str) -> bool {
         self.said.get(key).is_some_and(|said| said.own)
     }

@@ -1,4 +1,4 @@
-//! From lines to sections: names, keys and values with their lines, without a meaning.
+//! Splits text into sections: names, keys and values with their lines, uninterpreted.
 
 use super::note::quoted;
 use super::{Notes, ParseError, Surroundings};
@@ -13,10 +13,10 @@ pub(super) struct Section {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// `None` of an override, and on a command line.
+    /// `None` for an override, and on a command line.
     pub line: Option<usize>,
     pub key: String,
-    /// `None` of a bare key.
+    /// `None` for a bare key.
     pub value: Option<String>,
 }
 

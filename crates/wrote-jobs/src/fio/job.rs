@@ -1,4 +1,4 @@
-//! From a draft to its jobs, with the checks of their combinations of values.
+//! Makes jobs of a draft, and checks combinations of values.
 
 use super::draft::Draft;
 use super::value::{BYTES_MAX, Size};
@@ -61,7 +61,7 @@ fn check_room(draft: &Draft, jobs: &[JobSpec]) -> Result<(), ParseError> {
     Ok(())
 }
 
-/// Refuses to wait for a job that is not before this one, as fio does: so there are no circles.
+/// Refuses to wait for a later job, as fio does, so that there are no cycles.
 fn check_wait_for(
     draft: &Draft,
     group: u32,
@@ -106,7 +106,7 @@ fn check_engine(draft: &Draft) -> Result<(), ParseError> {
     Ok(())
 }
 
-/// Notes keys that have no effect here, or another one.
+/// Notes keys that have no effect here, or a different one.
 fn note_engine(draft: &Draft, notes: &mut Notes) {
     let mut note = |key, text: &str| draft.note(key, text, notes);
     if draft.job.iodepth_batch_complete_min == 0 {
@@ -173,7 +173,8 @@ fn check_data(draft: &Draft) -> Result<(), ParseError> {
     Ok(())
 }
 
-/// Chooses the block sizes: `bssplit` precedes `bsrange`, and that `bs`, in any order, as in fio.
+/// Chooses the block sizes. `bssplit` takes precedence over `bsrange`, and that over `bs`, in any
+/// order of lines, as in fio.
 fn blocks(draft: &Draft, notes: &mut Notes) -> Result<Blocks, ParseError> {
     let all = [("bssplit", &draft.bssplit), ("bsrange", &draft.bsrange), ("bs", &draft.bs)];
     let of = |direction: usize| {
@@ -238,8 +239,8 @@ fn set_region(
     Ok(())
 }
 
-/// Returns the used bytes of each file: `size` is shared between the files, `filesize` is of each
-/// and ends where the file does. Only whole blocks count.
+/// Returns the used bytes of each file. `size` is shared between the files; `filesize` applies to
+/// each, up to the file's end. Only whole blocks count.
 fn file_bytes(
     draft: &Draft,
     blocks: &Blocks,

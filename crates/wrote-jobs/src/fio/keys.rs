@@ -7,7 +7,8 @@ use crate::spec::{Fallocate, Rw, Streak, SyncEach, Verify};
 use wrote_result::document::Process;
 
 pub(super) struct Key {
-    /// The canonical name, which reports use, as fio does; of keys with one effect each name.
+    /// The canonical name, which reports use, as fio does; for keys that share an effect, every
+    /// name.
     names: &'static str,
     aliases: &'static [&'static str],
     effect: Effect,
@@ -348,7 +349,7 @@ fn merge<T>(kept: &mut [Option<T>; 2], said: [Option<T>; 2]) -> Result<(), Strin
     Ok(())
 }
 
-/// Parses `rw`, of a random job with the operations of a streak, of another one with a step.
+/// Parses `rw`, with the streak of a random job (`randread:8`) or the step of a sequential one.
 fn rw(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
     let text = value.text()?.to_string();
     let (word, number) = text.split_once(':').map_or((&*text, None), |(a, b)| (a, Some(b)));

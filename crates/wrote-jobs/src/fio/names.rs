@@ -1,6 +1,6 @@
 //! Names that are not accepted: fio's other keys, and unknown ones.
 
-/// fio's keys that are not accepted, of any of its versions: a reason, and the keys it is of.
+/// Keys of any version of fio that are not accepted: a reason, and the keys that it applies to.
 const NOT_TAKEN: &[(&str, &str)] = &[
     ("commands are not run", "exec_prerun exec_postrun"),
     (

@@ -12,7 +12,7 @@ pub struct Note {
 }
 
 /// The error of a job file: `line 7: iodepht=64: there is no such key; did you mean iodepth?`
-/// Without a line it is of an override, or of the whole file.
+/// Without a line it concerns an override, or the whole file.
 pub type ParseError = Note;
 
 impl Note {

@@ -25,12 +25,12 @@ pub(super) fn parse(text: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Parses `0x` and digits, two for a byte; of an odd number the first stands alone. Returns the
-/// text behind it.
+/// Parses `0x` and digits, two per byte; with an odd number the first stands alone. Returns the
+/// rest of the text.
 fn hexadecimal<'a>(text: &'a str, bytes: &mut Vec<u8>) -> Option<&'a str> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
     let end = digits.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(digits.len());
-    // The 0 of the next number's 0x is none of this one's.
+    // The 0 of the next number's 0x does not belong to this number.
     let joined = digits[end..].starts_with(['x', 'X']) && digits[..end].ends_with('0');
     let (digits, rest) = digits.split_at(if joined { end - 1 } else { end });
     if digits.is_empty() {

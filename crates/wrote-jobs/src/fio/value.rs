@@ -16,7 +16,7 @@ pub(super) enum KbBase {
 
 /// A value as written, with the place for notes about it.
 pub(super) struct Value<'a> {
-    /// `None` of a bare key.
+    /// `None` for a bare key.
     pub text: Option<&'a str>,
     pub line: Option<usize>,
     pub kb_base: KbBase,
@@ -131,7 +131,7 @@ impl Value<'_> {
         self.time_in(1_000_000)
     }
 
-    /// Parses a time, in units of so many microseconds without a unit.
+    /// Parses a time; without a unit it is in units of `plain_us` microseconds.
     pub fn time_in(&self, plain_us: u64) -> Result<Duration, String> {
         let text = self.text()?;
         let (number, unit) = split(text)?;

@@ -9,7 +9,7 @@ use super::{Document, shares::Pairs};
 use std::io::{self, Write};
 
 const VERSION: u32 = 3;
-/// Percentiles of a direction, whether or not there are as many.
+/// The number of percentile fields of a direction, filled or not.
 const PERCENTILES: usize = 20;
 const NS_PER_US: u64 = 1000;
 

@@ -9,7 +9,7 @@ use wrote_result::document::{
 };
 
 impl OutputJob {
-    /// `numjobs` clones are entries of their own without `group_reporting`.
+    /// Without `group_reporting` each of the `numjobs` clones is a separate entry.
     pub(super) fn is_clone_of(&self, other: &OutputJob) -> bool {
         self.jobname == other.jobname && self.groupid == other.groupid
     }
@@ -119,7 +119,7 @@ fn run(batch: &[OutputJob], direction: Direction) -> Run {
     let operations = sum(parts.iter().map(|part| part.total_ios));
     let elapsed_s =
         if runtime_ms > 0.0 { runtime_ms / 1e3 } else { bytes as f64 / throughput.max(1.0) };
-    // The use by a job that reads and writes is shared between both.
+    // The CPU use of a job that reads and writes is divided between both.
     let both = sum(batch.iter().flat_map(|job| [job.read.total_ios, job.write.total_ios]));
     let share = if both == 0 { 1.0 } else { operations as f64 / both as f64 };
     let cpu_s = |percent: fn(&OutputJob) -> f64| {

@@ -22,9 +22,9 @@ const BS_BYTES_MAX: u64 = 1 << 30;
 /// The most files of one job: each is held open.
 const FILES_MAX: usize = 64;
 
-/// Refuses jobs that make no sense or are not permitted, by all that can be known before the first
-/// group runs. `note` receives what is permitted and may surprise. Writes nothing, but opens files
-/// and flushes those to read.
+/// Refuses jobs that make no sense or are not permitted, as far as can be known before the first
+/// group runs. `note` receives remarks on permitted jobs that may surprise. Writes nothing, but
+/// opens files, and flushes those to read.
 pub fn check(
     specs: &[JobSpec],
     permissions: Permissions,
@@ -155,7 +155,7 @@ fn is_paced(spec: &JobSpec) -> bool {
     bytes.iter().any(Option::is_some) || operations.iter().any(Option::is_some)
 }
 
-/// Tells whether the engine carries out one operation at a time at any depth.
+/// Returns whether the engine carries out one operation at a time at any depth.
 pub fn is_synchronous(ioengine: Ioengine) -> bool {
     matches!(ioengine, Ioengine::Psync | Ioengine::Mmap)
 }
@@ -231,7 +231,7 @@ fn shared<'a>(group: &[&'a JobSpec]) -> Vec<(&'a Path, &'a JobSpec, &'a JobSpec)
 /// Returns whether the later job of a group waits for the other one, or for one that does.
 fn waits(group: &[&JobSpec], later: &JobSpec, other: &JobSpec) -> bool {
     let Some(name) = &later.wait_for else { return false };
-    // A job waits for one before it, so this has an end.
+    // A job waits only for an earlier one, so this ends.
     let before = || group.iter().take_while(|job| !std::ptr::eq(**job, later));
     *name == other.name || before().any(|job| job.name == *name && waits(group, job, other))
 }

@@ -21,7 +21,7 @@ use wrote_result::{Error, Stop};
 /// The time after which fio's SQPOLL thread goes to sleep: the kernel's own default.
 const SQPOLL_IDLE_MS: u32 = 1000;
 
-/// The distance of two looks at whether another job has ended.
+/// The interval at which a job checks whether another one has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// The jobs of a group, with the files of each.
@@ -61,7 +61,7 @@ pub fn sequence(spec: &JobSpec, regions: Vec<Range<u64>>) -> Result<Sequence, Er
     })
 }
 
-/// Returns the fallbacks of a job beside those of its engine.
+/// Returns the fallbacks of a job besides those of its engine.
 fn fallbacks(spec: &JobSpec, outline: &Outline, iodepth: u32) -> Vec<Fallback> {
     let mut all = Vec::new();
     let mut note = |wanted: String, got: String, because: &str| {
@@ -112,8 +112,8 @@ impl<'a> Jobs<'a> {
         Ok((Worker::new(engine, files, spec, sequence.clone(), shared)?, sequence))
     }
 
-    /// Waits until the jobs have ended that this one waits for, and drops what they left in the
-    /// page cache of its files.
+    /// Waits until the jobs that this one waits for have ended, and drops its files' pages, which
+    /// they left in the page cache.
     fn wait_for_others(&self, number: usize) -> Result<(), Error> {
         let spec = self.specs[number];
         let Some(name) = &spec.wait_for else { return Ok(()) };
@@ -157,7 +157,8 @@ impl<'a> Jobs<'a> {
         } else {
             done.verified_bytes
         };
-        // Alone, a job is what all threads of the process work for: the engine's, and the kernel's.
+        // All threads of the process, the engine's and the kernel's, work for a job that runs
+        // alone.
         let usage = if self.specs.len() == 1 { done.process } else { done.thread };
         let [read, write] = done.tally.directions.clone();
         Ok(JobReport {

@@ -19,7 +19,7 @@ use wrote_result::{Error, Stop};
 /// The fallback of a new file where the file system has no `fallocate(2)`: the file grows.
 pub const NEW_BLOCKS: &str = "new blocks";
 
-/// Tells whether the error is that of a file system without `fallocate(2)`.
+/// Returns whether the error is that of a file system without `fallocate(2)`.
 fn cannot_allocate(errno: i32) -> bool {
     use rustix::io::Errno;
     [Errno::OPNOTSUPP, Errno::NOSYS].iter().any(|known| known.raw_os_error() == errno)
@@ -36,7 +36,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// Of a job that does no I/O.
+    /// For a job that does no I/O.
     const NONE: Found = Found { kind: Kind::Missing, ours: true, will_change: false };
 
     /// Returns what is there now, in a run that has made no file yet.
@@ -60,7 +60,8 @@ pub struct Ready {
     /// The bytes of each file that the job uses.
     pub regions: Vec<Range<u64>>,
     pub fallbacks: Vec<Fallback>,
-    /// Bytes for the job to read that were never written; `None` where the kernel does not tell.
+    /// Bytes for the job to read that were never written; `None` where the kernel does not report
+    /// it.
     pub unwritten_bytes: Option<u64>,
 }
 
@@ -147,7 +148,7 @@ impl<'a> Files<'a> {
     }
 }
 
-/// Returns the uses of a job that does I/O, and none of another one.
+/// Returns the uses of a job that does I/O, and none otherwise.
 fn in_use<'a, 'b>(uses: &'b [Use<'a>]) -> impl Iterator<Item = &'b Use<'a>> {
     uses.iter().filter(|using| using.spec.does_io())
 }
@@ -171,12 +172,12 @@ impl<'a> Use<'a> {
         Error::Failed(format!("{}: {what}: {error}", self.path.display()))
     }
 
-    /// Tells whether the run writes the file first: it made the file, and the job reads it, or the
-    /// job wants to write over blocks that were written before.
+    /// Returns whether the run writes the file first: it made the file, and the job reads it, or
+    /// the job wants to write over blocks that were written before.
     pub fn is_laid_out(&self) -> bool {
         let Found { kind, ours, .. } = self.found;
         let overwrites = self.spec.overwrite && self.spec.rw.write;
-        // What holds no blocks to verify stays as it is.
+        // A file without blocks to verify stays as it is.
         ours && self.spec.rw.read && !self.spec.only_verifies()
             || overwrites && !matches!(kind, Kind::Device { .. })
     }
@@ -243,7 +244,8 @@ impl<'a> Use<'a> {
         }
     }
 
-    /// Returns the unwritten bytes that the job is to read; `None` where the kernel does not tell.
+    /// Returns the unwritten bytes that the job is to read; `None` where the kernel does not report
+    /// it.
     fn never_written_bytes(&self) -> Option<u64> {
         match self.found.kind {
             _ if !self.spec.rw.read || self.is_laid_out() => Some(0),
@@ -267,7 +269,7 @@ impl<'a> Use<'a> {
         if self.spec.makes_folders_in.is_some() {
             made.make_folders(self.path).map_err(|error| self.failed("create", &error))?;
         }
-        // A file that another program made meanwhile stays (W7).
+        // A file that another program made in the meantime stays (W7).
         made.make(self.path)?;
         // The new name is on the disk before the clock starts. Some FUSE cannot flush a folder.
         if let Some(folder) = file_key(self.path).parent() {
@@ -366,9 +368,8 @@ pub struct Made {
     folders: Vec<PathBuf>,
 }
 
-/// The identity of a file, unlike that of another file that gets its name later: also its birth,
-/// where the file system keeps that, because the number of a file that was removed is soon given
-/// out again.
+/// The identity of a file, which no later file of its name shares. It includes the time of birth
+/// where the file system keeps it, because a removed file's number is soon reused.
 type Identity = (u64, u64, Option<SystemTime>);
 
 fn identity(metadata: &Metadata) -> Identity {
@@ -414,7 +415,7 @@ impl Made {
         self.files.iter().any(|(_, known)| *known == identity(metadata))
     }
 
-    /// Removes a file that the run made; another one that has its name stays.
+    /// Removes a file that the run made; another file of that name stays.
     pub(crate) fn remove(&mut self, path: &Path) -> Result<(), Error> {
         let Ok(found) = std::fs::metadata(path) else { return Ok(()) };
         let is_it = |(_, known): &mut (PathBuf, Identity)| *known == identity(&found);

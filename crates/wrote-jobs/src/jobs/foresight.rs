@@ -1,4 +1,4 @@
-//! The files as each group will find them, foreseen before the run makes or changes any.
+//! The files as each group will find them, predicted before the run makes or changes any.
 
 use super::files::{Files, Found};
 use super::place::{Identity, Kind, allocated_bytes, file_key};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use wrote_machine::space;
 use wrote_result::{Error, units};
 
-/// The files that groups make or write to, after those that were passed.
+/// The files that the groups passed so far make or write.
 #[derive(Default)]
 pub struct Foresight {
     files: BTreeMap<Identity, Foreseen>,
@@ -16,7 +16,7 @@ pub struct Foresight {
 struct Foreseen {
     path: PathBuf,
     found: Found,
-    /// The end of what jobs write into the file, where they have a size; 0 otherwise.
+    /// The last byte that jobs write into the file, where they have a size; 0 otherwise.
     grows_to: u64,
     /// A group removes it at its end, by `unlink`.
     removed: bool,
@@ -31,7 +31,7 @@ impl Foresight {
         }
     }
 
-    /// Adds what a group leaves.
+    /// Adds the files that a group leaves.
     pub fn pass(&mut self, files: &Files) {
         for using in files.all() {
             let end = using.region.end;

@@ -89,7 +89,7 @@ pub fn run_group(
     })
 }
 
-/// Returns the part of a job that is done, from 0 to 1, the larger one of its time and its bytes.
+/// Returns how much of a job is done, from 0 to 1: the larger share of its time and its bytes.
 fn fraction(spec: &JobSpec, total: Option<u64>, moved: [u64; 2], elapsed: Duration) -> f64 {
     let by_time = spec.runtime.map_or(0.0, |runtime| {
         let whole = spec.startdelay + spec.ramp_time + runtime;
@@ -136,8 +136,8 @@ fn held_after(all: &mut [(Held, Range<u64>)]) {
     }
 }
 
-/// Returns the bytes of a region that are in the page cache; `None` where the kernel does not tell,
-/// and where the path leads to no file.
+/// Returns the bytes of a region that are in the page cache; `None` where the kernel does not
+/// report it, or the path leads to no file.
 fn cached_bytes(path: &Path, region: &Range<u64>) -> Option<u64> {
     // The open of a pipe would wait for its other end.
     if !path.metadata().ok()?.is_file() {

@@ -1,4 +1,4 @@
-//! Writing what a job is going to read: random data, in large pieces, flushed.
+//! Writes the data that a job will read: random, in large pieces, flushed.
 
 use crate::buffers;
 use crate::data::Data;
@@ -28,7 +28,7 @@ pub fn lay_out(path: &Path, file: &File, range: Range<u64>, stop: &Stop) -> Resu
     let align = u64::from(engine.align_bytes(id));
     let ends = file.metadata().map_err(failed)?.len().clamp(range.start, range.end);
     if [range.start, ends, range.end].iter().any(|place| !place.is_multiple_of(align)) {
-        // A piece begins or ends, or goes on where the file does, at what direct writes don't take.
+        // Direct writes do not accept the place at which a piece begins or ends, or the file ends.
         engine.close_file(id)?;
         id = open(&mut engine, false)?;
     }

@@ -24,11 +24,11 @@ pub fn folder_of(path: &Path) -> &Path {
 pub fn folder_there(path: &Path) -> &Path {
     let above = || path.ancestors().skip(1);
     let there = above().find(|folder| folder.exists());
-    // The last of a relative path is empty.
+    // The last ancestor of a relative path is empty.
     there.unwrap_or(if path.is_absolute() { Path::new("/") } else { Path::new(".") })
 }
 
-/// Links from one name to the file, at most, as in the kernel (`path_resolution(7)`).
+/// The most links from one name to the file, as in the kernel (`path_resolution(7)`).
 const LINKS_MAX: usize = 40;
 
 /// Returns where a link leads whose file does not exist yet; `None` of any other path.
@@ -44,13 +44,13 @@ pub fn where_link_leads(path: &Path) -> Option<PathBuf> {
     None
 }
 
-/// The identity that all names of a file share, its hard links too; of one that does not exist,
-/// where it will be.
+/// The identity that all names of a file share, hard links included; for a file that does not
+/// exist, its future place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Identity {
-    /// Of a file that is there: its device's number and its own.
+    /// An existing file: the numbers of its device and of its inode.
     There(u64, u64),
-    /// Of one that is not.
+    /// A file that does not exist yet.
     Coming(PathBuf),
 }
 

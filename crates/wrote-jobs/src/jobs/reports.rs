@@ -46,8 +46,8 @@ pub struct JobReport {
     /// Nanoseconds of each write until the `fsync(2)` or `fdatasync(2)` that covers it has ended
     /// (M11), where those come between writes; with `latency_with_flush` the latencies are that.
     pub durable_ns: Histogram<u64>,
-    /// Bytes for the job to read that were never written; `None` where the kernel does not tell, as
-    /// of a block device.
+    /// Bytes for the job to read that were never written; `None` where the kernel does not report
+    /// it, as for a block device.
     pub unwritten_bytes: Option<u64>,
     /// Nanoseconds from when an operation under a rate was due, and there was room for it, to when
     /// it was handed to the engine; empty without a rate.
@@ -57,8 +57,8 @@ pub struct JobReport {
     pub trail: Vec<Mark>,
     /// Bytes that `do_verify` read and checked after the clock stopped.
     pub verified_bytes: u64,
-    /// The use by the job's thread. Of a job alone in its group it is that of the process, with the
-    /// kernel's threads (SQPOLL, io_uring's workers).
+    /// CPU use of the job's thread. For a job alone in its group it is that of the process, with
+    /// the kernel's threads (SQPOLL, io_uring's workers).
     pub usage: Usage,
     /// Operations in flight when the job queued another.
     pub depths: Histogram<u64>,
@@ -107,25 +107,25 @@ pub struct GroupReport {
     pub jobs: Vec<JobReport>,
     /// From the first job's start to the last one's end.
     pub elapsed: Duration,
-    /// Bytes written to the device meanwhile, by all programs.
+    /// Bytes written to the device while the group ran, by all programs.
     pub device_written_bytes: Option<u64>,
-    /// Bytes read from the device meanwhile, by all programs.
+    /// Bytes read from the device while the group ran, by all programs.
     pub device_read_bytes: Option<u64>,
-    /// The process's use of CPU meanwhile, its peak of memory, and the kernel's threads that work
-    /// for it. `None` where a job has a ramp, which reports leave out.
+    /// The process's CPU use while the group ran, its peak of memory, and the kernel's threads that
+    /// work for it. `None` where a job has a ramp, which reports leave out.
     pub process: Option<Usage>,
     /// The process's peak resident memory, in bytes.
     pub max_rss_bytes: u64,
-    /// The busiest CPU meanwhile, with the work of all programs.
+    /// The busiest CPU while the group ran, with the work of all programs.
     pub cpu_busiest: Option<CpuBusy>,
     /// CPU seconds for which threads of the jobs were ready to run and waited for a CPU.
     pub cpu_waited_s: Option<f64>,
-    /// The files of direct jobs, without those of which the kernel does not tell the cached bytes.
+    /// The files of direct jobs whose cached bytes the kernel reports.
     pub held: Vec<Held>,
     /// Jobs that used the same bytes at once.
     pub overlaps: Vec<Overlap>,
     /// Bytes to read through the page cache that it held when the clock started. `None` where no
-    /// job does so, and where the kernel does not tell.
+    /// job does so, or where the kernel does not report it.
     pub cached_before_bytes: Option<u64>,
 }
 
@@ -138,21 +138,21 @@ impl GroupReport {
 
 /// Receives the progress of a run of jobs. Every method defaults to a no-op.
 pub trait Watcher {
-    /// Called before the run looks at a group's files. Where it fails, the group does not run.
+    /// Called before the run examines a group's files. Where it fails, the group does not run.
     fn before(&mut self) -> Result<(), Error> {
         Ok(())
     }
     /// Called before the run makes a group's files ready, which writes `laid_out_bytes`.
     fn group(&mut self, _group: u32, _jobs: &[JobSpec], _laid_out_bytes: u64) {}
-    /// Called a few times a second while a group runs, with the bytes that its jobs read and wrote
-    /// so far and an estimate of the part that is done, from 0 to 1.
+    /// Called a few times a second while a group runs, with the bytes that its jobs have read and
+    /// written, and an estimate of the part that is done, from 0 to 1.
     fn progress(&mut self, _read_bytes: u64, _written_bytes: u64, _fraction: f64) {}
     /// Called when all jobs of a group are ready, before their clock starts. Where it fails, no
     /// job of the group begins.
     fn ready(&mut self) -> Result<(), Error> {
         Ok(())
     }
-    /// Called with a remark that is no part of the result.
+    /// Called with a remark that is not part of the result.
     fn note(&mut self, _text: &str) {}
 }
 

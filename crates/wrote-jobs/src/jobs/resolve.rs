@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use wrote_result::Error;
 use wrote_result::units;
 
-/// Puts the file that a link leads to in its place where that does not exist yet, and bytes in the
-/// place of percents. A share is one of the file's length: as it is, or as earlier jobs make it.
+/// Replaces links to files that do not exist yet by those files, and percents by bytes. A share is
+/// one of the file's length, as it is or as earlier jobs make it.
 pub fn resolve(specs: &mut [JobSpec]) -> Result<(), Error> {
     let mut coming: HashMap<PathBuf, u64> = HashMap::new();
     for spec in specs {

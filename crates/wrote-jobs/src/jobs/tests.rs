@@ -1,4 +1,4 @@
-//! A plain job for tests, and what a simulated disk does to one.
+//! A plain job for tests, and its run on a simulated disk.
 
 mod stall;
 
@@ -48,7 +48,7 @@ fn jobs() -> Vec<JobSpec> {
     plain.chain(more).collect()
 }
 
-/// The job's loop on a simulated disk; what it reads was written before.
+/// Runs the job's loop on a simulated disk; the blocks that it reads were written before.
 pub fn run(sim: &Sim, spec: &JobSpec, stop: &Stop) -> Result<Done, Error> {
     let options = Options::new(spec.ioengine, spec.iodepth, BS_BYTES as usize);
     let mut engine = Engine::simulated(sim, &options)?;

@@ -1,4 +1,4 @@
-//! Trials of a group's files: the run's requests to the kernel, as far as they change nothing.
+//! Tries a group's files: makes the run's requests to the kernel, as far as they change nothing.
 
 use super::files::{Files, Use};
 use super::place::{Kind, folder_there};
@@ -61,7 +61,7 @@ impl Trial {
     }
 
     /// Opens the file as the run will, or finds out whether it can be made. Returns the alignment
-    /// of its transfers: 1 where they are not direct, and where only the run can tell.
+    /// of its transfers: 1 where they are not direct, or where only the run can find out.
     fn align_bytes(&mut self, using: &Use) -> Result<u32, Error> {
         let Use { path, spec, .. } = using;
         let direct = spec.direct && spec.ioengine != Ioengine::Mmap;
@@ -101,7 +101,7 @@ fn filesystem(path: &Path) -> Option<String> {
     wrote::device::examine(path).ok().map(|target| target.filesystem)
 }
 
-/// Fails where a file that does not exist cannot be made. A link that leads nowhere takes its name.
+/// Fails where a file that does not exist cannot be made. A dangling link takes its name.
 fn check_new(path: &Path, folder: &Path) -> io::Result<()> {
     if path.is_symlink() {
         return Err(Errno::EXIST.into());
@@ -119,7 +119,7 @@ fn check_new(path: &Path, folder: &Path) -> io::Result<()> {
 /// read-only, or the attribute `i` (`faccessat2(2)`, `chattr(1)`).
 fn check_access(path: &Path, access: Access) -> io::Result<()> {
     let refused = match accessat(CWD, path, access, AtFlags::EACCESS) {
-        // Old containers answer so to every system call that is newer than they are.
+        // Old containers give this answer to every system call that is newer than they are.
         Err(Errno::PERM) => accessat(CWD, path, access, AtFlags::empty()),
         result => result,
     };
@@ -133,7 +133,7 @@ fn check_access(path: &Path, access: Access) -> io::Result<()> {
 fn check_length(using: &Use) -> Result<(), Error> {
     let Use { spec, found, region, .. } = using;
     let Some(limit_bytes) = getrlimit(Resource::Fsize).current else { return Ok(()) };
-    // The kernel holds a mapping's allocation to the limit, and not its writes.
+    // The kernel applies the limit to the allocation of a mapping, not to its writes.
     let is_long = matches!(found.kind, Kind::File { len_bytes } if len_bytes >= region.end);
     let is_exempt = spec.ioengine == Ioengine::Mmap && is_long;
     if region.end <= limit_bytes || is_exempt || !spec.rw.write && !using.is_laid_out() {

@@ -1,4 +1,4 @@
-//! Reading back what a job with `verify` wrote, and holding every block against what it should be.
+//! Reads back the blocks that a job with `verify` wrote, and compares each with what was written.
 
 use crate::spec::gcd;
 use crate::worker::header::{self, Header};
@@ -11,11 +11,10 @@ use wrote_result::{Error, Stop};
 /// Units of a file whose last writer is remembered at once: 8 MiB of memory (W8).
 const WINDOW_UNITS: u64 = 1 << 20;
 
-/// Reads back the first `issued` operations of a sequence, and gives how many bytes were good.
+/// Reads back the first `issued` operations of a sequence, and returns the number of good bytes.
 ///
-/// Which operation wrote a block last is found by going through the sequence again, once for each
-/// window of the file. A block of which a part was written over by a block of another size or place
-/// is not whole any more and is left out, as fio leaves it out.
+/// The last writer of a block is found by repeating the sequence, once for each window of the file.
+/// A block that was partly overwritten by one of another size or place is left out, as in fio.
 pub fn read_back(
     engine: &mut Engine,
     files: &[(PathBuf, FileId)],
@@ -77,7 +76,7 @@ fn drop_cache(path: &Path) {
     }
 }
 
-/// The last writer of each unit of a part of a file: the operation's number and one, 0 for none.
+/// The last writer of each unit of a part of a file: the operation's number plus one, or 0.
 struct Window {
     last: Vec<u64>,
     start_unit: u64,
@@ -99,7 +98,7 @@ impl Window {
         self.last[units].fill(operation + 1);
     }
 
-    /// Whether a block begins in the window and is as this operation wrote it.
+    /// Returns whether a block begins in the window and is as this operation wrote it.
     fn is_whole(&self, operation: u64, next: &Next) -> bool {
         let first = (next.offset - self.region_start) / self.unit;
         (self.start_unit..self.start_unit + WINDOW_UNITS).contains(&first)
@@ -107,7 +106,7 @@ impl Window {
     }
 }
 
-/// Blocks on their way back.
+/// Blocks that are being read back.
 struct Back<'a> {
     engine: &'a mut Engine,
     path: &'a Path,

@@ -54,7 +54,7 @@ pub fn merged(all: Vec<Facts>, places: &Places) -> Result<Repeated, Error> {
     Ok(together)
 }
 
-/// The time of all parts, each from the first rank's start to the last one's end.
+/// Returns the time of all parts, each from the first rank's start to the last one's end.
 fn elapsed_s(all: &[Facts]) -> Result<f64, Error> {
     let parts = all.first().map_or(0, |facts| facts.parts.len());
     if all.iter().any(|facts| facts.parts.len() != parts) {
@@ -127,7 +127,7 @@ fn run(all: &[Facts], runs: &[&Run], elapsed_s: f64, places: &Places) -> Run {
         page_cache_bytes: some(|run| run.page_cache_bytes),
         unwritten_bytes: some(|run| run.unwritten_bytes),
         cached_before_bytes: some(|run| run.cached_before_bytes),
-        // Of all operations, as soon as the latencies of all ranks are together.
+        // Replaced by that of all operations once the latencies of all ranks are together.
         latency_ns: latencies(runs.iter().map(|run| run.latency_ns)),
         flush_latency_ns: latencies(runs.iter().map(|run| run.flush_latency_ns)),
         durable_latency_ns: latencies(runs.iter().map(|run| run.durable_latency_ns)),
@@ -135,7 +135,7 @@ fn run(all: &[Facts], runs: &[&Run], elapsed_s: f64, places: &Places) -> Run {
     }
 }
 
-/// The course of all ranks: their bytes at the times of rank 0's samples, and at the last end.
+/// Returns the bytes of all ranks over time, at rank 0's samples and at the last end.
 fn sustained(rows: &[&Row]) -> Option<Sustained> {
     let all: Vec<&Sustained> = rows.iter().filter_map(|row| row.sustained.as_ref()).collect();
     let first = *all.first()?;
@@ -178,7 +178,7 @@ fn records(runs: &[&Run]) -> Option<wrote_result::document::Records> {
     Some(all)
 }
 
-/// Of latencies whose histograms are gone: a percentile is the worst of the ranks' own.
+/// Merges latencies without histograms: a percentile is the worst of the ranks' own.
 fn latencies(of_ranks: impl Iterator<Item = Option<Latency>>) -> Option<Latency> {
     let all: Vec<Latency> = of_ranks.collect::<Option<_>>()?;
     let most = |figure: fn(&Latency) -> u64| all.iter().map(figure).max().unwrap_or(0);
@@ -221,14 +221,14 @@ fn spread(all: &[Facts], runs: &[&Run], places: &Places) -> Option<Spread> {
     })
 }
 
-/// The throughput until the first rank ends, as if each rank's bytes went evenly.
+/// Returns the throughput until the first rank ends, as if each rank wrote evenly.
 fn stonewalled_bytes_per_s(all: &[Facts], runs: &[&Run]) -> f64 {
     let last_part = |facts: &Facts| facts.parts.last().copied().unwrap_or_default();
     let ended_s = all.iter().map(|facts| last_part(facts).1).fold(f64::MAX, f64::min);
     let (mut bytes, mut began_s) = (0.0, f64::MAX);
     let mut longest_s: f64 = 0.0;
     for (facts, run) in all.iter().zip(runs) {
-        // Of a run of many parts all but the last are over when the first rank ends.
+        // In a run of many parts all but the last are over when the first rank ends.
         let whole_s: f64 = facts.parts.iter().map(|(began, ended)| ended - began).sum();
         let (began, ended) = last_part(facts);
         let beyond_s = (ended - ended_s.max(began)).max(0.0);

@@ -26,7 +26,7 @@ impl Places {
         Places::of(vec![String::new()], &[None])
     }
 
-    /// The places of ranks on these nodes. `looks` has a look at the clock of some of them.
+    /// Returns the places of ranks on these nodes. `looks` has clock readings of some of them.
     pub(super) fn of(names: Vec<String>, looks: &[Option<Look>]) -> Places {
         let mut places = Places::default();
         for (rank, (name, look)) in names.into_iter().zip(looks).enumerate() {
@@ -50,7 +50,7 @@ impl Places {
         places
     }
 
-    /// How far a rank's clock is ahead of rank 0's. On rank 0's own node there is but one clock.
+    /// Returns how far a rank's clock is ahead of rank 0's. Ranks on rank 0's node share its clock.
     pub fn offset_s(&self, rank: u32) -> f64 {
         match self.of_rank[rank as usize] {
             0 => 0.0,
@@ -58,22 +58,22 @@ impl Places {
         }
     }
 
-    /// The name of a rank's node.
+    /// Returns the name of a rank's node.
     pub fn node(&self, rank: u32) -> &str {
         &self.nodes[self.of_rank[rank as usize]].name
     }
 
-    /// The number of ranks on a rank's node.
+    /// Returns the number of ranks on a rank's node.
     pub fn ranks_beside(&self, rank: u32) -> u32 {
         self.nodes[self.of_rank[rank as usize]].ranks.len() as u32
     }
 
-    /// The most ranks on a node.
+    /// Returns the most ranks on a node.
     pub fn ranks_per_node(&self) -> u32 {
         self.nodes.iter().map(|node| node.ranks.len() as u32).max().unwrap_or(1)
     }
 
-    /// As a result shows them.
+    /// Returns them in the words of a result.
     pub fn shown(&self, files: document::RankFiles, reorder: Option<u32>) -> document::Ranks {
         document::Ranks {
             ranks: self.of_rank.len() as u32,

@@ -1,8 +1,8 @@
-//! How ranks meet: each tells rank 0 that it is there, and rank 0 lets all go at once.
+//! Meetings of ranks: each reports to rank 0, which releases all of them at once.
 //!
-//! A rank that fails tells rank 0 and leaves, rank 0 tells all others, and each hears of it when it
-//! comes to the next meeting. So no rank waits for one that failed. One that does not come within
-//! the time limit is named.
+//! A rank that fails tells rank 0 and leaves, rank 0 tells all others, and each learns of it at the
+//! next meeting. So no rank waits for one that failed. One that does not come within the time limit
+//! is named.
 
 #[cfg(test)]
 mod tests;
@@ -15,35 +15,35 @@ use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};
 use wrote_result::{Error, Stop};
 
-/// The distance of two looks at the post.
+/// The interval between two checks of the post.
 const LOOK_EVERY: Duration = Duration::from_micros(50);
-/// Rank 0 tells those that wait that it waits too.
+/// The interval at which rank 0 tells waiting ranks that it waits too.
 const TELL_EVERY: Duration = Duration::from_secs(5);
-/// A rank may take so many times as long as another for the same work.
+/// The factor by which a rank may be slower than another at the same work.
 const SLOWER_MAX: u32 = 10;
 /// Round trips to a clock, of which the shortest counts.
 const ROUND_TRIPS: u32 = 40;
-/// Of more ranks only one on each node is asked for its clock.
+/// With more ranks than this, only one on each node is asked for its clock.
 const CLOCKS_MAX: u32 = 64;
-/// How long the ranks of a group that broke wait for each other's farewell.
+/// How long the ranks of a broken group wait for each other's farewell.
 const PARTING: Duration = Duration::from_secs(5);
-/// How long those of an interrupted group do. A starter such as Open MPI's kills all a second after
+/// The same for an interrupted group. A starter such as Open MPI's kills all ranks a second after
 /// it has asked them to end.
 const LEAVING: Duration = Duration::from_millis(700);
 
 /// The messages of ranks.
 #[derive(Debug, Serialize, Deserialize)]
 enum Message {
-    /// To rank 0: a rank is at its meeting of this number. What it says follows the message.
+    /// To rank 0: a rank has reached the meeting of this number. Its payload follows.
     Here {
         number: u32,
         step: String,
     },
-    /// From rank 0, by way of others: all were there. The answer follows the message.
+    /// From rank 0, passed on by others: all ranks came. The answer follows.
     Go {
         number: u32,
     },
-    /// From rank 0 to those that wait: it is there, and waits for others.
+    /// From rank 0 to waiting ranks: it is alive, and waits for others.
     Waiting,
     /// To rank 0, and from it to all: the group is broken.
     Broken(Ending),
@@ -54,7 +54,7 @@ enum Message {
     Farewell,
 }
 
-/// A message as it came, with what follows it.
+/// A received message with its payload.
 #[derive(Debug)]
 struct Letter {
     from: u32,
@@ -63,7 +63,7 @@ struct Letter {
 }
 
 impl Letter {
-    /// The bytes of a message: a line of JSON, and what follows it.
+    /// Encodes a message: a line of JSON, then the payload.
     fn bytes(message: &Message, payload: &[u8]) -> Vec<u8> {
         let mut bytes = serde_json::to_vec(message).expect("a message is JSON");
         bytes.push(b'\n');
@@ -82,7 +82,7 @@ impl Letter {
     }
 }
 
-/// An error on its way.
+/// An error as it is sent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Ending {
     Usage(String),
@@ -113,7 +113,7 @@ impl Ending {
 pub struct Ranks<P> {
     post: P,
     stop: Stop,
-    /// How long the slowest may be waited for, at least.
+    /// The least time after which a rank that does not come counts as hung.
     hung_after: Duration,
     places: Places,
     state: RefCell<State>,
@@ -123,9 +123,9 @@ pub struct Ranks<P> {
 struct State {
     /// The number of the next meeting.
     number: u32,
-    /// The end of the last one.
+    /// When the last meeting ended.
     met: Instant,
-    /// When rank 0 has last told others that it waits.
+    /// When rank 0 last told others that it waits.
     told: Instant,
     broken: Option<Ending>,
     /// Rank 0 did not answer.
@@ -137,10 +137,10 @@ struct State {
 }
 
 impl<P: Post> Ranks<P> {
-    /// The ranks of a post, which know nothing of each other yet.
+    /// Returns the ranks of a post, which know nothing of each other yet.
     ///
-    /// A rank that comes `hung_after` later than another, and later than ten times the time that
-    /// the other needed, is taken for hung.
+    /// A rank counts as hung if it comes `hung_after` later than another, and later than ten times
+    /// the time that the other needed.
     pub fn new(post: P, stop: Stop, hung_after: Duration) -> Ranks<P> {
         let state = State {
             number: 0,
@@ -201,7 +201,7 @@ impl<P: Post> Ranks<P> {
         let began = Instant::now();
         self.state.borrow_mut().parted[0] = true;
         loop {
-            // What else they have to say is of no interest any more.
+            // Other messages no longer matter.
             while let Some((from, bytes)) = self.post.receive() {
                 if let Message::Farewell = Letter::read(from, bytes).message {
                     self.state.borrow_mut().parted[from as usize] = true;
@@ -231,12 +231,12 @@ impl<P: Post> Ranks<P> {
         (0..self.post.ranks()).filter(|rank| is_asked(*rank)).collect()
     }
 
-    /// Rank 0 asks a rank for its time, and takes half of the round trip for the way.
+    /// Rank 0 asks a rank for its time, and assumes that each way took half of the round trip.
     fn look_at_clock(&self, rank: u32) -> Result<Option<Look>, Error> {
         let mut best: Option<Look> = None;
         for trip in 0..ROUND_TRIPS {
             if self.post.rank() == rank {
-                // Rank 0 asks other ranks before.
+                // Before the first trip rank 0 may still be asking other ranks.
                 let is_busy = trip > 0;
                 let is_ask = |message: &Message| matches!(message, Message::Ask);
                 self.await_from(0, "clocks", is_busy, is_ask)?;
@@ -262,8 +262,8 @@ impl<P: Post> Ranks<P> {
         self.post.send(to, Letter::bytes(message, &[]));
     }
 
-    /// Returns a message of `from` that is wanted. Looks without a rest if it `is_busy`, since the
-    /// time of the message counts.
+    /// Returns a wanted message of `from`. Polls without a rest if it `is_busy`, since the time of
+    /// arrival matters.
     fn await_from(
         &self,
         from: u32,
@@ -300,7 +300,7 @@ impl<P: Post> Ranks<P> {
         }
     }
 
-    /// Rank 0 tells those that wait for it that it waits too, now and then.
+    /// From rank 0, tells waiting ranks now and then that it waits too.
     fn tell_that_it_waits(&self, for_it: impl Iterator<Item = u32>) {
         let mut state = self.state.borrow_mut();
         if state.told.elapsed() > TELL_EVERY {
@@ -309,7 +309,7 @@ impl<P: Post> Ranks<P> {
         }
     }
 
-    /// Takes in what came by post. An error where the group is broken, or this rank is to stop.
+    /// Reads the received messages. Fails where the group is broken, or this rank is to stop.
     fn read_post(&self) -> Result<(), Error> {
         while let Some((from, bytes)) = self.post.receive() {
             let letter = Letter::read(from, bytes);
@@ -327,8 +327,8 @@ impl<P: Post> Ranks<P> {
         Ok(())
     }
 
-    /// Takes the first letter that is wanted. Letters of several ranks come in any order, so others
-    /// stay for those who want them.
+    /// Takes the first wanted letter. Letters of several ranks come in any order, so the others are
+    /// kept.
     fn take(&self, is_wanted: impl Fn(&Letter) -> bool) -> Option<Letter> {
         let early = &mut self.state.borrow_mut().early;
         let place = early.iter().position(is_wanted)?;
@@ -339,7 +339,7 @@ impl<P: Post> Ranks<P> {
         self.state.borrow_mut().early.pop_front()
     }
 
-    /// Rank 0 names the rank whose error it passes on.
+    /// Names the rank whose error rank 0 passes on.
     fn named(&self, from: u32, error: Error) -> Error {
         match error {
             _ if self.post.rank() != 0 => error,
@@ -365,7 +365,7 @@ impl<P: Post> Ranks<P> {
         ))
     }
 
-    /// Breaks the group with its first error, and tells those that have to know.
+    /// Breaks the group with its first error, and tells the ranks that have to know.
     fn breaks(&self, error: Error) -> Error {
         if let Some(known) = &self.state.borrow().broken {
             return known.error();
@@ -380,7 +380,7 @@ impl<P: Post> Ranks<P> {
         error
     }
 
-    /// Rank 0 waits for all others, makes the answer, and lets them go.
+    /// On rank 0: waits for all others, makes the answer, and releases them.
     fn lead(
         &self,
         number: u32,
@@ -428,7 +428,7 @@ impl<P: Post> Ranks<P> {
         Ok(answer)
     }
 
-    /// Another rank tells rank 0 that it is there, and waits for the answer.
+    /// On another rank: reports to rank 0, and waits for the answer.
     fn follow(
         &self,
         number: u32,
@@ -471,7 +471,7 @@ impl<P: Post> Ranks<P> {
         }
     }
 
-    /// How long others may be waited for: they do what took this rank so long.
+    /// Returns how long to wait for others, by the time that this rank needed for the same work.
     fn limit(&self) -> Duration {
         self.hung_after.max(self.state.borrow().met.elapsed() * SLOWER_MAX)
     }

@@ -1,4 +1,4 @@
-//! The files of ranks: one for each, or regions of one; and whose data a rank reads.
+//! The files of ranks, one for each or regions of one, and the rank whose data a rank reads.
 
 use super::Peers;
 use crate::jobs::{Made, lay_out};
@@ -106,7 +106,7 @@ impl Regions<'_> {
         Ok(made)
     }
 
-    /// The rank whose data a job uses: only pure reads are shifted.
+    /// Returns the rank whose data a job uses: only pure reads are shifted.
     fn whose(&self, job: &JobSpec) -> u32 {
         let shift = if job.rw.read && !job.rw.write { self.shift } else { 0 };
         (self.peers.rank() + shift) % self.peers.ranks()

@@ -68,8 +68,7 @@ impl Post for ThreadPost {
         self.letters().pop_front()
     }
 
-    /// Sleeps until a letter comes: a thousand threads that look again and again would take each
-    /// other's time.
+    /// Sleeps until a letter comes: a thousand polling threads would take each other's CPU time.
     fn rest(&self, _: Duration) {
         let letters = self.letters();
         let is_empty = |letters: &mut Letters| letters.is_empty();

@@ -15,18 +15,18 @@ use wrote_result::document::{self as result, Limit};
 
 /// The disk under the jobs' files before they run.
 ///
-/// Found out beforehand because the jobs change it: free space, and which blocks were written.
+/// Examined beforehand, because the jobs change it: free space, and which blocks were written.
 #[derive(Clone, Debug)]
 pub struct Before {
     /// The first file of the first job.
     first: PathBuf,
-    /// Under the first file.
+    /// The disk under the first file.
     pub(super) target: Target,
-    /// Under files that lie elsewhere.
+    /// The disks under files that lie elsewhere.
     others: HashMap<PathBuf, Target>,
-    /// Files all of whose bytes that are used were written and flushed.
+    /// Files whose used bytes were all written and flushed.
     pub(super) settled: HashSet<PathBuf>,
-    /// Whether the first file's device counts what it moves.
+    /// Whether the first file's device counts its transfers.
     pub(super) device_counts: bool,
     /// The limits of this process's control groups.
     limits: Vec<Limit>,
@@ -35,8 +35,8 @@ pub struct Before {
 }
 
 impl Before {
-    /// Looks under the files of all jobs, and flushes those that exist and may be written over, so
-    /// that their blocks are settled. Writes nothing.
+    /// Examines the disks under the files of all jobs, and flushes files that exist and may be
+    /// written over, so that their blocks are settled. Writes nothing.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl Before {
         Before { first, target, others, settled, device_counts, limits, watch }
     }
 
-    /// The kernel's name of the device below the first job's files, where there is one.
+    /// Returns the kernel's name of the device below the first job's files, where there is one.
     pub fn device(&self) -> Option<&str> {
         device_of(&self.target).map(|device| device.name.as_str())
     }
@@ -93,20 +93,20 @@ impl Before {
         self.others.get(file).unwrap_or(&self.target)
     }
 
-    /// The disk under the first file, with the alignments of the file where it is there now.
+    /// Returns the disk under the first file, with the file's alignments if it exists now.
     pub(super) fn shown(&self) -> result::Target {
         let shown = shown_target(&self.target, open(&self.first).as_ref());
         result::Target { limits: self.limits.clone(), ..shown }
     }
 
-    /// The state of the machine since the first look.
+    /// Returns the machine's effects since it was first examined.
     pub(super) fn watched(&self) -> Watched {
         let watch = self.watch.as_ref();
         watch.map_or_else(Watched::default, |watch| watch.end(device_of(&self.target)))
     }
 }
 
-/// The disk under a file; of one that does not exist yet, under the folder that it will be in.
+/// Returns the disk under a file; for one that does not exist yet, under its future folder.
 fn target_of(file: &Path) -> Result<Target, Error> {
     if is_block_device(file) {
         return Ok(device::examine(file)?);
@@ -125,8 +125,8 @@ fn is_block_device(file: &Path) -> bool {
     file.metadata().is_ok_and(|metadata| metadata.file_type().is_block_device())
 }
 
-/// Whether all bytes of the file that the job uses were written and flushed. The flush is made
-/// here: it changes nothing but where the bytes are safe.
+/// Returns whether all bytes of the file that the job uses were written and flushed. Flushes the
+/// file, which changes only what the bytes survive.
 fn is_settled(file: &Path, job: &JobSpec) -> bool {
     if is_block_device(file) {
         return true;
@@ -144,7 +144,7 @@ fn is_settled(file: &Path, job: &JobSpec) -> bool {
         && seek(&opened, SeekFrom::Hole(job.offset_bytes)).is_ok_and(|hole| hole >= end)
 }
 
-/// Opened for reading, if it is an ordinary file; never waits, as a pipe's other end would make it.
+/// Opens an ordinary file for reading. Never waits, as the open of a pipe would.
 fn open(file: &Path) -> Option<File> {
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
     let opened = OpenOptions::new().read(true).custom_flags(nonblocking).open(file).ok()?;

@@ -11,12 +11,12 @@ use wrote_result::stats;
 const FROM_COUNTERS: [&str; 5] =
     ["ram-not-disk", "direct-not-honoured", "busy-neighbour", "write-amplification", "throttled"];
 
-/// The rows of all groups, twice: as they are, and as what the device saw of them.
+/// The rows of all groups, twice: as they are, and as the device saw them.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     rows: Vec<Row>,
-    /// Where several rows ran at once, one for all reads and one for all writes of the group: the
-    /// device's counters do not tell the jobs apart.
+    /// Where several rows ran at once, one row for all reads and one for all writes of the group:
+    /// the device's counters do not distinguish jobs.
     seen_by_device: Vec<Row>,
     written_bytes: u64,
     overlaps: Vec<Overlap>,
@@ -87,7 +87,8 @@ fn without_counters(row: &Row) -> Row {
     row
 }
 
-/// All rows of one direction as one, with what the device moved for none of the other direction.
+/// Combines the rows of one direction. Of the other direction it has the device bytes that no row
+/// accounts for.
 fn together(group: &GroupReport, rows: &[Row], direction: Direction) -> Option<Row> {
     let (own, others): (Vec<&Row>, Vec<&Row>) =
         rows.iter().partition(|row| row.direction == direction);
@@ -96,7 +97,7 @@ fn together(group: &GroupReport, rows: &[Row], direction: Direction) -> Option<R
     let mut row = (*first).clone();
     row.name = own.iter().map(|row| row.name.as_str()).collect::<Vec<_>>().join(", ");
     row.settings.effective.direct = rows.iter().all(|row| row.settings.effective.direct);
-    // One that flushes often makes the whole one that moves more than its own bytes.
+    // One row that flushes often makes the whole move more than its own bytes.
     let mut flushes = own.iter().map(|row| row.settings.effective.sync);
     if let Some(often) = flushes.find(|sync| !sync.is_seldom()) {
         row.settings.effective.sync = often;

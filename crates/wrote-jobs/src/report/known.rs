@@ -1,4 +1,4 @@
-//! The context of a group's rows: the world before the run, names and files of the groups before.
+//! The context of a group's rows: the disk before the run, names and files of earlier groups.
 
 use super::before::Before;
 use crate::jobs::GroupReport;
@@ -6,7 +6,7 @@ use crate::spec::JobSpec;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// The context of a group's rows: the world before the run, and the groups before.
+/// The context of a group's rows: the disk before the run, and the earlier groups.
 #[derive(Debug)]
 pub(super) struct Known<'a> {
     /// The disk under the files before all groups.
@@ -14,11 +14,11 @@ pub(super) struct Known<'a> {
     /// Whether blocks that were never written could be read.
     pub read_unwritten: bool,
     pub names: Names,
-    /// Files of the groups before.
+    /// Files of earlier groups.
     files: HashSet<PathBuf>,
 }
 
-/// Names that rows have already: each has one of its own.
+/// The names in use: each row has its own.
 #[derive(Debug, Default)]
 pub(crate) struct Names(HashSet<String>);
 
@@ -36,8 +36,9 @@ impl<'a> Known<'a> {
         Known { before, read_unwritten, names: Names::default(), files: HashSet::new() }
     }
 
-    /// Whether all that a job uses of the file was written and flushed when the clock started:
-    /// before the run, or because the job reads too and what is read is made ready so (M9).
+    /// Returns whether all bytes of the file that a job uses were written and flushed when the
+    /// clock started: before the run, or because the job also reads, and the run prepares what is
+    /// read (M9).
     pub(super) fn is_settled(&self, file: &Path, spec: &JobSpec) -> bool {
         let overwrites = spec.overwrite && spec.rw.write;
         let made_ready = overwrites || spec.rw.read && !self.read_unwritten;
@@ -45,12 +46,12 @@ impl<'a> Known<'a> {
         self.before.settled.contains(file) || made_ready
     }
 
-    /// Whether a group before used the file.
+    /// Returns whether an earlier group used the file.
     pub(super) fn is_changed(&self, file: &Path) -> bool {
         self.files.contains(file)
     }
 
-    /// Remembers that the group is over.
+    /// Adds the files of a finished group.
     pub(super) fn is_over(&mut self, group: &GroupReport) {
         self.files.extend(group.jobs.iter().flat_map(|job| job.spec.files.iter().cloned()));
     }

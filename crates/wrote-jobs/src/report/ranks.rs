@@ -15,7 +15,7 @@ pub struct RankFacts {
     pub files: RankFiles,
     /// By how many ranks reads are shifted.
     pub reorder: Option<u32>,
-    /// Each rank was given a path of its own.
+    /// Each rank was given its own path.
     pub own_paths: bool,
 }
 
@@ -57,7 +57,7 @@ pub fn document_of_ranks(
     let shown = peers.places().shown(ranks.files, ranks.reorder);
     together.ranks = Some(shown.clone());
     let rows: Vec<Row> = together.scenarios.iter().flat_map(|of| of.rows.clone()).collect();
-    // Those of rank 0 are of the rows of all: the device's counters are.
+    // Rank 0's findings are of all rows, as the device's counters are.
     let mut evidence = evidence::Rows::default();
     let mut left = rows.iter().cloned();
     for group in files.iter().flat_map(|file| file.groups) {

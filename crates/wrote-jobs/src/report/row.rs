@@ -79,7 +79,7 @@ struct Timed {
     operations: Histogram<u64>,
     /// Each flush alone.
     flushes: Histogram<u64>,
-    /// Each write until it was durable (M11); empty where nothing flushes but at the end.
+    /// Each write until it was durable (M11); empty where nothing flushes except at the end.
     durable: Histogram<u64>,
 }
 
@@ -143,7 +143,7 @@ fn run(group: &GroupReport, jobs: &[JobReport], direction: Direction) -> Run {
     let operations_both = sum(&|job| job.read.operations + job.write.operations);
     // The cost of a job that reads and writes is divided between its rows.
     let part = if operations_both == 0 { 1.0 } else { operations as f64 / operations_both as f64 };
-    // The process's use includes the engines' own threads, which no job's does.
+    // The process's use includes the engines' own threads, unlike a job's.
     let process = group.process.filter(|_| jobs.len() == group.jobs.len());
     let used = |figure: fn(&Usage) -> f64| {
         let of_jobs = || jobs.iter().map(|job| figure(&job.usage)).sum::<f64>();
@@ -163,7 +163,7 @@ fn run(group: &GroupReport, jobs: &[JobReport], direction: Direction) -> Run {
         max_rss_bytes: Some(group.max_rss_bytes),
         iodepth_reached: settings::iodepth_reached(jobs),
         cpu_busiest: group.cpu_busiest,
-        // The kernel does not tell the threads apart: each job gets an equal part.
+        // The kernel does not distinguish the threads: each job gets an equal part.
         cpu_waited_s: group
             .cpu_waited_s
             .map(|s| part * s * jobs.len() as f64 / group.jobs.len() as f64),

@@ -18,12 +18,12 @@ const ALIGN_BYTES: usize = 4096;
 /// The most bytes of one write; a longer one is several calls, with the same bytes.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// The calls of a run, by kind.
+/// The number of calls of a run, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// `write(2)` and `pwrite(2)`.
     pub writes: u64,
-    /// Bytes of these.
+    /// Bytes of these writes.
     pub written_bytes: u64,
     /// `fdatasync(2)` and `fsync(2)` of files and folders.
     pub flushes: u64,
@@ -32,7 +32,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Adds another thread's.
+    /// Adds the counts of another thread.
     pub fn add(&mut self, other: Counts) {
         self.writes += other.writes;
         self.written_bytes += other.written_bytes;
@@ -41,7 +41,7 @@ impl Counts {
     }
 }
 
-/// One thread's handles on the files, and what it needs to write.
+/// One thread's handles on the files, with the bytes that it writes.
 pub struct Calls {
     files: Vec<Handle>,
     folder: File,
@@ -57,7 +57,7 @@ struct Handle {
     spec: FileSpec,
     path: PathBuf,
     open: Option<File>,
-    /// The end of writes.
+    /// The place of the next write.
     end: u64,
 }
 
@@ -76,7 +76,7 @@ impl Calls {
         let parent = files[0].path.parent().expect("a file lies in a folder");
         let folder = File::open(parent).map_err(|error| failed(parent, "open", &error))?;
         let mut data = Data::new(0, seed);
-        // The rest is for the alignment.
+        // The extra bytes are for the alignment.
         let mut buffer = vec![0; BUFFER_BYTES + ALIGN_BYTES];
         data.fill(&mut buffer);
         Ok(Calls {
@@ -90,7 +90,7 @@ impl Calls {
         })
     }
 
-    /// Gives the files the state in which a run begins, and flushes it.
+    /// Brings the files into the state in which a run begins, and flushes it.
     pub fn lay_out(&mut self) -> Result<(), Error> {
         for number in 0..self.files.len() {
             let file = &self.files[number];
@@ -109,7 +109,8 @@ impl Calls {
         Ok(())
     }
 
-    /// Makes steps for a group of `transactions`. `full` has the steps for a file without room.
+    /// Makes the calls of `list` for a group of `transactions`. `full` has the steps for a file
+    /// without room.
     pub fn make(&mut self, list: &[Step], steps: &Steps, transactions: u64) -> Result<(), Error> {
         list.iter().try_for_each(|step| self.step(step, steps, transactions))
     }
@@ -180,7 +181,7 @@ impl Calls {
             return (0..repeat)
                 .try_for_each(|turn| self.put(number, at + turn * bytes, *bytes, split));
         }
-        // Of several writes each is a call; of a group all bytes are one.
+        // Of several writes each is one call; the bytes of a group are one call.
         let (calls, bytes) = match times {
             Some(_) => (repeat, *bytes),
             None => (1, bytes * transactions),
@@ -202,7 +203,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Writes whole, by one call for each `split` bytes.
+    /// Writes all bytes, by one call for each `split` bytes.
     fn put(&mut self, number: usize, at: u64, bytes: u64, split: u64) -> Result<(), Error> {
         let (end, most) = (at + bytes, split.min(BUFFER_BYTES as u64));
         let mut at = at;
@@ -258,8 +259,8 @@ impl Calls {
         }
     }
 
-    /// Fills a file's room with zeros, from memory of their own: in the other buffer they would
-    /// stay between the stamps of later writes (M2).
+    /// Fills a file's room with zeros from a separate buffer: in the other one they would stay
+    /// between the stamps of later writes (M2).
     fn zeros(&mut self, number: usize, split: Option<u64>) -> Result<(), Error> {
         let bytes = self.files[number].spec.bytes;
         let most = split.unwrap_or(BUFFER_BYTES as u64);

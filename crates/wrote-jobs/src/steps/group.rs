@@ -9,22 +9,22 @@ use std::thread;
 use std::time::{Duration, Instant};
 use wrote_result::{Error, Stop};
 
-/// The longest wait before a thread looks whether it shall stop.
+/// The longest wait before a thread checks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A job whose files are made ready.
+/// A job with its files prepared.
 pub struct Running<'a> {
     steps: &'a Steps,
     calls: Calls,
-    /// The handles of the thread beside, where the job has one.
+    /// The handles of the thread that works beside, where the job has one.
     beside: Option<Calls>,
 }
 
 /// The outcome of a run.
 #[derive(Debug)]
 pub struct Done {
-    /// The time of each transaction, from its start until its steps are made: until it is durable,
-    /// where they flush (M11).
+    /// The time of each transaction, from its start until its steps are done. Where they flush, it
+    /// is durable then (M11).
     pub latencies_ns: Histogram<u64>,
     /// The time of each flush of a file.
     pub flushes_ns: Histogram<u64>,
@@ -35,7 +35,7 @@ pub struct Done {
 }
 
 impl<'a> Running<'a> {
-    /// Makes the files ready, and makes the steps that come before the clock.
+    /// Prepares the files, and makes the steps that precede the clock.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ struct Group<'a> {
 
 #[derive(Default)]
 struct Queue {
-    /// Transactions that were submitted, and that are done.
+    /// Transactions that were submitted, and that were completed.
     submitted: u64,
     done: u64,
     has_leader: bool,
@@ -198,7 +198,7 @@ fn work_beside(
     over: &Stop,
 ) -> Result<(), Error> {
     let begin = Instant::now();
-    // When each was last made: a time, and a number of transactions.
+    // When each was last made: a time and a number of transactions.
     let mut last: Vec<(f64, u64)> = vec![(0.0, 0); steps.beside.len()];
     loop {
         let mut next = LOOK;

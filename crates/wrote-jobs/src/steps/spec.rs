@@ -8,12 +8,12 @@ const CLIENTS_MAX: u32 = 256;
 /// The most files of a job.
 const FILES_MAX: usize = 16;
 
-/// A job of steps. Each transaction makes the steps of `each`, in their order.
+/// A job of steps. Each transaction makes the steps of `each` in order.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Steps {
     /// Clients that wait for their transactions at once. Several commit in groups: one of them
-    /// leads, and makes the steps for all that wait; clients that come meanwhile wait for the next
+    /// leads, and makes the steps for all that wait. Clients that come later wait for the next
     /// leader.
     #[serde(default = "one")]
     pub clients: u32,
@@ -24,10 +24,11 @@ pub struct Steps {
     pub before: Vec<Step>,
     /// The steps of a transaction, or of a group of them.
     pub each: Vec<Step>,
-    /// Steps before a write that a file has no room for.
+    /// Steps before a write for which a file has no room.
     #[serde(default)]
     pub full: Vec<Full>,
-    /// Steps after each so many transactions, within the last one's time.
+    /// Steps that repeat after a number of transactions or seconds, within the last transaction's
+    /// time.
     #[serde(default)]
     pub every: Vec<Every>,
     /// Steps by another thread, beside the transactions.
@@ -44,8 +45,7 @@ pub struct Steps {
 pub struct FileSpec {
     /// Its name in steps: lower-case letters.
     pub name: String,
-    /// Its room: a write that would pass it makes the steps of [`Steps::full`], or goes to the
-    /// start.
+    /// Its room: a write beyond it makes the steps of [`Steps::full`], or goes to the start.
     #[serde(deserialize_with = "size")]
     pub bytes: u64,
     /// Its state when the clock starts.
@@ -63,10 +63,10 @@ pub struct FileSpec {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Start {
-    /// It is there, and empty.
+    /// It exists, and is empty.
     #[default]
     Empty,
-    /// It is not there.
+    /// It does not exist.
     Absent,
     /// Its room is allocated and its size set by `fallocate(2)`.
     Allocated,
@@ -76,7 +76,7 @@ pub enum Start {
     Written,
 }
 
-/// Steps before a write that a file has no room for.
+/// Steps before a write for which a file has no room.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Full {
@@ -86,40 +86,41 @@ pub struct Full {
     pub steps: Vec<Step>,
 }
 
-/// Steps that come again.
+/// Steps that repeat.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Every {
-    /// Transactions from one time to the next.
+    /// The number of transactions between two repetitions.
     pub transactions: Option<u64>,
-    /// Seconds from one time to the next, where no number of transactions counts.
+    /// The seconds between two repetitions, without a number of transactions.
     pub interval_s: Option<f64>,
     /// The steps.
     pub steps: Vec<Step>,
 }
 
-/// A system call, or what a few of them do to a file.
+/// A system call, or a few that do one thing to a file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "call", rename_all = "snake_case", deny_unknown_fields)]
 #[expect(missing_docs, reason = "`file` is the name of a file in each variant")]
 pub enum Step {
-    /// Opens a file, and makes it where it is not there.
+    /// Opens a file, and makes it if it does not exist.
     Open { file: String },
     /// Closes it.
     Close { file: String },
-    /// Writes `bytes` at the file's end of writes, or at the place that a key names.
+    /// Writes `bytes` at the file's write position, or at the place that a key names.
     Write {
         file: String,
         #[serde(deserialize_with = "size")]
         bytes: u64,
-        /// At this byte of the file; the end of writes stays.
+        /// At this byte of the file; the write position stays.
         at: Option<u64>,
-        /// At random multiples of `bytes` in the file's room, `times` of them.
+        /// At `times` random multiples of `bytes` in the file's room.
         #[serde(default)]
         random: bool,
-        /// Whole pages of this size, with that of the end of writes, which is written again.
+        /// In whole pages of this size, with the page of the write position, which is written
+        /// again.
         page: Option<u64>,
-        /// Writes of `bytes` each, whose number does not grow with the group.
+        /// The number of writes of `bytes` each, which does not grow with the group.
         times: Option<u32>,
         /// The most bytes of a call.
         split: Option<u64>,
@@ -132,11 +133,11 @@ pub enum Step {
     FsyncFolder,
     /// `fdatasync(2)` of the folder.
     FdatasyncFolder,
-    /// Gives the file the other's name, in whose place it is from now on.
+    /// Renames the file to the other's name, which it has from now on.
     Rename { file: String, to: String },
     /// Removes the file.
     Unlink { file: String },
-    /// Cuts the file to these bytes, or to its end of writes.
+    /// Truncates the file to these bytes, or to its write position.
     Truncate { file: String, bytes: Option<u64> },
     /// Allocates the file's room; with `keep_size` its size stays.
     Fallocate {
@@ -146,7 +147,7 @@ pub enum Step {
     },
     /// Fills the file's room with zeros, by writes of 1 MiB or `split` bytes.
     Zeros { file: String, split: Option<u64> },
-    /// The next write is at the file's start.
+    /// Moves the write position to the file's start.
     Rewind { file: String },
 }
 
@@ -195,7 +196,7 @@ impl Steps {
         self.all_steps().try_for_each(|step| self.check_write(step))
     }
 
-    /// Refuses a write that its file has no room for, or that direct I/O cannot make.
+    /// Refuses a write for which its file has no room, or that direct I/O cannot make.
     fn check_write(&self, step: &Step) -> Result<(), String> {
         let Step::Write { file, bytes, at, page, split, .. } = step else { return Ok(()) };
         let of = self.files.iter().find(|other| other.name == *file).expect("checked");
@@ -218,24 +219,24 @@ impl Steps {
         lists.chain(self.every.iter().chain(&self.beside).map(|every| &every.steps)).flatten()
     }
 
-    /// Whether a transaction is durable when it ends.
+    /// Returns whether a transaction is durable when it ends.
     pub fn is_durable(&self) -> bool {
         let is_dsync = self.files.iter().any(|file| file.dsync);
         is_dsync || self.each.iter().any(|step| step.is_flush())
     }
 
-    /// Whether its transactions flush a file, each or now and then: whether flushes are timed.
+    /// Returns whether transactions flush a file, each or now and then, so that flushes are timed.
     pub fn has_flushes(&self) -> bool {
         let every = self.every.iter().flat_map(|every| &every.steps);
         self.each.iter().chain(every).any(Step::is_flush)
     }
 
-    /// The most bytes that the files take at once.
+    /// Returns the most bytes that the files take at once.
     pub fn space_bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// The payload of a transaction: the bytes of its writes.
+    /// Returns the payload of a transaction: the bytes of its writes.
     pub fn transaction_bytes(&self) -> u64 {
         let bytes = |step: &Step| match step {
             Step::Write { bytes, times, .. } => bytes * u64::from(times.unwrap_or(1)),
@@ -244,7 +245,7 @@ impl Steps {
         self.each.iter().map(bytes).sum()
     }
 
-    /// The calls of a transaction in words: `write 344, fdatasync`.
+    /// Returns the calls of a transaction in words: `write 344, fdatasync`.
     pub fn words(&self) -> String {
         let file = |name: &String| match self.files.len() {
             1 => String::new(),
@@ -292,7 +293,7 @@ impl Step {
         }
     }
 
-    /// Whether it is a flush of a file.
+    /// Returns whether it is a flush of a file.
     pub fn is_flush(&self) -> bool {
         matches!(self, Step::Fdatasync { .. } | Step::Fsync { .. })
     }
@@ -302,7 +303,7 @@ fn one() -> u32 {
     1
 }
 
-/// Parses a number of bytes, or a size as `64MB`.
+/// Parses a number of bytes, or a size such as `64MB`.
 fn size<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

@@ -103,7 +103,7 @@ fn clients_that_wait_are_committed_by_one_leader() {
     "#;
     let done = run(&steps(group), folder.path(), 400).unwrap();
     assert_eq!((done.transactions, done.latencies_ns.len()), (400, 400));
-    // All bytes are there, in as many writes as there were groups.
+    // All bytes are there, in one write per group.
     assert_eq!(done.counts.written_bytes, 40_000);
     assert_eq!(done.counts.writes, done.counts.flushes);
     assert!(done.counts.flushes <= 400);

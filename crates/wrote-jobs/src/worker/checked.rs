@@ -10,27 +10,26 @@ use std::path::Path;
 
 /// Blocks begin at multiples of this, the smallest block of a disk.
 const SECTOR_BYTES: u64 = 512;
-/// How far before a read a block may begin that reaches into it.
+/// A block that reaches into a read begins at most this far before it.
 const BACK_BYTES_MAX: u64 = 4 << 20;
 
-/// The bytes of a read that are not what a job wrote: their first, and why.
+/// The first bytes of a read that differ from what a job wrote, and the reason.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Damage {
     pub offset: u64,
     pub what: String,
 }
 
-/// Checks the blocks of which a read from `offset` on has bytes, by the lengths in their headers,
-/// and returns the number of its bytes that were checked.
+/// Checks the blocks that overlap a read from `offset` on, by the lengths in their headers, and
+/// returns the number of its bytes that were checked.
 ///
-/// What was never written holds no block. A block of which a part was written over later is not
-/// whole any more, and is left out.
+/// Unwritten bytes hold no block. A block that was partly overwritten later is left out.
 pub fn check(path: &Path, offset: u64, read: &[u8]) -> Result<u64, Damage> {
     let end = offset + read.len() as u64;
     let (mut from, mut checked) = (offset, 0);
     while from < end {
         let block = &read[(from - offset) as usize..];
-        // Most reads are of whole blocks, or of several.
+        // Most reads are of one or several whole blocks.
         let whole = Header::of(block).and_then(|header| block.get(..header.len as usize));
         let found = match whole {
             Some(whole) if Header::found(whole, from).is_ok() => {
@@ -51,13 +50,13 @@ pub fn check(path: &Path, offset: u64, read: &[u8]) -> Result<u64, Damage> {
     Ok(checked)
 }
 
-/// Bytes up to `end` that are a good block's, or no block's.
+/// Bytes up to `end` that belong to a good block, or to none.
 struct Found {
     end: u64,
     is_checked: bool,
 }
 
-/// Finds what the byte at `from` belongs to, from the file itself.
+/// Finds the block of the byte at `from`, from the file itself.
 fn search(file: &File, from: u64) -> io::Result<Result<Found, String>> {
     if let Some(header) = header_at(file, from)? {
         return whole_or_not(file, from, from, header);
@@ -80,8 +79,8 @@ fn search(file: &File, from: u64) -> io::Result<Result<Found, String>> {
     Ok(Err(NO_HEADER.into()))
 }
 
-/// Checks the block at `start`, which holds the byte at `from`. One that is not good may have been
-/// written over in part.
+/// Checks the block at `start`, which holds the byte at `from`. A bad block may have been partly
+/// overwritten.
 fn whole_or_not(
     file: &File,
     start: u64,
@@ -101,7 +100,7 @@ fn whole_or_not(
     let mut others = sectors.filter_map(|place| {
         Header::of(&block[(place - start) as usize..]).map(|header| (place, header))
     });
-    // Of one job, an earlier block in a later one was not written over: the later is torn.
+    // A later block of the same job is torn if an earlier one stands in it.
     let is_written_over = |&(place, ref other): &(u64, Header)| {
         let is_earlier = other.seed == header.seed && other.sequence < header.sequence;
         other.offset == place && !is_earlier
@@ -114,7 +113,7 @@ fn whole_or_not(
     Ok(Ok(Found { end, is_checked: false }))
 }
 
-/// Returns the header at `start`, if one of that place is there.
+/// Returns the header at `start`, if there is one of that place.
 fn header_at(file: &File, start: u64) -> io::Result<Option<Header>> {
     let mut bytes = [0; HEADER_BYTES];
     match file.read_exact_at(&mut bytes, start) {

@@ -56,7 +56,7 @@ impl Worker<'_> {
         if with_metadata {
             self.flushes.since_fsync = 0;
         }
-        // An fsync covers what an fdatasync does.
+        // An fsync covers everything that an fdatasync does.
         self.flushes.since_fdatasync = 0;
         if self.spec.latency_with_flush {
             self.acknowledge()?;
@@ -68,7 +68,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Flushes every file that the task wrote, by the flush that it asks for at its end (M1).
+    /// Flushes every file that the task wrote, by the flush that the task asks for at its end (M1).
     pub(super) fn flush_at_end(&mut self) -> Result<(), Error> {
         if self.spec.end_fsync || self.spec.end_fdatasync {
             self.flushes.dirty.clone_from(&self.flushes.written);

@@ -1,23 +1,22 @@
-//! The header of a block of a job with `verify=crc32c`, so that a reader can tell
-//! whether it is what was written here.
+//! The header of a block of a job with `verify=crc32c`, by which a reader recognizes what was
+//! written here.
 //!
+//! A block of a job with several sizes has a header for each part: see [`unit_bytes`]. A header has
 //! 40 bytes, little-endian:
-//!
-//! A block of a job with several sizes has a header for each part: see [`unit_bytes`].
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 0..8 | `wroteblk` |
 //! | 8..16 | the block's first byte in its file |
 //! | 16..24 | the seed of the job that wrote it |
-//! | 24..32 | which of that job's operations wrote it, from 0 |
+//! | 24..32 | the number of that job's operation that wrote it, from 0 |
 //! | 32..36 | the block's length |
-//! | 36..40 | CRC32C of all of the block but these four bytes |
+//! | 36..40 | CRC32C of the block without these four bytes |
 
 use crate::spec::BlockSizes;
 use std::ops::Range;
 
-/// The complaint about a block without a header.
+/// The error of a block without a header.
 pub const NO_HEADER: &str = "there is no header: it was not written by a job with verify";
 
 const MAGIC: &[u8; 8] = b"wroteblk";
@@ -26,9 +25,9 @@ pub const HEADER_BYTES: usize = 40;
 /// The last field, the checksum.
 const SUM: Range<usize> = 36..HEADER_BYTES;
 
-/// Returns the bytes behind each header: what all of a job's blocks are multiples of, so that a
-/// block finds its headers wherever a block of another size begins, as fio's do. A job with a
-/// divisor too small for a header has one for each block.
+/// Returns the distance of headers: the greatest common divisor of a job's block sizes, so that a
+/// block finds its headers wherever a block of another size begins, as fio's do. A job whose
+/// divisor is too small for a header has one for each block.
 pub fn unit_bytes(sizes: &BlockSizes) -> Option<usize> {
     Some(sizes.unit_bytes() as usize).filter(|unit| *unit >= HEADER_BYTES)
 }
@@ -50,13 +49,13 @@ impl Header {
         }
     }
 
-    /// Checks that each part of a block is exactly what `self` says.
+    /// Checks that each part of a block is exactly as `self` describes it.
     pub fn check_parts(self, unit_bytes: Option<usize>, block: &[u8]) -> Result<(), String> {
         self.parts(unit_bytes)
             .try_for_each(|(header, part)| header.check(block.get(part).unwrap_or_default()))
     }
 
-    /// The parts of a block with this header, and the header of each.
+    /// Returns the parts of a block with this header, and the header of each.
     fn parts(self, unit_bytes: Option<usize>) -> impl Iterator<Item = (Header, Range<usize>)> {
         let (len, unit) = (self.len as usize, unit_bytes.unwrap_or(self.len as usize));
         (0..len).step_by(unit.max(1)).map(move |start| {
@@ -65,7 +64,7 @@ impl Header {
         })
     }
 
-    /// Returns what stands at the start of a block, if that is a header.
+    /// Returns the header at the start of a block, if there is one.
     pub fn of(block: &[u8]) -> Option<Header> {
         if block.len() < HEADER_BYTES || &block[..8] != MAGIC {
             return None;
@@ -87,7 +86,7 @@ impl Header {
         block[SUM].copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// Checks a block that must be exactly what `self` says.
+    /// Checks that a block is exactly as `self` describes it.
     fn check(&self, block: &[u8]) -> Result<(), String> {
         let found = Header::found(block, self.offset)?;
         if found.seed != self.seed {
@@ -102,7 +101,7 @@ impl Header {
         Ok(())
     }
 
-    /// Checks a block of which only the place is known, and gives what its header says.
+    /// Checks a block of which only the place is known, and returns its header.
     pub fn found(block: &[u8], offset: u64) -> Result<Header, String> {
         let Some(header) = Header::of(block) else { return Err(NO_HEADER.into()) };
         if header.len as usize != block.len() {
@@ -121,7 +120,7 @@ impl Header {
     }
 }
 
-/// CRC32C (RFC 3720, B.4) of all but the field that it is kept in.
+/// CRC32C (RFC 3720, B.4) of the block without the checksum's own field.
 fn sum(block: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&block[..SUM.start]), &block[SUM.end..])
 }

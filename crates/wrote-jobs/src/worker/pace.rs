@@ -14,11 +14,10 @@ const NS_PER_S: f64 = 1e9;
 /// their sizes and the seed, never from their completions. So a job that fell behind catches up,
 /// and its latencies count from the due times.
 ///
-/// Of a Poisson process each distance is the mean one times a random number of the exponential
-/// distribution with the mean 1. The distance behind an operation of a rate in bytes is in
-/// proportion to its bytes, as at even distances. Several such processes at once, each with a seed
-/// of its own, are together one with the sum of their rates (Kingman, *Poisson Processes*, 1993,
-/// 2.2).
+/// In a Poisson process each distance is the mean times a random number of the exponential
+/// distribution with mean 1. With a rate in bytes the distance behind an operation is proportional
+/// to its bytes, as at even distances. Several such processes, each with its own seed, add up to
+/// one with the sum of their rates (Kingman, *Poisson Processes*, 1993, 2.2).
 #[derive(Clone, Debug, Default)]
 pub struct Pace {
     bytes_per_s: Option<u64>,
@@ -31,7 +30,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Returns a pace at these rates; a rate of 0 is none.
+    /// Returns a pace at these rates; a rate of 0 means none.
     pub fn new(bytes_per_s: Option<u64>, operations_per_s: Option<u32>) -> Pace {
         let some = |rate: Option<u64>| rate.filter(|rate| *rate > 0);
         Pace {
@@ -59,7 +58,7 @@ impl Pace {
         Pace { chance, ..self }
     }
 
-    /// Tells whether there is a rate.
+    /// Returns whether there is a rate.
     pub fn holds(&self) -> bool {
         self.bytes_per_s.is_some() || self.operations_per_s.is_some()
     }
@@ -71,7 +70,7 @@ impl Pace {
             |done: f64, rate: Option<u64>| rate.map_or(0.0, |rate| done * NS_PER_S / rate as f64);
         let due =
             due(self.bytes, self.bytes_per_s).max(due(self.operations, self.operations_per_s));
-        // A time beyond the range is the latest one.
+        // A time beyond the range becomes the latest one.
         due.ceil() as u64
     }
 
@@ -147,13 +146,13 @@ mod tests {
 
     #[test]
     fn a_poisson_process_has_the_asked_mean_and_the_distances_of_an_exponential_distribution() {
-        // Mean and standard deviation of an exponential distribution are the same, and e^-1 of its
-        // numbers are above the mean. Of 100 000 the errors are about 0.3 %; these are seeds, not
-        // luck.
+        // Mean and standard deviation of an exponential distribution are equal, and e^-1 of its
+        // numbers are above the mean. With 100,000 numbers the errors are about 0.3 %; the seeds
+        // are fixed.
         let operations = 100_000;
         for (pace, mean_ns) in [
             (Pace::new(None, Some(1000)), 1_000_000.0),
-            // Bytes of which half are in operations of 1000 and half in those of 3000.
+            // Half of the bytes are in operations of 1000 and half in operations of 3000.
             (Pace::new(Some(2_000_000), None), 1_000_000.0),
         ] {
             let due_ns = all_due_ns(pace.process(Process::Poisson, 42), operations, &[1000, 3000]);

@@ -15,7 +15,7 @@ impl Worker<'_> {
     /// Sets the thread's timer slack, which is 50 us by default (prctl(2), `PR_SET_TIMERSLACK`).
     pub(super) fn prepare_to_pace(&self) {
         if self.paced {
-            // After an error timers stay late; the issue delay measures that.
+            // After an error timers stay late, which the issue delay shows.
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         }
     }
@@ -31,7 +31,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Pauses, when the operations in flight have completed, and ends early with the task's time.
+    /// Pauses once the operations in flight have completed; ends early with the task's time.
     pub(super) fn think(&mut self) -> Result<(), Error> {
         self.reap(usize::MAX)?;
         let Some(think) = self.spec.think else { return Ok(()) };
@@ -45,10 +45,10 @@ impl Worker<'_> {
             && !self.over
         {
             std::thread::sleep(nap(left));
-            // Progress is shown and samples are taken meanwhile.
+            // Progress is published and samples are taken during the pause.
             self.acknowledge()?;
         }
-        // A pause is the job's own: no latency counts it.
+        // A pause belongs to the job: no latency counts it.
         self.read_clock();
         self.thought_until_ns = self.now_ns;
         Ok(())
@@ -88,12 +88,12 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Waits until the next operation is due, and sees operations in flight complete meanwhile.
+    /// Waits until the next operation is due, and collects completions while it waits.
     pub(super) fn wait_until(&mut self, due_ns: u64) -> Result<(), Error> {
         self.reap(0)?;
         let left_ns = due_ns.min(self.deadline_ns).saturating_sub(self.now_ns);
         if self.over || left_ns <= AWAKE_NS {
-            // The caller comes again at once, unless the operation is due.
+            // The caller calls again at once, unless the operation is due.
             std::hint::spin_loop();
             return Ok(());
         }

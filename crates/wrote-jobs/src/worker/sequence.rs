@@ -29,20 +29,20 @@ impl Outline {
         if write { &self.spec.write_bs } else { &self.spec.read_bs }
     }
 
-    /// How often the whole is done; `None` for as long as someone asks.
+    /// Returns the number of loops; `None` for as many as the caller asks for.
     fn loops(&self) -> Option<u32> {
         (!self.spec.time_based).then_some(self.spec.loops)
     }
 
-    /// The directions that there are, writes as `true`.
+    /// Returns the directions of the job, writes as `true`.
     fn directions(&self) -> impl Iterator<Item = bool> {
         [(false, self.spec.rw.read), (true, self.spec.rw.write)]
             .into_iter()
             .filter_map(|(write, is)| is.then_some(write))
     }
 
-    /// Whether each block comes once before any comes again: blocks of several sizes cannot be told
-    /// apart by their number.
+    /// Returns whether each block comes once before any repeats. Blocks of several sizes have no
+    /// numbers by which to tell.
     pub fn maps(&self) -> bool {
         self.spec.rw.random
             && !self.spec.norandommap
@@ -51,7 +51,7 @@ impl Outline {
             && self.spec.random_distribution == Distribution::Uniform
     }
 
-    /// Whether an operation may fall on the bytes of another one shortly before it.
+    /// Returns whether an operation may fall on the bytes of another one shortly before it.
     pub fn comes_again(&self) -> bool {
         self.spec.rw.random && !self.maps()
             || self.spec.streak.is_some()
@@ -60,7 +60,7 @@ impl Outline {
             || self.loops() != Some(1)
     }
 
-    /// Bytes of one loop: each region once, where the job says nothing else.
+    /// Returns the bytes of one loop: each region once, unless the job says otherwise.
     fn loop_bytes(&self) -> u64 {
         let pass = || self.regions.iter().map(|region| region.end - region.start).sum();
         let bytes: u64 = self.spec.io_bytes.unwrap_or_else(pass);
@@ -71,7 +71,7 @@ impl Outline {
         self.spec.number_ios.unwrap_or(u64::MAX)
     }
 
-    /// About how many bytes there are in all; `None` where only time ends it.
+    /// Returns about how many bytes the job transfers; `None` where only time ends it.
     pub fn total_bytes(&self) -> Option<u64> {
         self.loops().map(|loops| self.loop_bytes().saturating_mul(loops.into()))
     }
@@ -80,25 +80,25 @@ impl Outline {
 /// The way through each file, chosen before the clock starts.
 #[derive(Clone, Copy, Debug)]
 enum Walk {
-    /// Each operation begins where the last one of its direction ended.
+    /// Each operation begins where the previous one of its direction ended.
     InOrder,
-    /// The same, and so many bytes farther on.
+    /// The same, plus this many bytes.
     Stepped(i64),
     Random,
-    /// So many of 100 are at a random offset, the others behind the last one.
+    /// This percentage is at a random offset, the others follow the previous one.
     Mixed(u32),
     Streaks(Streak),
 }
 
-/// One file, and how far it was used.
+/// One file, and how much of it was used.
 #[derive(Clone, Debug)]
 struct Place {
     start: u64,
     len_bytes: u64,
-    /// Where the next read and the next write of a sequential job begin: each direction goes on
-    /// from its own last operation, as fio's do.
+    /// Where the next read and the next write of a sequential job begin: each direction continues
+    /// from its own last operation, as in fio.
     positions: [u64; 2],
-    /// The order of the blocks of a random job, where each comes once, and how many were taken.
+    /// The order of the blocks of a random job that uses each once, and how many were taken.
     order: Option<Permutation>,
     taken: u64,
     /// The blocks of a random job without such an order, of reads and of writes.
@@ -106,8 +106,8 @@ struct Place {
 }
 
 impl Place {
-    /// Where an operation begins that would begin at `position`: the first at the start, and none
-    /// behind one that ended where the file does.
+    /// Returns where the operation that would begin at `position` begins: the first one at the
+    /// start. There is none behind one that ended at the file's end.
     fn stepped(&self, position: u64, step_bytes: i64) -> u64 {
         if position == 0 || position >= self.len_bytes {
             return position;
@@ -119,8 +119,8 @@ impl Place {
     }
 }
 
-/// A job's operations, one after the other. The same outline gives the same ones, so a clone taken
-/// at the start tells later what was done.
+/// A job's operations, in order. Equal outlines give equal operations, so a clone taken at the
+/// start repeats later what was done.
 #[derive(Clone, Debug)]
 pub struct Sequence {
     outline: Outline,
@@ -128,14 +128,14 @@ pub struct Sequence {
     walk: Walk,
     /// Operations left of a streak.
     streak_left: u32,
-    /// The only size of a direction, and the least one.
+    /// The only size of a direction, and the smallest one.
     one: [Option<u64>; 2],
     least: [u64; 2],
     chance: Xoshiro256PlusPlus,
     /// The index of the next file: one operation goes to each in turn.
     turn: usize,
     loop_left_bytes: u64,
-    /// Operations left in the loop, where sizes are drawn: else the bytes above stand for them.
+    /// Operations left in the loop, where sizes are drawn; otherwise the bytes above decide.
     loop_left_ios: u64,
     loops_left: Option<u32>,
     passes: u64,
@@ -143,8 +143,8 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// `None` where some direction finds no room for its smallest block in any file, so that it
-    /// would never come to an end.
+    /// Returns `None` where a direction finds no room for its smallest block in any file: it would
+    /// never end.
     pub fn new(outline: Outline) -> Option<Sequence> {
         let least = [false, true].map(|write| outline.sizes(write).least_bytes());
         let room = |write: bool| {
@@ -211,7 +211,7 @@ impl Sequence {
         }
     }
 
-    /// A size by the shares; the largest up to `most`, which is at least the smallest.
+    /// Draws a size by the shares; the largest up to `most`, which is at least the smallest.
     fn size(&mut self, write: bool, most: u64) -> u64 {
         if let Some(one) = self.one[usize::from(write)] {
             return one;
@@ -239,7 +239,7 @@ impl Sequence {
         size
     }
 
-    /// Goes back to where each file begins; another pass has another order.
+    /// Returns to the start of each file; another pass has another order.
     fn begin_pass(&mut self) {
         let one = self.outline.spec.one_size().filter(|_| self.maps);
         for (number, place) in self.places.iter_mut().enumerate() {
@@ -265,7 +265,8 @@ impl Sequence {
         true
     }
 
-    /// The next operation of this direction in the pass; `None` where no file has room for it.
+    /// Returns the next operation of this direction in the pass; `None` where no file has room for
+    /// it.
     #[inline]
     fn place(&mut self, write: bool) -> Option<Next> {
         for _ in 0..self.places.len() {
@@ -292,7 +293,7 @@ impl Sequence {
         None
     }
 
-    /// The operation at this byte of a file's region; `None` where there is no room for it.
+    /// Returns the operation at this byte of a file's region; `None` where there is no room for it.
     #[inline]
     fn along(&mut self, write: bool, file: usize, position: u64) -> Option<Next> {
         let place = &self.places[file];
@@ -306,8 +307,9 @@ impl Sequence {
         Some(Next { write, file, offset, len: len as usize })
     }
 
-    /// An operation at a random offset; `None` where each was used, or there is no room for it.
-    // Of its two callers, the one of every random operation saves 35 instructions by it.
+    /// Returns an operation at a random offset; `None` where each was used, or there is no room for
+    /// it.
+    // Inlining saves the caller of every random operation 35 instructions.
     #[inline(always)]
     fn anywhere(&mut self, write: bool, file: usize) -> Option<Next> {
         let least = self.least[usize::from(write)];
@@ -332,7 +334,7 @@ impl Sequence {
         Some(Next { write, file, offset, len: len as usize })
     }
 
-    /// An operation at a random offset or, where there is room, behind the last one.
+    /// Returns an operation at a random offset or, where there is room, behind the previous one.
     fn here_or_anywhere(&mut self, write: bool, file: usize, percent: u32) -> Option<Next> {
         let is_random = below(&mut self.chance, 100) < u64::from(percent);
         let position = self.places[file].positions[usize::from(write)];
@@ -343,8 +345,8 @@ impl Sequence {
         Some(next)
     }
 
-    /// The next operation of a streak, which the directions share as in fio. At its end, and where
-    /// it reaches the file's, the next one is at a random offset.
+    /// Returns the next operation of a streak, which both directions share, as in fio. At its end,
+    /// and at the file's, the next one is at a random offset.
     fn in_streak(&mut self, write: bool, file: usize, streak: Streak) -> Option<Next> {
         let begins = self.streak_left == 0;
         let position = self.places[file].positions[usize::from(write)];
@@ -357,7 +359,7 @@ impl Sequence {
         Some(next)
     }
 
-    /// The next operation of a direction; `None` where there is no more to be done.
+    /// Returns the next operation of a direction; `None` when none is left.
     #[inline]
     pub fn next_of(&mut self, write: bool) -> Option<Next> {
         let least = self.least[usize::from(write)];
@@ -372,7 +374,7 @@ impl Sequence {
             } else if !self.begin_loop() {
                 return None;
             }
-            // What is left for this direction is less than its smallest block: never.
+            // Less is left for this direction than its smallest block.
             if self.loop_left_bytes < least {
                 return None;
             }
@@ -389,15 +391,16 @@ impl Iterator for Sequence {
     }
 }
 
-/// How often a number is mixed. Two rounds leave neighbours' high bits alike, three do not.
+/// Rounds of mixing. After two, neighbours' high bits are alike; after three they are not.
 const ROUNDS: usize = 3;
 
 /// A permutation of the numbers below `count`, chosen by a key.
 ///
-/// It is made of steps that can each be undone on numbers of as many bits as `count` needs: adding,
-/// multiplying by an odd number, and xoring a number's upper half into its lower one. What they
-/// leave outside of the bound goes through them again ("cycle walking": Black and Rogaway, Ciphers
-/// with Arbitrary Finite Domains, 2002), less than twice on average, so that the result is again a
+/// It consists of steps that can each be undone on numbers of as many bits as `count` needs:
+/// adding, multiplying by an odd number, and xoring a number's upper half into its lower one.
+/// Results beyond the bound go through the steps again, less than twice on average ("cycle
+/// walking": Black and Rogaway, Ciphers with Arbitrary Finite Domains, 2002), so the whole is again
+/// a permutation.
 /// permutation.
 #[derive(Clone, Debug)]
 pub struct Permutation {
@@ -424,7 +427,7 @@ impl Permutation {
         self.count
     }
 
-    /// The number at place `index`, which is below the count.
+    /// Returns the number at place `index`, which is below the count.
     pub fn at(&self, index: u64) -> u64 {
         debug_assert!(index < self.count);
         let mut number = index;
@@ -484,7 +487,7 @@ mod permutation_tests {
             let distance = distance as f64 / count as f64 / count as f64;
             assert!((0.45..0.55).contains(&ups), "{count}: {ups}");
             assert!((0.28..0.39).contains(&distance), "{count}: {distance}");
-            // Every stretch of the order goes everywhere.
+            // Every stretch of the order covers the whole range.
             let stretch = &numbers[..count as usize / 10];
             let tenths: std::collections::HashSet<u64> =
                 stretch.iter().map(|number| number * 10 / count).collect();

@@ -1,4 +1,4 @@
-//! Counts of a thread while the clock runs, cheap enough for each operation (M10).
+//! Counts of a thread while the clock runs, cheap enough to keep for each operation (M10).
 
 use super::trail::Trail;
 use super::unflushed::Unflushed;
@@ -60,17 +60,18 @@ pub struct Tally {
     /// The time of each write until the flush that covers it has ended (M11), where flushes come
     /// between writes whose own time ends before.
     pub durable_ns: Histogram<u64>,
-    /// The writes that such a flush is to cover; none where none comes.
+    /// The writes that such a flush will cover; `None` where none comes.
     unflushed: Option<Unflushed>,
-    /// Under a rate: the time from when an operation was due, and there was room for it, to when it
-    /// was handed on.
+    /// Under a rate: the time from when an operation was due, and there was room for it, to its
+    /// submission.
     pub issue_delay_ns: Histogram<u64>,
     pub trail: Trail,
     /// The frequency of each depth, by the depth; likewise for the next two.
     depths: Vec<u64>,
     submitted: Vec<u64>,
     completed: Vec<u64>,
-    /// Operations of the same direction and time, not yet recorded: those of one batch mostly are.
+    /// Operations of the same direction and time that are not recorded yet, as most of one batch
+    /// are.
     same: (bool, u64, u64),
     before_bytes: [u64; 2],
     sampled_ns: u64,
@@ -79,8 +80,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Makes the counts of a thread. `flushed_together` are the writes between two flushes of
-    /// which each has a time of its own.
+    /// Makes the counts of a thread. `flushed_together` is the number of writes between two
+    /// flushes, if each is timed until its flush.
     pub fn new(iodepth: usize, flushed_together: Option<u32>) -> Tally {
         Tally {
             directions: [DirectionReport::new(), DirectionReport::new()],
@@ -134,7 +135,7 @@ impl Tally {
         }
     }
 
-    /// Records the delay of an operation that was handed on late.
+    /// Records the delay of an operation that was submitted late.
     pub(super) fn issued(&mut self, delay_ns: u64) {
         self.issue_delay_ns.saturating_record(delay_ns);
     }
@@ -143,19 +144,19 @@ impl Tally {
         self.flush_ns.saturating_record(latency_ns);
     }
 
-    /// Whether writes wait for a flush that ends their time.
+    /// Returns whether writes are timed until their flush.
     pub(super) fn waits_for_flush(&self) -> bool {
         self.unflushed.is_some()
     }
 
-    /// Notes that a write was acknowledged and is not flushed yet.
+    /// Records that a write was acknowledged and is not flushed yet.
     pub(super) fn unflushed(&mut self, began_ns: u64) {
         if let Some(unflushed) = &mut self.unflushed {
             unflushed.add(began_ns);
         }
     }
 
-    /// Notes that all writes acknowledged until now are flushed.
+    /// Records that all writes acknowledged until now are flushed.
     pub(super) fn durable(&mut self, now_ns: u64) {
         if let Some(unflushed) = &mut self.unflushed {
             unflushed.flushed(now_ns, &mut self.durable_ns);
@@ -197,7 +198,7 @@ impl Tally {
         (self.sampled_ns, self.sampled) = (now_ns, [(0, 0); 2]);
     }
 
-    /// Ends the counts. The rest is a last sample, if it is long enough or the only one.
+    /// Ends the counts. The rest becomes a last sample, if it is long enough or the only one.
     pub(super) fn finish(&mut self, now_ns: u64) {
         self.record_same();
         let elapsed_ns = now_ns.saturating_sub(self.sampled_ns);
@@ -207,7 +208,7 @@ impl Tally {
         }
     }
 
-    /// Returns the bytes read and written so far, with those of the ramp.
+    /// Returns the bytes read and written so far, those of the ramp included.
     pub(super) fn moved_bytes(&self) -> [u64; 2] {
         [0, 1]
             .map(|direction: usize| self.before_bytes[direction] + self.directions[direction].bytes)
@@ -217,7 +218,7 @@ impl Tally {
         counts(&self.depths)
     }
 
-    /// Returns the frequency of each number of operations handed on together.
+    /// Returns the frequency of each number of operations submitted together.
     pub fn submitted_together(&self) -> Histogram<u64> {
         counts(&self.submitted)
     }

@@ -1,33 +1,32 @@
-//! How many bytes were done when: marks along a run, of which there are never many.
+//! Marks of bytes over time along a run, bounded in number.
 
 /// The most marks; where one more would come, every second one is dropped first (W8).
 pub const MARKS_MAX: usize = 1000;
 
-/// Marks are no closer than this: operations that one look at the queue finds together came over a
-/// while, and their bytes over the time since the look before would be a speed that no device has.
+/// The least distance of marks. Operations that one poll of the queue finds together came over a
+/// while; their bytes over the time since the previous poll would be a speed that no device has.
 const APART_NS_MIN: u64 = 5_000_000;
 
-/// So many bytes were done at this time.
+/// The bytes that were done at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     /// Bytes since the clock began.
     pub end_bytes: u64,
-    /// Nanoseconds since the clock began, when the last of them was acknowledged.
+    /// Nanoseconds since the clock began when the last of them was acknowledged.
     pub end_ns: u64,
 }
 
 /// The marks of one direction of a run.
 ///
-/// They lie about evenly both in bytes and in time: the next one comes as soon as either is due. A
-/// device that becomes a hundred times slower writes few bytes in much time, and has its marks too.
-/// Their distance follows from the progress of the run, so that the length of the run need not be
-/// known beforehand. It is 5 ms at least.
+/// They lie about evenly both in bytes and in time: the next one comes as soon as either is due. So
+/// a device that becomes a hundred times slower still has its marks. Their distance follows from
+/// the progress of the run, whose length need not be known. It is at least 5 ms.
 #[derive(Clone, Debug)]
 pub struct Trail {
     marks: Vec<Mark>,
     /// Where the clock began.
     from_ns: u64,
-    /// The state at the last look, marked or not.
+    /// The state at the last poll, marked or not.
     last: Mark,
     every: Mark,
     /// A mark comes when one of these is reached.
@@ -45,7 +44,7 @@ impl Trail {
         }
     }
 
-    /// So many bytes are done now. Between two marks this is a few comparisons (M10).
+    /// Records that `bytes` are done now. Between two marks this is a few comparisons (M10).
     pub(super) fn pass(&mut self, bytes: u64, now_ns: u64) {
         let now = Mark { end_bytes: bytes, end_ns: now_ns.saturating_sub(self.from_ns) };
         if now.end_bytes == self.last.end_bytes || now.end_ns <= self.last.end_ns {
@@ -58,7 +57,7 @@ impl Trail {
         }
     }
 
-    /// How long ago the last mark was, at the last look.
+    /// Returns the time since the last mark, as of the last poll.
     fn since_mark_ns(&self) -> u64 {
         self.last.end_ns - self.marks.last().map_or(0, |mark| mark.end_ns)
     }
@@ -74,7 +73,7 @@ impl Trail {
         };
     }
 
-    /// Drops every second mark; those that come are as far apart as those that are left.
+    /// Drops every second mark; later ones are as far apart as those that remain.
     fn thin(&mut self, now: Mark) {
         let mut number = 0;
         self.marks.retain(|_| {
@@ -85,13 +84,13 @@ impl Trail {
         self.every = Mark { end_bytes: now.end_bytes / left, end_ns: now.end_ns / left };
     }
 
-    /// Forgets what was marked so far, and counts from now on.
+    /// Forgets all marks, and counts from now on.
     pub(super) fn begin_again(&mut self, now_ns: u64) {
         *self = Trail { from_ns: now_ns, ..Trail::new() };
     }
 
-    /// The marks, the last of which is the end of all. A rest that is too short to say much belongs
-    /// to the piece before.
+    /// Returns the marks, the last of which is the end. A rest that is too short is added to the
+    /// piece before.
     pub fn marks(&self) -> Vec<Mark> {
         let mut marks = self.marks.clone();
         let rest = match marks.last() {
@@ -138,7 +137,7 @@ mod tests {
 
     #[test]
     fn what_completes_together_is_no_speed_of_its_own() {
-        // Four at once every 20 ms, seen within a microsecond, and a last one so at the end.
+        // Four at once every 20 ms, seen within a microsecond, and a last one likewise at the end.
         let burst = [(100, 20 * MS - 3), (100, 1), (100, 1), (100, 1)];
         let bursts = burst.into_iter().cycle().take(400).chain([(100, 1)]);
         let marks = passed(bursts).marks();
@@ -163,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_device_that_becomes_a_hundred_times_slower_has_marks_then_too() {
-        // As long for a hundredth of the bytes.
+        // The same time for a hundredth of the bytes.
         let fast = (0..50_000).map(|_| (1000, MS / 10));
         let marks = passed(fast.chain((0..500).map(|_| (1000, 10 * MS)))).marks();
         let slow = marks.iter().filter(|mark| mark.end_bytes > 50_000_000).count();

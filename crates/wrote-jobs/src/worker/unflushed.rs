@@ -1,28 +1,27 @@
-//! Writes that no flush covers yet, and when each began (M11).
+//! Writes that no flush covers yet, with their start times (M11).
 
 use hdrhistogram::Histogram;
 
-/// The most writes whose beginnings are kept.
+/// The most writes whose start times are kept.
 const KEPT_MAX: usize = 1 << 16;
 
-/// The beginnings of the writes since the last flush. Of very many it keeps every second, fourth ..
-/// one (W8), which then stands for as many.
+/// The start times of the writes since the last flush. With very many it keeps every second, fourth
+/// .. one (W8), which then stands for all of those.
 #[derive(Clone, Debug)]
 pub struct Unflushed {
     began_ns: Vec<u64>,
     seen: u64,
-    /// Each of so many writes is kept.
+    /// Every `stride`-th write is kept.
     stride: u64,
 }
 
 impl Unflushed {
-    /// Takes memory for the writes between two flushes, `writes` of them, before the clock starts
-    /// (M10).
+    /// Allocates memory for `writes` writes between two flushes, before the clock starts (M10).
     pub fn with_room_for(writes: usize) -> Unflushed {
         Unflushed { began_ns: Vec::with_capacity(writes.min(KEPT_MAX)), seen: 0, stride: 1 }
     }
 
-    /// Notes a write that began at this time.
+    /// Records a write that began at this time.
     pub fn add(&mut self, began_ns: u64) {
         if self.seen.is_multiple_of(self.stride) {
             if self.began_ns.len() == KEPT_MAX {
@@ -45,7 +44,7 @@ impl Unflushed {
         self.stride *= 2;
     }
 
-    /// Records how long each write took until it was flushed.
+    /// Records the time of each write until it was flushed.
     pub fn flushed(&mut self, now_ns: u64, durable_ns: &mut Histogram<u64>) {
         for began_ns in self.began_ns.drain(..) {
             durable_ns.saturating_record_n(now_ns.saturating_sub(began_ns), self.stride);

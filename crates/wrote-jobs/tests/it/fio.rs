@@ -7,7 +7,7 @@ use wrote_jobs::fio::{ParseError, Parsed, Surroundings, parse};
 use wrote_jobs::jobs::{Permissions, run};
 use wrote_result::Stop;
 
-/// Only a hang takes so long.
+/// A time limit that only a hang reaches.
 const HANG: Duration = Duration::from_secs(120);
 
 fn read(text: &str) -> Result<Parsed, ParseError> {
@@ -68,7 +68,7 @@ fn there_is_fio(test: &str) -> bool {
     version(test).is_some()
 }
 
-/// The version whose keys are compared: other versions have more or fewer.
+/// Returns whether fio has the version whose keys are compared; others have more or fewer.
 fn there_is_the_fio_that_was_read(test: &str) -> bool {
     let version = version(test);
     let same = version.as_deref() == Some("fio-3.33");
@@ -336,7 +336,7 @@ fn jobs_without_io_do_as_many_operations_as_in_fio() {
         let text = format!("[a]\nioengine=null\nsize=1m\n{lines}\n");
         assert_eq!(counts(&text), counts_in_fio(folder.path(), &text), "{lines}");
     }
-    // Which sizes are drawn is chance: their number is not.
+    // The sizes are drawn by chance; their number is not.
     for lines in ["rw=randrw\nbs=4k,8k", "rw=write\nbssplit=4k/50:8k/50\nloops=2"] {
         let text = format!("[a]\nioengine=null\nsize=1m\nnumber_ios=10\n{lines}\n");
         let operations = |counts: [(u64, u64); 2]| counts[0].0 + counts[1].0;
@@ -379,7 +379,7 @@ fn a_buffer_pattern_is_written_as_by_fio_and_verify_finds_its_own_header_in_it()
         let ours = written(folder.path(), &text);
         assert_eq!(ours, written_by_fio(folder.path(), &text), "{pattern}");
     }
-    // A block that was not as written would end the run.
+    // A block that is not as written would end the run.
     let pattern = "[a]\nrw=randwrite\nsize=64k\nbuffer_pattern=\"abc\"\nverify=crc32c\n";
     let block = &written(folder.path(), pattern)[..4096];
     assert!(block.starts_with(b"wroteblk") && block[42..].starts_with(b"abcabc"));

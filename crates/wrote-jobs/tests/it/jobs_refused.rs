@@ -16,7 +16,7 @@ fn a_file_that_exists_is_refused_and_untouched_unless_it_may_be_written_over() {
         let folder = folder();
         let path = folder.path().join("file");
         std::fs::write(&path, vec![7; FILE as usize]).unwrap();
-        // An earlier job does not begin either.
+        // The job before does not begin either.
         let before = job(folder.path(), "before", WRITE);
         let spec = JobSpec { group: 1, ..job(folder.path(), "file", rw) };
         let error = refusal(&[before, spec.clone()]);

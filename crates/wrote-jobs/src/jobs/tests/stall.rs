@@ -19,8 +19,8 @@ const READS: u64 = 100;
 const BEFORE_STALL: u64 = 5;
 const STALL: Duration = Duration::from_secs(1);
 
-/// One read after the other from a pipe, into which nothing comes for a second after the first few
-/// were read. Nothing where there is no io_uring: nothing else reads a pipe by an offset.
+/// Reads from a pipe, one read after the other. The pipe stays empty for a second after the first
+/// few reads. Returns `None` without io_uring: nothing else reads a pipe by an offset.
 fn read_from_stalling_pipe(rate_iops: Option<u32>) -> Option<Done> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pipe");
@@ -71,8 +71,8 @@ fn waited_s(done: &Done) -> f64 {
 
 #[test]
 fn while_a_device_stands_still_all_that_is_due_waits_in_an_open_loop_and_one_in_a_closed_loop() {
-    // M5. All are due within half of the stall, so each of those behind it waited half a second at
-    // least, however busy the machine is.
+    // M5. All operations are due within half of the stall, so each one behind it waited at least
+    // half a second, however busy the machine is.
     let Some(open) = read_from_stalling_pipe(Some(200)) else {
         return fixtures::skip("a stall in both loops", "there is no io_uring");
     };
@@ -80,8 +80,7 @@ fn while_a_device_stands_still_all_that_is_due_waits_in_an_open_loop_and_one_in_
     let half_second = 499_000_000;
     assert!(latency_ns.count_between(half_second, u64::MAX) >= READS - BEFORE_STALL);
     assert!(waited_s(&open) > 47.0, "{}", waited_s(&open));
-    // Of one at a time no two wait at once: all their waits are no more than the time that there
-    // was.
+    // One at a time, no two wait at once, so all waits together are at most the elapsed time.
     let closed = read_from_stalling_pipe(None).unwrap();
     assert!(waited_s(&closed) <= 1.01 * (closed.ended - closed.began).as_secs_f64());
     assert!(closed.tally.directions[0].latency_ns.max() >= half_second, "the one that waited");

@@ -5,7 +5,7 @@ use crate::peers::threads::ThreadPost;
 use std::cell::Cell;
 use std::sync::{Arc, Barrier, Mutex};
 
-/// Runs each rank as a thread, and returns what each of them comes to.
+/// Runs each rank as a thread, and returns the result of each.
 fn ranks<T: Send>(
     count: u32,
     hung_after: Duration,
@@ -20,7 +20,7 @@ fn ranks<T: Send>(
                 let mut joined = Ranks::new(post, Stop::new(), LONG);
                 joined.join().expect("all are there");
                 joined.hung_after = hung_after;
-                // None goes on while another still joins. One that fails then may be heard of
+                // No rank continues while another still joins. A failure after that may be reported
                 // here.
                 let _ = (&joined as &dyn Peers).barrier("joined");
                 rank(&joined)
@@ -59,7 +59,7 @@ fn clocks_that_differ_are_known_to_half_of_a_round_trip() {
         assert_eq!(*one, places[0], "all know the same");
         for (number, node) in one.nodes.iter().enumerate() {
             let wrong_s = (node.clock_offset_s - number as f64 * 1000.0).abs();
-            // A double of seconds since 1970 is a quarter of a microsecond wrong.
+            // A double of seconds since 1970 is precise to a quarter of a microsecond.
             assert!(wrong_s <= node.round_trip_s.unwrap() / 2.0 + 1e-6, "{node:?}");
         }
         assert_eq!(one.of_rank, [0, 0, 1, 1, 2, 2]);
@@ -232,7 +232,7 @@ type Letters = Vec<(u32, Vec<u8>)>;
 #[derive(Debug)]
 struct StrangePost {
     post: ThreadPost,
-    /// It takes this long to look at its clock.
+    /// The time that a reading of its clock takes.
     clock_takes: Duration,
     /// Letters of other ranks that are held back until rank 0 asks for the time.
     held: Option<RefCell<Letters>>,
@@ -285,7 +285,7 @@ impl Post for StrangePost {
     }
 }
 
-/// Joins ranks of one node, whose posts `change` has changed. Returns whether each has.
+/// Joins ranks of one node, whose posts `change` has changed. Returns whether each has joined.
 fn joined(
     count: u32,
     hung_after: Duration,
@@ -317,7 +317,7 @@ fn a_rank_that_waits_for_slow_clocks_waits_as_long_as_rank_0_does() {
 
 #[test]
 fn letters_of_several_ranks_may_come_in_any_order() {
-    // Rank 3 is let go by rank 2, and hears of it only after rank 0 has asked for its time.
+    // Rank 2 releases rank 3, which learns of it only after rank 0 has asked for its time.
     let joined = joined(4, LONG, |post| {
         post.held = (post.rank() == 3).then(RefCell::default);
     });

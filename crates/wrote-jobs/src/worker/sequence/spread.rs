@@ -11,11 +11,11 @@ use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus, rand_core::SeedableRng};
 pub(super) enum Spread {
     Uniform,
     Ranked(Box<Ranked>),
-    /// Of each zone: the percent of draws up to its end, its first block, and its blocks.
+    /// For each zone: the percentage of draws up to its end, its first block, and its blocks.
     Zoned(Vec<(u64, u64, u64)>),
 }
 
-/// Blocks of which each has a rank, from the most used one on.
+/// Blocks with ranks, from the most used one on.
 #[derive(Clone, Debug)]
 pub(super) struct Ranked {
     ranks: Ranks,
@@ -27,7 +27,7 @@ pub(super) struct Ranked {
 #[derive(Clone, Debug)]
 enum Ranks {
     Zipf(Zipf<f64>),
-    /// The power of a uniform number: fio's own formula, which is simpler than Pareto's.
+    /// A power of a uniform number: fio's formula, which is simpler than Pareto's.
     Pareto(f64),
 }
 
@@ -94,8 +94,9 @@ fn zoned(zones: &[Zone], blocks: u64) -> Vec<(u64, u64, u64)> {
     zones.iter().map(zone).collect()
 }
 
-/// A number below `bound`, by the upper half of a product (Lemire: Fast Random Integer Generation
-/// in an Interval, 2019); without its rejection, which no one would see at these bounds.
+/// Returns a number below `bound`, by the upper half of a product (Lemire: Fast Random Integer
+/// Generation in an Interval, 2019), without its rejection, which makes no visible difference at
+/// these bounds.
 pub(super) fn below(chance: &mut Xoshiro256PlusPlus, bound: u64) -> u64 {
     ((u128::from(chance.next_u64()) * u128::from(bound)) >> 64) as u64
 }

@@ -271,7 +271,7 @@ fn steps_and_streaks_go_where_fios_do() {
         assert_eq!(all.len(), 16);
         for streak in all.chunks(4) {
             let next = |pair: &[u64]| pair[1] == pair[0] + if identical { 0 } else { 4 };
-            // A streak that reaches the file's end goes on at another random offset.
+            // A streak that reaches the file's end continues at another random offset.
             let end = streak.iter().position(|&offset| offset == 60 && !identical);
             assert!(streak[..end.map_or(4, |end| end + 1)].windows(2).all(next), "{all:?}");
         }
