@@ -144,7 +144,7 @@ pub struct Worker<'a> {
     over: bool,
 }
 
-/// Returns the most writes between two flushes of a job that times writes until their flush.
+/// Returns the most writes between two flushes of a job whose write latencies end before them.
 fn flushed_together(spec: &JobSpec) -> Option<u32> {
     let times = spec.latencies && spec.rw.write && !spec.latency_with_flush;
     let flushes = spec.fsync.into_iter().chain(spec.fdatasync).min();
