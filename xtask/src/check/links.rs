@@ -42,7 +42,8 @@ pub fn relative_path(link: &str) -> Option<&str> {
     (!has_scheme).then_some(path)
 }
 
-fn events(text: &str) -> Parser<'_> {
+/// Returns the events of the Markdown `text`.
+pub fn events(text: &str) -> Parser<'_> {
     Parser::new_ext(text, Options::ENABLE_TABLES)
 }
 

@@ -1,6 +1,7 @@
 //! `cargo xtask prose`: the rules of prose that a program can check, in comments, in documents and
 //! in what the program prints.
 
+mod pages;
 mod phrases;
 
 use super::sources::{self, Text};
@@ -18,7 +19,7 @@ const CLAUSES: [&str; 5] = ["what", "who", "whoever", "which", "that"];
 ///
 /// Reads the comments of Rust sources, of TOML files and of shell scripts, and whole Markdown
 /// files. In the sources of crates it also reads string literals and help texts, but not those of
-/// tests. Text in backticks is code.
+/// tests. Text in backticks is code. Each page of the book has a size, and its sentences are short.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Files and folders to check, from the repository's root [default: all]
@@ -40,6 +41,7 @@ pub fn check(paths: &[&str]) -> Result<(), Failure> {
         let Some(sign) = sign(&file) else { continue };
         let text = std::fs::read_to_string(root().join(&file)).tried(&file)?;
         faults.extend(self::faults(sign, &text).iter().map(|fault| format!("{file}:{fault}")));
+        faults.extend(pages::faults(&file, &text));
     }
     faults.iter().for_each(|fault| println!("{fault}"));
     match faults.len() {
