@@ -49,7 +49,7 @@ pub fn dist(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs the campaign: every packed file is installed and run in a root that has nothing else.
+/// Runs the campaign: installs and runs every packed file in a root that has nothing else.
 pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
     let Some(packed) = report.make("dist: archive and Debian package", || pack(install))? else {
         // The report has the reason.

@@ -17,8 +17,8 @@ pub const MANIFEST: &str = "fuzz/Cargo.toml";
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// The fuzzer links a C++ library.
 const NEEDED: [&str; 1] = ["c++"];
-/// Flags that count each edge, by which the fuzzer recognises a new path. It does not see
-/// comparisons: they would teach it the checksums of damaged bytes.
+/// Flags that count each edge, by which the fuzzer recognizes a new path. They leave out
+/// comparisons, which would teach it the checksums of damaged bytes.
 const INSTRUMENTS: &str = "-Cpasses=sancov-module \
      -Cllvm-args=-sanitizer-coverage-level=4 \
      -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \

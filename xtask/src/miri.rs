@@ -20,7 +20,7 @@ pub fn miri() -> Result<(), Failure> {
     report.finish()
 }
 
-/// Adds the same to a `report`. Miri is a part of the nightly compiler, which rustup installs.
+/// Adds these steps to a `report`. Miri is a part of the nightly compiler, which rustup installs.
 pub fn steps(report: &mut Report) -> Result<(), Failure> {
     let mut rustup = Command::new("rustup");
     let words = ["toolchain", "install", "nightly", "--no-self-update", "--profile", "minimal"];

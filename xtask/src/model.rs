@@ -5,8 +5,8 @@ use lab::tools::programs::cargo_tests;
 use lab::tools::report::Report;
 use lab::tools::repository::{cargo, target};
 
-/// How often a thread may be interrupted in favour of another, at most, in each order. Most
-/// mistakes need one or two interruptions; with three the run takes many minutes.
+/// The most interruptions of a thread in favour of another in each order. Most mistakes need one or
+/// two; with three the run takes many minutes.
 pub const PREEMPTIONS: u32 = 2;
 
 /// Try every order in which the threads that claim places in a log can interleave.
@@ -24,7 +24,7 @@ pub fn model(arguments: &Arguments) -> Result<(), Failure> {
     report.finish()
 }
 
-/// Adds the same to a `report`. Everything is built for it once more, in its own folder.
+/// Adds this step to a `report`. Everything is built for it once more, in a separate folder.
 pub fn step(report: &mut Report, preemptions: u32) -> Result<(), Failure> {
     let mut command = cargo(&["test", "--release", "--package", "wrote", "--lib", "log::model"]);
     command

@@ -12,7 +12,7 @@ use lab::tools::report::Report;
 use lab::tools::run::end_at;
 use std::time::{Duration, Instant};
 
-/// The time that a campaign may run on when that of `--within` is over.
+/// The time for which a campaign may continue when that of `--within` is over.
 const OVERTIME: Duration = Duration::from_secs(10 * 60);
 
 /// Run the campaigns: what `cargo xtask test` leaves out because it takes long.

@@ -12,7 +12,7 @@ const RELEASES: &str = "v[0-9]*";
 /// The oldest Rust 1.x that the tool reads: the compiler's JSON changes its format.
 const RUST_MINOR_MIN: u32 = 93;
 
-/// Runs the campaign: a change that breaks users of the last release needs the version to say so.
+/// Runs the campaign: a change that breaks users of the last release needs a version that says so.
 pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
     report.step("API against the last release", || compare(install))
 }

@@ -56,12 +56,11 @@ const FETCHED: &[Toolchain] = &[
     },
 ];
 
-/// A toolchain that a registry has, and its launcher: a short script, and the link that leads to
-/// it.
+/// A toolchain from a registry, and its launcher: a short script, and the link that leads to it.
 ///
 /// The script stands in the toolchain's folder, in `bin` beside `lib`, as in the toolchain's own
 /// distribution: a program that follows the link finds the library. The link's target shows that it
-/// is ours; any other program is never overwritten.
+/// is ours; no other program is ever overwritten.
 struct Toolchain {
     name: &'static str,
     version: &'static str,

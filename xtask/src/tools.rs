@@ -11,7 +11,7 @@ pub struct Tool {
     /// The crate, and its program.
     name: &'static str,
     version: &'static str,
-    /// Its features beside none.
+    /// Its features; the default ones are off.
     features: &'static str,
 }
 

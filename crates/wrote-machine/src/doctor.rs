@@ -1,7 +1,7 @@
 //! Read-only checks that explain why a disk is slow or unsafe.
 //!
 //! [`examine`] reads `/proc` and `/sys` about a path, its disks, this process and the machine, and
-//! opens no file for writing. Each question is a check of its own; `docs/doctor.md` explains them
+//! opens no file for writing. Each question is a separate check; `docs/doctor.md` explains them
 //! all. A check reports its state with the evidence, the known cost, and the command that changes
 //! it. No check changes a setting.
 
@@ -35,7 +35,7 @@ use world::World;
 use wrote_result::Error;
 use wrote_result::doctor::{Check, Examination, SCHEMA};
 
-/// A check by its subject.
+/// A check, by the subject that it examines.
 #[derive(Clone, Copy)]
 enum Subject {
     /// The path, this process or the machine.
@@ -118,7 +118,7 @@ impl Subject {
     }
 }
 
-/// Examines `path` (a folder, a file or a block device), without a write.
+/// Examines `path` (a folder, a file or a block device) without writing.
 ///
 /// A fact that cannot be read, without privileges or in a container, becomes a check in
 /// [`State::Unknown`](wrote_result::doctor::State::Unknown), never an error.
@@ -137,7 +137,7 @@ pub fn examine(path: &Path) -> Result<Examination, Error> {
     })
 }
 
-/// Returns all checks, the worst first, and else in the order of the table.
+/// Returns all checks, the worst first, otherwise in the order of the table.
 fn checks(world: &World) -> Vec<Check> {
     let named = |(id, subject): &(&str, Subject)| {
         let checks = subject.checks(world).into_iter();

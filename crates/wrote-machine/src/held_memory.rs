@@ -5,9 +5,9 @@
 //! long in such memory as in memory in recent use. The rows before a run would decide which memory
 //! it gets, so every run gets memory in use.
 //!
-//! The held memory is the dirty pages of a file in the run's folder: the page cache reuses those,
-//! and not a program's memory or pages of reads. The file is truncated before the kernel writes it
-//! back.
+//! The held memory consists of the dirty pages of a file in the run's folder: the page cache reuses
+//! those, rather than a program's memory or pages of reads. The file is truncated before the kernel
+//! writes it back.
 
 use crate::host;
 use std::fs::File;
@@ -23,7 +23,7 @@ const PIECE_BYTES: usize = 512 << 10;
 const MEMORY_SHARE_MAX: u64 = 20;
 
 /// The kernel writes back pages that are dirty for 30 s (`vm.dirty_expire_centisecs`). Older held
-/// pages are given back and taken anew, so that no run meets that.
+/// pages are released and taken again, so that no run meets that.
 const AGE_MAX: Duration = Duration::from_secs(10);
 
 /// Returns the memory to hold for runs that write `bytes` through the page cache: 0 without a
@@ -32,7 +32,7 @@ pub fn most_bytes(bytes: u64) -> u64 {
     if host::is_virtual() { bytes.min(host::memory_bytes() / MEMORY_SHARE_MAX) } else { 0 }
 }
 
-/// Memory that is held between runs, and given back right before each.
+/// Memory that is held between runs, and released right before each.
 #[derive(Debug)]
 pub struct HeldMemory {
     path: PathBuf,
@@ -57,7 +57,7 @@ impl HeldMemory {
         let since = Instant::now();
         let failed = |error| failed(&self.path, "hold memory", &error);
         let file = File::create_new(&self.path).map_err(failed)?;
-        // Kept first, so that a partial file is given back as well.
+        // Kept first, so that a partial file is released as well.
         let (file, _) = self.file.insert((file, since));
         let piece = vec![0; PIECE_BYTES];
         for _ in 0..self.bytes.div_ceil(PIECE_BYTES as u64) {

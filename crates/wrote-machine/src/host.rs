@@ -7,11 +7,11 @@ use std::time::Instant;
 use wrote::Engine;
 use wrote_result::document::Host;
 
-/// Clocks outside of the processor, and those that count ticks: the kernel takes them if it does
-/// not trust the processor's own.
+/// Clocks outside the processor, and clocks that count ticks. The kernel uses them if it does not
+/// trust the processor's own.
 pub const SLOW_CLOCKS: [&str; 5] = ["acpi_pm", "hpet", "pit", "jiffies", "refined-jiffies"];
 
-/// Main memory, in bytes.
+/// Returns the main memory in bytes.
 pub fn memory_bytes() -> u64 {
     let memory = rustix::system::sysinfo();
     // `c_ulong` is 32 bits wide on 32-bit machines.

@@ -1,4 +1,4 @@
-//! The number of files that the process may open: each connection is one.
+//! The number of files that the process may open, of which each connection is one.
 
 use rustix::io;
 use rustix::process::{Resource, getrlimit, setrlimit};

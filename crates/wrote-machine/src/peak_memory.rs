@@ -3,8 +3,8 @@
 use std::fs;
 use std::io;
 
-/// Lowers the process's mark of its peak to its present memory (`/proc/PID/clear_refs` given 5,
-/// proc(5), Linux 4.0), so that [`bytes`] then covers only what follows.
+/// Lowers the process's mark of its peak to its current memory (`/proc/PID/clear_refs` given 5,
+/// proc(5), Linux 4.0), so that [`bytes`] then covers only later use.
 ///
 /// # Errors
 ///
@@ -18,7 +18,8 @@ pub fn bytes() -> Option<u64> {
     high_water_mark(&fs::read_to_string("/proc/self/status").ok()?)
 }
 
-/// Returns the mark of another process, which begins with its program; `None` after its end.
+/// Returns the mark of another process, counted from the start of its program; `None` after its
+/// end.
 pub fn bytes_of(process: u32) -> Option<u64> {
     high_water_mark(&fs::read_to_string(format!("/proc/{process}/status")).ok()?)
 }

@@ -1,9 +1,9 @@
-//! The process's use of the machine: CPU time, context switches, memory.
+//! The process's use of CPU time, context switches and memory.
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
-/// The use by the process, with all its threads, since it began.
+/// The resources used by the process, with all its threads, since it began.
 ///
 /// From `getrusage(2)` with `RUSAGE_SELF`, which includes ended threads and the kernel's threads
 /// for the process's io_uring (workers and the SQPOLL thread). Times are in microseconds. Their sum
@@ -43,7 +43,7 @@ impl Usage {
         Usage::of(UsageWho::RUSAGE_CHILDREN)
     }
 
-    /// Returns the use by another process that runs, with its ended threads, without its children.
+    /// Returns the use by another running process, with its ended threads, without its children.
     ///
     /// From proc_pid_stat(5) and proc_pid_status(5): CPU times are in clock ticks of 10 ms, and
     /// context switches are those of its first thread. None where there is no such process.
@@ -86,8 +86,8 @@ impl Usage {
         }
     }
 
-    /// Returns the use since `earlier`. The peak of memory is the whole process's until now: the
-    /// kernel keeps no other.
+    /// Returns the use since `earlier`. The peak of memory is that of the whole process until now,
+    /// since the kernel keeps no other.
     pub fn since(&self, earlier: &Usage) -> Usage {
         Usage {
             cpu_user_s: (self.cpu_user_s - earlier.cpu_user_s).max(0.0),
@@ -143,7 +143,7 @@ mod tests {
         let before = Usage::of_thread();
         std::thread::spawn(move || {
             let before = Usage::of_thread();
-            // A mapping of its own: the allocator's other memory has its pages already.
+            // A new mapping: the allocator's other memory has its pages already.
             let memory = std::hint::black_box(vec![1_u8; 64 << 20]);
             let used = Usage::of_thread().since(&before);
             assert!(used.minor_faults > 0, "{used:?}, {} pages", memory.len() / page_bytes);

@@ -25,7 +25,7 @@ pub struct Watched {
     pub before: Drives,
     /// The drives after, while they are still warm.
     pub after: Drives,
-    /// Whether the kernel still wrote the tables of a new ext4 when the measurement ended.
+    /// Whether the kernel was still initialising a new ext4 when the measurement ended.
     pub initialises_ext4: bool,
 }
 

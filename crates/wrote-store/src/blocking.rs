@@ -8,12 +8,12 @@ use tokio::runtime::{Builder, Runtime};
 /// Threads of a program's runtime: one sends while another receives.
 const THREADS: usize = 2;
 
-/// The pause between two looks at a flag.
+/// The interval between two checks of a flag.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
 /// Makes a runtime for a program that has none.
 ///
-/// Fails with [`StoreError::Local`] if the kernel gives no thread.
+/// Fails with [`StoreError::Local`] if the kernel creates no thread.
 pub fn runtime() -> Result<Runtime, StoreError> {
     let built = Builder::new_multi_thread()
         .worker_threads(THREADS)
@@ -23,8 +23,8 @@ pub fn runtime() -> Result<Runtime, StoreError> {
     built.map_err(|error| StoreError::local("a runtime", error))
 }
 
-/// Awaits `work`, or ends with [`StoreError::Interrupted`] once `stop` is set. What `work` had
-/// begun is then dropped: no object is left in part.
+/// Awaits `work`, or ends with [`StoreError::Interrupted`] once `stop` is set. The work is then
+/// dropped, and leaves no partial object.
 pub async fn until<T>(
     stop: &AtomicBool,
     work: impl Future<Output = Result<T, StoreError>>,
@@ -40,7 +40,7 @@ pub async fn until<T>(
     }
 }
 
-/// Does work that blocks on a thread of its own.
+/// Does work that blocks on a separate thread.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {

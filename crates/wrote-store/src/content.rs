@@ -64,7 +64,7 @@ impl Content {
     pub(crate) fn checked(segment: &SealedSegment) -> Result<Content, StoreError> {
         let opened = Content::open(segment)?;
         segment.check()?;
-        // A repair gives the name to another file.
+        // A repair may give the name to another file.
         let named = segment.open()?.metadata();
         let identity = |metadata: Metadata| (metadata.dev(), metadata.ino(), metadata.mtime_nsec());
         match (opened.file.metadata().map(identity), named.map(identity)) {
@@ -81,7 +81,7 @@ impl Content {
         Ok(Content { file: segment.open()?, left: segment.bytes })
     }
 
-    /// Reads the next piece, of [`PIECE_BYTES`] but for the last; an empty one at the end. Blocks.
+    /// Reads the next piece: [`PIECE_BYTES`], less for the last, empty at the end. Blocks.
     pub(crate) fn next(&mut self, path: &Path) -> Result<Bytes, StoreError> {
         let len = self.left.min(PIECE_BYTES as u64) as usize;
         let mut piece = BytesMut::zeroed(len);

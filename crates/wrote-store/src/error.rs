@@ -9,7 +9,7 @@ const WORDS_MAX: usize = 300;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// A URL that names no store.
+    /// A URL that does not name a store.
     #[error("{url}: {because}")]
     Url {
         /// The URL as it was given.
@@ -17,7 +17,7 @@ pub enum StoreError {
         /// The fault, and the right form.
         because: String,
     },
-    /// The store could not be reached, or has refused. The same request may succeed later.
+    /// The store could not be reached, or refused. The same request may succeed later.
     #[error("{object}: {words}")]
     Store {
         /// The object, or the whole store, as a URL.
@@ -50,7 +50,7 @@ pub enum StoreError {
         /// The way out.
         hint: &'static str,
     },
-    /// An object does not hold the records that it held once.
+    /// An object no longer holds its records.
     #[error("{object}: {because}")]
     Damaged {
         /// The object's URL.
@@ -64,7 +64,7 @@ pub enum StoreError {
         /// The URL.
         url: String,
     },
-    /// A segment that no store takes in one piece, or that this store takes in no way.
+    /// A segment that is too long for this or for any store.
     #[error("{}: {because}", path.display())]
     TooLong {
         /// The segment.
@@ -89,7 +89,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Tells whether the same may succeed later without a change by a person: the store, the
+    /// Returns whether the same may succeed later without a change by a person: the store, the
     /// network or the disk was in the way.
     pub fn is_passing(&self) -> bool {
         matches!(self, StoreError::Store { .. } | StoreError::Local { .. } | StoreError::Log(_))

@@ -9,7 +9,7 @@ use object_store::ObjectStoreExt;
 use std::path::Path;
 use tokio::io::AsyncWriteExt;
 
-/// How often a download that breaks off is begun again.
+/// The number of times that an interrupted download is started again.
 const TRIES: u32 = 3;
 
 /// A segment that was fetched.
@@ -18,15 +18,15 @@ const TRIES: u32 = 3;
 pub struct Fetched {
     /// Its length.
     pub bytes: u64,
-    /// Whether the store has its checksum. It was the right one then.
+    /// Whether the store has its checksum, which was then right.
     pub was_checked: bool,
 }
 
 impl SegmentStore {
-    /// Fetches a segment into the file `to`, which must not be there, and compares its checksum.
-    /// Memory holds what the network hands over at once. The file appears as a whole.
+    /// Fetches a segment into the file `to`, which must not exist, and compares its checksum.
+    /// Memory holds what the network delivers at once. The file appears as a whole.
     ///
-    /// Fails with [`StoreError::Damaged`] if the checksum is another.
+    /// Fails with [`StoreError::Damaged`] if the checksum differs.
     pub async fn fetch(&self, number: u64, to: &Path) -> Result<Fetched, StoreError> {
         let listing = self.listing(number).await?;
         self.fetch_listed(number, listing.checksums_of(number), to).await
@@ -89,7 +89,7 @@ impl SegmentStore {
         Ok((summing, kept.checksum))
     }
 
-    /// Reads an object for its checksum.
+    /// Computes an object's checksum by reading it.
     pub(crate) async fn checksum_by_reading(&self, number: u64) -> Result<Checksum, StoreError> {
         let failed = |error| StoreError::of_store(self.url_of(number), &error);
         let found = self.objects().get(&self.path_of(number)).await.map_err(failed)?;

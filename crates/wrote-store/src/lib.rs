@@ -2,8 +2,8 @@
 //!
 //! A [`Shipper`] puts the sealed segments of a folder into a [`SegmentStore`], each as one object
 //! that is created and never replaced. A [`StoreReader`] reads the records from there by sequence,
-//! and goes on in the local folder where the store ends. Nothing but the objects' names is needed
-//! to find them: there is no manifest that could be lost, or be wrong.
+//! and continues in the local folder where the store ends. The objects' names suffice to find them:
+//! there is no manifest that could be lost or wrong.
 //!
 //! The crate knows no terminal. Its work on the network is async, in tokio.
 

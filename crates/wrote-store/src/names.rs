@@ -21,7 +21,7 @@ pub(crate) enum Name {
 }
 
 impl Name {
-    /// Reads a name; `None` if it is none of this program's.
+    /// Parses a name; `None` if it is not one of this program's.
     pub(crate) fn read(name: &str) -> Option<Name> {
         if let Some(number) = segment_number(name) {
             return Some(Name::Segment(number));

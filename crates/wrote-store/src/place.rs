@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-/// How long a request may take, unless AWS_TIMEOUT says so: a segment of 128 MiB through 2 Mbit/s.
+/// The limit of a request without AWS_TIMEOUT: a segment of 128 MiB through 2 Mbit/s.
 const TIMEOUT: &str = "600s";
 
-/// How long the client itself repeats a request. Then the error is said, and tried again later.
+/// How long the client itself repeats a request, before the error is reported and tried later.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(20);
 const RETRIES_MAX: usize = 4;
 
@@ -31,7 +31,7 @@ pub(crate) fn open(text: &str, make: bool) -> Result<Place, StoreError> {
     open_as(text, |path| folder(path, make))
 }
 
-/// Checks a URL as [`open`] does, but for the folder itself.
+/// Checks a URL as [`open`] does, except for the folder itself.
 pub(crate) fn check(text: &str) -> Result<(), StoreError> {
     open_as(text, |_| Ok(())).map(drop)
 }
@@ -67,7 +67,7 @@ fn open_as<T: From<Place>>(
     }
 }
 
-/// Returns a URL as it may be printed: without what may be credentials.
+/// Returns a URL as it may be printed, without possible credentials.
 fn shown(text: &str) -> String {
     let (place, rest) = text.split_at(text.find(['?', '#']).unwrap_or(text.len()));
     let hidden = if rest.is_empty() { "" } else { "?..." };
@@ -103,7 +103,7 @@ fn s3(url: &Url) -> Result<Place, String> {
             builder = builder.with_config(config, value);
         }
     }
-    // A bucket name in the environment is another program's.
+    // A bucket name in the environment belongs to another program.
     let store = builder.with_bucket_name(bucket).build().map_err(|error| error.to_string())?;
     let prefix = Path::from_url_path(url.path()).map_err(|error| error.to_string())?;
     Ok(Place { store: Arc::new(store), prefix, keeps_attributes: true })

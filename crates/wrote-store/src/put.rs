@@ -1,4 +1,4 @@
-//! One segment into the store: created under its number, or judged by what is there already.
+//! Puts one segment into the store: creates it under its number, or judges the object that exists.
 
 use crate::blocking::blocking;
 use crate::content::{Checksum, Content, Summing, checksum_of};
@@ -13,7 +13,7 @@ use object_store::{
 use std::hash::{BuildHasher, Hasher, RandomState};
 use wrote::log::SealedSegment;
 
-/// The bytes of a part of a long segment. S3 takes 10,000 parts, of 5 MiB at least.
+/// The bytes of a part of a long segment. S3 accepts 10,000 parts, of at least 5 MiB.
 const PART_BYTES: u64 = 16 << 20;
 
 /// The most bytes of a segment: S3 copies no longer object in one request.
@@ -24,7 +24,7 @@ const SEGMENT_BYTES_MAX: u64 = 5 << 30;
 pub enum Put {
     /// This call has created the object.
     Created,
-    /// The object was there, with the same bytes: of an earlier call whose answer was lost, or of
+    /// The object existed with the same bytes, from an earlier call whose answer was lost, or from
     /// another process that ships this log.
     WasThere,
 }
@@ -102,7 +102,7 @@ impl SegmentStore {
         self.objects().put_opts(&path, payload, options).await.map(drop)
     }
 
-    /// Puts the checksum there as an empty object's name, before the segment that it is of.
+    /// Creates an empty object whose name is the checksum, before the segment itself.
     async fn mark(&self, segment: &SealedSegment, checksum: Checksum) -> Result<(), StoreError> {
         let number = segment.start.number;
         let path = self.path(checksum_name(number, checksum));
@@ -121,7 +121,7 @@ impl SegmentStore {
         let checksum = match self.upload(segment, &mut *upload).await {
             Ok(checksum) => checksum,
             Err(error) => {
-                // What is left costs room, and is in no reader's way.
+                // The remaining parts cost room, and disturb no reader.
                 let _ = upload.abort().await;
                 return Err(error);
             }
@@ -131,7 +131,7 @@ impl SegmentStore {
         created.map(|created| (created, checksum))
     }
 
-    /// Gives the segment its own name, after its checksum has one.
+    /// Gives the segment its final name, after its checksum has one.
     async fn publish(
         &self,
         segment: &SealedSegment,

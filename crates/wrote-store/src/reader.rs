@@ -15,13 +15,13 @@ use tokio::task::JoinHandle;
 use wrote::log::{SegmentStart, check_segment, segment_name};
 use wrote::{LogReader, Record};
 
-/// The pause between two looks for segments that were shipped since.
+/// The interval between two checks for segments that were shipped since.
 const LOOK_PAUSE: Duration = Duration::from_secs(2);
 
-/// How a log in a store is read.
+/// The options of reading a log in a store.
 #[derive(Clone, Debug, Default)]
 pub struct StoreOptions {
-    /// The folder in which the log goes on where the store ends.
+    /// The folder in which the log continues where the store ends.
     pub local: Option<PathBuf>,
     /// Whether the reader waits at the end for further records.
     pub follows: bool,
@@ -46,28 +46,28 @@ pub struct StoreReader {
     store: SegmentStore,
     options: StoreOptions,
     folder: TempDir,
-    /// The names in the store, as of the last look.
+    /// The names in the store, as last listed.
     listing: Listing,
     part: Part,
     /// The sequence of the next record.
     from: u64,
     log_id: u64,
-    /// The last sequence that was missed in the local log and looked for in the store.
+    /// The last sequence that was missing in the local log and searched in the store.
     looked_for: Option<u64>,
 }
 
 #[derive(Debug)]
 enum Part {
-    /// Nothing was read yet, nor fetched.
+    /// Nothing was read or fetched yet.
     Begin,
-    /// A segment of the store, and the next one on its way.
+    /// In a segment of the store, with the next one being fetched.
     Stored {
         number: u64,
         reader: LogReader,
         next: Option<Next>,
     },
     Local(LogReader),
-    /// The store has nothing further, and there is no local log. The next look is due then.
+    /// The store has nothing further, and there is no local log. The next check is due then.
     End {
         number: u64,
         look_at: Instant,
@@ -80,7 +80,7 @@ struct Next {
     fetched: Fetch,
 }
 
-/// A segment on its way, which is given up when this is dropped.
+/// A segment that is being fetched; dropping this cancels it.
 #[derive(Debug)]
 struct Fetch(JoinHandle<Result<(), StoreError>>);
 
@@ -192,8 +192,8 @@ impl StoreReader {
         Ok(())
     }
 
-    /// Fetches the last segment of those that begin as wanted, which come before the others; the
-    /// first one if none does. Reads on in it.
+    /// Fetches the last segment of those that begin as wanted, which precede the others; the first
+    /// one if none does. Continues reading in it.
     fn enter_last(&mut self, is_wanted: impl Fn(&SegmentStart) -> bool) -> Result<(), StoreError> {
         let found = until(&self.options.stop, self.find_last(is_wanted));
         match self.runtime.block_on(found)? {
@@ -216,7 +216,7 @@ impl StoreReader {
         Ok(numbers.get(low).copied())
     }
 
-    /// Fetches a segment and reads on in it.
+    /// Fetches a segment and continues reading in it.
     fn enter(&mut self, number: u64) -> Result<(), StoreError> {
         let fetched = self.fetch(number);
         self.wait(fetched)?;
@@ -243,7 +243,7 @@ impl StoreReader {
         self.runtime.block_on(until(&self.options.stop, joined))
     }
 
-    /// Begins to fetch the segment behind `number`, if the store had it at the last look.
+    /// Begins to fetch the segment behind `number`, if the store had it when it was last listed.
     fn fetch_next(&mut self, number: u64) {
         // Beside a copy of `number`, one of a later segment would look like damage.
         let next = self.following(number).filter(|&next| next == number + 1);
@@ -253,7 +253,7 @@ impl StoreReader {
         }
     }
 
-    /// Returns the first segment behind `number` that the store had at the last look.
+    /// Returns the first segment behind `number` that the store had when it was last listed.
     fn following(&self, number: u64) -> Option<u64> {
         let behind = (Bound::Excluded(number), Bound::Unbounded);
         self.listing.segments.range(behind).next().map(|(&number, _)| number)
@@ -265,7 +265,7 @@ impl StoreReader {
     }
 
     /// Appends the next record's bytes to `bytes` and returns its sequence. A following reader
-    /// waits for it; else `None` is the end.
+    /// waits for it; for another one `None` is the end.
     ///
     /// Fails with [`StoreError::Damaged`] if records of the store are lost.
     pub fn read_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<u64>, StoreError> {
@@ -320,7 +320,7 @@ impl StoreReader {
         }
     }
 
-    /// Goes on behind a segment that was read to its end.
+    /// Continues behind a segment that was read to its end.
     fn leave(&mut self) -> Result<(), StoreError> {
         let Part::Stored { number, next, .. } = &mut self.part else { return Ok(()) };
         let (before, Some(Next { number, fetched })) = (*number, next.take()) else {
@@ -342,7 +342,7 @@ impl StoreReader {
         Ok(())
     }
 
-    /// Checks that a segment begins where the one before ends. Places without a record may stand
+    /// Checks that a segment begins where the one before ends. Places without a record may lie
     /// between.
     fn check_seam(&self, before: u64, number: u64) -> Result<(), StoreError> {
         let path = |number| self.folder.path().join(segment_name(number));
@@ -358,11 +358,11 @@ impl StoreReader {
         Err(StoreError::Damaged { object: self.store.url_of(before), because })
     }
 
-    /// Goes on behind the segment `number`, the last one of the last look.
+    /// Continues behind the segment `number`, the last one that was listed.
     fn go_on_behind(&mut self, number: u64) -> Result<(), StoreError> {
         match self.following(number) {
             None => {}
-            // Its fetch has failed: once more.
+            // Its fetch failed: try once more.
             Some(next) if next == number + 1 => {
                 self.fetch_next(number);
                 return Ok(());
@@ -374,15 +374,15 @@ impl StoreReader {
             return Ok(());
         };
         let local = check_local(&self.store, self.log_id, &folder)?;
-        // Since the last look a shipper and retention may have moved the next segments.
+        // A shipper and retention may have moved the next segments since.
         if local.is_some_and(|local| local.first_sequence > self.from) && self.look_again(number)? {
             return Ok(());
         }
         self.go_on_in(&folder)
     }
 
-    /// Goes back to the store, if it has the record that the local log has no more. Returns whether
-    /// it has. A place without a record is in neither.
+    /// Returns to the store, if it has the record that the local log no longer has. Returns whether
+    /// it does. A place without a record is in neither.
     fn go_back(&mut self) -> Result<bool, StoreError> {
         if self.looked_for.replace(self.from) == Some(self.from) {
             return Ok(false);
@@ -400,7 +400,7 @@ impl StoreReader {
         self.enter_last(|start| start.first_sequence <= from).map(|()| true)
     }
 
-    /// Reads on in the local log, which must have the next record.
+    /// Continues in the local log, which must have the next record.
     fn go_on_in(&mut self, folder: &Path) -> Result<(), StoreError> {
         let local = check_local(&self.store, self.log_id, folder)?;
         if let Some(local) = local.filter(|local| local.first_sequence > self.from)
@@ -438,7 +438,7 @@ impl StoreReader {
         Ok(open(folder, from)?)
     }
 
-    /// Looks for segments behind `number` that were shipped since. Returns whether there are any.
+    /// Checks for segments behind `number` that were shipped since. Returns whether there are any.
     fn look_again(&mut self, number: u64) -> Result<bool, StoreError> {
         let listed = self.store.listing(number + 1);
         let listing = self.runtime.block_on(until(&self.options.stop, listed))?;

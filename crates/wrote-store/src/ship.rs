@@ -1,4 +1,4 @@
-//! The shipper: every sealed segment of a folder into the store, in order.
+//! The shipper: puts every sealed segment of a folder into the store, in order.
 
 use crate::blocking::blocking;
 use crate::error::StoreError;
@@ -16,15 +16,15 @@ pub struct Shipped {
     pub segments: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Segments that were there already: of an earlier run, or of another shipper of this log.
+    /// Segments that existed already, from an earlier run or from another shipper of this log.
     pub were_there: u64,
-    /// Every record of the folder before this sequence is in the store for sure.
+    /// Every record of the folder before this sequence is certainly in the store.
     pub end_sequence: u64,
-    /// Sealed segments that were not in the store at the last look.
+    /// Sealed segments that were not in the store when it was last listed.
     pub waiting: u64,
 }
 
-/// The progress of a pass, told after each segment.
+/// The progress of a pass, reported after each segment.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ShipProgress {
@@ -39,15 +39,15 @@ pub struct ShipProgress {
 /// Ships the sealed segments of one folder into one store.
 ///
 /// It takes no lock, so a writer may be at work in this process or another. Segments go in order,
-/// each once. A shipper that is killed at any moment resumes with the names that are in the store;
-/// it keeps no state beside them. Two shippers of one log are in no way of each other.
+/// each once. A shipper that was killed resumes with the names that are in the store; it keeps no
+/// other state. Two shippers of one log do not disturb each other.
 #[derive(Debug)]
 pub struct Shipper {
     store: SegmentStore,
     folder: PathBuf,
     sealed: SealedSegments,
-    /// The number of the first segment that is not known to be in the store; `None` before the
-    /// first look at the store.
+    /// The number of the first segment that may be missing in the store; `None` before the store
+    /// was listed.
     next: Option<u64>,
     shipped: Shipped,
 }
@@ -70,8 +70,8 @@ impl Shipper {
     /// Ships every segment that is sealed now, and returns when the last is in the store. Records
     /// before `durable_sequence` are known to be durable; 0 if the caller knows of none.
     ///
-    /// After an error, also one that is a refusal of the store, a later call goes on. Dropping the
-    /// future ends the request that is under way; the next call finds out whether it had succeeded.
+    /// After an error, a refusal of the store included, a later call continues. Dropping the future
+    /// ends the running request; the next call finds out whether it succeeded.
     pub async fn pass(
         &mut self,
         durable_sequence: u64,
@@ -130,7 +130,7 @@ impl Shipper {
         Ok(listed?)
     }
 
-    /// Looks at what is in the store, and makes sure that it is of this log.
+    /// Lists the store, and makes sure that it holds this log.
     async fn look(&self, local: &[SealedSegment]) -> Result<Listing, StoreError> {
         let first = &local[0];
         let number = first.start.number;
@@ -161,7 +161,8 @@ impl Shipper {
                 None => {}
             }
         }
-        // Its header names the segment before it, and so on: each was judged before the next went.
+        // Its header names the segment before it, and so on; each was checked before the next was
+        // shipped.
         if let Some(segment) = common {
             self.store.judge_by_content(segment).await?;
         }
@@ -169,7 +170,7 @@ impl Shipper {
         Ok(stored)
     }
 
-    /// Removes what uploads in parts have left of segments that are there under their own names.
+    /// Removes the rest of uploads in parts, of segments that exist under their own names.
     async fn clear(&self, stored: &Listing) {
         for (number, path) in &stored.staged {
             if stored.segments.contains_key(number) {

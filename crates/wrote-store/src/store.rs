@@ -26,7 +26,7 @@ const END_KEY: &str = "wroteend";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoredSegment {
-    /// Its number, which its name has.
+    /// Its number, from its name.
     pub number: u64,
     /// Its length.
     pub bytes: u64,
@@ -41,12 +41,13 @@ struct Shared {
     prefix: Path,
     /// The URL, without a slash at its end.
     url: String,
-    /// Whether the store keeps attributes with an object; else the checksum is a name of its own.
+    /// Whether the store keeps attributes with an object; otherwise a separate name has the
+    /// checksum.
     keeps_attributes: AtomicBool,
     one_put_bytes_max: u64,
 }
 
-/// The attributes of an object that this program has put there.
+/// The attributes of an object of this program.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Kept {
     pub bytes: u64,
@@ -186,7 +187,7 @@ impl SegmentStore {
         listing.await.map_err(failed)
     }
 
-    /// Tells whether any segment is there.
+    /// Returns whether there is any segment.
     pub(crate) async fn has_any(&self) -> Result<bool, StoreError> {
         let prefix = Some(&self.0.prefix).filter(|prefix| !prefix.as_ref().is_empty());
         let mut objects = self.objects().list(prefix);
@@ -201,9 +202,9 @@ impl SegmentStore {
         Ok(false)
     }
 
-    /// Reads the beginning of a segment, its first 64 bytes.
+    /// Reads the first 64 bytes of a segment.
     ///
-    /// Fails with [`StoreError::Damaged`] if they are not how this segment begins.
+    /// Fails with [`StoreError::Damaged`] if they are not the beginning of this segment.
     pub async fn start(&self, number: u64) -> Result<SegmentStart, StoreError> {
         let range = 0..SEGMENT_START_BYTES as u64;
         let bytes = self.objects().get_range(&self.path_of(number), range).await;

@@ -71,7 +71,7 @@ pub struct StoredSummary {
     pub records: u64,
 }
 
-/// Summarizes a store, and the log in `local` that goes on where the store ends. Reads the first
+/// Summarizes a store, and the log in `local` that continues where the store ends. Reads the first
 /// bytes of each segment.
 ///
 /// Fails with [`StoreError::Differs`] if the folder has another log. If neither the URL nor the
@@ -114,7 +114,8 @@ pub async fn summary(
         }
         let stored = last.map_or(0, |last| last.number);
         let (log, unshipped) = blocking(move || {
-            // The list first: a segment that is sealed in between then counts as not sealed yet.
+            // The list comes first: a segment that is sealed in between then does not count as
+            // sealed yet.
             let unshipped = unshipped(&folder, stored, end_sequence)?;
             Ok((wrote::log::summary(folder)?, unshipped))
         })
@@ -138,8 +139,8 @@ fn unshipped(folder: &Path, stored: u64, end_sequence: u64) -> Result<Unshipped,
     })
 }
 
-/// Returns the sequence behind the last record of a segment: as it is kept with the object, or by
-/// reading the object.
+/// Returns the sequence behind the last record of a segment: the one kept with the object, or found
+/// by reading it.
 pub(crate) async fn end_of(
     store: &SegmentStore,
     number: u64,
@@ -156,7 +157,7 @@ pub(crate) async fn end_of(
     end
 }
 
-/// Makes the folder of segments that are read from the store. It goes when it is dropped.
+/// Makes the folder for segments that are read from the store. Dropping it removes the folder.
 pub(crate) fn temporary() -> Result<tempfile::TempDir, StoreError> {
     let made = tempfile::Builder::new().prefix("wrote-store-").tempdir();
     made.map_err(|error| StoreError::local("a temporary folder", error))

@@ -1,4 +1,4 @@
-//! Verification of a store: every object fetched, its checksum and each of its records checked.
+//! Verifies a store: fetches every object, and checks its checksum and each of its records.
 
 use crate::blocking::blocking;
 use crate::error::StoreError;
@@ -41,7 +41,7 @@ pub struct StoreDamage {
 /// Reads every object of a store and reports damage. Calls `watch` with the bytes read and the
 /// bytes in the store. The temporary folder holds one segment at a time.
 ///
-/// Fails with [`StoreError::Empty`] if the URL has no segment; damage is no error.
+/// Fails with [`StoreError::Empty`] if the URL has no segment; damage is not an error.
 pub async fn verify(
     store: &SegmentStore,
     watch: &mut (dyn FnMut(u64, u64) + Send),
@@ -103,7 +103,7 @@ pub async fn verify(
 }
 
 impl StoreVerified {
-    /// Compares the beginning of a segment with the end of the one before.
+    /// Compares the beginning of a segment with the end of the previous one.
     fn take_up(&mut self, store: &SegmentStore, start: &SegmentStart) {
         let expected = self.end_sequence;
         if self.segments == 1 || start.first_sequence == expected {

@@ -9,9 +9,9 @@ const MARKS: [&str; 2] = ["<!-- lines:begin -->", "<!-- lines:end -->"];
 /// The folders whose folders are crates.
 const OF_CRATES: &str = "crates";
 
-/// Prints the lines of each crate beside the recorded ones. Fails where a crate is larger by more
-/// than a tenth than its row of the table allows: its own lines, or those it has grown to because
-/// of something that the row names.
+/// Prints the lines of each crate beside the recorded ones. Fails where a crate is more than a
+/// tenth larger than its row of the table allows: its own lines, or those that it has grown to for
+/// a reason in the row.
 pub fn check() -> Result<(), Failure> {
     let text = std::fs::read_to_string(root().join(DOCUMENT)).tried(DOCUMENT)?;
     let table = text.split_once(MARKS[0]).and_then(|(_, rest)| rest.split_once(MARKS[1]));
@@ -34,8 +34,8 @@ pub fn check() -> Result<(), Failure> {
     }
 }
 
-/// Returns the lines that the rows `crate | lines | grown to | because` allow: the third cell's
-/// where the fourth has a reason.
+/// Returns the lines that the rows `crate | lines | grown to | because` allow: the third cell where
+/// the fourth has a reason.
 fn rows(table: &str) -> BTreeMap<&str, u32> {
     table.lines().filter_map(row).collect()
 }

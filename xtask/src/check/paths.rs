@@ -1,4 +1,4 @@
-//! Checks that the paths which `docs/architecture.md` names are there.
+//! Checks that the paths that `docs/architecture.md` names exist.
 
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::repository::{files, root};
@@ -22,7 +22,7 @@ pub fn check() -> Result<(), Failure> {
     }
 }
 
-/// The files and folders of the repository.
+/// The files and folders of the repository, by which paths are found.
 struct Places {
     /// Paths from the root.
     whole: BTreeSet<String>,
@@ -48,7 +48,7 @@ impl Places {
         places
     }
 
-    /// Returns the paths in `text` that are gone, with their lines.
+    /// Returns the paths in `text` that do not exist, with their lines.
     fn gone(&self, text: &str) -> Vec<(usize, String)> {
         let mut gone = Vec::new();
         for (event, range) in Parser::new(text).into_offset_iter() {
@@ -60,8 +60,8 @@ impl Places {
         gone
     }
 
-    /// Tells a path from the name of a row, a schema or a function: it ends in `/` or as files do,
-    /// or begins with a folder of the root or a crate.
+    /// Returns whether it is a path rather than the name of a row, a schema or a function: it ends
+    /// in `/` or as files do, or begins with a folder of the root or a crate.
     fn is_path(&self, code: &str) -> bool {
         let is_letter = |letter: char| letter.is_ascii_alphanumeric() || "_-./".contains(letter);
         let extension = code.rsplit_once('.').map_or("", |(_, extension)| extension);

@@ -51,7 +51,7 @@ pub fn check(paths: &[&str]) -> Result<(), Failure> {
     }
 }
 
-/// Returns the faults of texts that those of `files` print that belong to a crate.
+/// Returns the faults of printed texts in those of `files` that belong to a crate.
 fn printed(files: &[String]) -> Result<Vec<String>, Failure> {
     let mut faults = Vec::new();
     for begin in lab::tools::repository::files(&["crates/*/src/lib.rs", "crates/*/src/main.rs"])? {
@@ -67,7 +67,7 @@ fn printed(files: &[String]) -> Result<Vec<String>, Failure> {
     Ok(faults)
 }
 
-/// The fault of a printed text: "line: phrase: the text".
+/// Returns the fault of a printed text: "line: phrase: the text".
 fn fault_of_text(Text { line, value }: &Text) -> Option<String> {
     const SHOWN_MAX: usize = 100;
     let (phrase, better) = phrases::find(value)?;
@@ -75,8 +75,8 @@ fn fault_of_text(Text { line, value }: &Text) -> Option<String> {
     Some(format!("{line}: `{phrase}` ({better}): {shown:?}"))
 }
 
-/// The sign before comments in this kind of file, empty where every line is prose; `None` where no
-/// line is.
+/// Returns the sign before comments in this kind of file: empty where every line is prose, `None`
+/// where no line is.
 fn sign(file: &str) -> Option<&'static str> {
     match file.rsplit(['.', '/']).next() {
         Some("rs") => Some("//"),
@@ -86,7 +86,7 @@ fn sign(file: &str) -> Option<&'static str> {
     }
 }
 
-/// Each fault of `text`: "line: reason: the line".
+/// Returns each fault of `text`: "line: reason: the line".
 fn faults(sign: &str, text: &str) -> Vec<String> {
     let mut in_doc_comment = false;
     let mut faults = too_wide(sign, text);
@@ -102,8 +102,8 @@ fn faults(sign: &str, text: &str) -> Vec<String> {
     faults
 }
 
-/// The lines that are too wide: all but those of a raw string in Rust, which can't be broken, and
-/// of what isn't Rust the comments.
+/// Returns the lines that are too wide. Lines of raw strings in Rust can't be broken and may be
+/// wide; in other languages only comments count.
 fn too_wide(sign: &str, text: &str) -> Vec<String> {
     let is_wide = |line: &str| line.chars().count() > COLUMNS_MAX;
     if sign.is_empty() || !text.lines().any(is_wide) {
@@ -123,7 +123,7 @@ fn too_wide(sign: &str, text: &str) -> Vec<String> {
     lines.map(fault).collect()
 }
 
-/// The fault of a line with `prose`; `first` is the text that begins a doc comment.
+/// Returns the fault of a line with `prose`; `first` is the text that begins a doc comment.
 fn fault(sign: &str, prose: &str, first: Option<&str>) -> Option<String> {
     if let Some(word) = banned(prose) {
         return Some(format!("`{word}`"));
@@ -132,13 +132,14 @@ fn fault(sign: &str, prose: &str, first: Option<&str>) -> Option<String> {
     is_among(word, &CLAUSES).then(|| format!("begins with `{word}`"))
 }
 
-/// The comment that stands alone in `line`, or at its end; the whole line without a `sign`.
+/// Returns the comment that is the whole line, or stands at its end; the whole line without a
+/// `sign`.
 fn comment<'a>(line: &'a str, sign: &str) -> Option<&'a str> {
     if line.trim_start().starts_with(sign) {
         return Some(line);
     }
     let (code, comment) = line.rsplit_once(&format!(" {sign} "))?;
-    // Between two quotation marks it is text of the program.
+    // Between two quotation marks it is part of a string.
     let quotes = code.matches('"').count() - code.matches("\\\"").count();
     (quotes % 2 == 0).then_some(comment)
 }

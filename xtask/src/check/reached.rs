@@ -1,5 +1,5 @@
 //! Checks that rustfmt reaches every Rust file: `cargo fmt` follows the `mod` lines of each
-//! package's programs, and none that a macro writes.
+//! package's programs, but not those that a macro writes.
 
 use super::sources;
 use lab::tools::failure::Failure;
@@ -26,7 +26,7 @@ pub fn check() -> Result<(), Failure> {
     }
 }
 
-/// Returns the files that cargo builds a program or a library of.
+/// Returns the files from which cargo builds a program or a library.
 fn begins(files: &[String]) -> impl Iterator<Item = &str> {
     files.iter().map(String::as_str).filter(|file| {
         let packages = files.iter().filter_map(|file| file.strip_suffix("Cargo.toml"));
@@ -34,7 +34,7 @@ fn begins(files: &[String]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Says whether cargo finds a target in this file by itself, from the package's folder.
+/// Returns whether cargo finds a target in this file by itself, from the package's folder.
 fn begins_a_target(file: &str) -> bool {
     match file.split('/').collect::<Vec<_>>()[..] {
         ["build.rs"] | ["src", "lib.rs" | "main.rs"] => true,

@@ -29,12 +29,12 @@ pub struct Text {
 }
 
 thread_local! {
-    /// Crates that a check has read: the next one needs most of them again.
+    /// Crates that were read, since the next check needs most of them again.
     static READ: RefCell<BTreeMap<String, Rc<[Module]>>> = const { RefCell::new(BTreeMap::new()) };
 }
 
 /// Reads the crate whose first file is `file`, with every module that a `mod` declares. A `mod`
-/// within a macro declares none here, as rustfmt does not see it either.
+/// within a macro does not count here, as rustfmt does not see it either.
 pub fn modules(file: &str) -> Result<Rc<[Module]>, Failure> {
     if let Some(modules) = READ.with_borrow(|read| read.get(file).cloned()) {
         return Ok(modules);
@@ -198,7 +198,7 @@ fn attribute(group: &Group) -> [TokenTree; 2] {
     [sign.into(), group.clone().into()]
 }
 
-/// Drops what only tests are built with from the groups within an item.
+/// Removes the parts that only tests are built with from the groups within an item.
 fn without_tests(token: TokenTree) -> TokenTree {
     match token {
         TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
@@ -228,12 +228,12 @@ fn is_group(token: &TokenTree, delimiter: Delimiter) -> bool {
     matches!(token, TokenTree::Group(group) if group.delimiter() == delimiter)
 }
 
-/// Returns a name without the `r#` that makes it one.
+/// Returns a name without `r#`.
 fn plain(name: &Ident) -> String {
     name.to_string().trim_start_matches("r#").to_owned()
 }
 
-/// Says whether an attribute is `cfg(test)` or `cfg(all(test, ..))`.
+/// Returns whether an attribute is `cfg(test)` or `cfg(all(test, ..))`.
 fn is_for_tests(attribute: &Group) -> bool {
     let is_test = |stream: TokenStream| {
         let words: Vec<TokenTree> = stream.into_iter().collect();
@@ -277,7 +277,7 @@ fn is_assigned(path: &TokenTree, sign: &TokenTree) -> bool {
     is_word(path, "path") && is_sign(sign, '=')
 }
 
-/// Lists the string literals in `tokens`, and the doc comments that clap makes help texts of.
+/// Lists the string literals in `tokens`, and the doc comments that clap turns into help texts.
 pub fn texts(tokens: TokenStream) -> Vec<Text> {
     let mut texts = Vec::new();
     add_texts(tokens, false, &mut texts);
@@ -336,7 +336,7 @@ fn add_attributes(attributes: &[Group], is_help: bool, texts: &mut Vec<Text>) {
     texts.extend(doc.filter(|_| is_help));
 }
 
-/// Says whether clap reads the doc comments of an item with this attribute.
+/// Returns whether clap reads the doc comments of an item with this attribute.
 fn derives_clap(attribute: &Group) -> bool {
     const TRAITS: [&str; 4] = ["Args", "Parser", "Subcommand", "ValueEnum"];
     fn names(tokens: TokenStream) -> bool {
@@ -380,7 +380,7 @@ fn value(literal: &Literal) -> Option<String> {
     Some(unescaped(source.strip_prefix('"')?.strip_suffix('"')?))
 }
 
-/// Returns what the escapes in a literal stand for.
+/// Returns a literal's text with its escapes replaced.
 fn unescaped(source: &str) -> String {
     let mut value = String::new();
     let mut rest = source.chars();

@@ -34,8 +34,8 @@ pub fn make(program: &Path, folder: &Path, date_s: &str) -> Result<PathBuf, Fail
     std::fs::write(&unit, text).tried(unit.display())?;
     let archive = folder.join(format!("{stem}.tar.gz"));
     let mut tar = Command::new("tar");
-    // Nothing of this machine gets into it: neither users nor times nor the order of a folder. Not
-    // every machine can unpack xz.
+    // Nothing of this machine gets into it: no users, no times, no order of a folder. Not every
+    // machine can unpack xz.
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=gnu"]);
     tar.arg(format!("--mtime=@{date_s}")).args(["--mode=u+rwX,go=rX", "--use-compress-program"]);
     tar.arg("gzip -9 --no-name").arg("-cf").arg(&archive).arg("-C").arg(tree.path());

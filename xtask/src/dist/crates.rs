@@ -11,8 +11,8 @@ use super::VERSION;
 /// Files that every package holds beside its sources.
 const BESIDE: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
-/// Packages every crate, looks for its licences, and builds the command from the packages alone, as
-/// a user of crates.io would. Nothing is published.
+/// Packages every crate, checks for its licences, and builds the command from the packages alone,
+/// as a user of crates.io would. Nothing is published.
 pub fn package() -> Result<(), Failure> {
     let names = names()?;
     // To build each package with its own dependencies again would take several times as long.

@@ -6,8 +6,8 @@ use lab::tools::run::output;
 use std::path::Path;
 use std::process::Command;
 
-/// The words that print each file, and its path below `/usr` or `/usr/local`. The Debian package
-/// lists the same paths, in `crates/wrote-cli/Cargo.toml`.
+/// The arguments that print each file, and its path below `/usr` or `/usr/local`. The Debian
+/// package lists the same paths, in `crates/wrote-cli/Cargo.toml`.
 pub const FILES: [(&[&str], &str); 4] = [
     (&["man"], "share/man/man1/wrote.1"),
     (&["completions", "bash"], "share/bash-completion/completions/wrote"),

@@ -32,7 +32,7 @@ pub fn build() -> Result<PathBuf, Failure> {
     let folders = folders()?;
     let variable = format!("CARGO_TARGET_{}_RUSTFLAGS", triple.to_uppercase().replace('-', "_"));
     command.env(variable, format!("-Ctarget-feature=+crt-static {}", renamed(&folders, RUST)));
-    // Of the C code of aws-lc, which is not in this repository.
+    // From the C code of aws-lc, which is not in this repository.
     let foreign = folders.into_iter().filter(|(_, name)| *name != ROOT).collect::<Vec<_>>();
     let own = std::env::var("CFLAGS").unwrap_or_default();
     command.env("CFLAGS", format!("{own} {}", renamed(&foreign, C)).trim());
@@ -46,8 +46,8 @@ const C: &str = "-ffile-prefix-map";
 /// The name of the repository's root.
 const ROOT: &str = "/wrote";
 
-/// Returns the folders whose paths would get into the program, by its messages, and a name for
-/// each. Of folders within each other the last wins, so each stands behind the one that holds it.
+/// Returns the folders whose paths would get into the program by its messages, with a name for
+/// each. Of nested folders the last one wins, so each stands behind the one that holds it.
 fn folders() -> Result<Vec<(PathBuf, &'static str)>, Failure> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));

@@ -1,4 +1,4 @@
-//! Clean roots: the packed files are installed and run where nothing else is.
+//! Installs and runs the packed files in clean roots.
 
 use super::files::FILES;
 use super::{Packed, VERSION, name};
@@ -18,8 +18,8 @@ const PROGRAMS: &[&str] = &["mmdebstrap", "unshare", "systemd-nspawn"];
 /// The release of Debian in the root. Its systemd judges the unit.
 const SUITE: &str = "bookworm";
 const INCLUDED: &str = "systemd";
-/// The exposure that `systemd-analyze security` gives to the unit, in tenths, at the most: 0 is a
-/// service that may do nothing, 100 one that may do all.
+/// The greatest exposure of the unit by `systemd-analyze security`, in tenths: 0 is a service that
+/// may do nothing, 100 one that may do everything.
 const EXPOSURE_MAX: &str = "20";
 
 /// Installs and runs each of `packed` in a clean root.
@@ -36,7 +36,7 @@ pub fn check(report: &mut Report, packed: &Packed, install: bool) -> Result<(), 
     report.step("dist: service under systemd", || service(&packed.debian, &debian))
 }
 
-/// A temporary root, removed when it is dropped. On its file system writes can be measured.
+/// A temporary root, removed when it is dropped. Its file system lets writes be measured.
 struct Root(TempDir);
 
 impl Root {
@@ -152,7 +152,8 @@ const NAMED: &str = "
     wrote log stat /data/log
     rm -r /data/log";
 
-/// Returns a script in which systemd finds no fault in `unit`, and few freedoms of the service.
+/// Returns a script that fails if systemd finds a fault in `unit` or too much freedom of the
+/// service.
 fn judged(unit: &str) -> String {
     format!(
         "systemd-analyze --man=no --recursive-errors=no verify {unit} 2>/tmp/faults ||

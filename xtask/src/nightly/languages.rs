@@ -15,19 +15,19 @@ const COMPLETE: [&str; 11] =
 /// The tables of a run without cold reads.
 const TABLES: &str = "bytes/write bytes/read save/500 save/1000 save/2000 save/10000 \
     save-sync/500 save-sync/1000 save-sync/2000 save-sync/10000 lines";
-/// A small run: the result must be right, not fast.
+/// Options of a small run, whose result must be right, not fast.
 const LITTLE: [&str; 8] = ["--size", "1MB", "--runs", "2", "--saves", "20", "--lines", "1000"];
-/// Finds a program that hangs.
+/// The limit that finds a program that hangs.
 const PROGRAM_LIMIT: &str = "10min";
 
-/// The meaning of a language that is missing here.
+/// The consequence of a language that is missing here.
 #[derive(Clone, Copy)]
 pub enum Missing {
     /// The campaign `languages` installs and runs it.
     Left,
     /// Nothing may be installed.
     Skipped,
-    /// Its toolchain was installed, in vain.
+    /// Its toolchain was installed, and it is still missing.
     Failed,
 }
 

@@ -16,8 +16,8 @@ pub(super) fn check(world: &World, disk: &Disk) -> Option<Check> {
     Some(check.found([found]).found(own).source(source))
 }
 
-/// Returns the disk's own report of its cache, as its driver read it: SCSI and SATA disks
-/// (`scsi_disk/*/cache_type`), virtio disks (`cache_type`).
+/// Returns the disk's own report of its cache, as its driver read it: for SCSI and SATA disks
+/// `scsi_disk/*/cache_type`, for virtio disks `cache_type`.
 fn own_word(world: &World, disk: &Disk) -> Option<Evidence> {
     let folder = format!("sys/block/{}/device/scsi_disk", disk.name);
     let scsi = world.root.names(&folder).into_iter().next();
@@ -53,7 +53,7 @@ fn judge(world: &World, disk: &Disk, found: &Evidence, own: Option<&Evidence>) -
     }
 }
 
-/// The kernel sends no flushes to a disk that needs them.
+/// Reports that the kernel sends no flushes to a disk that needs them.
 fn forced(disk: &Disk, why: &str) -> Check {
     let text = format!("write through: the kernel sends no flushes, but {why}");
     Check::risk(text)
@@ -70,7 +70,7 @@ fn forced(disk: &Disk, why: &str) -> Check {
         )
 }
 
-/// The kernel sends flushes to a disk that needs none.
+/// Reports that the kernel sends flushes to a disk that needs none.
 fn needless_flushes(world: &World, disk: &Disk) -> Check {
     let text = "write back: flushes are sent, though the disk says that it has no volatile cache";
     let risk = "if the disk's word is wrong, or a layer between has a cache, what was acknowledged \

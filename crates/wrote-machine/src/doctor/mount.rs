@@ -23,7 +23,7 @@ fn remount(world: &World, option: &str, risk: &str) -> Change {
         .lasting(format!("the options of {point} in /etc/fstab"))
 }
 
-/// Suggests a new mount without an option that a remount cannot take back.
+/// Suggests a new mount without an option that a remount cannot undo.
 fn fstab(world: &World, option: &str, risk: &str) -> Change {
     let point = quoted(&world.target.mount_point.to_string_lossy());
     Change::how(

@@ -34,7 +34,7 @@ pub(super) fn check(world: &World, partition: &Partition) -> Check {
                  writes both.",
             )
             .measured(&world.measure("small,rand"))
-    // Some USB bridges report 65535 sectors, which is no alignment.
+    // Some USB bridges report 65535 sectors, which is not an alignment.
     } else if optimal_bytes > 0
         && optimal_bytes.is_multiple_of(block_bytes)
         && !start_bytes.is_multiple_of(optimal_bytes)

@@ -15,7 +15,7 @@ const CAP_IPC_LOCK: u32 = 14;
 /// The mode of seccomp(2) with a filter.
 const SECCOMP_FILTER: i64 = 2;
 
-/// io_uring came with it.
+/// The kernel that introduced io_uring.
 const KERNEL_MIN: (u32, u32) = (5, 1);
 
 pub(super) fn io_uring(world: &World) -> Check {

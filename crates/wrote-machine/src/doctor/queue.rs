@@ -7,16 +7,16 @@ use wrote_result::doctor::{Check, Evidence};
 
 /// A queue of fewer requests limits even a SATA disk.
 const REQUESTS_MIN: i64 = 32;
-/// The kernel's default of a disk that takes more (`BLK_DEF_MAX_SECTORS_CAP` until Linux 6.15).
+/// The kernel's default for a disk that accepts more (`BLK_DEF_MAX_SECTORS_CAP` until Linux 6.15).
 const TRANSFER_KIB: i64 = 1280;
-/// The kernel's default of a disk that does not turn (`block/blk-wbt.c`).
+/// The kernel's default for a disk that does not spin (`block/blk-wbt.c`).
 const THROTTLE_US: i64 = 2000;
 /// The kernel's default of read-ahead (`VM_READAHEAD_PAGES`).
 const READ_AHEAD_KIB: i64 = 128;
 
 const QUEUE_DOC: &str = "kernel: Documentation/ABI/stable/sysfs-block";
 
-/// Tells where the queue is hidden: then its other checks are absent.
+/// Reports where the queue is hidden; its other checks are then absent.
 pub(super) fn hidden(world: &World, disk: &Disk) -> Option<Check> {
     if is_visible(world, disk) {
         return None;
@@ -31,7 +31,7 @@ fn is_visible(world: &World, disk: &Disk) -> bool {
     files.iter().any(|file| disk.queue(&world.root, file).is_some())
 }
 
-/// A number of a queue, and what follows from it.
+/// A number of a queue, with its judgement.
 pub(super) struct Knob {
     file: &'static str,
     /// The text where the number is fine; `Err` where another one is advised.
@@ -222,7 +222,7 @@ pub(super) fn transfer(world: &World, disk: &Disk) -> Option<Check> {
         let text = format!("a request may be {set_kib} KiB long (max_sectors_kb)");
         return Some(Check::fine(text).found([found, most]));
     }
-    // Each but the last has the greatest length.
+    // All pieces but the last have the greatest length.
     let pieces = 1024_u64.div_ceil(set_kib.max(1).unsigned_abs());
     let text = format!(
         "a request may be {set_kib} KiB long, and the disk takes {hardware_kib} KiB \

@@ -1,4 +1,4 @@
-//! Checks of a disk's kind and of its driver's abilities: turning disks, polled queues.
+//! Checks of a disk's kind and of its driver's abilities: spinning disks, polled queues.
 
 use super::shell::set;
 use super::stack::{Disk, DiskKind};

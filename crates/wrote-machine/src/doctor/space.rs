@@ -5,7 +5,7 @@ use crate::space::USED_SHARE_MAX;
 use wrote_result::doctor::{Change, Check, Evidence};
 use wrote_result::units;
 
-/// A lack of inodes slows no write down before the last one.
+/// A lack of inodes slows no write until the last one is used.
 const INODES_USED_SHARE_MAX: f64 = 0.95;
 
 pub(super) fn space(world: &World) -> Option<Check> {

@@ -4,7 +4,7 @@ use super::world::Root;
 use std::path::{Path, PathBuf};
 use wrote_result::doctor::Evidence;
 
-/// A deeper stack of devices is a circle.
+/// A deeper stack of devices must be a cycle.
 const DEPTH_MAX: usize = 16;
 
 #[derive(Clone, Debug, Default)]
@@ -42,7 +42,7 @@ pub(super) enum DiskKind {
     Loop,
     /// Main memory.
     Memory,
-    /// A turning disk, by the kernel's report.
+    /// A spinning disk, by the kernel's report.
     Turning,
     /// Flash behind SATA, SAS, USB or MMC.
     Solid,

@@ -41,7 +41,7 @@ pub(super) fn check(world: &World) -> Option<Check> {
     Some(check.of(top).found([most]).found(granularity).found(hardware).source(source))
 }
 
-/// Returns the mechanism that trims, as far as it is visible.
+/// Returns the mechanism that trims, if it is visible.
 fn used_by(world: &World) -> Option<Evidence> {
     let options = &world.target.mount_options;
     let mounted = options.iter().find(|option| is_discard(option));

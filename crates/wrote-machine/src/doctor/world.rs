@@ -10,7 +10,7 @@ use wrote::device::Target;
 use wrote_result::Error;
 use wrote_result::doctor::Evidence;
 
-/// The input of the checks. Tests make a root of their own.
+/// The input of the checks. Tests make their own root.
 #[derive(Clone, Debug)]
 pub(super) struct World {
     pub root: Root,

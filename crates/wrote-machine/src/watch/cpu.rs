@@ -38,7 +38,7 @@ impl CpuTimes {
             let busy_share = (busy as f64 / total.max(1) as f64).min(1.0);
             (total >= TICKS_MIN).then_some(CpuBusy { cpu: now.cpu, busy_share })
         };
-        // Of equally busy ones the first.
+        // The first of equally busy ones.
         let all = self.0.iter().filter_map(share);
         all.reduce(|most, next| if next.busy_share > most.busy_share { next } else { most })
     }
@@ -46,7 +46,7 @@ impl CpuTimes {
 
 impl CpuTime {
     /// Parses `cpu0 user nice system idle iowait irq softirq steal guest guest_nice`. Stolen time
-    /// was wanted; a guest's time is in `user` too.
+    /// counts as busy; a guest's time is in `user` already.
     fn parse(line: &str) -> Option<CpuTime> {
         let mut words = line.split_ascii_whitespace();
         let cpu = words.next()?.strip_prefix("cpu")?.parse().ok()?;
@@ -57,13 +57,13 @@ impl CpuTime {
     }
 }
 
-/// Returns the time in which this process's threads were ready to run and had no CPU, in seconds;
-/// `None` where the kernel does not count it (`/proc/PID/schedstat`, proc_pid_schedstat(5)). Ended
-/// threads are missing.
+/// Returns the seconds in which this process's threads were ready to run without a CPU; `None`
+/// where the kernel does not count it (`/proc/PID/schedstat`, proc_pid_schedstat(5)). Ended threads
+/// are missing.
 pub fn waited_s() -> Option<f64> {
     let threads = std::fs::read_dir("/proc/self/task").ok()?;
     let of_thread = |thread: std::io::Result<std::fs::DirEntry>| {
-        // The thread may have ended meanwhile.
+        // The thread may have ended in between.
         let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
         // Nanoseconds on a CPU, nanoseconds of waiting for one, number of waits.
         text.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()

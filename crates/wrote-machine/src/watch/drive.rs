@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub struct Drives {
     /// Each sensor of temperature that has a limit.
     pub heat: Vec<Heat>,
-    /// Each link that reports its present and its greatest speed.
+    /// Each link that reports its current and its greatest speed.
     pub links: Vec<Link>,
     /// Each loop device that goes through the page cache of its file.
     pub cached_loops: Vec<CachedLoop>,
@@ -45,7 +45,7 @@ pub struct Link {
     pub disk: String,
     /// The measure: `PCI Express, GT/s a lane`, `PCI Express, lanes`, `SATA, Gbps`.
     pub what: String,
-    /// Its present value.
+    /// Its current value.
     pub now: f64,
     /// Its greatest value.
     pub most: f64,
@@ -78,7 +78,7 @@ pub(super) fn number(root: &Path, disk: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Returns the device folders of a disk: its own, or of an NVMe drive with several paths
+/// Returns the device folders of a disk: its own, or for an NVMe drive with several paths
 /// (multipath) those of its controllers, one for each path.
 fn devices(root: &Path, disk: &str) -> Vec<PathBuf> {
     let link = root.join("sys/class/block").join(disk.replace('/', "!"));
@@ -97,7 +97,7 @@ fn devices(root: &Path, disk: &str) -> Vec<PathBuf> {
 /// Returns the sensors of the first folder above the disk that has any.
 fn heat(disk: &str, device: &Path) -> Vec<Heat> {
     let sensors = device.ancestors().map(|folder| {
-        // Some are in a folder `hwmon`; those of devices with a class of their own are not.
+        // Some are in a folder `hwmon`; those of devices with their own class are not.
         let own = entries(folder).into_iter().chain(entries(&folder.join("hwmon")));
         let mut own: Vec<PathBuf> =
             own.filter(|entry| is_numbered(&name(entry), "hwmon")).collect();
@@ -121,7 +121,7 @@ fn sensors(disk: &str, hwmon: &Path) -> Vec<Heat> {
             let value = text(hwmon, &format!("{sensor}_{kind}"))?;
             Some(value.parse::<f64>().ok()? / 1000.0)
         };
-        // A drive without a limit of its own reports 0 K or 65535 K.
+        // A drive without its own limit reports 0 K or 65535 K.
         let told = |most: &f64| (1.0..1000.0).contains(most);
         let celsius_max = celsius("max").filter(told).or_else(|| celsius("crit").filter(told))?;
         let celsius = celsius("input")?;

@@ -72,7 +72,7 @@ fn io_max(root: &Path, folder: &Path, devices: &[(u32, u32)], all: &mut Vec<Limi
         for (of, key) in KEYS {
             let value =
                 values.split(' ').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='));
-            // `max` is no limit.
+            // `max` means no limit.
             let most = value.and_then(|value| value.parse().ok());
             all.extend(most.map(|most| limit(of, most, root, &folder.join("io.max"))));
         }
@@ -105,10 +105,10 @@ pub(crate) fn cpus(root: &Path, folder: &Path) -> Option<Limit> {
     let (quota, period, file) = match fs::read_to_string(folder.join("cpu.max")) {
         Ok(text) => {
             let mut words = text.split_whitespace().map(str::parse::<f64>);
-            // `max 100000` is no limit.
+            // `max 100000` means no limit.
             (words.next()?.ok()?, words.next()?.ok()?, "cpu.max")
         }
-        // -1 is no limit.
+        // -1 means no limit.
         Err(_) => (number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?, "cpu.cfs_quota_us"),
     };
     let is_limit = quota > 0.0 && period > 0.0;
@@ -228,7 +228,7 @@ mod tests {
     const ONE: &str = "/sys/fs/cgroup/blkio";
     const CPU: &str = "sys/fs/cgroup/cpu";
 
-    /// A process in `/jail` of version 1, with limits of its own.
+    /// A process in `/jail` of version 1, with its own limits.
     fn version_one() -> Tree {
         let fake = Tree::new();
         fake.file("proc/self/cgroup", "7:blkio:/jail\n1:cpu:/jail\n0::/\n");

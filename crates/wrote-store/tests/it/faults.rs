@@ -1,4 +1,4 @@
-//! Whatever a store does to a request: nothing is lost, nothing is there twice, and it goes on.
+//! Tests that no fault of a store loses or doubles a record, and that shipping continues.
 
 use crate::faulty::{Fault, FaultyStore, count};
 use crate::support::{append, make, options, read, runtime, ship};
@@ -85,7 +85,7 @@ fn faults_at_random_with_kills_between_leave_each_segment_once() {
             let durable = if random.random() { log.durable_sequence() } else { 0 };
             let none = &mut |_| {};
             let pass = shipper.pass(durable, none);
-            // What has no answer is dropped, as the end of a process drops it.
+            // Requests without an answer are dropped, as the end of a process drops them.
             let limit = Duration::from_millis(random.random_range(1..60));
             match runtime.block_on(async { tokio::time::timeout(limit, pass).await }) {
                 Ok(Err(error)) => assert!(error.is_passing(), "seed {seed}: {error}"),
@@ -141,7 +141,7 @@ fn a_download_that_breaks_off_is_begun_again_and_a_changed_one_is_damage() {
         let whole = SegmentStore::of(inner.clone(), "logs/events", URL);
         let end = ship(&runtime, &whole, folder.path()).unwrap().shipped().end_sequence;
         let before = runtime.block_on(count(&*inner));
-        // The list and the first beginning come first; then every third request meets it.
+        // The list and the first beginning come first; then every third request meets the fault.
         let plan = move |number| match number {
             0..4 => Fault::None,
             _ if number % 3 == 0 => fault,

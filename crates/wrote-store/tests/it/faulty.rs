@@ -1,4 +1,4 @@
-//! A store that fails as a network and a server do: refuses, is slow, loses answers, breaks off.
+//! A store that fails as networks and servers do: refuses, is slow, loses answers, interrupts.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -36,7 +36,7 @@ pub enum Fault {
 
 type Plan = Box<dyn FnMut(u64) -> Fault + Send>;
 
-/// A store whose requests meet a fault each, as a plan says for their number.
+/// A store in which each request meets the fault that a plan has for its number.
 pub struct FaultyStore {
     inner: Arc<dyn ObjectStore>,
     requests: AtomicU64,

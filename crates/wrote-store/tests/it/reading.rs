@@ -1,4 +1,4 @@
-//! Records are read from the store by sequence, and on in the local log; damage is found.
+//! Tests that records are read from the store and then from the local log, and damage is found.
 
 use crate::faulty::{Fault, FaultyStore};
 use crate::support::{self, append, make, memory, options, read, record, runtime, ship};
@@ -26,7 +26,7 @@ fn a_reader_begins_anywhere_and_goes_on_in_the_local_log() {
         let found = read(&runtime, &store, from, None).unwrap();
         assert_eq!(found, (from..end).collect::<Vec<_>>(), "from {from}");
     }
-    // Retention has removed what the store has.
+    // Retention has removed the segments that the store has.
     let sealed = SealedSegments::open(folder.path()).unwrap().list(1, 0).unwrap();
     for segment in &sealed[..sealed.len() - 2] {
         fs::remove_file(&segment.path).unwrap();
@@ -72,7 +72,7 @@ fn a_reader_that_follows_sees_what_is_shipped_and_what_is_appended() {
     }
 }
 
-/// Ships all that is sealed, and removes the local segments that are in the store then, as
+/// Ships everything that is sealed, and removes the local segments that are then in the store, as
 /// retention does.
 fn ship_and_remove(runtime: &tokio::runtime::Runtime, store: &SegmentStore, folder: &Path) {
     ship(runtime, store, folder).unwrap();
@@ -271,7 +271,7 @@ fn without_a_checksum_beside_them_the_segments_own_find_a_changed_record() {
     let (objects, store) = memory();
     let sealed = SealedSegments::open(source.path()).unwrap().list(1, 0).unwrap();
     for segment in &sealed {
-        // As another program copies them there.
+        // As if another program had copied them there.
         let mut bytes = fs::read(&segment.path).unwrap()[..segment.bytes as usize].to_vec();
         if segment.start.number == 4 {
             bytes[130] ^= 1;
@@ -305,12 +305,12 @@ fn the_temporary_folder_holds_three_segments_at_most() {
     assert!((2..=3).contains(&most), "{most}");
 }
 
-/// A log of `records`, with a moment behind each fifth, and everything shipped that is sealed.
+/// A log of `records`, with a time noted behind each fifth, and everything sealed shipped.
 struct Timed {
     source: tempfile::TempDir,
     store: SegmentStore,
     objects: Arc<FaultyStore>,
-    /// Moments, each with the number of records that were written before it.
+    /// Times, each with the number of records that were written before it.
     moments: Vec<(SystemTime, u64)>,
     end: u64,
 }
@@ -349,7 +349,7 @@ fn a_reader_finds_the_first_record_of_a_time_in_the_store_and_in_the_local_log()
     for local in [false, true] {
         let to = if local { 200 } else { end };
         if local {
-            // Retention has removed what the store has, but for the last.
+            // Retention has removed all segments that the store has, except the last.
             let sealed = SealedSegments::open(source.path()).unwrap().list(1, 0).unwrap();
             for segment in &sealed[..sealed.len() - 2] {
                 fs::remove_file(&segment.path).unwrap();
@@ -389,7 +389,7 @@ fn the_search_for_a_time_fetches_one_segment_or_two_and_the_first_bytes_of_few_o
         drop(reader);
         let (starts, whole) = objects.take_gets();
         assert!(starts <= u64::from(segments.ilog2()) + 1, "{starts} of {segments}");
-        // The one before the record's, the record's own, and one that is on its way.
+        // The segment before the record's, the record's, and one being fetched.
         assert!((1..=3).contains(&whole), "{whole} segments for {before}");
     }
 }

@@ -1,4 +1,4 @@
-//! Sealed segments go to the store once, in order, and on from where the last run was.
+//! Tests that sealed segments go to the store once, in order, from where the last run ended.
 
 use crate::support::{append, make, memory, options, read, record, runtime, ship};
 use object_store::path::Path as ObjectPath;

@@ -41,7 +41,7 @@ pub fn memory() -> (Arc<InMemory>, SegmentStore) {
     (store.clone(), SegmentStore::of(store, "logs/events", "memory://logs/events"))
 }
 
-/// Ships all that is sealed in the folder, as a process would that has just begun.
+/// Ships everything that is sealed in the folder, as a new process would.
 pub fn ship(runtime: &Runtime, store: &SegmentStore, folder: &Path) -> Result<Shipper, StoreError> {
     let mut shipper = Shipper::new(store.clone(), folder)?;
     runtime.block_on(shipper.pass(0, &mut |_| {}))?;

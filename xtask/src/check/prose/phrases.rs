@@ -1,4 +1,4 @@
-//! Phrases that make a reader of the program's output stop, and what to write instead.
+//! Phrases that stop a reader, with their substitutes.
 
 /// Each phrase, in small letters, with its substitute.
 const PHRASES: &[(&str, &str)] = &[
@@ -38,8 +38,8 @@ const PHRASES: &[(&str, &str)] = &[
     ("without a word", "silently"),
 ];
 
-/// Finds the first phrase in `text` that is not to be printed: the phrase, and its substitute.
-/// Text in backticks is code.
+/// Finds the first phrase in `text` that has a substitute, and returns both. Text in backticks is
+/// code.
 pub fn find(text: &str) -> Option<(&'static str, &'static str)> {
     let prose: Vec<&str> = text.split('`').step_by(2).collect();
     let words: Vec<&str> = prose.iter().flat_map(|prose| prose.split_whitespace()).collect();
@@ -51,7 +51,7 @@ pub fn find(text: &str) -> Option<(&'static str, &'static str)> {
     phrase.or(denial.map(|phrase| (phrase, "is not a")))
 }
 
-/// Says whether `text` holds `phrase` as whole words, `behind` a suitable text.
+/// Returns whether `text` holds `phrase` as whole words, behind a text that `behind` accepts.
 fn holds(text: &str, phrase: &str, behind: impl Fn(&str) -> bool) -> bool {
     let is_word = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '-';
     text.match_indices(phrase).any(|(begin, _)| {

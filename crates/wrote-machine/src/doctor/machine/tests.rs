@@ -1,4 +1,4 @@
-//! Each setting of the machine that holds back is named, and the usual ones are not.
+//! Tests that each harmful setting of the machine is named, and the usual ones are not.
 
 use super::super::fake::{Fake, checks_of, command, only, state};
 use super::super::world::Swap;
