@@ -25,7 +25,7 @@ pub fn table(group: &Group) -> Table {
 /// The bars of the rows. Of saves the latency counts: a bar that is longer where the row is
 /// worse would mislead.
 fn bars(group: &Group) -> Option<Bars> {
-    // Of its own level: beside the speed of memory every durable row would be a sliver.
+    // Compared within its level: beside the speed of memory every durable row would be a sliver.
     let of_level = |row: &&Row| {
         let level = group.rows.iter().filter(|other| other.survives == row.survives);
         row.throughput() / level.map(|other| other.throughput()).fold(0.0, f64::max)

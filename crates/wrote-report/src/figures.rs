@@ -80,7 +80,7 @@ pub fn latency(latency: Option<&Latency>, figure: fn(&Latency) -> u64) -> String
     text(latency.map(figure).map(units::nanoseconds))
 }
 
-/// The fewest operations of which a percentile says something: one of them is beyond it.
+/// The fewest operations for a P99: one of them is slower.
 const P99_COUNT_MIN: u64 = 100;
 const P99_9_COUNT_MIN: u64 = 1000;
 

@@ -32,7 +32,7 @@ pub enum Content {
     Examination(Box<Examination>),
 }
 
-/// A document with a name by which it is told apart from others.
+/// A document with its name.
 #[derive(Clone, Debug)]
 pub struct Named {
     /// The name of its file, for example.
@@ -60,7 +60,7 @@ pub fn write_html(documents: &[Named], out: &mut dyn Write) -> io::Result<()> {
     Page { title, articles, version: env!("CARGO_PKG_VERSION") }.write(out)
 }
 
-/// Gives each table a name of its own, by which readers that do not see it tell it apart.
+/// Gives each table its own name, for screen readers.
 fn label(articles: &mut [Article]) {
     let mut known: HashMap<String, usize> = HashMap::new();
     let sections = articles.iter_mut().flat_map(|article| &mut article.sections);

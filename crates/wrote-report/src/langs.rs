@@ -228,8 +228,8 @@ pub fn legend(document: &Document) -> String {
 /// Wider titles make the columns too wide.
 const TITLE_WIDTH_MAX: usize = 14;
 
-/// A name for each path that none of the others has: the last of its components, as many as it
-/// takes; `path 2` where that is too long.
+/// Returns a unique name for each path: as many of its last components as needed; `path 2` where
+/// that is too long.
 fn titles(paths: &[&str]) -> Vec<String> {
     let title = |(number, path): (usize, &&str)| match unique_end(path, paths) {
         Some(end) if end.width() <= TITLE_WIDTH_MAX => end,
@@ -238,8 +238,8 @@ fn titles(paths: &[&str]) -> Vec<String> {
     paths.iter().enumerate().map(title).collect()
 }
 
-/// The shortest end of a path, in whole components, by which it is told apart from the others;
-/// `None` where even all of it is the end of another one as well.
+/// Returns the shortest end of a path, in whole components, that no other path has; `None` where
+/// even the whole path is the end of another one.
 fn unique_end(path: &str, paths: &[&str]) -> Option<String> {
     let components = path.split('/').filter(|component| !component.is_empty()).count();
     (1..=components.max(1)).map(|count| end(path, count)).find(|title| {

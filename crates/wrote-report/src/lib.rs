@@ -90,7 +90,7 @@ pub fn write(
     }
 }
 
-/// The answer comes last, where a terminal stands then.
+/// The answer comes last: a terminal then shows the end of the text.
 const ON_SCREEN: [Role; 6] =
     [Role::Facts, Role::Scenario, Role::Findings, Role::Advice, Role::Foot, Role::Answer];
 const ON_PAPER: [Role; 6] =

@@ -135,7 +135,7 @@ pub fn inline(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
-            // Inside a word an underscore is no markup: O_DSYNC.
+            // Inside a word an underscore is not markup: O_DSYNC.
             '_' if plain.ends_with(char::is_alphanumeric) => plain.push('_'),
             '\\' | '`' | '*' | '_' | '|' | '<' | '>' | '[' | ']' => {
                 plain.extend(['\\', character]);

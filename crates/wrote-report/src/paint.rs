@@ -60,7 +60,7 @@ pub enum Mark {
     None,
     /// The best row, or the knee of a curve.
     Best,
-    /// A row that cannot be told apart from the best.
+    /// A row without a measurable difference from the best.
     Level,
     /// A rate that was missed.
     Missed,
@@ -86,7 +86,7 @@ impl Mark {
     }
 }
 
-/// Replaces the one sign of ours that ASCII lacks.
+/// Replaces the one sign that ASCII lacks.
 pub fn ascii(text: &str, screen: Screen) -> String {
     if screen.unicode { text.to_owned() } else { text.replace('±', "+-") }
 }

@@ -1,4 +1,4 @@
-//! The answers on one screen: the figures that a reader came for, and what casts doubt on them.
+//! The answers on one screen: the figures that a reader came for, and their warnings.
 
 use crate::Screen;
 use crate::figures::{latency, p99, per_second};
@@ -16,11 +16,11 @@ const HEADINGS: [(&str, &str); 4] = [
     ("LIKELY RANGE", "Likely range"),
     ("SIMPLEST MEANS", "Simplest means"),
 ];
-/// Beyond this reach of the interval a figure is told roughly.
+/// A figure whose interval reaches farther than this is rounded.
 const ROUGH_WIDTH: f64 = 0.25;
 /// More warnings than these are in the findings alone.
 const WARNINGS_MAX: usize = 3;
-/// The finding that a row without a flush was as fast as memory: it is said in its line.
+/// The finding that a row without a flush was as fast as memory; its line says so instead.
 const MEMORY: &str = "ram-not-disk";
 
 /// Returns the section of the answers; `None` where the result answers no such question.

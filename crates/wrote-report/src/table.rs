@@ -15,7 +15,7 @@ pub const GAP: &str = "  ";
 /// A table.
 #[derive(Debug, Default)]
 pub struct Table {
-    /// Its name for readers that do not see it.
+    /// Its name for screen readers.
     pub label: String,
     pub columns: Vec<Texts>,
     /// The formats that have it.
@@ -75,7 +75,7 @@ pub type Line = (&'static str, Vec<(String, bool)>);
 pub enum On {
     #[default]
     All,
-    /// A screen, whose marks it explains, for example.
+    /// A screen only, for example to explain its marks.
     Screen,
     /// A screen where tables took short texts.
     ShortScreen,

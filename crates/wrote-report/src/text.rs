@@ -10,7 +10,7 @@ pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
     let width = width.saturating_sub(indent).max(1);
     let options = Options::new(width)
         .word_splitter(WordSplitter::NoHyphenation)
-        // A reader copies a path or an option whole, even one that is longer than a line.
+        // A reader copies a path or an option whole, even if it is longer than a line.
         .break_words(false)
         .wrap_algorithm(WrapAlgorithm::FirstFit);
     textwrap::wrap(&plain(text), options).join(&format!("\n{}", " ".repeat(indent)))
@@ -37,7 +37,7 @@ pub fn listed(items: &[String], width: usize, indent: usize) -> String {
     wrapped.join(&format!("\n{}", " ".repeat(indent)))
 }
 
-/// Gathers the values of each key; keys stay in the order in which they first come.
+/// Gathers the values of each key; keys stay in the order in which they first occur.
 pub fn gathered<K: PartialEq, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
     let mut all: Vec<(K, Vec<V>)> = Vec::new();
     for (key, value) in pairs {

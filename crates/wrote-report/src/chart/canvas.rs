@@ -101,8 +101,8 @@ impl Canvas {
         }
     }
 
-    /// Returns the drawing as SVG. `label` is its name for readers that do not see it; `class` is
-    /// the class of the whole.
+    /// Returns the drawing as SVG. `label` is its name for screen readers; `class` is the class of
+    /// the whole.
     pub fn svg(&self, label: &str, class: &str) -> String {
         let mut groups = self.groups.borrow_mut();
         groups.retain(|group| !group.shapes.is_empty());

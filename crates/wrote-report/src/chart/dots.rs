@@ -30,7 +30,7 @@ pub struct Dot {
 
 /// The frame around dots.
 pub struct Frame<'a> {
-    /// The name of the chart for readers that do not see it.
+    /// The name of the chart for screen readers.
     pub label: &'a str,
     /// The names of the lanes.
     pub names: &'a [String],
@@ -46,7 +46,7 @@ pub struct Frame<'a> {
 pub const READING: &str = "From the fastest save to the slowest; thick from P50 (the dot and the \
     figure) to P99; strokes at P90, P99 and P99.9.";
 
-/// An interval is drawn as far as this factor around its figure. An arrow stands where it goes on.
+/// An interval is drawn as far as this factor around its figure, with an arrow where it continues.
 const REACH: f64 = 3.0;
 
 impl<'a> Frame<'a> {

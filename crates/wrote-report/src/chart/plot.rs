@@ -78,7 +78,7 @@ impl Layout {
 }
 
 impl Picture {
-    /// Draws a chart in both layouts. `label` names it for readers that do not see it.
+    /// Draws a chart in both layouts. `label` names it for screen readers.
     pub fn of(label: &str, draw: impl Fn(Layout) -> Canvas) -> Picture {
         Picture {
             wide: draw(Layout::Wide).svg(label, "wide"),
@@ -87,7 +87,7 @@ impl Picture {
     }
 }
 
-/// Returns the result of drawing on a canvas, which takes everything.
+/// Returns the result of drawing on a canvas, which never fails.
 fn drawn<T, E: Debug>(result: Result<T, E>) -> T {
     result.expect("a canvas takes everything")
 }
@@ -293,7 +293,7 @@ impl Plot<'_> {
     }
 
     /// Draws the end of an interval: a stroke, or an arrow to the left (-1) or the right (1) where
-    /// the interval goes on.
+    /// the interval continues.
     pub fn end(&mut self, (x, y): (f64, f64), half: f64, arrow: i32) {
         if arrow == 0 {
             return self.line(vec![(x, y - half), (x, y + half)], 2);

@@ -1,4 +1,4 @@
-//! Latency as a histogram: how often operations took how long, a lane for each row.
+//! Latency histograms, a lane for each row.
 
 use super::axis::{self, Axis};
 use super::plot::{Lanes, Picture};

@@ -15,7 +15,7 @@ use wrote_result::units;
 const ANSWERED: [Role; 6] =
     [Role::Answer, Role::Findings, Role::Page, Role::Advice, Role::Scenario, Role::Facts];
 const UNANSWERED: [Role; 4] = [Role::Advice, Role::Findings, Role::Scenario, Role::Facts];
-/// The sections below an answer of which only the titles are seen.
+/// The sections below an answer that are folded: only their titles are shown.
 const FOLDED: [Role; 3] = [Role::Advice, Role::Scenario, Role::Facts];
 
 /// Returns the article of a result. The answer comes first.
@@ -36,7 +36,7 @@ pub fn article<'a>(document: &'a Document, name: &str) -> Article<'a> {
     article.ledes = vec![made(document)];
     let mut sections = sections(document);
     let groups: Vec<Group> = document.scenarios.iter().flat_map(Group::all_of).collect();
-    // A result without an answer of its own begins with its advice and its scenarios.
+    // A result without an answer begins with its advice and its scenarios.
     let is_answered = sections.iter().any(|section| section.role == Role::Answer);
     if let Some(overview) = overview(&groups).filter(|_| is_answered) {
         let blocks = vec![Block::figures(move || vec![overview.clone()])];

@@ -1,4 +1,4 @@
-//! Several results: the same rows side by side, and over time where one machine and path have them.
+//! Several results: the same rows side by side, and over time for one machine and path.
 
 use super::article::moment;
 use super::page::Article;
@@ -78,7 +78,7 @@ fn place(document: &Document) -> (&str, &str) {
     (&document.host.hostname, &document.target.path)
 }
 
-/// Gives each result a name that none of the others has: its file, with a number where needed.
+/// Gives each result a unique name: its file, with a number where needed.
 fn named<'a>(results: &[(&Named, &'a Document)]) -> Vec<One<'a>> {
     let names: Vec<String> = results.iter().map(|(named, _)| last(&named.name).into()).collect();
     let name =
@@ -134,7 +134,7 @@ fn about<'a>(results: &[One]) -> Section<'a> {
     Section { title: "The results".into(), blocks: vec![Block::Table(table)], ..Section::default() }
 }
 
-/// Whether the number of operations says more than their bytes.
+/// Returns whether the number of operations says more than their bytes.
 fn is_counted(row: &Row) -> bool {
     (1..=COUNTED_BYTES_MAX).contains(&row.settings.effective.bs_bytes) && row.iops() > 0.0
 }

@@ -48,7 +48,7 @@ pub struct Line<'a> {
     pub how: String,
     /// `None` where it did not do this.
     pub cells: Vec<Option<Cell<'a>>>,
-    /// In the first path it can't be told apart from the line above.
+    /// In the first path there is no measurable difference from the line above.
     pub is_level: bool,
 }
 
@@ -57,7 +57,7 @@ pub struct Line<'a> {
 pub struct Cell<'a> {
     /// In bytes per second.
     pub throughput: &'a Interval,
-    /// `None` of the drive.
+    /// `None` for the drive.
     pub row: Option<&'a Row>,
     /// The drive's own rate there.
     pub drive: Option<&'a Interval>,
@@ -98,14 +98,14 @@ impl<'a> Chart<'a> {
 }
 
 impl Chart<'_> {
-    /// Whether the languages moved different amounts, each as much as it could in its time.
+    /// Returns whether the languages moved different amounts, each as much as its time allowed.
     pub fn has_amounts(&self) -> bool {
         let rows = self.lines.iter().filter_map(|line| line.first()?.row);
         rows.filter_map(Row::run_bytes).unique().nth(1).is_some()
     }
 }
 
-/// The lines as they come: every language that did it in any path, then the drive.
+/// Returns the unsorted lines: every language with a result in any path, then the drive.
 fn lines<'a>(document: &'a Document, name: &str, done: &[InPlace<'a>]) -> Vec<Line<'a>> {
     let rows = done.iter().filter_map(|(_, workload)| *workload).flat_map(|of| &of.rows);
     let ids = rows.map(|row| row.language.as_str()).unique();
@@ -137,7 +137,7 @@ fn lines<'a>(document: &'a Document, name: &str, done: &[InPlace<'a>]) -> Vec<Li
     languages.chain(of_drive).collect()
 }
 
-/// The drive's own rate to hold a workload against: of saves there is none, as they are no stream.
+/// Returns the drive's rate to compare a workload with; none for saves, which are not a stream.
 fn drive<'a>(place: &'a Place, workload: &Workload) -> Option<&'a Interval> {
     let drive = place.drive.as_ref()?;
     match workload.name.split('/').next()? {
@@ -147,7 +147,7 @@ fn drive<'a>(place: &'a Place, workload: &Workload) -> Option<&'a Interval> {
     }
 }
 
-/// The fastest first, in the first path; then who did it only in others.
+/// Sorts the lines by the first path, the fastest first; lines without a result there come last.
 fn ranked(mut lines: Vec<Line>, is_of_saves: bool) -> Vec<Line> {
     let slowness =
         |line: &Line| line.first().map_or(f64::INFINITY, |cell| cell.slowness(is_of_saves));
@@ -178,7 +178,7 @@ impl<'a> Cell<'a> {
         Cell { throughput: rate, row: None, drive: Some(rate) }
     }
 
-    /// Less where it is faster.
+    /// Returns a figure that is less where the line is faster.
     fn slowness(self, is_of_saves: bool) -> f64 {
         match self.row.and_then(|row| row.latency_ns).filter(|_| is_of_saves) {
             Some(latency) => latency.p50 as f64,
@@ -191,7 +191,7 @@ fn language<'a>(document: &'a Document, id: &str) -> Option<&'a Language> {
     document.languages.iter().find(|language| language.id == id)
 }
 
-/// `wrote` and its variant, and no language that a user adds by a name of that kind.
+/// Returns whether it is `wrote` or its variant, and not a language that a user named so.
 fn is_wrote(id: &str) -> bool {
     ["wrote", "wrote-cached"].contains(&id)
 }
@@ -220,7 +220,7 @@ fn notes(document: &Document, done: &[InPlace]) -> Vec<String> {
     told.into_iter().map(|(note, titles)| format!("{}: {note}", titles.join(", "))).collect()
 }
 
-/// Said of what goes through the page cache where it goes by `wrote::Writer` as it is by default.
+/// Added where bytes go through the page cache, which `wrote::Writer` passes by default.
 const BUT_WROTE: &str = " (by wrote past it, unless it says cached)";
 
 fn note(workload: &Workload, place: &Place) -> String {
@@ -251,7 +251,7 @@ fn note(workload: &Workload, place: &Place) -> String {
     }
 }
 
-/// Returns whether two cells have no measurable difference. A single run says nothing of that.
+/// Returns whether two cells have no measurable difference. A single run cannot show that.
 fn are_level(one: Cell, other: Cell) -> bool {
     let (one, other) = (one.throughput, other.throughput);
     has_spread(one) && has_spread(other) && !stats::distinguishable(one, other)

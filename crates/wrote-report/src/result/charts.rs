@@ -82,7 +82,7 @@ fn title(group: &Group, row: &Row) -> String {
     format!("{}: {}", name(group, row), facts.iter().filter(|fact| !fact.is_empty()).join(", "))
 }
 
-/// Returns the interval of a row's throughput, if several runs tell it.
+/// Returns the interval of a row's throughput, if it has several runs.
 pub fn interval(row: &Row) -> Option<(f64, f64)> {
     let of = &row.throughput_bytes_per_s;
     (row.runs.len() > 1).then_some((of.ci95_low, of.ci95_high))
@@ -129,8 +129,8 @@ fn throughputs(label: &str, rows: &[&Row], names: &[String], titles: Vec<String>
     Figure { picture: dots(&frame, &drawn), legend: survived(rows), ..Figure::default() }
 }
 
-/// Returns the chart of all writes of a scenario by the level that they survive; `None` where one
-/// workload has them all, whose own chart shows them.
+/// Returns the chart of all writes of a scenario by the level that they survive; `None` where they
+/// are all of one workload, whose own chart shows them.
 pub fn overview(groups: &[Group]) -> Option<Figure> {
     let mut lanes: Vec<(&Row, String, String)> = Vec::new();
     for group in groups.iter().filter(|group| group.view() == View::Operations) {

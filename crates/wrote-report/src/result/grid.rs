@@ -22,8 +22,8 @@ pub struct Grid<'a> {
 }
 
 impl<'a> Grid<'a> {
-    /// The grid of a group; `None` where its rows are no cells of one. At a rate all cells have the
-    /// same throughput, and their latencies need a table.
+    /// Returns the grid of a group; `None` where its rows do not form one. At a rate all cells have
+    /// the same throughput, and their latencies need a table.
     pub fn of(group: &'a Group<'a>) -> Option<Grid<'a>> {
         if group.rows.iter().any(|row| row.is_open_loop()) {
             return None;

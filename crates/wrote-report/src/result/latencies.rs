@@ -21,7 +21,7 @@ pub fn figures(
 ) -> Vec<Figure> {
     let timed: Vec<&Row> = rows.iter().copied().filter(|row| has_latency(row)).collect();
     let mut shown = timed.clone();
-    // The safest first: of them a latency is a promise.
+    // The safest first: their latency is a promise.
     shown.sort_by_key(|row| std::cmp::Reverse(row.survives));
     shown.truncate(LANES_MAX);
     if shown.is_empty() {

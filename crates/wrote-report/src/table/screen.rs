@@ -93,7 +93,7 @@ fn fit(columns: &mut Vec<Fitted>, width: usize) -> usize {
     width.saturating_sub(taken(columns))
 }
 
-/// The width that the columns need, where the flexible one is as narrow as it easily is.
+/// Returns the width that the columns need, with the flexible one at its easy width.
 fn needed(columns: &[Fitted]) -> usize {
     let spared =
         |column: &Fitted| column.of.flex.map_or(0, |flex| column.width.saturating_sub(flex.easy));
