@@ -1,41 +1,34 @@
 //! `cargo xtask peers`: wrote against programs that do the same work, in turn, on one folder.
 
-mod append;
-mod awaited;
 mod bench;
+mod contender;
 mod contest;
-mod copy;
+mod count;
 mod figures;
-mod fresh;
 mod job;
-mod job_rows;
 mod nats;
 pub mod outcome;
 pub mod page;
 mod ranks;
-mod read;
-mod rows;
-mod serve;
+pub mod rows;
 mod served;
 pub mod site;
 mod summary;
 mod t_io_uring;
-mod ways;
 pub mod wrote;
 
 pub use figures::{Figures, three_digits};
 pub use wrote::rows as result_rows;
 
 use crate::zram;
-use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use contest::ContestResult;
 use job::Size;
-use lab::tools::clients;
 use lab::tools::disks::{Disk, DiskKind};
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::packages::{self, PEERS};
 use lab::tools::repository::root;
-use rows::Row;
+use rows::{Need, Row};
 use site::Site;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -57,8 +50,8 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE")]
     size: Option<Size>,
     /// Measure only these rows.
-    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
-    only: Vec<Row>,
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',', value_parser = row_parser())]
+    only: Vec<&'static Row>,
     /// Measure on these disks, in turn: the one of --path, or slower ones that are made here (as
     /// root) and checked by fio.
     #[arg(long, value_name = "KIND,..", value_delimiter = ',', default_value = "own")]
@@ -83,14 +76,9 @@ pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
         let because = "--write takes the rows of the machine's own disk alone";
         return Err(Failure::Failed(because.to_owned()));
     }
-    let is_wanted = |row: &Row| arguments.only.is_empty() || arguments.only.contains(row);
-    let rows: Vec<Row> = Row::value_variants().iter().copied().filter(is_wanted).collect();
-    if rows.iter().any(|row| row.needs_servers()) {
-        clients::unpacked(true)?;
-    }
-    if rows.contains(&Row::ServeHttp) {
-        nats::build()?;
-    }
+    let is_named = |row: &Row| arguments.only.iter().any(|only| only.name == row.name);
+    let is_wanted = |row: &&Row| arguments.only.is_empty() || is_named(row);
+    let rows: Vec<&Row> = rows::all().iter().filter(is_wanted).collect();
     let programs = site::build(&rows)?;
     let mut summary = Summary::default();
     for &kind in &arguments.disk {
@@ -141,14 +129,20 @@ fn folder_and_site(
     Ok((folder, site))
 }
 
-fn measure(row: Row, site: &mut Site) -> Result<Vec<ContestResult>, Failure> {
-    if row == Row::ReadLimit {
-        t_io_uring::build()?;
-    }
-    match row.reads_zram().then(zram::take).transpose() {
-        // Instructions can be counted on a file too.
-        Err(Failure::Skipped(_)) if row == Row::Instructions => {}
-        taken => site.zram = taken?,
+fn measure(row: &Row, site: &mut Site) -> Result<Vec<ContestResult>, Failure> {
+    let can_read_a_file = row.needs(Need::ZramOrFile);
+    if row.needs(Need::Zram) || can_read_a_file {
+        match zram::take() {
+            Err(Failure::Skipped(_)) if can_read_a_file => {}
+            taken => site.zram = Some(taken?),
+        }
     }
     row.contests(site)?.iter().map(|one| one.measure(site)).collect()
+}
+
+/// The names of the rows, each with its line of help.
+fn row_parser() -> impl TypedValueParser<Value = &'static Row> {
+    let value = |row: &'static Row| PossibleValue::new(row.name.as_str()).help(row.help.as_str());
+    PossibleValuesParser::new(rows::all().iter().map(value))
+        .try_map(|name| rows::all().iter().find(|row| row.name == name).ok_or("no such row"))
 }

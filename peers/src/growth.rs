@@ -8,8 +8,8 @@ use crate::contests::outcome::{MIB, Outcome};
 use crate::contests::site::{Site, build};
 use crate::contests::{page, three_digits, wrote};
 use crate::sections::{HEADING, Sections};
-use axes::{AxisName, By, GrowthAxis, Line};
-use clap::ValueEnum;
+use axes::{GrowthAxis, Line};
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::repository::root;
 use lab::tools::run::check_interrupted;
@@ -26,11 +26,17 @@ pub struct Arguments {
         value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// Measure only against these.
-    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
-    only: Vec<AxisName>,
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',', value_parser = axis_parser())]
+    only: Vec<String>,
     /// Draw the charts, and put them and the tables into peers/results/growth.md.
     #[arg(long)]
     write: bool,
+}
+
+/// The names of the sizes, each with its line of help.
+fn axis_parser() -> PossibleValuesParser {
+    let value = |axis: &'static GrowthAxis| PossibleValue::new(&*axis.name).help(&*axis.help);
+    PossibleValuesParser::new(axes::all().iter().map(value))
 }
 
 /// The figures of one point of a line: medians of its runs.
@@ -49,7 +55,7 @@ pub struct Point {
 /// Measures against each size in turn, and prints a table of each.
 pub fn growth(arguments: &Arguments) -> Result<(), Failure> {
     let document = root().join("peers/results/growth.md");
-    let names = AxisName::value_variants().iter().map(AxisName::to_string).collect();
+    let names = axes::all().iter().map(|axis| axis.name.clone()).collect();
     let sections = Sections { mark: "growth", names };
     if arguments.write {
         sections.check(&document)?;
@@ -60,17 +66,16 @@ pub fn growth(arguments: &Arguments) -> Result<(), Failure> {
     let folder = std::path::absolute(place.path()).tried(place.path().display())?;
     let (rounds, has_poll_queues) = (arguments.runs, false);
     let site = Site { folder, path, rounds, size: None, has_poll_queues, zram: None };
-    for name in AxisName::value_variants() {
-        if !arguments.only.is_empty() && !arguments.only.contains(name) {
+    for axis in axes::all() {
+        if !arguments.only.is_empty() && !arguments.only.contains(&axis.name) {
             continue;
         }
-        let axis = axes::of(*name);
-        let lines = measured(&axis, &site)?;
-        let section = section(*name, &axis, &lines, &page::circumstances(&site)?[0], &site);
+        let lines = measured(axis, &site)?;
+        let section = section(axis, &lines, &page::circumstances(&site)?[0], &site);
         println!("{section}\n");
         if arguments.write {
-            draw::draw(&root().join(axis.picture(*name)), &axis, &lines)
-                .map_err(|error| Failure::Failed(format!("{}: {error}", axis.picture(*name))))?;
+            draw::draw(&root().join(axis.picture()), axis, &lines)
+                .map_err(|error| Failure::Failed(format!("{}: {error}", axis.picture())))?;
             sections.write(&document, &section)?;
         }
     }
@@ -80,12 +85,13 @@ pub fn growth(arguments: &Arguments) -> Result<(), Failure> {
 /// Measures every point of an axis, all of them once before any of them again.
 fn measured(axis: &GrowthAxis, site: &Site) -> Result<Vec<Vec<Point>>, Failure> {
     let mut runs: Vec<Vec<Vec<Point>>> =
-        axis.lines.iter().map(|line| vec![Vec::new(); line.points.len()]).collect();
+        axis.lines.iter().map(|line| vec![Vec::new(); line.at.len()]).collect();
     for round in 0..site.rounds {
         for (line, of_line) in axis.lines.iter().zip(&mut runs) {
-            for (at, of_point) in line.points.iter().zip(of_line) {
+            for (number, of_point) in of_line.iter_mut().enumerate() {
                 check_interrupted()?;
-                let point = run_once(axis, line, *at, site)?;
+                let point = run_once(axis, line, number, site)?;
+                let at = point.at;
                 eprintln!("{} {at}, run {}: {:.1}", line.name, round + 1, point.rate);
                 of_point.push(point);
             }
@@ -94,19 +100,18 @@ fn measured(axis: &GrowthAxis, site: &Site) -> Result<Vec<Vec<Point>>, Failure> 
     Ok(runs.iter().map(|line| line.iter().map(|runs| median_point(runs)).collect()).collect())
 }
 
-fn run_once(axis: &GrowthAxis, line: &Line, at: u64, site: &Site) -> Result<Point, Failure> {
-    let prepare = (line.prepare)(at);
+fn run_once(axis: &GrowthAxis, line: &Line, number: usize, site: &Site) -> Result<Point, Failure> {
+    let [prepare, command] = line.commands(number);
     if !prepare.is_empty() {
         site.run(&prepare)?;
     }
-    let command = (line.command)(at);
     let stdout = site.run(&command)?.stdout;
-    let outcome = match line.by {
-        By::Trial => Outcome::of_line(&stdout, &command)?,
-        By::Wrote => wrote::only_row(&stdout, &command)?,
+    let outcome = match line.is_job() {
+        false => Outcome::of_line(&stdout, &command)?,
+        true => wrote::only_row(&stdout, &command)?,
     };
     Ok(Point {
-        at,
+        at: line.at[number],
         rate: axis.unit.rate(&outcome),
         p99_ms: outcome.latency_ns.map(|of| of.p99 as f64 / 1e6),
         memory_mib: outcome.memory_bytes.map(|bytes| bytes as f64 / MIB),
@@ -132,15 +137,8 @@ fn median(mut figures: Vec<f64>) -> f64 {
 }
 
 /// Writes the section of an axis in Markdown.
-fn section(
-    name: AxisName,
-    axis: &GrowthAxis,
-    lines: &[Vec<Point>],
-    place: &str,
-    site: &Site,
-) -> String {
-    let [word, unit] = [name.to_string(), axis.unit.heads()[0].to_owned()];
-    let question = axis.question;
+fn section(axis: &GrowthAxis, lines: &[Vec<Point>], place: &str, site: &Site) -> String {
+    let (word, unit, question) = (&axis.name, axis.unit.heads()[0], &axis.question);
     let rows = axis.lines.iter().zip(lines).flat_map(|(line, points)| {
         points.iter().map(|point| {
             let p99 = point.p99_ms.map(figure).unwrap_or_default();
@@ -151,15 +149,14 @@ fn section(
     });
     let rows: Vec<String> = rows.collect();
     let date = jiff::Timestamp::now().strftime("%Y-%m-%d");
-    let commands: Vec<String> =
-        axis.lines.iter().map(|line| (line.command)(line.points[0])).collect();
+    let commands: Vec<String> = axis.lines.iter().map(|line| line.commands(0)[1].clone()).collect();
     format!(
         "{HEADING}{word}`\n\n{question} {}\n\n![{question}](../../{})\n\n<details><summary>{date}, \
          <code>cargo xtask growth --only {word} --runs {}</code>: {place}</summary>\n\n\
          | work | {} | {unit} | P99 ms | memory MiB |\n|---|---|---|---|---|\n{}\n\n\
          ```sh\n{}\n```\n\n</details>",
         axis.work,
-        axis.picture(name),
+        axis.picture(),
         site.rounds,
         axis.at,
         rows.join("\n"),
@@ -181,16 +178,15 @@ mod tests {
     fn every_axis_is_measured_and_has_a_table_and_a_chart() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let site = fake::site(folder.path(), 1000, 4096);
-        for name in [AxisName::RecordBytes, AxisName::Producers, AxisName::Segments] {
-            let axis = axes::of(name);
-            let lines = measured(&axis, &site).expect("scripts");
-            let section = section(name, &axis, &lines, "here", &site);
-            let points: usize = axis.lines.iter().map(|line| line.points.len()).sum();
+        for axis in &axes::all()[..3] {
+            let lines = measured(axis, &site).expect("scripts");
+            let section = section(axis, &lines, "here", &site);
+            let points: usize = axis.lines.iter().map(|line| line.at.len()).sum();
             assert_eq!(section.matches("\n| ").count(), 1 + points, "{section}");
             let chart = folder.path().join("chart.svg");
-            draw::draw(&chart, &axis, &lines).expect("a chart");
+            draw::draw(&chart, axis, &lines).expect("a chart");
             let drawn = std::fs::read_to_string(&chart).expect("a chart");
-            assert!(axis.lines.iter().all(|line| drawn.contains(line.name)), "{drawn}");
+            assert!(axis.lines.iter().all(|line| drawn.contains(&line.name)), "{drawn}");
         }
     }
 

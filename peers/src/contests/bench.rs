@@ -1,8 +1,8 @@
 //! The rows of `wrote bench` that fio and dd can do too.
 
-use super::contest::{Contender, Contest};
-use super::outcome::{Outcome, Unit};
-use super::rows::Row;
+use super::contest::Contender;
+use super::outcome::Outcome;
+use super::rows::Words;
 use super::site::Site;
 use super::wrote;
 use lab::tools::failure::{Failure, Tried};
@@ -16,59 +16,35 @@ const SOURCE_BYTES: u64 = 256 << 20;
 /// The name of that data in the folder.
 const SOURCE: &str = "random";
 
-/// A program that does the same work as wrote.
-enum Peer {
-    /// fio, with these arguments besides [`FIO`].
-    Fio(&'static str),
-    /// dd, with these operands, and whether it flushes the last piece.
-    Dd(&'static str, bool),
+/// Makes the contender of a row of `wrote bench`, by `settings` that begin with its name. An
+/// uncounted run teaches the bytes and the state of the blocks, in which its peers begin.
+pub fn own(name: &str, settings: &str, site: &Site) -> Result<(Contender, Words), Failure> {
+    let command = format!("wrote bench . --only {settings} --runs 1 --format json");
+    let row = settings.split(' ').next().unwrap_or_default().to_owned();
+    let ours = move |site: &Site, line: &str| wrote::run(&site.run(line)?.stdout, &row);
+    let (first, blocks) = ours(site, &command)?;
+    let learned = [("blocks", blocks), ("bytes", first.bytes.to_string())];
+    let learned = learned.map(|(key, word)| (key.to_owned(), word)).into();
+    Ok((Contender::new(name, command, move |site, line| Ok(ours(site, line)?.0)), learned))
 }
 
-/// Makes the contest of a row. Before each run the peer's file is brought into the state of wrote's
-/// own file at the start of its clock.
-pub fn contest(row: Row, site: &Site) -> Result<Contest, Failure> {
-    let (what, settings, peers) = match row {
-        Row::StreamOne => (
-            "stream, direct, 8 MiB, one at a time",
-            "stream/direct-psync --bs 8M --size 1G",
-            vec![Peer::Dd("bs=8M oflag=direct", false)],
-        ),
-        Row::Dsync => (
-            "4 KiB, O_DSYNC each",
-            "small/o_dsync-each",
-            vec![Peer::Fio("--ioengine=psync --sync=dsync --bs=4k")],
-        ),
-        Row::Cached => (
-            "stream, cached, 1 MiB, one fdatasync at the end",
-            "stream/cached-fdatasync-at-end --bs 1M --size 1G",
-            vec![Peer::Dd("bs=1M", true), Peer::Fio("--ioengine=psync --bs=1m --end_fsync=1")],
-        ),
-        _ => (
-            "stream, direct, 512 KiB x 64 in flight",
-            "stream/direct-io_uring --bs 512K --iodepth 64 --size 1G",
-            vec![Peer::Fio("--ioengine=io_uring --direct=1 --bs=512k --iodepth=64")],
-        ),
-    };
-    let command = format!("wrote bench . --only {settings} --runs 1 --format json");
-    let name = settings.split(' ').next().unwrap_or_default();
-    let ours = move |site: &Site, line: &str| wrote::run(&site.run(line)?.stdout, name);
-    // An uncounted run shows the number of bytes and the state of the blocks.
-    let (first, blocks) = ours(site, &command)?;
-    let prepare = prepare(&blocks, first.bytes)?;
-    let ours = Contender::new("`wrote bench`", command, move |site, line| Ok(ours(site, line)?.0));
-    let mut contenders = vec![ours];
-    for peer in peers {
-        let contender = match peer {
-            Peer::Fio(arguments) => fio(arguments, first.bytes),
-            Peer::Dd(operands, flushes) => dd(operands, flushes, first.bytes, site)?,
-        };
-        let contender = Contender { prepare: prepare.clone(), ..contender };
-        if blocks == "written" {
-            contender.run(site)?;
-        }
-        contenders.push(contender);
+/// Makes the contender of fio or dd by `words`, which does what the row did that taught `learned`.
+pub fn peer(
+    by: &str,
+    words: &str,
+    flushes: bool,
+    learned: &Words,
+    site: &Site,
+) -> Result<Contender, Failure> {
+    let lacks = || Failure::Failed("rows.toml: no row of wrote bench before its peer".to_owned());
+    let (blocks, bytes) = learned.get("blocks").zip(learned.get("bytes")).ok_or_else(lacks)?;
+    let bytes = bytes.parse().tried("bytes")?;
+    let made = if by == "fio" { fio(words, bytes) } else { dd(words, flushes, bytes, site)? };
+    let made = Contender { prepare: prepare(blocks, bytes)?, ..made };
+    if blocks == "written" {
+        made.run(site)?;
     }
-    Ok(Contest::new(format!("{what}; blocks {blocks}"), Unit::Stream, contenders, vec![]))
+    Ok(made)
 }
 
 /// Returns the line that brings the file `peer` into the state of `settings.effective.blocks`.

@@ -6,6 +6,7 @@ use super::outcome::{MIB, Outcome, Unit};
 use super::site::Site;
 use lab::tools::failure::Failure;
 use lab::tools::run::check_interrupted;
+use serde::Deserialize;
 use std::thread;
 use std::time::Duration;
 
@@ -30,9 +31,11 @@ pub struct Contender {
 }
 
 /// A figure that is compared in each round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Comparison {
     /// wrote's rate divided by the peer's.
+    #[default]
     Rate,
     /// wrote's CPU time divided by the peer's.
     Cpu,
@@ -57,19 +60,6 @@ pub struct Requirement {
     pub asked: Condition,
     /// The number of the contender; without one, the peer with the best median rate.
     pub contender: Option<usize>,
-}
-
-impl Requirement {
-    /// Requires it of the rate against the best peer.
-    pub fn of_best(asked: Condition) -> Vec<Requirement> {
-        vec![Requirement { of: Comparison::Rate, asked, contender: None }]
-    }
-
-    /// Requires a condition of the comparison with each peer, in their order.
-    pub fn of_each(of: Comparison, asked: &[Condition]) -> Vec<Requirement> {
-        let require = |(peer, &asked)| Requirement { of, asked, contender: Some(peer) };
-        (1..).zip(asked).map(require).collect()
-    }
 }
 
 /// One piece of work.
@@ -121,12 +111,6 @@ impl Contender {
         Contender { name, command, prepare, job: None, run: Box::new(run) }
     }
 
-    /// Makes a contender of a program that prints its own outcome: `trial`, `putc` or `rivals`.
-    pub fn timed(name: &str, command: String) -> Contender {
-        let run = |site: &Site, line: &str| Outcome::of_line(&site.run(line)?.stdout, line);
-        Contender::new(name, command, run)
-    }
-
     /// Does the work once.
     pub fn run(&self, site: &Site) -> Result<Outcome, Failure> {
         if !self.prepare.is_empty() {
@@ -137,16 +121,6 @@ impl Contender {
 }
 
 impl Contest {
-    /// Makes a contest with the site's number of rounds.
-    pub fn new(
-        what: impl Into<String>,
-        unit: Unit,
-        contenders: Vec<Contender>,
-        requirements: Vec<Requirement>,
-    ) -> Contest {
-        Contest { what: what.into(), unit, contenders, requirements, rounds_max: u32::MAX }
-    }
-
     /// Runs every contender once in each round. Every second round runs backwards, because a later
     /// run finds the device in another state.
     pub fn measure(&self, site: &Site) -> Result<ContestResult, Failure> {
@@ -319,6 +293,19 @@ mod tests {
     use std::cell::{Cell, RefCell};
     use std::rc::Rc;
 
+    impl Requirement {
+        /// Requires it of the rate against the best peer.
+        fn of_best(asked: Condition) -> Vec<Requirement> {
+            vec![Requirement { of: Comparison::Rate, asked, contender: None }]
+        }
+
+        /// Requires a condition of the comparison with each peer, in their order.
+        fn of_each(of: Comparison, asked: &[Condition]) -> Vec<Requirement> {
+            let require = |(peer, &asked)| Requirement { of, asked, contender: Some(peer) };
+            (1..).zip(asked).map(require).collect()
+        }
+    }
+
     fn run(megabytes_per_s: f64, cpu_s: f64) -> Outcome {
         let (bytes, elapsed_s) = (1_000_000_000, 1000.0 / megabytes_per_s);
         Outcome { bytes, elapsed_s, cpu_s, ..Outcome::default() }
@@ -332,7 +319,8 @@ mod tests {
     fn contest(what: &str, names: &[&str], requirements: Vec<Requirement>) -> Contest {
         let contenders =
             names.iter().map(|name| contender(name, Box::new(|_, _| Ok(run(1.0, 1.0)))));
-        Contest::new(what, Unit::Stream, contenders.collect(), requirements)
+        let (what, contenders) = (what.to_owned(), contenders.collect());
+        Contest { what, unit: Unit::Stream, contenders, requirements, rounds_max: u32::MAX }
     }
 
     /// Makes the table of two contenders.

@@ -74,59 +74,9 @@ pub enum Runner {
     Fio,
 }
 
-/// Makes a job of streams of 512 KiB x 64 in fixed buffers, with `rw` and the polling to choose. It
-/// is that of "Hitting Peak File IO Performance with Zig" (Ozgur Akkurt, 2025). The kernel polls
-/// for completions with `hipri` (IORING_SETUP_IOPOLL), and for submissions with `sqthread_poll`
-/// (IORING_SETUP_SQPOLL).
-pub fn peak(name: &str, rw: &str, hipri: bool, sqthread_poll: bool, size: &str) -> Job {
-    let (hipri, sqthread_poll) = (u8::from(hipri), u8::from(sqthread_poll));
-    let keys = format!(
-        "direct=1 bs=512K rw={rw} ioengine=io_uring iodepth=64 size={size} hipri={hipri} \
-         fixedbufs=1 registerfiles=0 sqthread_poll={sqthread_poll} numjobs=1"
-    );
-    Job::new(name, &keys, "testfile")
-}
-
-/// Makes a job of random reads of 4 KiB x 64 in the first `size_bytes` of `filename`, with
-/// everything registered that fio can register.
-pub fn random_read(name: &str, filename: &str, size_bytes: u64) -> Job {
-    random_reads_of(name, filename, size_bytes, 64)
-}
-
-/// Makes the same job with another depth.
-pub fn random_reads_of(name: &str, filename: &str, size_bytes: u64, iodepth: u32) -> Job {
-    let keys = format!(
-        "direct=1 bs=4k rw=randread ioengine=io_uring iodepth={iodepth} fixedbufs=1 \
-         registerfiles=1 nonvectored=1 size={size_bytes}"
-    );
-    Job::new(name, &keys, filename)
-}
-
-/// Makes a job of random direct reads of 256 KiB x 32 in a file of `size_bytes`, until `io_bytes`
-/// are read.
-pub fn random_pieces(name: &str, filename: &str, size_bytes: u64, io_bytes: u64) -> Job {
-    let keys = format!(
-        "direct=1 bs=256k rw=randread ioengine=io_uring iodepth=32 fixedbufs=1 registerfiles=1 \
-         size={size_bytes} io_size={io_bytes}"
-    );
-    Job::new(name, &keys, filename)
-}
-
-/// Makes a job of reads of 512 KiB x 8 from front to back, of the first `size_bytes` of `filename`.
-pub fn sequential_read(name: &str, filename: &str, size_bytes: u64) -> Job {
-    let keys = format!("direct=1 bs=512k rw=read ioengine=io_uring iodepth=8 size={size_bytes}");
-    Job::new(name, &keys, filename)
-}
-
-/// Makes a job that writes a new file of `size` by direct transfers as `keys` say, durable within
-/// the clock.
-pub fn durable_write(name: &str, keys: &str, size: &str) -> Job {
-    let common = "direct=1 rw=write ioengine=io_uring fallocate=native end_fsync=1";
-    Job::new(name, &format!("{common} size={size} {keys}"), "testfile")
-}
-
 impl Job {
-    fn new(name: &str, keys: &str, filename: &str) -> Job {
+    /// Makes a job with `keys` such as "bs=4k rw=read".
+    pub fn new(name: &str, keys: &str, filename: &str) -> Job {
         let keys = keys.split_whitespace().map(str::to_owned).collect();
         Job { name: name.to_owned(), keys, filename: filename.to_owned() }
     }
@@ -141,11 +91,6 @@ impl Job {
         let mut job = self.clone();
         job.keys.push(key.to_owned());
         job
-    }
-
-    /// Returns this job for `runtime_s` seconds.
-    pub fn for_seconds(&self, runtime_s: u32) -> Job {
-        self.with("time_based=1").with(&format!("runtime={runtime_s}"))
     }
 
     /// Returns this job until `size_bytes` are read or written.
@@ -204,11 +149,6 @@ impl Runner {
     /// The program's name.
     pub fn name(self) -> &'static str {
         if self == Runner::Wrote { "wrote" } else { "fio" }
-    }
-
-    /// The program as tables name it.
-    pub fn program(self) -> &'static str {
-        if self == Runner::Wrote { "`wrote run`" } else { "fio" }
     }
 
     /// Returns the line that runs `job` after the words `under`. A peer's file is overwritten.
@@ -274,34 +214,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_job_of_streams_is_the_known_one() {
-        let job = peak("peak-write", "write", true, true, "16g");
-        assert_eq!(job.file_name(), "peak-write.fio");
-        assert_eq!(
-            job.text(),
-            "[global]\ndirect=1\nbs=512K\nrw=write\nioengine=io_uring\niodepth=64\nsize=16g\n\
-             hipri=1\nfixedbufs=1\nregisterfiles=0\nsqthread_poll=1\nnumjobs=1\n\n\
-             [job0]\nfilename=testfile\n"
-        );
-    }
-
-    #[test]
-    fn polling_is_off_where_it_is_not_asked_for() {
-        let text = peak("peak-read", "read", false, false, "2g").text();
-        assert!(text.contains("\nrw=read\n") && text.contains("\nhipri=0\n"));
-        assert!(text.contains("\nsqthread_poll=0\n"));
-    }
-
-    #[test]
-    fn a_durable_stream_is_flushed_within_the_clock() {
-        let text = durable_write("writer-peak", "bs=512k iodepth=64", "4g").text();
-        assert!(text.contains("\nend_fsync=1\nsize=4g\nbs=512k\niodepth=64\n"), "{text}");
-        assert!(text.contains("\nfallocate=native\n"), "{text}");
-    }
-
-    #[test]
     fn a_job_is_bound_by_time_or_by_bytes_and_never_by_both() {
-        let timed = random_read("random-read", "/dev/zram0", 1 << 30).for_seconds(3);
+        let keys = "bs=4k size=1073741824 time_based=1 runtime=3";
+        let timed = Job::new("random-read", keys, "/dev/zram0");
         assert!(timed.text().contains("\ntime_based=1\nruntime=3\n"));
         assert_eq!((timed.operation_bytes(), timed.total_bytes()), (4096, None));
         let job = timed.for_bytes(8192);
@@ -315,13 +230,13 @@ mod tests {
     fn both_run_the_same_file_and_are_read_alike() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let site = fake::site(folder.path(), 10, 4096);
-        let job = random_read("random-read", "testfile", 40_960);
+        let job = Job::new("random-read", "bs=4k size=40960", "testfile");
         site.write(&job).expect("room");
         for (runner, elapsed_s) in [(Runner::Wrote, 0.5), (Runner::Fio, 1.0)] {
             let finished = site.run(&runner.command("", &job)).expect("a script");
             let outcome = job.outcome(runner, &finished.stdout).expect("ten of them");
             assert_eq!((outcome.bytes, outcome.elapsed_s), (40_960, elapsed_s));
-            let small = durable_write("small", "bs=512", "40960");
+            let small = Job::new("small", "bs=512 size=40960", "testfile");
             let message = small.outcome(runner, &finished.stdout).expect_err("too few").to_string();
             assert!(message.ends_with("10 operations of 512 bytes are not 40960 bytes"));
         }
@@ -338,7 +253,7 @@ mod tests {
     fn wrotes_own_result_says_whether_it_did_what_the_job_says() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let site = fake::site(folder.path(), 1, 4096);
-        let job = random_read("random-read", "testfile", 1 << 20).for_seconds(3);
+        let job = Job::new("random-read", "bs=4k size=1m time_based=1", "testfile");
         check_fallbacks("", &job, &site).expect("no fallback");
         let expected = ["wrote run random-read.fio --format json --overwrite"];
         assert_eq!(fake::calls(&site), expected);
@@ -351,7 +266,7 @@ mod tests {
         // The script reports half a second of CPU time for the start-up and for the work.
         let folder = tempfile::tempdir().expect("a temporary folder");
         let site = fake::site(folder.path(), 8, 512 << 10);
-        let job = peak("peak-write", "write", false, false, "4m");
+        let job = Job::new("peak-write", "bs=512K rw=write size=4m", "testfile");
         let fio = Runner::Fio.contender("fio", "", job, "", &site).expect("scripts");
         let outcome = fio.run(&site).expect("a script");
         assert_eq!((outcome.cpu_s, outcome.elapsed_s), (0.0, 1.0));

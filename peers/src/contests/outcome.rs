@@ -100,7 +100,8 @@ impl Outcome {
 }
 
 /// A unit of rates, with that of the CPU time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Unit {
     /// MB/s, and CPU seconds per GB.
     Stream,

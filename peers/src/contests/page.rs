@@ -1,17 +1,16 @@
 //! The rows' sections in `peers/results/contests.md`, with tables, commands and circumstances.
 
 use super::contest::ContestResult;
-use super::rows::Row;
+use super::rows::{self, Row};
 use super::site::Site;
 use super::wrote;
 use crate::sections::{HEADING, Sections};
-use clap::ValueEnum;
 use lab::tools::disks::DiskKind;
 use lab::tools::failure::Failure;
 
 /// Returns the part of the page that the rows' sections are in.
 pub fn sections() -> Sections {
-    let names = Row::value_variants().iter().map(|row| row.words()[0].to_owned()).collect();
+    let names = rows::all().iter().map(|row| row.name.clone()).collect();
     Sections { mark: "peers", names }
 }
 
@@ -24,13 +23,13 @@ pub fn circumstances(site: &Site) -> Result<[String; 2], Failure> {
 
 /// Writes the section of a row in Markdown.
 pub fn section(
-    row: Row,
+    row: &Row,
     disk: DiskKind,
     [place, fio_version]: &[String; 2],
     site: &Site,
     all: &[ContestResult],
 ) -> String {
-    let [name, words] = row.words();
+    let Row { name, help: words, .. } = row;
     let date = jiff::Timestamp::now().strftime("%Y-%m-%d");
     let (rounds, polls) = (site.rounds, if site.has_poll_queues { "with" } else { "without" });
     let size = site.size.as_ref().map(|size| format!(" --size {}", size.text)).unwrap_or_default();
@@ -55,8 +54,8 @@ pub fn section(
 }
 
 /// Writes the section of a row that cannot be measured here, for the terminal alone.
-pub fn not_run(row: Row, because: &str) -> String {
-    format!("{HEADING}{}`\n\nnot run: {because}", row.words()[0])
+pub fn not_run(row: &Row, because: &str) -> String {
+    format!("{HEADING}{}`\n\nnot run: {because}", row.name)
 }
 
 fn each_once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
@@ -71,7 +70,8 @@ fn each_once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::job::random_read;
+    use super::super::job::Job;
+    use super::super::rows::named as row;
     use super::super::site::fake;
     use super::*;
 
@@ -84,7 +84,7 @@ mod tests {
             table: "| work |".into(),
             asked: Vec::new(),
             commands: vec!["wrote bench .".into()],
-            jobs: vec![random_read("random-read", "/dev/zram0", 1 << 30)],
+            jobs: vec![Job::new("random-read", "bs=4k size=1g", "/dev/zram0")],
         }
     }
 
@@ -92,7 +92,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let size = size.map(|size| size.parse().expect("a size"));
         let site = Site { size, ..fake::site(folder.path(), 1, 4096) };
-        section(Row::Save, DiskKind::Own, &circumstances(), &site, &[measured(), measured()])
+        section(row("save"), DiskKind::Own, &circumstances(), &site, &[measured(), measured()])
     }
 
     #[test]
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn without_the_device_the_line_says_so() {
-        let text = not_run(Row::RandomRead, "sizing /dev/zram0 needs root");
+        let text = not_run(row("random-read"), "sizing /dev/zram0 needs root");
         assert_eq!(text, "### `random-read`\n\nnot run: sizing /dev/zram0 needs root");
     }
 }

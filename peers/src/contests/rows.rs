@@ -1,184 +1,354 @@
-//! The rows: their names, and the contests of each.
+//! The rows of `peers/rows.toml`, and the contests that are made of them.
 
-use super::contest::Contest;
+use super::contender::Maker;
+use super::contest::{Comparison, Contest, Requirement};
+use super::figures::Condition;
+use super::job::Size;
+use super::outcome::Unit;
+use super::served::Server;
 use super::site::Site;
-use super::{append, awaited, bench, copy, job_rows, ranks, read, serve, ways};
-use clap::ValueEnum;
 use lab::tools::failure::Failure;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// Words by their names: `{name}` stands for the word.
+pub type Words = BTreeMap<String, String>;
+
+/// The length of the streams by default.
+const GIB: u64 = 4;
+
+/// A need of a row besides the command and `trial`; some teach words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Need {
+    /// The device in memory.
+    Zram,
+    /// The device in memory, or a file: `{place}`, `{place_file}`, `{place_bytes}`.
+    ZramOrFile,
+    /// A program that counts instructions: `{count}` and its name `{counter}`.
+    Counter,
+    /// fio's `t/io_uring`.
+    TIoUring,
+    /// The cell of the grid `peak` that writes best: `{best}`.
+    BestCell,
+    /// Room for two files of `{longer_bytes}`, `{longer_gib}`.
+    Room,
+    /// A new file system, mounted by root.
+    Mount,
+    /// `putc`, a program in C.
+    Putc,
+    /// The program `rivals`.
+    Rivals,
+    /// Servers that are unpacked beside the build.
+    Servers,
+    /// nats-server and its load.
+    Nats,
+    /// `wrote` with ranks, IOR and mdtest.
+    Ranks,
+}
 
 /// A row of the measurements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Row {
-    /// wrote bench against fio: stream, direct, 512 KiB x 64.
-    Stream,
-    /// wrote bench against dd: stream, direct, one at a time.
-    StreamOne,
-    /// wrote bench against fio: 4 KiB, O_DSYNC each.
-    Dsync,
-    /// wrote bench against dd and fio: stream, cached.
-    Cached,
-    /// One job file by both: streams into a new file.
-    PeakWrite,
-    /// One job file by both: streams from a file.
-    PeakRead,
-    /// One job file by both: peak-write with sqthread_poll.
-    PeakWriteSqpoll,
-    /// One job file by both: peak-read with sqthread_poll.
-    PeakReadSqpoll,
-    /// One job file by both: 4 KiB random reads of /dev/zram0 on one core.
-    RandomRead,
-    /// The job of random-read by wrote alone: with latencies against without (gtod_reduce).
-    Instrument,
-    /// Instructions in user space that each read of random-read takes.
-    Instructions,
-    /// wrote run against fio's t/io_uring: 4 KiB random reads of /dev/zram0 on one core.
-    ReadLimit,
-    /// Instructions in user space that each read of read-limit takes, also by an engine alone.
-    ReadInstructions,
-    /// Writer against direct writes by hand, BufWriter and File: 64 KiB pieces, then durable.
-    WriterDurable,
-    /// Writer against wrote run: a durable stream by direct transfers.
-    WriterPeak,
-    /// Writer against BufWriter and C's putc_unlocked: one byte at a time.
-    WriterBytes,
-    /// Reader against BufReader: a long file that is not in the page cache.
-    ReaderCold,
-    /// Reader against BufReader: bytes and lines of a file in the page cache.
-    ReaderWarm,
-    /// wrote copy against cp, dd and rsync, durable: from the page cache, and from the device.
-    CopyDurable,
-    /// Peak memory of wrote copy of a file and of one that is 16 times as long.
-    CopyMemory,
-    /// wrote copy -r against cp -r, durable: many files of 4 KiB onto a new file system.
-    CopyTree,
-    /// wrote::write against the same steps by hand.
-    Save,
-    /// Log against the usual strategies: 4 producers, one sync in the end.
-    #[value(name = "append-no-4")]
-    AppendNo4,
-    /// Log against the usual strategies: 64 producers, one sync in the end.
-    #[value(name = "append-no-64")]
-    AppendNo64,
-    /// Log against wrote run: direct writes of 1 MiB.
-    AppendNoDevice,
-    /// Log alone: messages of 64 bytes.
-    AppendSmall,
-    /// Log against one fdatasync at a time: 64 producers, each message durable.
-    #[value(name = "append-durable-64")]
-    AppendDurable64,
-    /// Log against okaywal, fjall, SQLite and redis-server: 64 producers, each message durable.
-    AppendDurablePeers,
-    /// Log against write and fdatasync: one producer, each message durable.
-    #[value(name = "append-durable-1")]
-    AppendDurable1,
-    /// Log against a thread that gathers, writes and flushes: tasks and threads, each message
-    /// durable.
-    AppendGathered,
-    /// Log alone: the bytes that the device gets, each message durable.
-    AppendDeviceBytes,
-    /// DirectFile awaited by tasks of tokio against spawn_blocking and wrote run: random reads.
-    AwaitedRead,
-    /// Writers on one disk against Writers with a ring each: 8 files at once.
-    ManyFiles,
-    /// LogReader alone: a log in the page cache, against a copy and a checksum of its bytes.
-    LogReadCached,
-    /// LogReader against wrote run: a log that is not in memory.
-    LogRead,
-    /// Log alone: openings after a close and after a kill.
-    LogOpen,
-    /// LogReader alone: one record in the middle of a segment.
-    LogFind,
-    /// wrote serve against rsyslog and syslog-ng: lines on TCP, none synced.
-    ServeLines,
-    /// wrote serve against a reader that throws the lines away.
-    ServeFloor,
-    /// wrote serve against rsyslog: RELP, synced.
-    ServeRelp,
-    /// wrote serve by HTTP against nats-server by JetStream: each message durable.
-    ServeHttp,
-    /// wrote serve against redis-server: XADD by redis-benchmark, each message durable.
-    ServeResp,
-    /// wrote run of 1, 2 and 4 ranks against IOR: a file for each, then durable.
-    RanksWrite,
-    /// wrote bench of 1, 2 and 4 ranks against mdtest: files created in one folder.
-    RanksMeta,
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// Its name.
+    pub name: String,
+    /// One line of `--help`.
+    pub help: String,
+    #[serde(default)]
+    needs: Vec<Need>,
+    gib: Option<u64>,
+    /// Lines of a shell that come once, before all.
+    #[serde(default)]
+    setup: Vec<String>,
+    contests: Vec<Shape>,
+}
+
+/// A contest, with words in the place of what differs.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Shape {
+    what: String,
+    unit: Unit,
+    rounds_max: Option<u32>,
+    /// The contest is measured once for each.
+    #[serde(default)]
+    each: Vec<Words>,
+    run: Option<String>,
+    prepare: Option<String>,
+    contenders: Vec<Words>,
+    #[serde(default)]
+    asks: Vec<Ask>,
+}
+
+/// A condition on a comparison.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ask {
+    #[serde(default)]
+    of: Comparison,
+    least: Option<Figure>,
+    most: Option<Figure>,
+    below: Option<Figure>,
+    #[serde(default)]
+    level: bool,
+    against: Option<usize>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Figure {
+    Number(f64),
+    Word(String),
+}
+
+#[derive(Deserialize)]
+struct Book {
+    row: Vec<Row>,
+    words: Words,
+    server: Vec<Server>,
+}
+
+static BOOK: LazyLock<Book> = LazyLock::new(|| {
+    toml::from_str(include_str!("../../rows.toml")).expect("rows.toml, which a test reads")
+});
+
+/// Returns all rows in their order.
+pub fn all() -> &'static [Row] {
+    &BOOK.row
+}
+
+/// Returns the server of that name.
+pub fn server(name: &str) -> Result<&'static Server, Failure> {
+    let unknown = || Failure::Failed(format!("rows.toml has no server {name}"));
+    BOOK.server.iter().find(|server| server.name == name).ok_or_else(unknown)
+}
+
+/// Puts words into the places of their names.
+pub fn filled(text: &str, words: &Words) -> String {
+    let put =
+        |text: String, (name, word): (&String, &String)| text.replace(&format!("{{{name}}}"), word);
+    words.iter().fold(text.to_owned(), put)
 }
 
 impl Row {
+    /// Whether the row needs it.
+    pub fn needs(&self, need: Need) -> bool {
+        self.needs.contains(&need)
+    }
+
     /// Prepares the contests of the row.
-    pub fn contests(self, site: &Site) -> Result<Vec<Contest>, Failure> {
-        Ok(match self {
-            Row::Stream | Row::StreamOne | Row::Dsync | Row::Cached => {
-                vec![bench::contest(self, site)?]
+    pub fn contests(&self, site: &Site) -> Result<Vec<Contest>, Failure> {
+        let mut words = BOOK.words.clone();
+        let gib = self.gib.unwrap_or(GIB);
+        words.extend(site.words(site.size.clone().unwrap_or_else(|| Size::gib(gib))));
+        for need in &self.needs {
+            words.extend(site.learned(*need)?);
+        }
+        for line in &self.setup {
+            site.run(&filled(line, &words))?;
+        }
+        let mut contests = Vec::new();
+        for shape in &self.contests {
+            let once = [Words::new()];
+            for each in if shape.each.is_empty() { &once } else { &shape.each[..] } {
+                contests.push(shape.contest(each, &words, site)?);
             }
-            Row::PeakWrite | Row::PeakRead | Row::PeakWriteSqpoll | Row::PeakReadSqpoll => {
-                vec![job_rows::streams(self, site)?]
+        }
+        Ok(contests)
+    }
+}
+
+impl Shape {
+    fn contest(&self, each: &Words, words: &Words, site: &Site) -> Result<Contest, Failure> {
+        let outer = |text: &str| filled(&filled(text, each), words);
+        let mut maker = Maker::new(site);
+        let mut contenders = Vec::new();
+        for entry in &self.contenders {
+            let mut entry = entry.clone();
+            for (key, text) in [("run", &self.run), ("prepare", &self.prepare)] {
+                if let (None, Some(text)) = (entry.get(key), text) {
+                    entry.insert(key.to_owned(), text.clone());
+                }
             }
-            Row::RandomRead => vec![job_rows::random_read(site)?],
-            Row::Instrument => vec![job_rows::instrument(site)?],
-            Row::Instructions => vec![job_rows::instructions(site)?],
-            Row::ReadLimit => vec![job_rows::read_limit(site)?],
-            Row::ReadInstructions => job_rows::read_instructions(site)?,
-            Row::WriterDurable => vec![ways::durable(site)],
-            Row::WriterPeak => vec![ways::peak(site)?],
-            Row::WriterBytes => vec![ways::bytes()],
-            Row::ReaderCold => vec![ways::cold(site)?],
-            Row::ReaderWarm => ways::warm(site)?,
-            Row::CopyDurable => copy::durable(site)?,
-            Row::CopyMemory => vec![copy::memory(site)?],
-            Row::CopyTree => copy::trees(site)?,
-            Row::Save => vec![ways::save()],
-            Row::AppendNo4 => vec![append::strategies(4)],
-            Row::AppendNo64 => vec![append::strategies(64)],
-            Row::AppendNoDevice => append::device(site)?,
-            Row::AppendSmall => vec![append::small()?],
-            Row::AppendDurable64 => vec![append::one_flush_at_a_time()],
-            Row::AppendDurablePeers => append::logs(),
-            Row::AppendDurable1 => vec![append::one_producer()],
-            Row::AppendGathered => append::gathered(),
-            Row::AppendDeviceBytes => append::device_bytes(),
-            Row::AwaitedRead => awaited::reads(site)?,
-            Row::ManyFiles => vec![awaited::many_files(site)],
-            Row::LogReadCached => read::cached(),
-            Row::LogRead => vec![read::uncached(site)?],
-            Row::LogOpen => read::openings(),
-            Row::LogFind => read::searches(),
-            Row::ServeLines => serve::lines(),
-            Row::ServeFloor => serve::floor(),
-            Row::ServeRelp => serve::relp(),
-            Row::ServeHttp => serve::http(),
-            Row::ServeResp => serve::resp(),
-            Row::RanksWrite => ranks::write()?,
-            Row::RanksMeta => ranks::meta()?,
+            let own = |text: &String| outer(&filled(text, &entry));
+            let entry = entry.iter().map(|(key, text)| (key.clone(), own(text))).collect();
+            contenders.extend(maker.contender(entry, words)?);
+        }
+        Ok(Contest {
+            what: filled(&outer(&self.what), &maker.learned),
+            unit: self.unit,
+            contenders,
+            requirements: self.asks.iter().map(|ask| ask.requirement(&outer)).collect(),
+            rounds_max: self.rounds_max.unwrap_or(u32::MAX),
         })
     }
+}
 
-    /// Whether the row reads the device in memory.
-    pub fn reads_zram(self) -> bool {
-        matches!(
-            self,
-            Row::RandomRead
-                | Row::Instrument
-                | Row::Instructions
-                | Row::ReadLimit
-                | Row::ReadInstructions
-        )
+impl Ask {
+    fn requirement(&self, outer: &impl Fn(&str) -> String) -> Requirement {
+        let figure = |figure: &Figure| match figure {
+            Figure::Number(number) => *number,
+            Figure::Word(word) => outer(word).parse().unwrap_or(f64::NAN),
+        };
+        let asked = match (&self.least, &self.most, &self.below) {
+            (Some(least), ..) => Condition::AtLeast(figure(least)),
+            (_, Some(most), _) => Condition::AtMost(figure(most)),
+            (.., Some(below)) => Condition::AllBelow(figure(below)),
+            _ => Condition::Level,
+        };
+        debug_assert!(self.level == (asked == Condition::Level));
+        Requirement { of: self.of, asked, contender: self.against }
+    }
+}
+
+/// Returns the row of that name.
+#[cfg(test)]
+pub fn named(name: &str) -> &'static Row {
+    all().iter().find(|row| row.name == name).expect("a row")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::site::fake;
+    use super::*;
+
+    /// Measures the contests of a row by scripts; returns the tables and the calls.
+    fn measured(name: &str) -> (Vec<String>, Vec<String>) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let site = fake::site(folder.path(), 8, 512 << 10);
+        let contests = named(name).contests(&site).expect("scripts");
+        let table = |contest: &Contest| contest.measure(&site).expect("scripts").table;
+        (contests.iter().map(table).collect(), fake::calls(&site))
     }
 
-    /// Whether the row runs servers that are unpacked beside the build.
-    pub fn needs_servers(self) -> bool {
-        matches!(self, Row::ServeLines | Row::ServeRelp)
+    #[test]
+    fn no_word_of_a_row_is_left_without_its_meaning() {
+        for row in all() {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            let site = fake::site(folder.path(), 8, 512 << 10);
+            let taught = ["blocks", "best", "reads", "count", "counter", "place", "place_file"];
+            let taught = [&taught[..], &["place_bytes", "longer_bytes", "longer_gib"]].concat();
+            let mut words = BOOK.words.clone();
+            words.extend(site.words(Size::gib(1)));
+            words.extend(taught.iter().map(|name| ((*name).to_owned(), "word".to_owned())));
+            for shape in &row.contests {
+                for (number, entry) in shape.contenders.iter().enumerate() {
+                    let mut known = words.clone();
+                    known.extend(shape.each.first().cloned().unwrap_or_default());
+                    let run = entry.get("run").or(shape.run.as_ref()).expect("work to do");
+                    for text in entry.values().chain([run, &shape.what]) {
+                        let text = filled(&filled(&filled(text, entry), &known), &known);
+                        let rest = text.split('{').skip(1).filter(|rest| {
+                            rest.split_once('}').is_some_and(|(word, _)| {
+                                word.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+                            })
+                        });
+                        let rest: Vec<&str> =
+                            rest.filter(|rest| !rest.starts_with("cell}")).collect();
+                        assert!(rest.is_empty(), "{} {number}: {rest:?}", row.name);
+                    }
+                    let server = entry.get("server");
+                    assert!(server.is_none_or(|name| super::server(name).is_ok()), "{server:?}");
+                }
+                for ask in &shape.asks {
+                    let figures = [&ask.least, &ask.most, &ask.below];
+                    let count = figures.iter().filter(|figure| figure.is_some()).count();
+                    assert_eq!(count + usize::from(ask.level), 1, "{}", row.name);
+                    assert!(ask.against.is_none_or(|number| number < shape.contenders.len()));
+                }
+            }
+        }
     }
 
-    /// Whether the row runs the program `rivals`.
-    pub fn needs_rivals(self) -> bool {
-        matches!(self, Row::AppendNo4 | Row::AppendNo64 | Row::AppendDurablePeers | Row::ServeFloor)
+    #[test]
+    fn ours_comes_first_and_the_best_of_the_strategies_is_what_is_asked_against() {
+        let (tables, calls) = measured("append-no-64");
+        let ours = "trial append --by log --messages 1000000 --producers 64 appended";
+        assert_eq!(calls[0], ours);
+        assert_eq!(calls.len(), 7);
+        assert_eq!(calls[4], "rivals --by flume --messages 500000 --producers 64 appended");
+        assert_eq!(tables[0].matches("≥ 15.00").count(), 1, "{tables:?}");
     }
 
-    /// Returns the name and the description of `--help`.
-    pub fn words(self) -> [String; 2] {
-        let value = self.to_possible_value().expect("no row is hidden");
-        let help = value.get_help().map(ToString::to_string).unwrap_or_default();
-        [value.get_name().to_owned(), help]
+    #[test]
+    fn each_contest_of_a_row_has_its_own_words_and_conditions() {
+        let (tables, calls) = measured("append-gathered");
+        assert!(calls[0].starts_with("trial append --by log-tasks --messages 200000"));
+        assert!(tables[0].contains("| ≥ 1.30, met; P99 ≤ 1.00, met |"), "{}", tables[0]);
+        assert!(calls[3].contains("--by gathered-tasks --messages 3000 --producers 1 "));
+        assert!(tables[1].contains("| ≥ 1.00, met; P99 ≤ 1.00, met |"), "{}", tables[1]);
+        let (tables, calls) = measured("append-device-bytes");
+        assert!(calls[0].contains("--by log-recycled --messages 50000 --producers 64 "));
+        assert!(tables[0].contains("| device bytes ≤ 1.20, met |"), "{}", tables[0]);
+        assert!(tables[1].contains("| device bytes ≤ 5.00, met |"), "{}", tables[1]);
+    }
+
+    #[test]
+    fn short_messages_have_their_cycles() {
+        let (tables, calls) = measured("append-small");
+        assert_eq!((calls.len(), tables[0].lines().count()), (1, 3));
+        assert!(tables[0].contains("| cycles each |"), "{tables:?}");
+        assert!(tables[0].ends_with("| k/s ≥ 5000.00, not met |"), "{tables:?}");
+    }
+
+    #[test]
+    fn every_contender_is_given_the_same_work_after_the_same_preparation() {
+        let (tables, calls) = measured("writer-durable");
+        let ways = ["writer", "direct", "buf-writer", "buf-writer-mib", "file"];
+        let lines = ways.map(|way| format!("trial stream --by {way} --bytes 4194304 file"));
+        let expected = lines.iter().flat_map(|line| ["trial drop-caches", line]);
+        assert_eq!(calls, expected.collect::<Vec<_>>());
+        let head = "| 4m in pieces of 64 KiB, durable; caches dropped before each | MB/s |";
+        assert!(tables[0].starts_with(head), "{tables:?}");
+    }
+
+    #[test]
+    fn copies_are_made_from_the_page_cache_and_from_the_device() {
+        let (tables, calls) = measured("copy-durable");
+        assert!(tables[0].starts_with("| copy of 4m, durable, source in the page cache | MB/s |"));
+        assert!(tables[0].contains("\n| `cp`, `sync -d` | 4.19 (4.19–4.19) | "), "{}", tables[0]);
+        assert!(tables[1].contains("durable, source not in the page cache"), "{}", tables[1]);
+        for call in [
+            "trial make --bytes 4194304 source",
+            "trial run -- sh -c wrote copy source copy",
+            "rsync source copy",
+            "dd if=source iflag=nocache count=0 status=none",
+        ] {
+            assert!(calls.iter().any(|line| line == call), "{call}: {calls:?}");
+        }
+    }
+
+    #[test]
+    fn both_run_one_job_file_and_completions_are_polled_for_where_there_are_queues() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut site = fake::site(folder.path(), 8, 512 << 10);
+        for (polls, line) in [(false, "\nhipri=0\n"), (true, "\nhipri=1\n")] {
+            site.has_poll_queues = polls;
+            let contests = named("peak-write").contests(&site).expect("scripts");
+            let jobs = contests[0].contenders.iter().filter_map(|one| one.job.as_ref());
+            let texts: Vec<String> = jobs.map(|job| job.text()).collect();
+            assert_eq!((texts.len(), &texts[0]), (2, &texts[1]));
+            assert!(texts[0].contains(line), "{texts:?}");
+        }
+        let table = named("peak-write").contests(&site).expect("scripts")[0].measure(&site);
+        let table = table.expect("scripts").table;
+        assert!(table.contains("fixedbufs, polled; blocks allocated | MB/s |"), "{table}");
+        assert!(table.contains("| ≥ 1.00, met; CPU ≤ 0.70, "), "{table}");
+    }
+
+    #[test]
+    fn the_best_cell_is_run_beside_the_usual_one_unless_it_is_that() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let site = fake::site(folder.path(), 8, 512 << 10);
+        let words = |best: &str| Words::from([("best".to_owned(), best.to_owned())]);
+        for (best, contenders) in [("512k-64-registered", 2), ("2m-8-plain", 3)] {
+            let mut words = words(best);
+            words.extend(site.words(Size::gib(1)));
+            let shape = &named("writer-peak").contests[0];
+            let contest = shape.contest(&Words::new(), &words, &site).expect("scripts");
+            assert_eq!(contest.contenders.len(), contenders);
+        }
     }
 }

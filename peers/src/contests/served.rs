@@ -1,19 +1,25 @@
 //! The servers that are compared: started in the site's folder, asked how much they used, ended.
 
+use super::contest::Contender;
+use super::outcome::{Outcome, Percentiles};
 use super::site::Site;
+use super::wrote;
 use lab::process::Process;
 use lab::tools::clients;
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::run::{check_interrupted, start, until};
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
+use serde::Deserialize;
 use std::fs::File;
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
+/// Bytes of a message.
+const MESSAGE_BYTES: u64 = 500;
 /// How long a server may take to listen, and to end.
 const HANG: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(2);
@@ -27,34 +33,93 @@ const MEMORY: &str = "/dev/shm";
 const SAID: &str = "stderr";
 
 /// A program that serves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// `wrote serve`.
-    Wrote,
-    /// The reader of lines that throws them away.
-    Reader,
-    /// rsyslog's imptcp or imrelp, into omfile.
-    Rsyslog,
-    /// syslog-ng's network source, into a file, with flow control.
-    SyslogNg,
-    /// redis-server with `appendfsync always`.
-    Redis,
-    /// nats-server with a stream in files and `sync_interval: always`.
-    Nats,
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    /// Its name.
+    pub name: String,
+    /// The line of a shell that starts it, with `PORT` in the place of its port.
+    line: String,
+    /// A program beside the build, and the folder of its `MODULES`.
+    unpacked: Option<(String, String)>,
+    /// Its configuration file, with `PORT` and `FOLDER` in `text`.
+    file: Option<String>,
+    #[serde(default)]
+    text: String,
+    /// Whether it has written everything when it ends on a signal. Of others the file is watched.
+    #[serde(default)]
+    ends: bool,
 }
 
-/// Where a server writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// In the site's folder.
-    Disk,
-    /// In a folder of tmpfs: no disk is waited for.
-    Memory,
+/// The load of a server, and the reader of its figures.
+#[derive(Clone, Copy, Debug)]
+pub enum Load {
+    /// `wrote bench`, which times until everything is in the server's file.
+    Bench,
+    /// A program that prints its outcome.
+    Line,
+    /// redis-benchmark of a number of messages.
+    Redis(u64),
+}
+
+/// Makes the contender of a server under the load of `load`.
+pub fn contender(
+    name: &str,
+    server: &'static Server,
+    load: String,
+    reads: Load,
+    in_memory: bool,
+) -> Contender {
+    let command = format!("{} &\n{load}", server.line);
+    Contender::new(name, command, move |site: &Site, _: &str| {
+        let served = Served::start(in_memory, site, server)?;
+        let line = served.told(&load).replace("VALUE", &"x".repeat(MESSAGE_BYTES as usize));
+        let stdout = site.run(&line)?.stdout;
+        let mut outcome = match reads {
+            Load::Bench => generator(&stdout)?,
+            Load::Line => Outcome::of_line(&stdout, &line)?,
+            Load::Redis(messages) => benchmark(&stdout, messages)?,
+        };
+        if !matches!(reads, Load::Bench) {
+            (outcome.cpu_s, outcome.memory_bytes) = served.used()?;
+        }
+        let took = served.finish()?;
+        if matches!(reads, Load::Bench) {
+            // Its queues held messages yet.
+            outcome.elapsed_s += took.as_secs_f64();
+        }
+        Ok(outcome)
+    })
+}
+
+/// Reads the only row of the scenario `serve`.
+fn generator(stdout: &str) -> Result<Outcome, Failure> {
+    let outcome = wrote::first_row(stdout, "serve")?;
+    Ok(Outcome { operations: outcome.bytes / MESSAGE_BYTES, ..outcome })
+}
+
+/// Reads the last line of `redis-benchmark --csv`: the command, requests a second, and latencies in
+/// milliseconds, the average, least, 50th, 95th and 99th percentile and the most.
+fn benchmark(stdout: &str, messages: u64) -> Result<Outcome, Failure> {
+    let line = stdout.trim_end().lines().last().unwrap_or_default();
+    let figures: Vec<&str> = line.rsplit(',').map(|field| field.trim_matches('"')).collect();
+    let [_, p99, _, p50, _, _, rate, ..] = figures[..] else {
+        return Err(Failure::Failed(format!("redis-benchmark printed '{line}'")));
+    };
+    let number = |text: &str| text.parse::<f64>().tried("redis-benchmark's figures");
+    let ns = |text: &str| number(text).map(|ms| (ms * 1e6) as u64);
+    Ok(Outcome {
+        bytes: messages * MESSAGE_BYTES,
+        operations: messages,
+        elapsed_s: messages as f64 / number(rate)?,
+        latency_ns: Some(Percentiles { p50: ns(p50)?, p99: ns(p99)? }),
+        ..Outcome::default()
+    })
 }
 
 /// A server that runs. It ends when it is dropped.
 pub struct Served {
-    kind: Kind,
+    server: &'static Server,
     process: Process,
     folder: PathBuf,
     port: u16,
@@ -62,125 +127,29 @@ pub struct Served {
     _memory: Option<TempDir>,
 }
 
-/// The use of a process so far.
-pub struct Used {
-    /// CPU seconds, user and kernel.
-    pub cpu_s: f64,
-    /// Resident memory at its peak.
-    pub memory_bytes: u64,
-}
-
-impl Kind {
-    /// The line of a shell that starts it, with `PORT` in the place of its port.
-    pub fn line(self, scheme: &str) -> String {
-        match self {
-            Kind::Wrote => format!("wrote serve log --listen {scheme}://127.0.0.1:PORT"),
-            Kind::Reader => "line-reader PORT".into(),
-            Kind::Rsyslog => format!("rsyslogd -n -iNONE -f rsyslog-{scheme}.conf -M MODULES"),
-            Kind::SyslogNg => {
-                "syslog-ng -F --no-caps -f syslog-ng.conf -R persist -c control -p pid \
-                               --module-path MODULES"
-                    .into()
-            }
-            Kind::Redis => "redis-server --port PORT --save '' --appendonly yes \
-                            --appendfsync always"
-                .into(),
-            Kind::Nats => "nats-server -c nats.conf".into(),
-        }
-    }
-
-    /// Its configuration file: the name and the text.
-    fn configuration(self, scheme: &str, folder: &Path, port: u16) -> Option<(String, String)> {
-        let output = folder.join(OUTPUT);
-        let output = output.display();
-        match self {
-            Kind::Wrote | Kind::Reader | Kind::Redis => None,
-            Kind::Rsyslog => {
-                let (module, sync) =
-                    if scheme == "relp" { ("imrelp", "on") } else { ("imptcp", "off") };
-                // imptcp listens with a queue of 5: of 1,000 clients at once, most are refused.
-                let backlog = if module == "imptcp" { " socketBacklog=\"1000\"" } else { "" };
-                let text = format!(
-                    "global(workDirectory=\"{folder}\" maxMessageSize=\"64k\")\n\
-                     module(load=\"{module}\")\n\
-                     template(name=\"raw\" type=\"string\" string=\"%rawmsg%\\n\")\n\
-                     input(type=\"{module}\" port=\"{port}\"{backlog})\n\
-                     action(type=\"omfile\" file=\"{output}\" template=\"raw\" sync=\"{sync}\")\n",
-                    folder = folder.display(),
-                );
-                Some((format!("rsyslog-{scheme}.conf"), text))
-            }
-            Kind::Nats => {
-                let text = format!(
-                    "listen: 127.0.0.1:{port}\n\
-                     jetstream {{ store_dir: \"{}\", sync_interval: always }}\n",
-                    folder.display(),
-                );
-                Some(("nats.conf".into(), text))
-            }
-            Kind::SyslogNg => {
-                let text = format!(
-                    "@version: 3.38\n\
-                     options {{ stats-freq(0); }};\n\
-                     source s {{ network(ip(127.0.0.1) port({port}) transport(tcp) flags(no-parse) \
-                     max-connections(2000) log-iw-size(200000)); }};\n\
-                     destination d {{ file(\"{output}\" template(\"$MSG\\n\") \
-                     log-fifo-size(200000)); }};\n\
-                     log {{ source(s); destination(d); flags(flow-control); }};\n"
-                );
-                Some(("syslog-ng.conf".into(), text))
-            }
-        }
-    }
-
-    /// Its program, with the folder of its modules.
-    fn program(self) -> (&'static str, Option<&'static str>) {
-        match self {
-            Kind::Wrote => ("wrote", None),
-            Kind::Reader => ("line-reader", None),
-            Kind::Redis => ("redis-server", None),
-            Kind::Nats => ("nats-server", None),
-            Kind::Rsyslog => ("usr/sbin/rsyslogd", Some("rsyslog")),
-            Kind::SyslogNg => ("usr/sbin/syslog-ng", Some("syslog-ng/3.38")),
-        }
-    }
-}
-
 impl Served {
-    /// Starts a server in a new folder below the site's, and waits until it listens.
-    pub fn start(site: &Site, kind: Kind, scheme: &str) -> Result<Served, Failure> {
-        Served::start_in(Place::Disk, site, kind, scheme)
-    }
-
-    /// Starts a server in a new folder, and waits until it listens.
-    pub fn start_in(
-        place: Place,
-        site: &Site,
-        kind: Kind,
-        scheme: &str,
-    ) -> Result<Served, Failure> {
-        let memory = match place {
-            Place::Disk => None,
-            Place::Memory => Some(tempfile::tempdir_in(MEMORY).tried(MEMORY)?),
-        };
+    /// Starts a server in a new folder of the site or of tmpfs, and waits until it listens.
+    pub fn start(in_memory: bool, site: &Site, server: &'static Server) -> Result<Served, Failure> {
+        let memory = in_memory.then(|| tempfile::tempdir_in(MEMORY).tried(MEMORY)).transpose()?;
         let folder = memory.as_ref().map_or(&*site.folder, TempDir::path).join("served");
         if folder.exists() {
             std::fs::remove_dir_all(&folder).tried(folder.display())?;
         }
         std::fs::create_dir(&folder).tried(folder.display())?;
         let port = free_port()?;
-        if let Some((name, text)) = kind.configuration(scheme, &folder, port) {
-            std::fs::write(folder.join(&name), text).tried(name)?;
+        if let Some(name) = &server.file {
+            let text = server.text.replace("PORT", &port.to_string());
+            let text = text.replace("FOLDER", &folder.display().to_string());
+            std::fs::write(folder.join(name), text).tried(name)?;
         }
-        let (program, modules) = kind.program();
-        let line = kind.line(scheme).replace("PORT", &port.to_string());
-        let mut command = match modules {
+        let line = server.line.replace("PORT", &port.to_string());
+        let mut command = match &server.unpacked {
             None => {
                 let mut command = Command::new("sh");
                 command.args(["-c", &format!("exec {line}")]);
                 command
             }
-            Some(modules) => {
+            Some((program, modules)) => {
                 let (mut command, modules) = clients::program(program, modules)?;
                 let words = line.split(' ').skip(1);
                 command.args(words.map(|word| if word == "MODULES" { &modules } else { word }));
@@ -190,10 +159,9 @@ impl Served {
         raise_files_limit();
         command.current_dir(&folder).env("PATH", &site.path);
         command.stdout(Stdio::null());
-        let said = File::create(folder.join(SAID)).tried(SAID)?;
-        command.stderr(said);
+        command.stderr(File::create(folder.join(SAID)).tried(SAID)?);
         let process = start(&mut command)?;
-        let mut served = Served { kind, process, folder, port, _memory: memory };
+        let mut served = Served { server, process, folder, port, _memory: memory };
         served.wait_until("listen", |_| TcpStream::connect(("127.0.0.1", port)).is_ok())?;
         Ok(served)
     }
@@ -206,8 +174,8 @@ impl Served {
             .fold(line.to_owned(), |line, (word, value)| line.replace(word, &value.to_string()))
     }
 
-    /// Returns what it used so far (`proc(5)`).
-    pub fn used(&self) -> Result<Used, Failure> {
+    /// Returns the CPU seconds that it used so far, and its memory at the peak (`proc(5)`).
+    fn used(&self) -> Result<(f64, Option<u64>), Failure> {
         let read = |name: &str| {
             let path = format!("/proc/{}/{name}", self.process.id());
             std::fs::read_to_string(&path).tried(path)
@@ -220,14 +188,14 @@ impl Served {
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or_else(lacks)?;
         let peak_kib: u64 = peak.trim().trim_end_matches(" kB").parse().tried("VmHWM")?;
         let ticks_per_s = rustix::param::clock_ticks_per_second() as f64;
-        Ok(Used { cpu_s: ticks / ticks_per_s, memory_bytes: peak_kib << 10 })
+        Ok((ticks / ticks_per_s, Some(peak_kib << 10)))
     }
 
     /// Waits until everything that it took is in its file, ends it, and returns how long the first
     /// took.
     pub fn finish(mut self) -> Result<Duration, Failure> {
         let began = Instant::now();
-        if !matches!(self.kind, Kind::Wrote | Kind::Reader) {
+        if !self.server.ends {
             return self.until_whole(began);
         }
         self.process.send(Signal::TERM);
@@ -268,7 +236,7 @@ impl Served {
 
     fn failure(&self, what: &str) -> Failure {
         let said = std::fs::read_to_string(self.folder.join(SAID)).unwrap_or_default();
-        Failure::Failed(format!("{:?} does not {what}: {}", self.kind, said.trim()))
+        Failure::Failed(format!("{} does not {what}: {}", self.server.name, said.trim()))
     }
 }
 
@@ -282,4 +250,32 @@ fn raise_files_limit() {
 fn free_port() -> Result<u16, Failure> {
     let listener = TcpListener::bind("127.0.0.1:0").tried("a port")?;
     Ok(listener.local_addr().tried("a port")?.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figures_of_redis_benchmark_are_read() {
+        let stdout = "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\
+                      \"p95_latency_ms\",\"p99_latency_ms\",\"max_latency_ms\"\n\
+                      \"XADD log * message x\",\"50000.00\",\"1.5\",\"0.1\",\
+                      \"1.250\",\"2.0\",\"3.5\",\"9.0\"\n";
+        let outcome = benchmark(stdout, 100_000).expect("figures");
+        assert_eq!((outcome.operations, outcome.elapsed_s), (100_000, 2.0));
+        assert_eq!(outcome.latency_ns, Some(Percentiles { p50: 1_250_000, p99: 3_500_000 }));
+        let message = benchmark("Could not connect\n", 1).expect_err("no figures").to_string();
+        assert_eq!(message, "redis-benchmark printed 'Could not connect'");
+    }
+
+    #[test]
+    fn the_row_of_the_generator_is_read() {
+        let stdout = r#"{"scenarios": [{"rows": [{"runs": [{"bytes": 5000, "elapsed_s": 0.5,
+            "cpu_user_s": 0.1, "cpu_system_s": 0.2, "max_rss_bytes": 1048576,
+            "latency_ns": {"p50": 10, "p99": 20}}]}]}]}"#;
+        let outcome = generator(stdout).expect("a row");
+        assert_eq!((outcome.operations, outcome.memory_bytes), (10, Some(1 << 20)));
+        assert_eq!(outcome.latency_ns, Some(Percentiles { p50: 10, p99: 20 }));
+    }
 }

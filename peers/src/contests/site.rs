@@ -2,10 +2,12 @@
 
 use super::job::{Job, Size};
 use super::outcome::Outcome;
-use super::rows::Row;
-use super::{nats, ranks, t_io_uring};
-use crate::zram::Zram;
+use super::rows::{Need, Row, Words};
+use super::{count, nats, ranks, t_io_uring, wrote};
+use crate::zram::{self, Zram};
+use lab::tools::clients;
 use lab::tools::failure::{Failure, Tried};
+use lab::tools::packages;
 use lab::tools::repository::{cargo, root, target};
 use lab::tools::run::{Finished, HANG, Show, run};
 use std::ffi::OsString;
@@ -17,6 +19,15 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 const CC_LIMIT: Duration = Duration::from_secs(60);
 const MANIFEST: &str = "peers/Cargo.toml";
+/// The file that is read without a device in memory.
+const FILE: &str = "instructions";
+const FILE_BYTES: u64 = 64 << 20;
+/// The rows of the grid `peak` that write.
+const CELLS: &str = "peak/write/";
+const GIB: u64 = 1 << 30;
+const LONGER_BYTES: u64 = 16 * GIB;
+/// Bytes that stay free besides the files.
+const RESERVE_BYTES: u64 = 4 * GIB;
 const PUTC: &str = "peers/trial/putc.c";
 
 /// The folder, the programs and the settings of a row.
@@ -60,9 +71,73 @@ impl Site {
         std::fs::write(&path, job.text()).tried(path.display())
     }
 
-    /// Returns the length of the streams: the chosen one, or `default_gib` GiB.
-    pub fn size(&self, default_gib: u64) -> Size {
-        self.size.clone().unwrap_or_else(|| Size::gib(default_gib))
+    /// Returns the words that every row may use, with the length of its streams.
+    pub fn words(&self, size: Size) -> Words {
+        let is_polled = self.has_poll_queues;
+        let pin = count::pin().unwrap_or_default();
+        let words = [
+            ("bytes", size.bytes.to_string()),
+            ("eighth", (size.bytes / 8).to_string()),
+            ("size", size.text),
+            ("hipri", u8::from(is_polled).to_string()),
+            ("polling", if is_polled { ", polled" } else { "" }.to_owned()),
+            ("pin", pin),
+        ];
+        words.map(|(name, word)| (name.to_owned(), word)).into()
+    }
+
+    /// Makes what a row needs, and returns the words that it teaches.
+    pub fn learned(&self, need: Need) -> Result<Words, Failure> {
+        let words: Vec<(&str, String)> = match need {
+            Need::Counter => {
+                let counter = count::of(self);
+                vec![("counter", counter.name.into()), ("count", counter.command.into())]
+            }
+            Need::ZramOrFile => {
+                let (place, file, bytes) = match &self.zram {
+                    Some(_) => (zram::DEVICE, zram::DEVICE, zram::SIZE_BYTES),
+                    None => ("a file of 64 MiB", FILE, FILE_BYTES),
+                };
+                if self.zram.is_none() {
+                    let line = format!("head -c {FILE_BYTES} /dev/urandom > {FILE} && sync {FILE}");
+                    self.run(&line)?;
+                }
+                let bytes = bytes.to_string();
+                vec![("place", place.into()), ("place_file", file.into()), ("place_bytes", bytes)]
+            }
+            Need::BestCell => {
+                let result = self.run("wrote bench . --only peak/write --format json")?.stdout;
+                let best = wrote::best(&result, CELLS)?;
+                eprintln!("peak writes best with {best}");
+                vec![("best", best)]
+            }
+            Need::Room => {
+                let room = rustix::fs::statvfs(&self.folder).tried(self.folder.display())?;
+                let longer = longer_bytes(room.f_bavail.saturating_mul(room.f_frsize));
+                let longer = longer.ok_or_else(|| Failure::Skipped("no room".to_owned()))?;
+                let gib = (longer / GIB).to_string();
+                vec![("longer_bytes", longer.to_string()), ("longer_gib", gib)]
+            }
+            Need::Mount => {
+                if !rustix::process::geteuid().is_root() {
+                    let because = "root alone may mount a new file system";
+                    return Err(Failure::Skipped(because.to_owned()));
+                }
+                packages::install(&["mkfs.ext4"])?;
+                Vec::new()
+            }
+            Need::Ranks => {
+                ranks::build()?;
+                Vec::new()
+            }
+            Need::TIoUring => {
+                t_io_uring::build()?;
+                Vec::new()
+            }
+            // They are made before all rows, or with the site.
+            Need::Zram | Need::Putc | Need::Rivals | Need::Servers | Need::Nats => Vec::new(),
+        };
+        Ok(words.into_iter().map(|(name, word)| (name.to_owned(), word)).collect())
     }
 
     fn command(&self, words: &[&str]) -> Result<Finished, Failure> {
@@ -74,15 +149,28 @@ impl Site {
     }
 }
 
+/// The longer file's length with `available_bytes`: the file and its copy exist at once.
+fn longer_bytes(available_bytes: u64) -> Option<u64> {
+    let room = available_bytes.saturating_sub(RESERVE_BYTES) / 2 / GIB * GIB;
+    (room > GIB).then(|| room.min(LONGER_BYTES))
+}
+
 /// Builds the programs that `rows` need, and returns the `PATH` that finds them first.
-pub fn build(rows: &[Row]) -> Result<OsString, Failure> {
+pub fn build(rows: &[&Row]) -> Result<OsString, Failure> {
+    let needed = |need| rows.iter().any(|row| row.needs(need));
+    if needed(Need::Servers) {
+        clients::unpacked(true)?;
+    }
+    if needed(Need::Nats) {
+        nats::build()?;
+    }
     release_wrote()?;
     build_own("trial")?;
     let own = own_target().join("release");
-    if rows.contains(&Row::WriterBytes) {
+    if needed(Need::Putc) {
         compile(&root().join(PUTC), &own.join("putc"))?;
     }
-    if rows.iter().any(|row| row.needs_rivals()) {
+    if needed(Need::Rivals) {
         build_own("rivals")?;
     }
     let mut folders = Vec::new();
@@ -266,5 +354,12 @@ mod tests {
     #[test]
     fn what_has_no_device_cannot_be_polled() {
         assert!(!has_poll_queues(Path::new("/proc")));
+    }
+
+    #[test]
+    fn the_longer_file_is_as_long_as_there_is_room_for_it_twice() {
+        assert_eq!(longer_bytes(100 * GIB), Some(16 * GIB));
+        assert_eq!(longer_bytes(20 * GIB + 5), Some(8 * GIB));
+        assert_eq!(longer_bytes(7 * GIB), None);
     }
 }

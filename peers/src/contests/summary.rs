@@ -17,9 +17,9 @@ pub struct Summary {
 
 impl Summary {
     /// Adds the figures of a row on a disk.
-    pub fn add(&mut self, row: Row, disk: DiskKind, measured: &[ContestResult]) {
+    pub fn add(&mut self, row: &Row, disk: DiskKind, measured: &[ContestResult]) {
         for asked in measured.iter().flat_map(|one| &one.asked) {
-            let line = [row.words()[0].to_owned(), asked.what.clone(), asked.peer.clone()];
+            let line = [row.name.clone(), asked.what.clone(), asked.peer.clone()];
             let known = self.lines.iter().position(|one| *one == line);
             let number = known.unwrap_or(self.lines.len());
             if known.is_none() {
@@ -57,6 +57,7 @@ impl fmt::Display for Summary {
 #[cfg(test)]
 mod tests {
     use super::super::contest::Asked;
+    use super::super::rows::named as row;
     use super::*;
 
     #[test]
@@ -75,9 +76,13 @@ mod tests {
             }]
         };
         let mut summary = Summary::default();
-        summary.add(Row::Save, DiskKind::SlowSsd, &measured(&["**1.20** (1.00–1.30) ≥ 1.00, met"]));
+        summary.add(
+            row("save"),
+            DiskKind::SlowSsd,
+            &measured(&["**1.20** (1.00–1.30) ≥ 1.00, met"]),
+        );
         let own = ["**0.90** (0.90–0.90) ≥ 1.00, not met", "P99 **1.00** (1.00–1.00) ≤ 1.00, met"];
-        summary.add(Row::Save, DiskKind::Own, &measured(&own));
+        summary.add(row("save"), DiskKind::Own, &measured(&own));
         assert_eq!(
             summary.to_string(),
             "| row | work | peer | own | slow-ssd |\n|---|---|---|---|---|\n\

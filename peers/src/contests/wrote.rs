@@ -20,7 +20,7 @@ pub fn run(stdout: &str, name: &str) -> Result<(Outcome, String), Failure> {
 }
 
 /// Reads the first run of a row; `name` stands in the failure.
-pub fn outcome(row: &Value, name: &str) -> Result<Outcome, Failure> {
+fn outcome(row: &Value, name: &str) -> Result<Outcome, Failure> {
     let run = &row["runs"][0];
     let number = |key: &str| run[key].as_f64().ok_or_else(|| lacks(name, key));
     Ok(Outcome {
@@ -34,9 +34,14 @@ pub fn outcome(row: &Value, name: &str) -> Result<Outcome, Failure> {
 /// Reads the only row of a result, with its latency and the memory of the whole process; `name`
 /// stands in the failure.
 pub fn only_row(stdout: &str, name: &str) -> Result<Outcome, Failure> {
+    check_fallbacks(stdout, name)?;
+    first_row(stdout, name)
+}
+
+/// Reads the first row alike, whether or not it fell back.
+pub fn first_row(stdout: &str, name: &str) -> Result<Outcome, Failure> {
     let document = parse(stdout)?;
     let row = rows(&document).next().ok_or_else(|| lacks(name, "row"))?;
-    check_effective(row, name)?;
     let outcome = outcome(row, name)?;
     let run = &row["runs"][0];
     Ok(Outcome {
@@ -48,7 +53,7 @@ pub fn only_row(stdout: &str, name: &str) -> Result<Outcome, Failure> {
 }
 
 /// Says what a result has not.
-pub fn lacks(name: &str, what: &str) -> Failure {
+fn lacks(name: &str, what: &str) -> Failure {
     Failure::Failed(format!("{name}: the result has no {what}"))
 }
 
@@ -69,6 +74,18 @@ fn check_effective(row: &Value, name: &str) -> Result<(), Failure> {
         let (wanted, because) = (&fallback["wanted"], &fallback["because"]);
         Err(Failure::Failed(format!("{name}: {wanted} was not to be had: {because}")))
     })
+}
+
+/// Finds the row with the best median among those named `prefix…`; returns the rest of its name.
+pub fn best(stdout: &str, prefix: &str) -> Result<String, Failure> {
+    let document = parse(stdout)?;
+    let cells = rows(&document).filter_map(|row| {
+        let median = row["throughput_bytes_per_s"]["median"].as_f64()?;
+        Some((median, row["name"].as_str()?.strip_prefix(prefix)?.to_owned()))
+    });
+    let best = cells.max_by(|(one, _), (other, _)| one.total_cmp(other));
+    best.map(|(_, cell)| cell)
+        .ok_or_else(|| Failure::Failed(format!("the result of wrote bench has no {prefix}…")))
 }
 
 /// Reads a result of the command `wrote`.
@@ -140,5 +157,22 @@ mod tests {
     fn a_row_that_is_not_there_is_named() {
         let message = run(RESULT, "small/other").expect_err("not there").to_string();
         assert_eq!(message, "small/other: the result has no such row");
+    }
+
+    #[test]
+    fn the_best_is_the_one_with_the_best_median() {
+        let row = |name: &str, median: u64| {
+            format!(r#"{{"name": "{name}", "throughput_bytes_per_s": {{"median": {median}}}}}"#)
+        };
+        let rows = [
+            row("peak/write/128k-8-plain", 100),
+            row("peak/write/2m-64-sqpoll", 300),
+            row("peak/write/512k-8-registered", 200),
+            row("peak/read/512k-8-registered", 900),
+        ];
+        let result = format!(r#"{{"scenarios": [{{"rows": [{}]}}]}}"#, rows.join(","));
+        assert_eq!(best(&result, "peak/write/").expect("a best"), "2m-64-sqpoll");
+        let message = best("{}", "peak/write/").expect_err("no rows").to_string();
+        assert_eq!(message, "the result of wrote bench has no peak/write/…");
     }
 }

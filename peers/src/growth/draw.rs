@@ -21,7 +21,7 @@ pub fn draw(path: &Path, axis: &GrowthAxis, lines: &[Vec<Point>]) -> Result<(), 
         let places = |points: &[Point]| {
             points.iter().filter_map(|point| Some((point.at as f64, figure(point)?))).collect()
         };
-        let all = axis.lines.iter().zip(lines).map(|(line, points)| (line.name, places(points)));
+        let all = axis.lines.iter().zip(lines).map(|(line, points)| (&*line.name, places(points)));
         all.collect()
     };
     let rate = axis.unit.heads()[0].to_owned();
@@ -34,7 +34,7 @@ pub fn draw(path: &Path, axis: &GrowthAxis, lines: &[Vec<Point>]) -> Result<(), 
     let panels: Vec<_> = panels.into_iter().filter(has_places).collect();
     let areas = area.split_evenly((panels.len(), 1));
     for (number, ((words, curves), area)) in panels.iter().zip(&areas).enumerate() {
-        let at = if number + 1 == panels.len() { axis.at } else { "" };
+        let at = if number + 1 == panels.len() { &axis.at } else { "" };
         panel(area, words, at, curves, number == 0)?;
     }
     area.present()?;
