@@ -12,10 +12,9 @@ const BYTES_MAX: &[(&str, usize)] = &[
     ("CONTRIBUTING.md", 7_000),
     ("README.md", 9_000),
     ("docs/SUMMARY.md", 1_500),
-    ("docs/architecture.md", 28_000),
+    ("docs/architecture.md", 12_000),
     ("docs/choosing.md", 5_000),
     ("docs/copy.md", 3_000),
-    ("docs/decisions.md", 25_000),
     ("docs/doctor.md", 15_000),
     ("docs/durability.md", 20_000),
     ("docs/findings.md", 33_000),
@@ -39,15 +38,8 @@ const BYTES_MAX: &[(&str, usize)] = &[
 ];
 
 /// Pages of which only the size is checked so far.
-const UNREAD: &[&str] = &[
-    "docs/architecture.md",
-    "docs/decisions.md",
-    "docs/doctor.md",
-    "docs/findings.md",
-    "docs/fio.md",
-    "docs/results.md",
-    "docs/scenarios.md",
-];
+const UNREAD: &[&str] =
+    &["docs/doctor.md", "docs/findings.md", "docs/fio.md", "docs/results.md", "docs/scenarios.md"];
 
 /// Returns the faults of the page `file`; none of a file that is not a page.
 pub fn faults(file: &str, text: &str) -> Vec<String> {
