@@ -36,7 +36,8 @@ fn read_bytes(path: &Path) -> Result<(u64, u64), Failure> {
     Ok((count, sum))
 }
 
-/// Makes a new file and gives it the name of the old one, where the others write over the old one.
+/// Makes a new file and renames it over the old one, where the other languages overwrite the old
+/// one.
 fn save(path: &Path, text: &[u8]) -> Result<(), Failure> {
     Ok(wrote::write_with(SyncPolicy::No, path, text)?)
 }
@@ -55,12 +56,12 @@ fn append_lines(path: &Path, line: &[u8], count: u64, direct: bool) -> Result<()
     Ok(())
 }
 
-/// The letters a to z again and again.
+/// Returns the letters a to z, repeated.
 fn make_text(size: u64) -> Vec<u8> {
     (b'a'..=b'z').cycle().take(size as usize).collect()
 }
 
-/// How long each of `count` runs took, in nanoseconds.
+/// Returns the time of each of `count` runs in nanoseconds.
 fn timed(count: u64, mut run: impl FnMut() -> Result<(), Failure>) -> Result<Vec<u128>, Failure> {
     let mut elapsed_ns = Vec::new();
     for _ in 0..count {

@@ -6,8 +6,8 @@ use std::io;
 use std::os::fd::{AsFd, IntoRawFd};
 
 // Rust's runtime opens `/dev/null` for reading and writing in place of a closed stream: a copy
-// would read nothing or lose its bytes, and succeed. After that nothing tells a closed stream from
-// a `/dev/null` of the caller, which daemons and Python open for both too. So this runs before.
+// would read nothing or lose its bytes, and succeed. After that a closed stream looks like a
+// `/dev/null` of the caller, which daemons and Python open for both too. So this runs before.
 //
 // SAFETY: the loader calls the functions of this section once, before `main` and any other thread
 // (System V ABI, "Initialization and Termination Functions"). A C function without parameters may

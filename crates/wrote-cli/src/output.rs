@@ -26,7 +26,7 @@ pub fn styled_to_stdout(text: &StyledStr) -> Result<(), Error> {
 }
 
 /// Writes to standard output. When its reader has gone (`wrote ... | head -1`), the rest is left
-/// out quietly: the reader has enough.
+/// out silently.
 ///
 /// # Errors
 ///
@@ -45,8 +45,7 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result
     }
 }
 
-/// Standard output without the standard library's forbearance: its own `Stdout` takes a closed one
-/// for one that takes everything.
+/// Standard output that reports a closed stream: the standard library's `Stdout` ignores it.
 struct Unforgiving(io::Stdout);
 
 impl Write for Unforgiving {
@@ -179,7 +178,7 @@ impl ResultFile {
         let place = match path.metadata() {
             Ok(found) if !found.is_file() => return Err(refused(&"is not an ordinary file")),
             Ok(_) if !replace => return Err(refused(&"exists already; --force replaces it")),
-            // The file is replaced in the folder of its own, behind all symbolic links.
+            // The file is replaced in its own folder, behind all symbolic links.
             Ok(_) => path.canonicalize(),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(path.clone()),
             Err(error) => Err(error),

@@ -25,7 +25,7 @@ pub struct Group {
     joined: Option<Ranks<Mpi>>,
 }
 
-/// Whether this is a rank above 0 by what its starter says: rank 0 tells the user for all.
+/// Returns whether this is a rank above 0 by its starter's variables: rank 0 reports for all.
 pub fn is_quiet() -> bool {
     numbers(&RANKS, |name| std::env::var(name).ok()).is_some_and(|rank| rank > 0)
 }
@@ -81,12 +81,12 @@ impl Group {
         &Alone
     }
 
-    /// Ends the ranks with this exit code. Where one of them does not end, all are ended.
+    /// Ends the ranks with this exit code. If one of them does not end, all are ended.
     pub fn end(self, code: u8) {
         #[cfg(feature = "mpi")]
         if let Some(ranks) = self.joined {
             if code > 128 {
-                // Interrupted: each ends by itself, since the others may be gone.
+                // Interrupted: each rank ends by itself, since the others may be gone.
                 ranks.leave();
                 return ranks.into_post().leave();
             }
@@ -102,7 +102,7 @@ impl Group {
     }
 }
 
-/// How long a rank may keep the others waiting; `None` of a command that does not measure.
+/// Returns how long a rank may keep the others waiting; `None` for a command that does not measure.
 fn hung_after(command: &Command) -> Option<Duration> {
     match command {
         Command::Bench(of) if !of.list && !of.schema => Some(of.ranks.rank_timeout),

@@ -11,11 +11,11 @@ const EXIT_SIGNAL_BASE: i32 = 128;
 
 /// Listens for the signals that end a run.
 ///
-/// The first raises a [`Stop`], so that the run removes what it made and returns. A second ends the
-/// program at once, with whatever is left: it is for the user who will not wait.
+/// The first raises a [`Stop`], so that the run removes what it made and returns. A second one ends
+/// the program at once, without cleaning up, for a user who will not wait.
 #[derive(Clone, Debug, Default)]
 pub struct Signals {
-    /// The signal that came first; 0 as long as none did.
+    /// The first signal; 0 before it.
     first: Arc<AtomicI32>,
 }
 

@@ -3,14 +3,14 @@
 use std::io::Write as _;
 use wrote_report::plain;
 
-/// Says one line on standard error, without what a terminal would obey: names of files may hold
-/// anything.
+/// Prints one line on standard error, without characters that a terminal would obey: file names may
+/// hold anything.
 pub(crate) fn say(line: &str) {
-    // Where standard error is closed, no reader is left for a message about that.
+    // If standard error is closed, no message about that can be read.
     let _ = writeln!(std::io::stderr(), "{}", plain(line));
 }
 
-/// Says on standard error, in one line, why the program ends.
+/// Prints on standard error, in one line, why the program ends.
 pub fn complain(text: &str) {
     say(&format!("wrote: {text}"));
 }

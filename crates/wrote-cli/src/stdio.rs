@@ -7,22 +7,22 @@ use std::io::{self, IoSlice, Read, Stdin, Stdout, Write};
 use std::os::fd::AsFd;
 use wrote_result::{Error, Stop};
 
-/// The longest wait between two looks at a request to stop.
+/// The longest wait between two checks for a request to stop.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// The most that is written at once where the kernel can't write without waiting: what a pipe that
-/// is ready has room for (`PIPE_BUF`, `pipe(7)`).
+/// The most bytes of one write where the kernel can't write without waiting: the room of a pipe
+/// that is ready (`PIPE_BUF`, `pipe(7)`).
 const WAITING_WRITE_BYTES_MAX: usize = 4096;
 
-/// The offset that means "where the file stands" (`pwritev2(2)`).
+/// The offset that means the current position (`pwritev2(2)`).
 const WHERE_IT_STANDS: u64 = u64::MAX;
 
 /// Why no more goes out, or nothing more comes in.
 #[derive(Debug)]
 pub enum End {
-    /// The reader of standard output has had what it wanted (`wrote log cat .. | head`).
+    /// The reader of standard output has gone (`wrote log cat .. | head`).
     NoReader,
     /// The error, or the user's request to stop.
     Because(Error),
@@ -48,7 +48,7 @@ impl End {
         End::Because(if stopped { Error::Interrupted } else { failed })
     }
 
-    /// A closed reader is no error.
+    /// Returns the outcome; a reader that has gone is not an error.
     ///
     /// # Errors
     ///
@@ -79,10 +79,10 @@ impl From<wrote::Error> for End {
 pub struct Output<'a> {
     stdout: Stdout,
     stop: &'a Stop,
-    /// Never ready or not ready: all can be written at once.
+    /// An ordinary file, which is always ready.
     is_ordinary: bool,
-    /// Writes may say that they would have to wait (`RWF_NOWAIT`): terminals have no such thing,
-    /// pipes since Linux 6.4.
+    /// Writes may report that they would have to wait (`RWF_NOWAIT`): not on terminals, on pipes
+    /// since Linux 6.4.
     nowait: bool,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Output<'a> {
         Output { stdout, stop, is_ordinary, nowait: !is_ordinary }
     }
 
-    /// Whether a reader is still there.
+    /// Returns whether there still is a reader.
     pub fn has_reader(&self) -> bool {
         let mut files = [PollFd::new(&self.stdout, PollFlags::empty())];
         poll(&mut files, Some(&AT_ONCE)).is_err()
@@ -163,8 +163,8 @@ impl<F: AsFd> Read for Input<'_, F> {
     }
 }
 
-/// Waits until there is something to read or room to write, or an error to be had; not at all once
-/// the user asked to stop. Ordinary files are always ready (`poll(2)`).
+/// Waits until there is something to read, room to write, or an error; not at all once the user
+/// asked to stop. Ordinary files are always ready (`poll(2)`).
 fn wait(file: impl AsFd, wanted: PollFlags, stop: &Stop) -> io::Result<()> {
     loop {
         let stopped = stop.is_requested();

@@ -41,11 +41,11 @@ pub(super) fn run(
     files.deliver("bench.json", content, |screen, out| {
         wrote_report::write(&document, arguments.format, screen, out)
     })?;
-    // What was measured until then has been shown.
+    // The part that was measured until then has been shown.
     stop.check()
 }
 
-/// Measures the command line's request and the same with `words` over it, in turn, and compares
+/// Measures the command line's request, and the same with `words` over it, in turn, and compares
 /// them.
 fn run_versus(
     arguments: &BenchArgs,
@@ -83,7 +83,7 @@ fn measure(
     wrote_bench::bench_by(peers, &arguments.request(command, peers), stop, &mut *reporter)
 }
 
-/// Lists every row that can be named: a line for each, under its scenario's name.
+/// Lists every row that can be named, one per line, under its scenario's name.
 fn write_list(listed: &[Listed], out: &mut dyn Write) -> io::Result<()> {
     let width = |text: fn(&Listed) -> usize| listed.iter().map(text).max().unwrap_or(0);
     let name_width = width(|row| row.row.len()).max("NAME".len());
@@ -101,7 +101,7 @@ fn write_list(listed: &[Listed], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads survive nothing, and need not.
+/// Returns the level of a row; reads survive nothing, and need not.
 fn survives(row: &Listed) -> &'static str {
     row.survives.map_or("-", Survives::as_str)
 }

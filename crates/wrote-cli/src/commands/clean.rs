@@ -1,4 +1,4 @@
-//! `wrote clean`: remove what killed runs left, and say what was removed.
+//! `wrote clean`: removes the leftovers of killed runs, and reports them.
 
 use super::shown;
 use crate::args::CleanArgs;
@@ -12,7 +12,7 @@ pub(super) fn run(arguments: &CleanArgs) -> Result<(), Error> {
     let mut cleaned = scratch::clean(&arguments.path)?;
     let refused = std::mem::take(&mut cleaned.refused);
     output::to_stdout(|out| write(&cleaned, refused.is_empty(), out))?;
-    // Each is a line of its own; the last is also why the command failed.
+    // Each is a separate line; the last one is also why the command failed.
     let Some((last, others)) = refused.split_last() else {
         return Ok(());
     };

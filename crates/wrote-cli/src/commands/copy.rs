@@ -45,8 +45,7 @@ pub(super) fn run(arguments: &CopyArgs, stop: &Stop) -> Result<(), Error> {
     check_all_copied(&done)
 }
 
-/// Copies one after the other. One of several that fails does not end the rest, unless that is
-/// wanted.
+/// Copies one after the other. A failure of one does not end the rest, except with `--strict`.
 fn copy_all(
     items: &[Item],
     arguments: &CopyArgs,
@@ -68,7 +67,7 @@ fn copy_all(
         };
         return copied.map_err(|error| complaint(error, arguments));
     }
-    // What it costs to make an engine is paid once.
+    // The cost of making an engine is paid once.
     let mut engine =
         Engine::open(&arguments.engine_options()).map_err(|error| of_library(&error))?;
     for Item { from, to, kind } in items {
@@ -123,7 +122,7 @@ fn complaint(error: wrote::Error, arguments: &CopyArgs) -> Error {
     }
 }
 
-/// The command fails by what it left out, although all else is copied.
+/// Fails if anything was left out, although everything else is copied.
 fn check_all_copied(done: &Done) -> Result<(), Error> {
     let left_out = match done.left_out_count {
         0 => None,

@@ -1,4 +1,4 @@
-//! `wrote doctor`: what holds the disk back.
+//! `wrote doctor`: finds settings that cost speed or safety.
 
 use crate::args::DoctorArgs;
 use crate::output::{self, ResultFiles};

@@ -66,10 +66,10 @@ fn languages(arguments: &LangsArgs, stop: &Stop) -> Result<Vec<Language>, Error>
     catalogue(&arguments.add)?.find(wrote.as_deref(), stop)
 }
 
-/// Refuses a folder that is named twice, also by two names: its two columns would be the same
-/// disk's, in the same run, and look like two.
+/// Refuses a folder that is named twice, also by two names: both columns would show the same disk
+/// in the same run, and look like two.
 fn check_paths(paths: &[PathBuf]) -> Result<(), Error> {
-    // What is not there is refused, with the kernel's reason, where it is looked at.
+    // A path that does not exist is refused later, with the kernel's reason.
     let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
     let places: Vec<PathBuf> = paths.iter().map(real).collect();
     for (number, place) in places.iter().enumerate() {
@@ -93,9 +93,9 @@ enum Cache {
 }
 
 impl Cache {
-    /// `$XDG_CACHE_HOME/wrote`, or `~/.cache/wrote` (XDG Base Directory Specification, 0.8). Where
-    /// the user has no home, a new folder: a name that others know in a folder that all may write
-    /// in is one under which they could leave a program for this user to run.
+    /// `$XDG_CACHE_HOME/wrote`, or `~/.cache/wrote` (XDG Base Directory Specification, 0.8).
+    /// Without a home it is a new folder: under a known name in a folder that everyone may write,
+    /// others could leave a program for this user to run.
     fn of_user() -> Result<Cache, Error> {
         let variable = |name| std::env::var_os(name);
         if let Some(path) = kept(variable("XDG_CACHE_HOME"), variable("HOME")) {
@@ -119,9 +119,8 @@ impl Cache {
     }
 }
 
-/// The folder by the two variables. A relative path in either is as none: the specification has
-/// such a `XDG_CACHE_HOME` ignored, and a relative home names another folder from wherever one
-/// stands.
+/// Returns the folder by the two variables. A relative path counts as none: the specification
+/// ignores such a `XDG_CACHE_HOME`, and a relative home would depend on the working folder.
 fn kept(cache_home: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     let absolute =
         |path: Option<OsString>| path.map(PathBuf::from).filter(|path| path.is_absolute());
@@ -147,7 +146,7 @@ mod tests {
         let told = refused(&[&real, &folder.path().to_owned(), &link]).unwrap();
         assert!(told.contains("real and") && told.ends_with("name it once"), "{told}");
         assert!(refused(&[&real, &real]).is_some());
-        // That it is not there is for others to say.
+        // A missing folder is reported elsewhere.
         assert_eq!(refused(&[&real, &folder.path().join("none")]), None);
     }
 

@@ -1,19 +1,19 @@
-//! `wrote language-program`: what `wrote langs` starts for `wrote`'s own rows, as it starts the
-//! programs of the languages.
+//! `wrote language-program`: the program that `wrote langs` starts for `wrote`'s own rows, as it
+//! starts the programs of the languages.
 //!
-//! It is asked for by `wrote` alone, and is no part of what the command line is defined as: neither
-//! help nor the manual page nor completions have it.
+//! Only `wrote` calls it, so it is not part of the defined command line: neither help nor the
+//! manual page nor completions have it.
 
 mod program;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// The word that asks for it, before all other arguments.
+/// The word that selects it, before all other arguments.
 pub const LANGUAGE_PROGRAM: &str = "language-program";
 
-/// Does one task, and prints what the protocol in `langs/README.md` says. Signals end it as they
-/// end the programs of the languages: the program that started it removes its files.
+/// Does one task, and prints the answer that the protocol in `langs/README.md` defines. Signals end
+/// it as they end the programs of the languages: the program that started it removes its files.
 pub fn language_program(arguments: &[OsString]) -> ExitCode {
     match program::run(arguments) {
         Ok(()) => ExitCode::SUCCESS,

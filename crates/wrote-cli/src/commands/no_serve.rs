@@ -1,4 +1,4 @@
-//! `wrote serve` in a program that was built without it: one line says so.
+//! `wrote serve` in a program without that feature: one line reports it.
 
 use crate::args::ServeArgs;
 use wrote_result::Error;

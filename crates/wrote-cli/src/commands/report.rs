@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &ReportArgs, stop: &Stop) -> Result<(), Error> {
     output::deliver(file, |_, out| write_html(&results, out))
 }
 
-/// The key by which documents are told apart.
+/// The key that distinguishes documents.
 #[derive(Deserialize)]
 struct Schema {
     schema: Option<String>,

@@ -78,7 +78,7 @@ pub(super) fn run(
     })
 }
 
-/// The result has a place of its own: a job's file would be there before it, or be replaced by it.
+/// Refuses a result file that is also a job's file: one would replace the other.
 fn check_output(argument: &str, output: Option<&Path>, specs: &[JobSpec]) -> Result<(), Error> {
     let Some(output) = output else { return Ok(()) };
     let key = jobs::file_key(output);

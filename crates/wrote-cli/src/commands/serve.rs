@@ -68,7 +68,7 @@ fn shape(config: &Config) -> String {
     format!("{logs}, {}", units::counted(listeners, "listener"))
 }
 
-/// The last line: how much was taken, answered and refused.
+/// Prints the last line: how much was received, acknowledged and refused.
 fn taken(handle: &Handle) -> String {
     let figures = handle.figures();
     let mut line = format!("wrote: took {}", units::counted(figures.messages, "message"));
@@ -117,7 +117,7 @@ fn obey_signals(arguments: ServeArgs, handle: Handle, grace: Duration) -> Result
     thread::Builder::new().name("signals".into()).spawn(listen).map(drop).map_err(cannot)
 }
 
-/// Reads the files again. What is wrong with them is said in a line, and changes nothing.
+/// Reads the files again. A fault in them is reported in a line, and changes nothing.
 fn reload(arguments: &ServeArgs, handle: &Handle) {
     manager::reloading();
     let config = config::of(arguments).inspect_err(|_| handle.reload_failed());

@@ -13,14 +13,14 @@ use wrote_result::{Stop, units};
 /// How often the bar is drawn, at most.
 const DRAWN_PER_S: u8 = 10;
 
-/// How often it is drawn at least: the rate falls also while nothing comes.
+/// How often it is drawn at least: the rate also falls while no bytes come.
 const TICK: Duration = Duration::from_millis(500);
 
 /// Shows a person on standard error how far a copy is, if that is a terminal that can draw a bar.
 #[derive(Debug)]
 pub struct CopyReporter {
     bar: Option<ProgressBar>,
-    /// Whether it is known of how many bytes.
+    /// Whether the total of bytes is known.
     has_length: bool,
 }
 

@@ -9,7 +9,7 @@ use wrote_result::units;
 /// A bar's length: the part of a group that is done, in thousandths.
 const PARTS: u64 = 1000;
 
-/// Tells a person on standard error what jobs do.
+/// Reports the progress of jobs to the user on standard error.
 ///
 /// The announcement and the notes are always said; the bar is shown only on a terminal that can
 /// draw one.
@@ -51,12 +51,12 @@ impl JobReporter {
         }
     }
 
-    /// Says what is about to be done, once it is: jobs that are refused have nothing to announce.
+    /// Keeps the announcement until the first group begins: jobs that are refused have none.
     pub fn announce(&mut self, line: String) {
         self.announcement = Some(line);
     }
 
-    /// Says something that is no part of the result.
+    /// Prints a remark that is not part of the result.
     pub fn tell(&mut self, text: &str) {
         self.bar.say(&format!("wrote: note: {text}"));
     }
@@ -111,7 +111,8 @@ fn rates(before: &Seen, now: &Seen) -> String {
     [read, written].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// The time that is left, where so much of the whole took so long. Unknown before the first byte.
+/// Returns the time left, from the elapsed time and the fraction that is done. Unknown before the
+/// first byte.
 fn left(elapsed: Duration, fraction: f64) -> Option<Duration> {
     let whole_s = elapsed.as_secs_f64() / fraction.clamp(0.0, 1.0);
     Duration::try_from_secs_f64(whole_s).ok().map(|whole| whole.saturating_sub(elapsed))

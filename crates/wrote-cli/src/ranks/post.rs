@@ -13,10 +13,10 @@ use std::fmt;
 use wrote_jobs::peers::Post;
 use wrote_result::Error;
 
-/// Messages on their way are looked through when there are more than this.
+/// Messages in transit are checked when there are more than this.
 const ON_THEIR_WAY_MAX: usize = 64;
 
-/// A message that MPI has not yet taken over. Its bytes are freed when it has.
+/// A message that MPI has not copied yet. Its bytes are freed when it has.
 struct OnItsWay {
     request: Request<'static, [u8], StaticScope>,
     bytes: *mut [u8],
@@ -55,7 +55,7 @@ impl Mpi {
 
     /// Ends MPI where all ranks do (`MPI_Finalize`), and waits for them.
     pub fn end(mut self) {
-        // What the others no longer take must not keep this rank.
+        // Messages that the others no longer receive must not keep this rank.
         self.abandon();
         drop(self.universe.take());
     }
@@ -76,7 +76,7 @@ impl Mpi {
         self.on_their_way.borrow_mut().drain(..).for_each(std::mem::forget);
     }
 
-    /// Forgets the messages that MPI has taken over.
+    /// Frees the messages that MPI has copied.
     fn sent(&self) {
         let mut on_their_way = self.on_their_way.borrow_mut();
         let left = on_their_way.drain(..).filter_map(|OnItsWay { request, bytes }| {

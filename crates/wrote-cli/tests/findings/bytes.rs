@@ -1,4 +1,4 @@
-//! Findings on the way of the bytes, and on their content.
+//! Findings about where bytes go, and about their content.
 
 use crate::scene::{Disk, MIB, bench, found, of, run, said, silent};
 use crate::strange::Strange;
@@ -78,8 +78,7 @@ fn direct_not_honoured_is_not_said_of_one_that_writes_directly() {
     let disk = or_skip!(Disk::ext4(256 * MIB).and_then(Disk::without_cache));
     silent(&run(disk.path(), DIRECT_JOB, ""), "direct-not-honoured");
     silent(&bench(disk.path(), &once("stream", "4MiB")), "direct-not-honoured");
-    // A file system that refuses O_DIRECT at once causes a fallback, which has a finding of its
-    // own.
+    // A file system that refuses O_DIRECT at once causes a fallback, which has its own finding.
     let strange = or_skip!(Strange::mount("--refuse-direct open"));
     let document = run(strange.path(), DIRECT_JOB, "");
     silent(&document, "direct-not-honoured");

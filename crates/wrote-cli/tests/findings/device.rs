@@ -36,7 +36,7 @@ fn counters_off_is_said_where_the_queue_counts_nothing() {
     let disk = or_skip!(Disk::ext4(64 * MIB).and_then(|disk| disk.with("iostats", "0")));
     let document = bench(disk.path(), SOME);
     of(&document, "counters-off");
-    // Without counters, no finding speaks of memory.
+    // Without counters, no finding is about memory.
     silent(&document, "ram-not-disk");
 }
 

@@ -1,5 +1,5 @@
-//! Findings on a hot or badly connected drive. A test lays files of its own over those of the
-//! kernel, for the program alone (mount_namespaces(7)).
+//! Findings on a hot or badly connected drive. A test lays its own files over those of the kernel,
+//! for the program alone (mount_namespaces(7)).
 
 use crate::scene::{Disk, MIB, jobs, of, silent};
 use crate::support::document;

@@ -1,5 +1,5 @@
-//! Every finding of `docs/findings.md`: the built program reports it where it applies, and keeps
-//! silent elsewhere.
+//! Tests every finding of `docs/findings.md`: the built program reports it where it applies, and
+//! not elsewhere.
 //!
 //! The tests of a finding `an-id` are called `an_id_is_said..` and `an_id_is_not_said..`; one test
 //! here compares their names with the catalogue. Most need root, for devices of their own. Those

@@ -26,8 +26,8 @@ fn a_stall_of_a_second_is_seen_by_an_open_loop_and_not_by_a_closed_one() {
         let closed = or_skip!(through_a_stall(""));
         let open = or_skip!(through_a_stall("rate_iops=500"));
         assert!(closed.max >= 1000 * MS_NS && open.max >= 1000 * MS_NS, "{closed:?} {open:?}");
-        // In the closed loop, one operation of all waits. In the open loop, each operation due in
-        // that second waits, half of these for half a second at least.
+        // In the closed loop only one operation waits. In the open loop each operation that is due
+        // in that second waits, half of them for at least half a second.
         assert!(closed.count > 20, "{closed:?}");
         assert!(closed.p90 < 500 * MS_NS, "{closed:?}");
         assert!(open.p90 >= 500 * MS_NS, "{open:?}");

@@ -91,7 +91,7 @@ impl Drop for Strange {
     }
 }
 
-/// Returns whether something is mounted on the folder, from the kernel's list: a look at the folder
+/// Returns whether something is mounted on the folder, from the kernel's list: examining the folder
 /// itself would wait for the daemon.
 fn is_mounted(point: &Path) -> bool {
     // The list escapes what would divide its fields (proc_pid_mountinfo(5)).

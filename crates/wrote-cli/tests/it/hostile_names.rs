@@ -1,4 +1,4 @@
-//! File names that hold an escape and a line feed: no verb sends them to a terminal.
+//! Tests that no subcommand prints a file name's escape or line feed to a terminal.
 
 use crate::support::wrote;
 use fixtures::{finish, folder};

@@ -1,5 +1,5 @@
-//! Files that the user names and that are no text of a fair length: one line for each, within the
-//! bounds of memory, and no wait that a signal does not end.
+//! Tests of input files that are not text of a fair length: one line for each, within the bounds of
+//! memory, and no wait that a signal does not end.
 
 use crate::support::wrote;
 use fixtures::{Finished, Running, finish, folder};

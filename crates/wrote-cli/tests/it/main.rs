@@ -1,4 +1,4 @@
-//! The program `wrote` in a process of its own: each subcommand as a person or a script runs it.
+//! Tests of the program `wrote` as a process: each subcommand as a person or a script runs it.
 
 #[path = "../support/mod.rs"]
 mod support;

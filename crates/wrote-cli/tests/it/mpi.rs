@@ -1,4 +1,4 @@
-//! The program under `mpirun`: one result of all ranks, and one end of all.
+//! Tests of the program under `mpirun`: all ranks give one result, and end together.
 
 use fixtures::{folder, names};
 use serde_json::Value;
@@ -8,11 +8,11 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Only a hang takes so long.
+/// A time limit that only a hang reaches.
 const PATIENCE: Duration = Duration::from_secs(180);
 const RANKS: [&str; 3] = ["--allow-run-as-root", "--oversubscribe", "--quiet"];
 
-/// The command, as so many ranks; `None` where there is no `mpirun`.
+/// Returns the command as this number of ranks; `None` without `mpirun`.
 fn mpirun(test: &str, ranks: u32, arguments: &[&str]) -> Option<Command> {
     if Command::new("mpirun").arg("--version").output().is_err() {
         fixtures::skip(test, "mpirun is not installed");
@@ -196,7 +196,7 @@ fn ranks_share_one_file_in_segments_or_in_turn() {
     for how in ["segments", "strided"] {
         let folder = folder();
         let job = folder.path().join("a.fio");
-        // One byte a rank tells whose block it is.
+        // One byte per rank shows whose block it is.
         let text = "[w]\nrw=write\nbs=4k\nsize=64k\nfilename=data\nend_fsync=1\n[r]\nstonewall\n\
                     rw=read\nbs=4k\nsize=64k\nfilename=data\n";
         std::fs::write(&job, text).unwrap();
@@ -326,7 +326,7 @@ fn a_disk_that_is_too_small_for_one_rank_ends_all_and_is_named() {
     std::fs::create_dir(&first).unwrap();
     std::fs::create_dir(&second).unwrap();
     let Some(_mounted) = small_disk(test, &second) else { return };
-    // So many files that a rank only finds out when it makes them.
+    // Enough files that a rank fails only when it makes them.
     let path = format!("{}/{{rank}}", folder.path().display());
     let arguments = ["bench", &path, "--only", "meta/own", "--meta-files", "400", "--runs", "2"];
     let output = mpirun(test, 2, &arguments).map(run);
@@ -525,7 +525,7 @@ fn what_all_ranks_refuse_is_said_once() {
     let folder = folder();
     let alone = ["bench", folder.path().to_str().unwrap(), "--only", "serve/relp"];
     for arguments in [&["bench", "--siez", "1G"][..], &["bench", "/nowhere"], &alone] {
-        // mpirun can lose what a rank that failed has said.
+        // mpirun can lose the messages of a rank that failed.
         let said = (0..5).find_map(|_| {
             let output = run(mpirun(test, 3, arguments)?);
             assert_eq!(output.status.code(), Some(2), "{arguments:?}");

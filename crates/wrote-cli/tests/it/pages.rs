@@ -1,11 +1,11 @@
-//! Pages as a browser shows them: headless Chromium looks at each.
+//! Tests pages in a browser, headless Chromium.
 
 use fixtures::{Running, folder};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// A browser that needs longer for a few pages hangs.
+/// A time limit that only a hanging browser reaches.
 const HANG: Duration = Duration::from_secs(900);
 
 /// Where the program that looks at pages and the results stand.
@@ -79,7 +79,7 @@ fn measured(folder: &Path) -> PathBuf {
     path
 }
 
-/// The programs that look at a page.
+/// The programs that examine a page.
 struct Eyes {
     chromium: PathBuf,
     node: PathBuf,
@@ -91,8 +91,8 @@ impl Eyes {
         Ok(Eyes { chromium: program("chromium")?, node: program("node")?, modules: modules()? })
     }
 
-    /// Looks at pages, each with a name and its results: at every width, in the light and in the
-    /// dark, without its script, and on paper.
+    /// Examines pages, each with a name and its results: at every width, light and dark, without
+    /// the script, and on paper.
     fn look(&self, folder: &Path, pages: &[(&str, Vec<PathBuf>)]) {
         let mut look = Command::new(&self.node);
         look.arg(here().join("look.mjs")).args([&self.modules, &self.chromium]).arg(folder);
@@ -106,7 +106,7 @@ impl Eyes {
         assert_eq!(looked.code(), Some(0), "{}\n{}", looked.stdout, looked.stderr);
     }
 
-    /// Looks at a page of each of these results.
+    /// Examines a page of each of these results.
     fn look_at(&self, names: &[&'static str]) {
         let pages: Vec<_> = names.iter().map(|name| (*name, vec![result(name)])).collect();
         self.look(folder().path(), &pages);

@@ -194,8 +194,8 @@ fn a_server_that_is_restarted_with_its_socket_kept_refuses_no_connection() {
             for number in 0.. {
                 let message = format!("message-{number}");
                 let request = format!("RPUSH log {message}\r\n");
-                // A connection is never refused. A server that drains may end one that it has
-                // accepted and that has sent nothing yet: its client tries again.
+                // A connection is never refused. A draining server may end one that it has accepted
+                // and that has sent nothing yet: its client tries again.
                 let stream = || TcpStream::connect(manager.address()).unwrap();
                 let answer = (0..).find_map(|_| {
                     converse(stream(), &request).ok().filter(|answer| !answer.is_empty())
@@ -216,7 +216,7 @@ fn a_server_that_is_restarted_with_its_socket_kept_refuses_no_connection() {
             server.send(Signal::TERM);
             let finished = server.finish();
             assert_eq!(finished.code(), Some(0), "{finished:?}");
-            // What the first has left to say.
+            // The remaining messages of the first.
             while manager.notified.recv(&mut [0; 4096]).is_ok() {}
             server = manager.start("", &arguments);
         }
@@ -226,7 +226,7 @@ fn a_server_that_is_restarted_with_its_socket_kept_refuses_no_connection() {
     server.send(Signal::TERM);
     assert_eq!(server.finish().code(), Some(0));
     let mut records = records(&log);
-    // One whose answer did not arrive was sent again.
+    // A message whose answer did not arrive was sent again.
     records.dedup();
     assert_eq!(records, answered);
 }
@@ -372,7 +372,7 @@ fn retries_after_a_server_was_killed_append_nothing_twice() {
                 scope.spawn(move || {
                     let mut number = client;
                     loop {
-                        // Until it is answered: servers are killed while it waits.
+                        // Until it is answered: servers are killed while the client waits.
                         while !send(number).is_ok_and(|answer| is_taken(&answer)) {
                             thread::yield_now();
                         }

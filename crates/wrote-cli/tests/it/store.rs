@@ -315,8 +315,8 @@ fn following_it_ships_what_is_sealed_and_ctrl_c_ends_it() {
     let first = running.until("the first segments", || Some(count()).filter(|count| *count > 0));
     append(folder.path(), 2000..5000);
     running.until("the later segments", || (count() > first + 3).then_some(()));
-    // It says so once, and goes on. The names change places at one moment, since a store that is
-    // missing for a moment would be made anew.
+    // It reports this once, and continues. The names are exchanged atomically, since a store that
+    // is missing for a moment would be made anew.
     let (store, aside) = (folder.path().join("store"), folder.path().join("aside"));
     fs::write(&aside, "in the way").expect("a file");
     let exchange = || renameat_with(CWD, &store, CWD, &aside, RenameFlags::EXCHANGE).expect("ours");
@@ -334,7 +334,7 @@ fn following_it_ships_what_is_sealed_and_ctrl_c_ends_it() {
     let told = told();
     let told: Vec<&str> = told.lines().collect();
     assert!(told[0].starts_with("wrote: ") && told[0].ends_with("; trying again"), "{told:?}");
-    // The signal may come before the pass that succeeds is over, and so before it says so.
+    // The signal may come before the pass that succeeds is over, and so before its report.
     let complaints = told.iter().filter(|line| line.ends_with("; trying again")).count();
     assert_eq!(complaints, 1, "{told:?}");
     assert!(told.last().is_some_and(|line| line.starts_with("shipped ")), "{told:?}");
@@ -434,7 +434,7 @@ fn a_server_that_is_killed_between_the_store_and_the_removal_loses_and_doubles_n
         assert_eq!(stored, (1..=shipped).collect::<Vec<_>>(), "round {round}");
     }
     assert!(numbers(&folder.path().join("events"))[0] > 3, "retention was at work");
-    // What recovery would keep aside was never answered.
+    // Bytes that recovery would keep aside were never acknowledged.
     Log::open(folder.path().join("events")).expect("a log").close().expect("a disk");
     let all = said(&mut log(folder.path(), &["cat", &url, "--local", "events"]));
     let found: Vec<u64> = all.lines().map(|line| line.parse().expect("a number")).collect();

@@ -1,4 +1,4 @@
-//! Standard input and output that are closed or full: no verb takes them for a success.
+//! Tests that no subcommand succeeds with a closed or full standard input or output.
 
 use fixtures::{Finished, finish, folder, names};
 use std::fs;

@@ -88,7 +88,7 @@ pub fn run_folders(parent: &Path) -> Vec<PathBuf> {
 
 /// Returns the files that a run has written or is writing.
 pub fn job_files(folder: &Path) -> Vec<PathBuf> {
-    // The run may remove its folder meanwhile.
+    // The run may remove its folder in the meantime.
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());
     paths.filter(|path| path.extension() == Some(OsStr::new("data"))).collect()

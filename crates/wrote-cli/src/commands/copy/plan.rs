@@ -20,7 +20,7 @@ pub(super) enum Kind {
     File,
     /// A folder to a folder.
     Folder,
-    /// The contents of a folder into one that is there.
+    /// The contents of a folder into an existing one.
     Contents,
     /// Standard input, or another stream, to a file.
     In,
@@ -32,7 +32,7 @@ pub(super) enum Kind {
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] with what would be right.
+/// [`Error::Usage`], with the right form.
 pub(super) fn items(arguments: &CopyArgs) -> Result<Vec<Item>, Error> {
     let (sources, to) = (&arguments.from, &arguments.to);
     if let [from] = &sources[..]
@@ -57,7 +57,7 @@ pub(super) fn items(arguments: &CopyArgs) -> Result<Vec<Item>, Error> {
         .map(|from| item(from, to, into, arguments.recursive))
         .collect::<Result<_, Error>>()?;
     let mut taken = HashSet::new();
-    // Contents of several folders may meet in one.
+    // The contents of several folders may meet in one.
     let mut named = items.iter().filter(|item| item.kind != Kind::Contents);
     match named.find(|item| !taken.insert(&item.to)) {
         Some(item) => usage(&item.from, "another thing to copy has the same name"),
@@ -88,7 +88,7 @@ fn stream(from: &Path, to: &Path, verify: bool) -> Result<Item, Error> {
     Ok(Item { from: from.to_owned(), to: to.to_owned(), kind })
 }
 
-/// `into`: whether `to` is a folder that is there, and gets the copy under its own name.
+/// `into`: whether `to` is an existing folder, which gets the copy under its own name.
 fn item(from: &Path, to: &Path, into: bool, recursive: bool) -> Result<Item, Error> {
     let kind = match from.is_dir() {
         true if !recursive => return usage(from, "is a folder; -r copies folders"),

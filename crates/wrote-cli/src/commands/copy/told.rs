@@ -9,7 +9,7 @@ use wrote::copy::Method;
 use wrote::{Acknowledged, Copied, Fallback, Survives, device};
 use wrote_result::units::{self, counted};
 
-/// Of less the rate tells of everything but the bytes.
+/// With fewer bytes the rate would measure everything but the copying.
 const RATED_BYTES_MIN: u64 = 1_000_000;
 
 #[derive(Debug, Default)]
@@ -24,9 +24,9 @@ pub(super) struct Done {
     /// Errors about what is not copied: the first of each source.
     pub failed: Vec<String>,
     pub failed_count: u64,
-    /// Each way in which bytes went.
+    /// The methods by which bytes were copied.
     methods: Vec<Method>,
-    /// Of the last file that was not in a folder.
+    /// The checksum of the last file outside a folder.
     checksum: Option<u128>,
     verified: bool,
     fallbacks: Vec<Fallback>,
@@ -129,7 +129,7 @@ impl Done {
             _ if self.verified => ways.push("verified".into()),
             _ => {}
         }
-        // W6. That blocks are not shared, or not set aside, changes nothing but the time.
+        // W6. Blocks that are not shared or not set aside change nothing but the time.
         let told = |step: &&Fallback| !EXPECTED.contains(&step.wanted);
         ways.extend(
             self.fallbacks
@@ -141,11 +141,11 @@ impl Done {
     }
 }
 
-/// Steps down that are not worth a word: they are what was asked for.
+/// Fallbacks that are not worth reporting, since they do what was asked.
 const EXPECTED: [&str; 3] = ["reflink", "copy_file_range", "allocated space"];
 
-/// The level that the copies survive: they were flushed, if that was asked, and where the file
-/// system passes a flush on, that is a power loss.
+/// Returns the level that the copies survive: a power loss, if they were flushed as asked and the
+/// file system passes flushes on.
 pub(super) fn survives(to: &Path, is_durable: bool, done: &Done) -> Survives {
     let target = device::examine(to).ok();
     let acknowledged = Acknowledged::new()

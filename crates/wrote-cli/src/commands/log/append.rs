@@ -15,8 +15,8 @@ use wrote_result::{Error, Stop, units};
 
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// The log's buffers are multiples of this: it has room for the headers of a record, and is a
-/// multiple of every usual block of a disk.
+/// The log's buffers are multiples of this. It has room for a record's headers, and is a multiple
+/// of every usual block of a disk.
 const LOG_BUFFER_UNIT_BYTES: usize = 64 << 10;
 
 pub(super) fn run(arguments: &LogAppendArgs, stop: &Stop) -> Result<(), Error> {
@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &LogAppendArgs, stop: &Stop) -> Result<(), Error> {
     }
     let mut appended = Appended::new(arguments.record_max);
     let all = appended.all(&log, stop);
-    // Whatever ended it, what was appended stays.
+    // Appended records stay, whatever ended the command.
     log.close().map_err(|error| appended.not_all_in(&error, &log, &arguments.folder))?;
     if !arguments.quiet {
         say(&appended.line(&log));
@@ -43,7 +43,7 @@ fn open(arguments: &LogAppendArgs) -> Result<Log, Error> {
         None => match summary(folder) {
             Ok(summary) => summary.format,
             Err(damaged @ wrote::Error::Damaged { .. }) => return Err(of_library(&damaged)),
-            // Whatever else is wrong with what is there, opening it tells.
+            // Opening the log reports any other fault.
             Err(_) => Format::Framed,
         },
     };
@@ -67,11 +67,11 @@ struct Appended {
     left_out: LeftOut,
 }
 
-/// The lines that are no records: those behind them are taken all the same.
+/// The lines that are not records; lines behind them are appended all the same.
 #[derive(Default)]
 struct LeftOut {
     count: u64,
-    /// The numbers of the first of them, and why the first is none.
+    /// The numbers of the first such lines, and why the first is not a record.
     lines: Vec<u64>,
     because: String,
 }
@@ -121,7 +121,7 @@ impl Appended {
             }
             let sequence = match log.append(&line) {
                 Ok(ticket) => ticket.sequence(),
-                // A log that is well refuses only this record.
+                // A log that has not failed refuses only this record.
                 Err(wrote::Error::Refused { because, .. }) if log.check().is_ok() => {
                     self.left_out.add(self.lines, because);
                     continue;
@@ -132,18 +132,18 @@ impl Appended {
             self.sequences = Some((first, sequence));
             self.bytes += line.len() as u64;
             if input.buffer().is_empty() {
-                // It may be long before more comes: what came is as safe as was asked.
+                // More input may take long: the records so far become as safe as asked.
                 log.ticket(sequence).wait()?;
             }
         }
         Ok(())
     }
 
-    /// Reads the next line, without its end; `false` where there is none. Of a line that is too
-    /// long, one byte more than a record may have is kept, and the rest is passed over.
+    /// Reads the next line without its end; `false` where there is none. Of a line that is too
+    /// long, one byte more than a record may have is kept, and the rest is skipped.
     fn read(&mut self, input: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool, End> {
         line.clear();
-        // One more for the line feed, and one by which a longer line is known.
+        // One more for the line feed, and one more by which a longer line is recognized.
         let most = self.record_bytes_max as u64 + 2;
         let mut limited = input.take(most);
         if limited.read_until(b'\n', line).map_err(|error| End::of_input(&error))? == 0 {
@@ -158,10 +158,10 @@ impl Appended {
         Ok(true)
     }
 
-    /// The error of a log that did not take all records, with how many it took.
+    /// Returns the error of a log that did not append all records, with their number.
     fn not_all_in(&self, error: &wrote::Error, log: &Log, folder: &Path) -> Error {
         let Some((first, last)) = self.sequences else { return of_library(error) };
-        // A write that found half its room left whole lines, of which only the file tells.
+        // A write that found room for a part left whole lines, which only the file shows.
         let written =
             summary(folder).map_or_else(|_| log.stats().written_sequence, |it| it.next_sequence);
         let written = written.clamp(first, last + 1);

@@ -1,4 +1,4 @@
-//! Logs in an object store, in a program that was built without them: one line says so.
+//! Logs in an object store, in a program without that feature: one line reports it.
 
 use super::source::Source;
 use crate::args::{LogShipArgs, LogStatArgs, LogVerifyArgs};

@@ -12,11 +12,11 @@ use std::io::{self, BufWriter, Write};
 use std::time::{Duration, SystemTime};
 use wrote_result::{Error, Stop};
 
-/// How long nothing may come before the command looks at a request to stop, or at a reader that
+/// How long a wait may last before the command checks for a request to stop, and for a reader that
 /// stopped reading. The log wakes it earlier.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// How much further back is looked where fewer records are there than places for them.
+/// How much further back the search goes where places hold fewer records than expected.
 const REACH_FACTOR: u64 = 4;
 
 pub(super) fn cat(arguments: &LogCatArgs, stop: &Stop) -> Result<(), End> {
@@ -42,7 +42,7 @@ pub(super) fn cat(arguments: &LogCatArgs, stop: &Stop) -> Result<(), End> {
         left -= 1;
         let is_first = printer.next.is_none() && arguments.since.is_none();
         if arguments.shape.json && is_first && sequence > arguments.from {
-            // Records before the first that is left were removed, and are no gap.
+            // Records before the first one left were removed; they are not a gap.
             printer.next = Some(source.ends()?.first.max(arguments.from));
         }
         printer.print(head, bytes)?;
@@ -82,12 +82,12 @@ pub(super) fn tail(arguments: &LogTailArgs, stop: &Stop) -> Result<(), End> {
     finish(printed, printer)
 }
 
-/// Moves to the records of a time on, where the user named one.
+/// Moves to the first record of a time, if the user named one.
 fn seek(reader: &mut dyn Records, since: Option<Timestamp>) -> Result<(), End> {
     since.map_or(Ok(()), |since| reader.seek_time(since.into()))
 }
 
-/// Gives each record, until there is no more or the answer is `false`.
+/// Calls the function for each record, until there is none left or it returns `false`.
 fn each(
     mut reader: Box<dyn Records>,
     stop: &Stop,
@@ -104,7 +104,7 @@ fn each(
     Ok(())
 }
 
-/// Output of before an error is printed all the same.
+/// Writes earlier output even if an error follows.
 fn finish(printed: Result<(), End>, mut printer: Printer) -> Result<(), End> {
     match printed {
         Err(End::NoReader) => Err(End::NoReader),
@@ -112,7 +112,7 @@ fn finish(printed: Result<(), End>, mut printer: Printer) -> Result<(), End> {
     }
 }
 
-/// Prints the records that exist and those that come, until the user asks to stop.
+/// Prints the existing records and new ones, until the user asks to stop.
 fn follow(
     mut reader: Box<dyn Records>,
     mut printer: Printer,
@@ -136,14 +136,14 @@ fn follow(
     printer.flush()
 }
 
-/// Where the last `count` records begin: a sequence, and how many records from there on are passed
-/// over.
+/// Returns where the last `count` records begin: a sequence, and the number of records to skip from
+/// there.
 fn last(source: &dyn Source, count: u64, stop: &Stop) -> Result<(u64, u64), End> {
     let Ends { first, next } = source.ends()?;
     let mut reach = count;
     loop {
         let from = next.saturating_sub(reach).max(first);
-        // Unfilled places, and records that a repair left out, have sequences and are no records.
+        // Unfilled places, and records that a repair left out, have sequences without a record.
         let mut found = 0;
         each(source.open(from)?, stop, |Head { sequence, .. }, _| {
             found += u64::from(sequence < next);

@@ -14,14 +14,14 @@ use wrote_result::{Error, Stop};
 
 /// A place that has a log.
 pub(super) trait Source {
-    /// Reads from the record `from` on, up to the present end.
+    /// Reads from the record `from` on, up to the current end.
     fn open(&self, from: u64) -> Result<Box<dyn Records>, End>;
 
     /// Reads from the record `from` on and waits at the end; with `is_expected` also for a log that
-    /// is not there yet.
+    /// does not exist yet.
     fn follow(&self, from: u64, is_expected: bool) -> Result<Box<dyn Records>, End>;
 
-    /// Tells whether there is a log.
+    /// Returns whether there is a log.
     fn is_there(&self) -> Result<bool, End>;
 
     /// Fails if the log has no times.
@@ -48,7 +48,7 @@ pub(super) struct Head {
 
 /// The records of a log in order.
 pub(super) trait Records {
-    /// Appends the next record to `bytes` and returns what else is known of it; `None` at the end.
+    /// Appends the next record to `bytes` and returns its other properties; `None` at the end.
     fn read_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Head>, End>;
 
     /// Continues with the first record that was written at `time` or later.
@@ -119,14 +119,14 @@ impl Source for Folder {
     }
 }
 
-/// The logs at one path, one after another: when the folder is removed or renamed, the next one is
-/// waited for.
+/// The logs at one path, one after another: when the folder is removed or renamed, the reader waits
+/// for the next one.
 struct Successive {
     folder: PathBuf,
     reader: LogReader,
 }
 
-/// The time between two looks.
+/// The interval between two checks.
 const SOON: Duration = Duration::from_millis(10);
 
 /// The longest time between an error in a folder that is being removed and the end of its removal.

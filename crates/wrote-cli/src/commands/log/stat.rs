@@ -1,4 +1,4 @@
-//! `wrote log stat`: what a log consists of, as a table or as JSON.
+//! `wrote log stat`: prints the parts of a log as a table or as JSON.
 
 use super::source::{no_url, url};
 use super::store;
@@ -152,7 +152,7 @@ pub(super) fn write_gaps(gaps: &[Range<u64>], out: &mut dyn Write) -> io::Result
     writeln!(out, "{} {have} no record: {named}{others}", counted(all, "sequence"))
 }
 
-/// The writer of the log, or how the last one left it. A log of lines cannot mark its end.
+/// Returns the writer of the log, or how the last one left it. A log of lines cannot mark its end.
 fn state(summary: &LogSummary) -> String {
     match (summary.writer, summary.format) {
         (Some(process), _) => format!("open for writing by process {process}"),

@@ -1,4 +1,4 @@
-//! `wrote log verify` and `wrote log repair`: every byte read, and what is damaged.
+//! `wrote log verify` and `wrote log repair`: read every byte, and report or repair damage.
 
 use super::source::{no_url, url};
 use super::stat::{JsonSummary, write_gaps};
@@ -36,7 +36,7 @@ fn read(folder: &Path, quiet: bool, stop: &Stop) -> Result<Verified, Error> {
     verify(folder, Some(&mut watch)).map_err(|error| crate::library::of_library(&error))
 }
 
-/// Damage is why the command fails, and each place has been told. Garbage alone loses nothing.
+/// Fails on damage, whose places were reported. Garbage alone loses nothing.
 fn complain(folder: &Path, verified: &Verified) -> Result<(), Error> {
     let shown = folder.display();
     let places = |count: usize| counted(count as u64, "place");
@@ -60,7 +60,7 @@ struct JsonVerified {
     /// Records that were read and are whole.
     records: u64,
     record_bytes: u64,
-    /// Bytes of a write that a crash broke off, behind the last whole record.
+    /// Bytes of an interrupted write behind the last whole record.
     torn_bytes: u64,
     damage: Vec<JsonDamage>,
     /// Garbage behind sealed segments, which loses no record.
@@ -80,7 +80,7 @@ struct JsonDamage {
     path: String,
     offset_bytes: u64,
     sequence: u64,
-    /// Left out where it is not known.
+    /// Left out where it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     records: Option<u64>,
     because: String,
@@ -163,7 +163,7 @@ fn write_garbage(garbage: &[Garbage], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes what is whole readable again; what was there is kept aside.
+/// Makes every whole record readable again, and keeps the damaged files aside.
 pub(super) fn run_repair(arguments: &LogRepairArgs, stop: &Stop) -> Result<(), Error> {
     let folder = &arguments.folder;
     if arguments.dry_run {

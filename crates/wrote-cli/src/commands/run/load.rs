@@ -1,4 +1,4 @@
-//! From the job files that were named to the jobs that are to run.
+//! Reads the named job files, and selects the jobs to run.
 
 use crate::args::{RunArgs, of_rank};
 use crate::input;
@@ -16,9 +16,9 @@ const JOB_FILE: input::Kind = input::Kind { name: "job file", bytes_max: 16 << 2
 pub(super) struct JobFile {
     /// Its name, without its folder.
     pub name: String,
-    /// The jobs that are to run. Their groups follow those of the file before.
+    /// The jobs to run. Their groups follow those of the file before.
     pub jobs: Vec<JobSpec>,
-    /// The names of its sections, of those that do not run too.
+    /// The names of all its sections, of those that do not run too.
     pub sections: Vec<String>,
     /// Deviations from the job file, each with its line: `line 7: ..`.
     pub notes: Vec<String>,
@@ -85,8 +85,8 @@ fn options(arguments: &RunArgs) -> Vec<(String, Option<String>)> {
     arguments.options.iter().map(option).collect()
 }
 
-/// The jobs that `parse` finds, or one line that says what is wrong: `line 7: ..`. `overrides` hold
-/// for each of them, and of its sections only these are taken.
+/// Returns the jobs that `parse` finds, or a line with the fault: `line 7: ..`. `overrides` apply
+/// to each of them; only these of the sections are taken.
 fn parsed(
     overrides: &[(String, Option<String>)],
     sections: &[String],
@@ -97,7 +97,7 @@ fn parsed(
         cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),
         page_bytes: rustix::param::page_size() as u32,
         memory_mib: memory_mib(),
-        // Another run is to be another: the clock tells two apart.
+        // Each run differs: the clock distinguishes two.
         seed: std::time::UNIX_EPOCH.elapsed().map_or(1, |now| now.as_nanos() as u64),
         overrides,
         sections,

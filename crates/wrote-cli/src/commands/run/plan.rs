@@ -12,7 +12,7 @@ use wrote_result::units::{self, counted, some_of};
 
 const FILES_NAMED_MAX: usize = 3;
 
-/// Whether a group makes the file before the first one that reads it.
+/// Returns whether a group makes the file before the first group that reads it.
 fn is_written_before(file: &PathBuf, jobs: &[JobSpec]) -> bool {
     let first = |uses: fn(&JobSpec) -> bool| {
         let users = jobs.iter().filter(|job| uses(job) && job.files.contains(file));
@@ -67,7 +67,7 @@ fn absolute(file: &Path) -> String {
     shown(&std::path::absolute(file).unwrap_or_else(|_| file.to_owned()))
 }
 
-/// Bytes that a job transfers, where anyone can tell.
+/// Returns the bytes that a job transfers, if they are known.
 fn bytes_max(job: &JobSpec) -> Option<u64> {
     if job.time_based {
         return None;
@@ -189,7 +189,7 @@ fn flushes(job: &JobSpec) -> Vec<String> {
     [each, fsync, fdatasync, at_end].into_iter().flatten().collect()
 }
 
-/// A file, and what it means for the job, which is permitted, that it is there or not.
+/// Returns a file, with the consequence of its existence for the permitted job.
 fn whereabouts(file: &PathBuf, job: &JobSpec, jobs: &[JobSpec]) -> String {
     let what = match (file.exists(), job.rw.write) {
         _ if !job.does_io() => "is not touched",

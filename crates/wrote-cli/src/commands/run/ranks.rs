@@ -26,7 +26,7 @@ pub(super) fn measure(
     let settings = arguments.ranks.settings(arguments.directory.iter().map(PathBuf::as_path));
     let shift = if settings.reorder { peers.shift() } else { 0 };
     let regions = Regions { peers, files: settings.files, shift };
-    // Asked to write to a file that exists is refused here, before any rank makes one.
+    // Writing to an existing file is refused here, before any rank makes one.
     let permissions = arguments.permissions();
     let own = Regions { shift: 0, ..regions }.place(specs, file_of_rank)?;
     let check = |specs: &[JobSpec]| jobs::check(specs, permissions, &mut ());
@@ -75,7 +75,7 @@ fn settings_of(arguments: &RunArgs, peers: &dyn Peers) -> report::RankFacts {
     }
 }
 
-/// Has the groups of all ranks begin together. Rank 0 tells the user.
+/// Makes the groups of all ranks begin together. Rank 0 reports to the user.
 struct InStep<'a> {
     reporter: &'a mut JobReporter,
     peers: &'a dyn Peers,

@@ -14,7 +14,7 @@ use wrote_serve::Handle;
 /// How often the line is drawn anew.
 const TICK: Duration = Duration::from_secs(1);
 
-/// The line, above which warnings are said; none where standard error is no terminal.
+/// The line below warnings; `None` where standard error is not a terminal.
 static BAR: OnceLock<ProgressBar> = OnceLock::new();
 
 /// The server's figures, drawn each second until it is dropped.
@@ -29,7 +29,7 @@ impl LivingLine {
         let draws = stderr().is_terminal() && !terminal::is_dumb();
         let flag = is_over.clone();
         let draw = move || draw(&handle, &flag);
-        // Without the line the server serves as well.
+        // The server also works without the line.
         let thread = draws.then(|| thread::Builder::new().name("line".into()).spawn(draw).ok());
         LivingLine { is_over, thread: thread.flatten() }
     }
@@ -70,7 +70,7 @@ fn draw(handle: &Handle, is_over: &AtomicBool) {
     bar.finish_and_clear();
 }
 
-/// Says each warning of the server and the library in a line, until another level is set.
+/// Prints each warning of the server and the library as a line, until another level is set.
 pub(super) fn say_warnings() {
     struct Said;
 

@@ -4,20 +4,20 @@ use sd_notify::{NotifyState, notify};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the manager is to wait for the next message of a server that drains.
+/// How long the manager waits for the next message of a draining server.
 const EXTENSION: Duration = Duration::from_secs(10);
 /// The pause between two such messages.
 const EXTENSION_PAUSE: Duration = Duration::from_secs(2);
-/// The time that closing the logs may take after the grace. A disk that hangs for longer is left to
-/// the manager.
+/// The time that closing the logs may take after the grace. A disk that hangs longer is the
+/// manager's concern.
 const CLOSING: Duration = Duration::from_secs(60);
 
-/// Says that messages are taken.
+/// Reports that messages are accepted.
 pub(super) fn ready(status: &str) {
     say(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// Says that files are read again, until [`ready`].
+/// Reports that files are read again, until [`ready`].
 pub(super) fn reloading() {
     // From version 253 on systemd takes it only with the time.
     match NotifyState::monotonic_usec_now() {
@@ -26,7 +26,7 @@ pub(super) fn reloading() {
     }
 }
 
-/// Says that the server drains, and asks for time for as long as that may take.
+/// Reports that the server drains, and asks for as much time as that may take.
 pub(super) fn stopping(grace: Duration) {
     let extension = u32::try_from(EXTENSION.as_micros()).unwrap_or(u32::MAX);
     let extension = move || NotifyState::ExtendTimeoutUsec(extension);
@@ -38,7 +38,7 @@ pub(super) fn stopping(grace: Duration) {
             say(&[extension()]);
         }
     };
-    // Without a thread the manager waits for as long as it was configured to. It ends with the
+    // Without a thread the manager waits as long as it was configured to. The thread ends with the
     // program.
     let _ = thread::Builder::new().name("manager".into()).spawn(extend);
 }

@@ -1,4 +1,4 @@
-//! Programs that hang: `wrote` ends each one with its children, and the other programs go on.
+//! Programs that hang: `wrote` ends each one with its children, and the other programs continue.
 
 use crate::langs::scene::{Scene, assert_says, document, failures, row, workload};
 use fixtures::{finish, names};

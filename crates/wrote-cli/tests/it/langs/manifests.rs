@@ -1,5 +1,5 @@
-//! Folders that are no languages, and requests for unknown languages: one line each, and nothing
-//! made.
+//! Folders that are not languages, and requests for unknown languages: one line each, and nothing
+//! is made.
 
 use crate::langs::scene::{Scene, assert_says, text};
 use crate::support::wrote;

@@ -1,4 +1,4 @@
-//! Places of the languages: one for each path. Existing files stay untouched, and nothing is left.
+//! Tests of several paths: existing files stay untouched, and nothing is left behind.
 
 use crate::langs::scene::{MEMORY, Scene, document, row, text};
 use crate::support::wrote;

@@ -1,4 +1,4 @@
-//! `wrote log tail`: the last records, and those that come.
+//! `wrote log tail`: the last records, and new ones.
 
 use super::place::{FORMATS, append, lines, log, open, place, place_with_times, read, said};
 use fixtures::{Running, finish, folder};
@@ -68,7 +68,7 @@ fn tail_follows_what_is_appended_until_it_is_interrupted_and_says_no_word() {
         let mut running = Running::start(command.stdout(output));
         drop(command);
         assert_eq!(read(&mut reader, 10), lines(10..20));
-        // Enough records that segments end meanwhile.
+        // Enough records that segments end while they are read.
         append(&writer, 20..1000);
         assert!(read(&mut reader, 980) == lines(20..1000), "{format}");
         append(&writer, 1000..1001);

@@ -151,7 +151,7 @@ fn behind(summed: &StoreSummary) -> Vec<SegmentSummary> {
     local.filter(|segment| segment.first_sequence >= summed.end_sequence).cloned().collect()
 }
 
-/// Reads all of the store, and then the local log.
+/// Reads the whole store, then the local log.
 pub(in super::super) fn verify(
     url: &str,
     arguments: &LogVerifyArgs,
@@ -205,7 +205,7 @@ struct JsonVerified<'a> {
 struct JsonDamage<'a> {
     object: &'a str,
     sequence: u64,
-    /// Left out where it is not known.
+    /// Left out where it is unknown.
     records: Option<u64>,
     because: &'a str,
 }

@@ -10,14 +10,14 @@ use wrote::{Record, log};
 use wrote_result::{Error, Stop};
 use wrote_store::{SegmentStore, StoreError, StoreOptions, StoreReader, runtime, summary, until};
 
-/// The pause between two looks for a log that is not there yet.
+/// The interval between two checks for a log that does not exist yet.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
 
-/// A store, and the folder in which the log goes on.
+/// A store, and the folder in which the log continues.
 struct Stored {
     runtime: tokio::runtime::Runtime,
     url: String,
-    /// Opened when it is first read: the folder of a `file://` URL may be waited for.
+    /// Opened by the first read, since the folder of a `file://` URL may not exist yet.
     store: OnceCell<SegmentStore>,
     local: Option<PathBuf>,
     stop: Stop,
@@ -47,7 +47,7 @@ impl Stored {
         StoreReader::open(self.runtime.handle().clone(), self.store()?.clone(), from, options)
     }
 
-    /// Whether the URL, which is a right one, or the folder has no log yet.
+    /// Returns whether the valid URL, or the folder, has no log yet.
     fn is_missing(&self, error: &StoreError) -> bool {
         match error {
             StoreError::Empty { .. } | StoreError::Url { .. } => true,
@@ -99,7 +99,7 @@ impl Source for Stored {
 
 impl Records for StoreReader {
     fn read_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Head>, End> {
-        // One that does not follow has nothing to wait for.
+        // A reader that does not follow has nothing to wait for.
         let record = StoreReader::next_within(self, Duration::ZERO).map_err(end)?;
         Ok(record.map(|Record { sequence, bytes: own, written_at, .. }| {
             bytes.extend_from_slice(&own);

@@ -12,15 +12,15 @@ use wrote_result::units::counted;
 use wrote_result::{Error, Stop, units};
 use wrote_store::{SegmentStore, ShipProgress, Shipped, Shipper, StoreError, runtime, until};
 
-/// The pause between two looks at the folder.
+/// The interval between two checks of the folder.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest pause after a failure; each doubles the one before.
+/// The longest pause after a failure; each is twice the one before.
 const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 pub(in super::super) fn ship(arguments: &LogShipArgs, stop: &Stop) -> Result<(), Error> {
     let LogShipArgs { folder, url, follow, quiet } = arguments;
-    // A mistyped folder makes no folder at the other end.
+    // A mistyped folder must not make a folder at the other end.
     wrote::log::SealedSegments::open(folder).map_err(|error| of_library(&error))?;
     let store = SegmentStore::open_or_make(url).map_err(of_store)?;
     let mut shipper = Shipper::new(store, folder).map_err(of_store)?;
@@ -29,7 +29,7 @@ pub(in super::super) fn ship(arguments: &LogShipArgs, stop: &Stop) -> Result<(),
         true => runtime.block_on(follow_log(&mut shipper, *quiet, stop)),
         false => runtime.block_on(pass(&mut shipper, *quiet, stop)),
     };
-    // A request that has no answer is dropped; the next run finds out what became of it.
+    // A request without an answer is dropped; the next run finds out whether it succeeded.
     runtime.shutdown_background();
     match shipped {
         Err(StoreError::Interrupted) if *follow => {}
@@ -41,7 +41,7 @@ pub(in super::super) fn ship(arguments: &LogShipArgs, stop: &Stop) -> Result<(),
     Ok(())
 }
 
-/// Ships what is sealed now, with a bar that is gone when this returns.
+/// Ships the sealed segments, with a bar that is gone when this returns.
 async fn pass(shipper: &mut Shipper, quiet: bool, stop: &Stop) -> Result<(), StoreError> {
     let mut reporter = CopyReporter::new(quiet);
     let mut show = |progress: ShipProgress| {
@@ -51,8 +51,8 @@ async fn pass(shipper: &mut Shipper, quiet: bool, stop: &Stop) -> Result<(), Sto
     until(stop.flag(), shipper.pass(0, &mut show)).await
 }
 
-/// Ships what is sealed, again and again. The first failure of those that may pass is said, and
-/// the end of them: their words differ from try to try (a name, a number of the store's).
+/// Ships sealed segments again and again. Of failures that may pass it reports the first one and
+/// the recovery, since their words differ from try to try (a name, a number of the store's).
 async fn follow_log(shipper: &mut Shipper, quiet: bool, stop: &Stop) -> Result<(), StoreError> {
     let (mut is_failing, mut pause) = (false, LOOK_PAUSE);
     loop {
