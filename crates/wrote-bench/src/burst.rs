@@ -25,6 +25,8 @@ const NEAR: std::ops::RangeInclusive<f64> = 0.7..=2.5;
 const DRAINED_BYTES_MAX: u64 = 128 << 20;
 /// The bytes written before a run, as a multiple of the burst: then the rate is the one that lasts.
 const DRAINED_TIMES: f64 = 1.25;
+/// Few writes in flight: none is left to slow the run that follows.
+const DRAIN_IODEPTH: u32 = 4;
 
 /// Finds a burst in the course of a stream: its bytes come fast at first, and evenly from its
 /// middle on.
@@ -72,8 +74,15 @@ pub(crate) fn of_limit(limits: &[Limit], bytes_per_s: f64) -> Option<Burst> {
 }
 
 /// Returns the bytes that use up a burst.
-pub(crate) fn drained_bytes(burst_bytes: u64) -> u64 {
+fn drained_bytes(burst_bytes: u64) -> u64 {
     (burst_bytes as f64 * DRAINED_TIMES) as u64
+}
+
+/// Returns the stream that uses up a burst which is left out.
+pub(crate) fn drain(burst: Option<Burst>, bs_bytes: u64) -> Option<Sizes> {
+    let burst = burst.filter(|burst| burst.is_left_out)?;
+    let size_bytes = drained_bytes(burst.bytes).next_multiple_of(bs_bytes);
+    Some(Sizes { bs_bytes, size_bytes, iodepth: DRAIN_IODEPTH, numjobs: 1, rate: None })
 }
 
 /// Uses up the burst right before the clock of a run begins.

@@ -3,10 +3,15 @@
 use super::message::Sizes;
 use super::message::{Append, AppendAs};
 use super::{Kind, NAME, Promise, STRATEGIES, Strategy, Way};
+use crate::burst;
+use crate::request::STREAM_BS_BYTES;
 use crate::rounds::RUNS;
 use crate::scenario::Call;
+use crate::scenarios::ladder;
 use std::time::Duration;
 use wrote::device::Target;
+use wrote::{Format, SyncPolicy};
+use wrote_jobs::findings::Burst;
 use wrote_jobs::rate::{self, Rate};
 use wrote_machine::{host, space};
 use wrote_result::{Error, units};
@@ -33,6 +38,14 @@ const FRAME_BYTES: u64 = 64;
 const BLOCK_BYTES: u64 = 4096;
 /// Bytes that a log prepares ahead: the rest of a segment, and the next segments.
 const SEGMENTS_BYTES: u64 = 4 * (64 << 20);
+/// A log with a flush for each batch writes zeros ahead: a first segment, and then as many bytes as
+/// it has written, before records and behind them.
+const ZEROS_FIRST_BYTES: u64 = 2 << 20;
+const ZEROS_TIMES: u64 = 2;
+/// Runs on a disk with a burst are longer by this factor.
+const BURST_TIMES: f64 = 3.0;
+/// The share of the bytes written in all, as its inverse, that may use up bursts.
+const DRAINED_SHARE: u64 = 4;
 /// First looks at a way are together shorter than this number of runs.
 pub(super) const LOOKS: u32 = 2;
 /// The time of a run outside its clock: preparation, reading back, removal.
@@ -52,8 +65,12 @@ pub(crate) struct Plan {
     pub(super) messages: Option<u64>,
     /// The bytes that the files of one run may take.
     budget_bytes: u64,
-    /// The bytes of messages that one run may write, so that all keep to the limit of a request.
+    /// The most bytes that all runs write together.
+    wear_bytes: u64,
+    /// The bytes that one run may write, so that all keep to that.
     share_bytes: u64,
+    /// The burst to use up before runs of logs, if the disk has one.
+    pub(super) burst: Option<Burst>,
     /// Messages of a run of each way, once the first look has told its speed.
     pub(super) counts: Vec<u64>,
 }
@@ -83,16 +100,73 @@ impl Plan {
             left_out: Vec::new(),
             messages: asked.checked_messages()?,
             budget_bytes: space::room_bytes(call.target),
+            wear_bytes: u64::MAX,
             share_bytes: u64::MAX,
+            burst: None,
             counts: Vec::new(),
         };
-        if plan.messages.is_none() {
-            let files = plan.ways.len() as u64 * u64::from(plan.runs + LOOKS);
-            plan.share_bytes = call.common.written_bytes_max(call.target) / files.max(1);
-        }
         plan.check_space(call.target)?;
         plan.keep_memory(memory_bytes);
+        if plan.messages.is_none() {
+            plan.wear_bytes = call.common.written_bytes_max(call.target);
+            plan.share(plan.wear_bytes, plan.ways.len());
+        }
         Ok(Some(plan))
+    }
+
+    /// Shares bytes among the runs and first looks of so many ways.
+    fn share(&mut self, bytes: u64, ways: usize) {
+        if bytes < u64::MAX {
+            self.share_bytes = bytes / (ways.max(1) as u64 * u64::from(self.runs + LOOKS));
+        }
+    }
+
+    /// Chooses the messages of a run of the next way, which takes so many a second. The ways after
+    /// it may write what it leaves of its share.
+    pub(super) fn count(&mut self, messages_per_s: f64) {
+        let way = self.ways[self.counts.len()].clone();
+        let messages = self.messages(&way, messages_per_s);
+        self.counts.push(messages);
+        let looks = u64::from(LOOKS) * self.written_by(&way, self.messages_max(&way));
+        let runs = u64::from(self.runs) * self.written_by(&way, messages);
+        let ways_left = self.ways.len() - self.counts.len();
+        let shared = self.share_bytes.saturating_mul(u64::from(self.runs + LOOKS));
+        let left = shared.saturating_mul(ways_left as u64 + 1).saturating_sub(looks + runs);
+        self.share(left, ways_left);
+    }
+
+    /// Whether sizes depend on the speed of the disk.
+    pub(super) fn needs_trial(&self) -> bool {
+        let is_framed = |way: &Way| way.is_framed();
+        self.messages.is_none() && self.rate.is_none() && self.ways.iter().any(is_framed)
+    }
+
+    /// Leaves room for the bytes that use up a burst before runs of logs. Where they would be too
+    /// many, the burst stays in the figures.
+    pub(super) fn leave_out(&mut self, burst: Option<Burst>) {
+        self.burst = burst;
+        let bytes = self.drained_bytes_max();
+        if bytes > self.wear_bytes / DRAINED_SHARE {
+            self.burst = burst.map(|burst| Burst { is_left_out: false, ..burst });
+        } else if self.wear_bytes < u64::MAX {
+            self.share(self.wear_bytes - bytes, self.ways.len());
+        }
+    }
+
+    /// The stream that uses up the burst before a run of this way. The page cache takes the bytes
+    /// of other ways.
+    pub(super) fn drain(&self, way: &Way) -> Option<ladder::Sizes> {
+        burst::drain(self.burst, STREAM_BS_BYTES).filter(|_| way.is_framed())
+    }
+
+    pub(super) fn drained_bytes_max(&self) -> u64 {
+        let of = |way| self.drain(way).map_or(0, |sizes| sizes.size_bytes);
+        self.ways.iter().map(of).sum::<u64>() * u64::from(self.runs)
+    }
+
+    /// How much longer runs are where a burst would be a large part of them.
+    pub(super) fn longer(&self) -> f64 {
+        if self.burst.is_some() { BURST_TIMES } else { 1.0 }
     }
 
     /// Refuses files that would leave too little of the disk free.
@@ -139,7 +213,8 @@ impl Plan {
     /// Messages of the look after one of so many that took so long; none where that was enough.
     pub(super) fn longer_look(&self, way: &Way, messages: u64, elapsed_s: f64) -> Option<u64> {
         let most = self.messages_max(way);
-        (elapsed_s < LOOK_S_MIN && messages < most).then(|| (messages * LOOK_GROWTH).min(most))
+        (elapsed_s < LOOK_S_MIN * self.longer() && messages < most)
+            .then(|| (messages * LOOK_GROWTH).min(most))
     }
 
     /// Messages of a run of a way that takes so many a second.
@@ -147,7 +222,7 @@ impl Plan {
         if let Some(due) = self.messages_due() {
             return self.messages.unwrap_or(due).min(self.messages_max(way));
         }
-        let wanted = self.messages.unwrap_or((messages_per_s * RUN_S) as u64);
+        let wanted = self.messages.unwrap_or((messages_per_s * RUN_S * self.longer()) as u64);
         wanted.max(MESSAGES_MIN).min(self.messages_max(way))
     }
 
@@ -159,13 +234,50 @@ impl Plan {
     }
 
     pub(super) fn messages_max(&self, way: &Way) -> u64 {
+        self.messages_within(way, self.share_bytes)
+    }
+
+    /// The most messages of a run that writes no more than `bytes`, but for the fewest of a run.
+    fn messages_within(&self, way: &Way, bytes: u64) -> u64 {
         let usual = match way.strategy.kind {
             Kind::Log(Promise { waits: true, .. }) => TASKS_MESSAGES_MAX,
             kind if kind.has_task_a_message() => TASKS_MESSAGES_MAX,
             _ => OTHER_MESSAGES_MAX,
         };
-        let share = (self.share_bytes / self.message_bytes_max(way)).max(MESSAGES_MIN);
+        let each = self.written_by(way, 1) - self.written_by(way, 0);
+        let share = bytes.saturating_sub(self.written_by(way, 0)) / each;
+        let share = share.max(MESSAGES_MIN);
         self.messages.unwrap_or(usual.min(share).min(self.messages_that_fit(way)))
+    }
+
+    /// The most messages of a run of this way, if the others leave it all of their share.
+    pub(super) fn messages_at_most(&self, way: &Way) -> u64 {
+        self.messages_within(way, self.wear_bytes / u64::from(self.runs + LOOKS))
+    }
+
+    /// The most bytes that a run of so many messages writes, its zeros counted.
+    fn written_by(&self, way: &Way, messages: u64) -> u64 {
+        let bytes = messages.saturating_mul(self.message_bytes_max(way));
+        match way.strategy.kind {
+            Kind::Log(Promise { sync: SyncPolicy::Always, .. }) => {
+                bytes.saturating_mul(1 + ZEROS_TIMES).saturating_add(ZEROS_FIRST_BYTES)
+            }
+            _ => bytes,
+        }
+    }
+
+    /// The most bytes that all runs write: the limit of the request, but for the fewest messages.
+    pub(super) fn written_bytes_most(&self) -> u64 {
+        // Looks that grow are together less than twice the longest possible one.
+        let looks = if self.messages.is_none() { LOOKS } else { 0 };
+        let all = |messages: &dyn Fn(&Way) -> u64| {
+            let of = |way| self.written_by(way, messages(way));
+            let of = |way| of(way).saturating_mul(u64::from(self.runs + looks));
+            self.ways.iter().map(of).fold(0, u64::saturating_add)
+        };
+        let least = all(&|way| self.messages_within(way, 0)) + self.drained_bytes_max();
+        let most = all(&|way| self.messages_at_most(way)).saturating_add(self.drained_bytes_max());
+        most.min(self.wear_bytes.max(least))
     }
 
     fn messages_that_fit(&self, way: &Way) -> u64 {
@@ -187,6 +299,13 @@ impl Plan {
     pub(super) fn file_bytes(&self, way: &Way, messages: u64) -> u64 {
         let ready = if matches!(way.strategy.kind, Kind::Log(_)) { SEGMENTS_BYTES } else { 0 };
         messages.saturating_mul(self.message_bytes_max(way)).saturating_add(ready)
+    }
+}
+
+impl Way {
+    /// Whether its bytes go to the disk while its clock runs.
+    fn is_framed(&self) -> bool {
+        matches!(self.strategy.kind, Kind::Log(Promise { format: Format::Framed, .. }))
     }
 }
 
@@ -309,25 +428,73 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_all_runs_keep_to_the_limit_of_bytes() {
-        let bytes = |wear| {
-            let plan = plan(&Asked { wear, ..asked(&["append"]) });
-            let of = |way: &Way| plan.messages_max(way) * plan.message_bytes_max(way);
-            plan.ways.iter().map(of).sum::<u64>() * u64::from(plan.runs + LOOKS)
+    fn messages_of_all_runs_keep_to_the_limit_of_bytes_and_leave_little_of_it() {
+        let written = |wear, messages_per_s: f64| {
+            let mut plan = plan(&Asked { wear, ..asked(&["append"]) });
+            let most = plan.written_bytes_most();
+            (0..plan.ways.len()).for_each(|_| plan.count(messages_per_s));
+            let of = |(way, count): (&Way, &u64)| plan.written_by(way, *count);
+            let runs: u64 = plan.ways.iter().zip(&plan.counts).map(of).sum();
+            (runs * u64::from(plan.runs), most)
         };
-        assert!((5_000_000_000..=10_000_000_000).contains(&bytes(None)), "{}", bytes(None));
-        assert!(bytes(Some(Wear::Low)) <= 1_000_000_000, "{}", bytes(Some(Wear::Low)));
+        let (bytes, most) = written(None, f64::MAX);
+        assert!(most <= 10_000_000_000, "{most}");
+        assert!((5_000_000_000..=most).contains(&bytes), "{bytes}");
+        let (bytes, most) = written(Some(Wear::Low), f64::MAX);
+        assert!(bytes <= most && most <= 1_000_000_000, "{bytes} of {most}");
+        // One way has all, up to the most messages of a run.
+        let mut one = plan(&asked(&["append/log-no"]));
+        one.ways.truncate(1);
+        one.leave_out(None);
+        one.count(f64::MAX);
+        assert_eq!(one.counts, [OTHER_MESSAGES_MAX]);
+    }
+
+    #[test]
+    fn slow_ways_leave_their_bytes_to_those_behind_them() {
+        let mut plan = plan(&asked(&["append"]));
+        let last = plan.ways.last().unwrap().clone();
+        let alike = plan.messages_max(&last);
+        let (ways, most) = (plan.ways.len(), plan.written_bytes_most());
+        (1..ways).for_each(|_| plan.count(1.0));
+        plan.count(f64::MAX);
+        assert!(plan.counts[ways - 1] > 2 * alike, "{} of {alike}", plan.counts[ways - 1]);
+        assert!(plan.file_bytes(&last, plan.counts[ways - 1]) <= plan.space_bytes_max());
+        let of = |(way, count): (&Way, &u64)| plan.written_by(way, *count);
+        let runs: u64 = plan.ways.iter().zip(&plan.counts).map(of).sum();
+        assert!(runs * u64::from(plan.runs) <= most);
+    }
+
+    #[test]
+    fn on_a_disk_with_a_burst_runs_of_logs_are_longer_and_begin_when_it_is_used_up() {
+        let burst = |bytes| Burst { bytes, bytes_per_s: 125e6, is_left_out: true };
+        let mut plan = plan(&asked(&["append"]));
+        let before = plan.written_bytes_most();
+        let log = plan.ways[7].clone();
+        assert!(plan.needs_trial() && plan.drain(&log).is_none());
+        let messages = plan.messages(&log, 10_000.0);
+        plan.leave_out(Some(burst(25_000_000)));
+        assert_eq!(plan.messages(&log, 10_000.0), 3 * messages);
+        assert!(plan.drain(&log).unwrap().size_bytes >= 25_000_000);
+        assert!(plan.drain(&plan.ways[0]).is_none(), "a cached way");
+        assert_eq!(plan.written_bytes_most(), before);
+        // Such a burst is too large to be written away before each run.
+        plan.leave_out(Some(burst(100_000_000)));
+        assert!(plan.drain(&log).is_none() && !plan.burst.unwrap().is_left_out);
     }
 
     #[test]
     fn what_is_announced_bounds_what_is_written_at_any_speed() {
-        let plan = plan(&asked(&["append"]));
         for messages_per_s in [1.0, 1e5, 1e9] {
-            let messages = |way: &Way| plan.messages(way, messages_per_s);
-            let bytes = |way: &Way| messages(way) * u64::from(plan.sizes.max_bytes);
-            let round: u64 = plan.ways.iter().map(bytes).sum();
-            assert!(round * u64::from(plan.runs) <= plan.written_bytes_max());
-            assert!(plan.ways.iter().all(|way| bytes(way) <= plan.space_bytes_max()));
+            let mut plan = plan(&asked(&["append"]));
+            let most = plan.written_bytes_max();
+            (0..plan.ways.len()).for_each(|_| plan.count(messages_per_s));
+            let bytes = |(way, count): (&Way, &u64)| plan.written_by(way, *count);
+            let round: u64 = plan.ways.iter().zip(&plan.counts).map(bytes).sum();
+            assert!(round * u64::from(plan.runs) <= most);
+            let files = plan.ways.iter().zip(&plan.counts);
+            let file = |(way, count): (&Way, &u64)| plan.file_bytes(way, *count);
+            assert!(files.map(file).all(|bytes| bytes <= plan.space_bytes_max()));
         }
     }
 }

@@ -6,17 +6,22 @@ use super::message::Messages;
 use super::plan::{BESIDE, LOOKS, Plan, RUN_S};
 use super::{Kind, NAME, Promise, Way, log, usual};
 use crate::arrivals::Arrivals;
+use crate::burst::Drain;
 use crate::measured::{self, OneRun};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario::{self, Site};
+use crate::scenarios::ladder;
 use crate::scenarios::ways::Done;
+use crate::trial::Trial;
 use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use wrote::{Format, LogReader};
 use wrote_jobs::clock::clocked;
+use wrote_jobs::findings::Burst;
+use wrote_jobs::jobs::Watcher as _;
 use wrote_jobs::report::{self, Repeated};
 use wrote_machine::usage::Usage;
 use wrote_result::Error;
@@ -35,45 +40,62 @@ impl scenario::Plan for Plan {
     }
 
     fn space_bytes_max(&self) -> u64 {
-        let of = |way: &Way| self.file_bytes(way, self.messages_max(way));
-        self.ways.iter().map(of).max().unwrap_or(0)
+        let of = |way: &Way| self.file_bytes(way, self.messages_at_most(way));
+        let drained = |way| self.drain(way).map_or(0, |sizes| sizes.size_bytes);
+        let drained = self.ways.iter().map(drained).max().unwrap_or(0);
+        self.ways.iter().map(of).max().unwrap_or(0) + drained
     }
 
     fn written_bytes_max(&self) -> u64 {
-        let runs = u64::from(self.runs);
-        let of = |way: &Way| {
-            // Looks that grow are together less than twice the longest possible one.
-            let looks = if self.messages.is_none() { u64::from(LOOKS) } else { 0 };
-            self.file_bytes(way, self.messages_max(way)).saturating_mul(runs + looks)
-        };
-        self.ways.iter().map(of).fold(0, u64::saturating_add)
+        self.written_bytes_most()
     }
 
-    /// The messages, without the segments that a log prepares ahead.
+    fn wants_trial(&self) -> bool {
+        self.needs_trial()
+    }
+
+    fn learn(&mut self, trial: Trial) {
+        self.leave_out(trial.burst);
+    }
+
+    fn burst(&self) -> Option<Burst> {
+        self.burst
+    }
+
+    fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
+        self.burst.map(|_| site.file("burst", 0)).into_iter().collect()
+    }
+
+    /// The messages, without the zeros that a log writes ahead.
     fn written_bytes(&self) -> Option<u64> {
         let mean_bytes = u64::from(self.sizes.min_bytes).midpoint(self.sizes.max_bytes.into());
         let messages = |way| self.messages(way, way.usual_messages_per_s());
         let round: u64 = self.ways.iter().map(|way| messages(way) * mean_bytes).sum();
-        Some(round * u64::from(self.runs + LOOKS))
+        Some(round * u64::from(self.runs + LOOKS) + self.drained_bytes_max())
     }
 
     fn estimate(&self) -> Duration {
         let clock = match self.messages {
             None if self.rate.is_some() => self.time.as_secs_f64(),
-            None => RUN_S,
+            None => RUN_S * self.longer(),
             // The pace of most ways that make a task for each message.
             Some(messages) => messages as f64 / 100_000.0,
         };
-        (Duration::from_secs_f64(clock) + BESIDE) * self.runs * self.ways.len() as u32
+        let drained_s = self
+            .burst
+            .map_or(0.0, |burst| self.drained_bytes_max() as f64 / burst.bytes_per_s.max(1.0));
+        let runs = (Duration::from_secs_f64(clock) + BESIDE) * self.runs * self.ways.len() as u32;
+        runs + Duration::from_secs_f64(drained_s)
     }
 
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
+        self.counts.clear();
         let mut written_bytes = 0;
         for way in self.ways.clone() {
             let first = Files::new(self, site).first_look(&way)?;
             let messages_per_s = first.as_ref().map_or(f64::MAX, |(run, _)| run.iops);
             let messages_per_s = site.least(messages_per_s)?;
-            self.counts.push(self.messages(&way, messages_per_s));
+            self.count(messages_per_s);
             written_bytes += first.map_or(0, |(_, bytes)| bytes);
         }
         Ok(written_bytes)
@@ -85,7 +107,8 @@ impl scenario::Plan for Plan {
 
     fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let (way, count) = (&self.ways[turn.row], self.counts[turn.row]);
-        let run = Files::new(self, site).run(way, count)?;
+        let drain = self.drain(way);
+        let run = Files { drain, ..Files::new(self, site) }.run(way, count)?;
         let asked = way.asked(self, count, run.run.bytes);
         let reaches = site.target.flushes_reach_device();
         let row = Row {
@@ -96,7 +119,9 @@ impl scenario::Plan for Plan {
             survives: Some(way.strategy.acknowledged(reaches, site.target.in_memory).into()),
             ..Row::default()
         };
-        Ok(run.row(row, asked))
+        let mut run = run.row(row, asked);
+        run.written_bytes += drain.map_or(0, |sizes| sizes.size_bytes);
+        Ok(run)
     }
 
     fn makes_files(&self, _: usize) -> bool {
@@ -113,11 +138,13 @@ struct Files<'a> {
     site: &'a Site<'a>,
     file: PathBuf,
     log: PathBuf,
+    /// The stream that uses up a burst before the clock of a log begins.
+    drain: Option<ladder::Sizes>,
 }
 
 impl<'a> Files<'a> {
     fn new(plan: &'a Plan, site: &'a Site<'a>) -> Files<'a> {
-        Files { plan, site, file: site.file("file", 0), log: site.file("log", 0) }
+        Files { plan, site, file: site.file("file", 0), log: site.file("log", 0), drain: None }
     }
 
     /// Short runs that tell how fast a way is, each longer than the one before until one is long
@@ -190,6 +217,9 @@ impl<'a> Files<'a> {
         mut effective: Settings,
     ) -> Result<OneRun, Error> {
         let log = log::open(&self.log, promise)?;
+        if let Some(sizes) = self.drain {
+            Drain { site: self.site, file: self.site.file("burst", 0), sizes }.ready()?;
+        }
         let (append_as, runtime) = (self.plan.append_as, runtime()?);
         let task = log::Task {
             log: log.clone(),

@@ -273,10 +273,8 @@ impl Plan {
 
     /// Returns the stream that uses up the burst before a run of a way that would show it.
     pub(super) fn drain(&self, way: &Way) -> Option<Sizes> {
-        let burst = self.burst.filter(|burst| burst.is_left_out && !way.is_of_flushes())?;
         let bs_bytes = self.bs_bytes(Workload::Stream);
-        let size_bytes = burst::drained_bytes(burst.bytes).next_multiple_of(bs_bytes);
-        Some(Sizes { bs_bytes, size_bytes, iodepth: IODEPTH_MIN, numjobs: 1, rate: None })
+        burst::drain(self.burst, bs_bytes).filter(|_| !way.is_of_flushes())
     }
 
     /// Returns the bytes of the files that every round writes over.
