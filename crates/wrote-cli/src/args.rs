@@ -15,6 +15,7 @@ mod report;
 mod run;
 #[cfg(feature = "serve")]
 mod serve;
+mod trace;
 mod values;
 
 pub use bench::BenchArgs;
@@ -35,6 +36,7 @@ pub use report::ReportArgs;
 pub use run::{RunArgs, RunFormat};
 #[cfg(feature = "serve")]
 pub use serve::ServeArgs;
+pub use trace::TraceArgs;
 pub use values::BlockSizes;
 
 #[cfg(not(feature = "serve"))]
@@ -60,6 +62,7 @@ use std::path::PathBuf;
         same of what they write.\n\n\
         wrote fit judges whether a disk is good enough for a program, alone and beside other \
         work.\n\n\
+        wrote trace runs a program, and says what of its writes would survive.\n\n\
         wrote langs measures what each programming language's own file I/O costs, beside the \
         drive's own rate.\n\n\
         wrote compare says what changed between two results, and how sure that is.\n\nwrote report \
@@ -74,6 +77,7 @@ use std::path::PathBuf;
         wrote bench --only peak,rand  its best stream, and random reads and writes\n  \
         wrote run jobs.fio            run a job file of fio's\n  \
         wrote fit etcd /var/lib/etcd  is this disk good enough for etcd?\n  \
+        wrote trace ./save-settings   what would survive of what a program saves?\n  \
         wrote langs --size 25MB       what each language's own I/O costs here\n  \
         wrote compare a.json b.json   what changed between two results, and how sure that is\n  \
         wrote report disk.json -o disk.html   a page to look at\n  \
@@ -104,6 +108,9 @@ pub enum Command {
     /// Judge whether the disk under PATH is good enough for a program: etcd, PostgreSQL ..
     #[command(long_about = fit::LONG_ABOUT, after_help = fit::EXAMPLES)]
     Fit(FitArgs),
+    /// Run a program, and say what of its writes would survive a power cut
+    #[command(long_about = trace::LONG_ABOUT, after_help = trace::EXAMPLES)]
+    Trace(TraceArgs),
     /// Measure what each programming language's own file I/O costs, in each PATH
     #[command(long_about = langs::LONG_ABOUT, after_help = langs::EXAMPLES)]
     Langs(LangsArgs),

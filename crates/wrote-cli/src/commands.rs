@@ -16,6 +16,7 @@ mod report;
 mod run;
 #[cfg(feature = "serve")]
 mod serve;
+mod trace;
 
 pub use language_program::{LANGUAGE_PROGRAM, language_program};
 
@@ -45,6 +46,7 @@ pub fn run(cli: Cli, peers: &dyn Peers, stop: &Stop, command: Vec<String>) -> Re
         Command::Bench(arguments) => bench::run(&arguments, peers, stop, command),
         Command::Run(arguments) => run::run(&arguments, peers, stop, command),
         Command::Fit(arguments) => fit::run(&arguments, stop, command),
+        Command::Trace(arguments) => trace::run(&arguments),
         Command::Langs(arguments) => langs::run(&arguments, peers, stop, command),
         Command::Compare(arguments) => compare::run(&arguments, stop),
         Command::Report(arguments) => report::run(&arguments, stop),
@@ -80,6 +82,7 @@ pub fn outcome(result: Result<(), Error>, signals: &Signals) -> (u8, Option<Stri
         (Some(code), _) => (code, Some("interrupted".into())),
         (None, Ok(())) => (0, None),
         (None, Err(Error::Usage(text))) => (2, Some(text)),
+        (None, Err(Error::Ended(code))) => (code, None),
         (None, Err(Error::Harmless(text))) => (3, Some(text)),
         (None, Err(error)) => (1, Some(error.to_string())),
     }

@@ -3,7 +3,7 @@
 use crate::args::OutputArgs;
 use crate::library::of_library;
 use crate::open_files::{self, STDOUT};
-use crate::terminal::{file_screen, stdout_screen};
+use crate::terminal::{file_screen, stderr_screen, stdout_screen};
 use clap::builder::StyledStr;
 use rustix::fs::{Access, access};
 use std::fmt::Display;
@@ -45,6 +45,18 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result
     }
 }
 
+/// Writes to standard error. A reader that has gone wants no more.
+fn to_stderr(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
+    let mut text = Vec::new();
+    let written = write(&mut text).and_then(|()| io::stderr().write_all(&text));
+    match written {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Error::Failed(format!("standard error: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Standard output that reports a closed stream: the standard library's `Stdout` ignores it.
 struct Unforgiving(io::Stdout);
 
@@ -81,6 +93,8 @@ pub struct ResultFiles {
     text: Option<ResultFile>,
     /// The file of `--html`.
     page: Option<ResultFile>,
+    /// Whether standard output is another's, so that text goes to standard error.
+    is_beside_output: bool,
 }
 
 impl ResultFiles {
@@ -98,7 +112,7 @@ impl ResultFiles {
             let shown = page.path.display();
             return Err(Error::Usage(format!("--html {shown}: is the file of --output")));
         }
-        Ok(ResultFiles { text, page })
+        Ok(ResultFiles { text, page, is_beside_output: false })
     }
 
     /// Checks the files on rank 0, which alone writes a result.
@@ -108,6 +122,11 @@ impl ResultFiles {
     /// As [`ResultFiles::of`].
     pub fn of_first(to: &OutputArgs, peers: &dyn Peers) -> Result<Option<ResultFiles>, Error> {
         peers.is_first().then(|| ResultFiles::of(to)).transpose()
+    }
+
+    /// Text without a file goes to standard error: standard output belongs to another program.
+    pub fn beside_output(self) -> ResultFiles {
+        ResultFiles { is_beside_output: true, ..self }
     }
 
     /// Writes a result: as text by `write`, and as a page where that was asked. `name` is the name
@@ -123,7 +142,10 @@ impl ResultFiles {
         write: impl FnOnce(Screen, &mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Error> {
         let page = self.page;
-        deliver(self.text, write)?;
+        match (self.text, self.is_beside_output) {
+            (None, true) => to_stderr(|out| write(stderr_screen(), out))?,
+            (text, _) => deliver(text, write)?,
+        }
         match page {
             Some(page) => {
                 let document = Named { name: name.into(), content: content() };

@@ -1,7 +1,8 @@
 //! The capabilities of the screen: width, colour, characters.
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, stdout};
+use std::io::{IsTerminal, stderr, stdout};
+use std::os::fd::AsFd;
 use wrote_report::Screen;
 
 const WIDTH_DEFAULT: usize = 80;
@@ -10,8 +11,17 @@ const WIDTH_DEFAULT: usize = 80;
 /// else 80. It is coloured only on a terminal, if `NO_COLOR` is unset or empty (the convention of
 /// no-color.org) and `TERM` is not `dumb`.
 pub fn stdout_screen() -> Screen {
-    let is_terminal = stdout().is_terminal();
-    let width = if is_terminal { terminal_width() } else { None };
+    screen(stdout())
+}
+
+/// Returns the capabilities of standard error, in the same way.
+pub fn stderr_screen() -> Screen {
+    screen(stderr())
+}
+
+fn screen(stream: impl AsFd + IsTerminal) -> Screen {
+    let is_terminal = stream.is_terminal();
+    let width = if is_terminal { terminal_width(stream) } else { None };
     Screen {
         width: width.or_else(columns).unwrap_or(WIDTH_DEFAULT),
         colour: is_terminal && !is_dumb() && !is_set("NO_COLOR"),
@@ -45,8 +55,8 @@ fn is_set(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|value| !value.is_empty())
 }
 
-fn terminal_width() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(stdout()).ok()?;
+fn terminal_width(stream: impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 

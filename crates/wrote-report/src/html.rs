@@ -10,6 +10,7 @@ mod langs;
 mod page;
 mod result;
 mod several;
+mod trace;
 
 use crate::tree::{Block, Role};
 use page::{Article, Page};
@@ -18,6 +19,7 @@ use std::io::{self, Write};
 use wrote_result::compare::Comparison;
 use wrote_result::doctor::Examination;
 use wrote_result::document::Document;
+use wrote_result::trace::Trace;
 
 /// A document that a page shows.
 #[derive(Clone, Debug)]
@@ -30,6 +32,8 @@ pub enum Content {
     Langs(Box<wrote_result::langs::Document>),
     /// An examination of the doctor, `wrote.doctor/1`.
     Examination(Box<Examination>),
+    /// A traced program, `wrote.trace/1`.
+    Trace(Box<Trace>),
 }
 
 /// A document with its name.
@@ -82,6 +86,7 @@ fn article(document: &Named) -> Article<'_> {
         Content::Comparison(comparison) => comparison::article(comparison, name),
         Content::Langs(langs) => langs::article(langs, name),
         Content::Examination(examination) => examination::article(examination, name),
+        Content::Trace(trace) => trace::article(trace, name),
     };
     article.sections.retain(|section| section.role != Role::Foot);
     article.limit_charts();

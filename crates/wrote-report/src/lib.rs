@@ -2,7 +2,7 @@
 //!
 //! A document of benchmarks or jobs is laid out by [`fn@write`], a comparison by
 //! [`write_comparison`], an examination of the doctor by [`write_examination`], a comparison of
-//! languages by [`write_langs`], and any of them as a page for a browser by [`write_html`].
+//! languages by [`write_langs`], a traced program by [`write_trace`], and any of them as a page for a browser by [`write_html`].
 
 #![forbid(unsafe_code)]
 
@@ -28,6 +28,7 @@ mod sustained;
 mod table;
 mod target;
 mod text;
+mod trace;
 mod tree;
 
 pub use comparison::write_comparison;
@@ -36,6 +37,7 @@ pub use html::{Content, Named, write_html};
 pub use langs::{write_langs, write_languages};
 pub use summary::so_far;
 pub use text::plain;
+pub use trace::write_trace;
 
 use std::io::{self, Write};
 use tree::{Role, Section};

@@ -12,6 +12,7 @@ pub mod sample;
 pub mod saves;
 pub mod stats;
 mod stop;
+pub mod trace;
 pub mod units;
 
 pub use stop::{Error, Stop};

@@ -49,6 +49,9 @@ pub enum Error {
     /// A check found a fault that loses nothing, or could not decide: exit 3.
     #[error("{0}")]
     Harmless(String),
+    /// A program that was run for the user ended with this exit code, which is ours then.
+    #[error("exit code {0}")]
+    Ended(u8),
     /// The run was stopped (see [`crate::Stop`]), and its files are removed.
     #[error("interrupted")]
     Interrupted,

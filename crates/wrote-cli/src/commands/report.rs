@@ -10,7 +10,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 use wrote_jobs::import;
 use wrote_report::{Content, Named, write_html};
-use wrote_result::{Error, Stop, compare, doctor, langs};
+use wrote_result::{Error, Stop, compare, doctor, langs, trace};
 
 /// A hundred times the size of our largest result.
 pub(super) const RESULT: input::Kind = input::Kind { name: "result", bytes_max: 256 << 20 };
@@ -55,6 +55,7 @@ fn content(name: &str, text: &str) -> Result<Content, Error> {
         Some(compare::SCHEMA) => Ok(Content::Comparison(whole(name, compare::SCHEMA, text)?)),
         Some(langs::SCHEMA) => Ok(Content::Langs(whole(name, langs::SCHEMA, text)?)),
         Some(doctor::SCHEMA) => Ok(Content::Examination(whole(name, doctor::SCHEMA, text)?)),
+        Some(trace::SCHEMA) => Ok(Content::Trace(whole(name, trace::SCHEMA, text)?)),
         _ => Ok(Content::Result(Box::new(import::read(name, text)?))),
     }
 }

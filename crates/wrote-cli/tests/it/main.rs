@@ -26,3 +26,4 @@ mod serve;
 mod store;
 mod streams;
 mod text;
+mod trace;

@@ -1,0 +1,225 @@
+//! `wrote trace`: the verdicts on programs that people run, and that none of them behaves
+//! differently.
+
+use crate::support::{printed, run_through, without_rights, wrote};
+use fixtures::{Finished, finish, folder, or_skip, skip_here};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use wrote_result::document::Survives;
+use wrote_result::trace::{File, How, Trace};
+
+/// Traces a script in a folder; the document is in a file beside it.
+fn traced(place: &Path, script: &str, more: &[&str]) -> (Trace, Finished) {
+    let file = place.join("trace.json");
+    let mut command = wrote(&["trace", "--format", "json", "--force", "-o"]);
+    command.arg(&file).args(more).args(["--", "sh", "-c", script]).current_dir(place);
+    let finished = finish(&mut command);
+    let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{error}: {finished:?}"));
+    (serde_json::from_str(&text).unwrap(), finished)
+}
+
+/// The document of a script in a folder with a file `a`.
+fn trace(script: &str) -> Trace {
+    let place = folder();
+    fs::write(place.path().join("a"), "old").unwrap();
+    traced(place.path(), script, &[]).0
+}
+
+fn file<'a>(trace: &'a Trace, name: &str) -> &'a File {
+    let has = |file: &&File| Path::new(&file.path).file_name() == Some(name.as_ref());
+    trace.files.iter().find(has).unwrap_or_else(|| panic!("no {name}: {trace:?}"))
+}
+
+fn ids(trace: &Trace) -> Vec<&str> {
+    trace.findings.iter().map(|finding| finding.id.as_str()).collect()
+}
+
+#[test]
+fn a_file_that_is_replaced_without_a_flush_is_a_warning() {
+    let bad = trace("printf new > t; mv t a");
+    let row = file(&bad, "a");
+    assert_eq!((row.how, row.survives), (How::Replaced, Survives::ProcessCrash), "{bad:?}");
+    assert_eq!((row.writes, row.bytes, row.unflushed_bytes), (1, 3, 3), "{bad:?}");
+    assert_eq!(ids(&bad), ["rename-before-flush"]);
+    let flushed = trace("printf new > t; sync t; mv t a");
+    assert_eq!(ids(&flushed), ["folder-not-flushed"], "{flushed:?}");
+    let good = trace("printf new > t; sync t; mv t a; sync .");
+    assert_eq!(file(&good, "a").survives, Survives::PowerLoss, "{good:?}");
+    assert_eq!(ids(&good), [""; 0], "{good:?}");
+}
+
+#[test]
+fn a_file_that_is_written_anew_loses_its_only_copy() {
+    let rewritten = trace("printf new > a");
+    assert_eq!(file(&rewritten, "a").how, How::Rewritten, "{rewritten:?}");
+    assert_eq!(ids(&rewritten), ["only-copy-overwritten", "never-flushed"], "{rewritten:?}");
+    let appended = trace("printf new >> a; sync a");
+    assert_eq!(file(&appended, "a").how, How::Appended, "{appended:?}");
+    assert_eq!(ids(&appended), [""; 0], "{appended:?}");
+}
+
+#[test]
+fn direct_and_small_writes_are_told_as_what_they_are() {
+    let direct = trace("dd if=/dev/zero of=b bs=4096 count=4 oflag=direct status=none");
+    assert_eq!(ids(&direct), ["direct-taken-for-durable"], "{direct:?}");
+    let small = trace("dd if=/dev/zero of=b bs=1 count=1000 status=none conv=fsync; sync .");
+    assert_eq!(ids(&small), ["unbuffered"], "{small:?}");
+    assert_eq!(file(&small, "b").write_p50_bytes, 1);
+    let flushed = trace("dd if=/dev/zero of=b bs=16 count=100 oflag=dsync status=none; sync .");
+    assert_eq!(ids(&flushed), ["flush-each-small"], "{flushed:?}");
+    assert_eq!(file(&flushed, "b").flushes, 100);
+}
+
+#[test]
+fn what_an_answer_came_before_is_told_with_how_much_later_it_was_durable() {
+    let place = folder();
+    let script = "printf new > b; echo saved; sync b; sync .";
+    let (early, finished) = traced(place.path(), script, &["--ack", "stdout"]);
+    assert_eq!(finished.stdout, "saved\n");
+    assert_eq!(ids(&early), ["acknowledged-early"], "{early:?}");
+    let text = &early.findings[0].text;
+    assert!(text.starts_with("b (durable ") && text.contains(" later): not durable"), "{text}");
+    let (end, _) = traced(place.path(), script, &[]);
+    assert_eq!(ids(&end), ["only-copy-overwritten"], "{end:?}");
+}
+
+#[test]
+fn the_program_keeps_its_streams_and_its_exit_code() {
+    let run = |script: &str, more: &[&str]| {
+        finish(wrote(&["trace"]).args(more).args(["sh", "-c", script]))
+    };
+    let plain = run("echo out; echo err >&2; exit 7", &[]);
+    assert_eq!((plain.code(), plain.stdout.as_str()), (Some(7), "out\n"), "{plain:?}");
+    assert!(plain.stderr.starts_with("err\n"), "{plain:?}");
+    assert!(plain.stderr.ends_with("It wrote no file.\n"), "{plain:?}");
+    assert_eq!(run("kill -9 $$", &[]).code(), Some(128 + 9));
+    // A signal above those with names, which the shell takes.
+    assert_eq!(run("trap 'exit 5' 40; kill -40 $$", &[]).code(), Some(5));
+    // Stopped as a whole, and continued.
+    let stopped = run("(sleep 0.1; kill -CONT $$) & kill -STOP $$; echo on", &[]);
+    assert_eq!((stopped.code(), stopped.stdout.as_str()), (Some(0), "on\n"), "{stopped:?}");
+    // The default action for a pipe that is closed, which Rust ignores for itself.
+    let piped = run("yes | head -1; exit ${PIPESTATUS:-0}", &[]);
+    assert_eq!((piped.code(), piped.stdout.as_str()), (Some(0), "y\n"), "{piped:?}");
+}
+
+#[test]
+fn a_finding_is_an_exit_code_where_that_is_asked() {
+    let place = folder();
+    fs::write(place.path().join("a"), "old").unwrap();
+    let run = |script: &str, least: &str| {
+        let mut command = wrote(&["trace", "--fail-on", least, "sh", "-c", script]);
+        finish(command.current_dir(place.path())).code()
+    };
+    assert_eq!(run("printf new > a", "warning"), Some(1));
+    assert_eq!(run("printf new >> a; sync a", "warning"), Some(0));
+    assert_eq!(run("printf new > b; sync b", "warning"), Some(0));
+    assert_eq!(run("printf new > c; sync c", "info"), Some(1));
+    assert_eq!(run("printf new > a; exit 4", "warning"), Some(4));
+}
+
+#[test]
+fn a_program_that_is_not_there_is_one_line() {
+    let place = folder();
+    let refused = |command: &mut Command| {
+        let finished = finish(command);
+        (finished.code(), finished.stderr)
+    };
+    let (code, line) = refused(&mut wrote(&["trace", "no-such-program"]));
+    assert_eq!(code, Some(127));
+    assert_eq!(line, "wrote: no-such-program: No such file or directory (os error 2)\n");
+    let script = place.path().join("script");
+    fs::write(&script, "exit 0").unwrap();
+    let (code, line) = refused(wrote(&["trace"]).arg(&script));
+    assert_eq!(code, Some(126));
+    assert!(line.ends_with(": Permission denied (os error 13)\n"), "{line}");
+    let (code, line) = refused(&mut wrote(&["trace"]));
+    assert_eq!(code, Some(2));
+    assert!(line.contains("<COMMAND>"), "{line}");
+    let (code, line) = refused(&mut wrote(&["trace", "--under", "/no/such", "true"]));
+    assert_eq!((code, line.lines().count()), (Some(2), 1), "{line}");
+}
+
+#[test]
+fn children_threads_and_what_outlives_the_program_are_seen() {
+    let late = trace("(sleep 0.1; printf late > late) & printf now > now");
+    assert_eq!(file(&late, "late").bytes, 4, "{late:?}");
+    assert_eq!(file(&late, "now").bytes, 3, "{late:?}");
+}
+
+#[test]
+fn only_the_folders_that_are_asked_about_are_judged() {
+    let place = folder();
+    fs::create_dir(place.path().join("in")).unwrap();
+    let under = place.path().join("in");
+    let more = ["--under", under.to_str().unwrap()];
+    let (trace, _) = traced(place.path(), "printf x > out; printf x > in/file", &more);
+    assert_eq!(trace.files.len(), 1, "{trace:?}");
+    assert!(trace.findings[0].text.starts_with("in/file (1 B): "), "{trace:?}");
+}
+
+#[test]
+fn our_own_copy_survives() {
+    // It takes its other way where io_uring is refused (W6).
+    let place = folder();
+    fs::write(place.path().join("a"), vec![7; 3 << 20]).unwrap();
+    let script = format!("{} copy --quiet a b", env!("CARGO_BIN_EXE_wrote"));
+    let (trace, finished) = traced(place.path(), &script, &[]);
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    assert_eq!(file(&trace, "b").survives, Survives::PowerLoss, "{trace:?}");
+    assert_eq!(file(&trace, "b").survives_posix, Survives::PowerLoss, "{trace:?}");
+    assert_eq!(ids(&trace), [""; 0], "{trace:?}");
+    assert!(trace.unseen.iter().any(|unseen| unseen.starts_with("io_uring was refused")));
+}
+
+#[test]
+fn an_ordinary_user_traces_too() {
+    let through = or_skip!(without_rights());
+    let finished = finish(&mut run_through(&through, wrote(&["trace", "sh", "-c", "exit 3"])));
+    assert_eq!(finished.code(), Some(3), "{finished:?}");
+}
+
+#[test]
+fn a_page_and_markdown_say_the_same() {
+    let place = folder();
+    let page = place.path().join("page.html");
+    let mut command = wrote(&["trace", "--format", "markdown", "--html"]);
+    command.arg(&page).args(["sh", "-c", "printf x > b"]).current_dir(place.path());
+    let finished = finish(&mut command);
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    let first = finished.stderr.lines().nth(2);
+    let verdict = "At its end, what it wrote does not survive a power cut; 1 warning.";
+    assert_eq!(first, Some(format!("- {verdict}").as_str()), "{finished:?}");
+    let page = fs::read_to_string(&page).unwrap();
+    assert!(page.contains(verdict) && page.contains("never-flushed"), "{page}");
+    let schema: serde_json::Value = printed(&finish(&mut wrote(&["trace", "--schema"])));
+    assert_eq!(schema["title"], "Trace");
+}
+
+/// The end of a commit of SQLite's, by its journal and its pragma `synchronous`.
+fn committed(pragmas: &str) -> Trace {
+    let place = folder();
+    let database = place.path().join("db");
+    let made = Command::new("sqlite3").arg(&database).arg("create table t(x)").status();
+    assert!(made.unwrap().success());
+    let script = format!("sqlite3 db '{pragmas} insert into t values(1);'");
+    traced(place.path(), &script, &[]).0
+}
+
+#[test]
+fn sqlite_keeps_what_its_documents_promise() {
+    if Command::new("sqlite3").arg("--version").output().is_err() {
+        skip_here!("sqlite3 is not installed");
+    }
+    // <https://sqlite.org/pragma.html#pragma_synchronous>: FULL is durable but for the removal of
+    // the journal, which EXTRA flushes; OFF hands data to the kernel alone.
+    let full = committed("pragma synchronous=full;");
+    assert_eq!(file(&full, "db").survives, Survives::PowerLoss, "{full:?}");
+    assert_eq!(ids(&full), ["unlink-not-flushed"], "{full:?}");
+    let extra = committed("pragma synchronous=extra;");
+    assert_eq!(ids(&extra), [""; 0], "{extra:?}");
+    let off = committed("pragma synchronous=off;");
+    assert_eq!(file(&off, "db").survives, Survives::ProcessCrash, "{off:?}");
+    assert_eq!(ids(&off), ["never-flushed"], "{off:?}");
+}

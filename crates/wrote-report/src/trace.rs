@@ -1,0 +1,161 @@
+//! The report of a traced program: its files, what they survive, and the findings.
+
+use crate::paint::Tone;
+use crate::table::{Column, Keep, Table};
+use crate::tree::{Block, Note, Remark, Remarks, Role, Section, Style, Weight};
+use crate::{Format, Screen, markdown, screen, write_json};
+use itertools::Itertools;
+use std::io::{self, Write};
+use wrote_result::document::{Finding, Severity, Survives};
+use wrote_result::trace::{End, File, How, Trace};
+use wrote_result::units;
+
+/// The most files that a screen shows.
+const FILES_MAX: usize = 20;
+
+/// Writes a traced program, ending with a line feed.
+///
+/// # Errors
+///
+/// The errors of `out`.
+pub fn write_trace(
+    trace: &Trace,
+    format: Format,
+    screen: Screen,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match format {
+        Format::Json => write_json(trace, out),
+        Format::Csv | Format::Table => screen::write(&sections(trace, FILES_MAX), screen, out),
+        Format::Markdown => {
+            let mut sections = sections(trace, FILES_MAX);
+            // Markdown begins with the answer.
+            sections.rotate_right(1);
+            markdown::write(&title(trace), &sections, out)
+        }
+    }
+}
+
+fn title(trace: &Trace) -> String {
+    format!("wrote trace {}", trace.command.join(" "))
+}
+
+/// Returns the sections of a traced program, the answer last. At most `files_max` files are shown,
+/// the least safe ones.
+pub fn sections(trace: &Trace, files_max: usize) -> Vec<Section<'_>> {
+    let shown: Vec<&File> = trace
+        .files
+        .iter()
+        .sorted_by_key(|file| (file.survives, std::cmp::Reverse(file.unflushed_bytes)))
+        .take(files_max)
+        .collect();
+    let mut notes: Vec<Note> = trace.unseen.iter().map(|unseen| Note::from(unseen.clone())).collect();
+    let hidden = trace.files.len() - shown.len();
+    if hidden > 0 {
+        let files = units::counted(hidden as u64, "more file");
+        notes.push(format!("{files} that survive as much or more: --format json has all").into());
+    }
+    if trace.removed_files > 0 {
+        let files = units::counted(trace.removed_files, "file");
+        notes.push(format!("{files} made and removed again").into());
+    }
+    if shown.iter().any(|file| file.is_mapped) {
+        notes.push(Note::from("mapped: what was written through memory is not seen"));
+    }
+    let files = vec![Block::Table(table(trace, &shown)), Block::notes(Style::Close, notes)];
+    let remarks: Vec<Remark> = trace.findings.iter().map(remark).collect();
+    let found = if remarks.is_empty() { Role::Page } else { Role::Findings };
+    let remarks = Block::Remarks(Remarks { remarks, is_brief: false });
+    let answer = Note { tone: Tone::Strong, ..verdict(trace).into() };
+    vec![
+        Section::facts("The program", facts(trace)),
+        Section::new(Role::Part, "Files", "", files),
+        Section::new(found, "Findings", "", vec![remarks]),
+        Section::new(Role::Answer, "", "", vec![Block::notes(Style::Apart, [answer])]),
+    ]
+}
+
+fn facts(trace: &Trace) -> Vec<(&'static str, Vec<String>)> {
+    let end = match trace.end {
+        End { signal: Some(signal), .. } => format!("killed by signal {signal}"),
+        End { code, .. } => format!("exit code {}", code.unwrap_or_default()),
+    };
+    let watching = &trace.watching;
+    let calls = units::counted(watching.stopped_calls, "call");
+    let tasks = units::counted(watching.tasks, "thread");
+    let stopped = format!("stopped at {calls}, for {}", units::seconds(watching.stopped_s));
+    vec![
+        ("command", vec![trace.command.join(" ")]),
+        ("ended", vec![end, format!("after {}", units::seconds(trace.elapsed_s))]),
+        ("watched", vec![tasks, stopped]),
+    ]
+}
+
+/// Says in a sentence what is left after a power cut.
+pub fn verdict(trace: &Trace) -> String {
+    let count = trace.files.len() as u64;
+    let safe = trace.files.iter().filter(|file| file.survives == Survives::PowerLoss).count() as u64;
+    let warnings = trace.findings.iter().filter(|of| of.severity >= Severity::Warning).count();
+    let files = match (safe, count) {
+        (_, 0) => return "It wrote no file.".into(),
+        (1, 1) => "At its end, what it wrote survives a power cut".into(),
+        (0, 1) => "At its end, what it wrote does not survive a power cut".into(),
+        (safe, count) if safe == count => format!("At its end, all {count} files survive a power cut"),
+        (0, count) => format!("At its end, none of {count} files survives a power cut"),
+        (safe, count) => format!("At its end, {safe} of {count} files survive a power cut"),
+    };
+    let warnings = units::counted(warnings as u64, "warning");
+    format!("{files}; {warnings}.")
+}
+
+fn table(trace: &Trace, files: &[&File]) -> Table {
+    let path = |file: &File| {
+        let below = file.path.strip_prefix(&trace.folder).and_then(|rest| rest.strip_prefix('/'));
+        below.unwrap_or(&file.path).to_owned()
+    };
+    let differs = |file: &File| match file.survives_posix == file.survives {
+        true => String::new(),
+        false => file.survives_posix.to_string(),
+    };
+    let columns = [
+        Column::words("FILE", Keep::Always, path).titled("File").flexible(16, 24),
+        Column::figures("WRITES", Keep::If(2), |file: &File| file.writes.to_string())
+            .titled("Writes"),
+        Column::figures("BYTES", Keep::Last, |file: &File| units::bytes(file.bytes))
+            .titled("Bytes"),
+        Column::figures("P50 SIZE", Keep::If(3), |file: &File| units::bytes(file.write_p50_bytes))
+            .titled("P50 size"),
+        Column::figures("FLUSHES", Keep::Last, |file: &File| file.flushes.to_string())
+            .titled("Flushes"),
+        Column::words("HOW", Keep::If(1), how).titled("How"),
+        Column::words("SURVIVES", Keep::Always, |file: &File| file.survives.to_string())
+            .titled("Survives")
+            .toned(|file| Tone::of_survives(Some(file.survives))),
+        Column::words("BY POSIX", Keep::If(4), differs).titled("By POSIX alone"),
+    ];
+    Table::of("Files", &columns, files)
+}
+
+fn how(file: &File) -> String {
+    let how = match file.how {
+        How::Made => "made",
+        How::Replaced => "replaced (rename)",
+        How::Renamed => "renamed",
+        How::Rewritten => "emptied, rewritten",
+        How::Appended => "appended",
+        How::Changed => "changed in place",
+    };
+    if file.is_mapped { format!("{how}, mapped") } else { how.into() }
+}
+
+fn remark(finding: &Finding) -> Remark {
+    Remark {
+        weight: Weight::Finding(finding.severity),
+        id: finding.id.clone(),
+        chapter: String::new(),
+        text: finding.text.clone(),
+        facts: Vec::new(),
+        commands: Vec::new(),
+        after: Vec::new(),
+    }
+}

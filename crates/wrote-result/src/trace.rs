@@ -1,0 +1,162 @@
+//! The document of a traced program: one JSON document, `wrote.trace/1`.
+
+use crate::document::{Finding, Host, Program, Severity, Survives};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+/// The name and version of this format.
+pub const SCHEMA: &str = "wrote.trace/1";
+
+/// What a program wrote, and what of it would survive.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Trace {
+    /// `wrote.trace/1`.
+    pub schema: String,
+    /// When the program was started, in UTC, to the second: `2026-01-02T03:04:05Z`.
+    pub started_at: String,
+    /// The program that watched.
+    pub wrote: Program,
+    /// The machine.
+    pub host: Host,
+    /// The folder in which the program was started.
+    pub folder: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// The program's end.
+    pub end: End,
+    /// The time from its start to the end of its last process, in seconds.
+    pub elapsed_s: f64,
+    /// What the watching cost.
+    pub watching: Watching,
+    /// What counts as an acknowledgement.
+    pub acknowledged_by: Ack,
+    /// The files that were written or got a name, and still have one, by path.
+    pub files: Vec<File>,
+    /// How many files were made and removed again.
+    pub removed_files: u64,
+    /// What could not be seen, ready to be shown.
+    pub unseen: Vec<String>,
+    /// What loses data or time: warnings first. Each is explained in `docs/trace.md`.
+    pub findings: Vec<Finding>,
+}
+
+/// What tells the outside that something is saved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ack {
+    /// The end of the program.
+    #[default]
+    Exit,
+    /// A write to its standard output.
+    Stdout,
+    /// A write to a socket.
+    Socket,
+}
+
+impl Trace {
+    /// The worst of the findings.
+    pub fn worst(&self) -> Option<Severity> {
+        self.findings.iter().map(|finding| finding.severity).max()
+    }
+}
+
+/// How a program ended.
+#[skip_serializing_none]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct End {
+    /// Its exit code.
+    pub code: Option<i32>,
+    /// The signal that killed it.
+    pub signal: Option<i32>,
+}
+
+impl End {
+    /// The exit code as a shell has it: 128 and the signal's number where a signal killed it.
+    pub fn exit_code(self) -> u8 {
+        const OF_SIGNALS: i32 = 128;
+        let code = self.code.or(self.signal.map(|signal| OF_SIGNALS + signal)).unwrap_or(1);
+        u8::try_from(code).unwrap_or(u8::MAX)
+    }
+}
+
+/// What watching cost the program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Watching {
+    /// The calls at which a process was stopped.
+    pub stopped_calls: u64,
+    /// The processes and threads.
+    pub tasks: u64,
+    /// The time for which one of them was stopped and the watch was at work, in seconds.
+    pub stopped_s: f64,
+}
+
+/// A file that a program wrote.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// Its path at the end.
+    pub path: String,
+    /// Write calls.
+    pub writes: u64,
+    /// The bytes of all writes.
+    pub bytes: u64,
+    /// Half of the writes were of this size or less, in bytes; 0 without writes.
+    pub write_p50_bytes: u64,
+    /// Calls that flushed it, and writes that were durable themselves.
+    pub flushes: u64,
+    /// How it came to what it is.
+    pub how: How,
+    /// Whether it was also written through a mapping, of which nothing is seen.
+    pub is_mapped: bool,
+    /// Bytes that were written and not flushed at the end.
+    pub unflushed_bytes: u64,
+    /// The worst event that what was written survives at the end, as file systems do
+    /// (`docs/durability.md`).
+    pub survives: Survives,
+    /// The same, as POSIX promises it.
+    pub survives_posix: Survives,
+}
+
+/// How a file came to what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum How {
+    /// It was made at its place.
+    Made,
+    /// It was written elsewhere, and renamed over an old file.
+    Replaced,
+    /// It was renamed to a name that was free.
+    Renamed,
+    /// It was there, was emptied and written again.
+    Rewritten,
+    /// It was there and grew at its end.
+    Appended,
+    /// It was there and was changed at its place.
+    Changed,
+}
+
+/// A call and its moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Moment {
+    /// The call, in words.
+    pub call: String,
+    /// Seconds from the start of the program.
+    pub at_s: f64,
+}
+
+impl Moment {
+    /// Makes a moment.
+    pub fn new(call: &str, at_ns: u64) -> Moment {
+        Moment { call: call.into(), at_s: at_ns as f64 / 1e9 }
+    }
+}
+
+/// The JSON Schema of the document.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Trace).into()
+}

@@ -1,0 +1,333 @@
+//! The findings: what in the calls of a program loses data, or time.
+
+pub mod kinds;
+
+use crate::account::{Account, Accounts};
+use crate::call::{Act, Call, FileId, Name};
+use crate::model::{File, Model, Promise};
+use itertools::Itertools;
+use kinds::Kind;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use wrote::Survives;
+use wrote_result::document::Finding;
+use wrote_result::trace::Moment;
+use wrote_result::units::{self, some_of};
+
+/// Writes of a file from which on their size matters.
+const MANY_WRITES: u64 = 1000;
+/// A write below this costs more by its call than by its bytes.
+const SMALL_WRITE_BYTES: u64 = 512;
+/// Flushes of a file from which on their number matters.
+const MANY_FLUSHES: u64 = 100;
+/// Bytes that each flush could carry at no further cost.
+const SMALL_FLUSH_BYTES: u64 = 4096;
+/// The most places that a finding keeps as its evidence.
+const EVIDENCE_MAX: usize = 20;
+/// The most files that the text of a finding names.
+const NAMES_MAX: usize = 3;
+
+/// Looks at each call before the model takes it.
+#[derive(Debug, Default)]
+pub struct Judge {
+    /// What was found, by the place of its kind among all.
+    found: BTreeMap<usize, Found>,
+    files: HashMap<FileId, Facts>,
+    /// Names that were removed, each with its moment, until a file has them again.
+    unlinked: HashMap<PathBuf, u64>,
+    /// Durable files that were removed from a folder which was not flushed since, with the moments.
+    unflushed_unlinks: HashMap<FileId, Vec<(PathBuf, u64)>>,
+    /// The files that were not durable when the program told the outside something, each with the
+    /// first such moment.
+    told_early: HashMap<FileId, u64>,
+}
+
+/// The places of one kind of finding.
+#[derive(Debug, Default)]
+struct Found {
+    places: Vec<Place>,
+    count: u64,
+}
+
+/// A place where something was found.
+#[derive(Debug)]
+struct Place {
+    path: PathBuf,
+    /// Figures for the sentence; empty without any.
+    more: String,
+    calls: Vec<Moment>,
+}
+
+/// What the judge keeps of a file beside its account.
+#[derive(Debug, Default)]
+struct Facts {
+    /// When durable content was cut off, and its size, until something is written.
+    emptied: Option<(u64, u64)>,
+    /// The moment of a flush that failed.
+    failed_ns: Option<u64>,
+    /// The end of a write that was shorter than asked, and the bytes that were left.
+    short: Option<(u64, u64)>,
+}
+
+impl Judge {
+    /// Looks at a call. The accounts have taken it, `model` has not.
+    pub fn see(&mut self, model: &Model, accounts: &Accounts, call: &Call) {
+        let at_ns = call.at_ns;
+        match &call.act {
+            Act::Made { file, name } => {
+                self.files.insert(*file, Facts::default());
+                if let Some(name) = name {
+                    self.unlinked.remove(&name.path);
+                }
+            }
+            Act::Empty { file, size_bytes } => {
+                let was_durable = model.survives(*file, Promise::Seen) == Survives::PowerLoss;
+                let facts = self.files.entry(*file).or_default();
+                facts.emptied = Some((at_ns, *size_bytes)).filter(|_| was_durable);
+            }
+            Act::Write { file, bytes, asked_bytes, .. } => {
+                self.write(model, *file, at_ns, bytes, *asked_bytes);
+            }
+            Act::FlushAll { .. } => self.unflushed_unlinks.clear(),
+            Act::Flush { file, failed } => self.flush(model, *file, at_ns, failed.is_some()),
+            Act::Rename { file, to, replaced, .. } => {
+                let replaces = replaced.is_some_and(|replaced| replaced != *file);
+                if replaces {
+                    self.replace(model, accounts, *file, to, at_ns);
+                }
+                self.take_name(to, at_ns);
+            }
+            Act::Unlink { file, name } => {
+                let was_durable = model.survives(*file, Promise::Seen) == Survives::PowerLoss;
+                if was_durable {
+                    self.unlinked.insert(name.path.clone(), at_ns);
+                    let unlinks = self.unflushed_unlinks.entry(name.folder).or_default();
+                    unlinks.push((name.path.clone(), at_ns));
+                }
+            }
+            Act::Tell => self.tell(model, at_ns),
+            _ => {}
+        }
+    }
+
+    /// Looks at what the flush or the name that just came made durable.
+    pub fn after(&mut self, model: &Model, call: &Call) {
+        let may_save = matches!(call.act, Act::Flush { .. } | Act::FlushAll { .. });
+        if may_save && !self.told_early.is_empty() {
+            let is_saved = |file: &FileId| model.survives(*file, Promise::Seen);
+            let saved = self.told_early.extract_if(|file, _| is_saved(file) == Survives::PowerLoss);
+            for (file, told_ns) in saved.collect::<Vec<_>>() {
+                let later = units::nanoseconds(call.at_ns.saturating_sub(told_ns));
+                let calls = [("answer", told_ns), ("flush", call.at_ns)];
+                let more = format!("durable {later} later");
+                self.add(&kinds::ACKNOWLEDGED_EARLY, path_of(model, file), more, &calls);
+            }
+        }
+    }
+
+    fn write(
+        &mut self,
+        model: &Model,
+        file: FileId,
+        at_ns: u64,
+        bytes: &Range<u64>,
+        asked_bytes: u64,
+    ) {
+        let facts = self.files.entry(file).or_default();
+        let left = asked_bytes.saturating_sub(bytes.end - bytes.start);
+        let rest = Some((bytes.end, left)).filter(|(_, left)| *left > 0);
+        let short = std::mem::replace(&mut facts.short, rest);
+        let failed_ns = facts.failed_ns;
+        let emptied = facts.emptied.take();
+        if let Some((emptied_ns, size_bytes)) = emptied {
+            let more = format!("{} before", units::bytes(size_bytes));
+            let calls = [("open with O_TRUNC", emptied_ns), ("write", at_ns)];
+            self.add(&kinds::ONLY_COPY_OVERWRITTEN, path_of(model, file), more, &calls);
+        }
+        if let Some(failed_ns) = failed_ns {
+            let calls = [("failed flush", failed_ns), ("write", at_ns)];
+            self.add(&kinds::FLUSH_ERROR_IGNORED, path_of(model, file), String::new(), &calls);
+        }
+        if let Some((end, left)) = short.filter(|(end, _)| *end != bytes.start) {
+            let more = format!("{} at byte {end}", units::bytes(left));
+            let calls = [("next write", at_ns)];
+            self.add(&kinds::SHORT_WRITE_IGNORED, path_of(model, file), more, &calls);
+        }
+    }
+
+    fn flush(&mut self, model: &Model, file: FileId, at_ns: u64, has_failed: bool) {
+        if !has_failed {
+            self.unflushed_unlinks.remove(&file);
+        }
+        let facts = self.files.entry(file).or_default();
+        if let Some(failed_ns) = facts.failed_ns {
+            let calls = [("failed flush", failed_ns), ("flush", at_ns)];
+            self.add(&kinds::FLUSH_RETRIED, path_of(model, file), String::new(), &calls);
+        } else if has_failed {
+            facts.failed_ns = Some(at_ns);
+        }
+    }
+
+    fn replace(
+        &mut self,
+        model: &Model,
+        accounts: &Accounts,
+        file: FileId,
+        to: &Name,
+        at_ns: u64,
+    ) {
+        let dirty = model.file(file).filter(|known| known.is_dirty());
+        if let Some(dirty) = dirty.filter(|_| !is_in_memory(model, file)) {
+            let last_ns = accounts.of(file).map_or(0, |account| account.last_write_ns);
+            let more = format!("{} not flushed", units::bytes(dirty.dirty_bytes()));
+            let calls = [("write", last_ns), ("rename", at_ns)];
+            self.add(&kinds::RENAME_BEFORE_FLUSH, to.path.clone(), more, &calls);
+        }
+    }
+
+    fn take_name(&mut self, name: &Name, at_ns: u64) {
+        if let Some(unlinked_ns) = self.unlinked.remove(&name.path) {
+            let calls = [("unlink", unlinked_ns), ("rename", at_ns)];
+            self.add(&kinds::UNLINK_BEFORE_NAME, name.path.clone(), String::new(), &calls);
+        }
+    }
+
+    fn tell(&mut self, model: &Model, at_ns: u64) {
+        let early = model.files().filter(|(id, file)| {
+            // Only what the program changed can be too late.
+            let is_changed = file.is_dirty() || file.is_new || file.is_renamed();
+            is_changed
+                && !file.is_removed
+                && !is_in_memory(model, *id)
+                && model.survives(*id, Promise::Seen) < Survives::PowerLoss
+        });
+        for (file, _) in early {
+            self.told_early.entry(file).or_insert(at_ns);
+        }
+    }
+
+    /// Returns the findings about files that `is_meant`, once the program has ended. Files are named
+    /// as one reads them in `folder`.
+    pub fn findings(
+        mut self,
+        model: &Model,
+        accounts: &Accounts,
+        is_meant: &dyn Fn(&Path) -> bool,
+        folder: &Path,
+    ) -> Vec<Finding> {
+        let mut files: Vec<_> = model.files().collect();
+        files.sort_by_key(|(_, known)| known.path());
+        let untouched = Account::default();
+        for found in self.found.values_mut() {
+            found.places.retain(|place| is_meant(&place.path));
+        }
+        for (file, known) in files.into_iter().filter(|(_, known)| is_meant(known.path())) {
+            self.at_end(model, file, known, accounts.of(file).unwrap_or(&untouched));
+        }
+        let unlinks = std::mem::take(&mut self.unflushed_unlinks).into_values().flatten();
+        for (path, at_ns) in unlinks.sorted().filter(|(path, _)| is_meant(path)) {
+            self.add(&kinds::UNLINK_NOT_FLUSHED, path, String::new(), &[("unlink", at_ns)]);
+        }
+        let found = self.found.into_iter().filter(|(_, found)| !found.places.is_empty());
+        found.map(|(kind, found)| found.finding(kinds::KINDS[kind], folder)).collect()
+    }
+
+    fn at_end(&mut self, model: &Model, file: FileId, known: &File, account: &Account) {
+        let path = || known.path().to_owned();
+        let average = |bytes: u64, count: u64| bytes / count.max(1);
+        let write_bytes = average(account.bytes, account.writes);
+        if account.writes >= MANY_WRITES && write_bytes < SMALL_WRITE_BYTES {
+            let more = format!("{} writes of {}", account.writes, units::bytes(write_bytes));
+            self.add(&kinds::UNBUFFERED, path(), more, &[]);
+        }
+        if is_in_memory(model, file) || known.is_removed {
+            return;
+        }
+        let flushes = account.flushes_in_all();
+        let flush_bytes = average(account.bytes, flushes);
+        if flushes >= MANY_FLUSHES && account.bytes > 0 && flush_bytes < SMALL_FLUSH_BYTES {
+            let more = format!("{flushes} flushes, each for {}", units::bytes(flush_bytes));
+            self.add(&kinds::FLUSH_EACH_SMALL, path(), more, &[]);
+        }
+        if let Some(told_ns) = self.told_early.remove(&file) {
+            let calls = [("answer", told_ns)];
+            self.add(&kinds::ACKNOWLEDGED_EARLY, path(), "never durable".into(), &calls);
+        }
+        let last_write = [("last write", account.last_write_ns)];
+        let dirty = units::bytes(known.dirty_bytes());
+        if known.is_dirty() && self.has(&kinds::RENAME_BEFORE_FLUSH, known.path()) {
+            return;
+        }
+        if known.is_dirty() && account.writes > 0 && account.direct_writes == account.writes {
+            self.add(&kinds::DIRECT_ALONE, path(), dirty, &last_write);
+        } else if known.is_dirty() && account.writes > 0 {
+            let more = if account.flushes == 0 { dirty } else { format!("{dirty} at its end") };
+            self.add(&kinds::NEVER_FLUSHED, path(), more, &last_write);
+        } else if known.is_renamed() {
+            self.add(&kinds::FOLDER_NOT_FLUSHED, path(), String::new(), &[]);
+        } else if account.writes > 0 && model.survives(file, Promise::Posix) < Survives::PowerLoss {
+            self.add(&kinds::NAME_NOT_FLUSHED, path(), String::new(), &[]);
+        }
+    }
+
+    /// Whether this was found of a file already.
+    fn has(&self, kind: &Kind, path: &Path) -> bool {
+        let found = self.found.get(&place_of(kind));
+        found.is_some_and(|found| found.places.iter().any(|place| place.path == path))
+    }
+
+    fn add(&mut self, kind: &'static Kind, path: PathBuf, more: String, calls: &[(&str, u64)]) {
+        let found = self.found.entry(place_of(kind)).or_default();
+        found.count += 1;
+        if found.places.len() < EVIDENCE_MAX {
+            let moment = |(call, at_ns): &(&str, u64)| Moment::new(call, *at_ns);
+            found.places.push(Place { path, more, calls: calls.iter().map(moment).collect() });
+        }
+    }
+}
+
+impl Found {
+    fn finding(self, kind: &Kind, folder: &Path) -> Finding {
+        let named = |place: &Place| match place.more.as_str() {
+            "" => shown(&place.path, folder),
+            more => format!("{} ({more})", shown(&place.path, folder)),
+        };
+        // Of many places in one file the last is named.
+        let files = self.places.iter().rev().unique_by(|place| &place.path);
+        let mut names: Vec<String> = files.map(named).collect();
+        names.reverse();
+        let more = self.count.saturating_sub(self.places.len() as u64) as usize;
+        names.extend(std::iter::repeat_n(String::new(), more));
+        let text = format!("{}: {}. Do: {}.", some_of(&names, NAMES_MAX), kind.says, kind.remedy);
+        let places: Vec<_> = self
+            .places
+            .iter()
+            .map(|place| serde_json::json!({ "path": place.path, "calls": place.calls }))
+            .collect();
+        Finding::new(kind.id, kind.severity, text).with("count", self.count).with("places", places)
+    }
+}
+
+/// A path as one reads it in the folder where the program was started.
+fn shown(path: &Path, folder: &Path) -> String {
+    match path.strip_prefix(folder).unwrap_or(path).to_string_lossy() {
+        path if path.is_empty() => "a file without a name".into(),
+        path => path.into_owned(),
+    }
+}
+
+fn place_of(kind: &Kind) -> usize {
+    kinds::KINDS.iter().position(|known| *known == kind).expect("every kind is in the list")
+}
+
+fn is_in_memory(model: &Model, file: FileId) -> bool {
+    model.storage(file.device).is_in_memory
+}
+
+fn path_of(model: &Model, file: FileId) -> PathBuf {
+    model.file(file).map_or(PathBuf::new(), |known| known.path().to_owned())
+}
+
+#[cfg(test)]
+mod tests;

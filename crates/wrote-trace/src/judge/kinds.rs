@@ -1,0 +1,119 @@
+//! The kinds of findings: what each says, how much it weighs, and how it is done right.
+
+use wrote_result::document::Severity;
+
+/// A kind of finding.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// Its stable name; `docs/trace.md` has a section of each.
+    pub id: &'static str,
+    /// A warning where a crash loses something, as this project's crashes showed.
+    pub severity: Severity,
+    /// What is said of the files, behind their names.
+    pub says: &'static str,
+    /// How it is done right.
+    pub remedy: &'static str,
+}
+
+const fn warning(id: &'static str, says: &'static str, remedy: &'static str) -> Kind {
+    Kind { id, severity: Severity::Warning, says, remedy }
+}
+
+const fn info(id: &'static str, says: &'static str, remedy: &'static str) -> Kind {
+    Kind { id, severity: Severity::Info, says, remedy }
+}
+
+pub const RENAME_BEFORE_FLUSH: Kind = warning(
+    "rename-before-flush",
+    "replaced by a file that was not flushed; after a power cut the name may have the old content, \
+     the new, or none",
+    "fsync the new file before the rename, and its folder after it; in Rust wrote::write does both",
+);
+pub const ONLY_COPY_OVERWRITTEN: Kind = warning(
+    "only-copy-overwritten",
+    "emptied and written again; a crash before its flush leaves neither the old content nor the new",
+    "write a temporary file, fsync it, rename it over the old one, fsync the folder; in Rust \
+     wrote::write does so",
+);
+pub const UNLINK_BEFORE_NAME: Kind = warning(
+    "unlink-before-durable-name",
+    "removed before another file got the name; a crash between leaves neither",
+    "rename the replacement over it; a rename needs no unlink before",
+);
+pub const NEVER_FLUSHED: Kind = warning(
+    "never-flushed",
+    "written and not flushed; a power cut leaves any part of it, or none",
+    "fsync or fdatasync the file before you say that it is saved",
+);
+pub const DIRECT_ALONE: Kind = warning(
+    "direct-taken-for-durable",
+    "written with O_DIRECT and not flushed; the record of where new blocks are stays in memory, and \
+     the device may keep bytes in its cache",
+    "fdatasync the file, or open it with O_DSYNC too",
+);
+pub const FOLDER_NOT_FLUSHED: Kind = warning(
+    "folder-not-flushed",
+    "renamed, and the folder not flushed; after a power cut the name has the old content, or does \
+     not exist",
+    "fsync the folder after the rename",
+);
+pub const FLUSH_ERROR_IGNORED: Kind = warning(
+    "flush-error-ignored",
+    "written on after a flush of it had failed; what the flush should have saved is lost, and no \
+     later call says so",
+    "write the data again, from your own copy, into a new file",
+);
+pub const FLUSH_RETRIED: Kind = warning(
+    "flush-retried",
+    "flushed again after a flush had failed; the second one succeeds, and proves nothing",
+    "write the data again, from your own copy, into a new file",
+);
+pub const SHORT_WRITE_IGNORED: Kind = warning(
+    "short-write-ignored",
+    "without the rest of a write of which the kernel took a part",
+    "write the rest; in Rust write_all does so",
+);
+pub const ACKNOWLEDGED_EARLY: Kind = warning(
+    "acknowledged-early",
+    "not durable when the program answered",
+    "flush before you answer; many answers can share one flush",
+);
+pub const NAME_NOT_FLUSHED: Kind = info(
+    "name-not-flushed",
+    "new, and the folder not flushed; POSIX does not promise the name, but on ext4, XFS and Btrfs the \
+     file's own flush kept it in every crash that was tried",
+    "fsync the folder after the file",
+);
+pub const UNLINK_NOT_FLUSHED: Kind = info(
+    "unlink-not-flushed",
+    "removed, and the folder not flushed; after a power cut it may be there again",
+    "fsync the folder after the unlink, if what reads the folder minds",
+);
+pub const UNBUFFERED: Kind = info(
+    "unbuffered",
+    "written in small pieces; each call costs more than its bytes",
+    "collect them in a buffer (BufWriter, setvbuf) of 64 KiB or more",
+);
+pub const FLUSH_EACH_SMALL: Kind = info(
+    "flush-each-small",
+    "flushed for little each time",
+    "let records that come together share one flush (group commit); in Rust wrote::Log does so",
+);
+
+/// All kinds, in the order in which a report has them.
+pub const KINDS: [&Kind; 14] = [
+    &RENAME_BEFORE_FLUSH,
+    &ONLY_COPY_OVERWRITTEN,
+    &UNLINK_BEFORE_NAME,
+    &ACKNOWLEDGED_EARLY,
+    &NEVER_FLUSHED,
+    &DIRECT_ALONE,
+    &FOLDER_NOT_FLUSHED,
+    &FLUSH_ERROR_IGNORED,
+    &FLUSH_RETRIED,
+    &SHORT_WRITE_IGNORED,
+    &NAME_NOT_FLUSHED,
+    &UNLINK_NOT_FLUSHED,
+    &UNBUFFERED,
+    &FLUSH_EACH_SMALL,
+];

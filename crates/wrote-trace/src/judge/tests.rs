@@ -1,0 +1,217 @@
+//! Each finding, from the calls that make it and from those that do it right.
+
+use super::*;
+use crate::call::How;
+use wrote_result::document::Severity;
+
+/// A program, call by call.
+#[derive(Default)]
+struct Script {
+    model: Model,
+    accounts: Accounts,
+    judge: Judge,
+    at_ns: u64,
+}
+
+const FOLDER: FileId = FileId { device: 1, inode: 1 };
+const OLD: FileId = FileId { device: 1, inode: 10 };
+const NEW: FileId = FileId { device: 1, inode: 11 };
+
+fn name(path: &str) -> Name {
+    Name { folder: FOLDER, path: path.into() }
+}
+
+fn found(file: FileId, path: &str) -> Act {
+    Act::Found { file, name: Some(name(path)), size_bytes: 100 }
+}
+
+fn made(file: FileId, path: &str) -> Act {
+    Act::Made { file, name: Some(name(path)) }
+}
+
+fn write(file: FileId, bytes: Range<u64>) -> Act {
+    let asked_bytes = bytes.end - bytes.start;
+    Act::Write { file, bytes, asked_bytes, how: How::default() }
+}
+
+fn flush(file: FileId) -> Act {
+    Act::Flush { file, failed: None }
+}
+
+fn rename(file: FileId, from: &str, to: &str, replaced: Option<FileId>) -> Act {
+    Act::Rename { file, from: name(from), to: name(to), replaced }
+}
+
+impl Script {
+    fn of(acts: impl IntoIterator<Item = Act>) -> Script {
+        let mut script = Script::default();
+        for act in acts {
+            script.at_ns += 1_000_000;
+            let call = Call { at_ns: script.at_ns, act };
+            script.accounts.see(&script.model, &call);
+            script.judge.see(&script.model, &script.accounts, &call);
+            script.model.see(&call);
+            script.judge.after(&script.model, &call);
+        }
+        script
+    }
+
+    fn findings(self) -> Vec<Finding> {
+        self.judge.findings(&self.model, &self.accounts, &|_| true, Path::new("/data"))
+    }
+}
+
+/// The findings of a program, by their ids.
+fn ids(acts: impl IntoIterator<Item = Act>) -> Vec<String> {
+    Script::of(acts).findings().into_iter().map(|finding| finding.id).collect()
+}
+
+/// A replacement as it is done right.
+fn replaced_well() -> Vec<Act> {
+    vec![
+        found(OLD, "/data/a"),
+        made(NEW, "/data/a.tmp"),
+        write(NEW, 0..10),
+        flush(NEW),
+        rename(NEW, "/data/a.tmp", "/data/a", Some(OLD)),
+        flush(FOLDER),
+    ]
+}
+
+#[test]
+fn a_replacement_done_right_has_no_finding() {
+    assert_eq!(ids(replaced_well()), [""; 0]);
+}
+
+#[test]
+fn a_rename_before_the_flush_is_told_with_its_moments() {
+    let mut acts = replaced_well();
+    acts.remove(3);
+    let findings = Script::of(acts).findings();
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    let finding = &findings[0];
+    assert_eq!((finding.id.as_str(), finding.severity), ("rename-before-flush", Severity::Warning));
+    assert!(finding.text.starts_with("a (10 B not flushed): replaced by a file"), "{finding:?}");
+    let calls = &finding.evidence["places"][0]["calls"];
+    assert_eq!(calls[0], serde_json::json!({ "call": "write", "at_s": 0.003 }));
+    assert_eq!(calls[1], serde_json::json!({ "call": "rename", "at_s": 0.004 }));
+}
+
+#[test]
+fn a_rename_without_a_flush_of_the_folder_brings_the_old_content_back() {
+    let mut acts = replaced_well();
+    acts.pop();
+    assert_eq!(ids(acts), ["folder-not-flushed"]);
+}
+
+#[test]
+fn a_new_file_that_was_flushed_itself_lacks_only_what_posix_asks() {
+    let acts = [made(NEW, "/data/a"), write(NEW, 0..10), flush(NEW)];
+    let findings = Script::of(acts).findings();
+    assert_eq!(findings[0].id, "name-not-flushed");
+    assert_eq!(findings[0].severity, Severity::Info);
+    let acts = [made(NEW, "/data/a"), write(NEW, 0..10), flush(NEW), flush(FOLDER)];
+    assert_eq!(ids(acts), [""; 0]);
+}
+
+#[test]
+fn emptying_the_only_copy_is_told_even_where_it_is_flushed_later() {
+    let empty = Act::Empty { file: OLD, size_bytes: 100 };
+    let acts = [found(OLD, "/data/a"), empty, write(OLD, 0..10), flush(OLD)];
+    assert_eq!(ids(acts), ["only-copy-overwritten"]);
+    // What this run made may be emptied by it until it is durable.
+    let empty = Act::Empty { file: NEW, size_bytes: 10 };
+    let acts = [
+        made(NEW, "/data/a"),
+        write(NEW, 0..10),
+        empty,
+        write(NEW, 0..10),
+        flush(NEW),
+        flush(FOLDER),
+    ];
+    assert_eq!(ids(acts), [""; 0]);
+}
+
+#[test]
+fn removing_the_old_name_first_leaves_neither_for_a_moment() {
+    let unlink = Act::Unlink { file: OLD, name: name("/data/a") };
+    let mut acts = replaced_well();
+    acts[4] = rename(NEW, "/data/a.tmp", "/data/a", None);
+    acts.insert(4, unlink);
+    assert_eq!(ids(acts), ["unlink-before-durable-name"]);
+}
+
+#[test]
+fn a_removed_name_may_come_back_until_its_folder_is_flushed() {
+    let unlink = || Act::Unlink { file: OLD, name: name("/data/a") };
+    assert_eq!(ids([found(OLD, "/data/a"), unlink()]), ["unlink-not-flushed"]);
+    assert_eq!(ids([found(OLD, "/data/a"), unlink(), flush(FOLDER)]), [""; 0]);
+}
+
+#[test]
+fn a_flush_that_failed_is_neither_repeated_nor_ignored() {
+    // W2
+    let failed = || Act::Flush { file: OLD, failed: Some(libc::EIO) };
+    let begin = || [found(OLD, "/data/a"), write(OLD, 0..10), failed()];
+    let retried = begin().into_iter().chain([flush(OLD)]);
+    assert!(ids(retried).contains(&"flush-retried".into()));
+    let ignored = begin().into_iter().chain([write(OLD, 10..20)]);
+    assert!(ids(ignored).contains(&"flush-error-ignored".into()));
+}
+
+#[test]
+fn the_rest_of_a_short_write_is_to_be_written() {
+    let short = |bytes: Range<u64>| Act::Write {
+        file: OLD,
+        bytes,
+        asked_bytes: 100,
+        how: How::default(),
+    };
+    let continued = [found(OLD, "/data/a"), short(0..60), write(OLD, 60..100), flush(OLD)];
+    assert_eq!(ids(continued), [""; 0]);
+    let left = [found(OLD, "/data/a"), short(0..60), write(OLD, 100..200), flush(OLD)];
+    assert_eq!(ids(left), ["short-write-ignored"]);
+}
+
+#[test]
+fn direct_writes_are_not_taken_for_durable() {
+    let direct = How { is_direct: true, is_durable: false };
+    let write = |how| Act::Write { file: NEW, bytes: 0..4096, asked_bytes: 4096, how };
+    assert_eq!(ids([made(NEW, "/data/a"), write(direct)]), ["direct-taken-for-durable"]);
+    let durable = How { is_durable: true, ..direct };
+    assert_eq!(ids([made(NEW, "/data/a"), write(durable), flush(FOLDER)]), [""; 0]);
+}
+
+#[test]
+fn an_answer_before_the_flush_is_told_with_how_long_it_was_early() {
+    let acts = [found(OLD, "/data/a"), write(OLD, 0..10), Act::Tell, flush(OLD)];
+    let findings = Script::of(acts).findings();
+    assert_eq!(findings[0].id, "acknowledged-early");
+    assert!(findings[0].text.starts_with("a (durable 1.00 ms later): "), "{findings:?}");
+    let acts = [found(OLD, "/data/a"), write(OLD, 0..10), flush(OLD), Act::Tell];
+    assert_eq!(ids(acts), [""; 0]);
+}
+
+#[test]
+fn many_small_calls_are_told_as_what_they_cost() {
+    let small = (0..1000).map(|at| write(OLD, at..at + 1));
+    let acts = std::iter::once(found(OLD, "/data/a")).chain(small).chain([flush(OLD)]);
+    assert_eq!(ids(acts), ["unbuffered"]);
+    let flushed = (0..100).flat_map(|at| [write(OLD, at * 600..at * 600 + 600), flush(OLD)]);
+    let acts = std::iter::once(found(OLD, "/data/a")).chain(flushed);
+    assert_eq!(ids(acts), ["flush-each-small"]);
+}
+
+#[test]
+fn files_in_memory_are_not_judged() {
+    let storage = crate::call::Storage { is_in_memory: true, ..Default::default() };
+    let mut acts = replaced_well();
+    acts.remove(3);
+    acts.insert(0, Act::Storage { device: 1, storage });
+    assert_eq!(ids(acts), [""; 0]);
+}
+
+#[test]
+fn the_kinds_are_sorted_by_their_weight() {
+    assert!(kinds::KINDS.is_sorted_by_key(|kind| std::cmp::Reverse(kind.severity)));
+}

@@ -1,0 +1,123 @@
+//! Watches a program's file calls, and judges what of its writes would survive.
+//!
+//! | room | content |
+//! |---|---|
+//! | `watch` | the program under `ptrace(2)`, and its calls from their arguments to their effects |
+//! | `call` | those effects, as data |
+//! | `model` | what of the files is durable at each moment |
+//! | `account` | what was done with each file, counted |
+//! | `judge` | the findings |
+//!
+//! Calls go in and a document comes out; only `watch` knows a kernel.
+
+mod account;
+mod call;
+mod judge;
+mod model;
+mod watch;
+
+pub use judge::kinds::{Kind, KINDS};
+
+use account::Accounts;
+use call::Call;
+use itertools::Itertools;
+use judge::Judge;
+use model::{Model, Promise};
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use watch::Watched;
+use wrote_result::document::{Host, Program};
+use wrote_result::trace::{Ack, File, SCHEMA, Trace};
+
+/// What is to be traced.
+#[derive(Clone, Debug)]
+pub struct TraceRequest {
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// What counts as telling the outside something.
+    pub ack: Ack,
+    /// The folders whose files are judged; none for all.
+    pub under: Vec<PathBuf>,
+    /// The machine, for the document.
+    pub host: Host,
+    /// The program that asks, for the document.
+    pub wrote: Program,
+}
+
+/// Runs a program until its last process ends, and judges what it wrote.
+///
+/// # Errors
+///
+/// Where the program can't be started (with the error of `execve(2)`), or may not be watched.
+pub fn trace(request: TraceRequest) -> io::Result<Trace> {
+    let started_at = format!("{:.0}", jiff::Timestamp::now());
+    let mut desk = Desk::default();
+    let watched = watch::watch(&request.command, request.ack, &mut |call| desk.see(call))?;
+    Ok(desk.document(request, watched, started_at))
+}
+
+/// Where calls become a document.
+#[derive(Debug, Default)]
+struct Desk {
+    model: Model,
+    accounts: Accounts,
+    judge: Judge,
+}
+
+impl Desk {
+    fn see(&mut self, call: &Call) {
+        self.accounts.see(&self.model, call);
+        self.judge.see(&self.model, &self.accounts, call);
+        self.model.see(call);
+        self.judge.after(&self.model, call);
+    }
+
+    fn document(self, request: TraceRequest, watched: Watched, started_at: String) -> Trace {
+        let is_under = |path: &Path| {
+            request.under.is_empty() || request.under.iter().any(|folder| path.starts_with(folder))
+        };
+        let folder = std::env::current_dir().unwrap_or_default();
+        let files = self.files(&is_under);
+        let findings = self.judge.findings(&self.model, &self.accounts, &is_under, &folder);
+        let shown = |word: &OsString| word.to_string_lossy().into_owned();
+        Trace {
+            schema: SCHEMA.into(),
+            started_at,
+            wrote: request.wrote,
+            host: request.host,
+            folder: folder.to_string_lossy().into_owned(),
+            command: request.command.iter().map(shown).collect(),
+            end: watched.end,
+            elapsed_s: watched.elapsed_s,
+            watching: watched.watching,
+            acknowledged_by: request.ack,
+            files,
+            removed_files: self.accounts.removed,
+            unseen: watched.unseen.into_iter().collect(),
+            findings,
+        }
+    }
+
+    /// The files that were written or got a name, and have one, by path.
+    fn files(&self, is_meant: &dyn Fn(&Path) -> bool) -> Vec<File> {
+        let there = self.model.files().filter(|(_, known)| !known.is_removed);
+        let meant = there.filter(|(_, known)| is_meant(known.path()));
+        let rows = meant.filter_map(|(file, known)| {
+            let account = self.accounts.of(file)?;
+            Some(File {
+                path: known.path().to_string_lossy().into_owned(),
+                writes: account.writes,
+                bytes: account.bytes,
+                write_p50_bytes: account.write_p50_bytes(),
+                flushes: account.flushes_in_all(),
+                how: account.how()?,
+                is_mapped: known.is_mapped,
+                unflushed_bytes: known.dirty_bytes(),
+                survives: self.model.survives(file, Promise::Seen).into(),
+                survives_posix: self.model.survives(file, Promise::Posix).into(),
+            })
+        });
+        rows.sorted_by(|one, other| one.path.cmp(&other.path)).collect()
+    }
+}

@@ -1,0 +1,212 @@
+//! The watch over a program: it stops at each call that changes files, until its last process ends.
+
+mod calls;
+mod descriptors;
+mod filter;
+mod memory;
+mod ptrace;
+mod start;
+
+use crate::call::Call;
+use calls::{Begin, Begun, Reader};
+use libc::pid_t;
+use ptrace::{Event, Until};
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::time::Instant;
+use wrote_result::trace::{Ack, End, Watching};
+
+/// What a watch knows at its end.
+#[derive(Debug, Default)]
+pub struct Watched {
+    /// The end of the program.
+    pub end: End,
+    /// The time until its last process ended, in seconds.
+    pub elapsed_s: f64,
+    /// The cost.
+    pub watching: Watching,
+    /// What was not seen, ready to be shown.
+    pub unseen: BTreeSet<String>,
+}
+
+/// Runs a program until its last process ends, and hands over each call. The program keeps its
+/// standard streams, its terminal and its signals.
+///
+/// # Errors
+///
+/// Where the program can't be started (with the error of `execve(2)`), or may not be watched.
+pub fn watch(
+    command: &[OsString],
+    ack: Ack,
+    see: &mut dyn FnMut(&Call),
+) -> io::Result<Watched> {
+    let filter = filter::filter(&calls::watched(ack));
+    let started = Instant::now();
+    let program = start::start(command, &filter)?;
+    let mut watch = Watch {
+        see,
+        reader: Reader::new(ack),
+        started,
+        program,
+        tasks: HashMap::new(),
+        has_begun: false,
+        watched: Watched::default(),
+    };
+    while let Some((task, event)) = ptrace::wait()? {
+        let began = Instant::now();
+        let taken = watch.take(task, event);
+        watch.watched.watching.stopped_s += began.elapsed().as_secs_f64();
+        match taken {
+            // A task that was killed is gone before it can go on.
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+            done => done?,
+        }
+    }
+    let Watch { has_begun, mut watched, .. } = watch;
+    if let (false, Some(number)) = (has_begun, watched.end.code) {
+        return Err(io::Error::from_raw_os_error(number));
+    }
+    watched.elapsed_s = started.elapsed().as_secs_f64();
+    Ok(watched)
+}
+
+struct Watch<'a> {
+    see: &'a mut dyn FnMut(&Call),
+    reader: Reader,
+    started: Instant,
+    program: pid_t,
+    tasks: HashMap<pid_t, Task>,
+    /// Whether the program itself runs, and no longer its preparation.
+    has_begun: bool,
+    watched: Watched,
+}
+
+/// A process or thread.
+struct Task {
+    process: pid_t,
+    /// The call that it is in, and the moment at which that began.
+    in_call: Option<(Begun, u64)>,
+}
+
+impl Watch<'_> {
+    fn take(&mut self, task: pid_t, event: Event) -> io::Result<()> {
+        match event {
+            Event::Exited(code) => self.gone(task, End { code: Some(code), signal: None }),
+            Event::Killed(signal) => self.gone(task, End { code: None, signal: Some(signal) }),
+            Event::Call => {
+                let until = self.begin(task);
+                return ptrace::resume(task, until, 0);
+            }
+            Event::Return => {
+                self.end(task);
+                return ptrace::resume(task, Until::Call, 0);
+            }
+            Event::Exec(before) => {
+                self.executed(task, before);
+                return ptrace::resume(task, Until::Call, 0);
+            }
+            Event::Signal(signal) => return ptrace::resume(task, self.until(task), signal),
+            // A new task begins with such a stop.
+            Event::Stopped(libc::SIGTRAP) | Event::Spawned => {
+                return ptrace::resume(task, self.until(task), 0);
+            }
+            Event::Stopped(_) => return ptrace::listen(task),
+        }
+        Ok(())
+    }
+
+    /// A call that a signal interrupts is still to return.
+    fn until(&self, task: pid_t) -> Until {
+        let is_in_call = self.tasks.get(&task).is_some_and(|task| task.in_call.is_some());
+        if is_in_call { Until::Return } else { Until::Call }
+    }
+
+    fn begin(&mut self, task: pid_t) -> Until {
+        let Ok(entry) = ptrace::entry(task) else { return Until::Call };
+        self.watched.watching.stopped_calls += 1;
+        let at_ns = self.started.elapsed().as_nanos() as u64;
+        let process = self.task(task).process;
+        let begin = self.reader.begin(process, task, entry);
+        for act in self.reader.news() {
+            (self.see)(&Call { at_ns, act });
+        }
+        let unseen = match begin {
+            Begin::Pass => return Until::Call,
+            Begin::Await(begun) => {
+                self.task(task).in_call = Some((begun, at_ns));
+                return Until::Return;
+            }
+            Begin::Refuse if ptrace::refuse(task).is_ok() => {
+                "io_uring was refused, so that the program falls back to calls that are seen"
+            }
+            Begin::Refuse => "writes by io_uring are not seen",
+            Begin::Unseen(what) => what,
+        };
+        self.watched.unseen.insert(unseen.into());
+        Until::Call
+    }
+
+    fn end(&mut self, task: pid_t) {
+        let known = self.task(task);
+        let process = known.process;
+        let Some((begun, at_ns)) = known.in_call.take() else { return };
+        let Ok(result) = ptrace::result(task) else { return };
+        let act = self.reader.act(process, begun, result);
+        for act in self.reader.news().into_iter().chain(act) {
+            (self.see)(&Call { at_ns, act });
+        }
+    }
+
+    /// `task` runs a new program. Where another thread of its process asked for that, the process
+    /// has this thread's number from now on.
+    fn executed(&mut self, task: pid_t, before: pid_t) {
+        self.has_begun = true;
+        self.tasks.remove(&before);
+        self.tasks.remove(&task);
+        let process = self.task(task).process;
+        self.reader.forget(process);
+        self.watched.unseen.extend(unseen_program(process));
+    }
+
+    fn gone(&mut self, task: pid_t, end: End) {
+        self.tasks.remove(&task);
+        self.reader.forget(task);
+        if task == self.program {
+            self.watched.end = end;
+        }
+    }
+
+    fn task(&mut self, task: pid_t) -> &mut Task {
+        let watching = &mut self.watched.watching;
+        self.tasks.entry(task).or_insert_with(|| {
+            watching.tasks += 1;
+            Task { process: process_of(task), in_call: None }
+        })
+    }
+}
+
+/// The process of a task (`Tgid` of `/proc/TASK/status`).
+fn process_of(task: pid_t) -> pid_t {
+    let status = fs::read_to_string(format!("/proc/{task}/status")).unwrap_or_default();
+    let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
+    process.and_then(|process| process.trim().parse().ok()).unwrap_or(task)
+}
+
+/// Why the calls of a program are not seen, or why it runs otherwise than alone.
+fn unseen_program(process: pid_t) -> Option<String> {
+    const CLASS_AT: usize = 4;
+    const CLASS_32: u8 = 1;
+    let link = format!("/proc/{process}/exe");
+    let name = fs::read_link(&link).ok()?;
+    let mut begins = [0; CLASS_AT + 1];
+    File::open(&link).ok()?.read_exact(&mut begins).ok()?;
+    if begins[CLASS_AT] == CLASS_32 {
+        return Some(format!("calls of {}, a program of 32 bits, are not seen", name.display()));
+    }
+    let found = fs::metadata(&link).ok()?;
+    let gains = found.mode() & libc::S_ISUID != 0 && found.uid() != nix::unistd::geteuid().as_raw();
+    gains.then(|| format!("{} runs without the rights of its owner", name.display()))
+}

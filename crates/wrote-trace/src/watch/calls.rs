@@ -1,0 +1,494 @@
+//! The system calls that change files, from their arguments to what they did.
+
+use super::descriptors::{Descriptors, Kind, id_of, name_of, position};
+use super::filter::When;
+use super::memory;
+use super::ptrace::Entry;
+use crate::call::{Act, FileId, How, Name, Storage};
+use libc::{c_long, pid_t};
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use wrote_result::trace::Ack;
+
+/// Flags of `open(2)` without which a file can't be changed.
+const CHANGES: u32 = (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC) as u32;
+/// `linux/fs.h`.
+const FICLONE: u32 = 0x4004_9409;
+const FICLONERANGE: u32 = 0x4020_940d;
+
+/// The calls at which a program is stopped.
+pub fn watched(ack: Ack) -> Vec<(c_long, When)> {
+    let always = |number: &c_long| (*number, When::Always);
+    let mut calls: Vec<(c_long, When)> = ALWAYS.iter().map(always).collect();
+    calls.extend(OF_THIS_MACHINE);
+    calls.extend([
+        (libc::SYS_openat, When::Has(2, CHANGES)),
+        (libc::SYS_mmap, When::Has(3, libc::MAP_SHARED as u32)),
+        (libc::SYS_fcntl, When::Is(1, libc::F_SETFL as u32)),
+        (libc::SYS_ioctl, When::Is(1, FICLONE)),
+        (libc::SYS_ioctl, When::Is(1, FICLONERANGE)),
+    ]);
+    if ack == Ack::Socket {
+        calls.extend([libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_sendmmsg].iter().map(always));
+    }
+    calls
+}
+
+const ALWAYS: [c_long; 26] = [
+    libc::SYS_write,
+    libc::SYS_close,
+    libc::SYS_pwrite64,
+    libc::SYS_writev,
+    libc::SYS_pwritev,
+    libc::SYS_pwritev2,
+    libc::SYS_openat2,
+    libc::SYS_fsync,
+    libc::SYS_fdatasync,
+    libc::SYS_sync,
+    libc::SYS_syncfs,
+    libc::SYS_msync,
+    libc::SYS_sendfile,
+    libc::SYS_splice,
+    libc::SYS_copy_file_range,
+    libc::SYS_truncate,
+    libc::SYS_ftruncate,
+    libc::SYS_fallocate,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_linkat,
+    libc::SYS_unlinkat,
+    libc::SYS_mkdirat,
+    libc::SYS_close_range,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_setup,
+];
+
+/// Calls that newer machines have only in their `..at` form.
+#[cfg(target_arch = "x86_64")]
+const OF_THIS_MACHINE: [(c_long, When); 9] = [
+    (libc::SYS_open, When::Has(1, CHANGES)),
+    (libc::SYS_creat, When::Always),
+    (libc::SYS_rename, When::Always),
+    (libc::SYS_link, When::Always),
+    (libc::SYS_unlink, When::Always),
+    (libc::SYS_rmdir, When::Always),
+    (libc::SYS_mkdir, When::Always),
+    (libc::SYS_dup2, When::Always),
+    (libc::SYS_dup3, When::Always),
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OF_THIS_MACHINE: [(c_long, When); 1] = [(libc::SYS_dup3, When::Always)];
+
+/// A call that has begun, with what its result is needed for.
+#[derive(Debug)]
+pub enum Begun {
+    Open { path: Option<PathBuf>, size_before: Option<u64>, empties: bool },
+    Write { descriptor: i32, asked_bytes: u64, at: At, is_durable: bool },
+    Clone { descriptor: i32 },
+    Resize { file: FileId, from_bytes: u64, to_bytes: u64 },
+    Allocate { descriptor: i32, from_bytes: u64 },
+    Flush { file: FileId },
+    FlushAll { device: Option<u64> },
+    Map { file: FileId },
+    Rename { from: Place, to: Place, exchanges: bool },
+    Link { file: FileId, to: Name },
+    Unlink { place: Place },
+    MakeFolder { path: PathBuf },
+    Tell,
+}
+
+/// Where a write goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    /// To this byte.
+    Byte(u64),
+    /// To where the descriptor stands.
+    Position,
+}
+
+/// A name, and the file that has it.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub name: Name,
+    pub file: Option<FileId>,
+}
+
+/// What is to be done with a call that begins.
+#[derive(Debug)]
+pub enum Begin {
+    /// Nothing: it is of no interest.
+    Pass,
+    /// It is seen again when it returns.
+    Await(Begun),
+    /// It answers as if the kernel did not have it.
+    Refuse,
+    /// It runs, and what it does is not seen.
+    Unseen(&'static str),
+}
+
+/// Reads calls, and what they were about.
+#[derive(Debug)]
+pub struct Reader {
+    ack: Ack,
+    descriptors: Descriptors,
+    /// The files that were met.
+    met: HashSet<FileId>,
+    devices: HashSet<u64>,
+    /// What was met since the last call: to be told before it.
+    news: Vec<Act>,
+}
+
+impl Reader {
+    /// Makes one that has met nothing.
+    pub fn new(ack: Ack) -> Reader {
+        Reader {
+            ack,
+            descriptors: Descriptors::new(),
+            met: HashSet::new(),
+            devices: HashSet::new(),
+            news: Vec::new(),
+        }
+    }
+
+    /// A process runs another program, or has ended.
+    pub fn forget(&mut self, process: pid_t) {
+        self.descriptors.forget_all(process);
+    }
+
+    /// Takes what was met since the last call.
+    pub fn news(&mut self) -> Vec<Act> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// A call is about a file that is there.
+    fn meet(&mut self, path: Option<&Path>, file: FileId, size_bytes: u64) {
+        self.meet_device(path, file.device);
+        if self.met.insert(file) {
+            let name = path.and_then(name_of);
+            self.news.push(Act::Found { file, name, size_bytes });
+        }
+    }
+
+    fn meet_device(&mut self, path: Option<&Path>, device: u64) {
+        let Some(path) = path.filter(|_| !self.devices.contains(&device)) else { return };
+        self.devices.insert(device);
+        if let Ok(target) = wrote::device::examine(path) {
+            let storage = Storage {
+                is_in_memory: target.in_memory,
+                writes_in_place: target.writes_in_place(),
+                flushes_reach_device: target.flushes_reach_device(),
+            };
+            self.news.push(Act::Storage { device, storage });
+        }
+    }
+
+    /// Reads a call that a task of a process is at the beginning of.
+    pub fn begin(&mut self, process: pid_t, task: pid_t, entry: Entry) -> Begin {
+        self.begun(process, task, entry).unwrap_or(Begin::Pass)
+    }
+
+    /// `None` is a call of no interest, or one that fails.
+    fn begun(&mut self, process: pid_t, task: pid_t, entry: Entry) -> Option<Begin> {
+        let [a, b, c, d, e, f] = entry.arguments;
+        let path = |folder: u64, address: u64| path(task, folder as i32, address);
+        let here = libc::AT_FDCWD as u64;
+        let begun = match entry.number {
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_open => self.open(path(here, a), b),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_creat => self.open(path(here, a), (libc::O_CREAT | libc::O_TRUNC) as u64),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_rename => self.rename(path(here, a)?, path(here, b)?, 0)?,
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_link => self.link(path(here, a)?, path(here, b)?)?,
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_unlink | libc::SYS_rmdir => self.unlink(path(here, a)?)?,
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_mkdir => Begun::MakeFolder { path: path(here, a)? },
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_dup2 => return self.closed(process, b),
+            libc::SYS_dup3 => return self.closed(process, b),
+            libc::SYS_openat => self.open(path(a, b), c),
+            libc::SYS_openat2 => self.open(path(a, b), memory::number(task, c)?),
+            libc::SYS_close => return self.closed(process, a),
+            libc::SYS_close_range => {
+                self.descriptors.forget_range(process, a as u32, b as u32);
+                return None;
+            }
+            // Its flags may say something else from now on.
+            libc::SYS_fcntl => return self.closed(process, a),
+            libc::SYS_write => self.write(process, a, c, At::Position, 0)?,
+            libc::SYS_pwrite64 => self.write(process, a, c, At::Byte(d), 0)?,
+            libc::SYS_writev => {
+                let bytes = memory::bytes_of_pieces(task, b, c)?;
+                self.write(process, a, bytes, At::Position, 0)?
+            }
+            libc::SYS_pwritev => {
+                let bytes = memory::bytes_of_pieces(task, b, c)?;
+                self.write(process, a, bytes, At::Byte(d), 0)?
+            }
+            libc::SYS_pwritev2 => {
+                let bytes = memory::bytes_of_pieces(task, b, c)?;
+                let at = if d == u64::MAX { At::Position } else { At::Byte(d) };
+                self.write(process, a, bytes, at, f as i32)?
+            }
+            libc::SYS_sendfile => self.write(process, a, d, At::Position, 0)?,
+            libc::SYS_splice | libc::SYS_copy_file_range => {
+                let at = match d {
+                    0 => At::Position,
+                    address => At::Byte(memory::number(task, address)?),
+                };
+                self.write(process, c, e, at, 0)?
+            }
+            libc::SYS_ioctl => {
+                self.regular(process, a)?;
+                Begun::Clone { descriptor: a as i32 }
+            }
+            libc::SYS_truncate => {
+                let path = path(here, a)?;
+                let found = fs::metadata(&path).ok()?;
+                let (file, from_bytes) = (id_of(&found), found.len());
+                self.meet(Some(&path), file, from_bytes);
+                Begun::Resize { file, from_bytes, to_bytes: b }
+            }
+            libc::SYS_ftruncate => {
+                let file = self.regular(process, a)?;
+                let from_bytes = size(process, a as i32)?;
+                Begun::Resize { file, from_bytes, to_bytes: b }
+            }
+            libc::SYS_fallocate => {
+                self.regular(process, a)?;
+                let descriptor = a as i32;
+                Begun::Allocate { descriptor, from_bytes: size(process, descriptor)? }
+            }
+            libc::SYS_fsync | libc::SYS_fdatasync => {
+                let flushed = self.descriptors.get(process, a as i32)?;
+                let file = match flushed.kind {
+                    Kind::Folder => flushed.file,
+                    _ => self.regular(process, a)?,
+                };
+                Begun::Flush { file }
+            }
+            libc::SYS_sync => Begun::FlushAll { device: None },
+            libc::SYS_syncfs => {
+                let of = self.descriptors.get(process, a as i32)?;
+                Begun::FlushAll { device: Some(of.file.device) }
+            }
+            libc::SYS_msync if c as i32 & libc::MS_SYNC != 0 => {
+                Begun::Flush { file: mapped_file(process, a)? }
+            }
+            libc::SYS_mmap if c as i32 & libc::PROT_WRITE != 0 => {
+                Begun::Map { file: self.regular(process, e)? }
+            }
+            libc::SYS_renameat => self.rename(path(a, b)?, path(c, d)?, 0)?,
+            libc::SYS_renameat2 => self.rename(path(a, b)?, path(c, d)?, e as u32)?,
+            libc::SYS_linkat if e as i32 & libc::AT_EMPTY_PATH != 0 => {
+                let file = self.descriptors.get(process, a as i32)?.file;
+                Begun::Link { file, to: name_of(&path(c, d)?)? }
+            }
+            libc::SYS_linkat => self.link(path(a, b)?, path(c, d)?)?,
+            libc::SYS_unlinkat => self.unlink(path(a, b)?)?,
+            libc::SYS_mkdirat => Begun::MakeFolder { path: path(a, b)? },
+            libc::SYS_sendto | libc::SYS_sendmsg | libc::SYS_sendmmsg => Begun::Tell,
+            libc::SYS_io_uring_setup => return Some(Begin::Refuse),
+            libc::SYS_io_setup => return Some(Begin::Unseen("writes by io_submit (kernel AIO)")),
+            _ => return None,
+        };
+        Some(Begin::Await(begun))
+    }
+
+    fn closed(&mut self, process: pid_t, descriptor: u64) -> Option<Begin> {
+        self.descriptors.forget(process, descriptor as i32);
+        None
+    }
+
+    /// The regular file that a descriptor leads to.
+    fn regular(&mut self, process: pid_t, descriptor: u64) -> Option<FileId> {
+        let found = self.descriptors.get(process, descriptor as i32)?;
+        if found.kind != Kind::Regular {
+            return None;
+        }
+        let (file, size_bytes) = (found.file, found.size_bytes);
+        if !self.met.contains(&file) {
+            let path = found.path.clone();
+            self.meet(path.as_deref(), file, size_bytes);
+        }
+        Some(file)
+    }
+
+    fn open(&mut self, path: Option<PathBuf>, flags: u64) -> Begun {
+        let found = path.as_ref().and_then(|path| Some((path, fs::metadata(path).ok()?)));
+        if let Some((path, found)) = found.as_ref().filter(|(_, found)| found.is_file()) {
+            self.meet(Some(path), id_of(found), found.len());
+        }
+        let size_before = found.map(|(_, found)| found.len());
+        Begun::Open { path, size_before, empties: flags as i32 & libc::O_TRUNC != 0 }
+    }
+
+    fn rename(&mut self, from: PathBuf, to: PathBuf, flags: u32) -> Option<Begun> {
+        let [from, to] = [self.place(&from)?, self.place(&to)?];
+        Some(Begun::Rename { from, to, exchanges: flags & libc::RENAME_EXCHANGE != 0 })
+    }
+
+    fn link(&mut self, from: PathBuf, to: PathBuf) -> Option<Begun> {
+        // A file without a name gets one by `/proc/self/fd/N`, which is followed.
+        let file = match from.starts_with("/proc") {
+            true => id_of(&fs::metadata(&from).ok()?),
+            false => self.place(&from)?.file?,
+        };
+        Some(Begun::Link { file, to: name_of(&to)? })
+    }
+
+    fn unlink(&mut self, path: PathBuf) -> Option<Begun> {
+        Some(Begun::Unlink { place: self.place(&path)? })
+    }
+
+    fn place(&mut self, path: &Path) -> Option<Place> {
+        let found = path.symlink_metadata().ok();
+        if let Some(found) = found.as_ref().filter(|found| found.is_file()) {
+            self.meet(Some(path), id_of(found), found.len());
+        }
+        Some(Place { name: name_of(path)?, file: found.as_ref().map(id_of) })
+    }
+
+    fn write(
+        &mut self,
+        process: pid_t,
+        descriptor: u64,
+        asked_bytes: u64,
+        at: At,
+        flags: i32,
+    ) -> Option<Begun> {
+        let descriptor = descriptor as i32;
+        let found = self.descriptors.get(process, descriptor)?;
+        let tells = match self.ack {
+            Ack::Exit => false,
+            Ack::Stdout => descriptor == 1 && found.kind == Kind::Stream,
+            Ack::Socket => found.kind == Kind::Socket,
+        };
+        if tells {
+            return Some(Begun::Tell);
+        }
+        let is_durable = flags & (libc::RWF_DSYNC | libc::RWF_SYNC) != 0;
+        self.regular(process, descriptor as u64)?;
+        Some(Begun::Write { descriptor, asked_bytes, at, is_durable })
+    }
+
+    /// What a call did that returned this.
+    pub fn act(&mut self, process: pid_t, begun: Begun, result: Result<u64, i32>) -> Option<Act> {
+        match (begun, result) {
+            (Begun::Flush { file }, Err(number)) => Some(Act::Flush { file, failed: Some(number) }),
+            (_, Err(_)) => None,
+            (begun, Ok(value)) => self.done(process, begun, value),
+        }
+    }
+
+    fn done(&mut self, process: pid_t, begun: Begun, value: u64) -> Option<Act> {
+        Some(match begun {
+            Begun::Open { path, size_before, empties } => {
+                let descriptor = value as i32;
+                self.descriptors.forget(process, descriptor);
+                let opened = self.descriptors.get(process, descriptor)?;
+                if opened.kind != Kind::Regular {
+                    return None;
+                }
+                let (file, made_at) = (opened.file, opened.path.clone());
+                match (size_before, made_at) {
+                    (None, Some(path)) => {
+                        self.meet_device(Some(&path), file.device);
+                        self.met.insert(file);
+                        Act::Made { file, name: name_of(&path) }
+                    }
+                    // Only `O_TMPFILE` opens a file without a name in a folder.
+                    (_, None) if path.as_ref().is_none_or(|path| path.is_dir()) => {
+                        self.meet_device(path.as_deref(), file.device);
+                        self.met.insert(file);
+                        Act::Made { file, name: None }
+                    }
+                    (Some(size_bytes @ 1..), _) if empties => Act::Empty { file, size_bytes },
+                    _ => return None,
+                }
+            }
+            // The end of a copy is no write.
+            Begun::Write { .. } if value == 0 => return None,
+            Begun::Write { descriptor, asked_bytes, at, is_durable } => {
+                let how = self.descriptors.get(process, descriptor)?.how;
+                let how = How { is_durable: how.is_durable || is_durable, ..how };
+                let file = self.descriptors.get(process, descriptor)?.file;
+                let start = match at {
+                    At::Byte(start) => start,
+                    At::Position => position(process, descriptor).ok()?.saturating_sub(value),
+                };
+                Act::Write { file, bytes: start..start.saturating_add(value), asked_bytes, how }
+            }
+            Begun::Clone { descriptor } => {
+                let size_bytes = size(process, descriptor)?;
+                let file = self.descriptors.get(process, descriptor)?.file;
+                let how = How::default();
+                Act::Write { file, bytes: 0..size_bytes, asked_bytes: size_bytes, how }
+            }
+            Begun::Resize { file, from_bytes, to_bytes } => {
+                Act::Resize { file, from_bytes, to_bytes }
+            }
+            Begun::Allocate { descriptor, from_bytes } => {
+                let to_bytes = size(process, descriptor)?;
+                let file = self.descriptors.get(process, descriptor)?.file;
+                Act::Resize { file, from_bytes, to_bytes }
+            }
+            Begun::Flush { file } => Act::Flush { file, failed: None },
+            Begun::FlushAll { device } => Act::FlushAll { device },
+            Begun::Map { file } => Act::Map { file },
+            Begun::Rename { from, to, exchanges: true } => {
+                Act::Exchange { one: (from.file?, from.name), other: (to.file?, to.name) }
+            }
+            Begun::Rename { from, to, exchanges: false } => {
+                Act::Rename { file: from.file?, from: from.name, to: to.name, replaced: to.file }
+            }
+            Begun::Link { file, to } => Act::Link { file, name: to },
+            Begun::Unlink { place } => Act::Unlink { file: place.file?, name: place.name },
+            Begun::MakeFolder { path } => {
+                let file = id_of(&fs::metadata(&path).ok()?);
+                Act::MadeFolder { file, name: name_of(&path)? }
+            }
+            Begun::Tell => Act::Tell,
+        })
+    }
+}
+
+/// The size of an open file, in bytes.
+fn size(process: pid_t, descriptor: i32) -> Option<u64> {
+    fs::metadata(format!("/proc/{process}/fd/{descriptor}")).ok().map(|found| found.len())
+}
+
+/// The path that a task means, with the folder that it is in free of symbolic links.
+fn path(task: pid_t, folder: i32, address: u64) -> Option<PathBuf> {
+    let given = memory::path(task, address)?;
+    let whole = match (given.strip_prefix("/proc/self"), folder) {
+        (Ok(below), _) => Path::new(&format!("/proc/{task}")).join(below),
+        _ if given.is_absolute() => match fs::read_link(format!("/proc/{task}/root")) {
+            Ok(root) if root != Path::new("/") => root.join(given.strip_prefix("/").ok()?),
+            _ => given,
+        },
+        (_, libc::AT_FDCWD) => fs::read_link(format!("/proc/{task}/cwd")).ok()?.join(given),
+        _ => fs::read_link(format!("/proc/{task}/fd/{folder}")).ok()?.join(given),
+    };
+    match (whole.parent(), whole.file_name()) {
+        (Some(parent), Some(name)) => Some(parent.canonicalize().ok()?.join(name)),
+        _ => whole.canonicalize().ok(),
+    }
+}
+
+/// The file that memory of a process is mapped to.
+fn mapped_file(process: pid_t, address: u64) -> Option<FileId> {
+    let maps = fs::read_to_string(format!("/proc/{process}/maps")).ok()?;
+    let of_line = |line: &str| {
+        let mut fields = line.split_ascii_whitespace();
+        let (from, to) = fields.next()?.split_once('-')?;
+        let [from, to] = [from, to].map(|end| u64::from_str_radix(end, 16).ok());
+        (from?..to?).contains(&address).then_some(())?;
+        let path = line.find('/').map(|at| &line[at..])?;
+        fs::metadata(path).ok().map(|found| id_of(&found))
+    };
+    maps.lines().find_map(of_line)
+}

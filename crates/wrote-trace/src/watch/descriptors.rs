@@ -1,0 +1,164 @@
+//! The open files of the watched processes, as `/proc` shows them.
+//!
+//! What a descriptor leads to is kept until a call changes it, since most calls are writes to few
+//! of them.
+
+use crate::call::{FileId, How, Name};
+use libc::pid_t;
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// What a descriptor leads to.
+#[derive(Clone, Debug)]
+pub struct Descriptor {
+    /// The file.
+    pub file: FileId,
+    /// Its kind.
+    pub kind: Kind,
+    /// How writes through it are done.
+    pub how: How,
+    /// Its path when it was looked up; `None` of a file without a name.
+    pub path: Option<PathBuf>,
+    /// Its size when it was looked up, in bytes.
+    pub size_bytes: u64,
+}
+
+/// Kinds of files, as far as they matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file with, or once with, a name on a file system.
+    Regular,
+    /// A folder.
+    Folder,
+    /// A socket.
+    Socket,
+    /// A terminal, a pipe, or a file that a standard stream was led to.
+    Stream,
+    /// Anything else: a device, a file in memory.
+    Other,
+}
+
+/// The descriptors of all processes.
+#[derive(Debug)]
+pub struct Descriptors {
+    known: HashMap<(pid_t, i32), Descriptor>,
+    /// The files that standard streams were led to before the program began: the program takes
+    /// them for streams.
+    streams: Vec<FileId>,
+}
+
+impl Descriptors {
+    /// Makes those of processes that inherit the standard streams of this one.
+    pub fn new() -> Descriptors {
+        let stream = |descriptor| fs::metadata(format!("/proc/self/fd/{descriptor}")).ok();
+        let streams = (0..=2).filter_map(stream).map(|found| id_of(&found)).collect();
+        Descriptors { known: HashMap::new(), streams }
+    }
+
+    /// What a descriptor of a process leads to; `None` where it is not open.
+    pub fn get(&mut self, process: pid_t, descriptor: i32) -> Option<&Descriptor> {
+        match self.known.entry((process, descriptor)) {
+            std::collections::hash_map::Entry::Occupied(known) => Some(known.into_mut()),
+            std::collections::hash_map::Entry::Vacant(place) => {
+                let mut found = look_up(process, descriptor).ok()?;
+                if self.streams.contains(&found.file) {
+                    found.kind = Kind::Stream;
+                }
+                Some(place.insert(found))
+            }
+        }
+    }
+
+    /// A descriptor leads elsewhere, or nowhere, from now on.
+    pub fn forget(&mut self, process: pid_t, descriptor: i32) {
+        self.known.remove(&(process, descriptor));
+    }
+
+    /// A process has other descriptors, or has ended.
+    pub fn forget_all(&mut self, process: pid_t) {
+        self.known.retain(|(known, _), _| *known != process);
+    }
+
+    /// The descriptors from one to another are closed.
+    pub fn forget_range(&mut self, process: pid_t, first: u32, last: u32) {
+        let is_in = |descriptor: i32| (first..=last).contains(&(descriptor as u32));
+        self.known.retain(|(known, descriptor), _| *known != process || !is_in(*descriptor));
+    }
+}
+
+fn look_up(process: pid_t, descriptor: i32) -> io::Result<Descriptor> {
+    let link = format!("/proc/{process}/fd/{descriptor}");
+    let found = fs::metadata(&link)?;
+    let path = fs::read_link(&link)?;
+    let kind = kind(&found, &path);
+    // A removed file has this behind its name.
+    let is_named = path.is_absolute() && !path.as_os_str().as_bytes().ends_with(b" (deleted)");
+    let flags = match kind {
+        Kind::Regular => field(process, descriptor, "flags:", 8)? as i32,
+        _ => 0,
+    };
+    Ok(Descriptor {
+        file: id_of(&found),
+        kind,
+        // O_SYNC contains O_DSYNC.
+        how: How {
+            is_direct: flags & libc::O_DIRECT != 0,
+            is_durable: flags & libc::O_DSYNC != 0,
+        },
+        path: Some(path).filter(|_| is_named),
+        size_bytes: found.len(),
+    })
+}
+
+/// Where a descriptor's next byte goes.
+pub fn position(process: pid_t, descriptor: i32) -> io::Result<u64> {
+    field(process, descriptor, "pos:", 10)
+}
+
+fn field(process: pid_t, descriptor: i32, name: &str, radix: u32) -> io::Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{process}/fdinfo/{descriptor}"))?;
+    let value = text.lines().find_map(|line| line.strip_prefix(name));
+    let value = value.and_then(|value| u64::from_str_radix(value.trim(), radix).ok());
+    value.ok_or_else(|| io::Error::other(format!("fdinfo has no {name}")))
+}
+
+/// The id of a file.
+pub fn id_of(found: &Metadata) -> FileId {
+    FileId { device: found.dev(), inode: found.ino() }
+}
+
+/// The kind of a file, from what it is and where its descriptor says that it leads.
+fn kind(found: &Metadata, path: &Path) -> Kind {
+    let file_type = found.file_type();
+    let is_memory = path.as_os_str().as_bytes().starts_with(b"/memfd:");
+    if file_type.is_file() && !is_memory {
+        Kind::Regular
+    } else if file_type.is_dir() {
+        Kind::Folder
+    } else if file_type.is_socket() {
+        Kind::Socket
+    } else if file_type.is_fifo() || (file_type.is_char_device() && is_terminal(path)) {
+        Kind::Stream
+    } else {
+        Kind::Other
+    }
+}
+
+fn is_terminal(path: &Path) -> bool {
+    path.starts_with("/dev/pts") || path.file_name().is_some_and(|name| begins(name, b"tty"))
+}
+
+fn begins(name: &OsStr, with: &[u8]) -> bool {
+    name.as_bytes().starts_with(with)
+}
+
+/// The name that a path is: the folder that it is in, and itself.
+pub fn name_of(path: &Path) -> Option<Name> {
+    let folder = fs::metadata(path.parent()?).ok()?;
+    Some(Name { folder: id_of(&folder), path: path.to_owned() })
+}

@@ -1,0 +1,59 @@
+//! The memory of a watched task: the paths and lists that its calls point to.
+
+use libc::pid_t;
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use nix::unistd::Pid;
+use std::ffi::OsString;
+use std::io::IoSliceMut;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+/// `PATH_MAX` of `linux/limits.h`.
+const PATH_BYTES_MAX: usize = 4096;
+/// `UIO_MAXIOV` of `linux/uio.h`.
+const PIECES_MAX: usize = 1024;
+/// A read that crosses from memory that is there to memory that is not would fail as a whole.
+const PAGE_BYTES: u64 = 4096;
+
+/// Reads a path that ends with a zero byte; `None` where there is none.
+pub fn path(task: pid_t, address: u64) -> Option<PathBuf> {
+    let mut bytes = Vec::new();
+    while bytes.len() < PATH_BYTES_MAX {
+        let from = address.checked_add(bytes.len() as u64)?;
+        let to_the_end_of_the_page = PAGE_BYTES - from % PAGE_BYTES;
+        let piece = read(task, from, to_the_end_of_the_page as usize)?;
+        match piece.iter().position(|byte| *byte == 0) {
+            Some(end) => {
+                bytes.extend(&piece[..end]);
+                return Some(OsString::from_vec(bytes).into());
+            }
+            None => bytes.extend(piece),
+        }
+    }
+    None
+}
+
+/// Reads a number.
+pub fn number(task: pid_t, address: u64) -> Option<u64> {
+    let bytes = read(task, address, size_of::<u64>())?;
+    Some(u64::from_ne_bytes(bytes.try_into().ok()?))
+}
+
+/// The bytes that a list of `struct iovec` describes.
+pub fn bytes_of_pieces(task: pid_t, address: u64, count: u64) -> Option<u64> {
+    let count = usize::try_from(count).ok().filter(|count| *count <= PIECES_MAX)?;
+    const PIECE_BYTES: usize = size_of::<libc::iovec>();
+    let list = read(task, address, count * PIECE_BYTES)?;
+    let length = |piece: &[u8]| {
+        let length = &piece[PIECE_BYTES / 2..];
+        u64::from_ne_bytes(length.try_into().expect("half of 16 bytes"))
+    };
+    Some(list.chunks_exact(PIECE_BYTES).map(length).sum())
+}
+
+fn read(task: pid_t, address: u64, count: usize) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; count];
+    let from = RemoteIoVec { base: address as usize, len: count };
+    let got = process_vm_readv(Pid::from_raw(task), &mut [IoSliceMut::new(&mut bytes)], &[from]);
+    (got == Ok(count)).then_some(bytes)
+}

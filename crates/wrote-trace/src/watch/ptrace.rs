@@ -1,0 +1,165 @@
+//! `ptrace(2)` and `waitpid(2)`, as far as the watch needs them.
+//!
+//! The crates for them know no signals above 31, which a program may use.
+
+use libc::{c_int, c_long, c_void, pid_t};
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr::null_mut;
+
+/// A stop or the end of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// It ended with this exit code.
+    Exited(i32),
+    /// A signal killed it.
+    Killed(i32),
+    /// It is at the beginning of a call that the filter named.
+    Call,
+    /// It is at the end of a call.
+    Return,
+    /// It runs another program now. It was this task before.
+    Exec(pid_t),
+    /// It made a task.
+    Spawned,
+    /// It was stopped with its whole process, or has just been made.
+    Stopped(i32),
+    /// A signal is to be delivered.
+    Signal(i32),
+}
+
+/// How far a task runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// To the next call that the filter names.
+    Call,
+    /// To the end of the call that it is in.
+    Return,
+}
+
+/// A call as the kernel has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Its number.
+    pub number: c_long,
+    /// Its arguments.
+    pub arguments: [u64; 6],
+}
+
+/// Begins to watch a process and all that it makes. It runs on; when this process ends, so does it.
+pub fn seize(task: pid_t) -> io::Result<()> {
+    let options = libc::PTRACE_O_EXITKILL
+        | libc::PTRACE_O_TRACESECCOMP
+        | libc::PTRACE_O_TRACESYSGOOD
+        | libc::PTRACE_O_TRACEEXEC
+        | libc::PTRACE_O_TRACEFORK
+        | libc::PTRACE_O_TRACEVFORK
+        | libc::PTRACE_O_TRACECLONE;
+    request(libc::PTRACE_SEIZE, task, options as usize).map(drop)
+}
+
+/// Waits for the next event of any task; `None` once there is none left.
+pub fn wait() -> io::Result<Option<(pid_t, Event)>> {
+    let mut status = 0;
+    // SAFETY: `status` is writable.
+    match unsafe { libc::waitpid(-1, &mut status, libc::__WALL) } {
+        -1 => match io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(libc::ECHILD) => Ok(None),
+            error if error.kind() == io::ErrorKind::Interrupted => wait(),
+            error => Err(error),
+        },
+        task => Ok(Some((task, event(task, status)))),
+    }
+}
+
+fn event(task: pid_t, status: c_int) -> Event {
+    const SYSCALL: c_int = libc::SIGTRAP | 0x80;
+    if libc::WIFEXITED(status) {
+        return Event::Exited(libc::WEXITSTATUS(status));
+    }
+    if libc::WIFSIGNALED(status) {
+        return Event::Killed(libc::WTERMSIG(status));
+    }
+    let signal = libc::WSTOPSIG(status);
+    match status >> 16 {
+        libc::PTRACE_EVENT_SECCOMP => Event::Call,
+        libc::PTRACE_EVENT_EXEC => Event::Exec(message(task).unwrap_or(task)),
+        libc::PTRACE_EVENT_STOP => Event::Stopped(signal),
+        0 if signal == SYSCALL => Event::Return,
+        0 => Event::Signal(signal),
+        _ => Event::Spawned,
+    }
+}
+
+/// Lets a stopped task run, with a signal where it is not 0.
+pub fn resume(task: pid_t, until: Until, signal: i32) -> io::Result<()> {
+    let how = if until == Until::Call { libc::PTRACE_CONT } else { libc::PTRACE_SYSCALL };
+    request(how, task, signal as usize).map(drop)
+}
+
+/// Leaves a task stopped, until a signal continues its process.
+pub fn listen(task: pid_t) -> io::Result<()> {
+    request(libc::PTRACE_LISTEN, task, 0).map(drop)
+}
+
+/// The call that a task is at the beginning of; `None` of another architecture.
+pub fn entry(task: pid_t) -> io::Result<Entry> {
+    let info = info(task)?;
+    // SAFETY: a task at `Event::Call` has filled this member (`ptrace(2)`).
+    let call = unsafe { info.u.seccomp };
+    Ok(Entry { number: call.nr as c_long, arguments: call.args })
+}
+
+/// The result of the call that a task is at the end of: its value, or its error's number.
+pub fn result(task: pid_t) -> io::Result<Result<u64, i32>> {
+    let info = info(task)?;
+    // SAFETY: a task at `Event::Return` has filled this member (`ptrace(2)`).
+    let exit = unsafe { info.u.exit };
+    Ok(match exit.is_error {
+        0 => Ok(exit.sval as u64),
+        _ => Err(-exit.sval as i32),
+    })
+}
+
+fn info(task: pid_t) -> io::Result<libc::ptrace_syscall_info> {
+    let mut info = MaybeUninit::<libc::ptrace_syscall_info>::zeroed();
+    let size = size_of_val(&info);
+    // SAFETY: the kernel writes at most `size` bytes to `info`.
+    let done = unsafe {
+        let to = info.as_mut_ptr().cast::<c_void>();
+        libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, task, size as *mut c_void, to)
+    };
+    if done == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: all zeros are a value of this type, and the kernel wrote over them.
+    Ok(unsafe { info.assume_init() })
+}
+
+/// Makes a call that has begun answer ENOSYS instead.
+#[cfg(target_arch = "x86_64")]
+pub fn refuse(task: pid_t) -> io::Result<()> {
+    // The number -1 is no call, and its answer stands in the register already.
+    let number = std::mem::offset_of!(libc::user_regs_struct, orig_rax);
+    // SAFETY: PTRACE_POKEUSER reads no memory of this process.
+    let done = unsafe {
+        libc::ptrace(libc::PTRACE_POKEUSER, task, number as *mut c_void, -1_isize as *mut c_void)
+    };
+    if done == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn message(task: pid_t) -> io::Result<pid_t> {
+    let mut message: libc::c_ulong = 0;
+    // SAFETY: the kernel writes one word to `message`.
+    let done = unsafe {
+        let to = (&raw mut message).cast::<c_void>();
+        libc::ptrace(libc::PTRACE_GETEVENTMSG, task, null_mut::<c_void>(), to)
+    };
+    if done == -1 { Err(io::Error::last_os_error()) } else { Ok(message as pid_t) }
+}
+
+fn request(what: libc::c_uint, task: pid_t, data: usize) -> io::Result<c_long> {
+    // SAFETY: none of the requests that pass here reads or writes memory of this process.
+    let done = unsafe { libc::ptrace(what, task, null_mut::<c_void>(), data as *mut c_void) };
+    if done == -1 { Err(io::Error::last_os_error()) } else { Ok(done) }
+}

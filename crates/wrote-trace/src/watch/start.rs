@@ -1,0 +1,68 @@
+//! The start of a program that is watched from its first call.
+
+use super::ptrace;
+use libc::{c_char, pid_t, sock_filter, sock_fprog};
+use nix::errno::Errno;
+use std::ffi::{CString, OsString};
+use std::io::{self, PipeReader, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::ptr::null;
+
+/// Starts a program in a child that is watched, and stops at the calls of the filter. A child that
+/// ends before it executes a program has the error's number as its exit code.
+///
+/// # Errors
+///
+/// Those of `pipe(2)`, `fork(2)` and `ptrace(2)`.
+pub fn start(command: &[OsString], filter: &[sock_filter]) -> io::Result<pid_t> {
+    let words = command.iter().map(|word| CString::new(word.as_bytes()));
+    let words = words.collect::<Result<Vec<_>, _>>()?;
+    let mut arguments: Vec<*const c_char> = words.iter().map(|word| word.as_ptr()).collect();
+    arguments.push(null());
+    let filter = sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
+    let (is_seized, mut seized) = io::pipe()?;
+    // SAFETY: until it executes the program, the child makes async-signal-safe calls alone.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        // SAFETY: `arguments` ends with a null pointer; both outlive the call.
+        0 => unsafe { become_program(is_seized, &arguments, &filter) },
+        child => {
+            ptrace::seize(child)?;
+            seized.write_all(&[0])?;
+            Ok(child)
+        }
+    }
+}
+
+/// Waits until the parent watches, installs the filter, and executes the program.
+///
+/// # Safety
+///
+/// `arguments` are pointers to strings, the last one null.
+unsafe fn become_program(
+    mut is_seized: PipeReader,
+    arguments: &[*const c_char],
+    filter: &sock_fprog,
+) -> ! {
+    // A parent that is gone has closed its end.
+    let is_watched = is_seized.read_exact(&mut [0]).is_ok();
+    let none: libc::c_ulong = 0;
+    // SAFETY: the calls read their arguments alone; the caller promises `arguments`.
+    unsafe {
+        // Rust ignores it for itself, and ignored signals outlive an exec.
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        // Without it a filter wants CAP_SYS_ADMIN.
+        let has_filter = is_watched
+            && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1 as libc::c_ulong, none, none, none) == 0
+            && libc::syscall(
+                libc::SYS_seccomp,
+                libc::SECCOMP_SET_MODE_FILTER,
+                none,
+                std::ptr::from_ref(filter),
+            ) == 0;
+        if has_filter {
+            libc::execvp(arguments[0], arguments.as_ptr());
+        }
+        libc::_exit(Errno::last_raw())
+    }
+}
