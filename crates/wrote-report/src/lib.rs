@@ -2,7 +2,8 @@
 //!
 //! A document of benchmarks or jobs is laid out by [`fn@write`], a comparison by
 //! [`write_comparison`], an examination of the doctor by [`write_examination`], a comparison of
-//! languages by [`write_langs`], a traced program by [`write_trace`], and any of them as a page for a browser by [`write_html`].
+//! languages by [`write_langs`], a traced program by [`write_trace`], and any of them as a page
+//! for a browser by [`write_html`].
 
 #![forbid(unsafe_code)]
 

@@ -2,6 +2,7 @@
 
 use crate::paint::Tone;
 use crate::table::{Column, Keep, Table};
+use crate::text::shell;
 use crate::tree::{Block, Note, Remark, Remarks, Role, Section, Style, Weight};
 use crate::{Format, Screen, markdown, screen, write_json};
 use itertools::Itertools;
@@ -37,7 +38,7 @@ pub fn write_trace(
 }
 
 fn title(trace: &Trace) -> String {
-    format!("wrote trace {}", trace.command.join(" "))
+    format!("wrote trace {}", shell(&trace.command))
 }
 
 /// Returns the sections of a traced program, the answer last. At most `files_max` files are shown,
@@ -49,7 +50,8 @@ pub fn sections(trace: &Trace, files_max: usize) -> Vec<Section<'_>> {
         .sorted_by_key(|file| (file.survives, std::cmp::Reverse(file.unflushed_bytes)))
         .take(files_max)
         .collect();
-    let mut notes: Vec<Note> = trace.unseen.iter().map(|unseen| Note::from(unseen.clone())).collect();
+    let mut notes: Vec<Note> =
+        trace.unseen.iter().map(|unseen| Note::from(unseen.clone())).collect();
     let hidden = trace.files.len() - shown.len();
     if hidden > 0 {
         let files = units::counted(hidden as u64, "more file");
@@ -62,6 +64,7 @@ pub fn sections(trace: &Trace, files_max: usize) -> Vec<Section<'_>> {
     if shown.iter().any(|file| file.is_mapped) {
         notes.push(Note::from("mapped: what was written through memory is not seen"));
     }
+    let listed = if shown.is_empty() && notes.is_empty() { Role::Page } else { Role::Part };
     let files = vec![Block::Table(table(trace, &shown)), Block::notes(Style::Close, notes)];
     let remarks: Vec<Remark> = trace.findings.iter().map(remark).collect();
     let found = if remarks.is_empty() { Role::Page } else { Role::Findings };
@@ -69,7 +72,7 @@ pub fn sections(trace: &Trace, files_max: usize) -> Vec<Section<'_>> {
     let answer = Note { tone: Tone::Strong, ..verdict(trace).into() };
     vec![
         Section::facts("The program", facts(trace)),
-        Section::new(Role::Part, "Files", "", files),
+        Section::new(listed, "Files", "", files),
         Section::new(found, "Findings", "", vec![remarks]),
         Section::new(Role::Answer, "", "", vec![Block::notes(Style::Apart, [answer])]),
     ]
@@ -85,7 +88,7 @@ fn facts(trace: &Trace) -> Vec<(&'static str, Vec<String>)> {
     let tasks = units::counted(watching.tasks, "thread");
     let stopped = format!("stopped at {calls}, for {}", units::seconds(watching.stopped_s));
     vec![
-        ("command", vec![trace.command.join(" ")]),
+        ("command", vec![shell(&trace.command)]),
         ("ended", vec![end, format!("after {}", units::seconds(trace.elapsed_s))]),
         ("watched", vec![tasks, stopped]),
     ]
@@ -94,13 +97,16 @@ fn facts(trace: &Trace) -> Vec<(&'static str, Vec<String>)> {
 /// Says in a sentence what is left after a power cut.
 pub fn verdict(trace: &Trace) -> String {
     let count = trace.files.len() as u64;
-    let safe = trace.files.iter().filter(|file| file.survives == Survives::PowerLoss).count() as u64;
+    let safe =
+        trace.files.iter().filter(|file| file.survives == Survives::PowerLoss).count() as u64;
     let warnings = trace.findings.iter().filter(|of| of.severity >= Severity::Warning).count();
     let files = match (safe, count) {
         (_, 0) => return "It wrote no file.".into(),
         (1, 1) => "At its end, what it wrote survives a power cut".into(),
         (0, 1) => "At its end, what it wrote does not survive a power cut".into(),
-        (safe, count) if safe == count => format!("At its end, all {count} files survive a power cut"),
+        (safe, count) if safe == count => {
+            format!("At its end, all {count} files survive a power cut")
+        }
         (0, count) => format!("At its end, none of {count} files survives a power cut"),
         (safe, count) => format!("At its end, {safe} of {count} files survive a power cut"),
     };

@@ -8,7 +8,7 @@ use serde_with::skip_serializing_none;
 /// The name and version of this format.
 pub const SCHEMA: &str = "wrote.trace/1";
 
-/// What a program wrote, and what of it would survive.
+/// The files that a program wrote, and how much of them would survive.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Trace {
@@ -28,21 +28,21 @@ pub struct Trace {
     pub end: End,
     /// The time from its start to the end of its last process, in seconds.
     pub elapsed_s: f64,
-    /// What the watching cost.
+    /// The cost of the watching.
     pub watching: Watching,
-    /// What counts as an acknowledgement.
+    /// The sign of an acknowledgement.
     pub acknowledged_by: Ack,
     /// The files that were written or got a name, and still have one, by path.
     pub files: Vec<File>,
     /// How many files were made and removed again.
     pub removed_files: u64,
-    /// What could not be seen, ready to be shown.
+    /// Calls that could not be seen, ready to be shown.
     pub unseen: Vec<String>,
-    /// What loses data or time: warnings first. Each is explained in `docs/trace.md`.
+    /// Mistakes that lose data or time: warnings first. Each is explained in `docs/trace.md`.
     pub findings: Vec<Finding>,
 }
 
-/// What tells the outside that something is saved.
+/// A sign by which the outside learns that something is saved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ack {
@@ -82,7 +82,7 @@ impl End {
     }
 }
 
-/// What watching cost the program.
+/// The cost of watching a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Watching {

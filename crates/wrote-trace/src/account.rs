@@ -1,4 +1,4 @@
-//! What a program did with each file, counted.
+//! The counts of each file: writes, flushes, sizes.
 
 use crate::call::{Act, Call, FileId};
 use crate::model::Model;

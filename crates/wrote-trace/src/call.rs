@@ -26,7 +26,7 @@ pub struct Name {
 pub struct Call {
     /// Nanoseconds from the start of the program until the call began.
     pub at_ns: u64,
-    /// What it did.
+    /// Its effect.
     pub act: Act,
 }
 
@@ -37,7 +37,7 @@ pub enum Act {
     Storage {
         /// Its device.
         device: u64,
-        /// What it is.
+        /// Its kind.
         storage: Storage,
     },
     /// A file was there before a call about it was seen.

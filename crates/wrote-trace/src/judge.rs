@@ -31,7 +31,7 @@ const NAMES_MAX: usize = 3;
 /// Looks at each call before the model takes it.
 #[derive(Debug, Default)]
 pub struct Judge {
-    /// What was found, by the place of its kind among all.
+    /// The places of each kind, by its number in the list.
     found: BTreeMap<usize, Found>,
     files: HashMap<FileId, Facts>,
     /// Names that were removed, each with its moment, until a file has them again.
@@ -59,7 +59,7 @@ struct Place {
     calls: Vec<Moment>,
 }
 
-/// What the judge keeps of a file beside its account.
+/// The state of a file that its account does not have.
 #[derive(Debug, Default)]
 struct Facts {
     /// When durable content was cut off, and its size, until something is written.
@@ -169,14 +169,7 @@ impl Judge {
         }
     }
 
-    fn replace(
-        &mut self,
-        model: &Model,
-        accounts: &Accounts,
-        file: FileId,
-        to: &Name,
-        at_ns: u64,
-    ) {
+    fn replace(&mut self, model: &Model, accounts: &Accounts, file: FileId, to: &Name, at_ns: u64) {
         let dirty = model.file(file).filter(|known| known.is_dirty());
         if let Some(dirty) = dirty.filter(|_| !is_in_memory(model, file)) {
             let last_ns = accounts.of(file).map_or(0, |account| account.last_write_ns);
@@ -207,8 +200,8 @@ impl Judge {
         }
     }
 
-    /// Returns the findings about files that `is_meant`, once the program has ended. Files are named
-    /// as one reads them in `folder`.
+    /// Returns the findings about files that `is_meant`, once the program has ended. Paths are
+    /// shown as they read in `folder`.
     pub fn findings(
         mut self,
         model: &Model,

@@ -16,7 +16,7 @@ mod judge;
 mod model;
 mod watch;
 
-pub use judge::kinds::{Kind, KINDS};
+pub use judge::kinds::{KINDS, Kind};
 
 use account::Accounts;
 use call::Call;
@@ -30,12 +30,12 @@ use watch::Watched;
 use wrote_result::document::{Host, Program};
 use wrote_result::trace::{Ack, File, SCHEMA, Trace};
 
-/// What is to be traced.
+/// A program to be traced.
 #[derive(Clone, Debug)]
 pub struct TraceRequest {
     /// The program and its arguments.
     pub command: Vec<OsString>,
-    /// What counts as telling the outside something.
+    /// The sign by which the outside learns that something is saved.
     pub ack: Ack,
     /// The folders whose files are judged; none for all.
     pub under: Vec<PathBuf>,

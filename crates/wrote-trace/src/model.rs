@@ -1,4 +1,4 @@
-//! What of the files is durable at each moment: calls go in, and what would survive comes out.
+//! The files as they would be after a crash at each moment: calls go in, levels come out.
 //!
 //! Bytes and names are held apart, as file systems do: `fdatasync` of a file makes its bytes
 //! durable, and a flush of its folder makes its name durable. Where file systems keep more than
@@ -135,7 +135,7 @@ impl File {
 }
 
 impl Model {
-    /// What a device is; as a disk with no known behaviour where nothing was said.
+    /// The kind of a device: a disk of no known behaviour where nothing was said.
     pub fn storage(&self, device: u64) -> Storage {
         let unknown = Storage { flushes_reach_device: true, ..Storage::default() };
         self.storages.get(&device).copied().unwrap_or(unknown)

@@ -19,7 +19,7 @@ use std::os::unix::fs::MetadataExt;
 use std::time::Instant;
 use wrote_result::trace::{Ack, End, Watching};
 
-/// What a watch knows at its end.
+/// The knowledge of a watch at its end.
 #[derive(Debug, Default)]
 pub struct Watched {
     /// The end of the program.
@@ -28,7 +28,7 @@ pub struct Watched {
     pub elapsed_s: f64,
     /// The cost.
     pub watching: Watching,
-    /// What was not seen, ready to be shown.
+    /// Calls that were not seen, ready to be shown.
     pub unseen: BTreeSet<String>,
 }
 
@@ -38,12 +38,8 @@ pub struct Watched {
 /// # Errors
 ///
 /// Where the program can't be started (with the error of `execve(2)`), or may not be watched.
-pub fn watch(
-    command: &[OsString],
-    ack: Ack,
-    see: &mut dyn FnMut(&Call),
-) -> io::Result<Watched> {
-    let filter = filter::filter(&calls::watched(ack));
+pub fn watch(command: &[OsString], ack: Ack, see: &mut dyn FnMut(&Call)) -> io::Result<Watched> {
+    let filter = filter::filter(&calls::watched(ack))?;
     let started = Instant::now();
     let program = start::start(command, &filter)?;
     let mut watch = Watch {

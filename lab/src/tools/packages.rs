@@ -73,6 +73,7 @@ pub const TESTS: &[&str] = &[
     "sfdisk",
     "unshare",
     "python3",
+    "sqlite3",
     "jsonschema",
     "redis-server",
     "zsh",

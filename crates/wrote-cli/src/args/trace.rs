@@ -38,7 +38,7 @@ pub struct TraceArgs {
         allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 
-    /// What tells the outside that something is saved
+    /// The sign that something is saved: judge each, not only the end
     #[arg(long, value_name = "WHEN", default_value = "exit", value_parser = words([
         ("exit", "The end of the program", Ack::Exit),
         ("stdout", "A write to standard output", Ack::Stdout),

@@ -26,7 +26,11 @@ pub(super) fn run(arguments: &TraceArgs) -> Result<(), Error> {
         command: arguments.command.clone(),
         ack: arguments.ack,
         under,
-        wrote: Program { version: env!("CARGO_PKG_VERSION").into(), commit: crate::commit(), debug_build: cfg!(debug_assertions) },
+        wrote: Program {
+            version: env!("CARGO_PKG_VERSION").into(),
+            commit: crate::commit(),
+            debug_build: cfg!(debug_assertions),
+        },
         host: host(),
     };
     let program = arguments.command.first().map(Path::new).unwrap_or(Path::new(""));

@@ -1,6 +1,7 @@
 //! The parts that the articles of all documents share: the document itself, commands, facts.
 
 use super::page::{Article, Saved};
+use crate::text::shell;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
@@ -31,12 +32,6 @@ fn file_name(name: &str) -> String {
     format!("{}.json", if stem.is_empty() { "result" } else { stem })
 }
 
-/// Returns a command line as a shell takes it.
-fn shell(command: &[String]) -> String {
-    let words = command.iter().map(String::as_str);
-    shlex::try_join(words).unwrap_or_else(|_| command.join(" "))
-}
-
 /// Returns a time of RFC 3339 for people: `2026-03-21 09:30 UTC`.
 pub fn moment(started_at: &str) -> String {
     match (started_at.get(..10), started_at.get(11..16)) {
@@ -48,12 +43,6 @@ pub fn moment(started_at: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_command_can_be_pasted_into_a_shell() {
-        let command = ["wrote", "bench", "/mnt/my disk", "--size", "$1"].map(String::from);
-        assert_eq!(shell(&command), "wrote bench '/mnt/my disk' --size '$1'");
-    }
 
     #[test]
     fn a_saved_file_has_a_plain_name() {

@@ -9,7 +9,7 @@ pub struct Kind {
     pub id: &'static str,
     /// A warning where a crash loses something, as this project's crashes showed.
     pub severity: Severity,
-    /// What is said of the files, behind their names.
+    /// The text behind the names of the files.
     pub says: &'static str,
     /// How it is done right.
     pub remedy: &'static str,
@@ -31,7 +31,7 @@ pub const RENAME_BEFORE_FLUSH: Kind = warning(
 );
 pub const ONLY_COPY_OVERWRITTEN: Kind = warning(
     "only-copy-overwritten",
-    "emptied and written again; a crash before its flush leaves neither the old content nor the new",
+    "emptied and written again; a crash before its flush leaves neither the old nor the new",
     "write a temporary file, fsync it, rename it over the old one, fsync the folder; in Rust \
      wrote::write does so",
 );
@@ -47,8 +47,8 @@ pub const NEVER_FLUSHED: Kind = warning(
 );
 pub const DIRECT_ALONE: Kind = warning(
     "direct-taken-for-durable",
-    "written with O_DIRECT and not flushed; the record of where new blocks are stays in memory, and \
-     the device may keep bytes in its cache",
+    "written with O_DIRECT and not flushed; the record of where new blocks are stays in memory, \
+     and the device may keep bytes in its cache",
     "fdatasync the file, or open it with O_DSYNC too",
 );
 pub const FOLDER_NOT_FLUSHED: Kind = warning(
@@ -80,8 +80,8 @@ pub const ACKNOWLEDGED_EARLY: Kind = warning(
 );
 pub const NAME_NOT_FLUSHED: Kind = info(
     "name-not-flushed",
-    "new, and the folder not flushed; POSIX does not promise the name, but on ext4, XFS and Btrfs the \
-     file's own flush kept it in every crash that was tried",
+    "new, and the folder not flushed; POSIX does not promise the name, but on ext4, XFS and Btrfs \
+     the file's own flush kept it in every crash that was tried",
     "fsync the folder after the file",
 );
 pub const UNLINK_NOT_FLUSHED: Kind = info(

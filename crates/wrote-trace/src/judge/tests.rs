@@ -161,12 +161,8 @@ fn a_flush_that_failed_is_neither_repeated_nor_ignored() {
 
 #[test]
 fn the_rest_of_a_short_write_is_to_be_written() {
-    let short = |bytes: Range<u64>| Act::Write {
-        file: OLD,
-        bytes,
-        asked_bytes: 100,
-        how: How::default(),
-    };
+    let short =
+        |bytes: Range<u64>| Act::Write { file: OLD, bytes, asked_bytes: 100, how: How::default() };
     let continued = [found(OLD, "/data/a"), short(0..60), write(OLD, 60..100), flush(OLD)];
     assert_eq!(ids(continued), [""; 0]);
     let left = [found(OLD, "/data/a"), short(0..60), write(OLD, 100..200), flush(OLD)];
@@ -214,4 +210,12 @@ fn files_in_memory_are_not_judged() {
 #[test]
 fn the_kinds_are_sorted_by_their_weight() {
     assert!(kinds::KINDS.is_sorted_by_key(|kind| std::cmp::Reverse(kind.severity)));
+}
+
+#[test]
+fn the_page_has_a_section_of_each_kind_in_their_order() {
+    let page = include_str!("../../../../docs/trace.md");
+    let sections: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("### ")).collect();
+    let ids: Vec<&str> = kinds::KINDS.iter().map(|kind| kind.id).collect();
+    assert_eq!(sections, ids);
 }

@@ -138,7 +138,7 @@ struct Fs {
     bytes: BTreeMap<u64, [BTreeMap<u64, u64>; 2]>,
     /// Each name's file, as it is and as it would be.
     names: [BTreeMap<(u64, u64), u64>; 2],
-    /// The names that were changed since their folder was flushed: a crash keeps any of the changes.
+    /// Names that changed since their folder was flushed: a crash keeps any of the changes.
     changed: BTreeSet<(u64, u64)>,
     files: u64,
     stamp: u64,

@@ -114,7 +114,7 @@ pub struct Place {
     pub file: Option<FileId>,
 }
 
-/// What is to be done with a call that begins.
+/// The treatment of a call that begins.
 #[derive(Debug)]
 pub enum Begin {
     /// Nothing: it is of no interest.
@@ -135,7 +135,7 @@ pub struct Reader {
     /// The files that were met.
     met: HashSet<FileId>,
     devices: HashSet<u64>,
-    /// What was met since the last call: to be told before it.
+    /// Files and devices that were met since the last call: to be told before it.
     news: Vec<Act>,
 }
 
@@ -375,7 +375,7 @@ impl Reader {
         Some(Begun::Write { descriptor, asked_bytes, at, is_durable })
     }
 
-    /// What a call did that returned this.
+    /// Returns the effect of a call that returned this.
     pub fn act(&mut self, process: pid_t, begun: Begun, result: Result<u64, i32>) -> Option<Act> {
         match (begun, result) {
             (Begun::Flush { file }, Err(number)) => Some(Act::Flush { file, failed: Some(number) }),

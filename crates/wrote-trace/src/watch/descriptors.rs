@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// What a descriptor leads to.
+/// The file that a descriptor leads to.
 #[derive(Clone, Debug)]
 pub struct Descriptor {
     /// The file.
@@ -60,7 +60,7 @@ impl Descriptors {
         Descriptors { known: HashMap::new(), streams }
     }
 
-    /// What a descriptor of a process leads to; `None` where it is not open.
+    /// Returns the file that a descriptor of a process leads to; `None` where it is not open.
     pub fn get(&mut self, process: pid_t, descriptor: i32) -> Option<&Descriptor> {
         match self.known.entry((process, descriptor)) {
             std::collections::hash_map::Entry::Occupied(known) => Some(known.into_mut()),
@@ -106,10 +106,7 @@ fn look_up(process: pid_t, descriptor: i32) -> io::Result<Descriptor> {
         file: id_of(&found),
         kind,
         // O_SYNC contains O_DSYNC.
-        how: How {
-            is_direct: flags & libc::O_DIRECT != 0,
-            is_durable: flags & libc::O_DSYNC != 0,
-        },
+        how: How { is_direct: flags & libc::O_DIRECT != 0, is_durable: flags & libc::O_DSYNC != 0 },
         path: Some(path).filter(|_| is_named),
         size_bytes: found.len(),
     })

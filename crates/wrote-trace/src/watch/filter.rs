@@ -4,6 +4,7 @@
 //! which are to run on unseen.
 
 use libc::{c_long, sock_filter};
+use std::io;
 
 /// When a call is of interest.
 #[derive(Clone, Copy)]
@@ -16,11 +17,15 @@ pub enum When {
     Is(u32, u32),
 }
 
-/// `AUDIT_ARCH_*` of `linux/audit.h`: the ELF machine, 64 bits, little endian.
-#[cfg(target_arch = "x86_64")]
-const ARCHITECTURE: u32 = 0xc000_003e;
-#[cfg(target_arch = "aarch64")]
-const ARCHITECTURE: u32 = 0xc000_00b7;
+/// `AUDIT_ARCH_*` of `linux/audit.h`: the ELF machine, 64 bits, little endian. `None` of a machine
+/// whose calls are not known.
+const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
+    Some(0xc000_003e)
+} else if cfg!(target_arch = "aarch64") {
+    Some(0xc000_00b7)
+} else {
+    None
+};
 
 /// Offsets within `struct seccomp_data`.
 const NUMBER_AT: u32 = 0;
@@ -33,12 +38,18 @@ const JUMP_SET: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
 /// Makes the filter. A number may be there more than once; any interest stops the call.
-pub fn filter(calls: &[(c_long, When)]) -> Vec<sock_filter> {
+///
+/// # Errors
+///
+/// On a machine whose calls are not known.
+pub fn filter(calls: &[(c_long, When)]) -> io::Result<Vec<sock_filter>> {
+    let unknown = || io::Error::other("only programs of x86-64 and AArch64 can be traced");
+    let architecture = ARCHITECTURE.ok_or_else(unknown)?;
     let pass = statement(RETURN, libc::SECCOMP_RET_ALLOW);
     let stop = statement(RETURN, libc::SECCOMP_RET_TRACE);
     let mut program = vec![
         statement(LOAD, ARCHITECTURE_AT),
-        jump(JUMP_EQUAL, ARCHITECTURE, 1, 0),
+        jump(JUMP_EQUAL, architecture, 1, 0),
         pass,
         statement(LOAD, NUMBER_AT),
     ];
@@ -61,7 +72,7 @@ pub fn filter(calls: &[(c_long, When)]) -> Vec<sock_filter> {
         ]);
     }
     program.push(pass);
-    program
+    Ok(program)
 }
 
 fn statement(code: u16, k: u32) -> sock_filter {

@@ -148,6 +148,12 @@ pub fn refuse(task: pid_t) -> io::Result<()> {
     if done == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Its registers are named otherwise on other machines.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn refuse(_: pid_t) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 fn message(task: pid_t) -> io::Result<pid_t> {
     let mut message: libc::c_ulong = 0;
     // SAFETY: the kernel writes one word to `message`.
