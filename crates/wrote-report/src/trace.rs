@@ -86,11 +86,10 @@ fn facts(trace: &Trace) -> Vec<(&'static str, Vec<String>)> {
     let watching = &trace.watching;
     let calls = units::counted(watching.stopped_calls, "call");
     let tasks = units::counted(watching.tasks, "thread");
-    let stopped = format!("stopped at {calls}, for {}", units::seconds(watching.stopped_s));
     vec![
         ("command", vec![shell(&trace.command)]),
         ("ended", vec![end, format!("after {}", units::seconds(trace.elapsed_s))]),
-        ("watched", vec![tasks, stopped]),
+        ("watched", vec![tasks, format!("stopped at {calls}")]),
     ]
 }
 

@@ -90,8 +90,6 @@ pub struct Watching {
     pub stopped_calls: u64,
     /// The processes and threads.
     pub tasks: u64,
-    /// The time for which one of them was stopped and the watch was at work, in seconds.
-    pub stopped_s: f64,
 }
 
 /// A file that a program wrote.

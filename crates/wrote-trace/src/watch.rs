@@ -52,10 +52,7 @@ pub fn watch(command: &[OsString], ack: Ack, see: &mut dyn FnMut(&Call)) -> io::
         watched: Watched::default(),
     };
     while let Some((task, event)) = ptrace::wait()? {
-        let began = Instant::now();
-        let taken = watch.take(task, event);
-        watch.watched.watching.stopped_s += began.elapsed().as_secs_f64();
-        match taken {
+        match watch.take(task, event) {
             // A task that was killed is gone before it can go on.
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
             done => done?,

@@ -1,6 +1,6 @@
 //! The system calls that change files, from their arguments to what they did.
 
-use super::descriptors::{Descriptors, Kind, id_of, name_of, position};
+use super::descriptors::{Descriptors, Kind, id_of, name_of};
 use super::filter::When;
 use super::memory;
 use super::ptrace::Entry;
@@ -413,12 +413,12 @@ impl Reader {
             // The end of a copy is no write.
             Begun::Write { .. } if value == 0 => return None,
             Begun::Write { descriptor, asked_bytes, at, is_durable } => {
-                let how = self.descriptors.get(process, descriptor)?.how;
+                let written = self.descriptors.get(process, descriptor)?;
+                let (file, how) = (written.file, written.how);
                 let how = How { is_durable: how.is_durable || is_durable, ..how };
-                let file = self.descriptors.get(process, descriptor)?.file;
                 let start = match at {
                     At::Byte(start) => start,
-                    At::Position => position(process, descriptor).ok()?.saturating_sub(value),
+                    At::Position => written.position().ok()?.saturating_sub(value),
                 };
                 Act::Write { file, bytes: start..start.saturating_add(value), asked_bytes, how }
             }

@@ -7,14 +7,14 @@ use crate::call::{FileId, How, Name};
 use libc::pid_t;
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs::{self, Metadata};
-use std::io;
+use std::fs::{self, File, Metadata};
+use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// The file that a descriptor leads to.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Descriptor {
     /// The file.
     pub file: FileId,
@@ -26,6 +26,15 @@ pub struct Descriptor {
     pub path: Option<PathBuf>,
     /// Its size when it was looked up, in bytes.
     pub size_bytes: u64,
+    /// Its `fdinfo`, of a regular file: kept open, since each write asks for its position.
+    info: Option<File>,
+}
+
+impl Descriptor {
+    /// Where the next byte goes.
+    pub fn position(&self) -> io::Result<u64> {
+        field(self.info.as_ref().ok_or(ErrorKind::NotFound)?, "pos:", 10)
+    }
 }
 
 /// Kinds of files, as far as they matter.
@@ -98,10 +107,11 @@ fn look_up(process: pid_t, descriptor: i32) -> io::Result<Descriptor> {
     let kind = kind(&found, &path);
     // A removed file has this behind its name.
     let is_named = path.is_absolute() && !path.as_os_str().as_bytes().ends_with(b" (deleted)");
-    let flags = match kind {
-        Kind::Regular => field(process, descriptor, "flags:", 8)? as i32,
-        _ => 0,
+    let info = match kind {
+        Kind::Regular => Some(File::open(format!("/proc/{process}/fdinfo/{descriptor}"))?),
+        _ => None,
     };
+    let flags = info.as_ref().map_or(Ok(0), |info| field(info, "flags:", 8))? as i32;
     Ok(Descriptor {
         file: id_of(&found),
         kind,
@@ -109,16 +119,16 @@ fn look_up(process: pid_t, descriptor: i32) -> io::Result<Descriptor> {
         how: How { is_direct: flags & libc::O_DIRECT != 0, is_durable: flags & libc::O_DSYNC != 0 },
         path: Some(path).filter(|_| is_named),
         size_bytes: found.len(),
+        info,
     })
 }
 
-/// Where a descriptor's next byte goes.
-pub fn position(process: pid_t, descriptor: i32) -> io::Result<u64> {
-    field(process, descriptor, "pos:", 10)
-}
-
-fn field(process: pid_t, descriptor: i32, name: &str, radix: u32) -> io::Result<u64> {
-    let text = fs::read_to_string(format!("/proc/{process}/fdinfo/{descriptor}"))?;
+/// Reads a field of an `fdinfo`, of those at its beginning.
+fn field(info: &File, name: &str, radix: u32) -> io::Result<u64> {
+    const BEGINNING_BYTES: usize = 128;
+    let mut bytes = [0; BEGINNING_BYTES];
+    let count = info.read_at(&mut bytes, 0)?;
+    let text = String::from_utf8_lossy(&bytes[..count]);
     let value = text.lines().find_map(|line| line.strip_prefix(name));
     let value = value.and_then(|value| u64::from_str_radix(value.trim(), radix).ok());
     value.ok_or_else(|| io::Error::other(format!("fdinfo has no {name}")))
