@@ -87,7 +87,7 @@ pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
         let (_folder, site) = folder_and_site(arguments, place, &programs)?;
         let circumstances = page::circumstances(&site)?;
         for &row in &rows {
-            // Each row has a folder of its own, without the files of another row.
+            // Each row has its own folder, without the files of another row.
             let (_folder, mut site) = folder_and_site(arguments, place, &programs)?;
             match measure(row, &mut site) {
                 Err(Failure::Skipped(because)) => println!("{}\n", page::not_run(row, &because)),

@@ -1,7 +1,7 @@
 //! `cargo xtask peers`, `growth`, `picture` and `steady`: the command, measured beside others.
 //!
-//! It runs the built command and reads its results, and knows nothing of its crates. `trial` alone
-//! is made with the library: one piece of work, as a program that uses it would do it.
+//! It runs the built command and reads its results, and does not use its crates. Only `trial` is
+//! made with the library: one piece of work, as a program that uses it would do it.
 
 mod contests;
 mod growth;

@@ -17,7 +17,7 @@ const SOURCE_BYTES: u64 = 256 << 20;
 const SOURCE: &str = "random";
 
 /// Makes the contender of a row of `wrote bench`, by `settings` that begin with its name. An
-/// uncounted run teaches the bytes and the state of the blocks, in which its peers begin.
+/// uncounted run finds the bytes and the state of the blocks with which its peers begin.
 pub fn own(name: &str, settings: &str, site: &Site) -> Result<(Contender, Words), Failure> {
     let command = format!("wrote bench . --only {settings} --runs 1 --format json");
     let row = settings.split(' ').next().unwrap_or_default().to_owned();
@@ -28,7 +28,7 @@ pub fn own(name: &str, settings: &str, site: &Site) -> Result<(Contender, Words)
     Ok((Contender::new(name, command, move |site, line| Ok(ours(site, line)?.0)), learned))
 }
 
-/// Makes the contender of fio or dd by `words`, which does what the row did that taught `learned`.
+/// Makes the contender of fio or dd by `words`, which does the work that `learned` describes.
 pub fn peer(
     by: &str,
     words: &str,

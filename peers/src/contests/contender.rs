@@ -17,9 +17,9 @@ const T_READ_BYTES: u64 = 4096;
 /// Makes the contenders of one contest in their order.
 pub struct Maker<'a> {
     site: &'a Site,
-    /// Words that a contender taught.
+    /// Words that a contender has set.
     pub learned: Words,
-    /// The job of the cells that there are already.
+    /// The jobs of the cells so far.
     cells: Vec<String>,
 }
 
@@ -29,7 +29,7 @@ impl<'a> Maker<'a> {
         Maker { site, learned: Words::new(), cells: Vec::new() }
     }
 
-    /// Makes a contender of its words; `None` for a cell that there is already.
+    /// Makes a contender of its words; `None` for a cell that exists already.
     pub fn contender(&mut self, entry: Words, words: &Words) -> Result<Option<Contender>, Failure> {
         let site = self.site;
         let word = |key: &str| entry.get(key).map(String::as_str).unwrap_or_default();

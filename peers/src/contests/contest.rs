@@ -10,7 +10,7 @@ use serde::Deserialize;
 use std::thread;
 use std::time::Duration;
 
-/// A pause before each run, in which the device finishes what it holds.
+/// A pause before each run, in which the device finishes earlier work.
 const SETTLE: Duration = Duration::from_millis(300);
 
 /// One run of a contender's command.
@@ -261,7 +261,8 @@ impl Contest {
         (0..self.contenders.len()).flat_map(of_contender).collect()
     }
 
-    /// Returns the requirements of the contender: its own, and those of the best peer if it is it.
+    /// Returns the requirements of the contender: its own, and those of the best peer if it is
+    /// that.
     fn requirements_of(
         &self,
         contender: usize,
@@ -294,7 +295,7 @@ mod tests {
     use std::rc::Rc;
 
     impl Requirement {
-        /// Requires it of the rate against the best peer.
+        /// Requires the condition of the rate against the best peer.
         fn of_best(asked: Condition) -> Vec<Requirement> {
             vec![Requirement { of: Comparison::Rate, asked, contender: None }]
         }
@@ -333,7 +334,7 @@ mod tests {
         Contest { unit, ..contest("work", &["ours", "peer"], requirements) }.table(&[ours, peer])
     }
 
-    /// Measures contenders that take a number of seconds, in 3 rounds.
+    /// Makes the table of contenders that take a number of seconds, in 3 rounds.
     fn of_four(requirements: Vec<Requirement>) -> ContestResult {
         let elapsed = [("Writer", 0.5), ("slow", 2.0), ("fast", 1.0), ("mid", 1.5)];
         let contenders = elapsed.map(|(name, elapsed_s)| {

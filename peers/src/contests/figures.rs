@@ -61,8 +61,8 @@ pub enum Condition {
     /// Every figure is below this.
     AllBelow(f64),
     /// The median is at least 0.95, and the range reaches 1.00. The range of seven rounds holds the
-    /// true median in 98 % of cases: each round falls on either side of it like a coin,
-    /// `1 - 2 / 2^7`.
+    /// true median in 98 % of cases: each round falls on either side of it with equal chance, `1 -
+    /// 2 / 2^7`.
     Level,
 }
 

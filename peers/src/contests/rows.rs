@@ -18,7 +18,7 @@ pub type Words = BTreeMap<String, String>;
 /// The length of the streams by default.
 const GIB: u64 = 4;
 
-/// A need of a row besides the command and `trial`; some teach words.
+/// A need of a row besides the command and `trial`; some set words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Need {

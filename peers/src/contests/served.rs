@@ -1,4 +1,4 @@
-//! The servers that are compared: started in the site's folder, asked how much they used, ended.
+//! The servers that are compared: started in the site's folder, measured, and ended.
 
 use super::contest::Contender;
 use super::outcome::{Outcome, Percentiles};
@@ -29,7 +29,7 @@ const WHOLE: Duration = Duration::from_millis(500);
 const OUTPUT: &str = "messages";
 /// A tmpfs of every Linux (`shm_overview(7)`).
 const MEMORY: &str = "/dev/shm";
-/// The file of a server's own words.
+/// The file of a server's standard error.
 const SAID: &str = "stderr";
 
 /// A program that serves.
@@ -85,7 +85,7 @@ pub fn contender(
         }
         let took = served.finish()?;
         if matches!(reads, Load::Bench) {
-            // Its queues held messages yet.
+            // Its queues still held messages.
             outcome.elapsed_s += took.as_secs_f64();
         }
         Ok(outcome)
@@ -166,7 +166,7 @@ impl Served {
         Ok(served)
     }
 
-    /// Puts its port and process into a line of a shell.
+    /// Replaces the placeholders of port and process in a line of a shell.
     pub fn told(&self, line: &str) -> String {
         let words = [("PORT", u32::from(self.port)), ("PID", self.process.id())];
         words
@@ -191,8 +191,8 @@ impl Served {
         Ok((ticks / ticks_per_s, Some(peak_kib << 10)))
     }
 
-    /// Waits until everything that it took is in its file, ends it, and returns how long the first
-    /// took.
+    /// Waits until everything that it received is in its file, ends it, and returns how long the
+    /// wait took.
     pub fn finish(mut self) -> Result<Duration, Failure> {
         let began = Instant::now();
         if !self.server.ends {

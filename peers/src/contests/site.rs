@@ -56,7 +56,7 @@ impl Site {
     /// Runs a line of a shell, and counts its time, CPU time and memory by `trial run`.
     pub fn measure(&self, line: &str) -> Result<(Finished, Outcome), Failure> {
         let mut finished = self.command(&["trial", "run", "--", "sh", "-c", line])?;
-        // The command's own words say more about a failure than the line of `trial` after them.
+        // The command's own message says more about a failure than the line of `trial` after it.
         if let Some((words, _)) = finished.stderr.split_once("trial: sh: ") {
             finished.stderr.truncate(words.len());
         }
@@ -86,7 +86,7 @@ impl Site {
         words.map(|(name, word)| (name.to_owned(), word)).into()
     }
 
-    /// Makes what a row needs, and returns the words that it teaches.
+    /// Makes what a row needs, and returns the words that this sets.
     pub fn learned(&self, need: Need) -> Result<Words, Failure> {
         let words: Vec<(&str, String)> = match need {
             Need::Counter => {
@@ -211,8 +211,8 @@ fn compile(source: &Path, program: &Path) -> Result<(), Failure> {
     run(&mut command, CC_LIMIT, Show::Live)?.success("cc -O2 peers/trial/putc.c").map(|_| ())
 }
 
-/// Whether reads and writes in `folder` can be polled: the `queue/io_poll` of its device is 1
-/// (`Documentation/ABI/stable/sysfs-block`). A file system without a device of its own cannot.
+/// Returns whether reads and writes in `folder` can be polled: the `queue/io_poll` of its device is
+/// 1 (`Documentation/ABI/stable/sysfs-block`). A file system without its own device cannot.
 pub fn has_poll_queues(folder: &Path) -> bool {
     let Ok(metadata) = folder.metadata() else { return false };
     let device = metadata.dev();

@@ -6,7 +6,7 @@ use lab::tools::disks::DiskKind;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The figures of all rows so far that something was asked of.
+/// The figures of all measured rows with a requirement.
 #[derive(Debug, Default)]
 pub struct Summary {
     /// The lines, in the order in which they were measured: a row, its work and its peer.

@@ -52,7 +52,7 @@ pub fn first_row(stdout: &str, name: &str) -> Result<Outcome, Failure> {
     })
 }
 
-/// Says what a result has not.
+/// Makes the failure of a result that lacks something.
 fn lacks(name: &str, what: &str) -> Failure {
     Failure::Failed(format!("{name}: the result has no {what}"))
 }

@@ -29,7 +29,7 @@ pub struct GrowthAxis {
 #[serde(deny_unknown_fields)]
 pub struct Line {
     pub name: String,
-    /// The line of a shell before the work; empty where nothing is to be made ready.
+    /// The line of a shell before the work; empty where nothing is to be prepared.
     #[serde(default)]
     prepare: String,
     /// The line of a shell that does the work.

@@ -58,7 +58,7 @@ pub enum By {
     FilePrepared,
 }
 
-/// The lengths of the segments of a log that has been in use, and of all of them.
+/// The length of the segments of a log that has been in use.
 const USED_SEGMENT_BYTES: u64 = 32 << 20;
 const USED_RETAIN_BYTES: u64 = 128 << 20;
 /// The first segments of a log, which are shorter.

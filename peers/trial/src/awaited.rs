@@ -46,7 +46,7 @@ pub struct Work {
     pub read_bytes: usize,
 }
 
-/// Reads random pieces of the file at `path`, and looks at a byte of each block.
+/// Reads random pieces of the file at `path`, and reads a byte of each block.
 pub fn awaited(by: By, work: Work, path: &Path) -> Result<Outcome> {
     if work.read_bytes == 0 || !work.read_bytes.is_multiple_of(BLOCK_BYTES) {
         return Err(format!("a read has a multiple of {BLOCK_BYTES} bytes").into());
@@ -74,7 +74,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Returns the offset of the next read, until there were enough.
+    /// Returns the offset of the next read; `None` after enough reads.
     fn next(&self, chance: &mut SplitMix64) -> Option<u64> {
         let is_left = self.begun.fetch_add(1, Ordering::Relaxed) < self.work.reads;
         let piece = ((u128::from(chance.next_u64()) * u128::from(self.pieces)) >> 64) as u64;
@@ -143,7 +143,7 @@ async fn blocking_task(file: Arc<File>, plan: Arc<Plan>, mut chance: SplitMix64)
     Ok(seen)
 }
 
-/// Looks at a byte of each block of a whole read.
+/// Reads a byte of each block of a whole read.
 fn look_at(bytes: &[u8], read_bytes: usize) -> Result<u64> {
     if bytes.len() != read_bytes {
         return Err(format!("a read of {} of {read_bytes} bytes", bytes.len()).into());

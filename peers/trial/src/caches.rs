@@ -1,4 +1,4 @@
-//! The page cache, dropped: what it held would decide on the rate of cached writes.
+//! Drops the page cache, whose content would decide the rate of cached writes.
 
 use crate::Result;
 use crate::clock::Clock;

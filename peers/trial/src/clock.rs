@@ -26,8 +26,7 @@ impl Clock {
         Clock::new(UsageWho::RUSAGE_SELF, rss_bytes(&before))
     }
 
-    /// Starts it for children that end, and their children. Their memory is their own: none was
-    /// there before.
+    /// Starts it for children that end, and their children. Their memory is counted from zero.
     pub fn of_children() -> Result<Clock> {
         Clock::new(UsageWho::RUSAGE_CHILDREN, 0)
     }

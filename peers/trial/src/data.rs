@@ -38,7 +38,7 @@ impl Ring {
 
 /// Makes a file of `bytes` random bytes that do not repeat, and syncs it.
 pub fn make(bytes: u64, path: &Path) -> Result<Outcome> {
-    // Half of a file is of no use: only a whole one stays.
+    // Half a file is useless: only a whole one stays.
     let place = Place::take(path)?;
     let clock = Clock::start()?;
     fill(bytes, path).map_err(|error| format!("{}: {error}", path.display()))?;

@@ -11,7 +11,7 @@ use wrote::{Completion, Engine, FileId, FileOptions, Ioengine};
 
 const READ_BYTES: usize = 4096;
 const IODEPTH: u32 = 128;
-/// Reads handed on together, and waited for together.
+/// Reads submitted together, and awaited together.
 const TOGETHER: usize = 32;
 
 /// Reads `reads` random blocks of the file or device at `path`, directly, 128 at once.

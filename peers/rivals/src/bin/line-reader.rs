@@ -1,5 +1,5 @@
-//! The program `line-reader PORT`: takes lines from connections as `wrote serve` does, and throws
-//! them away. It is the floor under a server of lines: no server that keeps them can be faster.
+//! The program `line-reader PORT`: reads lines from connections as `wrote serve` does, and discards
+//! them. It is the floor under a server of lines: no server that keeps them can be faster.
 
 use std::cell::RefCell;
 use std::io::ErrorKind;

@@ -1,4 +1,4 @@
-//! `redis-server` with `appendfsync always`, over a Unix socket. A list takes it the least work.
+//! `redis-server` with `appendfsync always`, over a Unix socket. A list costs it the least work.
 
 use super::{append_gathered, check};
 use redis::{Client, Connection, ConnectionAddr, IntoConnectionInfo};

@@ -1,4 +1,4 @@
-//! A direct writer as a program would have it by hand: aligned buffers that three threads write.
+//! A direct writer as a program would write it by hand: three threads write aligned buffers.
 
 use super::{PIECE_BYTES, durable};
 use crate::Result;
@@ -55,7 +55,7 @@ pub(super) fn write(ring: &Ring, bytes: u64, path: &Path) -> Result<()> {
     }
     let (full, filled) = channel::<Full>();
     let (empty, emptied) = channel::<Aligned>();
-    // One more than the threads write: it is filled meanwhile.
+    // One more than the threads write: it is filled while they write.
     (0..=THREADS).try_for_each(|_| empty.send(Aligned::new()))?;
     let filled = Mutex::new(filled);
     thread::scope(|scope| {
