@@ -1,6 +1,6 @@
-//! The rules for a damaged log: what every reader, the check, the repair and the next append do.
+//! The rules for a damaged log: what readers, the check, the repair and the next append do.
 //!
-//! `lab damage` and the fuzzer try them, each with logs and damage of its own.
+//! `lab damage` and the fuzzer try them, each with its own logs and damage.
 
 use crate::log_reader::{self, End, ReadLog};
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ pub trait Truth {
     /// The format of the log.
     fn format(&self) -> Format;
 
-    /// Fails where a record is not as it was written, or is of another log than the others.
+    /// Fails where a record is not as it was written, or belongs to another log than the others.
     fn judge_records(&self, records: &[(u64, Vec<u8>)]) -> Result<(), String>;
 
     /// Fails where the records of the whole log are not as they were written, or one is missing
@@ -43,7 +43,7 @@ pub trait Truth {
     }
 
     /// Whether all readers must agree: in the log that the fuzzer writes, only where the header of
-    /// the first segment is as it was.
+    /// the first segment is intact.
     fn has_begin(&self) -> bool;
 
     /// The sequence before which all records were durable.
@@ -52,8 +52,8 @@ pub trait Truth {
     }
 }
 
-/// Reads the log in `folder`, whose files are `damaged`, in every way; returns what a reader of the
-/// whole found.
+/// Reads the log in `folder`, whose files are `damaged`, in every way. Returns the records that a
+/// reader of the whole log found.
 pub fn reading(folder: &Path, truth: &impl Truth, damaged: &Files) -> Result<Read, String> {
     let whole = read(folder, 0)?;
     truth.judge(&whole)?;
@@ -91,7 +91,7 @@ fn as_verified(folder: &Path, whole: &Read, format: Format) -> Result<(), String
 }
 
 /// Repairs the log: every record that could be read stays, and the log is whole afterwards. A
-/// repair that fails changes nothing.
+/// failed repair changes nothing.
 pub fn repair(
     folder: &Path,
     truth: &impl Truth,
@@ -105,7 +105,7 @@ pub fn repair(
     holds(after.error.is_none(), || format!("repaired, and: {}", words(&after)))?;
     let kept = before.records.iter().all(|record| after.records.contains(record));
     holds(kept, || "a repair lost a record that could be read".to_owned())?;
-    // What the damage took is missing.
+    // The damaged records are missing.
     truth.judge_records(&after.records).map_err(|because| format!("repaired: {because}"))?;
     let verified = verify(folder, None).map_err(|error| format!("after repair: {error}"))?;
     let is_whole = verified.damage.is_empty() && verified.garbage.is_empty();
@@ -132,7 +132,7 @@ pub fn put(folder: &Path, files: &Files) -> Result<(), String> {
     files.iter().try_for_each(|(name, bytes)| fs::write(folder.join(name), bytes)).map_err(trouble)
 }
 
-/// Reads the files of a log, but for its lock and those on their way to a place.
+/// Reads the files of a log, except its lock and files that are not in their place yet.
 pub fn files(folder: &Path) -> std::io::Result<Files> {
     let mut files = Files::new();
     for entry in fs::read_dir(folder)? {
@@ -171,8 +171,8 @@ pub fn read(folder: &Path, from: u64) -> Result<Read, String> {
     Ok(read)
 }
 
-/// A reader that begins in the middle, as one of the last records does, finds true records. Of a
-/// log that is read to its end it finds those from there on.
+/// Checks that a reader that begins in the middle, or at one of the last records, finds true
+/// records. In a log that is read to its end it finds all from there on.
 fn from_the_middle(folder: &Path, truth: &impl Truth, whole: &Read) -> Result<(), String> {
     let middle = whole.records.len() / 2;
     let from = whole.records.get(middle).map_or(0, |(sequence, _)| *sequence);
@@ -186,8 +186,8 @@ fn from_the_middle(folder: &Path, truth: &impl Truth, whole: &Read) -> Result<()
     })
 }
 
-/// Both readers find the same records. The first may refuse what the second, which knows no other
-/// log, does not.
+/// Checks that both readers find the same records. The first may refuse a log that the second
+/// accepts, since the second knows no other log.
 fn as_the_second_reader(format: Format, damaged: &Files, first: &Read) -> Result<(), String> {
     let files: Vec<_> = damaged.clone().into_iter().collect();
     // An identity can be computed back from a batch; the second reader does not.
@@ -234,7 +234,7 @@ pub fn append_one(folder: &Path, format: Format) -> Result<u64, Error> {
     Ok(sequence)
 }
 
-/// An append behind damage fails and changes nothing, or keeps every record that could be read.
+/// Checks that an append behind damage fails and changes nothing, or keeps every readable record.
 pub fn append(
     folder: &Path,
     truth: &impl Truth,
@@ -260,7 +260,7 @@ pub fn append(
     let after = read(folder, 0)?;
     let kept = after.records.starts_with(&before.records);
     holds(kept, || format!("an append at {sequence} lost records: {}", words(&after)))?;
-    // Earlier damage, which headers and lengths do not tell, stays what it is.
+    // Earlier damage that headers and lengths do not show stays.
     let is_there = after.error.is_none()
         && after.records.len() == before.records.len() + 1
         && after.records.last().is_some_and(|last| (last.0, &*last.1) == (sequence, NEW));

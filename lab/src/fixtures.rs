@@ -16,7 +16,7 @@
 //! | `skip` | reports of a test that cannot run here |
 //! | `tree` | folders that imitate a machine's root or its `/sys` |
 //!
-//! What a fixture makes goes when the fixture is dropped.
+//! Dropping a fixture removes what it made.
 
 #![forbid(unsafe_code)]
 

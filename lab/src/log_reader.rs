@@ -15,7 +15,7 @@ pub struct ReadLog {
     pub end: End,
     /// Segments whose header does not state the end of the segment before.
     pub unlinked: Vec<u64>,
-    /// Segments behind whose last record there is garbage, although the log goes on.
+    /// Segments with garbage behind their last record, although the log continues.
     pub garbage: Vec<u64>,
 }
 
@@ -68,7 +68,7 @@ fn numbered<'a>(files: &'a [File], ending: &str) -> Vec<(u64, &'a [u8])> {
     found
 }
 
-/// The bytes of a segment, and the means to judge them.
+/// The bytes of a segment, with the facts by which they are judged.
 #[derive(Clone, Copy)]
 struct Segment<'a> {
     bytes: &'a [u8],
@@ -109,7 +109,7 @@ struct Batch {
     whole: bool,
 }
 
-/// The records of a batch that are not read yet.
+/// The records of a batch that were not read yet.
 #[derive(Clone, Copy)]
 struct Rest {
     left: u32,
@@ -168,7 +168,7 @@ impl<'a> Segment<'a> {
         })
     }
 
-    /// Tells whether a batch counts: one that counts only as a whole has all its records.
+    /// Returns whether a batch counts: one that counts only as a whole has all its records.
     fn counts(&self, batch: &Batch) -> bool {
         let mut at = batch.begin + 48;
         let is_there = |sequence| match self.record(at, batch.end, sequence) {
@@ -199,8 +199,8 @@ impl<'a> Segment<'a> {
         (word(header, 4) == checksum).then_some((own_end, record))
     }
 
-    /// Returns the batches that may reach over `at`, by what the segment's first batch states;
-    /// `None` if it states nothing.
+    /// Returns the batches that may reach over `at`, by the segment's first batch; `None` if that
+    /// does not state a length.
     fn before(&self, at: usize, first: &Batch) -> Option<Vec<Batch>> {
         let longest = Some(first.longest).filter(|&longest| longest > 0 && !first.after_cut)?;
         let blocks = (0..at).step_by(self.block).filter(|&begin| at - begin < longest + self.block);
@@ -209,7 +209,7 @@ impl<'a> Segment<'a> {
         Some(batches.filter(|batch| batch.end - batch.begin <= longest).collect())
     }
 
-    /// Tells whether something was written behind the place of a reader.
+    /// Returns whether something was written behind the place of a reader.
     fn has_more(&self, place: &Place) -> bool {
         if !self.is_recycled {
             return is_filled(self.bytes, place.at);
@@ -276,7 +276,7 @@ struct Place {
 }
 
 impl Place {
-    /// Tells whether the last batch was read to its end.
+    /// Returns whether the last batch was read to its end.
     fn is_whole(&self) -> bool {
         self.rest.is_none_or(|rest| rest.left == 0)
     }
@@ -324,7 +324,7 @@ fn of_header<'a>(bytes: &'a [u8], header: &Header, number: u64) -> Segment<'a> {
 /// Files by number, and the records at which cuts take off the end of some.
 type LiveFiles<'a> = (Vec<(u64, &'a [u8])>, Vec<(u64, u64)>);
 
-/// Leaves out the files that a cut took out of the log: step 1.
+/// Leaves out the files that a cut removed from the log: step 1.
 fn without_cut(files: Vec<(u64, &[u8])>) -> LiveFiles<'_> {
     let (mut live, mut limits) = (Vec::new(), Vec::new());
     let mut most = u64::MAX;
@@ -343,7 +343,7 @@ fn without_cut(files: Vec<(u64, &[u8])>) -> LiveFiles<'_> {
     (live, limits)
 }
 
-/// Reads a framed log of which the header of some segment is left.
+/// Reads a framed log that has the header of at least one segment.
 pub fn read(files: &[File]) -> ReadLog {
     let (files, limits) = without_cut(numbered(files, ".segment"));
     let (mut records, mut unlinked, mut garbage) = (Vec::new(), Vec::new(), Vec::new());
@@ -376,7 +376,7 @@ pub fn read(files: &[File]) -> ReadLog {
     ReadLog { records, end, unlinked, garbage }
 }
 
-/// Finds the end of a log that was closed by the end of its last file alone: the next sequence. By
+/// Finds the end of a closed log from the end of its last file alone: the next sequence. By
 /// "Finding a place".
 pub fn closed_end(files: &[File]) -> Option<u64> {
     let files = numbered(files, ".segment");
@@ -399,7 +399,7 @@ pub fn closed_end(files: &[File]) -> Option<u64> {
     (is_proven && is_followed).then_some(mark.first_sequence)
 }
 
-/// Returns the numbers of segments with a batch that is longer than their first one states.
+/// Returns the numbers of segments with a batch longer than their first one states.
 pub fn too_long(files: &[File]) -> Vec<u64> {
     let too_long = |&(number, bytes): &(u64, &[u8])| {
         let own = header(bytes, number)?;
@@ -418,12 +418,12 @@ pub fn too_long(files: &[File]) -> Vec<u64> {
     numbered(files, ".segment").iter().filter_map(too_long).collect()
 }
 
-/// Whether the header of some segment is left.
+/// Returns whether the header of some segment is left.
 pub fn has_header(files: &[File]) -> bool {
     numbered(files, ".segment").into_iter().any(|(number, bytes)| header(bytes, number).is_some())
 }
 
-/// Tells whether a file is prepared as a recycled segment.
+/// Returns whether a file is prepared as a recycled segment.
 fn is_marked_recycled(bytes: &[u8]) -> bool {
     bytes.len() >= 72 && !is_filled(&bytes[..64], 0) && &bytes[64..72] == b"recycled"
 }

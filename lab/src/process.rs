@@ -1,4 +1,5 @@
-//! A child process, which never outlives its holder. Every tool and test starts its own by this.
+//! A child process that never outlives its holder. Every tool and test starts its processes by
+//! this.
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::io;
@@ -25,7 +26,7 @@ impl Process {
         Ok(Process { child: command.spawn()?, is_leader: false })
     }
 
-    /// Starts `command` in a process group of its own.
+    /// Starts `command` in a new process group.
     pub fn lead(command: &mut Command) -> io::Result<Process> {
         Ok(Process { child: command.process_group(0).spawn()?, is_leader: true })
     }
@@ -50,7 +51,7 @@ impl Process {
         matches!(self.status(), Ok(Some(_)))
     }
 
-    /// Waits for its end while it `may_run`, at most for `limit`; returns `None` where it goes on.
+    /// Waits for its end while it `may_run`, at most for `limit`; returns `None` if it continues.
     pub fn wait(&mut self, limit: Duration, may_run: impl Fn() -> bool) -> Option<ExitStatus> {
         let begin = Instant::now();
         while begin.elapsed() < limit && may_run() {

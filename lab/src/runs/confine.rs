@@ -120,7 +120,7 @@ fn tests(programs: &Programs, condition: &Condition, share: Share) -> Result<(),
     let job = |program: &Program| {
         let arguments = arguments(program, condition, share)?;
         let mut command = confined(programs, condition, &program.file);
-        // A test of what is refused here skips itself, and rightly.
+        // A test of a refused feature rightly skips itself.
         command.env_remove("WROTE_REQUIRE_ALL");
         Some(program.job(command, &arguments))
     };

@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// A file system in memory (`tmpfs(5)`).
 const MEMORY: &str = "/dev/shm";
-/// One log of so many lies on the disk of the build, if the others are in memory.
+/// One in this number of logs lies on the disk of the build, if the others are in memory.
 const ON_DISK: u64 = 10;
 
 /// Options of the lab.
@@ -32,9 +32,8 @@ impl Arguments {
 
 /// Damages the logs of some seeds, reads them, and repairs them.
 ///
-/// Each log takes about twenty flushes and a hundred requests to the disk, so on a disk that others
-/// keep busy a round takes hours. What is tried here does not depend on the disk: most logs lie in
-/// memory.
+/// Each log takes about twenty flushes and a hundred requests to the disk, so on a busy disk a
+/// round takes hours. The tests here do not depend on the disk, so most logs lie in memory.
 pub fn lab(report: &mut Report, Arguments { logs, from_seed }: Arguments) -> Result<(), Failure> {
     let from_seed = from_seed.unwrap_or_else(super::draw_seed);
     let mut on_disk = logs;

@@ -14,7 +14,7 @@ const SCRIPT: &str = include_str!("../../guest/faulty-disk.sh");
 /// The library's test program, and its module for such disks.
 const PROGRAM: &str = "it";
 const MODULES_OF_TESTS: [&str; 1] = ["faulty::"];
-/// Those of its tests in which the library chooses the rung.
+/// The tests in which the library chooses the rung.
 const CHOSEN: &str = "::chosen::";
 
 const MODULES: &[Module] = &[

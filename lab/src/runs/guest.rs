@@ -1,7 +1,7 @@
 //! A guest for a lab: Debian's kernel and its modules in qemu, with the lab's programs and a plan
 //! of commands.
 //!
-//! `lab/guest/init.sh` is its first process, and tells the form of what it reads and reports.
+//! `lab/guest/init.sh` is its first process, and defines the form of its input and its report.
 
 mod cache;
 mod initramfs;
@@ -27,7 +27,7 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// Strips debug information: half of a program, which the guest would keep in memory.
 const RUSTFLAGS: &str = "-C target-feature=+crt-static -C strip=debuginfo";
 
-/// A guest that is not booted yet.
+/// A guest before its boot.
 pub struct Guest<'a> {
     /// The lab's own script, which makes its disks usable before the plan begins.
     pub script: String,
@@ -92,7 +92,7 @@ pub fn check_possible(install: bool, programs: &[&'static str]) -> Result<(), Fa
     }
 }
 
-/// Makes the folder `target/lab-NAME`, which keeps the guest's last words.
+/// Makes the folder `target/lab-NAME`, which keeps the guest's last output.
 pub fn logs(name: &str) -> Result<PathBuf, Failure> {
     let logs =
         std::path::absolute(target().join(format!("lab-{name}"))).tried("the target folder")?;
@@ -104,7 +104,7 @@ impl Guest<'_> {
     /// Boots, runs the plan, and prints the end of each command. `folder` gets large files, and
     /// `logs` the output of the guest.
     ///
-    /// Fails if the guest does not boot, and not because of a command.
+    /// Fails if the guest does not boot, but not because of a command.
     pub fn run(&self, base: &Base, folder: &Path, logs: &Path) -> Result<Results, Failure> {
         let kernel = Kernel::unpack(&base.0.kernel, self.modules, folder)?;
         let initramfs = initramfs::make(folder, &base.0, &kernel, self)?;

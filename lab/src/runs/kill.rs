@@ -46,8 +46,8 @@ const SUBJECTS: [&str; 10] = [
 /// The latest moment after all subjects are ready.
 const LATEST_MS: f64 = 200.0;
 
-/// Kills every subject at each moment. The log is killed once more by the library's own test, in
-/// which a log outlives several processes.
+/// Kills every subject at each moment. The library's own test then kills a log once more, in which
+/// a log outlives several processes.
 pub fn lab(report: &mut Report, Arguments { times, seed }: Arguments) -> Result<(), Failure> {
     let seed = seed.unwrap_or_else(super::draw_seed);
     report.step(&format!("lab kill: every subject {times} times, seed {seed}"), || {

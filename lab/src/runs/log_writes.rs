@@ -1,9 +1,9 @@
 //! Records every write of the subjects of `lab power-cut` in a guest, and cuts the power at each
 //! flush and between.
 //!
-//! The guest's kernel has `dm-log-writes`, which this machine's may lack. It alone is needed there:
-//! the log is replayed here, into images that this machine mounts. The log needs nothing of a file
-//! system, so Btrfs, which has no shutdown, loses its power like the others.
+//! The guest's kernel has `dm-log-writes`, which this machine's may lack. Nothing else is needed
+//! there: the log is replayed here, into images that this machine mounts. The log needs nothing
+//! from a file system, so Btrfs, which has no shutdown, loses its power like the others.
 
 mod entries;
 mod replay;
@@ -30,7 +30,7 @@ pub struct Arguments {
     /// How many moments on each file system, drawn from those in the log; all by default.
     #[arg(long, value_name = "N")]
     pub moments: Option<usize>,
-    /// Let the subjects write until the log of each file system has so many entries.
+    /// Let the subjects write until the log of each file system has N entries.
     #[arg(long, value_name = "N", default_value_t = ENTRIES)]
     pub entries: u64,
     /// Record nothing, and replay this folder, which a failure has kept.
@@ -139,7 +139,7 @@ impl Recorded {
         self.folder().join(format!("{kind}.log"))
     }
 
-    /// Keeps the folder, and says how to replay it.
+    /// Keeps the folder, and returns how to replay it.
     fn keep(&mut self, seed: u64) -> String {
         if let Recorded::New(folder) = self {
             folder.disable_cleanup(true);
@@ -148,7 +148,7 @@ impl Recorded {
     }
 }
 
-/// Lets the subjects write in a guest, on each file system until its log has so many `entries`.
+/// Lets the subjects write in a guest, on each file system until its log has this many `entries`.
 fn record(
     base: &Base,
     program: &Path,

@@ -77,7 +77,7 @@ const RARE: [FileSystem; 2] = [
     FileSystem { name: "ext4, nobarrier", mounted: c"nobarrier", ..EXT4 },
 ];
 
-/// The subjects that write while the power goes.
+/// The subjects that write while the power is cut.
 pub const SUBJECTS: [&str; 13] = [
     "save",
     "replace",
@@ -94,8 +94,8 @@ pub const SUBJECTS: [&str; 13] = [
     UNSYNCED[1],
 ];
 
-/// Subjects of which some promises must be broken; otherwise the lab sees nothing. Each promise of
-/// the others must hold.
+/// Subjects of which some promises must be broken, or the lab is blind. Each promise of the others
+/// must hold.
 pub const UNSYNCED: [&str; 2] = ["unsynced-folder", "unsynced"];
 
 /// Subjects that recover their files when they open them, and can lose them then.
@@ -150,7 +150,7 @@ fn cut(program: &Path, file_system: FileSystem, seed: u64, moments: u32) -> Resu
         eprintln!("{}", describe(name, tally));
     }
     done.map_err(|failure| {
-        // Then no promise of a program can be judged.
+        // In that case no promise of a program can be judged.
         let failure = match (failure, disk.damage()) {
             (Failure::Failed(because), Some(damage)) => {
                 Failure::Skipped(format!("{because}; {damage}"))

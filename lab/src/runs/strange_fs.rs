@@ -21,7 +21,7 @@ enum Expected {
     Error(&'static str),
 }
 
-/// A way of misbehaving: its name, the arguments of `strange-fs`, and what is required.
+/// A way of misbehaving: its name, the arguments of `strange-fs`, and the required end.
 type Mode = (&'static str, &'static [&'static str], Expected);
 
 const MODES: &[Mode] = &[

@@ -1,8 +1,9 @@
 //! Disks of three kinds for every measurement: the machine's own, and slower ones.
 //!
-//! A slower disk is ext4 on a loop device, whose bytes and operations a control group limits, those
-//! of write-back too: the root group of version 1, or a group of version 2 around this process. A
-//! flush takes the operations that the file system makes of it; nothing delays it further.
+//! A slower disk is ext4 on a loop device. A control group limits its bytes and operations, those
+//! of write-back included: the root group of version 1, or a group of version 2 around this
+//! process. A flush takes the operations that the file system makes of it; nothing delays it
+//! further.
 
 use super::failure::{Failure, Tried};
 use super::run::{HANG, Show, run};
@@ -24,11 +25,11 @@ const TOLERANCE: f64 = 0.1;
 /// A kind of disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub enum DiskKind {
-    /// The machine's own, below the folder that was named.
+    /// The machine's own, below the named folder.
     Own,
-    /// A volume of a cloud: 125 MB/s, 3,000 operations a second.
+    /// A cloud volume: 125 MB/s, 3,000 operations per second.
     SlowSsd,
-    /// A disk that turns, at its inner tracks: 75 MB/s, 150 operations a second.
+    /// A hard disk, at its inner tracks: 75 MB/s, 150 operations per second.
     HardDisk,
 }
 
@@ -62,8 +63,8 @@ impl DiskKind {
         let (megabytes_per_s, operations_per_s) = match self {
             DiskKind::Own => return None,
             DiskKind::SlowSsd => (125, 3000),
-            // A control group can't tell a seek from a block behind the last, and counts a stream
-            // by half a MiB: its rate can be no more.
+            // A control group can't distinguish a seek from the next block, and counts a stream by
+            // half a MiB: its rate can't be higher.
             DiskKind::HardDisk => (75, 150),
         };
         Some(Limits { bytes_per_s: megabytes_per_s * 1_000_000, operations_per_s })
@@ -71,8 +72,7 @@ impl DiskKind {
 }
 
 impl Disk {
-    /// Makes a disk, as root, and has fio measure that it is what it should be; `None` for the
-    /// machine's own.
+    /// Makes a disk, as root, and checks it by fio; `None` for the machine's own.
     pub fn make(kind: DiskKind) -> Result<Option<Disk>, Failure> {
         let Some(limits) = kind.limits() else { return Ok(None) };
         let skip = |because| Failure::Skipped(format!("{kind}: {because}"));
@@ -170,7 +170,7 @@ impl Limit {
             format!("{device} rbps={bytes} wbps={bytes} riops={operations} wiops={operations}");
         let own = std::process::id().to_string();
         let group = Group::make(root.join(format!("wrote-disk-{own}"))).map_err(Failure::Failed)?;
-        // The file is missing where the root group does not hand the controller on.
+        // The file is missing where the root group does not delegate the controller.
         let entered = group.write("io.max", &limits).and_then(|()| group.write(PROCESSES, &own));
         entered.map_err(Failure::Failed)?;
         Ok(Limit::Group { _group: group })

@@ -69,7 +69,7 @@ impl Report {
         Ok(())
     }
 
-    /// Runs a step that makes something for later steps; `None` where it failed.
+    /// Runs a step whose result later steps need; `None` if it failed.
     pub fn make<T>(
         &mut self,
         name: &str,

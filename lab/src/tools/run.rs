@@ -1,5 +1,5 @@
 //! Runs a command within a time limit and keeps its output. After the limit or a signal the command
-//! ends with all its children, and after the limit says first what each of its threads did.
+//! is ended with all its children; after the limit, the state of its threads is printed first.
 
 mod threads;
 
@@ -20,7 +20,7 @@ pub const HANG: Duration = Duration::from_secs(30 * 60);
 const POLL: Duration = Duration::from_millis(20);
 
 static STOPPED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
-/// The end of the time that all commands have together.
+/// The end of the time that all commands share.
 static END: OnceLock<Instant> = OnceLock::new();
 
 /// The output that appears while the command runs.
@@ -87,7 +87,7 @@ fn is_out_of_time() -> bool {
     END.get().is_some_and(|end| *end <= Instant::now())
 }
 
-/// Runs `command` for at most `limit`, in a process group of its own and without input.
+/// Runs `command` for at most `limit`, in a new process group and without input.
 pub fn run(command: &mut Command, limit: Duration, show: Show) -> Result<Finished, Failure> {
     check_interrupted()?;
     let mut process = start(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
@@ -137,7 +137,7 @@ pub fn clean_up(command: &mut Command) {
     }
 }
 
-/// Starts `command` in a process group of its own, without input.
+/// Starts `command` in a new process group, without input.
 pub fn start(command: &mut Command) -> Result<Process, Failure> {
     let name = command.get_program().to_string_lossy().into_owned();
     Process::lead(command.stdin(Stdio::null())).tried(name)
@@ -195,7 +195,7 @@ fn keep(
             let piece = &piece[..length];
             kept.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(piece);
             if is_shown {
-                // The reader of our output may have ended; the run goes on.
+                // The reader of our output may have ended; the run continues.
                 let _ = shown.write_all(piece).and_then(|()| shown.flush());
             }
         }

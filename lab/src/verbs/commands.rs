@@ -45,7 +45,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Trouble> {
         Seeds { from, count, failures }.try_all("command lines", place, |world, seed| {
             let call = drawer.draw(seed);
             let Err(because) = one(&program, world, &call)? else { return Ok(None) };
-            // To shorten a call that hangs would take minutes.
+            // Shortening a call that hangs would take minutes.
             let line = match because.as_str() {
                 judge::HANGS => call.to_string(),
                 _ => shortest(&program, world, call)?,

@@ -49,7 +49,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Trouble> {
     none_broken(broken)
 }
 
-/// Damages one log, and returns the rule that does not hold. A panic is one.
+/// Damages one log, and returns the broken rule. A panic breaks one.
 fn one(folder: &Path, logs: &[Written], log: usize, edits: &[Edit]) -> Result<(), String> {
     let mut files = logs[log].files.clone();
     let other = &logs[log ^ 1];

@@ -1,9 +1,8 @@
 //! The log on a simulated disk that fails and loses its power, checked against a model of its
 //! promises.
 //!
-//! Some programs have faults that the disk hides ([`Program::with_hidden_faults`]), and then this
-//! still holds. No record is altered, doubled or out of order, and no gap is passed over without an
-//! error.
+//! Some programs have faults that the disk hides ([`Program::with_hidden_faults`]). Even then no
+//! record is altered, doubled or out of order, and no gap is skipped without an error.
 //!
 //! - **A misdirected read** may end one reading, by an error or early. The next reading finds
 //!   everything. An opening that misreads may cut the log short.
@@ -13,8 +12,8 @@
 //!   were stable before it. An end that was taken off before may be back. Lines behind those
 //!   records may be altered, since they have no checksums.
 //!
-//! A damaged log is repaired. The repair keeps each record that could be read, but for two ends:
-//! the records from the first on of which a lie may have brought back another, and those behind a
+//! A damaged log is repaired. The repair keeps each record that could be read, except for two ends:
+//! records from the first one that a lie may have replaced by an older one, and records behind a
 //! gap that no batch calls durable. Then all promises hold again.
 //!
 //! A [`Program`] is a few lives of one log. Each has its options, its steps, its faults and its

@@ -68,7 +68,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Trouble> {
         threads.drain(..).try_for_each(|thread| thread.join().expect("no panic"))
     })?;
     eprintln!("{done:?}");
-    // What comes to the page cache and to the allocator in the first half stays.
+    // Growth of the page cache and the allocator in the first half is expected to stay.
     let (first, second) = samples.split_at(samples.len() / 2);
     let (first, second) = (Usage::greatest(first), Usage::greatest(second));
     eprintln!("first half, at most:  {first}\nsecond half, at most: {second}");
@@ -153,7 +153,7 @@ fn wait_for_the_log(done: &Done) {
     }
 }
 
-/// Returns a record that says by its first bytes what the others are.
+/// Returns a record whose first bytes determine the others.
 fn record(number: u64) -> Vec<u8> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(number);
     let mut bytes = vec![0; 8 + random.random_range(0..RECORD_BYTES_MAX)];
@@ -162,8 +162,8 @@ fn record(number: u64) -> Vec<u8> {
     bytes
 }
 
-/// Checks a record that a reader of the folder's log found. A reader on a busy machine may pass
-/// over records that retention has removed, and over no other.
+/// Checks a record that a reader of the folder's log found. A reader on a busy machine may skip
+/// records that retention has removed, and no others.
 fn check(folder: &Path, found: &Record, next: &mut Option<u64>) -> Result<(), Trouble> {
     let sequence = found.sequence;
     if next.is_some_and(|next| next != sequence) && !are_removed_before(folder, sequence)? {

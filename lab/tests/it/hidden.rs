@@ -47,7 +47,7 @@ fn read(sim: &Sim, as_written: impl Fn(u64, &[u8]) -> bool) -> u64 {
     read
 }
 
-/// Makes a log on a disk of its own.
+/// Makes a log on a new disk.
 fn log_of(format: Format, seed: u64) -> Sim {
     let sim = Sim::new(seed);
     let log = options(format).open_simulated(&sim, folder()).unwrap();
@@ -72,7 +72,7 @@ fn a_reader_returns_no_altered_record_whatever_a_read_finds() {
             operation += 1;
         }
         assert!(operation > 5, "{fault:?}: {operation} reads");
-        // What was read at another place is right when it is read again; rot stays.
+        // A misdirected read is right when repeated; rot stays.
         assert!(whole < operation || fault == Fault::Misdirected, "{fault:?}");
     }
 }
@@ -101,7 +101,7 @@ fn after_flushes_that_lied_the_log_is_shorter_or_damaged_and_no_record_is_anothe
         for seed in 0..100 {
             let sim = Sim::new(seed);
             for operation in 0..2000 {
-                // Every flush and nothing else.
+                // Every flush and no other operation.
                 sim.fault(operation, Fault::Lie);
             }
             let log = options(format).open_simulated(&sim, folder()).unwrap();

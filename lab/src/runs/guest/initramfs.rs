@@ -75,7 +75,7 @@ impl Kernel {
         let base = place.ancestors().nth(2).unwrap_or(folder);
         let release = modules.file_name().unwrap_or_default();
         output(program("depmod").arg("--basedir").arg(base).arg(release), "depmod")?;
-        // What a module would like to have is not needed, and may not run on the emulated CPU.
+        // Optional dependencies of a module are not needed, and may not run on the emulated CPU.
         let wishes = modules.join("modules.softdep");
         std::fs::remove_file(&wishes).tried(wishes.display())?;
         Ok(Kernel { image, modules: load_order(wanted, base, release)? })

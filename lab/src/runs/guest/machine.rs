@@ -22,7 +22,7 @@ const PARAMETERS: &str = "console=ttyS0 panic=-1";
 /// Boots `kernel` with its initial file system, and passes the results to `said` again and again
 /// until the guest ends. It runs in `folder`; `console.log` and `results.log` are made in `logs`.
 ///
-/// Fails if the guest does not boot, and not because of a command.
+/// Fails if the guest does not boot, but not because of a command.
 pub fn run(
     guest: &Guest,
     kernel: &Path,

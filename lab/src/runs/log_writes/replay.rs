@@ -27,9 +27,9 @@ pub struct Moments {
     pub most: Option<usize>,
 }
 
-/// The file system's own program examines each moment of this number.
+/// The file system's own program examines one in this number of moments.
 const EXAMINED: usize = 50;
-/// Controls are judged only where there are so many moments: before, their promises may hold.
+/// Controls are judged only with at least this many moments: with fewer, their promises may hold.
 const MANY: usize = 100;
 
 /// Replays a log over the image from before it; fails where a promise is broken.
@@ -82,8 +82,8 @@ fn chosen(all: usize, Moments { seed, most }: Moments) -> BTreeSet<usize> {
     chosen.iter().copied().collect()
 }
 
-/// Returns the place of the images: in memory where it can be, since each moment flushes its image
-/// many times, and none outlives its moment.
+/// Returns the place of the images: in memory if possible, since each moment flushes its image many
+/// times, and none outlives its moment.
 fn place() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
     if memory.is_dir() { memory } else { target() }
@@ -115,7 +115,7 @@ impl<'a> Replay<'a> {
         Ok(Replay { program, file_system, folder, image, changed, lines, tallies, cuts: 0 })
     }
 
-    /// Takes a whole step.
+    /// Applies a whole step.
     fn pass(&mut self, step: &Step) -> Result<(), Failure> {
         step.apply(&self.changed)?;
         step.marks.iter().try_for_each(|mark| self.lines.add(mark))

@@ -34,7 +34,7 @@ pub struct FileSystem {
     pub mounted: &'static CStr,
     /// Further arguments of its `mkfs`.
     pub options: &'static [&'static str],
-    /// The program that finds damage and repairs none, and its arguments.
+    /// The program that finds damage without repairing it, with its arguments.
     pub examine: &'static [&'static str],
     /// The begin and the end of a superblock of several sectors with one checksum. It is written in
     /// place, so a mount fails where the disk has written a part of it.
@@ -174,7 +174,7 @@ impl Disk {
         output(program(name).args(arguments).arg(self.image()), name).map(drop)
     }
 
-    /// Says what the kernel damaged, of a kind of file system that may lose itself.
+    /// Returns the damage by the kernel, for a kind of file system that may lose itself.
     pub fn damage(&mut self) -> Option<String> {
         let may_be = self.file_system.may_lose_itself();
         may_be.then(|| self.examine().err()).flatten().map(|damage| damage.to_string())

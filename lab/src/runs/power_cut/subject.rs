@@ -169,7 +169,7 @@ impl<'a> Subject<'a> {
         std::fs::write(&self.said, marked(&said, going, gone)).tried(self.said.display())
     }
 
-    /// Puts its lines of before the cut at the front of the file `path`: those promises must hold
+    /// Puts its lines from before the cut at the front of the file `path`: those promises must hold
     /// too.
     pub fn add_to(&self, path: &Path, going: usize) -> Result<(), Failure> {
         let said = std::fs::read_to_string(&self.said).tried(self.said.display())?;
@@ -186,7 +186,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Kills it and its children, and takes back what it has said in part.
+    /// Kills it and its children, and removes a partial last line of its output.
     pub fn kill(mut self) -> Result<(), Failure> {
         self.process.kill();
         let said = std::fs::read_to_string(&self.said).tried(self.said.display())?;

@@ -1,10 +1,10 @@
-//! The first look at a hang: each thread of a command, its state, and its place in the kernel.
+//! First facts about a hang: each thread of a command, its state, and its place in the kernel.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Prints each thread of a process group: its state, its processor time, and where the kernel keeps
-/// it.
+/// Prints each thread of a process group with its state, its processor time, and where it is in the
+/// kernel.
 pub fn print(group: u32) {
     for thread in threads(group) {
         eprintln!("xtask: {thread}");
@@ -35,7 +35,7 @@ struct Stat {
 
 fn stat(path: &Path) -> Option<Stat> {
     let stat = fs::read_to_string(path.join("stat")).ok()?;
-    // The name before these may hold anything, a bracket too.
+    // The name before these may contain anything, brackets included.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     Some(Stat {
         state: fields.first()?.to_string(),

@@ -4,7 +4,7 @@ use crate::verbs::commands::draw::Call;
 use crate::verbs::commands::run::Ended;
 use crate::verbs::commands::world::World;
 
-/// Success, failure, bad usage, garbage behind a log; SIGINT and SIGTERM as a shell tells them.
+/// Success, failure, bad usage, garbage in a log; SIGINT and SIGTERM as shells report them.
 const CODES: [i32; 6] = [0, 1, 2, 3, 130, 143];
 /// The broken rule of a call that SIGTERM does not end.
 pub const HANGS: &str = "it goes on after SIGTERM";

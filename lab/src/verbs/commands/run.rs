@@ -1,4 +1,4 @@
-//! Runs one call, with its limits, and keeps what it says.
+//! Runs one call, with its limits, and keeps its output.
 
 use crate::process::Process;
 use crate::verbs::Trouble;
@@ -18,11 +18,11 @@ const LONG: Duration = Duration::from_millis(1500);
 /// A limit that only a hang reaches.
 const HANG: Duration = Duration::from_secs(60);
 
-/// Runs the rest of the words with the folders of `$HIDDEN` empty, in mounts of its own.
+/// Runs the rest of the words with the folders of `$HIDDEN` empty, in a private mount namespace.
 const HIDE: &str = "for hidden in $HIDDEN; do mount -n -t tmpfs tmpfs $hidden; done; unset HIDDEN; \
                     exec \"$0\" \"$@\"";
 
-/// Tells whether a call can be run with folders hidden: root may.
+/// Returns whether a call can be run with folders hidden, as root can.
 pub fn can_hide() -> bool {
     let words = ["--mount", "sh", "-c", HIDE, "true"];
     let ended = Command::new("unshare").args(words).env("HIDDEN", "/sys").output();

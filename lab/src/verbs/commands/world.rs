@@ -33,7 +33,7 @@ const TOKENS: [&str; 12] = [
     "\"\\ud800\"",
 ];
 
-/// Contents below a path: a file's bytes, or a link's aim.
+/// Contents below a path: a file's bytes, or a link's target.
 type Contents = BTreeMap<PathBuf, Vec<u8>>;
 
 /// A folder for the files of one thread's calls.
@@ -69,7 +69,7 @@ impl World {
         Ok(World { made, samples, before: Contents::new() })
     }
 
-    /// The folder in which a call runs; the one above it is the world's own, too.
+    /// The folder in which a call runs; the one above it belongs to the world too.
     pub fn folder(&self) -> PathBuf {
         self.made.path().join("calls")
     }
@@ -114,8 +114,8 @@ impl World {
         Ok(())
     }
 
-    /// Returns the first file that is not as it was, and the first new name that only a run in
-    /// progress has.
+    /// Returns the first file that was changed, and the first new name that only a running command
+    /// has.
     pub fn changed(&self, may_change_files: bool) -> Result<(), String> {
         let now = contents(self.made.path()).map_err(|error| error.to_string())?;
         for (path, bytes) in &self.before {

@@ -10,24 +10,24 @@ const SECTOR_BYTES: usize = 512;
 /// One edit. Numbers of files and places are taken modulo the number that there is.
 #[derive(Clone, Copy, Debug)]
 pub enum Edit {
-    /// Two files change names.
+    /// Exchanges the names of two files.
     Swap(usize, usize),
-    /// A file of another log takes the place of this log's.
+    /// Replaces a file by one of another log.
     Foreign(usize),
     Missing(usize),
     /// A copy under the name of another file, or under the next free one.
     Double(usize, usize),
     Empty(usize),
     Zero(usize),
-    /// A file as it was when half of the records were there.
+    /// Replaces a file by its state when half of the records were there.
     Older(usize),
-    /// All files as they were then, but one.
+    /// Does so with all files but one.
     AllOlderBut(usize),
     Truncate(usize, usize),
     /// Zeros or other bytes behind the end.
     Extend(usize, u8, usize),
     ZeroPieces(usize, usize, usize),
-    /// Pieces of this many sectors change places, also from file to file.
+    /// Exchanges pieces of this many sectors, also between files.
     SwapPieces(usize, (usize, usize), (usize, usize)),
     CopyPiece(usize, (usize, usize), (usize, usize)),
     Flip(usize, usize, u8),

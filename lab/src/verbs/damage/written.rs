@@ -1,5 +1,5 @@
-//! The logs before their damage: both formats, closed and killed, with their earlier states; and
-//! some of which old segments were removed, with later ones in their files.
+//! The logs before their damage: both formats, closed and killed, with their earlier states. Some
+//! have lost old segments, and have later ones in their files.
 
 use crate::damage::{Files, Truth, files};
 use crate::verbs::Trouble;
@@ -95,8 +95,8 @@ impl Truth for Damaged<'_> {
     }
 
     /// Every record of a framed log is as it was written, and all are of one log. (Where every file
-    /// is another log's, that log is read.) A line has no checksum: nothing tells one that was
-    /// altered.
+    /// is another log's, that log is read.) A line has no checksum, so an altered one cannot be
+    /// detected.
     fn judge_records(&self, records: &[(u64, Vec<u8>)]) -> Result<(), String> {
         if self.log.format == Format::Lines {
             return Ok(());

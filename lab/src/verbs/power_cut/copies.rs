@@ -27,7 +27,7 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// Puts the copies into a folder of their own.
+    /// Puts the copies into a new folder.
     pub fn new(folder: &Path) -> Copies {
         Copies { folder: folder.to_owned() }
     }

@@ -9,8 +9,8 @@ use std::path::Path;
 use wrote::log::Recovered;
 use wrote::{Error, Log};
 
-/// Counts temporary files in the log's folder, and has `examine` find the state of the records
-/// without a promise, or the broken promise in words.
+/// Counts temporary files in the log's folder. `examine` returns the state of the records without a
+/// promise, or the broken promise in words.
 pub fn check(
     folder: &Path,
     said: &Report,
@@ -61,7 +61,7 @@ pub fn opened_after_close(
     Ok(log)
 }
 
-/// Fails unless the log that was closed has the records that belong there.
+/// Fails unless the closed log has exactly these records.
 pub fn all_found<P: PartialEq>(found: &[P], places: &[P]) -> Result<(), String> {
     if found == places {
         return Ok(());

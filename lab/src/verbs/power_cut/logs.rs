@@ -68,7 +68,7 @@ pub struct Logs {
 }
 
 impl Logs {
-    /// Puts the log into a folder of its own.
+    /// Puts the log into a new folder.
     pub fn new(folder: &Path, safe: Safety) -> Logs {
         Logs { folder: folder.to_owned(), safe, opened: None, served: None }
     }
@@ -165,8 +165,7 @@ impl Logs {
         loop {
             thread::sleep(Duration::from_millis(random.random_range(SYNCED)));
             let appended = end.load(Ordering::Acquire);
-            // Synced records are safe without a call of the kernel: a second promise would prove
-            // nothing.
+            // Synced records are safe without a system call: a second promise would prove nothing.
             if appended > synced {
                 log.sync()?;
                 synced = appended;

@@ -5,8 +5,8 @@
 //! the marked promise may rest (the kernel's
 //! `Documentation/admin-guide/device-mapper/log-writes.rst`).
 //!
-//! `dmsetup message` does the same. It would start a process for each line, and what happens
-//! meanwhile would blur the promise's place.
+//! `dmsetup message` does the same, but would start a process for each line, in which time the
+//! promise's place would blur.
 
 use crate::verbs::Trouble;
 use crate::verbs::power_cut::said::Line;
@@ -57,7 +57,7 @@ impl Marks {
         Ok(Marks { control, device: device.to_owned(), subject: subject.to_owned() })
     }
 
-    /// Marks that the subject says this line. The mark is in its place when the call returns.
+    /// Marks a line of the subject. The mark is in its place when the call returns.
     pub fn mark(&self, line: &Line) -> Result<(), Trouble> {
         let mut message = Message {
             version: [4, 0, 0],
@@ -82,7 +82,7 @@ impl Marks {
     }
 }
 
-/// Returns the message: `mark save,saved,17`. The kernel takes words apart at spaces.
+/// Returns the message: `mark save,saved,17`. The kernel splits words at spaces.
 fn text(subject: &str, line: &Line) -> String {
     format!("mark {subject},{}", line.to_string().replace(' ', ","))
 }

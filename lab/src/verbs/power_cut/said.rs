@@ -142,12 +142,13 @@ impl fmt::Display for Line {
     }
 }
 
-/// All lines of a subject, and the places of the power cut among them.
+/// All lines of a subject, with the places of the power cut among them.
 ///
-/// A promise made before the cut began must hold. One made meanwhile may be older than the cut or
-/// not. One made after the cut was complete need not hold either: a flush in flight may report
-/// success, because a file that a shut down XFS has given up no longer waits for its flush
+/// A promise made before the cut began must hold. A promise made during the cut may be older than
+/// it or not. One made after the cut was complete need not hold either: a flush in flight may
+/// report success, because a file that a shut down XFS has given up no longer waits for its flush
 /// (`xfs_dir_fsync` and `xfs_file_fsync` in `fs/xfs/xfs_file.c`). With a real cut no process would
+/// receive that promise. But a subject that promises twice after the cut ignores errors.
 /// receive that promise. A subject that promises twice after the cut, though, ignores errors.
 #[derive(Debug, Default)]
 pub struct Report {

@@ -28,7 +28,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Puts the files into a folder of their own.
+    /// Puts the files into a new folder.
     pub fn new(folder: &Path) -> Streams {
         Streams { folder: folder.to_owned() }
     }
@@ -60,8 +60,8 @@ impl Streams {
             let (piece, after) = rest.split_at(random.random_range(PIECES).min(rest.len()));
             rest = after;
             let mut done = self.write(&mut writer, number, piece);
-            // No sync follows the last piece. A synced file is finished without a call of the
-            // kernel, and a second promise on one flush proves nothing.
+            // No sync follows the last piece. A synced file is finished without a system call, and
+            // a second promise on one flush proves nothing.
             if done.is_ok() && !rest.is_empty() && random.random_bool(SYNCED) {
                 done = writer.sync_data();
                 let safe = Line::Synced { file: number, bytes: (bytes.len() - rest.len()) as u64 };

@@ -24,7 +24,7 @@ pub trait Subject {
     /// Makes and syncs the files that must exist before.
     fn prepare(&self) -> io::Result<()>;
 
-    /// Does the rest of the work before the clock starts; its result is no promise yet.
+    /// Does the rest of the work before the clock starts; its result is not a promise yet.
     fn get_ready(&mut self, _seed: u64) -> Result<(), Error> {
         Ok(())
     }
@@ -42,8 +42,8 @@ pub trait Subject {
         1
     }
 
-    /// Opens the written files again and again, and reports each time which are there for good;
-    /// `None` for a subject for which opening changes nothing. Ends with the first error.
+    /// Opens the written files again and again, and reports each time which are there permanently;
+    /// `None` for a subject whose files do not change by opening. Ends with the first error.
     fn reopen(&self, _say: Reporter) -> Option<Error> {
         None
     }
@@ -86,7 +86,7 @@ impl Name {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Makes the subject, in a folder of its own below `folder`.
+    /// Makes the subject, in a new folder below `folder`.
     pub fn in_folder(self, folder: &Path) -> Box<dyn Subject> {
         let folder = folder.join(self.word());
         match self {

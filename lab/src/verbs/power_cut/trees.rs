@@ -29,7 +29,7 @@ pub struct Trees {
 }
 
 impl Trees {
-    /// Puts the copies into a folder of their own.
+    /// Puts the copies into a new folder.
     pub fn new(folder: &Path) -> Trees {
         Trees { folder: folder.to_owned() }
     }
@@ -88,7 +88,7 @@ impl Subject for Trees {
         let mut number = 0_u64;
         loop {
             if let Some(old) = number.checked_sub(KEPT) {
-                // Away from its name first: a copy is whole or absent under its own.
+                // Renamed first: a copy is whole or absent under its own name.
                 let (old, gone) = (self.copy(old), self.folder.join(".gone.wrote-"));
                 let refused = |error| Error::file(&old, Action::Remove, None, &error);
                 fs::rename(&old, &gone)

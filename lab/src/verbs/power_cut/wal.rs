@@ -47,11 +47,11 @@ struct Writing<'a> {
     say: Reporter<'a>,
     /// The number of the next group.
     group: u64,
-    /// The sequence of the first record, as the last trim told it.
+    /// The sequence of the first record, as the last trim returned it.
     first: u64,
     /// The sequence of the next record.
     next: u64,
-    /// The first error of a trim. The log goes on after it.
+    /// The first error of a trim, after which the log continues.
     untrimmed: Option<Error>,
 }
 
@@ -112,7 +112,7 @@ impl Writing<'_> {
 }
 
 impl Wal {
-    /// Puts the log into a folder of its own.
+    /// Puts the log into a new folder.
     pub fn new(folder: &Path) -> Wal {
         Wal { folder: folder.to_owned(), opened: None }
     }
@@ -166,7 +166,7 @@ impl Wal {
         Ok(if recovered.torn_bytes > 0 { "torn" } else { state })
     }
 
-    /// Appends more groups, cuts the last one, and finds what is left when the log is opened again.
+    /// Appends more groups, cuts the last one, and checks the records when the log is opened again.
     fn go_on(&self, log: Log, mut places: Vec<(u64, Place)>, next: u64) -> Result<(), String> {
         let words = |error: Error| format!("going on: {error}");
         let mut end = next;
@@ -211,8 +211,8 @@ impl Subject for Wal {
         let mut writing = Writing { log: &log, say, group: 0, first: 0, next: 0, untrimmed: None };
         let Err(refused) = writing.write(seed);
         let first = writing.untrimmed.take().unwrap_or(refused);
-        // A cut that could not be begun changes nothing, and the log may go on. But the power is
-        // off: no record is durable any more.
+        // A cut that could not begin changes nothing, and the log may continue. But the power is
+        // off: no record becomes durable any more.
         if log.append(b"late").and_then(|late| late.wait()).is_ok() {
             say(&Line::Unpoisoned).map_err(|trouble| unsaid(&trouble))?;
         }

@@ -58,7 +58,7 @@ fn one(program: &Program, seed: u64) -> Result<Tally, String> {
     catch_unwind(|| carry_out(program, seed)).unwrap_or_else(|panic| Err(words_of_panic(&*panic)))
 }
 
-/// Says what is needed to break a promise, and how to do it again.
+/// Returns what is needed to break a promise, and how to repeat it.
 fn told(arguments: Arguments, program: &Program, seed: u64, because: &str) -> String {
     let least = smallest(program, |program| one(program, seed).is_err());
     let why = one(&least, seed).err().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The bytes of records. Each record has bytes of its own, so that none is taken for another.
+//! The bytes of records. Each record has unique bytes, so that none can be mistaken for another.
 
 use crate::verbs::sim::program::Flavour;
 use rand::{RngExt, SeedableRng};
@@ -23,7 +23,7 @@ pub fn bytes(number: u64, len: usize, flavour: Flavour, format: Format) -> Vec<u
         (Flavour::Zeros, Format::Framed) => vec![0; len],
         _ => SOURCE[start..start + len].to_vec(),
     };
-    // The lowest digit comes first: it tells most about a short record.
+    // The lowest digit comes first: it distinguishes short records best.
     for (place, byte) in bytes.iter_mut().take(16).enumerate() {
         *byte = b'a' + (number >> (4 * place) & 0xf) as u8;
     }

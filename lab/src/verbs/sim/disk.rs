@@ -1,4 +1,4 @@
-//! The simulated disk of a run: the faults that it was given, and the errors that they explain.
+//! The simulated disk of a run: its planned faults, and the errors that they explain.
 
 use crate::verbs::sim::program::PlannedFault;
 use crate::verbs::sim::trouble::{Trouble, holds};
@@ -19,7 +19,7 @@ pub struct Disk {
     planned: RefCell<Vec<PlannedFault>>,
     /// Whether the free space is limited.
     limited: Cell<bool>,
-    /// The operation at which the present reading, opening or step began.
+    /// The operation at which the current reading, opening or step began.
     begun: Cell<u64>,
     /// The operation from which on a flush that lied may have left bytes unstable.
     unstable_from: Cell<u64>,
@@ -68,13 +68,13 @@ impl Disk {
         }
     }
 
-    /// Notes that a reading, an opening or a step begins, and returns the number of its first
+    /// Records that a reading, an opening or a step begins, and returns the number of its first
     /// operation.
     pub fn begin(&self) -> u64 {
         self.begin_at(self.sim.operations())
     }
 
-    /// Notes that the present reading began with this operation.
+    /// Records that the current reading began with this operation.
     pub fn begin_at(&self, operation: u64) -> u64 {
         self.begun.set(operation);
         operation
@@ -110,18 +110,18 @@ impl Disk {
         self.rotten.get() + self.came(|planned| planned.fault == Fault::Rot)
     }
 
-    /// Notes whether bytes were lost of which a flush had said that they were stable.
+    /// Records whether bytes were lost that a flush had called stable.
     pub fn set_holes(&self, has_holes: bool) {
         self.has_holes.set(has_holes);
     }
 
-    /// Notes that the log was repaired.
+    /// Records that the log was repaired.
     pub fn is_mended(&self) {
         self.has_holes.set(false);
         self.rotten.set(0);
     }
 
-    /// Makes everything stable, also where a flush has lied.
+    /// Makes everything stable, including bytes about which a flush lied.
     pub fn sync(&self) {
         self.sim.sync();
         self.unstable_from.set(self.sim.operations());
@@ -161,7 +161,7 @@ impl Disk {
             Fault::Once(errno) if AGAIN.contains(&errno) => None,
             Fault::Once(errno) | Fault::Forever(errno) => Some(errno),
             Fault::PowerLoss => Some(EIO),
-            // Short transfers, lies, rot, misdirected reads: none is an error of a call.
+            // Short transfers, lies, rot, misdirected reads: none makes a call fail.
             _ => None,
         });
         let is_damage = matches!(error, Error::Damaged { .. } | Error::Foreign { .. });
@@ -169,7 +169,7 @@ impl Disk {
             return Ok(());
         }
         // A cut was made, and the file that it shortened is as long as before; or a reader has
-        // misread what tells of the cut.
+        // misread the record of the cut.
         let is_cut = matches!(error, Error::Truncated { .. });
         if is_cut && (self.has_holes.get() || self.has_misread()) {
             return Ok(());
@@ -191,9 +191,9 @@ impl Disk {
         }
     }
 
-    /// Reads by `read`, and once more if a fault may have ended it: a misdirected read leaves
-    /// everything there, and the next reading expects what has rotted. Returns `None` for an error
-    /// that has a reason.
+    /// Reads by `read`, and once more if a fault may have ended it: after a misdirected read
+    /// everything is still there, and the next reading expects rotten bits. Returns `None` for an
+    /// error that has a reason.
     pub fn read<T>(
         &self,
         mut read: impl FnMut() -> Result<T, Trouble>,
@@ -207,7 +207,7 @@ impl Disk {
         }
     }
 
-    /// Whether the power went by itself.
+    /// Whether a fault cut the power.
     pub fn is_off(&self) -> bool {
         self.faults().contains(&Fault::PowerLoss)
     }
@@ -222,8 +222,8 @@ impl Disk {
         self.faults().iter().any(is_error)
     }
 
-    /// Whether a fault happened since the disk was last turned on of which the log knows, or the
-    /// free space is limited.
+    /// Whether a fault that the log notices happened since the disk was last turned on, or the free
+    /// space is limited.
     pub fn is_troubled(&self) -> bool {
         let is_hidden =
             |fault: &Fault| matches!(fault, Fault::Lie | Fault::Rot | Fault::Misdirected);

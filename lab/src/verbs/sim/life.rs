@@ -208,7 +208,7 @@ impl OpenLog<'_> {
             return self.allowed(cut).map(drop);
         }
         if next.is_multiple_of(2) {
-            // A reader that has read all there is.
+            // A reader that has read everything there is.
             self.sync()?;
             self.follow()?;
         } else {
@@ -242,7 +242,7 @@ impl OpenLog<'_> {
             false => follower.go_on(self.model, first, self.written().min(next)).map(drop),
         };
         let followed = match followed {
-            // It has passed places that have no record.
+            // It has skipped places without a record.
             Err(Trouble::Error(Error::Truncated { sequence, .. })) if sequence == next => {
                 follower.is_told_of_cut(next)
             }
@@ -390,7 +390,7 @@ impl OpenLog<'_> {
         if stats.removed == 0 { Ok(()) } else { self.size() }
     }
 
-    /// Checks that the log keeps no more than its options say.
+    /// Checks that the log keeps no more than its options allow.
     fn size(&self) -> Result<(), Trouble> {
         let Some(retain_bytes) = self.opening.retain_bytes else { return Ok(()) };
         // An earlier life may have left longer segments.
@@ -444,8 +444,8 @@ impl OpenLog<'_> {
     }
 }
 
-/// One segment is written, one is made ready, one is on its way to stable storage, and one stays
-/// until the next one exists.
+/// One segment is being written, one prepared, one flushed, and one stays until the next one
+/// exists.
 const SEGMENTS_MORE: u64 = 4;
 /// A segment may be longer than its option by the rounding up to whole buffers, and by headers.
 const SEGMENT_SLACK: u64 = 16 << 10;

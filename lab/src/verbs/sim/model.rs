@@ -1,5 +1,4 @@
-//! The records that were sent to a log, its promises about them, and the check of records that are
-//! found.
+//! The records that were sent to a log, its promises about them, and the check of found records.
 
 use crate::verbs::sim::repairing::RecordsBySequence;
 use crate::verbs::sim::trouble::{Trouble, holds};
@@ -13,7 +12,7 @@ use wrote::Format;
 pub enum Slot {
     /// This record.
     Record(Vec<u8>),
-    /// No record: the filler of the slot panicked.
+    /// No record: filling the slot panicked.
     Passed,
 }
 
@@ -34,16 +33,16 @@ pub struct Model {
     sent: Vec<Slot>,
     /// Everything before this sequence survives a power loss.
     durable: u64,
-    /// Everything before this sequence survives a power loss, whatever flushes have lied about.
+    /// Everything before this sequence survives a power loss, even if flushes lied.
     stable: u64,
-    /// By sequence, what was durable for certain when the slot was sent: its batch says so, if no
-    /// batch did before.
+    /// For each sequence, what was certainly durable when the slot was sent: its batch says so, if
+    /// no earlier batch did.
     proven: Vec<u64>,
     /// Everything before this sequence survives the log, while the power is on.
     written: u64,
     /// Records before this sequence may have been removed.
     first: u64,
-    /// Records before this sequence were removed for good.
+    /// Records before this sequence were removed permanently.
     removed: u64,
     /// Whether records were ever removed by a call.
     pub trimmed: bool,
@@ -51,7 +50,7 @@ pub struct Model {
     is_framed: bool,
     /// Records that are there as a whole or not at all, in order.
     groups: Vec<Range<u64>>,
-    /// A cut at this record was begun, and it is not known whether it was made.
+    /// A cut at this record was begun, and may have been made or not.
     cut: Option<u64>,
     /// The last record that a reader found since the log was last open.
     last_seen: Option<Option<u64>>,
@@ -129,7 +128,7 @@ impl Model {
         }
     }
 
-    /// Notes that the next slots are a group: all of them are there, or none.
+    /// Records that the next slots are a group: all of them are there, or none.
     pub fn group(&mut self, sequences: Range<u64>) {
         self.groups.push(sequences);
     }
@@ -148,14 +147,14 @@ impl Model {
         })
     }
 
-    /// Notes that the records from `next` on are about to be taken off.
+    /// Records that the slots from `next` on are about to be taken off.
     pub fn begin_cut(&mut self, next: u64) {
         self.cut = Some(next);
         self.settled = false;
         self.last_seen = None;
     }
 
-    /// Notes whether they were taken off.
+    /// Records whether they were taken off.
     pub fn end_cut(&mut self, is_done: bool) {
         if let Some(next) = self.cut.take().filter(|_| is_done) {
             self.cut_at(next);
@@ -167,7 +166,7 @@ impl Model {
         let anew = self.proven.get(next as usize).copied();
         self.written_anew = self.written_anew.into_iter().chain(anew).min();
         self.take_off(next);
-        // A part of a group may stay: its records are no group any more.
+        // A part of a group may stay: its records are not a group any more.
         self.groups.retain(|group| group.end <= next);
         let end = self.end();
         (self.durable, self.written) = (end, end);
@@ -178,7 +177,7 @@ impl Model {
         self.settle_stable();
     }
 
-    /// A cut writes the records of its batch that stay anew: a lie about them loses them, too.
+    /// A cut rewrites the records of its batch that stay, so a lie about them loses them too.
     fn unsettle_by_cut(&mut self) {
         self.stable = 0;
     }
@@ -282,8 +281,7 @@ impl Model {
         }
     }
 
-    /// Returns the sequence, or that of a cut before it of which it is not known whether it was
-    /// made.
+    /// Returns the sequence, or that of an earlier cut that may have been made or not.
     pub fn unless_cut(&self, sequence: u64) -> u64 {
         self.cut.map_or(sequence, |cut| cut.min(sequence))
     }
@@ -330,9 +328,9 @@ impl Model {
         (self.lost_power, self.lost_pages, self.settled) = (false, false, false);
     }
 
-    /// Takes what is there for the log, from `first` to before `next`: `found` has the records.
-    /// Everything before `least` must be there, and what is there must have been sent. A log that
-    /// `is_repaired` has lost records.
+    /// Accepts the records on the disk as the log, from `first` to before `next`: `found` has the
+    /// records. Everything before `least` must be there, and every record must have been sent. A
+    /// log that `is_repaired` has lost records.
     pub fn adopt(
         &mut self,
         first: u64,

@@ -302,7 +302,7 @@ fn hide_faults(random: &mut Random, format: Format, lives: &mut [Life]) {
             let bits = random.random_range(0..8);
             let operation = random.random_range(0..1 << bits);
             let (fault, operations) = match (format, kind) {
-                // Nothing tells a line that was altered.
+                // An altered line cannot be detected.
                 (Format::Lines, _) | (_, 0) => {
                     (Fault::Lie, [1, 10, 100, 300][random.random_range(0..4)])
                 }
@@ -311,7 +311,7 @@ fn hide_faults(random: &mut Random, format: Format, lives: &mut [Life]) {
             };
             let all = operation..operation + operations;
             let hidden = all.map(|operation| PlannedFault { operation, fault });
-            // Where two faults meet, the last one counts: that which the disk reports.
+            // Where two faults meet, the last one counts, which the disk reports.
             life.planned.splice(0..0, hidden);
         }
     }

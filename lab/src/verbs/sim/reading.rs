@@ -5,7 +5,7 @@ use crate::verbs::sim::trouble::Trouble;
 use std::time::Duration;
 use wrote::{Error, LogReader};
 
-/// A reader, with the sequence that is due.
+/// A reader, with the next expected sequence.
 #[derive(Debug)]
 pub struct CheckedReader {
     reader: LogReader,
@@ -19,8 +19,8 @@ impl CheckedReader {
         CheckedReader { reader, next: from, last: None }
     }
 
-    /// Reads to the end, or until there is nothing more for now. Returns the last record that was
-    /// ever found. Records before `removed` may be gone, and all before `least` must be there.
+    /// Reads to the end, or until there is nothing more for now. Returns the last record ever
+    /// found. Records before `removed` may be gone, and all before `least` must be there.
     pub fn go_on(
         &mut self,
         model: &Model,
@@ -39,13 +39,13 @@ impl CheckedReader {
         Ok(self.last)
     }
 
-    /// Tells whether it has read the record `sequence`.
+    /// Returns whether it has read the record `sequence`.
     pub fn has_passed(&self, sequence: u64) -> bool {
         self.last.is_some_and(|last| last >= sequence)
     }
 
-    /// Checks that a reader that has read records that are cut off fails for it, again and again,
-    /// and goes on at the cut after a seek.
+    /// Checks that a reader that has read records that were cut off fails repeatedly, and continues
+    /// at the cut after a seek.
     pub fn is_told_of_cut(&mut self, cut: u64) -> Result<(), Trouble> {
         for _ in 0..2 {
             match self.reader.next_within(Duration::ZERO) {

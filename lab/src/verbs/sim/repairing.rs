@@ -34,7 +34,7 @@ fn read_from(disk: &Disk, from: &mut u64, all: &mut RecordsBySequence) -> Result
     Ok(())
 }
 
-/// Memory that has a file system.
+/// A file system in memory.
 const MEMORY: &str = "/dev/shm";
 
 /// Repairs the log with the library's function, which works on this machine's files, and checks

@@ -100,7 +100,7 @@ struct Run {
 
 /// The result of an opening.
 enum Opened {
-    /// It is open, and what it holds is as it may be.
+    /// It is open, and holds what it may hold.
     Log(Log),
     /// An error with a reason ended the opening.
     Failed,
@@ -141,7 +141,7 @@ pub fn carry_out(program: &Program, seed: u64) -> Result<Tally, String> {
     Ok(run.tally)
 }
 
-/// Whether the program ends there, or goes on.
+/// Returns whether the program ends there, or continues.
 fn ends(result: Result<(), Trouble>, life: usize) -> Result<bool, String> {
     match result {
         Ok(()) => Ok(false),
@@ -275,7 +275,7 @@ impl Run {
         })?;
         let promised = self.model.least();
         if self.saved.is_none() && next < promised {
-            // What has rotted is kept aside, unless the file may hold a removed segment's batches
+            // Rotten bytes are kept aside, unless the file may hold a removed segment's batches
             // there. An opening that misreads zeros keeps nothing.
             let is_not_seen = self.disk.ends_in_recycled() || self.disk.has_misread();
             let is_hidden = self.model.is_uncertain()
@@ -290,7 +290,7 @@ impl Run {
         if has_misread || self.disk.rotten() > 0 {
             self.model.has_changed();
         }
-        // An opening that misreads takes what follows for torn.
+        // An opening that misreads takes the following bytes for torn.
         let least = if has_misread { 0 } else { self.model.proven(promised, self.disk.rotten()) };
         if self.saved.is_some() || self.model.is_uncertain() {
             let Some(found) = self.all(&log, first, next)? else { return Ok(Opened::Damaged) };
@@ -342,8 +342,8 @@ impl Run {
         }
     }
 
-    /// Repairs the log. Everything that could be read before can be read then, but for what a torn
-    /// end may be.
+    /// Repairs the log. Everything that was readable before is readable then, except for a possible
+    /// torn end.
     fn repair(&mut self) -> Result<(), Trouble> {
         let mut before = readable(&self.disk, self.model.end());
         for (&sequence, bytes) in &before {
@@ -352,7 +352,8 @@ impl Run {
             })?;
         }
         match repair(&self.disk) {
-            // Pieces of an earlier end stand among the lines, and nothing tells them from others.
+            // Pieces of an earlier end stand among the lines, and cannot be distinguished from
+            // them.
             Err(Trouble::Error(
                 Error::Damaged { .. } | Error::Foreign { .. } | Error::Refused { .. },
             )) if self.disk.format == Format::Lines => {
@@ -409,7 +410,7 @@ impl Run {
         read.map(|last| last.is_some())
     }
 
-    /// Reads everything as another process does, and records the last record.
+    /// Reads everything as another process would, and notes the last record.
     fn see(&mut self) -> Result<(), Trouble> {
         if self.disk.segments().is_empty() {
             return Ok(());

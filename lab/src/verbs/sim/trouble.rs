@@ -7,9 +7,9 @@ use wrote::Error;
 pub enum Trouble {
     /// A broken promise of the log, in one sentence.
     Broken(String),
-    /// A reader that ended before its time, in one sentence. Only a misdirected read excuses it.
+    /// A reader that ended too early, in one sentence. Only a misdirected read excuses it.
     Ended(String),
-    /// A log of lines that is damaged so that a repair does not know what to keep.
+    /// A log of lines with damage for which a repair cannot decide what to keep.
     Undecided,
     /// An error of the log. The caller knows whether it has a reason.
     Error(Error),

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Growth that an allocator's and a scheduler's chance explains.
+/// Growth that allocators and schedulers may cause by chance.
 const MEMORY_SLACK_BYTES: u64 = 8 << 20;
 
 /// The usage at one moment, or the greatest of several.
@@ -20,7 +20,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Looks at this process and at the log's folder.
+    /// Measures this process and the log's folder.
     pub fn now(folder: &Path) -> Result<Usage, Trouble> {
         let status = fs::read_to_string("/proc/self/status")?;
         let field = |name: &str| -> Result<u64, Trouble> {
@@ -34,7 +34,7 @@ impl Usage {
             threads: threads()?,
             ..Usage::default()
         };
-        // The folder is made in the first moment; a segment may be removed meanwhile.
+        // The folder is made at the start; a segment may be removed while this reads.
         for entry in fs::read_dir(folder).into_iter().flatten() {
             if let Ok(metadata) = entry?.metadata() {
                 usage.files += 1;
@@ -76,7 +76,7 @@ impl Usage {
 fn threads() -> Result<u64, Trouble> {
     let mut count = 0;
     for task in fs::read_dir("/proc/self/task")? {
-        // One that has ended meanwhile has no name.
+        // A thread that has ended has no name.
         let name = fs::read_to_string(task?.path().join("comm"));
         count += u64::from(name.is_ok_and(|name| !name.starts_with("iou-")));
     }

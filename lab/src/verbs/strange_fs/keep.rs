@@ -1,5 +1,5 @@
-//! Bytes that were written past the page cache, and are put into it all the same
-//! (`FUSE_NOTIFY_STORE` in `linux/fuse.h`, Linux 2.6.36).
+//! Puts bytes that were written past the page cache into it all the same (`FUSE_NOTIFY_STORE` in
+//! `linux/fuse.h`, Linux 2.6.36).
 
 use fuser::{INodeNo, Notifier};
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ struct Range {
 }
 
 impl Keep {
-    /// Sets the way to the kernel. Without it nothing is kept.
+    /// Sets the connection to the kernel. Without it nothing is kept.
     pub fn connect(&self, notifier: Notifier) {
         // It is called once.
         let _ = self.notifier.set(notifier);

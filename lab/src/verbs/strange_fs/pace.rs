@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 /// A writer that returns within this time after its answer continues; a later one has paused.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The most by which a continuing writer may be late and still keep its due time. Without it, every
-/// wait that the machine makes too long would be missing from the rate.
+/// The most by which a continuing writer may be late and keep its due time. Without it, every wait
+/// that the machine makes too long would lower the rate.
 const CREDIT: Duration = Duration::from_secs(2);
 
 /// The pace of the command line.

@@ -129,7 +129,7 @@ impl Tree {
         }
     }
 
-    /// Gives an open file that is removed another name, which goes when it is closed.
+    /// Gives an open file that is removed another name, which is removed when the file is closed.
     pub fn keep_names(self) -> Tree {
         Tree { keeps_names: true, ..self }
     }

@@ -54,7 +54,7 @@ impl Served {
         let opened = first.clone();
         let server = Server::start_with(config, move |log| {
             let log = options.open(&log.folder)?;
-            // A log that is opened again after the cut made no promise that is reported.
+            // A log that is opened again after the cut makes no reported promise.
             let _ = opened.set(log.clone());
             Ok(log)
         });

@@ -1,4 +1,4 @@
-//! The check that groups are whole, and that trims and cuts did what was promised and no more.
+//! The check that groups are whole, and that trims and cuts did exactly what was promised.
 
 use super::groups::{Place, size};
 use crate::verbs::power_cut::said::{Line, Report};
@@ -50,7 +50,7 @@ impl World {
 /// The states and limits that the lines leave for a log.
 #[derive(Debug)]
 struct Told {
-    /// The states in which it may be. The last is the one that was written on.
+    /// The possible states. The last is the one that was written to.
     worlds: Vec<World>,
     /// The number of the next group.
     group: u64,
@@ -63,7 +63,7 @@ struct Told {
 }
 
 impl Told {
-    /// Takes one line. What is promised by one that is not `sure` need not hold.
+    /// Processes one line. A promise of a line that is not `sure` need not hold.
     fn take(&mut self, line: &Line, sure: bool) -> Result<(), String> {
         let last = self.worlds.last_mut().expect("at least one");
         match *line {
@@ -104,8 +104,8 @@ impl Told {
     }
 }
 
-/// Compares the records of a log, in order, and its next sequence with the lines; returns the state
-/// of what was under way in one word.
+/// Compares the records of a log, in order, and its next sequence with the lines. Returns the state
+/// of the unfinished action in one word.
 pub fn judge(places: &[(u64, Place)], next: u64, said: &Report) -> Result<&'static str, String> {
     let mut told = Told {
         worlds: vec![World::default()],
@@ -122,7 +122,7 @@ pub fn judge(places: &[(u64, Place)], next: u64, said: &Report) -> Result<&'stat
     if first < told.trimmed {
         return Err(format!("records before {} were trimmed, and {first} is there", told.trimmed));
     }
-    // An empty log tells nothing of a trim.
+    // An empty log shows nothing of a trim.
     if first > told.trimmed_max && first < next {
         let most = told.trimmed_max;
         return Err(format!("the log begins at {first}, and was to be trimmed before {most}"));
