@@ -9,7 +9,8 @@ const RECORD_HEADER: usize = 8;
 const AFTER_CUT: u32 = 1;
 const CLOSED: u32 = 2;
 const WHOLE: u32 = 4;
-const RECYCLED_VERSION: u8 = 3;
+/// The version of the format, above the bit of recycled segments.
+const VERSION: u8 = 1 << 1;
 /// The bytes that the writer overwrites in a file that it gives to a later segment.
 const MARKED_BYTES: usize = 4096;
 
@@ -25,13 +26,14 @@ pub struct Shape {
     prepared: u8,
     is_closed: bool,
     has_next_prepared: bool,
-    /// The versions of the segments and of the prepared file in turn, repeated as often as needed.
-    versions: [u8; 3],
+    /// Whether the segments and the prepared file are recycled, in turn, repeated as often as
+    /// needed.
+    recycled: [bool; 3],
 }
 
 impl Shape {
-    fn version(&self, index: u8) -> u8 {
-        1 + self.versions[usize::from(index) % 3] % RECYCLED_VERSION
+    fn is_recycled(&self, index: u8) -> bool {
+        self.recycled[usize::from(index) % 3]
     }
 }
 
@@ -70,7 +72,7 @@ struct Writer {
     log: Log,
     log_id: u64,
     segment_id: u64,
-    version: u8,
+    is_recycled: bool,
     bytes: Vec<u8>,
     used: usize,
     last_checksum: u32,
@@ -106,7 +108,7 @@ pub fn build(shape: &Shape, block_bytes: usize) -> Log {
         log,
         log_id: LOG_ID,
         segment_id: 0,
-        version: 1,
+        is_recycled: false,
         bytes: Vec::new(),
         used: 0,
         last_checksum: 0,
@@ -117,7 +119,7 @@ pub fn build(shape: &Shape, block_bytes: usize) -> Log {
     };
     let segments = 1 + shape.segments % 4;
     for index in 0..segments {
-        writer.begin(shape.version(index));
+        writer.begin(shape.is_recycled(index));
         for batch in &shape.batches[..1 + usize::from(index) % 4] {
             writer.batch(batch);
         }
@@ -130,7 +132,7 @@ pub fn build(shape: &Shape, block_bytes: usize) -> Log {
     writer.end_segment();
     if shape.has_next_prepared {
         let mut next = vec![0; 2 * block_bytes];
-        if shape.version(segments) == RECYCLED_VERSION {
+        if shape.is_recycled(segments) {
             writer.leave_old_batches(&mut next);
             next[SEGMENT_HEADER..][..8].copy_from_slice(b"recycled");
         }
@@ -144,16 +146,16 @@ impl Writer {
         self.log.records.len() as u64
     }
 
-    fn begin(&mut self, version: u8) {
+    fn begin(&mut self, is_recycled: bool) {
         let previous = if self.segment_id == 0 { (0, 0) } else { (self.used, self.last_checksum) };
         self.end_segment();
         self.segment_id += 1;
-        (self.version, self.is_truncated) = (version, false);
+        (self.is_recycled, self.is_truncated) = (is_recycled, false);
         let first_sequence = self.next_sequence();
         self.bytes = vec![0; self.log.block_bytes];
         let block_bytes = self.log.block_bytes as u32;
         let id = self.segment_id;
-        put_segment_header(&mut self.bytes, version, block_bytes, id, first_sequence, previous);
+        put_segment_header(&mut self.bytes, is_recycled, block_bytes, id, first_sequence, previous);
         (self.used, self.last_checksum) = (SEGMENT_HEADER, 0);
         self.log.segments.push((name(self.segment_id), first_sequence));
     }
@@ -161,7 +163,7 @@ impl Writer {
     fn end_segment(&mut self) {
         if self.segment_id > 0 {
             let mut bytes = std::mem::take(&mut self.bytes);
-            if self.version == RECYCLED_VERSION && !self.is_truncated {
+            if self.is_recycled && !self.is_truncated {
                 self.leave_old_batches(&mut bytes);
             }
             self.log.files.insert(name(self.segment_id), bytes);
@@ -190,7 +192,7 @@ impl Writer {
             (0..records).map(|index| (index != skipped).then(|| own(first + index))).collect();
         let lagging = self.frontiers.len().saturating_sub(1 + self.lag);
         let durable = self.frontiers[lagging];
-        let is_whole = batch.is_whole && !batch.is_cut && self.version > 1;
+        let is_whole = batch.is_whole && !batch.is_cut;
         let ends = self.frame_batch(&frames, if is_whole { WHOLE } else { 0 }, durable);
         self.log.records.extend(frames);
         self.frontiers.push(self.next_sequence());
@@ -289,14 +291,14 @@ impl BatchHeader {
 
 fn put_segment_header(
     to: &mut [u8],
-    version: u8,
+    is_recycled: bool,
     block_bytes: u32,
     id: u64,
     first_sequence: u64,
     previous: (usize, u32),
 ) {
     to[..8].copy_from_slice(b"wrotelog");
-    to[8] = version;
+    to[8] = VERSION | u8::from(is_recycled);
     to[16..24].copy_from_slice(&LOG_ID.to_le_bytes());
     to[24..32].copy_from_slice(&id.to_le_bytes());
     to[32..40].copy_from_slice(&first_sequence.to_le_bytes());

@@ -75,8 +75,6 @@ struct Segment<'a> {
     block: usize,
     /// The log's id and the segment's, as bytes of a header.
     identity: [u8; 16],
-    /// The flags that its version has.
-    flags: u32,
     /// Its file was another segment's.
     is_recycled: bool,
     /// A cut takes off the records from this one on.
@@ -89,7 +87,6 @@ struct Header {
     first_sequence: u64,
     previous: (usize, u32),
     block: usize,
-    flags: u32,
     is_recycled: bool,
     /// The number of the segment before it, and whether a cut states it.
     before: u64,
@@ -127,18 +124,16 @@ fn header(bytes: &[u8], number: u64) -> Option<Header> {
     let header = bytes.get(..64)?;
     let checksum = crc32c(&[&header[..12], &header[16..]]);
     let block = word(header, 52);
-    let (version, back) = (header[8], u64::from(word(header, 8) >> 8));
-    let is_known = version == 2 || version == 3 || version == 1 && back == 0;
+    let (kind, back) = (header[8], u64::from(word(header, 8) >> 8));
     let before = match back {
         0 => number.checked_sub(1)?,
         0xff_ffff => 0,
         back => number.checked_sub(back).filter(|&before| before > 0)?,
     };
-    let is_ours = &header[..8] == b"wrotelog" && is_known && block >= 512;
+    let is_ours = &header[..8] == b"wrotelog" && kind >> 1 == 1 && block >= 512;
     let is_ours = is_ours && block.is_power_of_two();
     (is_ours && word(header, 12) == checksum && long(header, 24) == number).then(|| Header {
-        flags: if version == 1 { 3 } else { 7 },
-        is_recycled: version == 3,
+        is_recycled: kind & 1 != 0,
         before,
         is_cut: back > 0,
         log: long(header, 16),
@@ -154,7 +149,7 @@ impl<'a> Segment<'a> {
         let checksum = crc32c(&[&self.identity, &header[8..]]);
         let (length, flags) = (word(header, 8) as usize, word(header, 40));
         let valid = header[..4] == [0x57, 0x42, 0x31, 0xf0] && word(header, 4) == checksum;
-        (valid && flags & !self.flags == 0 && (48..=134_217_728).contains(&length)).then(|| Batch {
+        (valid && flags & !7 == 0 && (48..=134_217_728).contains(&length)).then(|| Batch {
             begin,
             end: begin + length,
             longest: word(header, 44) as usize,
@@ -316,9 +311,9 @@ fn read_segment(segment: &Segment<'_>, place: &mut Place, records: &mut Vec<(u64
 }
 
 fn of_header<'a>(bytes: &'a [u8], header: &Header, number: u64) -> Segment<'a> {
-    let Header { block, flags, is_recycled, log, .. } = *header;
+    let Header { block, is_recycled, log, .. } = *header;
     let identity = identity(log, number);
-    Segment { bytes, block, identity, flags, is_recycled, limit: u64::MAX }
+    Segment { bytes, block, identity, is_recycled, limit: u64::MAX }
 }
 
 /// Files by number, and the records at which cuts take off the end of some.
@@ -459,7 +454,7 @@ fn end(
         }
         let is_recycled = own.as_ref().map_or(is_marked_recycled(bytes), |own| own.is_recycled);
         let identity = identity(log, number);
-        let segment = Segment { bytes, block, identity, flags: 7, is_recycled, limit: u64::MAX };
+        let segment = Segment { bytes, block, identity, is_recycled, limit: u64::MAX };
         is_torn |= segment.has_more(&Place::default());
         durable = durable.max(segment.durable(0, Vec::new()));
         // The batch in the sector of the header: the header was there too.

@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
-use wrote::{Reader, SyncPolicy, Writer};
+use wrote::{Reader, Writer};
 
 type Failure = Box<dyn Error>;
 
@@ -39,7 +39,7 @@ fn read_bytes(path: &Path) -> Result<(u64, u64), Failure> {
 /// Makes a new file and renames it over the old one, where the other languages overwrite the old
 /// one.
 fn save(path: &Path, text: &[u8]) -> Result<(), Failure> {
-    Ok(wrote::write_with(SyncPolicy::No, path, text)?)
+    Ok(wrote::write_unflushed(path, text)?)
 }
 
 /// The same with two flushes: of the content, and of the folder for the name.

@@ -78,12 +78,12 @@ async fn main() -> Result<()> {
 async fn write(disk: Disk, file: DirectFile, chunk: u64) -> Result<()> {
     let mut buffer = disk.start_lease().await?;
     buffer.fill(chunk as u8);
-    file.write_at(buffer, chunk * CHUNK_BYTES as u64).await?;
+    file.start_write(buffer, chunk * CHUNK_BYTES as u64).await?;
     Ok(())
 }
 
 async fn read(file: DirectFile, chunk: u64) -> Result<()> {
-    let bytes = file.read_at(chunk * CHUNK_BYTES as u64, CHUNK_BYTES).await?;
+    let bytes = file.start_read(chunk * CHUNK_BYTES as u64, CHUNK_BYTES).await?;
     check(&bytes.as_bytes(), chunk)
 }
 

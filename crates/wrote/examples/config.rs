@@ -56,8 +56,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let start = Instant::now();
     let mut writer = Writer::options().replace(true).mode(0o600).open(&path)?;
     serde_json::to_writer(&mut writer, &entries)?;
-    let written = writer.commit()?; // the old index or the new one, after any crash
-    report(&format!("Writer::replace and commit, {} bytes", written.bytes), start);
+    let written = writer.finish()?; // the old index or the new one, after any crash
+    report(&format!("Writer::replace and finish, {} bytes", written.bytes), start);
     let found: Vec<Entry> = serde_json::from_reader(Reader::open(&path)?)?;
     assert!(found == entries);
 

@@ -15,9 +15,9 @@ fn export(path: &Path, rows: u64) -> Result<Written, Box<dyn Error>> {
         let square = number.checked_mul(number).ok_or("too many rows")?;
         table.write_record([number.to_string(), square.to_string()])?;
     }
-    // The crate's own `flush` saves nothing: only a commit puts the file into its place.
+    // The crate's own `flush` saves nothing: only `finish` puts the file into its place.
     let writer = table.into_inner().map_err(|error| error.into_error())?;
-    Ok(writer.commit()?)
+    Ok(writer.finish()?)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     while next < end || !under_way.is_empty() {
         while next < end && under_way.len() < DEPTH as usize {
             let piece_bytes = PIECE_BYTES.min(end - next);
-            under_way.push_back(file.read_at(next, piece_bytes as usize));
+            under_way.push_back(file.start_read(next, piece_bytes as usize));
             next += piece_bytes;
         }
         if let Some(read) = under_way.pop_front() {

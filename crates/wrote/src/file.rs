@@ -20,7 +20,7 @@
 //! # Waiting
 //!
 //! `read`, `write`, `write_durable`, `allocate`, `sync_data` and `sync_all` block. Each has a form
-//! that returns an [`Operation`] at once: `read_at`, `write_at`, `write_durable_at`, `start_..`.
+//! that returns an [`Operation`] at once, named `start_..`.
 //! Many operations can be in progress: wait for each, or await it in [`Disk::block_on`] or another
 //! executor. The rest (`len`, `truncate`, `close`) only blocks.
 //!
@@ -45,7 +45,7 @@
 //!
 //! let (first, second) = disk.block_on(async {
 //!     // Both are in progress at once.
-//!     let (first, second) = (file.read_at(0, 10), file.read_at(65_530, 10));
+//!     let (first, second) = (file.start_read(0, 10), file.start_read(65_530, 10));
 //!     Ok::<_, wrote::Error>((first.await?, second.await?))
 //! })?;
 //! assert_eq!((first.len(), second.len()), (10, 6)); // there the file ends
@@ -135,11 +135,11 @@ impl DirectFile {
     /// than the engine has. [`Error::Engine`] with `ENOBUFS` when too many are held outside the
     /// engine.
     pub fn read(&self, offset: u64, len: usize) -> Result<ReadBytes, Error> {
-        self.read_at(offset, len).wait()
+        self.start_read(offset, len).wait()
     }
 
     /// As [`DirectFile::read`], in progress when this returns.
-    pub fn read_at(&self, offset: u64, len: usize) -> Operation<ReadBytes> {
+    pub fn start_read(&self, offset: u64, len: usize) -> Operation<ReadBytes> {
         if let Err(error) = self.disk().check_process() {
             return Operation::over(Err(error));
         }
@@ -179,11 +179,11 @@ impl DirectFile {
     /// a multiple of [`DirectFile::alignment`]. [`Error::File`] with the kernel's words: then a
     /// part may have been written. [`Error::Poisoned`] when a flush failed before (W2).
     pub fn write(&self, buffer: DiskBuffer, offset: u64) -> Result<(), Error> {
-        self.write_at(buffer, offset).wait()
+        self.start_write(buffer, offset).wait()
     }
 
     /// As [`DirectFile::write`], in progress when this returns.
-    pub fn write_at(&self, buffer: DiskBuffer, offset: u64) -> Operation<()> {
+    pub fn start_write(&self, buffer: DiskBuffer, offset: u64) -> Operation<()> {
         self.start_writing(buffer, offset, None)
     }
 
@@ -191,11 +191,11 @@ impl DirectFile {
     /// [`DirectFile::set_durable`]. It survives a power loss when this returns (W1), once the
     /// file's name does. A failed flush poisons the file for good (W2).
     pub fn write_durable(&self, buffer: DiskBuffer, offset: u64) -> Result<(), Error> {
-        self.write_durable_at(buffer, offset).wait()
+        self.start_write_durable(buffer, offset).wait()
     }
 
     /// As [`DirectFile::write_durable`], in progress when this returns.
-    pub fn write_durable_at(&self, buffer: DiskBuffer, offset: u64) -> Operation<()> {
+    pub fn start_write_durable(&self, buffer: DiskBuffer, offset: u64) -> Operation<()> {
         self.start_writing(buffer, offset, Some(self.durable()))
     }
 

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | write a file from start to end: a faster `BufWriter<File>` | [`Writer`] |
 //! | replace a file, so that a crash leaves the old or the new content | [`write`](fn@write) |
-//! | the same for content that comes in a stream | [`Writer::replace`], [`Writer::commit`] |
+//! | the same for content that comes in a stream | [`Writer::replace`], [`Writer::finish`] |
 //! | make a new file, whole and durable, and never replace one | [`write_new`] |
 //! | save many files, and wait for the device a few times in all | [`write_many`] |
 //! | read a whole file | [`read`](fn@read) |
@@ -131,6 +131,8 @@ pub use names::{rename, sync_folder};
 #[cfg(any(feature = "copy", feature = "log"))]
 pub use progress::{Progress, Watch};
 pub use reader::{Reader, ReaderOptions};
-pub use save::{read, write, write_many, write_new, write_new_through, write_through, write_with};
+pub use save::{
+    read, write, write_many, write_new, write_new_through, write_through, write_unflushed,
+};
 pub use sync::{Acknowledged, Survives, SyncPolicy};
 pub use writer::{Writer, WriterOptions, Written};

@@ -44,8 +44,8 @@ thread_local! {
 ///   process that has the old file open goes on reading the old content.
 /// - **Durable.** The content is flushed (`fsync(2)`) before it gets its name, and the name after
 ///   that, by a flush of the folder. `docs/durability.md` tells what these flushes are worth on
-///   each file system. Two flushes of the device take a millisecond or so; [`write_with`] can leave
-///   them out.
+///   each file system. Two flushes of the device take a millisecond or so; [`write_unflushed`]
+///   leaves them out.
 /// - **A new file** takes the old one's place. It gets the old one's permissions, owner, group,
 ///   access control list and extended attributes, as far as this process may give them. If it may
 ///   not give the group, the group gets no more than others have. Symbolic links are followed, and
@@ -82,36 +82,28 @@ thread_local! {
 ///   the flush of its name failed. A power loss leaves the new content or the old, whole in both
 ///   cases. Another save makes a new file and flushes anew.
 pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
-    write_with(SyncPolicy::Always, path, bytes)
+    save_by_thread(SyncPolicy::Always, path.as_ref(), bytes.as_ref(), true)
 }
 
-/// As [`write()`]; with [`SyncPolicy::No`] it flushes nothing.
+/// As [`write()`], without a flush.
 ///
-/// [`SyncPolicy::EverySec`] and [`SyncPolicy::Interval`] mean [`SyncPolicy::Always`] here, since no
-/// later call could flush.
-///
-/// With [`SyncPolicy::No`] other processes, and a crash of this one, find all of the old content or
-/// all of the new. The save survives no more than a crash of the process
-/// ([`crate::Survives::ProcessCrash`]). A crash of the kernel or a power loss within the next
-/// seconds may bring the old content back. If the file system brings the name to the device before
-/// the bytes, it may leave an *empty or mixed* file. ext4 does not when a name is replaced, unless
-/// it is mounted with `noauto_da_alloc` or `data=writeback` (`ext4(5)`, `auto_da_alloc`); it may
-/// for a new name, and XFS for any name. Only the flushes guarantee one content or the other after
-/// a power loss.
+/// Other processes, and a crash of this one, find all of the old content or all of the new. The
+/// save survives no more than a crash of the process ([`crate::Survives::ProcessCrash`]). A crash
+/// of the kernel or a power loss within the next seconds may bring the old content back. If the
+/// file system brings the name to the device before the bytes, it may leave an *empty or mixed*
+/// file. ext4 does not when a name is replaced, unless it is mounted with `noauto_da_alloc` or
+/// `data=writeback` (`ext4(5)`, `auto_da_alloc`); it may for a new name, and XFS for any name. Only
+/// the flushes guarantee one content or the other after a power loss.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("cache.json");
 /// // No flush, since it can be made again; but readers never see a part of it.
-/// wrote::write_with(wrote::SyncPolicy::No, &path, "{}")?;
+/// wrote::write_unflushed(&path, "{}")?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn write_with(
-    sync: SyncPolicy,
-    path: impl AsRef<Path>,
-    bytes: impl AsRef<[u8]>,
-) -> Result<(), Error> {
-    save_by_thread(sync, path.as_ref(), bytes.as_ref(), true)
+pub fn write_unflushed(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
+    save_by_thread(SyncPolicy::No, path.as_ref(), bytes.as_ref(), true)
 }
 
 /// Makes a new file at `path` with this content, whole and durable as by [`write()`]. An existing
@@ -157,8 +149,8 @@ fn save_by_thread(sync: SyncPolicy, path: &Path, bytes: &[u8], replace: bool) ->
     Ok(())
 }
 
-/// As [`write_with`], through an engine of the caller's. One engine serves many saves, it can be
-/// that of a [`crate::Sim`], and afterwards it reports the settings in effect
+/// As [`write()`] or [`write_unflushed`], through an engine of the caller's. One engine serves many
+/// saves, it can be that of a [`crate::Sim`], and afterwards it reports the settings in effect
 /// ([`Engine::effective`]).
 ///
 /// The content goes through the engine's buffers, `iodepth` of them at once. Durable content of 4

@@ -44,7 +44,7 @@ use stream::Stream;
 /// | a write | nothing: they may still be in this process's memory |
 /// | [`Write::flush`], [`Writer::close`] | a crash of the process |
 /// | [`Writer::sync_data`], [`Writer::finish`] | a power loss, with the name of a new file |
-/// | [`Writer::commit`] of [`Writer::replace`] | a power loss, with the name; before it, none do |
+/// | [`Writer::finish`] of [`Writer::replace`] | a power loss, with the name; before it, none do |
 ///
 /// [`WriterOptions::sync`] calls [`Writer::sync_data`] automatically. The disk block at the end of
 /// the synced bytes is written again when it fills, as for any file that is appended to. Those
@@ -107,7 +107,7 @@ impl Writer {
         Writer::options().open(path)
     }
 
-    /// Makes a file beside `path`, which takes that place when [`Writer::commit`] is called: a
+    /// Makes a file beside `path`, which takes that place when [`Writer::finish`] is called: a
     /// [`crate::write`](fn@crate::write) in a stream, for content of any size.
     ///
     /// After a crash of the process or the kernel or a power loss, at any moment, the file at
@@ -115,8 +115,8 @@ impl Writer {
     /// other. The new file gets the old one's permissions, owner and attributes, or
     /// [`WriterOptions::mode`], and links are followed, as [`crate::write`](fn@crate::write) says.
     ///
-    /// Dropped without `commit`, the new file is removed, and the old one stays. A process that is
-    /// killed before `commit` leaves a file `.NAME.wrote-PROCESS-NUMBER` in the folder, which
+    /// Dropped without `finish`, the new file is removed, and the old one stays. A process that is
+    /// killed before `finish` leaves a file `.NAME.wrote-PROCESS-NUMBER` in the folder, which
     /// `wrote clean` finds and removes. The kernel has files that a kill removes (`O_TMPFILE`,
     /// `open(2)`), but none of them can replace a name (`linkat(2)`).
     ///
@@ -132,7 +132,7 @@ impl Writer {
     ///     writeln!(writer, "{number}")?;
     /// }
     /// assert_eq!(std::fs::read(&path)?, b"old");
-    /// writer.commit()?; // the new content is there, and survives a power loss
+    /// writer.finish()?; // the new content is there, and survives a power loss
     /// assert_eq!(std::fs::read(&path)?.len(), 3890);
     /// # assert_eq!(std::fs::read_dir(folder.path())?.count(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -185,32 +185,26 @@ impl Writer {
     }
 
     /// Makes earlier writes survive a power loss, with the name of a new file. An error comes back
-    /// at every later call (W2). Of [`Writer::replace`] only [`Writer::commit`] makes anything
+    /// at every later call (W2). Of [`Writer::replace`] only [`Writer::finish`] makes anything
     /// durable at its place.
     pub fn sync_data(&mut self) -> Result<(), Error> {
         self.on_stream(Stream::sync_data)
     }
 
-    /// Writes the rest and puts the file of [`Writer::replace`] in its place, where it survives a
-    /// power loss when this returns. Returns any error since the opening; the old file is then
+    /// Writes the rest and closes the file, which then survives a power loss. Returns any error
+    /// since the opening.
+    ///
+    /// It puts the file of [`Writer::replace`] in its place. After an error the old file is
     /// unchanged, and the new one removed. One error comes later, [`crate::Action::SyncFolder`]:
     /// the new file is in its place, and a power loss leaves it or the old one, whole in both
     /// cases.
-    ///
-    /// Of any other `Writer` it is [`Writer::finish`], and `finish` of a replacement is `commit`.
-    pub fn commit(self) -> Result<Written, Error> {
-        self.finish()
-    }
-
-    /// Writes the rest and closes the file, which then survives a power loss. Returns any error
-    /// since the opening.
     pub fn finish(mut self) -> Result<Written, Error> {
         self.on_stream(|stream| stream.end(true))
     }
 
     /// Writes the rest and closes the file, without a flush: it survives a crash of the process.
     /// Returns any error since the opening. The file of [`Writer::replace`] takes its place, with
-    /// the promise of [`crate::write_with`] and [`crate::SyncPolicy::No`].
+    /// the promise of [`crate::write_unflushed`].
     pub fn close(mut self) -> Result<Written, Error> {
         self.on_stream(|stream| stream.end(false))
     }
@@ -339,7 +333,7 @@ impl Drop for Writer {
         if self.stream.is_replacement() || self.abandon_on_drop {
             if !self.abandon_on_drop {
                 let path = self.stream.path().display();
-                log::warn!("{path}: not replaced: its Writer was dropped without commit");
+                log::warn!("{path}: not replaced: its Writer was dropped without finish");
             }
             self.on_stream(Stream::abandon);
         } else {

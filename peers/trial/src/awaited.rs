@@ -22,7 +22,7 @@ const BLOCK_BYTES: usize = 4096;
 /// The ways to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum By {
-    /// `DirectFile::read_at`, awaited.
+    /// `DirectFile::start_read`, awaited.
     DirectFile,
     /// As `direct-file`, where io_uring is refused.
     DirectFileThreads,
@@ -113,7 +113,7 @@ async fn direct(ioengine: Ioengine, plan: Arc<Plan>, path: &Path) -> Result<Outc
 async fn direct_task(file: DirectFile, plan: Arc<Plan>, mut chance: SplitMix64) -> Result<u64> {
     let mut seen = 0;
     while let Some(offset) = plan.next(&mut chance) {
-        let bytes = file.read_at(offset, plan.work.read_bytes).await?;
+        let bytes = file.start_read(offset, plan.work.read_bytes).await?;
         seen += look_at(&bytes.as_bytes(), plan.work.read_bytes)?;
     }
     Ok(seen)

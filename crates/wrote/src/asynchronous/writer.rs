@@ -54,7 +54,7 @@ enum Step {
 /// # Dropped
 ///
 /// Dropping it does not wait: the thread writes what it has, and finishes the file as the drop of a
-/// [`Writer`] does. The process may end before. A replacement that was not committed is removed.
+/// [`Writer`] does. The process may end before. A replacement that was not finished is removed.
 /// Bytes of the last chunk, which only a flush or the end hands to the thread, are handed over
 /// first.
 pub struct AsyncWriter {
@@ -120,14 +120,9 @@ impl AsyncWriter {
             .map_err(own_error)
     }
 
-    /// Writes the rest and closes the file, which then survives a power loss, as
-    /// [`Writer::finish`].
+    /// Writes the rest and closes the file, which then survives a power loss, or puts a
+    /// replacement in its place, as [`Writer::finish`].
     pub async fn finish(self) -> Result<Written, Error> {
-        self.end(true).await
-    }
-
-    /// Puts a replacement in its place, as [`Writer::commit`].
-    pub async fn commit(self) -> Result<Written, Error> {
         self.end(true).await
     }
 

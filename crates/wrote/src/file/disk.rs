@@ -42,7 +42,7 @@ use std::sync::{Arc, Weak};
 ///         let mut buffer = disk.start_lease().await?; // waits while all are in flight
 ///         buffer.fill(number);
 ///         let file = if number % 2 == 0 { &left } else { &right };
-///         writes.push(file.write_at(buffer, u64::from(number / 2) << 16));
+///         writes.push(file.start_write(buffer, u64::from(number / 2) << 16));
 ///     }
 ///     for write in writes {
 ///         write.await?;

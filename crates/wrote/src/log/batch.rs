@@ -13,7 +13,7 @@ const MAGIC: [u8; 4] = *b"WB1\xF0";
 const FLAG_AFTER_CUT: u32 = 1;
 /// The log was closed: no write was in flight, and every record before was durable.
 const FLAG_CLOSED: u32 = 2;
-/// The batch counts only where every record in it is valid. No segment of version 1 has it.
+/// The batch counts only where every record in it is valid.
 const FLAG_WHOLE: u32 = 4;
 const FLAGS: u32 = FLAG_AFTER_CUT | FLAG_CLOSED | FLAG_WHOLE;
 

@@ -7,7 +7,7 @@ use super::format::Format;
 use super::input::{Input, LogFiles};
 use super::names;
 use super::names::SegmentNames;
-use super::segment::{HEADER_BYTES, NotASegment, SegmentHeader, VERSION_RECYCLED};
+use super::segment::{HEADER_BYTES, NotASegment, SegmentHeader, VERSION};
 use super::walk::{self, Walk};
 use crate::Error;
 use std::path::{Path, PathBuf};
@@ -184,9 +184,8 @@ pub(super) fn read_header(input: &mut Input, number: u64) -> Result<Option<Segme
         }
         Err(NotASegment::Damaged) => Ok(None),
         Err(NotASegment::Version(version)) => {
-            let because = format!(
-                "a log of version {version}; this program reads versions 1 to {VERSION_RECYCLED}"
-            );
+            let because =
+                format!("a log of version {version}; this program reads version {VERSION}");
             Err(Error::Refused { path: input.path.clone(), because })
         }
     }

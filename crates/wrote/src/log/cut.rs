@@ -10,7 +10,7 @@ use super::batch::{self, BatchHeader};
 use super::chain::SegmentHead;
 use super::input::{Input, LogFiles};
 use super::record::{self, Frame};
-use super::segment::{self, SegmentHeader, VERSION};
+use super::segment::{self, SegmentHeader};
 use super::walk::{Walk, WalkStep};
 use super::{aside, chain, damage, seek};
 use crate::staged::StagedFile;
@@ -100,7 +100,7 @@ impl CutPlace {
         before: Option<(u64, Option<(BatchHeader, u32)>)>,
     ) -> CutPlace {
         let first_sequence = batch.first_sequence;
-        let mut header = SegmentHeader { version: VERSION, first_sequence, ..*begins };
+        let mut header = SegmentHeader { is_recycled: false, first_sequence, ..*begins };
         let mut previous = begins.previous();
         if let Some((end, last)) = before {
             previous = begins.segment_id;

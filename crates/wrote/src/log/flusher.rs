@@ -20,7 +20,7 @@ use super::format::Format;
 use super::layout::Start;
 use super::prepare::{self, Preparation};
 use super::retention::Retention;
-use super::segment::{self, SegmentHeader, VERSION, VERSION_RECYCLED, unix_ns, unix_ns_ago};
+use super::segment::{self, SegmentHeader, unix_ns, unix_ns_ago};
 use super::state::LogState;
 use super::wait::{Waiters, wake};
 use crate::buffer::Buffer;
@@ -477,9 +477,8 @@ impl Flusher {
         let mut at = 0;
         if offset == 0 {
             let (previous_bytes, previous_checksum) = self.previous.unwrap_or_default();
-            let is_recycled = self.segment.as_ref().is_some_and(|segment| segment.is_recycled);
             let header = SegmentHeader {
-                version: if is_recycled { VERSION_RECYCLED } else { VERSION },
+                is_recycled: self.segment.as_ref().is_some_and(|segment| segment.is_recycled),
                 log_id: layout.log_id,
                 segment_id,
                 first_sequence,

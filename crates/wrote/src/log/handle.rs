@@ -280,12 +280,6 @@ impl Log {
         driver.visit(|flusher| flusher.trim(&driver.state, sequence))
     }
 
-    /// Takes every record after `sequence` off the log, as [`Log::truncate_from`] takes those from
-    /// there on.
-    pub fn truncate_after(&self, sequence: u64) -> Result<(), Error> {
-        self.truncate_from(sequence.saturating_add(1))
-    }
-
     /// Takes the record `sequence` and every later one off the log. The next record gets that
     /// sequence. The cut survives a power loss when this returns; after a crash before that, all
     /// records are there or only those that stay.

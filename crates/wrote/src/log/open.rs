@@ -241,8 +241,7 @@ fn start(found: &Recovery, layout: &Layout) -> Start {
     let offset = active.bytes.next_multiple_of(layout.block_bytes);
     // A longer batch than the segment says it has begins the next one.
     let is_too_long = active.longest_bytes > 0 && layout.capacity > u64::from(active.longest_bytes);
-    let begins_next = is_too_long || active.is_older;
-    layout.start(Start { first_sequence, segment: active.number, offset }, begins_next, 0)
+    layout.start(Start { first_sequence, segment: active.number, offset }, is_too_long, 0)
 }
 
 /// Returns the ramp that begins with the first segment, or goes on with the one that is there.

@@ -291,7 +291,7 @@ impl LogReader {
     /// A reader of a framed log that was moved remembers places as it reads, one in 16 KiB and
     /// 65,536 at most, and reads through the page cache. So a read of some kilobytes finds a record
     /// near one that it has read before. Elsewhere it searches in steps. It reads from the
-    /// beginning of the file in a segment of an earlier version, and in a file of lines.
+    /// beginning of the file in a segment that a repair wrote, and in a file of lines.
     pub fn seek(&mut self, from: u64) -> Result<(), Error> {
         self.files.process.check()?;
         if let Some(error) = &self.failed {

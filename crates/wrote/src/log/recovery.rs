@@ -59,8 +59,6 @@ pub(super) struct ActiveSegment {
     pub after_cut: bool,
     /// The most bytes that a batch of it may have; 0 if any number.
     pub longest_bytes: u32,
-    /// It is of an earlier version of the format, in which later batches could not be written.
-    pub is_older: bool,
 }
 
 /// A file behind the end of the log, and the end of its last byte that counts.

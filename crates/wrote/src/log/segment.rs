@@ -16,13 +16,10 @@ pub(crate) const HEADER_BYTES: usize = 64;
 pub(crate) const NUMBER_END: u64 = 1 << 61;
 
 const MAGIC: [u8; 8] = *b"wrotelog";
-/// The version of the format that this code writes.
-pub(crate) const VERSION: u8 = 2;
-/// The version of a segment whose file was that of another before. It is otherwise as the one
-/// above.
-pub(crate) const VERSION_RECYCLED: u8 = 3;
-/// The first version, which has neither cuts nor batches that count whole. It is read for good.
-const VERSION_FIRST: u8 = 1;
+/// The version of the format.
+pub(crate) const VERSION: u8 = 1;
+/// The bit below the version: the segment's file was that of another before.
+const IS_RECYCLED: u8 = 1;
 
 /// The mark behind the zeros in place of a header, in a file that is to be a segment again.
 const RECYCLED: [u8; 8] = *b"recycled";
@@ -32,8 +29,8 @@ const BACK_TO_NOTHING: u32 = (1 << 24) - 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
-    /// The version of the format in which the segment is written.
-    pub version: u8,
+    /// The file was another segment's, whose batches may stand behind those of this one.
+    pub is_recycled: bool,
     /// A cut began the segment: the number of the segment that it continues, 0 if it continues
     /// none. Segments between the two are no part of the log any more.
     pub cut_behind: Option<u64>,
@@ -54,7 +51,7 @@ pub(crate) struct SegmentHeader {
 impl Default for SegmentHeader {
     fn default() -> SegmentHeader {
         SegmentHeader {
-            version: VERSION,
+            is_recycled: false,
             cut_behind: None,
             log_id: 0,
             segment_id: 0,
@@ -82,11 +79,6 @@ impl SegmentHeader {
         seed(self.log_id, self.segment_id)
     }
 
-    /// Tells whether batches of another segment may stand behind its own.
-    pub(crate) fn is_recycled(&self) -> bool {
-        self.version == VERSION_RECYCLED
-    }
-
     /// Returns the number of the segment before it in the log; 0 if there is none.
     pub(crate) fn previous(&self) -> u64 {
         self.cut_behind.unwrap_or(self.segment_id - 1)
@@ -104,8 +96,9 @@ impl SegmentHeader {
             Some(0) => BACK_TO_NOTHING,
             Some(previous) => (self.segment_id - previous) as u32,
         };
+        let kind = VERSION << 1 | if self.is_recycled { IS_RECYCLED } else { 0 };
         header[..8].copy_from_slice(&MAGIC);
-        header[8..12].copy_from_slice(&(back << 8 | u32::from(self.version)).to_le_bytes());
+        header[8..12].copy_from_slice(&(back << 8 | u32::from(kind)).to_le_bytes());
         header[16..24].copy_from_slice(&self.log_id.to_le_bytes());
         header[24..32].copy_from_slice(&self.segment_id.to_le_bytes());
         header[32..40].copy_from_slice(&self.first_sequence.to_le_bytes());
@@ -122,8 +115,8 @@ impl SegmentHeader {
         if header[..8] != MAGIC || u32_at(header, 12) != checksum(header) {
             return Err(NotASegment::Damaged);
         }
-        let (version, back) = (header[8], u32_at(header, 8) >> 8);
-        if !(VERSION_FIRST..=VERSION_RECYCLED).contains(&version) {
+        let (version, back) = (header[8] >> 1, u32_at(header, 8) >> 8);
+        if version != VERSION {
             return Err(NotASegment::Version(version));
         }
         let segment_id = u64_at(header, 24);
@@ -132,13 +125,9 @@ impl SegmentHeader {
             BACK_TO_NOTHING => Some(Some(0)),
             back => segment_id.checked_sub(u64::from(back)).filter(|&of| of > 0).map(Some),
         };
-        // The first version has no cuts.
-        let is_cut_right = version > VERSION_FIRST || back == 0;
-        let Some(cut_behind) = cut_behind.filter(|_| is_cut_right) else {
-            return Err(NotASegment::Damaged);
-        };
+        let cut_behind = cut_behind.ok_or(NotASegment::Damaged)?;
         let header = SegmentHeader {
-            version,
+            is_recycled: header[8] & IS_RECYCLED != 0,
             cut_behind,
             log_id: u64_at(header, 16),
             segment_id,
@@ -211,7 +200,7 @@ mod tests {
     use super::*;
 
     const HEADER: SegmentHeader = SegmentHeader {
-        version: VERSION,
+        is_recycled: false,
         cut_behind: None,
         log_id: 0x1234_5678_9abc_def0,
         segment_id: 3,
@@ -227,8 +216,7 @@ mod tests {
         let long = SegmentHeader { segment_id: NUMBER_END - 1, ..HEADER };
         for header in [
             HEADER,
-            SegmentHeader { version: VERSION_FIRST, ..HEADER },
-            SegmentHeader { version: VERSION_RECYCLED, ..HEADER },
+            SegmentHeader { is_recycled: true, ..HEADER },
             SegmentHeader { cut_behind: Some(2), ..HEADER },
             SegmentHeader { cut_behind: Some(1), ..HEADER },
             SegmentHeader { cut_behind: Some(0), ..HEADER },
@@ -255,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_of_later_is_named() {
+    fn another_version_is_named() {
         let mut bytes = [0; HEADER_BYTES];
         HEADER.encode(&mut bytes);
         let mut with = |version: u32| {
@@ -264,10 +252,9 @@ mod tests {
             bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
             SegmentHeader::decode(&bytes)
         };
-        assert_eq!(with(4), Err(NotASegment::Version(4)));
-        assert_eq!(with(0), Err(NotASegment::Version(0)));
-        // A cut where the first version has none, and one behind a segment before the first.
-        assert_eq!(with(0x101), Err(NotASegment::Damaged));
+        assert_eq!(with(4), Err(NotASegment::Version(2)));
+        assert_eq!(with(1), Err(NotASegment::Version(0)));
+        // A cut behind a segment before the first.
         assert_eq!(with(0x402), Err(NotASegment::Damaged));
     }
 

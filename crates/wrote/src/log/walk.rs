@@ -87,7 +87,7 @@ impl Walk {
     pub(super) fn new(input: Input, header: &SegmentHeader) -> Walk {
         let block_bytes = u64::from(header.block_bytes);
         let walk = Walk::of(input, header.seed(), block_bytes, header.first_sequence);
-        Walk { is_recycled: header.is_recycled(), ..walk }
+        Walk { is_recycled: header.is_recycled, ..walk }
     }
 
     /// Begins a walk at the first batch of a segment whose header is lost.

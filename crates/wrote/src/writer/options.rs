@@ -106,7 +106,7 @@ impl WriterOptions {
     /// # let path = folder.path().join("key");
     /// let mut writer = Writer::options().replace(true).mode(0o600).open(&path)?;
     /// writer.write_all(b"secret")?;
-    /// writer.commit()?;
+    /// writer.finish()?;
     /// # use std::os::unix::fs::PermissionsExt;
     /// # assert_eq!(std::fs::metadata(&path)?.permissions().mode() & 0o777, 0o600);
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -219,7 +219,7 @@ fn what_is_dropped_is_finished_by_its_thread_and_a_replacement_removed() {
         assert_eq!(fs::read(&kept).unwrap(), b"old");
         let mut writer = Writer::replace(&kept).unwrap().into_async().unwrap();
         writer.write_all(b"new").await.unwrap();
-        assert!(writer.commit().await.unwrap().durable);
+        assert!(writer.finish().await.unwrap().durable);
         assert_eq!(fs::read(&kept).unwrap(), b"new");
     });
 }

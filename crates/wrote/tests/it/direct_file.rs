@@ -367,7 +367,7 @@ fn a_file_that_is_only_read_comes_from_the_page_cache_where_that_holds_it() {
         return skip(test, "the file system has no direct reads");
     }
     let matches = |offset: usize, len: usize| {
-        let reading = file.read_at(offset as u64, len);
+        let reading = file.start_read(offset as u64, len);
         let is_at_once = reading.is_over();
         let end = (offset + len).min(content.len());
         assert!(reading.wait().unwrap() == content[offset.min(end)..end], "{len} from {offset}");

@@ -96,14 +96,14 @@ impl Blocks {
         buffer.copy_from_slice(&content(block, *version));
         let offset = block * BLOCK_BYTES as u64;
         if durable {
-            self.file.write_durable_at(buffer, offset)
+            self.file.start_write_durable(buffer, offset)
         } else {
-            self.file.write_at(buffer, offset)
+            self.file.start_write(buffer, offset)
         }
     }
 
     fn read(&self, block: u64) -> StartedOp {
-        let operation = self.file.read_at(block * BLOCK_BYTES as u64, BLOCK_BYTES);
+        let operation = self.file.start_read(block * BLOCK_BYTES as u64, BLOCK_BYTES);
         StartedOp::Read(block, self.versions[&block], operation)
     }
 
@@ -302,7 +302,7 @@ fn an_operation_outlives_its_file_and_its_disk() {
     let disk = Disk::simulated(&sim, &options(Ioengine::IoUring)).unwrap();
     let mut blocks = Blocks::new(disk, Path::new("/sim/file"), true);
     let write = blocks.write(3, false);
-    let read = blocks.file.read_at(5 * BLOCK_BYTES as u64 + 1, 10);
+    let read = blocks.file.start_read(5 * BLOCK_BYTES as u64 + 1, 10);
     drop(blocks);
     write.wait().unwrap();
     assert!(read.wait().unwrap() == content(5, 1)[1..11]);
@@ -317,7 +317,7 @@ fn a_dropped_file_is_closed_when_its_last_operation_is_complete() {
         let file = disk.open_file(path.with_extension(number.to_string()), &new(true)).unwrap();
         let mut buffer = disk.lease().unwrap();
         buffer.fill(number as u8);
-        let write = file.write_at(buffer, 0);
+        let write = file.start_write(buffer, 0);
         drop(file);
         if number % 2 == 0 {
             write.wait().unwrap();
@@ -337,8 +337,8 @@ fn a_read_that_waits_for_a_buffer_is_given_up_when_it_is_dropped() {
     let blocks = Blocks::new(disk, Path::new("/sim/file"), true);
     let mut leased = blocks.scribble();
     let operations = sim.operations();
-    let first = blocks.file.read_at(0, 2 * BLOCK_BYTES);
-    let second = blocks.file.read_at(0, 10);
+    let first = blocks.file.start_read(0, 2 * BLOCK_BYTES);
+    let second = blocks.file.start_read(0, 10);
     leased.pop();
     assert_eq!(blocks.disk.outstanding(), 2);
     drop(first);
@@ -519,11 +519,11 @@ fn in_a_child_process_a_log_its_readers_and_writers_leave_the_parents_files_and_
         is_forked(std::io::copy(&mut reader, &mut std::io::sink()));
         is_forked(replacing.write_all(&[1; 10 << 20]));
         is_forked(replacing.sync_data());
-        is_forked(replacing.commit());
+        is_forked(replacing.finish());
     });
     let (mut replacing, mut reader) = parts.take().unwrap();
     replacing.write_all(b"new").unwrap();
-    replacing.commit().unwrap();
+    replacing.finish().unwrap();
     assert_eq!(std::fs::read(&replaced).unwrap(), b"new");
     assert_eq!(reader.read_to_end(&mut Vec::new()).unwrap(), (1 << 20) - 100);
 }

@@ -159,7 +159,11 @@ impl Run {
             match step {
                 Step::Truncate(len) => self.truncate(step, len as usize),
                 Step::Read(offset, len) => {
-                    started.push((number, step, StartedOp::Read(self.file.read_at(offset, len))));
+                    started.push((
+                        number,
+                        step,
+                        StartedOp::Read(self.file.start_read(offset, len)),
+                    ));
                 }
                 _ => match self.start(number, step) {
                     Ok(operation) => started.push((number, step, StartedOp::Change(operation))),
@@ -181,8 +185,8 @@ impl Run {
         };
         let bytes = |blocks: u64| blocks * BLOCK_BYTES as u64;
         Ok(match step {
-            Step::Write(block) => self.file.write_at(filled()?, bytes(block)),
-            Step::WriteDurable(block) => self.file.write_durable_at(filled()?, bytes(block)),
+            Step::Write(block) => self.file.start_write(filled()?, bytes(block)),
+            Step::WriteDurable(block) => self.file.start_write_durable(filled()?, bytes(block)),
             Step::Allocate(block, blocks) => self.file.start_allocate(bytes(block), bytes(blocks)),
             Step::SyncData => self.file.start_sync_data(),
             Step::SyncAll => self.file.start_sync_all(),

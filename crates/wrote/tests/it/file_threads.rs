@@ -82,9 +82,9 @@ fn disks_files_operations_and_bytes_move_between_threads_and_outlive_every_borro
     let sim = Sim::new(1);
     let disk = Disk::simulated(&sim, &options(Ioengine::IoUring, 8)).unwrap();
     let file = numbered(&disk, Path::new("/sim/file"), 1);
-    is_future(&file.read_at(0, 1));
-    is_future(&file.write_at(disk.lease().unwrap(), 0));
-    is_future(&file.write_durable_at(disk.lease().unwrap(), 0));
+    is_future(&file.start_read(0, 1));
+    is_future(&file.start_write(disk.lease().unwrap(), 0));
+    is_future(&file.start_write_durable(disk.lease().unwrap(), 0));
     is_future(&file.start_allocate(0, 1));
     is_future(&file.start_sync_data());
     is_future(&file.start_sync_all());
@@ -102,7 +102,7 @@ fn a_pending_operation_takes_no_cpu_its_task_is_woken_once_and_polled_twice() {
             let wakes = AtomicUsize::new(0);
             let counted = Arc::new(Counted { wakes, sender: Mutex::new(sender) });
             let waker = Waker::from(Arc::clone(&counted));
-            let mut read = file.read_at(offset(block), BLOCK_BYTES);
+            let mut read = file.start_read(offset(block), BLOCK_BYTES);
             let poll =
                 |read: &mut Operation<_>| Pin::new(read).poll(&mut Context::from_waker(&waker));
             let Poll::Pending = poll(&mut read) else { continue };
@@ -123,7 +123,7 @@ fn a_task_is_polled_no_more_than_once_for_each_operation_and_once_at_its_start()
         let file = numbered(&disk, &path, 16);
         let task = async {
             for block in 0..16 {
-                let bytes = file.read_at(offset(block) + 1, 9).await.unwrap();
+                let bytes = file.start_read(offset(block) + 1, 9).await.unwrap();
                 assert!(bytes == [block as u8; 9][..]);
             }
         };
@@ -149,8 +149,8 @@ impl Worker {
             for block in self.first..self.first + BLOCKS_EACH {
                 let mut buffer = self.disk.start_lease().await.unwrap();
                 buffer.fill(round ^ block as u8);
-                let write = self.file.write_at(buffer, offset(block));
-                let read = self.file.read_at(offset(block) + 7, 100);
+                let write = self.file.start_write(buffer, offset(block));
+                let read = self.file.start_read(offset(block) + 7, 100);
                 // A dropped write goes on; the read comes after it.
                 match round % 3 {
                     0 => drop(write),
@@ -226,7 +226,7 @@ fn a_task_that_waits_for_a_buffer_goes_on_when_another_thread_returns_one() {
         let disk = Disk::open(&options(rung, 2)).unwrap();
         let file = numbered(&disk, &path, 2);
         let held = file.read(0, 2 * BLOCK_BYTES).unwrap();
-        let (read, lease) = (file.read_at(5, 5), disk.start_lease());
+        let (read, lease) = (file.start_read(5, 5), disk.start_lease());
         let returned = std::thread::spawn(move || drop(held));
         assert!(run(read).0.unwrap() == [0; 5][..]);
         assert_eq!(run(lease).0.unwrap().len(), BLOCK_BYTES);
@@ -291,9 +291,9 @@ fn the_last_handle_may_be_dropped_by_a_waker_on_the_disks_own_thread() {
         let file = numbered(&disk, &path, 8);
         let mut buffer = disk.lease().unwrap();
         buffer.fill(77);
-        let mut read = file.read_at(0, 10);
+        let mut read = file.start_read(0, 10);
         // Goes on after the last handle is gone.
-        let write = file.write_at(buffer, offset(1));
+        let write = file.start_write(buffer, offset(1));
         let (sender, dropped) = channel();
         let (held, sender) = (Mutex::new(None), Mutex::new(sender));
         let dropper = Arc::new(Dropper { held, sender });
@@ -327,10 +327,10 @@ fn a_waker_that_panics_ends_no_other_task() {
         let disk = Disk::open(&options(rung, 8)).unwrap();
         let file = numbered(&disk, &path, 8);
         for block in 0..8 {
-            let mut read = file.read_at(offset(block), 1);
+            let mut read = file.start_read(offset(block), 1);
             let waker = Waker::from(Arc::new(Panics));
             let _ = Pin::new(&mut read).poll(&mut Context::from_waker(&waker));
-            let (bytes, _) = run(file.read_at(offset(block), 1));
+            let (bytes, _) = run(file.start_read(offset(block), 1));
             assert!(bytes.unwrap() == [block as u8][..]);
         }
     }
@@ -349,7 +349,7 @@ fn operations_that_are_dropped_by_tasks_on_other_threads_hold_their_buffers() {
                 scope.spawn(move || {
                     for round in 0..50 {
                         let block = number * 8 + round % 8;
-                        let mut read = file.read_at(offset(block), BLOCK_BYTES);
+                        let mut read = file.start_read(offset(block), BLOCK_BYTES);
                         let mut context = Context::from_waker(Waker::noop());
                         if round % 2 == 0 {
                             let _ = Pin::new(&mut read).poll(&mut context);
@@ -361,7 +361,7 @@ fn operations_that_are_dropped_by_tasks_on_other_threads_hold_their_buffers() {
                             std::thread::yield_now();
                             assert!(buffer.iter().all(|&byte| byte == 0xEE));
                         }
-                        let found = run(file.read_at(offset(block), BLOCK_BYTES)).0.unwrap();
+                        let found = run(file.start_read(offset(block), BLOCK_BYTES)).0.unwrap();
                         assert!(found == [block as u8; BLOCK_BYTES][..]);
                     }
                 });
@@ -392,7 +392,7 @@ fn ten_thousand_files_are_open_on_one_disk() {
         let mut buffer = disk.start_lease().await.unwrap();
         buffer.set_len(100);
         buffer.fill(number as u8);
-        files[number].write_at(buffer, 0).await.unwrap();
+        files[number].start_write(buffer, 0).await.unwrap();
     };
     disk.block_on(futures_util::future::join_all((0..FILES).map(write)));
     for number in (0..FILES).step_by(997) {

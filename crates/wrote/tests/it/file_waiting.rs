@@ -109,7 +109,7 @@ fn operations_that_are_awaited_together_are_in_flight_together() {
             let write = async |block: u8| {
                 let mut buffer = disk.start_lease().await?;
                 buffer.fill(block);
-                file.write_at(buffer, u64::from(block) * BLOCK_BYTES as u64).await
+                file.start_write(buffer, u64::from(block) * BLOCK_BYTES as u64).await
             };
             join_all((0..50).map(write)).await.into_iter().collect::<Result<(), Error>>()
         })
@@ -123,7 +123,7 @@ fn operations_that_are_awaited_together_are_in_flight_together() {
 #[test]
 fn operations_that_are_started_before_they_are_waited_for_are_in_flight_together() {
     let (_sim, disk, file) = simulated(1, 16);
-    let reads: Vec<_> = (0..16).map(|block| file.read_at(block * 4096 + 5, 100)).collect();
+    let reads: Vec<_> = (0..16).map(|block| file.start_read(block * 4096 + 5, 100)).collect();
     for (block, read) in (0..).zip(reads) {
         assert!(read.wait().unwrap() == [block; 100][..]);
     }
@@ -140,8 +140,8 @@ fn an_executor_that_knows_nothing_of_disks_runs_them_on_every_rung() {
             let offset = u64::from(block) * BLOCK_BYTES as u64;
             let mut buffer = disk.start_lease().await.unwrap();
             buffer.fill(block);
-            file.write_durable_at(buffer, offset).await.unwrap();
-            let bytes = file.read_at(offset + 1, 1000).await.unwrap();
+            file.start_write_durable(buffer, offset).await.unwrap();
+            let bytes = file.start_read(offset + 1, 1000).await.unwrap();
             assert!(bytes == [block; 1000][..]);
             file.start_sync_all().await.unwrap();
         };
@@ -158,7 +158,7 @@ fn two_disks_in_one_future_both_go_on() {
     first.block_on(async {
         for block in 0..10 {
             let offset = block * BLOCK_BYTES as u64;
-            let (one, two) = (first_file.read_at(offset, 1), second_file.read_at(offset, 1));
+            let (one, two) = (first_file.start_read(offset, 1), second_file.start_read(offset, 1));
             assert!(one.await.unwrap() == [block as u8][..]);
             assert!(two.await.unwrap() == [block as u8][..]);
         }
@@ -177,7 +177,7 @@ fn a_future_that_is_woken_by_another_thread_is_seen() {
         waker.wake();
     });
     disk.block_on(async {
-        file.read_at(0, 1).await.unwrap();
+        file.start_read(0, 1).await.unwrap();
         let mut sender = Some(sender);
         std::future::poll_fn(|context| {
             if let Some(sender) = sender.take() {
@@ -186,7 +186,7 @@ fn a_future_that_is_woken_by_another_thread_is_seen() {
             if there.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
-        file.read_at(0, 1).await.unwrap();
+        file.start_read(0, 1).await.unwrap();
     });
     thread.join().unwrap();
 }
@@ -195,7 +195,7 @@ fn a_future_that_is_woken_by_another_thread_is_seen() {
 fn blocking_inside_a_future_leaves_the_others_their_results() {
     let (_sim, disk, file) = simulated(5, 16);
     disk.block_on(async {
-        let reads: Vec<_> = (0..8).map(|block| file.read_at(block * 4096, 3)).collect();
+        let reads: Vec<_> = (0..8).map(|block| file.start_read(block * 4096, 3)).collect();
         assert!(file.read(9 * 4096, 3).unwrap() == [9; 3][..]);
         for (block, bytes) in (0..).zip(join_all(reads).await) {
             assert!(bytes.unwrap() == [block; 3][..]);
@@ -214,14 +214,14 @@ fn blocking_forms_wait_for_buffers_in_flight_and_for_those_that_another_thread_h
             .map(|block| {
                 let mut buffer = disk.lease().unwrap();
                 buffer.fill(block);
-                file.write_at(buffer, u64::from(block) * BLOCK_BYTES as u64)
+                file.start_write(buffer, u64::from(block) * BLOCK_BYTES as u64)
             })
             .collect();
         writes.into_iter().for_each(|write| write.wait().unwrap());
         let held = file.read(0, 2 * BLOCK_BYTES).unwrap();
         let buffer = disk.lease().unwrap();
         assert!(disk.try_lease().is_none());
-        let waiting = [file.read_at(0, BLOCK_BYTES + 1), file.read_at(7, 1)];
+        let waiting = [file.start_read(0, BLOCK_BYTES + 1), file.start_read(7, 1)];
         assert!(waiting.iter().all(|read| !read.is_over()));
         // Operations with a buffer of their own, or without one, go on.
         file.sync_data().unwrap();
@@ -264,12 +264,12 @@ fn on_a_simulated_disk_a_wait_for_buffers_that_are_all_held_is_an_error() {
 #[test]
 fn a_buffer_held_by_whoever_waits_behind_is_an_error_and_no_deadlock() {
     let (_sim, disk, file) = simulated(3, 1);
-    let (first, second) = (file.read_at(0, 1), file.read_at(0, 1));
+    let (first, second) = (file.start_read(0, 1), file.start_read(0, 1));
     // The first read holds the only buffer, and is not polled before the second is over.
     assert_eq!(second.wait().unwrap_err().errno(), ENOBUFS);
-    let second = file.read_at(0, 1);
+    let second = file.start_read(0, 1);
     assert_eq!(disk.block_on(second).unwrap_err().errno(), ENOBUFS);
-    let second = Cell::new(Some(file.read_at(0, 1)));
+    let second = Cell::new(Some(file.start_read(0, 1)));
     let task = async || {
         assert_eq!(second.take().unwrap().await.unwrap_err().errno(), ENOBUFS);
     };
@@ -283,7 +283,7 @@ fn tasks_share_one_buffer_when_each_gives_it_back() {
         let (_sim, disk, file) = simulated(seed, 1);
         let seen = RefCell::new(Vec::new());
         let task = async |block: u8| {
-            let bytes = file.read_at(u64::from(block) * BLOCK_BYTES as u64, 1).await.unwrap();
+            let bytes = file.start_read(u64::from(block) * BLOCK_BYTES as u64, 1).await.unwrap();
             seen.borrow_mut().push(bytes.to_vec()[0]);
         };
         Executor::of((0..10).map(|block| Box::pin(task(block)) as Task)).run();
@@ -297,8 +297,8 @@ fn a_write_that_holds_the_buffer_of_a_read_before_it_waits_for_the_read_and_not_
     let (sim, disk, file) = simulated(3, 2);
     let mut buffer = disk.lease().unwrap();
     buffer.fill(77);
-    let read = file.read_at(0, 2 * BLOCK_BYTES);
-    let write = file.write_at(buffer, 0);
+    let read = file.start_read(0, 2 * BLOCK_BYTES);
+    let write = file.start_write(buffer, 0);
     write.wait().unwrap();
     let bytes = read.wait().unwrap();
     assert!(bytes.to_vec() == [[0; BLOCK_BYTES], [1; BLOCK_BYTES]].concat());
@@ -318,7 +318,7 @@ fn writes_to_one_block_happen_in_the_order_in_which_they_were_started() {
         for version in 0..100_u8 {
             let mut buffer = disk.lease().unwrap();
             buffer.fill(version);
-            started.push_back(file.write_at(buffer, 0));
+            started.push_back(file.start_write(buffer, 0));
         }
         assert!(file.read(7, 9).unwrap() == [99; 9][..]);
         started.into_iter().for_each(|write| write.wait().unwrap());
@@ -338,7 +338,7 @@ fn a_waker_that_drops_other_operations_finds_the_disk_free() {
         }
     }
     let (_sim, disk, file) = simulated(4, 4);
-    let (mut first, other) = (file.read_at(0, 1), file.read_at(BLOCK_BYTES as u64, 1));
+    let (mut first, other) = (file.start_read(0, 1), file.start_read(BLOCK_BYTES as u64, 1));
     let waker = Waker::from(Arc::new(AbortingWaker));
     assert!(Pin::new(&mut first).poll(&mut Context::from_waker(&waker)).is_pending());
     TASK.with(|task| *task.borrow_mut() = Some(Box::new(other)));
@@ -362,9 +362,9 @@ fn waiting_for_what_is_over_hands_what_was_started_since_to_the_kernel() {
         let because = "only direct reads by io_uring are counted for the thread that submits them";
         return fixtures::skip("waiting_for_what_is_over", because);
     }
-    let first = file.read_at(0, BLOCK_BYTES);
+    let first = file.start_read(0, BLOCK_BYTES);
     disk.drain().unwrap();
-    let second = file.read_at(BLOCK_BYTES as u64, BLOCK_BYTES);
+    let second = file.start_read(BLOCK_BYTES as u64, BLOCK_BYTES);
     let before = read_bytes();
     assert_eq!(first.wait().unwrap(), [0; BLOCK_BYTES][..]);
     assert!(read_bytes() > before, "the second read waits in this process");

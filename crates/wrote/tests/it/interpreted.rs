@@ -88,7 +88,7 @@ fn a_direct_file_is_written_and_read_in_pieces_and_whole_files_are_replaced() {
         for block in 0..4 {
             let mut buffer = disk.start_lease().await.unwrap();
             buffer.fill(block);
-            writes.push(file.write_at(buffer, u64::from(block) * BLOCK_BYTES as u64));
+            writes.push(file.start_write(buffer, u64::from(block) * BLOCK_BYTES as u64));
         }
         for write in writes {
             write.await.unwrap();
@@ -96,7 +96,7 @@ fn a_direct_file_is_written_and_read_in_pieces_and_whole_files_are_replaced() {
     });
     let across = file.read(BLOCK_BYTES as u64 - 2, 4).unwrap();
     assert_eq!(across, [0, 0, 1, 1][..]);
-    drop(file.read_at(0, 100));
+    drop(file.start_read(0, 100));
     file.sync_data().unwrap();
     drop((across, file, disk));
     assert_eq!(sim.contents(path()).unwrap().len(), 4 * BLOCK_BYTES);

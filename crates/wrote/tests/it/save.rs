@@ -11,7 +11,7 @@ use std::thread;
 use wrote::engine::Options;
 use wrote::{
     Engine, Error, Ioengine, SyncPolicy, write, write_new, write_new_through, write_through,
-    write_with,
+    write_unflushed,
 };
 
 /// Some below and some above the length that bypasses the page cache.
@@ -29,9 +29,9 @@ fn mode(path: &Path) -> u32 {
 fn any_length_is_saved_whole_by_any_engine_and_nothing_is_left_beside_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
-    for sync in [SyncPolicy::Always, SyncPolicy::No] {
+    for save in [write, write_unflushed] {
         for len in LENS {
-            write_with(sync, &path, content(len)).unwrap();
+            save(&path, content(len)).unwrap();
             assert!(fs::read(&path).unwrap() == content(len), "{len} bytes");
         }
     }
@@ -160,7 +160,7 @@ fn readers_find_the_old_or_the_new_whole_while_a_writer_replaces_the_file() {
     let path = folder.path().join("file");
     let contents: Vec<Vec<u8>> =
         (1..=6).map(|number| vec![number; number as usize * 3000]).collect();
-    write_with(SyncPolicy::No, &path, &contents[0]).unwrap();
+    write_unflushed(&path, &contents[0]).unwrap();
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..3 {
@@ -172,8 +172,8 @@ fn readers_find_the_old_or_the_new_whole_while_a_writer_replaces_the_file() {
             });
         }
         let written = (0..600).try_for_each(|round| {
-            let sync = if round % 20 == 0 { SyncPolicy::Always } else { SyncPolicy::No };
-            write_with(sync, &path, &contents[round % contents.len()])
+            let save = if round % 20 == 0 { write } else { write_unflushed };
+            save(&path, &contents[round % contents.len()])
         });
         // Before any failure: the readers wait for it.
         done.store(true, Ordering::Relaxed);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use wrote::{SyncPolicy, Writer, write, write_with};
+use wrote::{Writer, write, write_unflushed};
 
 const MIB: usize = 1 << 20;
 
@@ -36,8 +36,8 @@ fn is_untouched(path: &Path, names: usize) {
 fn too_long_is_refused(folder: &Path, errno: i32) {
     let (path, names) = old_file(folder);
     for len in TOO_LONG {
-        for sync in [SyncPolicy::Always, SyncPolicy::No] {
-            let error = write_with(sync, &path, vec![7; len]).unwrap_err();
+        for save in [write, write_unflushed] {
+            let error = save(&path, vec![7; len]).unwrap_err();
             assert_eq!(error.errno(), errno, "{error}");
             assert!(error.to_string().starts_with(&format!("{}: ", path.display())), "{error}");
             is_untouched(&path, names);
@@ -140,7 +140,7 @@ fn a_folder_that_vanishes_meanwhile_is_an_error_or_in_time() {
             // Fails where a name is made during the removal.
             scope.spawn(|| while fs::remove_dir_all(&place).is_err() && place.exists() {});
             for _ in 0..20 {
-                match write_with(SyncPolicy::No, place.join("file"), b"x") {
+                match write_unflushed(place.join("file"), b"x") {
                     Ok(()) => {}
                     Err(error) => assert_eq!(error.errno(), libc::ENOENT, "{error}"),
                 }

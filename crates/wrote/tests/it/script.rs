@@ -122,7 +122,7 @@ impl<'a> Script<'a> {
             Step::Read { offset, len } => {
                 let end = (offset as usize + len).min(self.model.len());
                 let expected = self.model.get(offset as usize..end).unwrap_or_default().to_vec();
-                let operation = self.file.read_at(offset, len);
+                let operation = self.file.start_read(offset, len);
                 self.reads_and_writes += 1;
                 self.push(step, StartedOp::Read { step, operation, expected });
             }
@@ -163,9 +163,9 @@ impl<'a> Script<'a> {
         buffer.copy_from_slice(bytes);
         self.reads_and_writes += 1;
         if durable {
-            self.file.write_durable_at(buffer, offset)
+            self.file.start_write_durable(buffer, offset)
         } else {
-            self.file.write_at(buffer, offset)
+            self.file.start_write(buffer, offset)
         }
     }
 

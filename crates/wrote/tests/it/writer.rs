@@ -268,7 +268,7 @@ impl log::Log for MessageStore {
 }
 
 #[test]
-fn a_drop_logs_what_went_wrong_and_what_was_never_committed() {
+fn a_drop_logs_what_went_wrong_and_what_was_never_finished() {
     log::set_logger(&KEPT).unwrap();
     log::set_max_level(log::LevelFilter::Warn);
     let sim = wrote::Sim::new(1);
@@ -285,7 +285,7 @@ fn a_drop_logs_what_went_wrong_and_what_was_never_committed() {
     assert!(dropped.starts_with("ERROR: ") && dropped.contains("No space left"), "{dropped}");
     assert_eq!(
         line("/sim/replaced"),
-        "WARN: /sim/replaced: not replaced: its Writer was dropped without commit"
+        "WARN: /sim/replaced: not replaced: its Writer was dropped without finish"
     );
 }
 

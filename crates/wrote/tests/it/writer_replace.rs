@@ -1,4 +1,4 @@
-//! `Writer::replace` and `commit`, on the real kernel and on a disk that fails or loses its power;
+//! `Writer::replace` and `finish`, on the real kernel and on a disk that fails or loses its power;
 //! files that the caller opened.
 
 use crate::folder;
@@ -30,7 +30,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn the_old_content_stays_until_the_new_is_committed_and_nothing_else_is_left() {
+fn the_old_content_stays_until_the_new_is_finished_and_nothing_else_is_left() {
     let (folder, path) = folder();
     for old in [None, Some(content(9, 1000))] {
         for len in [0, 1, 4096, 100_001, 9_000_000] {
@@ -46,7 +46,7 @@ fn the_old_content_stays_until_the_new_is_committed_and_nothing_else_is_left() {
                     writer.write_all(piece).unwrap();
                 }
                 assert_eq!(fs::read(&path).ok(), old);
-                let written = if durable { writer.commit() } else { writer.close() }.unwrap();
+                let written = if durable { writer.finish() } else { writer.close() }.unwrap();
                 assert_eq!((written.bytes, written.durable), (len as u64, durable));
                 assert!(fs::read(&path).unwrap() == new);
                 assert_eq!(names(folder.path()), ["file"]);
@@ -67,7 +67,7 @@ fn a_writer_finishes_in_its_own_folder_after_another_got_the_name() {
     fs::create_dir(&name).unwrap();
     fs::write(name.join("file"), b"of another").unwrap();
     replacing.write_all(b"new").unwrap();
-    replacing.commit().unwrap();
+    replacing.finish().unwrap();
     writing.write_all(b"synced").unwrap();
     writing.sync_data().unwrap();
     writing.close().unwrap();
@@ -78,7 +78,7 @@ fn a_writer_finishes_in_its_own_folder_after_another_got_the_name() {
 }
 
 #[test]
-fn what_is_dropped_without_a_commit_leaves_the_old_content_alone() {
+fn what_is_dropped_unfinished_leaves_the_old_content_alone() {
     // W7
     let (folder, path) = folder();
     fs::write(&path, b"old").unwrap();
@@ -104,8 +104,8 @@ fn a_new_name_that_is_taken_meanwhile_is_not_replaced() {
     let mut second = options().open(&path).unwrap();
     first.write_all(b"first").unwrap();
     second.write_all(b"second").unwrap();
-    first.commit().unwrap();
-    assert_eq!(second.commit().unwrap_err().errno(), libc_eexist());
+    first.finish().unwrap();
+    assert_eq!(second.finish().unwrap_err().errno(), libc_eexist());
     assert_eq!(options().open(&path).unwrap_err().errno(), libc_eexist());
     assert_eq!(fs::read(&path).unwrap(), b"first");
     assert_eq!(names(folder.path()), ["file"]);
@@ -130,7 +130,7 @@ fn a_secret_has_its_permissions_from_its_first_byte_and_a_replaced_file_the_old_
         let mut writer = Writer::options().replace(true).mode(0o600).open(&path).unwrap();
         assert_eq!(staged(folder.path()), 0o600);
         writer.write_all(b"secret").unwrap();
-        writer.commit().unwrap();
+        writer.finish().unwrap();
         assert_eq!(mode(&path), 0o600);
         fs::remove_file(&path).unwrap();
     }
@@ -139,7 +139,7 @@ fn a_secret_has_its_permissions_from_its_first_byte_and_a_replaced_file_the_old_
         fs::set_permissions(&path, fs::Permissions::from_mode(old)).unwrap();
         let writer = Writer::replace(&path).unwrap();
         assert_eq!(staged(folder.path()) & !old, 0, "never more than the old file");
-        writer.commit().unwrap();
+        writer.finish().unwrap();
         assert_eq!(mode(&path), old);
     }
     fs::remove_file(&path).unwrap();
@@ -155,7 +155,7 @@ fn a_link_stays_and_the_file_behind_it_is_replaced() {
     std::os::unix::fs::symlink("file", &link).unwrap();
     let mut writer = Writer::replace(&link).unwrap();
     writer.write_all(b"new").unwrap();
-    writer.commit().unwrap();
+    writer.finish().unwrap();
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(fs::read(&path).unwrap(), b"new");
 }
@@ -264,7 +264,7 @@ fn replace(sim: &Sim, direct: bool) -> Result<(), std::io::Error> {
     for piece in new().chunks(3000) {
         writer.write_all(piece)?;
     }
-    writer.commit()?;
+    writer.finish()?;
     Ok(())
 }
 

@@ -449,7 +449,6 @@ fn sequences_and_lengths_that_no_log_has_are_refused_or_waited_for_and_never_rea
             drop(log.stream(sequence).unwrap());
             if format == Format::Framed {
                 log.truncate_from(sequence).unwrap();
-                log.truncate_after(sequence).unwrap();
                 reader
                     .seek_time(SystemTime::UNIX_EPOCH + Duration::from_secs(sequence / 4))
                     .unwrap();

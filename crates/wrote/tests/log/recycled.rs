@@ -7,6 +7,8 @@ use std::path::Path;
 use wrote::log::{Prepare, check_segment, repair, summary, verify};
 use wrote::{Format, Log, LogReader};
 
+/// The first byte behind the magic of a recycled segment: the version 1, and the bit below it.
+const RECYCLED: u8 = 3;
 const RETAIN_BYTES: u64 = 2 * SEGMENT_BYTES;
 
 fn open(folder: &Path) -> Log {
@@ -21,8 +23,8 @@ fn append(log: &Log, numbers: std::ops::Range<u64>) {
     log.sync().unwrap();
 }
 
-/// The version of the format that the header of a segment states.
-fn version(path: &Path) -> u8 {
+/// The byte of a segment's header with its version, 1, and the bit that says "recycled" below it.
+fn kind(path: &Path) -> u8 {
     fs::read(path).unwrap()[8]
 }
 
@@ -46,7 +48,7 @@ fn a_recycled_segment_holds_its_own_records_and_no_others() {
         let verified = verify(&folder, None).unwrap();
         assert!(verified.summary.closed && verified.garbage.is_empty(), "{verified:?}");
         let segments = segments(&folder, Format::Framed);
-        assert!(segments.iter().any(|path| version(path) == 3), "{segments:?}");
+        assert!(segments.iter().any(|path| kind(path) == RECYCLED), "{segments:?}");
         let names = fs::read_dir(&folder).unwrap().count();
         assert_eq!(names, segments.len() + 1, "the segments and the lock");
     }
@@ -117,7 +119,7 @@ fn a_segment_with_a_second_name_is_never_written_over() {
     assert!(log.stats().removed > 5, "{:?}", log.stats());
     let mut end = 0;
     for copy in copies {
-        if version(&copy) == 0 {
+        if kind(&copy) == 0 {
             // It was ready for a segment, and none began.
             continue;
         }
@@ -136,12 +138,12 @@ fn damage_in_a_recycled_segment_is_repaired_and_costs_one_record() {
     let first = log.stats().first_sequence;
     log.close().unwrap();
     let segments = segments(&folder, Format::Framed);
-    let damaged = segments.iter().find(|path| version(path) == 3).unwrap();
+    let damaged = segments.iter().find(|path| kind(path) == RECYCLED).unwrap();
     let mut bytes = fs::read(damaged).unwrap();
     bytes[5000] ^= 1;
     fs::write(damaged, bytes).unwrap();
     assert_eq!(repair(&folder).unwrap().damage.len(), 1);
-    assert_eq!(version(damaged), 2, "a file of its own");
+    assert_eq!(kind(damaged), 2, "a file of its own");
     let verified = verify(&folder, None).unwrap();
     assert!(verified.damage.is_empty() && verified.garbage.is_empty(), "{verified:?}");
     assert_eq!((verified.records, verified.summary.first_sequence), (2000 - first - 1, first));
@@ -172,9 +174,9 @@ fn a_repair_without_any_header_brings_no_removed_record_back() {
     log.close().unwrap();
     let kept = read(&folder);
     let mut left = segments(&folder, Format::Framed);
-    let last = left
-        .iter()
-        .rposition(|path| version(path) == 3 && fs::metadata(path).unwrap().len() == SEGMENT_BYTES);
+    let last = left.iter().rposition(|path| {
+        kind(path) == RECYCLED && fs::metadata(path).unwrap().len() == SEGMENT_BYTES
+    });
     let last = left.remove(last.expect("a whole segment in a recycled file"));
     left.iter().for_each(|path| fs::remove_file(path).unwrap());
     let mut bytes = fs::read(&last).unwrap();

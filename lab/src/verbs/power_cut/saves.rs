@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(4);
 pub enum Way {
     /// `wrote::write`.
     Wrote,
-    /// `wrote::Writer::replace` in odd pieces, and `commit`.
+    /// `wrote::Writer::replace` in odd pieces, and `finish`.
     Replace,
     /// Write, fsync, rename, fsync of the folder.
     ByHand,
@@ -78,7 +78,7 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
             writer.sync_data()?;
         }
     }
-    writer.commit().map(drop)
+    writer.finish().map(drop)
 }
 
 fn rename_into_place(path: &Path, bytes: &[u8]) -> Result<(), Error> {

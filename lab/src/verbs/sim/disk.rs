@@ -31,7 +31,7 @@ pub struct Disk {
     pub segment_bytes_max: Cell<u64>,
 }
 
-/// The place of the version in a segment's header, and that of a recycled segment.
+/// The place of the version in a segment's header, and its byte in a recycled segment.
 const VERSION_OFFSET: usize = 8;
 const RECYCLED: u8 = 3;
 

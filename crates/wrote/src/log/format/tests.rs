@@ -91,7 +91,7 @@ impl EncodedSegment {
 
     /// Puts the segment into the file of another one.
     fn recycled(mut self, other: &EncodedSegment) -> EncodedSegment {
-        self.header.version = segment::VERSION_RECYCLED;
+        self.header.is_recycled = true;
         self.header.encode(&mut self.bytes);
         self.bytes.extend(&other.bytes[self.bytes.len()..]);
         self

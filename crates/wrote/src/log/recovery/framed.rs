@@ -7,7 +7,7 @@ use super::super::names::SegmentNames;
 use super::super::rescue::end::{LogEnd, end};
 use super::super::rescue::rest::{self, EndScan};
 use super::super::retention::RetainedSegment;
-use super::super::segment::{VERSION, new_log_id, unix_ns};
+use super::super::segment::{new_log_id, unix_ns};
 use super::super::walk::{Identity, Walk};
 use super::super::{aside, cut};
 use super::{ActiveSegment, Recovered, Recovery, cut_off, put_aside};
@@ -153,7 +153,6 @@ fn recovery(segments: &[SegmentHead], walk: &Walk, recovered: Recovered) -> Reco
             last_checksum: walk.last.map_or(0, |(_, checksum)| checksum),
             after_cut: !walk.is_between_batches(),
             longest_bytes: active.longest_bytes().unwrap_or(0),
-            is_older: header(active).version < VERSION,
         }),
         first_sequence: header(&segments[0]).first_sequence,
         next_sequence: walk.sequence,

@@ -31,7 +31,6 @@ pub(super) fn recover(files: &LogFiles, names: &[(u64, PathBuf)]) -> Result<Reco
         last_checksum: 0,
         after_cut: false,
         longest_bytes: 0,
-        is_older: false,
     };
     let records = next_sequence - first_sequence;
     let mut recovered = Recovered { records, ..Recovered::default() };

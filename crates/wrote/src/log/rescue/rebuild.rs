@@ -4,7 +4,7 @@ use super::super::aside;
 use super::super::batch::{self, BatchHeader};
 use super::super::input::{Input, LogFiles};
 use super::super::record::{self, Frame};
-use super::super::segment::{self, SegmentHeader, VERSION, new_log_id};
+use super::super::segment::{self, SegmentHeader, new_log_id};
 use super::report::Repaired;
 use super::salvage::{Event, salvage};
 use crate::engine::Found;
@@ -102,8 +102,7 @@ impl Rebuilder {
         let options = FileOptions::new().mode(mode_at_first(old.as_ref()));
         let staged = StagedFile::new(&mut self.files.engine(), path, true, &options)?;
         // Its new file was no other segment's.
-        let version = header.version.min(VERSION);
-        let header = SegmentHeader { log_id, version, ..*header };
+        let header = SegmentHeader { log_id, is_recycled: false, ..*header };
         let mut beginning = [0; segment::HEADER_BYTES];
         header.encode(&mut beginning);
         let file = staged.file;

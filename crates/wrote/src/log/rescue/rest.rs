@@ -189,7 +189,7 @@ pub(in crate::log) fn scan_file(
         Identity::Known { seed, .. } => header.seed() == seed,
         Identity::Lost => true,
     });
-    let is_recycled = is_marked || known.is_some_and(|header| header.is_recycled());
+    let is_recycled = is_marked || known.is_some_and(|header| header.is_recycled);
     let (range, filled_until) = (0..u64::MAX, if is_recycled { 0 } else { u64::MAX });
     let search = Search { range, sequence, identity, filled_until, is_readable: false };
     let mut rest = scan(&mut input, &search, ValidRecords::default())?;
