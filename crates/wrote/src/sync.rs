@@ -64,23 +64,12 @@ pub enum SyncPolicy {
 /// assert_eq!(direct.survives(), Survives::OsCrash);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Acknowledged {
-    /// Whether a flush that covers the write returned success: `fdatasync(2)`, `fsync(2)`, or
-    /// `O_DSYNC`/`RWF_DSYNC` of the write itself.
-    pub flushed: bool,
-    /// Whether the file system passes a flush on to the device's cache: not with `nobarrier` or
-    /// `barrier=0`.
-    pub flush_reaches_device: bool,
-    /// Whether the write really bypassed the page cache (`O_DIRECT` accepted at open *and* at
-    /// transfer).
-    pub direct: bool,
-    /// Whether the write replaced, in place, blocks that were written and flushed before, and left
-    /// the file's length alone. Then only data had to reach the device. Never true of a file system
-    /// that copies on write.
-    pub settled_blocks: bool,
-    /// Whether the file lies in memory (tmpfs, ramfs), where a flush adds nothing.
-    pub in_memory: bool,
+    flushed: bool,
+    flush_reaches_device: bool,
+    direct: bool,
+    settled_blocks: bool,
+    in_memory: bool,
 }
 
 impl Default for Acknowledged {
@@ -102,30 +91,32 @@ impl Acknowledged {
         }
     }
 
-    /// Sets whether a flush that covers the write returned success
-    /// ([details](#structfield.flushed)).
+    /// Sets whether a flush that covers the write returned success: `fdatasync(2)`, `fsync(2)`, or
+    /// `O_DSYNC`/`RWF_DSYNC` of the write itself.
     pub const fn flushed(self, flushed: bool) -> Acknowledged {
         Acknowledged { flushed, ..self }
     }
 
-    /// Sets whether the file system passes a flush on to the device's cache
-    /// ([details](#structfield.flush_reaches_device)).
+    /// Sets whether the file system passes a flush on to the device's cache: not with `nobarrier`
+    /// or `barrier=0`.
     pub const fn flush_reaches_device(self, flush_reaches_device: bool) -> Acknowledged {
         Acknowledged { flush_reaches_device, ..self }
     }
 
-    /// Sets whether the write really bypassed the page cache ([details](#structfield.direct)).
+    /// Sets whether the write really bypassed the page cache (`O_DIRECT` accepted at open *and* at
+    /// transfer).
     pub const fn direct(self, direct: bool) -> Acknowledged {
         Acknowledged { direct, ..self }
     }
 
-    /// Sets whether the write replaced blocks that were written and flushed before
-    /// ([details](#structfield.settled_blocks)).
+    /// Sets whether the write replaced, in place, blocks that were written and flushed before, and
+    /// left the file's length alone. Then only data had to reach the device. Never true of a file
+    /// system that copies on write.
     pub const fn settled_blocks(self, settled_blocks: bool) -> Acknowledged {
         Acknowledged { settled_blocks, ..self }
     }
 
-    /// Sets whether the file lies in memory ([details](#structfield.in_memory)).
+    /// Sets whether the file lies in memory (tmpfs, ramfs), where a flush adds nothing.
     pub const fn in_memory(self, in_memory: bool) -> Acknowledged {
         Acknowledged { in_memory, ..self }
     }

@@ -92,12 +92,12 @@ impl<'a> Jobs<'a> {
     fn worker(&self, number: usize) -> Result<(Worker<'a>, Sequence), Error> {
         let spec = self.specs[number];
         let bs_bytes = most_bytes(spec);
-        let mut options = Options::new(spec.ioengine, spec.iodepth, bs_bytes as usize);
-        options.buffers = buffers(bs_bytes, spec.iodepth);
-        options.registered_buffers = spec.fixedbufs;
-        options.registered_files = spec.registerfiles;
-        options.iopoll = spec.hipri;
-        options.sqpoll = self.sqpolls[number].clone();
+        let options = Options::new(spec.ioengine, spec.iodepth, bs_bytes as usize)
+            .buffers(buffers(bs_bytes, spec.iodepth))
+            .registered_buffers(spec.fixedbufs)
+            .registered_files(spec.registerfiles)
+            .iopoll(spec.hipri)
+            .sqpoll(self.sqpolls[number].clone());
         let mut engine = Engine::open(&options)?;
         let options = FileOptions::new()
             .write(spec.rw.write)

@@ -49,29 +49,15 @@ pub(crate) enum Callers {
 
 /// Options of an engine, as a builder. [`super::Effective`] has those in effect.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Options {
-    /// The way by which operations reach the kernel.
-    pub ioengine: Ioengine,
-    /// The most operations in flight at once. [`Ioengine::Psync`] and [`Ioengine::Mmap`] have one,
-    /// and [`Ioengine::Threads`] at most 64.
-    pub iodepth: u32,
-    /// Bytes of one buffer of the engine's pool.
-    pub buffer_bytes: usize,
-    /// Buffers in the pool. Those beyond `iodepth` can be filled while the others are in flight.
-    pub buffers: u32,
-    /// Register the pool with the ring: the kernel then pins its pages once, not for each
-    /// operation.
-    pub registered_buffers: bool,
-    /// Register open files with the ring: the kernel then looks them up once, not for each
-    /// operation.
-    pub registered_files: bool,
-    /// Have a kernel thread take operations from the ring: submitting then needs no system call. It
-    /// spends a CPU.
-    pub sqpoll: Option<Sqpoll>,
-    /// Find completions by polling the device instead of by its interrupts, for reads and writes of
-    /// direct files on a device with poll queues.
-    pub iopoll: bool,
+    pub(crate) ioengine: Ioengine,
+    pub(crate) iodepth: u32,
+    pub(crate) buffer_bytes: usize,
+    pub(crate) buffers: u32,
+    pub(crate) registered_buffers: bool,
+    pub(crate) registered_files: bool,
+    pub(crate) sqpoll: Option<Sqpoll>,
+    pub(crate) iopoll: bool,
 }
 
 impl Options {
@@ -84,7 +70,9 @@ impl Options {
     /// The greatest `iodepth`; a greater one is reduced to it.
     pub const IODEPTH_MAX: u32 = 4096;
 
-    /// Returns the fastest settings, with a buffer for each operation in flight.
+    /// Returns the fastest settings for at most `iodepth` operations in flight at once, with a
+    /// buffer of `buffer_bytes` for each. [`Ioengine::Psync`] and [`Ioengine::Mmap`] have one
+    /// operation in flight, and [`Ioengine::Threads`] at most 64.
     pub fn new(ioengine: Ioengine, iodepth: u32, buffer_bytes: usize) -> Options {
         Options {
             ioengine,
@@ -98,28 +86,32 @@ impl Options {
         }
     }
 
-    /// Sets the number of buffers in the pool ([details](#structfield.buffers)).
+    /// Sets the number of buffers in the engine's pool. Those beyond `iodepth` can be filled while
+    /// the others are in flight.
     pub fn buffers(self, buffers: u32) -> Options {
         Options { buffers, ..self }
     }
 
-    /// Sets whether the pool is registered with the ring
-    /// ([details](#structfield.registered_buffers)).
+    /// Sets whether the pool is registered with the ring; true by default. The kernel then pins its
+    /// pages once, not for each operation.
     pub fn registered_buffers(self, registered_buffers: bool) -> Options {
         Options { registered_buffers, ..self }
     }
 
-    /// Sets whether files are registered with the ring ([details](#structfield.registered_files)).
+    /// Sets whether open files are registered with the ring; true by default. The kernel then looks
+    /// them up once, not for each operation.
     pub fn registered_files(self, registered_files: bool) -> Options {
         Options { registered_files, ..self }
     }
 
-    /// Has a kernel thread take operations from the ring ([details](#structfield.sqpoll)).
+    /// Has a kernel thread take operations from the ring: submitting then needs no system call. It
+    /// spends a CPU.
     pub fn sqpoll(self, sqpoll: Option<Sqpoll>) -> Options {
         Options { sqpoll, ..self }
     }
 
-    /// Sets whether completions are found by polling the device ([details](#structfield.iopoll)).
+    /// Sets whether completions are found by polling the device instead of by its interrupts, for
+    /// reads and writes of direct files on a device with poll queues.
     pub fn iopoll(self, iopoll: bool) -> Options {
         Options { iopoll, ..self }
     }
@@ -127,30 +119,16 @@ impl Options {
 
 /// Options of a file that an engine opens, as a builder: `FileOptions::new().write(true)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub struct FileOptions {
-    /// Make the file; an existing name is an error (W7).
-    pub create_new: bool,
-    /// Make the file where the name does not exist.
-    pub create: bool,
-    /// Truncate the file when it is opened, which overwrites it (W7).
-    pub truncate: bool,
-    /// The permissions of a new file (`open(2)`), less the umask; 0o666 by default.
-    pub mode: Option<u32>,
-    /// Allow writes. Reads are always allowed.
-    pub write: bool,
-    /// Bypass the page cache (`O_DIRECT`, `open(2)`), where the file system can.
-    pub direct: bool,
-    /// Durable writes bring all of the file's metadata to stable storage too: `RWF_SYNC` in place
-    /// of `RWF_DSYNC` (`pwritev2(2)`), which is `O_SYNC` for one write.
-    pub sync_metadata: bool,
-    /// A power loss leaves each write whole or not at all: `RWF_ATOMIC` (`pwritev2(2)`, Linux 6.11,
-    /// for files 6.13). Without support of the file system and the device the write fails, since
-    /// nothing slower gives the same.
-    pub atomic: bool,
-    /// Drop transferred bytes from the page cache as soon as they are on the device:
-    /// `RWF_DONTCACHE` (`pwritev2(2)`, Linux 6.14). Falls back to the ordinary page cache.
-    pub dontcache: bool,
+    pub(crate) create_new: bool,
+    pub(crate) create: bool,
+    pub(crate) truncate: bool,
+    pub(crate) mode: Option<u32>,
+    pub(crate) write: bool,
+    pub(crate) direct: bool,
+    pub(crate) sync_metadata: bool,
+    pub(crate) atomic: bool,
+    pub(crate) dontcache: bool,
 }
 
 impl FileOptions {
@@ -169,48 +147,52 @@ impl FileOptions {
         }
     }
 
-    /// Sets whether the file must be new ([details](#structfield.create_new)).
+    /// Sets whether the file is made, and an existing name is an error (W7).
     pub const fn create_new(self, create_new: bool) -> FileOptions {
         FileOptions { create_new, ..self }
     }
 
-    /// Sets whether a missing file is made ([details](#structfield.create)).
+    /// Sets whether the file is made where the name does not exist.
     pub const fn create(self, create: bool) -> FileOptions {
         FileOptions { create, ..self }
     }
 
-    /// Sets whether an existing file is truncated ([details](#structfield.truncate)).
+    /// Sets whether the file is truncated when it is opened, which overwrites it (W7).
     pub const fn truncate(self, truncate: bool) -> FileOptions {
         FileOptions { truncate, ..self }
     }
 
-    /// Sets the permissions of a new file ([details](#structfield.mode)).
+    /// Sets the permissions of a new file (`open(2)`), less the umask; 0o666 by default.
     pub const fn mode(self, mode: Option<u32>) -> FileOptions {
         FileOptions { mode, ..self }
     }
 
-    /// Sets whether the file may be written ([details](#structfield.write)).
+    /// Sets whether writes are allowed. Reads are always allowed.
     pub const fn write(self, write: bool) -> FileOptions {
         FileOptions { write, ..self }
     }
 
-    /// Sets whether transfers bypass the page cache ([details](#structfield.direct)).
+    /// Sets whether transfers bypass the page cache (`O_DIRECT`, `open(2)`), where the file system
+    /// can.
     pub const fn direct(self, direct: bool) -> FileOptions {
         FileOptions { direct, ..self }
     }
 
-    /// Sets whether durable writes sync all metadata ([details](#structfield.sync_metadata)).
+    /// Sets whether durable writes bring all of the file's metadata to stable storage too:
+    /// `RWF_SYNC` in place of `RWF_DSYNC` (`pwritev2(2)`), which is `O_SYNC` for one write.
     pub const fn sync_metadata(self, sync_metadata: bool) -> FileOptions {
         FileOptions { sync_metadata, ..self }
     }
 
-    /// Sets whether a power loss leaves each write whole or not at all
-    /// ([details](#structfield.atomic)).
+    /// Sets whether a power loss leaves each write whole or not at all: `RWF_ATOMIC`
+    /// (`pwritev2(2)`, Linux 6.11, for files 6.13). Without support of the file system and the
+    /// device the write fails, since nothing slower gives the same.
     pub const fn atomic(self, atomic: bool) -> FileOptions {
         FileOptions { atomic, ..self }
     }
 
-    /// Sets whether transferred bytes leave the page cache ([details](#structfield.dontcache)).
+    /// Sets whether transferred bytes leave the page cache as soon as they are on the device:
+    /// `RWF_DONTCACHE` (`pwritev2(2)`, Linux 6.14). Falls back to the ordinary page cache.
     pub const fn dontcache(self, dontcache: bool) -> FileOptions {
         FileOptions { dontcache, ..self }
     }

@@ -27,7 +27,7 @@ const RECYCLED: [u8; 8] = *b"recycled";
 /// In place of a distance: a cut before which the log has no segment.
 const BACK_TO_NOTHING: u32 = (1 << 24) - 1;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
     /// The file was another segment's, whose batches may stand behind those of this one.
     pub is_recycled: bool,
@@ -46,22 +46,6 @@ pub(crate) struct SegmentHeader {
     pub block_bytes: u32,
     /// Time of its beginning, in nanoseconds since 1970.
     pub created_at_ns: u64,
-}
-
-impl Default for SegmentHeader {
-    fn default() -> SegmentHeader {
-        SegmentHeader {
-            is_recycled: false,
-            cut_behind: None,
-            log_id: 0,
-            segment_id: 0,
-            first_sequence: 0,
-            previous_bytes: 0,
-            previous_checksum: 0,
-            block_bytes: 0,
-            created_at_ns: 0,
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -54,8 +54,9 @@ fn engines_that_ask_for_one_kernel_thread_share_it_and_outlive_each_other() {
     }
     let folder = fixtures::folder();
     let path = |number: usize| folder.path().join(number.to_string());
-    let mut options = Options::new(Ioengine::IoUring, 8, BUFFER_BYTES);
-    options.sqpoll = Some(Sqpoll::new(1000, None));
+    let by =
+        |cpu| Options::new(Ioengine::IoUring, 8, BUFFER_BYTES).sqpoll(Some(Sqpoll::new(1000, cpu)));
+    let options = by(None);
     let mut engines: Vec<Engine> = (0..3).map(|_| Engine::open(&options).unwrap()).collect();
     if let Some(because) = engines.iter().find_map(|engine| refused(engine, &engines[0])) {
         return skip_here!(&because);
@@ -79,8 +80,7 @@ fn engines_that_ask_for_one_kernel_thread_share_it_and_outlive_each_other() {
     write_and_check(&mut late, &path(20));
     assert_eq!(kernel_threads(), 1);
     // An option of its own gets a thread of its own.
-    options.sqpoll = Some(Sqpoll::new(1000, Some(0)));
-    let mut other = Engine::open(&options).unwrap();
+    let mut other = Engine::open(&by(Some(0))).unwrap();
     if let Some(because) = refused(&other, &engines[0]) {
         return skip_here!(&because);
     }
