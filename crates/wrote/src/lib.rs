@@ -14,7 +14,7 @@
 //! | read and write files in tasks (with a feature) | `AsyncReader`, `AsyncWriter` |
 //! | copy files, folders, streams | [`copy`](fn@copy), [`copy_tree`], [`copy_in`], [`copy_out`] |
 //! | read any bytes of a file and write its blocks directly, blocking or awaited | [`DirectFile`] |
-//! | open many files, `Writer`s and `Reader`s with one ring and one budget of memory | [`Disk`] |
+//! | do all of this with one ring and one budget of memory, or on a simulated disk | [`Disk`] |
 //! | make writes durable in the way that is fastest here | [`file::calibrate`] |
 //! | write or read many blocks at the device's speed, with my own loop | [`Engine`] |
 //! | append records from many threads, and know when each is durable | [`Log`] |
@@ -131,8 +131,6 @@ pub use names::{rename, sync_folder};
 #[cfg(any(feature = "copy", feature = "log"))]
 pub use progress::{Progress, Watch};
 pub use reader::{Reader, ReaderOptions};
-pub use save::{
-    read, write, write_many, write_new, write_new_through, write_through, write_unflushed,
-};
+pub use save::{read, write, write_many, write_new, write_unflushed};
 pub use sync::{Acknowledged, Survives, SyncPolicy};
 pub use writer::{Writer, WriterOptions, Written};

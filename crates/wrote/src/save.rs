@@ -7,7 +7,7 @@
 mod many;
 mod read;
 
-pub use many::{write_many, write_many_through};
+pub use many::write_many;
 pub use read::read;
 
 use crate::engine::{Found, Located};
@@ -15,7 +15,7 @@ use crate::engine::{Op, Options};
 use crate::error::Tried;
 use crate::metadata::{Inherited, Metadata, mode_at_first};
 use crate::staged::{StagedFile, complete};
-use crate::{Action, Engine, Error, FileId, FileOptions, Ioengine, SyncPolicy};
+use crate::{Action, Disk, Engine, Error, FileId, FileOptions, Ioengine, SyncPolicy};
 use read::{DIRECT_BYTES_MIN, direct_engine};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
@@ -149,53 +149,63 @@ fn save_by_thread(sync: SyncPolicy, path: &Path, bytes: &[u8], replace: bool) ->
     Ok(())
 }
 
-/// As [`write()`] or [`write_unflushed`], through an engine of the caller's. One engine serves many
-/// saves, it can be that of a [`crate::Sim`], and afterwards it reports the settings in effect
-/// ([`Engine::effective`]).
-///
-/// The content goes through the engine's buffers, `iodepth` of them at once. Durable content of 4
-/// MiB and more bypasses the page cache if the depth is more than one and a buffer has 64 KiB or
-/// more.
-///
-/// ```
-/// use wrote::engine::Options;
-/// use wrote::{Engine, Ioengine, SyncPolicy};
-///
-/// # let folder = tempfile::tempdir()?;
-/// let mut engine = Engine::open(&Options::new(Ioengine::IoUring, 8, 1 << 20))?;
-/// for number in 0..3 {
-///     let path = folder.path().join(format!("picture-{number}"));
-///     wrote::write_through(&mut engine, SyncPolicy::Always, &path, &vec![number; 5_000_000])?;
-/// }
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
-/// # Errors
-///
-/// Those of [`write()`]. Once a flush of a folder failed, every later durable save there through
-/// this engine fails with [`Error::Poisoned`], after its new content was put in place (W2).
-///
-/// # Panics
-///
-/// When operations of the caller's are outstanding on the engine: the save could not tell them from
-/// its own.
-pub fn write_through(
-    engine: &mut Engine,
-    sync: SyncPolicy,
-    path: impl AsRef<Path>,
-    bytes: impl AsRef<[u8]>,
-) -> Result<(), Error> {
-    save(engine, sync, path.as_ref(), bytes.as_ref(), true)
-}
+impl Disk {
+    /// Saves as the function [`write()`] does, with this disk's engine and memory, or on the disk
+    /// that it simulates.
+    ///
+    /// The content goes through buffers as long as the disk's own, up to its `iodepth` at once.
+    /// Content of 4 MiB and more bypasses the page cache if the depth is more than one and a buffer
+    /// has 64 KiB or more.
+    ///
+    /// ```
+    /// use wrote::engine::Options;
+    /// use wrote::{Disk, Ioengine};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let disk = Disk::open(&Options::new(Ioengine::IoUring, 8, 1 << 20))?;
+    /// for number in 0..3 {
+    ///     disk.write(folder.path().join(format!("picture-{number}")), &vec![number; 5_000_000])?;
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`write()`], and [`Error::Refused`] where the disk has no memory left
+    /// ([`Disk::set_memory`]).
+    pub fn write(&self, path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
+        self.save(SyncPolicy::Always, path.as_ref(), bytes.as_ref(), true)
+    }
 
-/// As [`write_new`], through an engine of the caller's; with [`SyncPolicy::No`] it flushes nothing.
-pub fn write_new_through(
-    engine: &mut Engine,
-    sync: SyncPolicy,
-    path: impl AsRef<Path>,
-    bytes: impl AsRef<[u8]>,
-) -> Result<(), Error> {
-    save(engine, sync, path.as_ref(), bytes.as_ref(), false)
+    /// Saves as the function [`write_unflushed`] does, as [`Disk::write`] says.
+    pub fn write_unflushed(
+        &self,
+        path: impl AsRef<Path>,
+        bytes: impl AsRef<[u8]>,
+    ) -> Result<(), Error> {
+        self.save(SyncPolicy::No, path.as_ref(), bytes.as_ref(), true)
+    }
+
+    /// Makes a new file as the function [`write_new`] does, as [`Disk::write`] says.
+    pub fn write_new(&self, path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
+        self.save(SyncPolicy::Always, path.as_ref(), bytes.as_ref(), false)
+    }
+
+    fn save(
+        &self,
+        sync: SyncPolicy,
+        path: &Path,
+        bytes: &[u8],
+        replace: bool,
+    ) -> Result<(), Error> {
+        let buffer_bytes = self.buffer_bytes();
+        // Content that bypasses the cache needs a depth of two.
+        let pieces = bytes.len().div_ceil(buffer_bytes).max(2) as u64;
+        let iodepth = u64::from(self.effective().iodepth).min(pieces) as u32;
+        let options =
+            Options::new(Ioengine::IoUring, iodepth, buffer_bytes.min(bytes.len().max(1)));
+        save(&mut self.engine_with(&options, 1, path)?, sync, path, bytes, replace)
+    }
 }
 
 /// Saves `bytes` at `path`. An existing file is replaced with `replace`, and an error without.
@@ -206,7 +216,6 @@ fn save(
     bytes: &[u8],
     replace: bool,
 ) -> Result<(), Error> {
-    assert_eq!(engine.outstanding(), 0, "a save takes an engine with nothing outstanding");
     let durable = sync != SyncPolicy::No;
     let (place, old) = find(engine, path, replace).map_err(|error| error.about(path))?;
     let options = FileOptions {
@@ -311,6 +320,7 @@ fn allocate(engine: &mut Engine, file: FileId, len: u64) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Sim;
     use std::fs::{self, File};
 
     #[test]
@@ -320,6 +330,37 @@ mod tests {
         assert!(goes_direct(SyncPolicy::EverySec, &large));
         assert!(!goes_direct(SyncPolicy::No, &large));
         assert!(!goes_direct(SyncPolicy::Always, &large[1..]));
+    }
+
+    #[test]
+    fn only_large_durable_content_goes_past_the_cache_and_falls_back_where_it_cannot() {
+        // W6
+        const LARGE: usize = DIRECT_BYTES_MIN + 777;
+        let (always, no) = (SyncPolicy::Always, SyncPolicy::No);
+        for (sync, len, iodepth, buffer_bytes, steps) in [
+            (always, LARGE, 4, 1 << 20, 1),
+            (no, LARGE, 4, 1 << 20, 0),
+            (always, 50_000, 4, 4096, 0),
+            (always, LARGE, 1, 1 << 20, 0),
+            (always, LARGE, 4, 5000, 0),
+            (always, LARGE, 4, 100_001, 1),
+        ] {
+            for at_transfer in [false, true] {
+                let sim = Sim::new(3);
+                if at_transfer {
+                    sim.refuse_direct_at_transfer()
+                } else {
+                    sim.refuse_direct_at_open()
+                }
+                let options = Options::new(Ioengine::IoUring, iodepth, buffer_bytes);
+                let mut engine = Engine::simulated(&sim, &options).unwrap();
+                let (path, content) = (Path::new("/sim/file"), vec![7; len]);
+                save(&mut engine, sync, path, &content, true).unwrap();
+                assert_eq!(sim.contents(path), Some(content));
+                let found = engine.effective().fallbacks.len();
+                assert_eq!(found, steps, "{sync:?} {len} {iodepth} {buffer_bytes}");
+            }
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ fn append(log: &Log, numbers: std::ops::Range<u64>) -> Result<(), Error> {
 
 /// Reads the log to its end or to an error, and checks each record.
 fn read(sim: &Sim, as_written: impl Fn(u64, &[u8]) -> bool) -> u64 {
-    let Ok(reader) = LogReader::open_simulated(sim, folder(), 0) else { return 0 };
+    let Ok(reader) = LogReader::open_on(&sim.disk(), folder(), 0) else { return 0 };
     let mut read = 0;
     for found in reader {
         match found {
@@ -50,7 +50,7 @@ fn read(sim: &Sim, as_written: impl Fn(u64, &[u8]) -> bool) -> u64 {
 /// Makes a log on a new disk.
 fn log_of(format: Format, seed: u64) -> Sim {
     let sim = Sim::new(seed);
-    let log = options(format).open_simulated(&sim, folder()).unwrap();
+    let log = options(format).on(&sim.disk()).open(folder()).unwrap();
     append(&log, 0..RECORDS).unwrap();
     log.close().unwrap();
     sim
@@ -83,7 +83,7 @@ fn a_log_that_is_opened_and_written_on_a_rotten_disk_returns_no_altered_record()
         for operation in 0..40 {
             let sim = log_of(Format::Framed, operation);
             sim.fault(sim.operations() + operation, fault);
-            let opened = options(Format::Framed).open_simulated(&sim, folder());
+            let opened = options(Format::Framed).on(&sim.disk()).open(folder());
             if let Ok(log) = opened {
                 let next = log.stats().next_sequence;
                 // A lost end is written again with the records of its new places.
@@ -104,14 +104,14 @@ fn after_flushes_that_lied_the_log_is_shorter_or_damaged_and_no_record_is_anothe
                 // Every flush and no other operation.
                 sim.fault(operation, Fault::Lie);
             }
-            let log = options(format).open_simulated(&sim, folder()).unwrap();
+            let log = options(format).on(&sim.disk()).open(folder()).unwrap();
             append(&log, 0..RECORDS).unwrap();
             sim.restart();
             drop(log);
             if format == Format::Framed {
                 read(&sim, |sequence, bytes| bytes == record(sequence));
             }
-            if let Ok(log) = options(format).open_simulated(&sim, folder()) {
+            if let Ok(log) = options(format).on(&sim.disk()).open(folder()) {
                 let next = log.stats().next_sequence;
                 append(&log, next..next + 5).unwrap();
                 log.close().unwrap();

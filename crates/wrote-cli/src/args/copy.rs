@@ -4,7 +4,7 @@ use super::values::words;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use wrote::engine::Options;
-use wrote::{CopyOptions, Ioengine, Reflink};
+use wrote::{CopyOptions, Disk, Ioengine, Reflink};
 use wrote_result::units;
 
 pub(super) const LONG_ABOUT: &str = "Copy files and folders: whole or not at all, durable, in \
@@ -134,9 +134,15 @@ impl CopyArgs {
             .iodepth(self.iodepth())
     }
 
-    /// The options of an engine that makes several copies.
-    pub fn engine_options(&self) -> Options {
-        Options::new(Ioengine::IoUring, self.iodepth(), self.bs_bytes())
+    /// Opens the disk of several copies, with the memory of one at a time.
+    pub fn disk(&self) -> Result<Disk, wrote::Error> {
+        let (iodepth, bs_bytes) = (self.iodepth(), self.bs_bytes());
+        // Each copy has buffers of its own.
+        let ring = Options::new(Ioengine::IoUring, iodepth, 4096).buffers(1);
+        let disk = Disk::open(&ring.registered_buffers(false))?;
+        let (count, whole_pages) = (iodepth as usize, bs_bytes.saturating_add(1 << 16));
+        disk.set_memory(disk.memory().saturating_add(count.saturating_mul(whole_pages)));
+        Ok(disk)
     }
 
     fn bs_bytes(&self) -> usize {

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::Instant;
 use told::Done;
 use wrote::copy::TreeCopied;
-use wrote::{Action, Engine, Watch};
+use wrote::{Action, Watch};
 use wrote_result::units::counted;
 use wrote_result::{Error, Stop};
 
@@ -67,16 +67,14 @@ fn copy_all(
         };
         return copied.map_err(|error| complaint(error, arguments));
     }
-    // The cost of making an engine is paid once.
-    let mut engine =
-        Engine::open(&arguments.engine_options()).map_err(|error| of_library(&error))?;
+    // The cost of making a ring is paid once.
+    let disk = arguments.disk().map_err(|error| of_library(&error))?;
     for Item { from, to, kind } in items {
-        let options = arguments.options().watch(watch).merge(*kind == Kind::Contents);
+        let options = arguments.options().on(&disk).watch(watch).merge(*kind == Kind::Contents);
         let copied = if *kind == Kind::File {
-            options.copy_through(&mut engine, from, to).map(|copied| done.add(&copied))
+            options.copy(from, to).map(|copied| done.add(&copied))
         } else {
-            let copied = options.copy_tree_through(&mut engine, from, to);
-            copied.map(|copied| done.add_tree(copied))
+            options.copy_tree(from, to).map(|copied| done.add_tree(copied))
         };
         match copied.map_err(|error| complaint(error, arguments)) {
             Err(error) if !arguments.strict && !matches!(error, Error::Interrupted) => {

@@ -53,7 +53,7 @@ impl Disk {
             .segment_bytes(64 << 10);
         let change = |config: &mut wrote_serve::Config| config.logs[0].options = options;
         Serving::start_with(url, change, move |config| {
-            let log = config.options.open_simulated(&sim, FOLDER)?;
+            let log = config.options.clone().on(&sim.disk()).open(FOLDER)?;
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(log.clone());
             Ok(log)
         })
@@ -62,7 +62,7 @@ impl Disk {
     /// Cuts the power, and returns the records that are there then.
     fn records(&self) -> Vec<Vec<u8>> {
         self.sim.restart();
-        let reader = LogReader::open_simulated(&self.sim, FOLDER, 0).unwrap();
+        let reader = LogReader::open_on(&self.sim.disk(), FOLDER, 0).unwrap();
         reader.map(|record| record.unwrap().bytes).collect()
     }
 }

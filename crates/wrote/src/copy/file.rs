@@ -3,7 +3,7 @@
 use super::checksum::Checksum;
 use super::copied::{Copied, Filled};
 use super::filler::Filler;
-use super::options::{CopyOptions, CopySettings, Method, Reflink, engine_for, len_hint};
+use super::options::{CopyOptions, CopySettings, Method, Reflink, engine_for};
 use super::pipe::Pipe;
 use super::place::Place;
 use super::server::RangeError;
@@ -13,7 +13,7 @@ use super::{server, stream};
 use crate::metadata::MODE_PRIVATE;
 use crate::progress::{Watch, Watcher};
 use crate::staged::{StagedFile, complete};
-use crate::{Action, Engine, Error, Fallback, FileId, FileOptions, device};
+use crate::{Action, Disk, Engine, Error, Fallback, FileId, FileOptions, device};
 use rustix::fd::BorrowedFd;
 use rustix::fs::ioctl_ficlone;
 use rustix::io::Errno;
@@ -61,23 +61,16 @@ impl CopyOptions<'_> {
     pub fn copy(self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Copied, Error> {
         let (from, to) = (from.as_ref(), to.as_ref());
         self.run(|settings, watch| {
-            copy_through(&mut engine_for(len_hint(from), settings)?, from, to, settings, watch)
+            copy_through(&mut engine_for(from, settings)?, from, to, settings, watch)
         })
     }
+}
 
-    /// As [`CopyOptions::copy`], through an engine of the caller's with nothing outstanding. One
-    /// engine serves copies of many files, and can be that of a [`crate::Sim`].
-    ///
-    /// Memory and depth are the engine's, not those of the options. A transfer is no longer than
-    /// the engine's buffers, which hold a page at least.
-    pub fn copy_through(
-        self,
-        engine: &mut Engine,
-        from: impl AsRef<Path>,
-        to: impl AsRef<Path>,
-    ) -> Result<Copied, Error> {
-        let (from, to) = (from.as_ref(), to.as_ref());
-        self.run(|settings, watch| copy_through(engine, from, to, settings, watch))
+impl Disk {
+    /// Copies as the function [`copy`] does, with this disk's engine and memory
+    /// ([details](CopyOptions::on)).
+    pub fn copy(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Copied, Error> {
+        CopyOptions::new().on(self).copy(from, to)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::engine::Options;
 use crate::progress::{Watch, unwatched};
-use crate::{Engine, Error, FileId, Ioengine};
+use crate::{Disk, Engine, Error, FileId, Ioengine};
 use rustix::param::page_size;
 use std::fmt;
 use std::path::Path;
@@ -55,6 +55,8 @@ pub(super) struct CopySettings {
     pub verify: bool,
     pub bs_bytes: usize,
     pub iodepth: u32,
+    /// The disk whose engine and memory the copy shares.
+    pub disk: Option<Disk>,
 }
 
 impl CopySettings {
@@ -68,6 +70,7 @@ impl CopySettings {
         verify: false,
         bs_bytes: CopyOptions::BS_BYTES,
         iodepth: CopyOptions::IODEPTH,
+        disk: None,
     };
 }
 
@@ -154,6 +157,30 @@ impl<'w> CopyOptions<'w> {
         self
     }
 
+    /// Shares the engine and the memory of a disk, in place of a ring and buffers of its own: the
+    /// cost of making a ring is paid once for many copies. On a simulated disk single files are
+    /// copied, and folders are not. A copy fails with [`Error::Refused`] where the disk has no
+    /// memory left ([`Disk::set_memory`]).
+    ///
+    /// ```
+    /// use wrote::engine::Options;
+    /// use wrote::{CopyOptions, Disk, Ioengine};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let place = |name: &str| folder.path().join(name);
+    /// # std::fs::write(place("a"), "a")?;
+    /// # std::fs::write(place("b"), "b")?;
+    /// let disk = Disk::open(&Options::new(Ioengine::IoUring, 16, 4096))?;
+    /// for name in ["a", "b"] {
+    ///     CopyOptions::new().on(&disk).copy(place(name), place(name).with_extension("copy"))?;
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn on(mut self, disk: &Disk) -> CopyOptions<'w> {
+        self.settings.disk = Some(disk.clone());
+        self
+    }
+
     /// Has `watch` receive the progress. It may stop the copy, which is then undone.
     pub fn watch<'a>(self, watch: Watch<'a>) -> CopyOptions<'a> {
         CopyOptions { settings: self.settings, watch: Some(watch) }
@@ -199,9 +226,24 @@ impl Method {
 /// The longest registered buffer of a ring (`io_uring_register(2)`).
 const BS_BYTES_MAX: usize = 1 << 30;
 
-/// Opens an engine for a copy of `len` bytes.
-pub(super) fn engine_for(len: u64, settings: &CopySettings) -> Result<Engine, Error> {
-    Engine::open(&engine_options(len, settings))
+/// Opens an engine with these options, on the disk of the settings if there is one; `path` is for
+/// errors.
+pub(super) fn open_engine(
+    options: &Options,
+    settings: &CopySettings,
+    path: &Path,
+) -> Result<Engine, Error> {
+    match &settings.disk {
+        Some(disk) => disk.engine_with(options, page_size(), path),
+        None => Engine::open(options),
+    }
+}
+
+/// Opens an engine for a copy of the file at `from`.
+pub(super) fn engine_for(from: &Path, settings: &CopySettings) -> Result<Engine, Error> {
+    let is_simulated = settings.disk.as_ref().is_some_and(|disk| disk.sim().is_some());
+    let len = if is_simulated { u64::MAX } else { len_hint(from) };
+    open_engine(&engine_options(len, settings), settings, from)
 }
 
 /// Returns options of an engine for `len` bytes. Its buffers hold no more than these bytes, since
@@ -215,6 +257,6 @@ pub(super) fn engine_options(len: u64, settings: &CopySettings) -> Options {
 }
 
 /// Returns the file's length as far as it is known before the file is open.
-pub(super) fn len_hint(path: &Path) -> u64 {
+fn len_hint(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |metadata| metadata.len())
 }

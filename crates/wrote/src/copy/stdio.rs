@@ -1,7 +1,7 @@
 //! Copies from a stream to a file and from a file to a stream: the `-` of `wrote copy`.
 
 use super::filler::Filler;
-use super::options::{CopyOptions, CopySettings, Method, engine_for, len_hint};
+use super::options::{CopyOptions, CopySettings, Method, engine_for, engine_options, open_engine};
 use super::pipe::Pipe;
 use super::place::Place;
 use super::source::{Source, identity};
@@ -41,19 +41,9 @@ impl CopyOptions<'_> {
         let (from, to) = (from.as_fd(), to.as_ref());
         self.run(|settings, watch| {
             // The length is unknown: the engine gets all buffers.
-            copy_in_through(&mut engine_for(u64::MAX, settings)?, from, to, settings, watch)
+            let mut engine = open_engine(&engine_options(u64::MAX, settings), settings, to)?;
+            copy_in_through(&mut engine, from, to, settings, watch)
         })
-    }
-
-    /// As [`CopyOptions::copy_in`], through an engine of the caller's with nothing outstanding.
-    pub fn copy_in_through(
-        self,
-        engine: &mut Engine,
-        from: impl AsFd,
-        to: impl AsRef<Path>,
-    ) -> Result<Copied, Error> {
-        let (from, to) = (from.as_fd(), to.as_ref());
-        self.run(|settings, watch| copy_in_through(engine, from, to, settings, watch))
     }
 
     /// Copies an ordinary file to a stream, as the function [`copy_out`] does.
@@ -111,7 +101,7 @@ fn copy_out_watched(
     if settings.verify {
         return Err(Error::refused(pipe.name(), "a stream can't be read back to verify it"));
     }
-    let mut engine = engine_for(len_hint(from), settings)?;
+    let mut engine = engine_for(from, settings)?;
     let source = Source::open(&mut engine, from, settings.bs_bytes)?;
     let own = engine.descriptor(source.file).and_then(identity);
     if own.is_some() && own == identity(to) {

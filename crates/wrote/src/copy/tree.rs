@@ -6,7 +6,7 @@ mod walk;
 mod workers;
 
 use super::file;
-use super::options::{CopyOptions, CopySettings, Method, Reflink, engine_options};
+use super::options::{CopyOptions, CopySettings, Method, Reflink, engine_options, open_engine};
 use super::source::SMALL_BYTES_MAX;
 use crate::engine::Found;
 use crate::engine::folder_of;
@@ -119,22 +119,15 @@ impl CopyOptions<'_> {
             // The engine gets all buffers, as for long files. Small files need none of them, so
             // the first file that does has them registered.
             let options = engine_options(u64::MAX, settings).registered_buffers(false);
-            let mut engine = Engine::open(&options)?;
-            let engine = TreeEngine { engine: &mut engine, registers: true };
+            let is_simulated = settings.disk.as_ref().is_some_and(|disk| disk.sim().is_some());
+            if is_simulated {
+                let because = "a folder is copied on a real disk only, and this one is simulated";
+                return Err(Error::refused(to, because));
+            }
+            let mut engine = open_engine(&options, settings, to)?;
+            let engine = TreeEngine { engine: &mut engine, registers: settings.disk.is_none() };
             copy_through(engine, from, to, settings, watch)
         })
-    }
-
-    /// As [`CopyOptions::copy_tree`], through an engine of the caller's on real files.
-    pub fn copy_tree_through(
-        self,
-        engine: &mut Engine,
-        from: impl AsRef<Path>,
-        to: impl AsRef<Path>,
-    ) -> Result<TreeCopied, Error> {
-        let (from, to) = (from.as_ref(), to.as_ref());
-        let engine = TreeEngine { engine, registers: false };
-        self.run(|settings, watch| copy_through(engine, from, to, settings, watch))
     }
 }
 

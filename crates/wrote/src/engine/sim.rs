@@ -63,34 +63,34 @@ impl Sim {
 
     /// Sets the fault of the operation number `operation`; the first is 0, and each try counts.
     pub fn fault(&self, operation: u64, fault: Fault) {
-        self.disk().faults.insert(operation, fault);
+        self.locked().faults.insert(operation, fault);
     }
 
     /// Bounds the sum of the files' lengths. An operation beyond it fails with `ENOSPC`, after it
     /// has moved what still fits.
     pub fn set_capacity(&self, bytes: u64) {
-        self.disk().capacity_bytes = bytes;
+        self.locked().capacity_bytes = bytes;
     }
 
     /// Answers `EINVAL` to `O_DIRECT` when a file is opened.
     pub fn refuse_direct_at_open(&self) {
-        self.disk().refuse_direct_at_open = true;
+        self.locked().refuse_direct_at_open = true;
     }
 
     /// Takes `O_DIRECT` when a file is opened, and answers `EINVAL` to its first transfer.
     pub fn refuse_direct_at_transfer(&self) {
-        self.disk().refuse_direct_at_transfer = true;
+        self.locked().refuse_direct_at_transfer = true;
     }
 
     /// Operations so far, each try counted.
     pub fn operations(&self) -> u64 {
-        self.disk().operations
+        self.locked().operations
     }
 
     /// Makes everything stable: names, and bytes that a failed flush has lost, too. It counts as no
     /// operation: it prepares the beginning of a test.
     pub fn sync(&self) {
-        let mut disk = self.disk();
+        let mut disk = self.locked();
         for file in &mut disk.files {
             file.lost.clear();
             file.flush();
@@ -101,7 +101,7 @@ impl Sim {
     /// Cuts the power, if it is still on, and turns it on again: only stable bytes and names are
     /// left, and no faults. Files that an engine has open are gone for it.
     pub fn restart(&self) {
-        let mut disk = self.disk();
+        let mut disk = self.locked();
         disk.lose_power();
         disk.off = false;
         disk.forever = None;
@@ -117,30 +117,30 @@ impl Sim {
     /// The contents of a file on the running system.
     pub fn contents(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
         let path = path.as_ref();
-        let disk = self.disk();
+        let disk = self.locked();
         disk.names.file(path).map(|file| disk.files[file].cached.clone())
     }
 
     /// The names on the running system, in order.
     pub fn names(&self) -> Vec<PathBuf> {
-        self.disk().names.all()
+        self.locked().names.all()
     }
 
     /// Cuts the power, if it is still on, and returns the contents of the file afterwards. `None`
     /// where the file's name was never synced and was lost.
     pub fn after_power_loss(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
         let path = path.as_ref();
-        let mut disk = self.disk();
+        let mut disk = self.locked();
         disk.lose_power();
         disk.names.stable_file(path).map(|file| disk.files[file].stable.clone())
     }
 
     pub(super) fn backend(&self) -> Box<dyn Backend> {
-        let boot = self.disk().boot;
+        let boot = self.locked().boot;
         Box::new(SimBackend { sim: self.clone(), boot, slots: HashMap::new(), pending: Vec::new() })
     }
 
-    fn disk(&self) -> MutexGuard<'_, SimDisk> {
+    fn locked(&self) -> MutexGuard<'_, SimDisk> {
         // A test that failed while it held the disk has reported that already.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -345,7 +345,7 @@ struct SimBackend {
 
 impl SimBackend {
     fn carry_out_one(&mut self, done: &mut Vec<Reply>) {
-        let mut disk = self.sim.disk();
+        let mut disk = self.sim.locked();
         if disk.boot != self.boot {
             let gone = |request: Request| Reply::new(request.token, Err(Errno::IO));
             return done.extend(self.pending.drain(..).map(gone));
@@ -359,7 +359,7 @@ impl SimBackend {
 
 impl Drop for SimBackend {
     fn drop(&mut self) {
-        let mut disk = self.sim.disk();
+        let mut disk = self.sim.locked();
         self.slots.values().for_each(|slot| disk.files[slot.file].opened -= 1);
     }
 }
@@ -372,7 +372,7 @@ impl Backend for SimBackend {
         options: &FileOptions,
         _effective: &mut Effective,
     ) -> io::Result<FileAccess> {
-        let mut disk = self.sim.disk();
+        let mut disk = self.sim.locked();
         if disk.boot != self.boot {
             return Err(Errno::IO.into());
         }
@@ -394,7 +394,7 @@ impl Backend for SimBackend {
     }
 
     fn is_named(&self, slot: u32, path: &Path) -> io::Result<bool> {
-        Ok(self.sim.disk().names.file(path) == Some(self.slots[&slot].file))
+        Ok(self.sim.locked().names.file(path) == Some(self.slots[&slot].file))
     }
 
     fn set_direct(&mut self, slot: u32, direct: bool) -> io::Result<()> {
@@ -404,15 +404,15 @@ impl Backend for SimBackend {
 
     fn close(&mut self, slot: u32) {
         let closed = self.slots.remove(&slot).expect("the engine closes a file once");
-        self.sim.disk().files[closed.file].opened -= 1;
+        self.sim.locked().files[closed.file].opened -= 1;
     }
 
     fn len(&self, slot: u32) -> io::Result<u64> {
-        Ok(self.sim.disk().files[self.slots[&slot].file].cached.len() as u64)
+        Ok(self.sim.locked().files[self.slots[&slot].file].cached.len() as u64)
     }
 
     fn truncate(&mut self, slot: u32, len_bytes: u64) -> io::Result<()> {
-        let mut disk = self.sim.disk();
+        let mut disk = self.sim.locked();
         disk.admit_of(self.boot)?;
         let room = disk.room();
         let file = &mut disk.files[self.slots[&slot].file];
@@ -424,11 +424,11 @@ impl Backend for SimBackend {
     }
 
     fn drop_clean_pages(&mut self, slot: u32) {
-        self.sim.disk().files[self.slots[&slot].file].forget_lost();
+        self.sim.locked().files[self.slots[&slot].file].forget_lost();
     }
 
     fn is_shared(&self, slot: u32) -> io::Result<bool> {
-        Ok(self.sim.disk().files[self.slots[&slot].file].opened > 1)
+        Ok(self.sim.locked().files[self.slots[&slot].file].opened > 1)
     }
 
     fn descriptor(&self, _slot: u32) -> Option<BorrowedFd<'_>> {
@@ -436,7 +436,7 @@ impl Backend for SimBackend {
     }
 
     fn locate(&mut self, path: &Path) -> io::Result<Located> {
-        let found = match self.sim.disk().names.file(path) {
+        let found = match self.sim.locked().names.file(path) {
             Some(_) => Found::File,
             None => Found::Nothing,
         };
@@ -445,7 +445,7 @@ impl Backend for SimBackend {
 
     /// Folders are not kept: a folder exists where a name is in it.
     fn make_folder(&mut self, _folder: &Path) -> io::Result<()> {
-        Ok(self.sim.disk().admit_of(self.boot).map(drop)?)
+        Ok(self.sim.locked().admit_of(self.boot).map(drop)?)
     }
 
     fn list(&mut self, folder: &Path) -> io::Result<Vec<PathBuf>> {
@@ -454,7 +454,7 @@ impl Backend for SimBackend {
     }
 
     fn change_name(&mut self, change: NameChange) -> io::Result<Option<Fallback>> {
-        let mut disk = self.sim.disk();
+        let mut disk = self.sim.locked();
         disk.admit_of(self.boot)?;
         disk.names.change(change)?;
         Ok(None)
@@ -475,7 +475,7 @@ impl Backend for SimBackend {
         }
         // A disk works without a waiting caller: one that only polls finds something done at some
         // time.
-        if min == 0 && !self.pending.is_empty() && self.sim.disk().chance.below(2) == 0 {
+        if min == 0 && !self.pending.is_empty() && self.sim.locked().chance.below(2) == 0 {
             self.carry_out_one(done);
         }
         Ok(())

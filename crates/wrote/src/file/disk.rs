@@ -84,8 +84,9 @@ impl Disk {
         Ok(Disk::new(Engine::open_for(options, Callers::Shared)?, None))
     }
 
-    /// Opens an engine on a simulated disk. One thread should use it: its order is repeatable
-    /// because no thread drives it, but each wait and poll.
+    /// Opens an engine on a simulated disk: the way to try code that writes and reads by this
+    /// crate. One thread should use it: its order is repeatable because no thread drives it, but
+    /// each wait and poll.
     pub fn simulated(sim: &Sim, options: &Options) -> Result<Disk, Error> {
         let engine = Engine::simulated_for(sim, options, Callers::Shared)?;
         Ok(Disk::new(engine, Some(sim.clone())))
@@ -190,6 +191,16 @@ impl Disk {
         let buffers = (options.buffers, options.buffer_bytes);
         let memory = Allowance::whole(&self.0.budget, buffers, bytes_min)?;
         Ok(memory.map(|memory| self.engine_within(memory, options)))
+    }
+
+    /// As [`Disk::whole_engine_for`], for the owner of the file `path`.
+    pub(crate) fn engine_with(
+        &self,
+        options: &Options,
+        bytes_min: usize,
+        path: &Path,
+    ) -> Result<Engine, Error> {
+        self.whole_engine_for(options, bytes_min)?.ok_or_else(|| self.has_no_room(path))
     }
 
     fn engine_within(&self, memory: (Pool, Allowance), options: &Options) -> Engine {
@@ -320,6 +331,19 @@ impl Disk {
 
     pub(super) fn is_over(&self, key: usize) -> bool {
         self.with(|schedule| schedule.is_over(key))
+    }
+}
+
+impl Sim {
+    /// Makes a [`Disk`] on this one, through which everything is opened here:
+    /// `Writer::options().on(&sim.disk())`. [`Disk::simulated`] makes one with other buffers.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no memory for a few pages.
+    pub fn disk(&self) -> Disk {
+        let options = Options::new(Ioengine::IoUring, 4, 4096);
+        Disk::simulated(self, &options).expect("there is memory for a few pages")
     }
 }
 

@@ -12,7 +12,7 @@ use super::state::{Goal, Terms};
 use super::stats::LogStats;
 use super::stream::LogStream;
 use super::ticket::Ticket;
-use crate::{Effective, Engine, Error, Sim, Survives};
+use crate::{Disk, Effective, Error, Survives};
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -121,7 +121,8 @@ struct OpenLog {
     driver: Arc<LogDriver>,
     stop: Arc<AtomicBool>,
     shutdown: Mutex<Shutdown>,
-    sim: Option<Sim>,
+    /// The simulated disk on which it is.
+    sim: Option<Disk>,
 }
 
 /// The parts of a log that its shutdown takes, and the result.
@@ -153,11 +154,11 @@ impl Log {
     }
 
     /// Makes a log on a simulated disk, which only waiting callers drive.
-    pub(super) fn without_thread(driver: LogDriver, sim: &Sim) -> Log {
+    pub(super) fn without_thread(driver: LogDriver, sim: &Disk) -> Log {
         Log::new(driver, None, Some(sim.clone()))
     }
 
-    fn new(driver: LogDriver, lock: Option<Lock>, sim: Option<Sim>) -> Log {
+    fn new(driver: LogDriver, lock: Option<Lock>, sim: Option<Disk>) -> Log {
         Log(Arc::new(Handle(Arc::new(OpenLog {
             driver: Arc::new(driver),
             stop: Arc::new(AtomicBool::new(false)),
@@ -321,7 +322,7 @@ impl Log {
             return Err(Error::refused(&driver.state.terms.folder, because));
         }
         let files = match &self.0.sim {
-            Some(sim) => LogFiles::new(Engine::simulated(sim, &LogFiles::options())?),
+            Some(disk) => LogFiles::on(disk, &driver.state.terms.folder)?,
             None => LogFiles::open_in(driver.state.terms.held())?,
         };
         driver.visit(|flusher| flusher.cut(&driver.state, &files, sequence))
@@ -500,12 +501,12 @@ impl Log {
 /// Opens a reader of an open log, in the folder that the log holds.
 fn open_reader(
     terms: &Terms,
-    sim: Option<&Sim>,
+    sim: Option<&Disk>,
     from: u64,
     follows: bool,
 ) -> Result<LogReader, Error> {
     match sim {
-        Some(sim) => LogReader::simulated(sim, &terms.folder, from, follows),
+        Some(disk) => LogReader::simulated(disk, &terms.folder, from, follows),
         None => LogReader::on_disk(terms.held(), from, follows),
     }
 }

@@ -5,7 +5,7 @@ use crate::buffer::Buffer;
 use crate::cached::cached_bytes_at;
 use crate::engine::{Folder, Found, Op, Options};
 use crate::fork::Process;
-use crate::{Action, Completion, Engine, Error, FileId, FileOptions, Ioengine};
+use crate::{Action, Completion, Disk, Engine, Error, FileId, FileOptions, Ioengine};
 use rustix::fs::{SeekFrom, fstat, seek};
 use rustix::io::Errno;
 use std::cell::{RefCell, RefMut};
@@ -16,6 +16,8 @@ use std::rc::Rc;
 
 /// Bytes of one read from front to back, and the number of such reads in flight.
 const READ_BYTES: usize = 512 << 10;
+/// The least bytes of a read where a disk has little memory.
+const READ_BYTES_MIN: usize = 16 << 10;
 const READS: u32 = 8;
 /// Buffers beside those of the reads in flight: of pieces that have arrived together, and
 /// [`OTHER_BUFFERS`]. In all they fill whole huge pages, but for the first: a reader of a few
@@ -80,6 +82,11 @@ impl LogFiles {
 
     pub(super) fn open() -> Result<LogFiles, Error> {
         Engine::open(&LogFiles::options()).map(LogFiles::new)
+    }
+
+    /// Makes an engine that shares a disk's engine and memory; `folder` is for errors.
+    pub(super) fn on(disk: &Disk, folder: &Path) -> Result<LogFiles, Error> {
+        disk.engine_with(&LogFiles::options(), READ_BYTES_MIN, folder).map(LogFiles::new)
     }
 
     pub(super) fn options() -> Options {

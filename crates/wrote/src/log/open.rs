@@ -18,8 +18,7 @@ use crate::engine::{Callers, Folder, Options, folder_of};
 use crate::error::Tried;
 use crate::file::calibrate;
 use crate::{
-    Acknowledged, Action, Disk, Durable, Engine, Error, FileOptions, Ioengine, Sim, SyncPolicy,
-    device,
+    Acknowledged, Action, Disk, Durable, Engine, Error, FileOptions, Ioengine, SyncPolicy, device,
 };
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -54,6 +53,9 @@ impl LogOptions {
     /// or if it has the other format; with [`Error::Damaged`] if durable records cannot be read.
     pub fn open(&self, folder: impl AsRef<Path>) -> Result<Log, Error> {
         let folder = folder.as_ref();
+        if let Some(disk) = self.disk.as_ref().filter(|disk| disk.sim().is_some()) {
+            return self.open_simulated(disk, folder);
+        }
         make_folder(folder, self.mode)?;
         let mut held = Folder::open(folder)?;
         if let Some(mode) = self.mode {
@@ -66,13 +68,10 @@ impl LogOptions {
         Log::with_thread(driver, self.segment_age, lock)
     }
 
-    /// Opens the log on a simulated disk. It has no thread: waiting callers do that work. So a run
-    /// with the same seed does the same operations in the same order. Fails as [`LogOptions::open`]
-    /// does.
-    pub fn open_simulated(&self, sim: &Sim, folder: impl AsRef<Path>) -> Result<Log, Error> {
+    fn open_simulated(&self, disk: &Disk, folder: &Path) -> Result<Log, Error> {
         let options = within_bounds(self);
-        let files = LogFiles::new(Engine::simulated(sim, &engine_options(&options))?);
-        let driver = assemble(files, &options, folder.as_ref(), |direct| {
+        let files = LogFiles::new(engine_for(&options, folder)?);
+        let driver = assemble(files, &options, folder, |direct| {
             let promise = Promise::new(
                 Acknowledged::new()
                     .flushed(false)
@@ -83,7 +82,7 @@ impl LogOptions {
             );
             Ok((promise, options.durable.unwrap_or_default()))
         })?;
-        Ok(Log::without_thread(driver, sim))
+        Ok(Log::without_thread(driver, disk))
     }
 }
 
@@ -103,7 +102,7 @@ fn make_folder(folder: &Path, mode_of_files: Option<u32>) -> Result<(), Error> {
 }
 
 fn on_disk(options: &LogOptions, held: Folder) -> Result<LogDriver, Error> {
-    let mut files = LogFiles::new(Engine::open_for(&engine_options(options), Callers::Any)?);
+    let mut files = LogFiles::new(engine_for(options, held.path())?);
     files.enter(held.clone());
     let target = device::examine(held.path())?;
     let by_target = target.copies_on_write().then_some(Prepare::Allocate);
@@ -143,6 +142,13 @@ fn within_bounds(options: &LogOptions) -> LogOptions {
     let segment_bytes = options.segment_bytes.clamp(least, SEGMENT_BYTES_MAX);
     options.segment_bytes = segment_bytes.next_multiple_of(BLOCK_BYTES);
     options
+}
+
+fn engine_for(options: &LogOptions, folder: &Path) -> Result<Engine, Error> {
+    match &options.disk {
+        Some(disk) => disk.engine_with(&engine_options(options), options.buffer_bytes, folder),
+        None => Engine::open_for(&engine_options(options), Callers::Any),
+    }
 }
 
 fn engine_options(options: &LogOptions) -> Options {
@@ -292,6 +298,7 @@ mod tests {
     use super::super::segment::SegmentHeader;
     use super::super::testing::{LOG_ID, disk, folder, read};
     use super::*;
+    use crate::Sim;
 
     /// Makes a disk with a log whose only segment ends behind its header.
     fn log_of_blocks(block_bytes: u32) -> Sim {
@@ -307,7 +314,7 @@ mod tests {
         let sim = Sim::new(1);
         let options = Log::options().sync(SyncPolicy::No).buffers(2).segment_bytes(1 << 20);
         for (buffer_bytes, segments) in [(8192, 1), (4096, 1), (8192, 1), (16384, 2), (8192, 2)] {
-            let log = options.clone().buffer_bytes(buffer_bytes).open_simulated(&sim, folder());
+            let log = options.clone().buffer_bytes(buffer_bytes).on(&sim.disk()).open(folder());
             let log = log.unwrap();
             log.append(b"hello").unwrap().wait().unwrap();
             log.close().unwrap();
@@ -323,7 +330,7 @@ mod tests {
         {
             let sim = log_of_blocks(block_bytes);
             let options = Log::options().sync(SyncPolicy::No).buffers(2).buffer_bytes(buffer_bytes);
-            let opened = options.segment_bytes(1 << 20).open_simulated(&sim, folder());
+            let opened = options.segment_bytes(1 << 20).on(&sim.disk()).open(folder());
             if buffer_bytes < block_bytes as usize {
                 let error = opened.unwrap_err().to_string();
                 assert!(error.contains("LogOptions::buffer_bytes"), "{error}");

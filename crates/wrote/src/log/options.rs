@@ -1,7 +1,7 @@
 //! The options of a log.
 
 use super::format::Format;
-use crate::{Durable, SyncPolicy};
+use crate::{Disk, Durable, SyncPolicy};
 use std::time::Duration;
 
 /// How a log prepares the space of a segment before its first record.
@@ -50,6 +50,7 @@ pub struct LogOptions {
     pub(super) prepare: Option<Prepare>,
     pub(super) durable: Option<Durable>,
     pub(super) mode: Option<u32>,
+    pub(super) disk: Option<Disk>,
 }
 
 impl LogOptions {
@@ -68,6 +69,7 @@ impl LogOptions {
             prepare: None,
             durable: None,
             mode: None,
+            disk: None,
         }
     }
 
@@ -160,5 +162,16 @@ impl LogOptions {
     /// writes anew, gets those of the file `lock`. To change them, change those of all files.
     pub fn mode(self, mode: u32) -> LogOptions {
         LogOptions { mode: Some(mode), ..self }
+    }
+
+    /// Shares the engine and the memory of a disk, in place of a ring and buffers of the log's own:
+    /// [`LogOptions::buffers`] and two more of [`LogOptions::buffer_bytes`]. Opening fails with
+    /// [`Error::Refused`](crate::Error::Refused) where they do not fit ([`Disk::set_memory`]). The
+    /// log's readers have engines of their own.
+    ///
+    /// On a simulated disk ([`Disk::simulated`]) the log has no thread: waiting callers do that
+    /// work. So a run with the same seed does the same operations in the same order.
+    pub fn on(self, disk: &Disk) -> LogOptions {
+        LogOptions { disk: Some(disk.clone()), ..self }
     }
 }

@@ -17,7 +17,7 @@ use super::names;
 use super::stream::LogStream;
 use crate::engine::{Callers, Folder};
 use crate::error::Tried;
-use crate::{Action, Engine, Error, Sim};
+use crate::{Action, Disk, Engine, Error};
 use cursor::AnyCursor;
 use following::Following;
 use std::fmt;
@@ -138,28 +138,37 @@ impl LogReader {
         LogReader::new(files, &folder, from, Some(Following::new(Some(&folder))), true)
     }
 
-    /// Reads as [`LogReader::open`] does, from a simulated disk. Fails as [`LogReader::open`] does,
-    /// except that an empty folder is an empty log.
-    pub fn open_simulated(
-        sim: &Sim,
-        folder: impl AsRef<Path>,
-        from: u64,
-    ) -> Result<LogReader, Error> {
-        LogReader::simulated(sim, folder.as_ref(), from, false)
+    /// Reads as [`LogReader::open`] does, with the engine and the memory of a disk. On a simulated
+    /// disk an empty folder is an empty log.
+    pub fn open_on(disk: &Disk, folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
+        let folder = folder.as_ref();
+        if disk.sim().is_some() {
+            return LogReader::simulated(disk, folder, from, false);
+        }
+        LogReader::in_folder(LogFiles::on(disk, folder)?, &Folder::open(folder)?, from, false)
     }
 
     pub(super) fn simulated(
-        sim: &Sim,
+        disk: &Disk,
         folder: &Path,
         from: u64,
         follows: bool,
     ) -> Result<LogReader, Error> {
-        let files = LogFiles::new(Engine::simulated(sim, &LogFiles::options())?);
+        let files = LogFiles::on(disk, folder)?;
         LogReader::new(files, folder, from, follows.then(|| Following::new(None)), false)
     }
 
     pub(super) fn on_disk(held: &Folder, from: u64, follows: bool) -> Result<LogReader, Error> {
-        let mut files = LogFiles::new(Engine::open_for(&LogFiles::options(), Callers::Any)?);
+        let files = LogFiles::new(Engine::open_for(&LogFiles::options(), Callers::Any)?);
+        LogReader::in_folder(files, held, from, follows)
+    }
+
+    fn in_folder(
+        mut files: LogFiles,
+        held: &Folder,
+        from: u64,
+        follows: bool,
+    ) -> Result<LogReader, Error> {
         files.enter(held.clone());
         let folder = held.path();
         let mut following = follows.then(|| Following::new(Some(folder)));

@@ -224,7 +224,7 @@ pub(super) fn used_bytes(sim: &Sim) -> u64 {
 /// Returns the records that a reader finds on the disk, and how the reader ended.
 pub(super) fn read(sim: &Sim, from: u64) -> (Vec<Record>, Result<(), Error>) {
     let mut records = Vec::new();
-    let reader = match LogReader::open_simulated(sim, folder(), from) {
+    let reader = match LogReader::open_on(&sim.disk(), folder(), from) {
         Ok(reader) => reader,
         Err(error) => return (records, Err(error)),
     };

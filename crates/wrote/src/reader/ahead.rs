@@ -43,13 +43,12 @@ impl Ahead {
         let engine_options = Options::new(ioengine, iodepth - 1, bs_bytes)
             .buffers(iodepth)
             .registered_buffers(false);
-        let engine = match (&options.disk, plain.sim()) {
-            (Some(disk), _) => {
+        let engine = match &options.disk {
+            Some(disk) => {
                 let bytes_min = bs_bytes.min(SHARED_BYTES_MIN);
                 disk.whole_engine_for(&engine_options, bytes_min)?
             }
-            (None, Some(sim)) => Some(Engine::simulated(sim, &engine_options)?),
-            (None, None) => Some(Engine::open_for(&engine_options, Callers::Any)?),
+            None => Some(Engine::open_for(&engine_options, Callers::Any)?),
         };
         let Some(mut engine) = engine else { return Ok(None) };
         engine.fell_back_before(fallbacks);

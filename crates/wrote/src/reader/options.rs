@@ -6,7 +6,7 @@ use super::source::{FIRST_BUFFER_BYTES, Source};
 use crate::budget::Share;
 use crate::engine::Options;
 use crate::error::Tried;
-use crate::{Action, Disk, Engine, Error, Ioengine, Sim};
+use crate::{Action, Disk, Engine, Error, Ioengine};
 use std::fs::File;
 use std::path::Path;
 
@@ -116,20 +116,14 @@ impl ReaderOptions {
     pub fn open(self, path: impl AsRef<Path>) -> Result<Reader, Error> {
         let path = path.as_ref();
         if let Some(sim) = self.disk.as_ref().and_then(Disk::sim).cloned() {
-            return self.open_simulated(&sim, path);
+            let one = Options::new(Ioengine::Psync, 1, self.bs_bytes);
+            return self.begin(Plain::simulated(Engine::simulated(&sim, &one)?, path)?, 0);
         }
         let file = File::open(path).tried(path, Action::Open)?;
         let plain = Plain::of(file, path);
         if plain.is_folder() {
             return Err(Error::refused(path, "is a folder: name a file in it"));
         }
-        self.begin(plain, 0)
-    }
-
-    /// Opens the file on a simulated disk, to test code that uses a `Reader`.
-    pub fn open_simulated(self, sim: &Sim, path: impl AsRef<Path>) -> Result<Reader, Error> {
-        let one = Options::new(Ioengine::Psync, 1, self.bs_bytes);
-        let plain = Plain::simulated(Engine::simulated(sim, &one)?, sim, path.as_ref())?;
         self.begin(plain, 0)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::engine::Op;
 use crate::error::Tried;
-use crate::{Action, Completion, Engine, Error, FileId, FileOptions, Sim};
+use crate::{Action, Completion, Engine, Error, FileId, FileOptions};
 use rustix::fs::{OFlags, fcntl_getfl};
 use std::fmt;
 use std::fs::File;
@@ -22,7 +22,7 @@ enum Way {
     /// A pipe, a terminal, a device of characters: read in order.
     InOrder(File),
     Folder,
-    Simulated(Box<Engine>, FileId, Sim),
+    Simulated(Box<Engine>, FileId),
 }
 
 impl Plain {
@@ -48,9 +48,9 @@ impl Plain {
         Plain::of(reopened.unwrap_or(file), &path)
     }
 
-    pub(super) fn simulated(mut engine: Engine, sim: &Sim, path: &Path) -> Result<Plain, Error> {
+    pub(super) fn simulated(mut engine: Engine, path: &Path) -> Result<Plain, Error> {
         let file = engine.open_file(path, &FileOptions::new())?;
-        let way = Way::Simulated(Box::new(engine), file, sim.clone());
+        let way = Way::Simulated(Box::new(engine), file);
         Ok(Plain { way, path: path.to_owned() })
     }
 
@@ -61,10 +61,6 @@ impl Plain {
     /// Whether any place can be read at any time.
     pub(super) fn is_at(&self) -> bool {
         matches!(self.way, Way::At(_) | Way::Simulated(..))
-    }
-
-    pub(super) fn sim(&self) -> Option<&Sim> {
-        if let Way::Simulated(_, _, sim) = &self.way { Some(sim) } else { None }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -116,7 +112,7 @@ impl Plain {
             }
             Way::InOrder(file) => Ok(file.metadata().map_err(failed)?.len()),
             Way::Folder => Ok(0),
-            Way::Simulated(engine, file, _) => engine.file_len(*file),
+            Way::Simulated(engine, file) => engine.file_len(*file),
         }
     }
 
@@ -127,7 +123,7 @@ impl Plain {
             Way::At(file) => uninterrupted(|| file.read_at(into, offset)),
             Way::InOrder(file) => uninterrupted(|| file.read(into)),
             Way::Folder => Err(io::Error::from_raw_os_error(libc::EISDIR)),
-            Way::Simulated(engine, file, _) => return read_simulated(engine, *file, into, offset),
+            Way::Simulated(engine, file) => return read_simulated(engine, *file, into, offset),
         };
         read.map_err(|error| Error::file(&self.path, Action::Read, Some(offset), &error))
     }

@@ -212,7 +212,7 @@ proptest! {
         short in prop::collection::vec((0u64..40, prop_oneof![0u64..4, 0u64..5000]), 0..6),
     ) {
         let (sim, path, content) = (Sim::new(seed), Path::new("/sim/file"), content(len));
-        let mut writer = crate::Writer::options().open_simulated(&sim, path).unwrap();
+        let mut writer = crate::Writer::options().on(&sim.disk()).open(path).unwrap();
         std::io::Write::write_all(&mut writer, &content).unwrap();
         writer.finish().unwrap();
         match refuse {
@@ -223,7 +223,7 @@ proptest! {
         for (operation, bytes) in short {
             sim.fault(sim.operations() + operation, crate::engine::Fault::Short(bytes));
         }
-        let mut reader = options(Ioengine::IoUring, direct).open_simulated(&sim, path).unwrap();
+        let mut reader = options(Ioengine::IoUring, direct).on(&sim.disk()).open(path).unwrap();
         run(&mut reader, &steps, &content);
     }
 }

@@ -4,7 +4,7 @@ use super::{fill, find};
 use crate::engine::{Op, Options, folder_of};
 use crate::metadata::{Inherited, mode_at_first};
 use crate::staged::{StagedFile, give};
-use crate::{Engine, Error, FileOptions, Ioengine};
+use crate::{Disk, Engine, Error, FileOptions, Ioengine};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -42,19 +42,25 @@ pub fn write_many<P: AsRef<Path>, B: AsRef<[u8]>>(
     files: impl IntoIterator<Item = (P, B)>,
 ) -> Result<(), Error> {
     let options = Options::new(Ioengine::IoUring, IODEPTH, BS_BYTES);
-    write_many_through(&mut Engine::open(&options)?, files)
+    save_many(&mut Engine::open(&options)?, files)
 }
 
-/// As [`write_many`], through an engine of the caller's.
-///
-/// # Panics
-///
-/// When operations of the caller's are outstanding on the engine.
-pub fn write_many_through<P: AsRef<Path>, B: AsRef<[u8]>>(
+impl Disk {
+    /// Saves as the function [`write_many`] does, as [`Disk::write`] says.
+    pub fn write_many<P: AsRef<Path>, B: AsRef<[u8]>>(
+        &self,
+        files: impl IntoIterator<Item = (P, B)>,
+    ) -> Result<(), Error> {
+        let iodepth = self.effective().iodepth.min(IODEPTH);
+        let options = Options::new(Ioengine::IoUring, iodepth, self.buffer_bytes().min(BS_BYTES));
+        save_many(&mut self.engine_with(&options, 1, Path::new("write_many"))?, files)
+    }
+}
+
+fn save_many<P: AsRef<Path>, B: AsRef<[u8]>>(
     engine: &mut Engine,
     files: impl IntoIterator<Item = (P, B)>,
 ) -> Result<(), Error> {
-    assert_eq!(engine.outstanding(), 0, "a save takes an engine with nothing outstanding");
     let mut files = files.into_iter().peekable();
     let mut folders = BTreeSet::new();
     while files.peek().is_some() {

@@ -144,7 +144,7 @@ mod tests {
         let mut engine = Engine::simulated(sim, &options).unwrap();
         let path = Path::new("/sim/file");
         let content: Vec<u8> = (0..len).map(|place| (place / 3 + place / 4096) as u8).collect();
-        crate::write_through(&mut engine, crate::SyncPolicy::No, path, &content).unwrap();
+        sim.disk().write_unflushed(path, &content).unwrap();
         let direct = FileOptions::new().direct(true);
         let file = engine.open_file(path, &direct).unwrap();
         (engine, file, content)

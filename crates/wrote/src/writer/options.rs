@@ -4,7 +4,7 @@ use super::Writer;
 use super::stream::{BS_UNIT_BYTES, Stream};
 use super::target::Target;
 use crate::engine::{Callers, Options};
-use crate::{Disk, Engine, Error, FileOptions, Ioengine, Sim, SyncPolicy};
+use crate::{Disk, Engine, Error, FileOptions, Ioengine, SyncPolicy};
 use rustix::fs::{OFlags, fcntl_getfl};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -218,12 +218,6 @@ impl WriterOptions {
             Some(disk) => disk.engine_for(&self.engine_options(), path),
             None => Engine::open_for(&self.engine_options(), Callers::Any),
         }
-    }
-
-    /// Opens the file on a simulated disk, to test code that uses a `Writer`.
-    pub fn open_simulated(self, sim: &Sim, path: impl AsRef<Path>) -> Result<Writer, Error> {
-        let engine = Engine::simulated(sim, &self.engine_options())?;
-        self.open_on(engine, path.as_ref())
     }
 
     fn engine_options(&self) -> Options {

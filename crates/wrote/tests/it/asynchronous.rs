@@ -172,7 +172,7 @@ fn a_reader_seeks_and_loses_no_byte_where_a_seek_fails() {
 
 fn async_writer(sim: &Sim) -> AsyncWriter {
     let options = Writer::options().bs(4096).iodepth(2);
-    options.open_simulated(sim, "/sim/file").unwrap().into_async().unwrap()
+    options.on(&sim.disk()).open("/sim/file").unwrap().into_async().unwrap()
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use wrote::copy::Method;
 use wrote::engine::Options;
-use wrote::{CopyOptions, Engine, Error, Ioengine, Progress, Reflink};
+use wrote::{CopyOptions, Disk, Error, Ioengine, Progress, Reflink};
 
 const BLOCK: u64 = 64 << 10;
 /// Small pieces: a small file has many.
@@ -39,7 +39,7 @@ fn cold_file(path: &Path, bytes: &[u8]) {
 fn files_of_any_length_arrive_byte_for_byte_from_the_cache_and_from_the_disk() {
     let folder = folder();
     let place = |name: &str| folder.path().join(name);
-    let mut engine = Engine::open(&Options::new(Ioengine::IoUring, 4, 64 << 10)).unwrap();
+    let disk = Disk::open(&Options::new(Ioengine::IoUring, 4, 64 << 10)).unwrap();
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(1);
     let edges = [0, 1, 511, 512, 4095, 4096, 4097, 65_535, 65_536, 65_537, 262_144];
     let others: Vec<usize> = (0..25).map(|_| chance.random_range(0..3 << 20)).collect();
@@ -59,7 +59,8 @@ fn files_of_any_length_arrive_byte_for_byte_from_the_cache_and_from_the_disk() {
                 told = progress;
                 ControlFlow::Continue(())
             })
-            .copy_through(&mut engine, &from, &to)
+            .on(&disk)
+            .copy(&from, &to)
             .unwrap();
         assert!(fs::read(&to).unwrap() == bytes, "{len} bytes");
         assert_eq!(copied.bytes, len as u64);

@@ -68,7 +68,7 @@ fn put(engine: &mut Engine, path: &Path, bytes: &[u8]) {
 }
 
 /// Makes a disk with the source, and with an old file where that is to be replaced.
-fn disk(seed: u64, mode: Mode) -> (Sim, Engine) {
+fn disk(seed: u64, mode: Mode) -> Sim {
     let sim = Sim::new(seed);
     let mut engine = engine(&sim, mode);
     put(&mut engine, source(), &content());
@@ -76,12 +76,18 @@ fn disk(seed: u64, mode: Mode) -> (Sim, Engine) {
         put(&mut engine, target(), &old());
     }
     sim.sync();
-    (sim, engine)
+    sim
 }
 
-fn copy(engine: &mut Engine, mode: Mode) -> Result<Copied, Error> {
-    let options =
-        CopyOptions::new().replace(mode.replace).verify(mode.verify).durable(mode.durable);
+fn copy(sim: &Sim, mode: Mode) -> Result<Copied, Error> {
+    let options = CopyOptions::new()
+        .replace(mode.replace)
+        .verify(mode.verify)
+        .durable(mode.durable)
+        .bs_bytes(PIECE_BYTES)
+        .iodepth(mode.iodepth);
+    let disk = sim.disk();
+    let own = disk.memory();
     let (mut done, mut total) = (0, None);
     let copied = options
         .watch(&mut |progress| {
@@ -89,12 +95,13 @@ fn copy(engine: &mut Engine, mode: Mode) -> Result<Copied, Error> {
             (done, total) = (progress.bytes_done, progress.bytes_total);
             ControlFlow::Continue(())
         })
-        .copy_through(engine, source(), target());
+        .on(&disk)
+        .copy(source(), target());
     if copied.is_ok() {
         assert_eq!(Some(done), total, "all is done at the end");
     }
-    assert_eq!(engine.outstanding(), 0);
-    assert_eq!(engine.pool().free(), mode.iodepth as usize, "W5: every buffer came back");
+    assert_eq!(disk.outstanding(), 0);
+    assert_eq!(disk.memory(), own, "W5: every buffer came back");
     copied
 }
 
@@ -106,10 +113,10 @@ fn before(mode: Mode) -> Option<Vec<u8>> {
 /// Tries a fault at every operation, until the copy is done before the fault.
 fn at_every_operation(fault: Fault, mode: Mode, check: impl Fn(&Sim, Result<Copied, Error>)) {
     for number in 0.. {
-        let (sim, mut engine) = disk(number, mode);
+        let sim = disk(number, mode);
         let begun = sim.operations();
         sim.fault(begun + number, fault);
-        let copied = copy(&mut engine, mode);
+        let copied = copy(&sim, mode);
         let reached = sim.operations() > begun + number;
         check(&sim, copied);
         if !reached {
@@ -128,8 +135,8 @@ fn names(mode: Mode, copied: bool) -> Vec<PathBuf> {
 #[test]
 fn a_copy_is_whole_and_survives_a_power_loss() {
     for mode in MODES {
-        let (sim, mut engine) = disk(1, mode);
-        let copied = copy(&mut engine, mode).unwrap();
+        let sim = disk(1, mode);
+        let copied = copy(&sim, mode).unwrap();
         assert_eq!(copied.bytes, LEN as u64, "{mode:?}");
         assert!(matches!(copied.method, Method::Direct | Method::Cached), "{mode:?}");
         assert_eq!(copied.checksum.is_some(), mode.verify);
@@ -205,21 +212,21 @@ fn power_that_goes_at_any_operation_leaves_what_was_there_or_all_of_the_copy() {
 #[test]
 fn a_copy_goes_on_where_the_file_system_has_no_fallocate_or_no_direct_transfers() {
     for mode in MODES {
-        let (sim, mut engine) = disk(3, mode);
+        let sim = disk(3, mode);
         // The first operation of a copy allocates.
         sim.fault(sim.operations(), Fault::Once(EOPNOTSUPP));
-        let copied = copy(&mut engine, mode).unwrap();
+        let copied = copy(&sim, mode).unwrap();
         assert!(copied.effective.fallbacks.iter().any(|step| step.wanted == "allocated space"));
         assert_eq!(sim.contents(target()), Some(content()), "{mode:?}");
 
-        let (sim, mut engine) = disk(4, mode);
+        let sim = disk(4, mode);
         sim.refuse_direct_at_open();
-        copy(&mut engine, mode).unwrap();
+        copy(&sim, mode).unwrap();
         assert_eq!(sim.contents(target()), Some(content()), "{mode:?}");
 
-        let (sim, mut engine) = disk(5, mode);
+        let sim = disk(5, mode);
         sim.refuse_direct_at_transfer();
-        let copied = copy(&mut engine, mode).unwrap();
+        let copied = copy(&sim, mode).unwrap();
         assert!(copied.effective.fallbacks.iter().any(|step| step.wanted == "O_DIRECT"));
         assert_eq!(sim.contents(target()), Some(content()), "{mode:?}");
     }
@@ -228,10 +235,10 @@ fn a_copy_goes_on_where_the_file_system_has_no_fallocate_or_no_direct_transfers(
 #[test]
 fn a_full_disk_is_told_of_before_anything_is_written() {
     for mode in MODES {
-        let (sim, mut engine) = disk(6, mode);
+        let sim = disk(6, mode);
         sim.set_capacity((LEN + old().len() + 2000) as u64);
         let begun = sim.operations();
-        let error = copy(&mut engine, mode).unwrap_err();
+        let error = copy(&sim, mode).unwrap_err();
         assert_eq!(error.errno(), ENOSPC);
         assert!(error.to_string().starts_with("/sim/target: fallocate"), "{error}");
         // The allocation, and the removal of the file.
@@ -244,14 +251,13 @@ fn a_full_disk_is_told_of_before_anything_is_written() {
 fn a_file_that_is_there_is_only_replaced_when_that_was_asked_and_the_source_never() {
     // W7
     let mode = MODES[0];
-    let (sim, mut engine) = disk(7, mode);
+    let sim = disk(7, mode);
     let begun = sim.operations();
-    let error = copy(&mut engine, Mode { replace: false, ..mode }).unwrap_err();
+    let error = copy(&sim, Mode { replace: false, ..mode }).unwrap_err();
     assert_eq!(error.errno(), EEXIST);
     let options = CopyOptions::new().replace(true);
     let mut watch = |_| ControlFlow::Continue(());
-    let error =
-        options.watch(&mut watch).copy_through(&mut engine, source(), source()).unwrap_err();
+    let error = options.watch(&mut watch).on(&sim.disk()).copy(source(), source()).unwrap_err();
     assert!(matches!(error, Error::Refused { .. }), "{error}");
     assert_eq!(sim.operations(), begun);
     assert_eq!(sim.contents(target()), Some(old()));

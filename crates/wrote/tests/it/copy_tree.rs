@@ -10,8 +10,8 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use wrote::copy::FOLDERS_DEEP_MAX;
-use wrote::engine::{Fault, Options};
-use wrote::{CopyOptions, Engine, Error, Ioengine, Reflink, Sim};
+use wrote::engine::Fault;
+use wrote::{CopyOptions, Error, Reflink, Sim};
 
 const QUICK: CopyOptions<'static> = CopyOptions::new()
     .reflink(Reflink::Auto)
@@ -520,12 +520,12 @@ fn a_stream_leaves_all_or_nothing_whatever_fails() {
         for number in 0.. {
             let sim = Sim::new(number);
             sim.fault(number, fault);
-            let engine = Options::new(Ioengine::IoUring, 3, 4096);
-            let mut engine = Engine::simulated(&sim, &engine).unwrap();
-            let options = QUICK.durable(true).verify(true);
+            let disk = sim.disk();
+            let own = disk.memory();
+            let options = QUICK.durable(true).verify(true).bs_bytes(4096).iodepth(3);
             let pipe = pipe_of(content.clone());
-            let copied = options.copy_in_through(&mut engine, pipe.as_fd(), to);
-            assert_eq!((engine.outstanding(), engine.pool().free()), (0, 3), "W5");
+            let copied = options.on(&disk).copy_in(pipe.as_fd(), to);
+            assert_eq!((disk.outstanding(), disk.memory()), (0, own), "W5");
             match &copied {
                 Ok(_) => {
                     assert_eq!(sim.after_power_loss(to), Some(content.clone()), "{fault:?}");

@@ -21,7 +21,7 @@ fn a_writer_takes_bytes_pieces_readers_seeks_and_syncs() {
     for sync in [SyncPolicy::No, SyncPolicy::Always] {
         let sim = Sim::new(1);
         let options = Writer::options().bs(BLOCK_BYTES).iodepth(2).sync(sync);
-        let mut writer = options.open_simulated(&sim, path()).unwrap();
+        let mut writer = options.on(&sim.disk()).open(path()).unwrap();
         let mut expected = Vec::new();
         for byte in 0..40 {
             writer.write_all(&[byte]).unwrap();
@@ -51,7 +51,7 @@ fn a_log_takes_records_of_several_threads_and_returns_them() {
         let folder = Path::new("/sim/log");
         let options = Log::options().format(format).buffers(2).buffer_bytes(BLOCK_BYTES);
         let options = options.segment_bytes(2 * BLOCK_BYTES as u64).prepare(Prepare::Allocate);
-        let log = options.open_simulated(&sim, folder).unwrap();
+        let log = options.on(&sim.disk()).open(folder).unwrap();
         thread::scope(|scope| {
             for producer in 0..2 {
                 let log = &log;
@@ -68,7 +68,7 @@ fn a_log_takes_records_of_several_threads_and_returns_them() {
             }
         });
         log.close().unwrap();
-        let found = LogReader::open_simulated(&sim, folder, 0).unwrap();
+        let found = LogReader::open_on(&sim.disk(), folder, 0).unwrap();
         let found: Vec<Vec<u8>> = found.map(|record| record.unwrap().bytes).collect();
         for byte in [b'a', b'b'] {
             let own = found.iter().filter(|record| record[0] == byte);

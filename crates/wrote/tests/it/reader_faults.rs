@@ -23,7 +23,7 @@ fn content() -> Vec<u8> {
 /// Makes the file; returns the disk, and the number of its next operation.
 fn disk(seed: u64) -> (Sim, u64) {
     let sim = Sim::new(seed);
-    let mut writer = Writer::options().bs(BS_BYTES).open_simulated(&sim, path()).unwrap();
+    let mut writer = Writer::options().bs(BS_BYTES).on(&sim.disk()).open(path()).unwrap();
     writer.write_all(&content()).unwrap();
     writer.finish().unwrap();
     let next = sim.operations();
@@ -31,7 +31,7 @@ fn disk(seed: u64) -> (Sim, u64) {
 }
 
 fn open(sim: &Sim, direct: bool) -> Reader {
-    Reader::options().bs(BS_BYTES).iodepth(4).direct(direct).open_simulated(sim, path()).unwrap()
+    Reader::options().bs(BS_BYTES).iodepth(4).direct(direct).on(&sim.disk()).open(path()).unwrap()
 }
 
 /// Reads to the end or the first error.

@@ -252,7 +252,7 @@ fn simulated(seed: u64, count: usize, len: usize) -> (Sim, Disk) {
     let sim = Sim::new(seed);
     for number in 0..count {
         let path = format!("/sim/{number}");
-        let mut writer = Writer::options().open_simulated(&sim, path).unwrap();
+        let mut writer = Writer::options().on(&sim.disk()).open(path).unwrap();
         writer.write_all(&content(number, 0, len)).unwrap();
         writer.finish().unwrap();
     }

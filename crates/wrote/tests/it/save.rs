@@ -9,10 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use wrote::engine::Options;
-use wrote::{
-    Engine, Error, Ioengine, SyncPolicy, write, write_new, write_new_through, write_through,
-    write_unflushed,
-};
+use wrote::{Disk, Error, Ioengine, write, write_new, write_unflushed};
 
 /// Some below and some above the length that bypasses the page cache.
 const LENS: [usize; 8] = [0, 1, 511, 4096, 131_073, 1_000_000, 4 << 20, (4 << 20) + 777];
@@ -36,9 +33,9 @@ fn any_length_is_saved_whole_by_any_engine_and_nothing_is_left_beside_it() {
         }
     }
     for ioengine in [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring, Ioengine::Mmap] {
-        let mut engine = Engine::open(&Options::new(ioengine, 4, 100_000)).unwrap();
+        let disk = Disk::open(&Options::new(ioengine, 4, 100_000)).unwrap();
         for len in LENS {
-            write_through(&mut engine, SyncPolicy::Always, &path, content(len)).unwrap();
+            disk.write(&path, content(len)).unwrap();
             assert!(fs::read(&path).unwrap() == content(len), "{ioengine:?}, {len} bytes");
         }
     }
@@ -215,12 +212,10 @@ fn a_new_file_is_saved_whole_by_any_engine_with_the_permissions_of_any_new_file(
         fs::remove_file(&path).unwrap();
     }
     for ioengine in [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring, Ioengine::Mmap] {
-        let mut engine = Engine::open(&Options::new(ioengine, 4, 100_000)).unwrap();
-        for sync in [SyncPolicy::Always, SyncPolicy::No] {
-            write_new_through(&mut engine, sync, &path, content(131_073)).unwrap();
-            assert!(fs::read(&path).unwrap() == content(131_073), "{ioengine:?}");
-            fs::remove_file(&path).unwrap();
-        }
+        let disk = Disk::open(&Options::new(ioengine, 4, 100_000)).unwrap();
+        disk.write_new(&path, content(131_073)).unwrap();
+        assert!(fs::read(&path).unwrap() == content(131_073), "{ioengine:?}");
+        fs::remove_file(&path).unwrap();
     }
     assert_eq!(names(folder.path()), ["theirs"]);
 }

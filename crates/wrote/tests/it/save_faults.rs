@@ -2,10 +2,8 @@
 //! the new is there, on the running system and after a power loss.
 
 use std::path::Path;
-use wrote::engine::{Fault, Op, Options};
-use wrote::{
-    Action, Engine, Error, FileOptions, Ioengine, Sim, SyncPolicy, write_new_through, write_through,
-};
+use wrote::engine::{Fault, Options};
+use wrote::{Action, Disk, Error, Ioengine, Sim, SyncPolicy};
 
 const EINTR: i32 = 4;
 const EIO: i32 = 5;
@@ -72,27 +70,31 @@ fn new(case: Case) -> Option<Vec<u8>> {
     Some(content(case.new))
 }
 
-fn engine(sim: &Sim, case: Case) -> Engine {
+fn open(sim: &Sim, case: Case) -> Disk {
     let options = Options::new(Ioengine::IoUring, case.iodepth, case.buffer_bytes);
-    Engine::simulated(sim, &options).unwrap()
+    Disk::simulated(sim, &options).unwrap()
 }
 
 /// Makes a disk with stable old content.
 fn disk(seed: u64, case: Case) -> Sim {
     let sim = Sim::new(seed);
     if let Some(old) = old(case) {
-        write_through(&mut engine(&sim, case), SyncPolicy::No, path(), &old).unwrap();
+        open(&sim, case).write_unflushed(path(), &old).unwrap();
     }
     sim.sync();
     sim
 }
 
 fn save(sim: &Sim, case: Case) -> Result<(), Error> {
-    let mut engine = engine(sim, case);
-    let write = if case.is_new { write_new_through } else { write_through };
-    let result = write(&mut engine, case.sync, path(), &content(case.new));
-    assert_eq!(engine.outstanding(), 0);
-    assert_eq!(engine.pool().free(), case.iodepth as usize, "W5: every buffer came back");
+    let disk = open(sim, case);
+    let (own, content) = (disk.memory(), content(case.new));
+    let result = match (case.is_new, case.sync) {
+        (true, _) => disk.write_new(path(), content),
+        (false, SyncPolicy::No) => disk.write_unflushed(path(), content),
+        (false, _) => disk.write(path(), content),
+    };
+    assert_eq!(disk.outstanding(), 0);
+    assert_eq!(disk.memory(), own, "W5: every buffer came back");
     result
 }
 
@@ -288,46 +290,14 @@ fn a_name_that_exists_is_refused_before_anything_is_written_for_a_new_file() {
 }
 
 #[test]
-fn an_engine_saves_again_after_an_error() {
+fn a_disk_saves_again_after_an_error() {
     for operation in 0..operations(LARGE) {
         let sim = disk(operation, LARGE);
-        let mut engine = engine(&sim, LARGE);
+        let disk = open(&sim, LARGE);
         sim.fault(sim.operations() + operation, Fault::Once(EIO));
-        let bytes = content(LARGE.new);
-        let first = write_through(&mut engine, SyncPolicy::Always, path(), &bytes);
-        let again = write_through(&mut engine, SyncPolicy::Always, path(), &bytes);
-        if is_in_place(&first) {
-            assert!(matches!(again, Err(Error::Poisoned { errno: EIO, .. })))
-        } else {
-            again.unwrap()
-        }
-        assert_eq!(sim.contents(path()), new(LARGE));
-    }
-}
-
-#[test]
-fn only_large_durable_content_goes_past_the_cache_and_falls_back_where_it_cannot() {
-    // W6
-    for (case, steps) in [
-        (LARGE, 1),
-        (unsynced(LARGE), 0),
-        (PIECES, 0),
-        (Case { iodepth: 1, ..LARGE }, 0),
-        (Case { buffer_bytes: 5000, ..LARGE }, 0),
-        (Case { buffer_bytes: 100_001, ..LARGE }, 1),
-    ] {
-        for at_transfer in [false, true] {
-            let sim = disk(3, case);
-            if !at_transfer {
-                sim.refuse_direct_at_open()
-            } else {
-                sim.refuse_direct_at_transfer()
-            }
-            let mut engine = engine(&sim, case);
-            write_through(&mut engine, case.sync, path(), content(case.new)).unwrap();
-            assert_eq!(sim.contents(path()), new(case));
-            assert_eq!(engine.effective().fallbacks.len(), steps, "{case:?}");
-        }
+        disk.write(path(), content(LARGE.new)).unwrap_err();
+        disk.write(path(), content(LARGE.new)).unwrap();
+        assert_eq!(sim.after_power_loss(path()), new(LARGE), "W1");
     }
 }
 
@@ -344,18 +314,6 @@ fn buffers_of_any_size_do() {
             assert_eq!(sim.after_power_loss(path()), new(case));
         }
     }
-}
-
-#[test]
-#[should_panic(expected = "nothing outstanding")]
-fn a_save_on_an_engine_with_operations_of_the_callers_is_a_mistake() {
-    let sim = Sim::new(0);
-    let mut engine = engine(&sim, PIECES);
-    let options = FileOptions::new().create_new(true).write(true);
-    let file = engine.open_file(Path::new("/sim/other"), &options).unwrap();
-    let buffer = engine.lease().unwrap();
-    engine.queue(0, Op::Write { file, offset: 0, buffer, durable: false });
-    let _ = write_through(&mut engine, SyncPolicy::No, path(), b"x");
 }
 
 #[test]

@@ -3,9 +3,8 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
-use wrote::engine::{Fault, Options};
-use wrote::save::write_many_through;
-use wrote::{Action, Engine, Error, Ioengine, Sim, SyncPolicy, write_many, write_through};
+use wrote::engine::Fault;
+use wrote::{Action, Error, Sim, write_many};
 
 const FILES: usize = 7;
 
@@ -22,15 +21,11 @@ fn new(number: usize) -> Vec<u8> {
     vec![b'n'; 3000 * (number % 4)]
 }
 
-fn engine(sim: &Sim) -> Engine {
-    Engine::simulated(sim, &Options::new(Ioengine::IoUring, 4, 4096)).unwrap()
-}
-
 fn disk(seed: u64) -> Sim {
     let sim = Sim::new(seed);
     for number in 0..FILES {
         if let Some(old) = old(number) {
-            write_through(&mut engine(&sim), SyncPolicy::No, path(number), old).unwrap();
+            sim.disk().write_unflushed(path(number), old).unwrap();
         }
     }
     sim.sync();
@@ -38,10 +33,11 @@ fn disk(seed: u64) -> Sim {
 }
 
 fn save(sim: &Sim) -> Result<(), Error> {
-    let mut engine = engine(sim);
-    let result = write_many_through(&mut engine, (0..FILES).map(|n| (path(n), new(n))));
-    assert_eq!(engine.outstanding(), 0);
-    assert_eq!(engine.pool().free(), 4, "W5: every buffer came back");
+    let disk = sim.disk();
+    let own = disk.memory();
+    let result = disk.write_many((0..FILES).map(|n| (path(n), new(n))));
+    assert_eq!(disk.outstanding(), 0);
+    assert_eq!(disk.memory(), own, "W5: every buffer came back");
     result
 }
 

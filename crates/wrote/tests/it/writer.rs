@@ -273,10 +273,10 @@ fn a_drop_logs_what_went_wrong_and_what_was_never_finished() {
     log::set_max_level(log::LevelFilter::Warn);
     let sim = wrote::Sim::new(1);
     sim.set_capacity(10_000);
-    let mut writer = small().open_simulated(&sim, "/sim/dropped").unwrap();
+    let mut writer = small().on(&sim.disk()).open("/sim/dropped").unwrap();
     writer.write_all(&content(15_000)).unwrap();
     drop(writer);
-    let mut writer = small().replace(true).open_simulated(&sim, "/sim/replaced").unwrap();
+    let mut writer = small().replace(true).on(&sim.disk()).open("/sim/replaced").unwrap();
     writer.write_all(b"new").unwrap();
     drop(writer);
     let kept = KEPT.0.lock().unwrap();

@@ -93,10 +93,10 @@ proptest! {
             sim.refuse_direct_at_transfer();
         }
         let mut model = content(7, old);
-        let mut first = options(false).open_simulated(&sim, path()).unwrap();
+        let mut first = options(false).on(&sim.disk()).open(path()).unwrap();
         first.write_all(&model).unwrap();
         first.finish().unwrap();
-        let mut writer = options(direct).append(true).open_simulated(&sim, path()).unwrap();
+        let mut writer = options(direct).append(true).on(&sim.disk()).open(path()).unwrap();
         let mut at = old;
         for (number, step) in steps.into_iter().enumerate() {
             take(&mut writer, step, number, &mut model, &mut at);
@@ -140,7 +140,7 @@ struct Outcome {
 
 fn script(sim: &Sim, direct: bool, sync: SyncPolicy) -> Outcome {
     let mut outcome = Outcome { synced_bytes: 0, written_bytes: 0, failure: None };
-    let mut writer = options(direct).sync(sync).open_simulated(sim, path()).unwrap();
+    let mut writer = options(direct).sync(sync).on(&sim.disk()).open(path()).unwrap();
     for step in SCRIPT {
         let bytes = match step {
             Step::Write(len) | Step::ReadFrom(len) => content(outcome.written_bytes, len),
@@ -281,11 +281,11 @@ fn an_error_leaves_what_was_there_before_an_append() {
             for operation in 0..4 {
                 let sim = Sim::new(operation);
                 let old = content(0, 1234);
-                let mut first = options(direct).open_simulated(&sim, path()).unwrap();
+                let mut first = options(direct).on(&sim.disk()).open(path()).unwrap();
                 first.write_all(&old).unwrap();
                 first.finish().unwrap();
                 sim.fault(sim.operations() + operation, Fault::Once(errno));
-                let appended = options(direct).append(true).open_simulated(&sim, path());
+                let appended = options(direct).append(true).on(&sim.disk()).open(path());
                 let _ = appended.and_then(|mut writer| {
                     let _ = writer.write_all(&content(1234, 3 * BS_BYTES));
                     writer.finish()
@@ -301,7 +301,7 @@ fn an_error_leaves_what_was_there_before_an_append() {
 fn a_disk_with_no_room_for_the_hint_is_left_as_free_as_it_was() {
     let sim = Sim::new(0);
     sim.set_capacity(9 << 20);
-    let opened = options(true).size_hint(20 << 20).open_simulated(&sim, path());
+    let opened = options(true).size_hint(20 << 20).on(&sim.disk()).open(path());
     assert_eq!(opened.unwrap_err().errno(), ENOSPC);
     assert_eq!(sim.contents(path()).unwrap(), b"");
 }
@@ -311,7 +311,7 @@ fn a_file_whose_name_was_not_synced_is_no_promise() {
     // Shows that the tests above see the folder's sync.
     let lost = (0..50).filter(|&seed| {
         let sim = Sim::new(seed);
-        let mut writer = options(true).open_simulated(&sim, path()).unwrap();
+        let mut writer = options(true).on(&sim.disk()).open(path()).unwrap();
         writer.write_all(b"text").unwrap();
         writer.close().unwrap();
         sim.after_power_loss(path()).is_none()
@@ -324,7 +324,7 @@ fn a_flush_that_lies_changes_nothing_on_the_running_system_and_the_next_one_make
     at_every_operation(Fault::Lie, 1, |sim, outcome| {
         assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
         assert_eq!(sim.contents(path()), Some(whole()));
-        let mut writer = options(false).append(true).open_simulated(sim, path()).unwrap();
+        let mut writer = options(false).append(true).on(&sim.disk()).open(path()).unwrap();
         writer.write_all(b"more").unwrap();
         writer.finish().unwrap();
         assert_eq!(sim.after_power_loss(path()), Some([&whole()[..], b"more"].concat()), "W1");
@@ -339,7 +339,7 @@ fn a_writer_that_appends_writes_no_old_byte_but_those_of_the_block_that_it_read(
             assert!(script(&sim, true, SyncPolicy::No).failure.is_none());
             let before = sim.contents(path()).unwrap();
             sim.fault(sim.operations() + operation, fault);
-            let mut writer = options(true).append(true).open_simulated(&sim, path()).unwrap();
+            let mut writer = options(true).append(true).on(&sim.disk()).open(path()).unwrap();
             writer.write_all(&content(0, BS_BYTES)).unwrap();
             writer.finish().unwrap();
             let found = sim.contents(path()).unwrap();

@@ -224,7 +224,7 @@ fn slices_are_written_whole_and_in_order_with_one_sync() {
     let bytes = content(0, 60_000);
     for sync in [SyncPolicy::No, SyncPolicy::Always] {
         let sim = Sim::new(4);
-        let mut writer = options().sync(sync).open_simulated(&sim, "/sim/file").unwrap();
+        let mut writer = options().sync(sync).on(&sim.disk()).open("/sim/file").unwrap();
         let mut left = &bytes[..];
         for lens in [[0, 3, 5], [4000, 90, 7], [4096, 4096, 4096], [20_000, 0, 1]].iter().cycle() {
             if left.is_empty() {
@@ -260,7 +260,7 @@ fn place() -> &'static Path {
 
 /// Replaces a file with 9 pages and a bit, in pieces.
 fn replace(sim: &Sim, direct: bool) -> Result<(), std::io::Error> {
-    let mut writer = options().replace(true).direct(direct).open_simulated(sim, place())?;
+    let mut writer = options().replace(true).direct(direct).on(&sim.disk()).open(place())?;
     for piece in new().chunks(3000) {
         writer.write_all(piece)?;
     }
@@ -279,7 +279,7 @@ fn new() -> Vec<u8> {
 /// A disk with the old file, durable.
 fn disk(seed: u64) -> (Sim, u64) {
     let sim = Sim::new(seed);
-    let mut writer = options().open_simulated(&sim, place()).unwrap();
+    let mut writer = options().on(&sim.disk()).open(place()).unwrap();
     writer.write_all(&old()).unwrap();
     writer.finish().unwrap();
     let first = sim.operations();
@@ -356,7 +356,7 @@ fn a_full_disk_leaves_the_old_content() {
 fn a_replacement_without_room_for_its_hint_leaves_no_file() {
     let (sim, _) = disk(1);
     sim.set_capacity(9 << 20);
-    let opened = options().replace(true).size_hint(20 << 20).open_simulated(&sim, place());
+    let opened = options().replace(true).size_hint(20 << 20).on(&sim.disk()).open(place());
     assert_eq!(opened.unwrap_err().errno(), ENOSPC);
     assert_eq!(sim.names(), [place()]);
 }
@@ -366,7 +366,7 @@ fn a_replacement_that_is_closed_without_a_flush_may_lose_its_content_in_a_power_
     // Shows that the tests above see the flushes.
     let lost = (0..50).filter(|&seed| {
         let (sim, _) = disk(seed);
-        let mut writer = options().replace(true).open_simulated(&sim, place()).unwrap();
+        let mut writer = options().replace(true).on(&sim.disk()).open(place()).unwrap();
         writer.write_all(&new()).unwrap();
         writer.close().unwrap();
         assert!(sim.contents(place()).unwrap() == new());

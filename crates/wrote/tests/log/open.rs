@@ -1,7 +1,7 @@
 //! `Log` on the real kernel: its openers, its end, its retention, and each file system.
 
 use crate::small_log::{
-    FOLDER, FORMATS, PATIENCE, SEGMENT_BYTES, folder, read, record, segments, small,
+    BUFFER_BYTES, FOLDER, FORMATS, PATIENCE, SEGMENT_BYTES, folder, read, record, segments, small,
 };
 use fixtures::{Mounted, or_skip};
 use std::fs::{self, File};
@@ -9,7 +9,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
-use wrote::{Error, Format, Log, LogReader, Survives, SyncPolicy};
+use wrote::engine::Options;
+use wrote::{Disk, Error, Format, Ioengine, Log, LogReader, Survives, SyncPolicy};
 
 #[test]
 fn a_second_opener_is_refused_in_one_line_and_readers_are_not() {
@@ -480,4 +481,46 @@ fn a_reader_reads_its_folder_to_the_end_after_the_working_directory_was_changed(
     log.close().unwrap();
     fs::create_dir(outer.path().join("elsewhere")).unwrap();
     fixtures::again(module_path!(), test, FOLDER, outer.path());
+}
+
+#[test]
+fn logs_on_one_disk_share_its_ring_and_memory_and_are_found_again() {
+    // W1, W8
+    let folder = fixtures::folder();
+    // Fewer operations in flight than one log alone may have.
+    let disk = Disk::open(&Options::new(Ioengine::IoUring, 4, 4096)).unwrap();
+    let own = disk.memory();
+    for format in FORMATS {
+        let place = |number: u64| folder.path().join(format!("{format}-{number}"));
+        for round in 0..2 {
+            let open = |number| {
+                small(format).sync(SyncPolicy::Always).on(&disk).open(place(number)).unwrap()
+            };
+            let logs: Vec<Log> = (0..4).map(open).collect();
+            assert!(disk.memory() >= own + 4 * 6 * BUFFER_BYTES);
+            thread::scope(|scope| {
+                for log in &logs {
+                    scope.spawn(move || {
+                        for number in 100 * round..100 * (round + 1) {
+                            let ticket = log.append(&record(number)).unwrap();
+                            assert_eq!(ticket.sequence(), number);
+                            ticket.wait().unwrap();
+                        }
+                    });
+                }
+            });
+            logs.into_iter().for_each(|log| log.close().unwrap());
+        }
+        assert_eq!(disk.memory(), own);
+        for number in 0..4 {
+            let reader = LogReader::open_on(&disk, place(number), 0).unwrap();
+            let found: Vec<Vec<u8>> = reader.map(|record| record.unwrap().bytes).collect();
+            assert_eq!(found, (0..200).map(record).collect::<Vec<_>>());
+        }
+    }
+    // One that does not fit is refused in one line.
+    disk.set_memory(own + 6 * BUFFER_BYTES - 1);
+    let error = small(Format::Framed).on(&disk).open(folder.path().join("more")).unwrap_err();
+    assert!(matches!(error, Error::Refused { .. }), "{error}");
+    assert!(error.to_string().contains("bytes of buffers"), "{error}");
 }

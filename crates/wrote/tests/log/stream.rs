@@ -163,7 +163,7 @@ fn retention_does_not_stop_a_stream() {
 #[test]
 fn a_stream_of_a_log_that_fails_yields_what_was_written_and_then_the_error_once() {
     let sim = Sim::new(1);
-    let log = small(Format::Framed).open_simulated(&sim, "/log").unwrap();
+    let log = small(Format::Framed).on(&sim.disk()).open("/log").unwrap();
     let mut stream = log.stream(0).unwrap();
     for number in 0..5 {
         log.append(&record(number)).unwrap().wait().unwrap();

@@ -253,7 +253,7 @@ fn after_a_power_loss_at_any_operation_a_group_is_whole_and_a_cut_is_made_or_not
     let text = |number: u64| format!("record {number} {}", "x".repeat(500)).into_bytes();
     for operation in 0.. {
         let sim = Sim::new(operation);
-        let log = options.open_simulated(&sim, SIMULATED).unwrap();
+        let log = options.clone().on(&sim.disk()).open(SIMULATED).unwrap();
         (0..5).for_each(|number| append_text(&log, number, &text(number)));
         sim.fault(sim.operations() + operation, wrote::engine::Fault::PowerLoss);
         let group: Vec<Vec<u8>> = (5..9).map(text).collect();
@@ -262,7 +262,7 @@ fn after_a_power_loss_at_any_operation_a_group_is_whole_and_a_cut_is_made_or_not
         let other = cut.clone().and_then(|()| log.append(b"other")?.wait());
         drop(log);
         sim.restart();
-        let log = options.open_simulated(&sim, SIMULATED).unwrap();
+        let log = options.clone().on(&sim.disk()).open(SIMULATED).unwrap();
         let next = log.stats().next_sequence;
         let found: Vec<Vec<u8>> =
             log.reader(0).unwrap().map(|record| record.unwrap().bytes).collect();

@@ -239,7 +239,7 @@ impl Disk {
 
     /// Opens a reader that shares nothing with the writer.
     pub fn reader(&self, from: u64) -> Result<LogReader, Error> {
-        LogReader::open_simulated(&self.sim, FOLDER, from)
+        LogReader::open_on(&self.sim.disk(), FOLDER, from)
     }
 
     /// Returns the files of the log, in order.

@@ -463,5 +463,5 @@ fn awaited(log: &Log, sequence: u64) -> Result<(), Error> {
 
 /// Opens the log anew, without reading it.
 pub fn open(disk: &Disk, format: Format, opening: Opening) -> Result<Log, Error> {
-    opening.options(format).open_simulated(&disk.sim, FOLDER)
+    opening.options(format).on(&disk.sim.disk()).open(FOLDER)
 }

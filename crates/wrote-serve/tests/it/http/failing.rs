@@ -22,7 +22,7 @@ fn after_a_failed_write_or_flush_each_record_that_was_acknowledged_is_there() {
         config.limits.free_bytes = 0;
         let disk = sim.clone();
         let server = Server::start_with(config, move |log| {
-            Log::options().sync(SyncPolicy::Always).open_simulated(&disk, &log.folder)
+            Log::options().sync(SyncPolicy::Always).on(&disk.disk()).open(&log.folder)
         });
         let server = server.unwrap();
         let (listen, handle) = (server.listeners().remove(0), server.handle());
@@ -45,7 +45,7 @@ fn after_a_failed_write_or_flush_each_record_that_was_acknowledged_is_there() {
         // The log has failed, or not.
         let _ = thread.join().unwrap();
         sim.restart();
-        let records = LogReader::open_simulated(&sim, folder, 0).unwrap();
+        let records = LogReader::open_on(&sim.disk(), folder, 0).unwrap();
         let records: Vec<_> = records.map(|record| record.unwrap().bytes).collect();
         // The last may be there without its answer.
         assert!(records.starts_with(&acknowledged), "fault {number}");

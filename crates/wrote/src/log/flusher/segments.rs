@@ -536,7 +536,7 @@ mod tests {
             for operation in 0..60 {
                 let sim = Sim::new(operation);
                 let options = Log::options().segment_bytes(64 << 10).buffers(2);
-                let log = options.buffer_bytes(4096).open_simulated(&sim, folder()).unwrap();
+                let log = options.buffer_bytes(4096).on(&sim.disk()).open(folder()).unwrap();
                 // A shorter preparation is tried at once: so it fails some times.
                 let begin = sim.operations() + operation;
                 (begin..begin + 8).for_each(|at| sim.fault(at, Fault::Once(errno)));
@@ -573,7 +573,7 @@ mod tests {
             let sim = Sim::new(seed);
             let options = Log::options().sync(SyncPolicy::No).buffers(3).buffer_bytes(4096);
             let options = options.segment_bytes(8192);
-            let log = options.open_simulated(&sim, folder()).unwrap();
+            let log = options.clone().on(&sim.disk()).open(folder()).unwrap();
             sim.fault(sim.operations() + 19 * seed, Fault::PowerLoss);
             let mut known = 0;
             for number in 0..400_u64 {
@@ -601,7 +601,7 @@ mod tests {
                 end.unwrap();
                 assert!(rest == records[records.len().min(from as usize)..], "{seed}, {from}");
             }
-            let log = options.open_simulated(&sim, folder()).unwrap();
+            let log = options.on(&sim.disk()).open(folder()).unwrap();
             assert_eq!(log.stats().next_sequence, records.len() as u64, "seed {seed}");
             log.append(b"more").unwrap().wait().unwrap();
             log.close().unwrap();
@@ -620,7 +620,7 @@ mod tests {
         for (retain_bytes, most_segments) in [(u64::MAX, 64), (64 << 10, 8)] {
             let sim = Sim::new(1);
             let options = small().retain_bytes(retain_bytes);
-            let log = options.open_simulated(&sim, folder()).unwrap();
+            let log = options.on(&sim.disk()).open(folder()).unwrap();
             let mut most = 0;
             for _ in 0..2000 {
                 let _sequence = log.append(&[b'r'; 3900]).unwrap().sequence();
@@ -640,7 +640,7 @@ mod tests {
     fn a_closed_log_opens_by_its_last_segment_however_many_waited_for_a_flush() {
         let operations = |waits: bool| {
             let sim = Sim::new(1);
-            let log = small().open_simulated(&sim, folder()).unwrap();
+            let log = small().on(&sim.disk()).open(folder()).unwrap();
             for _ in 0..801 {
                 let ticket = log.append(&[b'r'; 3900]).unwrap();
                 if waits {
@@ -649,7 +649,7 @@ mod tests {
             }
             log.close().unwrap();
             let before = sim.operations();
-            assert!(small().open_simulated(&sim, folder()).unwrap().recovered().closed);
+            assert!(small().on(&sim.disk()).open(folder()).unwrap().recovered().closed);
             sim.operations() - before
         };
         assert_eq!(operations(false), operations(true));
@@ -663,7 +663,7 @@ mod tests {
             let sim = Sim::new(seed);
             let options = Log::options().sync(SyncPolicy::No).buffers(3).buffer_bytes(4096);
             let options = options.segment_bytes(8192);
-            let log = options.open_simulated(&sim, folder()).unwrap();
+            let log = options.clone().on(&sim.disk()).open(folder()).unwrap();
             let fault = sim.operations() + 7 * seed;
             sim.fault(fault, Fault::Once(libc::EIO));
             let _ = (0..400).try_for_each(|_| log.append(&[b'r'; 700]).map(drop));
@@ -672,7 +672,7 @@ mod tests {
                 break;
             }
             let seen = read(&sim, 0).0.len();
-            let log = options.open_simulated(&sim, folder()).unwrap();
+            let log = options.on(&sim.disk()).open(folder()).unwrap();
             let recovered = log.recovered().records as usize;
             lost += usize::from(recovered < seen);
             sim.restart();

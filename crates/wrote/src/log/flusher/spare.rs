@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_trim_of_a_full_disk_makes_room_for_the_records_that_wait() {
         let sim = Sim::new(1);
-        let log = options().open_simulated(&sim, folder()).unwrap();
+        let log = options().on(&sim.disk()).open(folder()).unwrap();
         append(&log, 100);
         sim.set_capacity(used_bytes(&sim));
         let waiting =
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn a_spare_file_makes_room_for_a_record_on_a_disk_that_is_full() {
         let sim = Sim::new(1);
-        let log = options().open_simulated(&sim, folder()).unwrap();
+        let log = options().on(&sim.disk()).open(folder()).unwrap();
         append(&log, 100);
         log.trim_before(60).unwrap();
         assert_eq!(hidden(&sim), 1, "one file is kept");
@@ -158,10 +158,10 @@ mod tests {
     #[test]
     fn a_file_that_is_longer_than_segments_are_or_was_not_written_here_is_not_kept() {
         let sim = Sim::new(1);
-        let log = options().prepare(Prepare::Allocate).open_simulated(&sim, folder()).unwrap();
+        let log = options().prepare(Prepare::Allocate).on(&sim.disk()).open(folder()).unwrap();
         append(&log, 100);
         log.close().unwrap();
-        let log = options().open_simulated(&sim, folder()).unwrap();
+        let log = options().on(&sim.disk()).open(folder()).unwrap();
         append(&log, 1);
         log.trim_before(60).unwrap();
         assert_eq!((hidden(&sim), log.stats().removed > 0), (0, true), "its blocks are allocated");
@@ -172,7 +172,7 @@ mod tests {
         assert!(log.stats().recycled > 0);
         log.close().unwrap();
         let small = options().segment_bytes(16 << 10).retain_bytes(32 << 10);
-        let log = small.open_simulated(&sim, folder()).unwrap();
+        let log = small.on(&sim.disk()).open(folder()).unwrap();
         append(&log, 100);
         assert!(log.stats().recycled > 5, "{:?}", log.stats());
     }

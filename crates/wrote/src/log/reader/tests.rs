@@ -27,7 +27,7 @@ fn where_the_clock_stepped_back_a_time_leads_to_a_record_of_it_behind_one_before
     let begun = SampleLog::default().segment();
     let built = times.iter().fold(begun, |log, &time| log.batch_of(at(time), &[b"a record"]));
     let sim = disk(1, &built.files(folder()));
-    let mut reader = LogReader::open_simulated(&sim, folder(), 0).unwrap();
+    let mut reader = LogReader::open_on(&sim.disk(), folder(), 0).unwrap();
     for time in 0..=510 {
         reader.seek_time(UNIX_EPOCH + Duration::from_nanos(time)).unwrap();
         let place = reader.next_sequence() as usize;
@@ -81,7 +81,7 @@ fn every_record_of_a_long_segment_is_read_from_any_place_on() {
     let sim = disk(1, &built.files(folder()));
     let end = built.next_sequence;
     for from in (0..end).step_by(11).chain([end - 2, end - 1, end]) {
-        let mut reader = LogReader::open_simulated(&sim, folder(), from).unwrap();
+        let mut reader = LogReader::open_on(&sim.disk(), folder(), from).unwrap();
         for sequence in (from..end).take(20) {
             let record = reader.next_lent().unwrap().unwrap();
             assert_eq!(
@@ -127,7 +127,7 @@ fn a_batch_behind_one_that_never_arrived_is_not_read_from_its_own_place_on() {
 fn a_reader_that_is_moved_reads_what_is_there() {
     let built = long_segment().closed().segment().batch(0, &[b"behind", b"and more"]);
     let sim = disk(1, &built.files(folder()));
-    let simulated = LogReader::open_simulated(&sim, folder(), 7).unwrap();
+    let simulated = LogReader::open_on(&sim.disk(), folder(), 7).unwrap();
     let folder = written(&built);
     let end = built.next_sequence;
     let on_disk = LogReader::open(folder.path(), 0).unwrap();
@@ -320,7 +320,7 @@ fn numbers_that_no_log_comes_to_are_none() {
     for first in [u64::MAX - 1, 1 << 62] {
         let sim = disk(1, &SampleLog::from(first).segment().batch(0, &[b"x"]).files(folder()));
         assert!(read(&sim, 0).0.is_empty());
-        let log = crate::Log::options().open_simulated(&sim, folder()).unwrap();
+        let log = crate::Log::options().on(&sim.disk()).open(folder()).unwrap();
         log.append(b"hello").unwrap().wait().unwrap();
         log.close().unwrap();
         assert_eq!(read(&sim, 0).0[0].sequence, 0);

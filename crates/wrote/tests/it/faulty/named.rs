@@ -6,9 +6,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wrote::engine::{Op, Options};
-use wrote::{
-    Action, CopyOptions, Engine, Error, FileId, FileOptions, Ioengine, Reflink, SyncPolicy,
-};
+use wrote::{Action, CopyOptions, Disk, Engine, Error, FileId, FileOptions, Ioengine, Reflink};
 
 const RUNGS: [Ioengine; 3] = [Ioengine::IoUring, Ioengine::Threads, Ioengine::Psync];
 const BLOCK_BYTES: usize = 4096;
@@ -42,6 +40,10 @@ impl Case {
 
 fn engine(rung: Ioengine, buffer_bytes: usize) -> Engine {
     Engine::open(&Options::new(rung, 4, buffer_bytes)).unwrap()
+}
+
+fn on(rung: Ioengine, buffer_bytes: usize) -> Disk {
+    Disk::open(&Options::new(rung, 4, buffer_bytes)).unwrap()
 }
 
 /// Writes blocks from `first` on, and flushes; returns the first error.
@@ -123,10 +125,7 @@ fn save(disk: &mut FaultyDisk, fault: Fault) {
     disk.set(fault);
     let errors: Vec<Error> = cases()
         .map(|case| {
-            let mut engine = engine(case.0, 1 << 20);
-            let new = content(2, case.1);
-            let saved =
-                wrote::write_through(&mut engine, SyncPolicy::Always, path(disk, case), &new);
+            let saved = on(case.0, 1 << 20).write(path(disk, case), content(2, case.1));
             let case = format!("{case:?}, {fault:?}");
             let error = saved.expect_err(&case);
             assert_of_the_device(&error, disk, &case);
@@ -165,8 +164,7 @@ fn copy(disk: &mut FaultyDisk, fault: Fault) {
     let options = || CopyOptions::new().reflink(Reflink::Never).bs_bytes(bs_bytes);
     for rung in RUNGS {
         let case = format!("{rung:?}, {fault:?}");
-        let mut engine = engine(rung, bs_bytes);
-        let copied = options().copy_through(&mut engine, &source, target(disk, rung));
+        let copied = options().on(&on(rung, bs_bytes)).copy(&source, target(disk, rung));
         assert_of_the_device(&copied.expect_err(&case), disk, &case);
     }
     disk.cut_and_mount();
