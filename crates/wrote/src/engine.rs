@@ -55,7 +55,7 @@ pub use effective::{Effective, Fallback};
 #[cfg(feature = "log")]
 pub(crate) use folder::{Folder, open_within};
 pub(crate) use names::folder_of;
-pub use names::{Found, Located};
+pub(crate) use names::{Found, Located};
 pub use op::{Completion, FileId, Op};
 pub(crate) use options::Callers;
 pub use options::{FileOptions, Ioengine, Options};

@@ -54,6 +54,8 @@ pub use options::{LogOptions, Prepare};
 pub use reader::{LentRecord, LogReader, Record};
 pub use recovery::Recovered;
 pub use rescue::{LogSummary, Repaired, SegmentSummary, Verified, repair, summary, verify};
+/// For `wrote-store`, which keeps sealed segments elsewhere. Not a promise.
+#[doc(hidden)]
 pub use sealed::{
     SEGMENT_START_BYTES, SealedSegment, SealedSegments, SegmentEnd, SegmentStart, check_segment,
     segment_name, segment_number,

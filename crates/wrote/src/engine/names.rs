@@ -19,8 +19,7 @@ const LINKS_MAX: u32 = 40;
 
 /// The end of a write to a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Located {
+pub(crate) struct Located {
     /// The name, with symbolic links of its last part followed. The file need not exist.
     pub path: PathBuf,
     /// The kind of thing with that name.
@@ -29,8 +28,7 @@ pub struct Located {
 
 /// The kind of thing with a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Found {
+pub(crate) enum Found {
     /// Nothing.
     Nothing,
     /// An ordinary file.
@@ -76,7 +74,7 @@ impl Engine {
 
     /// Finds where a write to the name `path` ends, with symbolic links followed as by `open(2)`,
     /// and what is there. A missing name is no error.
-    pub fn locate(&mut self, path: impl AsRef<Path>) -> Result<Located, Error> {
+    pub(crate) fn locate(&mut self, path: impl AsRef<Path>) -> Result<Located, Error> {
         self.check_process()?;
         let path = path.as_ref();
         uninterrupted(|| self.backend.locate(path)).tried(path, Action::Examine)

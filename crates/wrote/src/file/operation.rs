@@ -40,6 +40,7 @@ enum State {
 }
 
 /// The result of an [`Operation`]: `()`, [`ReadBytes`] or [`DiskBuffer`].
+#[doc(hidden)]
 pub trait Output: From<Outcome> {}
 
 impl Output for () {}
