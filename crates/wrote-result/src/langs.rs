@@ -120,7 +120,7 @@ pub struct Workload {
     pub cache: Cache,
     /// The level that the bytes survive when the clock stops (M3); reads have none.
     pub survives: Option<Survives>,
-    /// One for each language that did it, the fastest first.
+    /// One for each language that did it, the fastest first; of saves by the median save.
     pub rows: Vec<Row>,
     /// The languages that were to do it and failed, with the reason. Nothing of them is in `rows`.
     pub failures: Vec<Failure>,

@@ -213,6 +213,18 @@ fn every_object_of_the_schema_says_what_its_keys_mean() {
 }
 
 #[test]
+fn every_key_of_the_schema_is_in_the_page_of_results() {
+    const PAGE: &str = include_str!("../../../../docs/results.md");
+    let schema = schema();
+    let definitions = schema["$defs"].as_object().expect("there are definitions").values();
+    for object in definitions.chain([&schema]) {
+        for (key, _) in object["properties"].as_object().into_iter().flatten() {
+            assert!(PAGE.contains(&format!("`{key}`")), "{key} is not in docs/results.md");
+        }
+    }
+}
+
+#[test]
 fn a_document_of_before_there_were_reads_has_writes_alone() {
     let mut document = sample();
     let row = document.pointer_mut("/scenarios/0/rows/0").unwrap().as_object_mut().unwrap();

@@ -1,19 +1,16 @@
-//! The exports of a made-up comparison of languages against the texts in `golden/`. Its schema and
-//! docs/results.md describe every key.
+//! The exports of a made-up comparison of languages against the texts in `golden/`. Its schema
+//! describes every key.
 
 use crate::support::{assert_golden, wrote};
 use crate::text::screen::{PLAIN, assert_lines_fit};
 use fixtures::{finish, samples};
 use serde_json::Value;
-use std::collections::BTreeSet;
 use wrote_report::{Format, Screen, write_langs, write_languages};
 use wrote_result::document::{Interval, Latency, Survives};
 use wrote_result::langs::{
     Cache, Document, Drive, Failure, Language, Place, Row, Run, SCHEMA, State, Workload, schema,
 };
 use wrote_result::stats;
-
-const RESULTS: &str = include_str!("../../../../../docs/results.md");
 
 /// A language: id, name, way, and MB/s of bytes written and read; the P50 of a save in us.
 type Made = (&'static str, &'static str, &'static str, f64, f64, u64);
@@ -401,41 +398,12 @@ fn json_read_back_is_the_same_document() {
     assert!(text.ends_with("}\n"));
 }
 
-/// Returns the objects of a schema with their keys.
-fn objects(schema: &Value) -> Vec<(String, BTreeSet<String>)> {
-    let keys = |object: &Value| -> BTreeSet<String> {
-        object["properties"].as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect()
-    };
-    let definitions = schema["$defs"].as_object().expect("there are definitions");
-    let definitions = definitions.iter().map(|(name, object)| (name.clone(), keys(object)));
-    definitions.chain([("Document".to_owned(), keys(schema))]).collect()
-}
-
 #[test]
 fn the_command_prints_the_schema_of_the_format() {
     let printed = finish(&mut wrote(&["langs", "--schema"]));
     let printed: Value = serde_json::from_str(&printed.stdout).expect("it is JSON");
     assert_eq!(printed["properties"]["schema"]["const"], "wrote.langs/1");
     assert_eq!(printed, schema());
-}
-
-#[test]
-fn docs_results_tells_of_every_key_of_the_format_in_its_chapter() {
-    let chapter = RESULTS.split("\n## `wrote langs`").nth(1).expect("there is such a chapter");
-    let chapter = chapter.split("\n## ").next().expect("it has a text");
-    // The chapter links to the description of these objects in wrote.result/1.
-    let elsewhere =
-        ["Program", "Host", "Target", "Device", "Limit", "Interval", "Latency"].map(str::to_owned);
-    let of_ranks = ["Ranks", "Node", "Spread", "RankRun"].map(str::to_owned);
-    for (object, keys) in objects(&schema()) {
-        if elsewhere.contains(&object) || of_ranks.contains(&object) {
-            continue;
-        }
-        for key in keys {
-            assert!(chapter.contains(&format!("`{key}`")), "{key} of {object} is not told of");
-        }
-    }
-    assert!(chapter.contains(SCHEMA) && chapter.contains("wrote langs --schema"));
 }
 
 #[test]
