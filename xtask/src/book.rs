@@ -93,7 +93,7 @@ fn pages() -> Result<Vec<String>, Failure> {
     Ok(paths.iter().map(|link| from_root(SUMMARY, link)).collect())
 }
 
-/// Returns the `summary` of `docs` as it must be at the root. Each line has one link at the most.
+/// Returns the `summary` of `docs` as it must be at the root. Each line has at most one link.
 fn moved(summary: &str) -> String {
     let line = |line: &str| match line.split_once("](") {
         None => format!("{line}\n"),

@@ -21,7 +21,7 @@ use lab::tools::run::{HANG, Show, run};
 
 /// Makes warnings errors.
 pub const STRICT: [&str; 3] = ["--", "-D", "warnings"];
-/// The manifest of the example that needs openraft, a workspace of its own.
+/// The manifest of the example that needs openraft, a separate workspace.
 pub const RAFT: &str = "examples/raft-log/Cargo.toml";
 
 /// Crates that a program takes on with the library and its default features.

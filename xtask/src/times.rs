@@ -27,7 +27,7 @@ const MARKS: [&str; 2] = ["<!-- times:begin -->\n", "<!-- times:end -->"];
 /// Time `.ci/run` in a fresh clone of the last commit, by step.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Keep this number of processors busy meanwhile
+    /// Keep this number of processors busy during the run
     #[arg(long, value_name = "N", default_value_t = 0)]
     busy: usize,
     /// Write the times into xtask/times.md

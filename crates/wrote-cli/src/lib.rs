@@ -6,7 +6,7 @@
 //! | [`commands`] | the subcommands |
 //! | [`input`] | files that the user names, read within a bound |
 //! | [`output`] | the destinations of text: standard output, or a whole file |
-//! | [`progress`] | messages while a run goes on |
+//! | [`progress`] | messages during a run |
 //! | [`ranks`] | the ranks under `mpirun` |
 //! | [`signals`] | SIGINT, SIGTERM and SIGHUP end a run early and cleanly |
 //! | [`stderr`] | lines on standard error |

@@ -32,7 +32,7 @@ fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
     };
     let stop = Stop::new();
     let mut group = Group::default();
-    // A server's signals have meanings of their own.
+    // A server's signals have other meanings.
     let signals = match cli.command {
         Command::Serve(_) => Ok(Signals::default()),
         _ => Signals::listen(stop.clone()),

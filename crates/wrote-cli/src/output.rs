@@ -183,8 +183,8 @@ impl ResultFile {
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`] where the file exists, is no ordinary file, or its folder does not exist or
-    /// cannot be written.
+    /// [`Error::Usage`] where the file exists, is not an ordinary file, or its folder does not
+    /// exist or cannot be written.
     pub fn new(argument: &str, path: &Path, replace: bool) -> Result<ResultFile, Error> {
         let refused = |because: &dyn Display| {
             Error::Usage(format!("{argument} {}: {because}", path.display()))
@@ -222,8 +222,7 @@ impl ResultFile {
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] where the kernel refuses, or where another process has made the file
-    /// meanwhile.
+    /// [`Error::Failed`] where the kernel refuses, or where another process made the file first.
     pub fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
         if self.is_stdout {
             return to_stdout(write);

@@ -23,7 +23,7 @@ use wrote_result::units;
 const TICK: Duration = Duration::from_secs(1);
 /// An amount that is expected to be this share of its bound is announced as that bound.
 const NEAR_SHARE: f64 = 0.9;
-/// A long run moves the bar in so many steps.
+/// A long run moves the bar in this number of steps.
 const STEPS: u32 = 1000;
 
 /// Tells a person on standard error what a benchmark, or a comparison of languages, does.
@@ -180,7 +180,7 @@ fn template(template: &str) -> ProgressStyle {
 
 /// A time to wait, as one says it: `45 s`, `2 min 05 s`.
 fn clock(time: Duration) -> String {
-    // Rounded up: "0 s" is said only when nothing is left.
+    // Rounded up: "0 s" appears only when nothing is left.
     match time.as_millis().div_ceil(1000) {
         seconds @ 0..60 => format!("{seconds} s"),
         _ => units::seconds(time.as_secs_f64()),

@@ -236,7 +236,7 @@ mod rates_tests {
         let mut closed = at_a_rate(500.0, 2.0);
         closed.settings.asked.rate_iops = None;
         assert!(found(closed).is_none());
-        // 90 of 100 expected Poisson arrivals are no surprise, 9,000 of 10,000 are.
+        // 90 of 100 expected Poisson arrivals come often, 9,000 of 10,000 do not.
         let mut random = at_a_rate(0.9, 50.0);
         random.settings.asked.rate_iops = Some(1.0);
         random.settings.asked.rate_process = Some(wrote_result::document::Process::Poisson);

@@ -414,7 +414,7 @@ impl BlockSizes {
         }
     }
 
-    /// Returns the largest size that is no more than `most`.
+    /// Returns the largest size of at most `most`.
     pub fn at_most(&self, most: u64) -> Option<u64> {
         match self {
             BlockSizes::Split(shares) => {

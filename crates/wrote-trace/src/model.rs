@@ -265,7 +265,7 @@ impl Model {
         self.files.entry(file).or_default()
     }
 
-    /// A file with this inode is new: an earlier one is no more.
+    /// A file with this inode is new: an earlier one has gone.
     fn make(&mut self, file: FileId, name: Option<Name>) {
         self.forget_name(file);
         // Without a name it is as good as removed.

@@ -53,7 +53,7 @@ pub fn watch(command: &[OsString], ack: Ack, see: &mut dyn FnMut(&Call)) -> io::
     };
     while let Some((task, event)) = ptrace::wait()? {
         match watch.take(task, event) {
-            // A task that was killed is gone before it can go on.
+            // A task that was killed is gone before it can continue.
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
             done => done?,
         }

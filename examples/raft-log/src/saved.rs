@@ -1,4 +1,4 @@
-//! A small value in a file of its own, which a crash leaves old or new.
+//! A small value in a separate file, which a crash leaves old or new.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

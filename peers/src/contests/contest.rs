@@ -273,7 +273,7 @@ impl Contest {
         self.requirements.iter().filter(move |one| one.contender.or(best) == Some(contender))
     }
 
-    /// Names the figure of a comparison, before what is said of it.
+    /// Returns the name of a comparison's figure.
     fn figure(&self, of: Comparison) -> String {
         match of {
             Comparison::Rate => String::new(),

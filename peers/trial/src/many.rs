@@ -12,7 +12,7 @@ use wrote::{Disk, Ioengine, Writer};
 /// Bytes of one call of `write_all`.
 const PIECE_BYTES: usize = 64 << 10;
 const RING_BYTES: usize = 64 << 20;
-/// Requests in flight of all `Writer`s on the disk, and the bytes of its own buffers, which no
+/// Requests in flight of all `Writer`s on the disk, and the bytes of the disk's buffers, which no
 /// `Writer` uses.
 const IODEPTH: u32 = 64;
 const BUFFER_BYTES: usize = 4096;

@@ -12,6 +12,9 @@ use lab::tools::repository::{files, root};
 const COLUMNS_MAX: usize = 100;
 /// Words for people without a role.
 const BANNED: [&str; 3] = ["nobody", "somebody", "whoever"];
+/// Folders whose comments were not read for phrases yet.
+const UNREAD: [&str; 4] =
+    ["crates/wrote/", "crates/wrote-bench/", "crates/wrote-result/", "crates/wrote-serve/"];
 /// First words that hide the subject of a doc comment in a clause.
 const CLAUSES: [&str; 5] = ["what", "who", "whoever", "which", "that"];
 
@@ -42,6 +45,9 @@ pub fn check(paths: &[&str]) -> Result<(), Failure> {
         let text = std::fs::read_to_string(root().join(&file)).tried(&file)?;
         faults.extend(self::faults(sign, &text).iter().map(|fault| format!("{file}:{fault}")));
         faults.extend(pages::faults(&file, &text));
+        if sign == "//" && !UNREAD.iter().any(|folder| file.starts_with(folder)) {
+            faults.extend(phrases_in(&text).iter().map(|fault| format!("{file}:{fault}")));
+        }
     }
     faults.iter().for_each(|fault| println!("{fault}"));
     match faults.len() {
@@ -97,6 +103,23 @@ fn faults(sign: &str, text: &str) -> Vec<String> {
         let first = doc(line).filter(|_| !was_in_doc_comment);
         if let Some(reason) = fault(sign, prose, first) {
             faults.push(format!("{number}: {reason}: {}", line.trim()));
+        }
+    }
+    faults
+}
+
+/// Returns the faults of phrases in the comments of a Rust source: "line: phrase: the comment".
+fn phrases_in(text: &str) -> Vec<String> {
+    let (mut faults, mut begin, mut comment) = (Vec::new(), 1, String::new());
+    for (number, line) in (1..).zip(text.lines().chain([""])) {
+        let part = line.trim_start().strip_prefix("//");
+        match part.map(|part| part.trim_start_matches(['/', '!'])) {
+            Some(part) => comment.push_str(part),
+            None => {
+                let value = std::mem::take(&mut comment);
+                faults.extend(fault_of_text(&Text { line: begin, value }));
+                begin = number + 1;
+            }
         }
     }
     faults
@@ -217,6 +240,14 @@ mod tests {
         assert_eq!(faults("a.md", &format!("| {wide}{wide} |\n")), [""; 0]);
         assert_eq!(faults("a.toml", &format!("{wide} = 1\n")), [""; 0]);
         assert_eq!(faults("a.toml", &format!("# {wide}xx\n")).len(), 1);
+    }
+
+    #[test]
+    fn a_phrase_that_stops_the_reader_is_found_in_a_comment_across_its_lines() {
+        let code = "g(); // it goes on\n";
+        let rust =
+            format!("/// The log goes\n/// on.\n{code}// `goes on`\nlet on = \"goes on\";\n");
+        assert_eq!(phrases_in(&rust), ["1: `goes on` (continues): \"The log goes on.\""]);
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub fn modules(file: &str) -> Result<Rc<[Module]>, Failure> {
     Ok(modules)
 }
 
-/// A module to be read: its file, and the folder of its own modules.
+/// A module to be read: its file, and the folder of its modules.
 struct Place {
     file: PathBuf,
     folder: PathBuf,
@@ -129,7 +129,7 @@ enum Named {
 }
 
 impl Named {
-    /// Returns the file of a module that `file` declares, and the folder of its own modules.
+    /// Returns the file of a module that `file` declares, and the folder of its modules.
     fn place(self, file: &Path, own_folder: &Path) -> (PathBuf, PathBuf) {
         match self {
             Named::By(path) => {

@@ -278,7 +278,7 @@ impl BenchArgs {
     }
 }
 
-/// The arguments of a benchmark without anything that holds where nothing is said.
+/// The arguments of a benchmark without any defaults.
 fn definition() -> Command {
     let command = Command::new("--vs").no_binary_name(true).disable_help_flag(true);
     BenchArgs::augment_args_for_update(command)

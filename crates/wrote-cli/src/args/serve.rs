@@ -40,7 +40,7 @@ pub(super) const EXAMPLES: &str = "Examples:\n  \
         line\n  \
         wrote log tail -f events                               what comes";
 
-/// Linux opens no more files in all, unless it is told to.
+/// Linux opens no more files in all by default.
 const CONNECTIONS_MAX: u32 = 1 << 20;
 
 /// The arguments of `wrote serve`.

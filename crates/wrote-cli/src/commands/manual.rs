@@ -77,8 +77,8 @@ pub(super) fn write(out: &mut dyn Write) -> io::Result<()> {
     write_section("FILES", &FILES, out)
 }
 
-/// A section for a subcommand of `parent`, in which the sections of its own page are subsections,
-/// and one for each of its own subcommands.
+/// A section for a subcommand of `parent`, in which the sections of its page are subsections, and
+/// one for each of its subcommands.
 fn write_subcommand(
     parent: &str,
     subcommand: &clap::Command,

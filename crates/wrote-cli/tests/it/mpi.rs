@@ -168,7 +168,7 @@ fn all_ranks_give_one_result() {
     let nodes = document["ranks"]["nodes"].as_array().unwrap();
     assert_eq!(nodes.len(), 1);
     assert_eq!(nodes[0]["ranks"], serde_json::json!([0, 1, 2, 3]));
-    // One clock, which is looked at by messages that took less than a second.
+    // One clock, which is read by messages that took less than a second.
     assert!(nodes[0]["clock_offset_s"].as_f64().unwrap().abs() < 0.5);
     for row in rows(&document) {
         assert_eq!(row["settings"]["asked"]["numjobs"], 4);

@@ -69,9 +69,9 @@ pub(super) fn directory(draft: &Draft, clone: u32) -> Option<&String> {
     draft.directories.get(if draft.filenames.is_empty() { turn } else { 0 })
 }
 
-/// Returns the files of a clone, in their order. As in fio, clones with files of their own are
-/// spread over the directories in turn, named files are all in the first, and a name that begins
-/// with `/` is in the directory too.
+/// Returns the files of a clone, in their order. As in fio, clones with separate files are spread
+/// over the directories in turn, named files are all in the first, and a name that begins with `/`
+/// is in the directory too.
 pub(super) fn paths(draft: &Draft, clone: u32) -> Vec<PathBuf> {
     let directory = directory(draft, clone);
     if !draft.filenames.is_empty() {

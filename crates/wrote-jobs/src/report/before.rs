@@ -72,8 +72,8 @@ impl Before {
         Ok(before)
     }
 
-    /// A state that is known already: `target` lies under all files, and `settled` are those whose
-    /// blocks were written and flushed.
+    /// A state that is known already: `target` is the disk of all files, and `settled` are those
+    /// whose blocks were written and flushed.
     pub fn new(
         first: PathBuf,
         target: Target,

@@ -19,7 +19,7 @@ pub struct RankFacts {
     pub own_paths: bool,
 }
 
-/// Returns the document of all ranks on rank 0, and that of its own jobs on another rank.
+/// Returns the document of all ranks on rank 0, and that of the rank's jobs elsewhere.
 ///
 /// # Errors
 ///

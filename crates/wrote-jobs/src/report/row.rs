@@ -361,7 +361,7 @@ impl Repeated {
 
 /// Adds a later run to a row, with the weaker of the settings in effect.
 pub fn join(row: &mut Row, later: Row) {
-    // A write survives no more than in the weakest run (M3).
+    // A write survives only what it survives in the weakest run (M3).
     row.survives = row.survives.min(later.survives);
     row.runs.extend(later.runs);
     let fallbacks = &mut row.settings.fallbacks;

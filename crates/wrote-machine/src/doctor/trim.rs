@@ -1,4 +1,4 @@
-//! The check that the disk is told of free blocks.
+//! The check that the disk learns of free blocks.
 
 use super::shell::set_queue;
 use super::stack::DiskKind;

@@ -410,7 +410,7 @@ impl Reader {
                     _ => return None,
                 }
             }
-            // The end of a copy is no write.
+            // The end of a copy is not a write.
             Begun::Write { .. } if value == 0 => return None,
             Begun::Write { descriptor, asked_bytes, at, is_durable } => {
                 let written = self.descriptors.get(process, descriptor)?;

@@ -139,7 +139,7 @@ fn info(task: pid_t) -> io::Result<libc::ptrace_syscall_info> {
 /// Makes a call that has begun answer ENOSYS instead.
 #[cfg(target_arch = "x86_64")]
 pub fn refuse(task: pid_t) -> io::Result<()> {
-    // The number -1 is no call, and its answer stands in the register already.
+    // The number -1 is not a call, and its answer stands in the register already.
     let number = std::mem::offset_of!(libc::user_regs_struct, orig_rax);
     // SAFETY: PTRACE_POKEUSER reads no memory of this process.
     let done = unsafe {

@@ -1,4 +1,4 @@
-//! Three nodes of openraft in one process, each on a store of its own.
+//! Three nodes of openraft in one process, each on its own store.
 
 use crate::machine::{Machine, TypeConfig};
 use openraft::error::{InstallSnapshotError, RPCError, RaftError, RemoteError, Unreachable};

@@ -32,7 +32,7 @@ pub fn record(id: u64, sequence: u64) -> Vec<u8> {
     bytes
 }
 
-/// Writes logs: two of each kind, neighbours, so that each has a stranger of its own kind.
+/// Writes logs: two of each kind, neighbours, so that each has a stranger of the same kind.
 pub fn logs(folder: &Path) -> Result<Vec<Written>, Trouble> {
     let mut logs = Vec::new();
     for format in [Format::Framed, Format::Lines] {

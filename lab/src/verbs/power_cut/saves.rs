@@ -40,7 +40,7 @@ pub struct Saves {
 }
 
 impl Saves {
-    /// Puts the file into a folder of its own.
+    /// Puts the file into a new folder.
     pub fn new(folder: &Path, way: Way) -> Saves {
         Saves { folder: folder.to_owned(), way }
     }

@@ -186,7 +186,7 @@ impl Tree {
         Ok(number)
     }
 
-    /// Removes the name of a file; its bytes go when it is no longer open.
+    /// Removes the name of a file; its bytes go when it is closed.
     pub fn unlink(&mut self, folder: u64, name: &OsStr) -> Result<(), Errno> {
         let number = self.lookup(folder, name)?;
         let node = self.get_mut(number)?;

@@ -190,7 +190,7 @@ pub fn manifest(id: &str, toolchain: &str, tasks: &str) -> String {
     )
 }
 
-/// Returns the honest program with these functions in place of its own.
+/// Returns the honest program with these functions replaced.
 pub fn program(otherwise: &str) -> String {
     format!(". \"${{0%/*}}/honest.sh\"\n{otherwise}\nmain \"$@\"\n")
 }

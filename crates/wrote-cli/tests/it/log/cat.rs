@@ -69,7 +69,7 @@ fn cat_prints_the_records_of_a_time_on_and_up_to_one() {
     assert_eq!(said("--since 1d"), lines(0..30));
     assert_eq!(said("--until 1d"), "");
     assert_eq!(said("--since 2999-01-01T00:00Z"), "");
-    // Records before a time are no gap.
+    // Records before a time are not a gap.
     let json = said(&format!("--json --since {one}"));
     assert!(json.starts_with(&format!("{{\"sequence\":{}", first(one))), "{json}");
     assert!(!json.contains("missing"), "{json}");

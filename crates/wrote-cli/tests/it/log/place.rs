@@ -28,7 +28,7 @@ pub(super) fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Opens a fast log: small buffers and segments, and no flushes until it is told to flush.
+/// Opens a fast log: small buffers and segments, and no flushes unless one is requested.
 pub(super) fn open(folder: &Path, format: Format) -> Log {
     let options =
         Log::options().sync(SyncPolicy::No).format(format).buffers(2).buffer_bytes(16 << 10);
