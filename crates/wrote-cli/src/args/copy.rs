@@ -137,7 +137,7 @@ impl CopyArgs {
     /// Opens the disk of several copies, with the memory of one at a time.
     pub fn disk(&self) -> Result<Disk, wrote::Error> {
         let (iodepth, bs_bytes) = (self.iodepth(), self.bs_bytes());
-        // Each copy has buffers of its own.
+        // Each copy has its own buffers.
         let ring = Options::new(Ioengine::IoUring, iodepth, 4096).buffers(1);
         let disk = Disk::open(&ring.registered_buffers(false))?;
         let (count, whole_pages) = (iodepth as usize, bs_bytes.saturating_add(1 << 16));
