@@ -3,10 +3,13 @@
 
 mod pages;
 mod phrases;
+mod rules;
 
+use super::links;
 use super::sources::{self, Text};
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::repository::{files, root};
+use rules::Rules;
 
 /// The longest line of a source.
 const COLUMNS_MAX: usize = 100;
@@ -22,7 +25,8 @@ const CLAUSES: [&str; 5] = ["what", "who", "whoever", "which", "that"];
 ///
 /// Reads the comments of Rust sources, of TOML files and of shell scripts, and whole Markdown
 /// files. In the sources of crates it also reads string literals and help texts, but not those of
-/// tests. Text in backticks is code. Each page of the book has a size, and its sentences are short.
+/// tests. Text in backticks is code. Each page of the book has a size, its sentences are short, a
+/// rule is defined in one of them, and links lead to headings that are there.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Files and folders to check, from the repository's root [default: all]
@@ -33,13 +37,14 @@ pub struct Arguments {
 /// Checks the files that `arguments` name.
 pub fn prose(arguments: &Arguments) -> Result<(), Failure> {
     let paths: Vec<&str> = arguments.paths.iter().map(String::as_str).collect();
-    check(&paths)
+    check(&paths)?;
+    links::check()
 }
 
 /// Checks every tracked file below `paths`, or all tracked files where there are no `paths`.
 pub fn check(paths: &[&str]) -> Result<(), Failure> {
     let files = files(paths)?;
-    let mut faults = printed(&files)?;
+    let (mut faults, mut rules) = (printed(&files)?, Rules::default());
     for file in files {
         let Some(sign) = sign(&file) else { continue };
         let text = std::fs::read_to_string(root().join(&file)).tried(&file)?;
@@ -48,7 +53,11 @@ pub fn check(paths: &[&str]) -> Result<(), Failure> {
         if sign == "//" && !UNREAD.iter().any(|folder| file.starts_with(folder)) {
             faults.extend(phrases_in(&text).iter().map(|fault| format!("{file}:{fault}")));
         }
+        if sign.is_empty() {
+            rules.read(&file, &text);
+        }
     }
+    faults.extend(rules.faults());
     faults.iter().for_each(|fault| println!("{fault}"));
     match faults.len() {
         0 => Ok(()),
