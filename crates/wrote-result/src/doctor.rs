@@ -18,7 +18,7 @@ pub struct Examination {
     pub examined_at: String,
     /// The machine.
     pub host: Host,
-    /// The folder, file system and device under the path.
+    /// The folder, file system and device below the path.
     pub target: Target,
     /// The checks that apply: `risk` first, then `advice`, `unknown` and `fine`, each in the order
     /// of `docs/doctor.md`. A check of a disk is there once for each disk.
@@ -86,10 +86,10 @@ pub struct Evidence {
 pub struct Change {
     /// The change in words, if no command makes it alone.
     pub how: Option<String>,
-    /// Commands for a shell, ready for this very device. Most need root.
+    /// Commands for a shell, for this device. Most need root.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
-    /// How to make the change last over the next start of the machine.
+    /// How to keep the change over a restart of the machine.
     pub lasting: Option<String>,
     /// The risk of the change.
     pub risk: String,

@@ -53,8 +53,8 @@ pub struct Document {
     pub ranks: Option<Ranks>,
     /// The scenarios that were measured.
     pub scenarios: Vec<Scenario>,
-    /// The figures that a reader came for, each by the simplest way to it; none where the scenarios
-    /// have no such question.
+    /// The main figures, each with the simplest way to reach it; absent where the scenarios have no
+    /// such question.
     pub answers: Option<Vec<Answer>>,
     /// Whether the disk suits programs, where that was asked (`wrote fit`).
     pub fit: Option<Vec<Fit>>,
@@ -74,7 +74,7 @@ pub enum Source {
     Fit,
     /// `wrote run`.
     Run,
-    /// A result in fio's format, which does not know all that ours says: of fio, or of `wrote run
+    /// A result in fio's format, which lacks some of our keys: of fio, or of `wrote run
     /// --format fio-json`.
     Fio,
 }
@@ -86,7 +86,7 @@ pub enum Source {
 pub struct Program {
     /// Its version.
     pub version: String,
-    /// The commit that it was built from, where known.
+    /// The commit of its build, where known.
     pub commit: Option<String>,
     /// Whether it was built with debug assertions, which makes its CPU figures worthless.
     pub debug_build: bool,
@@ -107,11 +107,11 @@ pub struct Host {
     pub cpus: u32,
     /// Main memory, in bytes.
     pub memory_bytes: u64,
-    /// The hypervisor or container, `none` where there is none that can be seen.
+    /// The hypervisor or container; `none` where none is visible.
     pub virtualization: String,
     /// Whether io_uring may be used here: `yes`, or the kernel's reason why not.
     pub io_uring: String,
-    /// The clock that the kernel tells time by: `tsc`.
+    /// The kernel's clock source: `tsc`.
     pub clocksource: Option<String>,
     /// The cost of one clock read, in nanoseconds.
     pub clock_read_ns: Option<f64>,
@@ -122,7 +122,7 @@ pub struct Host {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
-    /// The folder that was written to.
+    /// The measured folder.
     pub path: String,
     /// The file system's type.
     pub filesystem: String,
@@ -136,13 +136,13 @@ pub struct Target {
     pub dio_offset_align_bytes: Option<u32>,
     /// The unit of the memory address of a direct transfer.
     pub dio_memory_align_bytes: Option<u32>,
-    /// Whether the file system keeps a journal, where it is ext4 and the kernel says so.
+    /// Whether ext4 keeps a journal here, where the kernel reports it.
     pub has_journal: Option<bool>,
     /// The block device, where there is one.
     pub device: Option<Device>,
     /// Why there is no block device, where there is none.
     pub no_device_because: Option<String>,
-    /// The limits that control groups of this process put on the device and the CPU.
+    /// The limits of this process's control groups on the device and the CPUs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<Limit>,
 }
@@ -161,7 +161,7 @@ pub struct Device {
     pub model: Option<String>,
     /// Its size, in bytes.
     pub capacity_bytes: u64,
-    /// Whether the kernel takes it for a disk that turns.
+    /// Whether the kernel treats it as a rotational disk.
     pub rotational: bool,
     /// The I/O scheduler in use.
     pub scheduler: String,
@@ -179,15 +179,15 @@ pub struct Device {
     pub nr_requests: u32,
 }
 
-/// Something that a control group of this process is held to (cgroups(7)).
+/// A limit of a control group of this process (cgroups(7)).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
     /// `write_bytes_per_s`, `read_bytes_per_s`, `write_iops`, `read_iops`, `cpus`.
     pub of: String,
-    /// How much, in the unit that `of` names.
+    /// The limit, in the unit that `of` names.
     pub most: f64,
-    /// The file that says so: `/sys/fs/cgroup/blkio/jail/blkio.throttle.write_bps_device`.
+    /// The file that states it: `/sys/fs/cgroup/blkio/jail/blkio.throttle.write_bps_device`.
     pub from: String,
 }
 
@@ -200,7 +200,7 @@ pub struct Scenario {
     pub name: String,
     /// The question that it answers.
     pub question: String,
-    /// One row for each way that was measured.
+    /// One row for each measured way.
     pub rows: Vec<Row>,
     /// Where rows are the same work at rising rates: the last row before the latency bends upwards.
     pub knee: Option<Knee>,
@@ -218,7 +218,7 @@ pub struct Knee {
     pub p99_ns: u64,
 }
 
-/// How much a finding weighs.
+/// The weight of a finding.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -232,13 +232,13 @@ pub enum Severity {
     Critical,
 }
 
-/// Something that the evidence of the run says, beside the numbers.
+/// A fact that the evidence of the run adds to the numbers.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Finding {
     /// A stable name: `ram-not-disk`. Each is explained in `docs/findings.md`.
     pub id: String,
-    /// How much it weighs.
+    /// Its weight.
     pub severity: Severity,
     /// The finding in plain words.
     pub text: String,
@@ -259,14 +259,14 @@ pub struct Advice {
     pub action: String,
     /// The measured reason.
     pub because: String,
-    /// How, with the library `wrote`: a whole file of Rust that compiles as it is. Only where
-    /// `code` is another way to do it.
+    /// The code with the library `wrote`: a whole file of Rust that compiles as it is. Absent
+    /// where `code` has it already.
     pub with_wrote: Option<String>,
-    /// How, in Rust: with the standard library, where `with_wrote` is there.
+    /// The code in Rust: with the standard library where `with_wrote` is present.
     pub code: String,
 }
 
-/// A figure that a reader came for.
+/// One of the main figures of a result.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -277,7 +277,7 @@ pub struct Answer {
     pub row: String,
     /// The way in a few words: `write(), one fdatasync`.
     pub how: String,
-    /// A way that is measurably faster, and asks more of a programmer.
+    /// A way that is measurably faster and takes more care to program.
     pub faster: Option<Faster>,
 }
 
@@ -305,7 +305,7 @@ impl Program {
 }
 
 impl Document {
-    /// Returns whether the document is of a tool that does not know all that ours says.
+    /// Returns whether the document is from another tool, and so lacks some of our keys.
     pub fn is_imported(&self) -> bool {
         self.source == Some(Source::Fio)
     }

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
-/// A longer text is no histogram of ours. Deflated zeros grow a thousandfold when they are read.
+/// The longest text that is read. Deflated zeros grow a thousandfold when they are read.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
 /// A logarithmic bin: its least latency and its end, in nanoseconds, and the operations in it.
@@ -23,7 +23,7 @@ pub fn encode(histogram: &Histogram<u64>) -> Option<String> {
     Some(STANDARD.encode(bytes)).filter(|text| text.len() <= TEXT_BYTES_MAX)
 }
 
-/// Returns the histogram of a text; `None` where the text is none.
+/// Returns the histogram of a text; `None` where the text is not a histogram.
 pub fn decode(text: &str) -> Option<Histogram<u64>> {
     if text.len() > TEXT_BYTES_MAX {
         return None;
@@ -32,7 +32,7 @@ pub fn decode(text: &str) -> Option<Histogram<u64>> {
     Deserializer::new().deserialize(&mut bytes.as_slice()).ok()
 }
 
-/// Returns the text of two histograms together; `None` where either text is none.
+/// Returns the text of two histograms together; `None` where either text is not a histogram.
 pub fn together(one: &str, other: &str) -> Option<String> {
     let mut all = decode(one)?;
     // One that was read has a place for its own slowest operation, and for no slower one.

@@ -11,7 +11,7 @@ use std::fmt;
 /// The name and version of this format.
 pub const SCHEMA: &str = "wrote.langs/1";
 
-/// Everything that one comparison found out.
+/// The result of one comparison.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -32,13 +32,13 @@ pub struct Document {
     /// The processes that measured together, where there were several: a run is one program on each
     /// of them.
     pub ranks: Option<Ranks>,
-    /// Every language that was called for, those that are not installed too.
+    /// Every requested language, including those that are not installed.
     pub languages: Vec<Language>,
     /// One for each path, in the order in which they were given.
     pub places: Vec<Place>,
 }
 
-/// A language, as one of its programs writes: a language with two usual ways stands here twice.
+/// A language with one of its programs: a language with two usual ways is there twice.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -57,7 +57,7 @@ pub struct Language {
     pub state: State,
     /// The version line of its compiler or interpreter: `go version go1.26 linux/amd64`.
     pub version: Option<String>,
-    /// Why it was not run: what was looked for, or what its compiler said.
+    /// Why it was not run: the missing programs, or its compiler's message.
     pub because: Option<String>,
     /// How it is installed, where it is missing: `apt install ruby`.
     pub install: Option<String>,
@@ -67,11 +67,11 @@ pub struct Language {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// Its toolchain is there, and its program was built or needs no building.
+    /// Its toolchain is installed, and its program was built or needs no build.
     Ready,
-    /// Its toolchain is not there.
+    /// Its toolchain is not installed.
     Missing,
-    /// Its toolchain is there, and could not build the program.
+    /// Its toolchain is installed, and could not build the program.
     BuildFailed,
 }
 
@@ -122,7 +122,7 @@ pub struct Workload {
     pub survives: Option<Survives>,
     /// One for each language that did it, the fastest first; of saves by the median save.
     pub rows: Vec<Row>,
-    /// The languages that were to do it and failed, with the reason. Nothing of them is in `rows`.
+    /// The languages that failed, with the reason. None of them is in `rows`.
     pub failures: Vec<Failure>,
 }
 
@@ -160,10 +160,10 @@ pub struct Row {
     pub runs: Vec<Run>,
     /// Bytes per second over the runs that are not dropped: the median and its 95 % interval.
     pub throughput_bytes_per_s: Interval,
-    /// The bytes of all runs that are not dropped over their time: the mean as the seconds have it.
+    /// The bytes of all runs that are not dropped over their time.
     pub throughput_mean_bytes_per_s: f64,
-    /// CPU seconds, user and system, of all its processes for a gigabyte (10^9 bytes), with what it
-    /// takes to start: the median of the runs that are not dropped.
+    /// CPU seconds, user and system, of all its processes per gigabyte (10^9 bytes), their start
+    /// included: the median of the runs that are not dropped.
     pub cpu_s_per_gb: f64,
     /// The peak of resident memory, in bytes: the largest of all runs.
     pub max_rss_bytes: Option<u64>,
@@ -195,19 +195,19 @@ pub struct Run {
     pub cpu_user_s: f64,
     /// CPU seconds in the kernel for it.
     pub cpu_system_s: f64,
-    /// The peak of resident memory, in bytes, where a look at it came in time.
+    /// The peak of resident memory, in bytes, where a reading came in time.
     pub max_rss_bytes: Option<u64>,
-    /// Bytes that the block device was written meanwhile, by anyone (M7).
+    /// Bytes that any program wrote to the block device during the run (M7).
     pub device_written_bytes: Option<u64>,
-    /// Bytes that were read from it meanwhile, by anyone.
+    /// Bytes that any program read from it during the run.
     pub device_read_bytes: Option<u64>,
-    /// A first run, to warm up, which counts for nothing.
+    /// Whether it is a first run, to warm up, which is in no figure.
     pub dropped: bool,
-    /// How far the ranks were apart, of runs by several. Operations are timings.
+    /// The spread of the ranks, in runs by several. Operations are timings.
     pub ranks: Option<Spread>,
 }
 
-/// A language that did not do its work.
+/// A language that failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Failure {

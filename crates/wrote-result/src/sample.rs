@@ -1,4 +1,4 @@
-//! Rows and documents for tests: a plain run on a plain disk, about which there is nothing to say.
+//! Rows and documents for tests: a plain run on a plain disk, without findings.
 
 use crate::document::{
     Blocks, Device, Direction, Document, Host, Ioengine, Latency, Program, Records, Row, Run,
@@ -31,7 +31,7 @@ pub fn host() -> Host {
 
 /// A row whose runs of 1 GB each reached these throughputs, each byte of which the device saw.
 ///
-/// `name` is as in results: what it says of direct I/O, the engine and flushes becomes its
+/// `name` is as in results: its words for direct I/O, the engine and flushes become its
 /// settings.
 pub fn row(name: &str, survives: &str, throughputs_bytes_per_s: &[f64]) -> Row {
     let (workload, way) = name.split_once('/').unwrap();
@@ -71,8 +71,8 @@ pub fn row(name: &str, survives: &str, throughputs_bytes_per_s: &[f64]) -> Row {
     }
 }
 
-/// A row of the scenario `append` of three runs, each of which took so many messages a second and
-/// found `records`.
+/// A row of the scenario `append` of three runs, each with this rate of messages per second
+/// and these `records`.
 pub fn appended(name: &str, messages_per_s: f64, records: Records) -> Row {
     let mut row = row(name, "nothing", &[0.99e3, 1e3, 1.01e3].map(|bytes| bytes * messages_per_s));
     row.view = Some(View::Messages);

@@ -12,7 +12,7 @@ const ALWAYS_OTHER: [&str; 2] = ["target.free_bytes", "host.clock_read_ns"];
 const USED_SHARE_OTHER: f64 = 0.1;
 
 /// Returns the differences between the programs, the machines and the targets. An unknown value of
-/// an imported result is no difference.
+/// an imported result is not a difference.
 pub(super) fn documents(old: &Document, new: &Document) -> Vec<Difference> {
     let imported = old.is_imported() || new.is_imported();
     let whole = |document: &Document| {

@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(judged(&[50, 51, 52]).verdict, Some(FitVerdict::Fits));
         assert_eq!(judged(&[150, 151, 152]).verdict, Some(FitVerdict::DoesNotFit));
         assert_eq!(judged(&[60, 90, 120]).verdict, Some(FitVerdict::Undecided));
-        // One run says nothing of its variation.
+        // The variation of a single run is unknown.
         assert_eq!(judged(&[50]).verdict, Some(FitVerdict::Undecided));
     }
 

@@ -1,4 +1,4 @@
-//! The keys that older results and those of other tools lack, guessed: by this file alone.
+//! Guesses the keys that older results and those of other tools lack.
 
 use super::{Cell, Document, Row, Source, View};
 

@@ -1,4 +1,4 @@
-//! The ranks of a measurement by several processes, and how far they were apart.
+//! The ranks of a measurement by several processes, and their spread.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub struct Ranks {
     pub ranks: u32,
     /// The most of them on one node.
     pub ranks_per_node: u32,
-    /// Whether each had files of its own, or regions of one file.
+    /// Whether each had its own files, or regions of one file.
     pub files: RankFiles,
     /// By how many ranks reads were shifted: a rank read what the rank of that distance wrote.
     pub reorder: Option<u32>,
@@ -25,7 +25,7 @@ pub struct Ranks {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RankFiles {
-    /// Each rank has files of its own.
+    /// Each rank has its own files.
     #[default]
     PerRank,
     /// One file, in which each rank has one region after the other.
@@ -61,11 +61,11 @@ pub struct Node {
     pub round_trip_s: Option<f64>,
 }
 
-/// How far the ranks of a run were apart.
+/// The spread of the ranks of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Spread {
-    /// The rank with the fewest operations a second.
+    /// The rank with the fewest operations per second.
     pub slowest: RankRun,
     /// The rank with the most.
     pub fastest: RankRun,
@@ -73,8 +73,8 @@ pub struct Spread {
     pub median_iops: f64,
     /// From the first rank's start to the last one's, in seconds.
     pub started_within_s: f64,
-    /// File bytes per second until the first rank was done, which is what stonewalling shows. Each
-    /// rank's bytes count as if they had gone evenly.
+    /// File bytes per second until the first rank was done (stonewalled), as if each rank's bytes
+    /// were spread evenly over its time.
     pub stonewalled_bytes_per_s: f64,
 }
 

@@ -19,8 +19,7 @@ pub struct Row {
     pub workload: String,
     /// The way of writing or reading, in words.
     pub way: String,
-    /// The kind of its measurement, which tells how the row is shown. Results from before this key
-    /// have none.
+    /// The kind of its measurement, which decides how the row is shown. Older results have none.
     pub view: Option<View>,
     /// The row's place in the grid of its workload, where that is one.
     pub cell: Option<Cell>,
@@ -36,13 +35,13 @@ pub struct Row {
     /// `old-or-new`, `torn` (some of both), `empty` (or a part of the new), `old-and-part` (all of
     /// the old, and a part of the appended).
     pub crash_leaves: Option<CrashLeaves>,
-    /// The settings that were asked, those in effect, and the reasons of each difference.
+    /// The requested settings, those in effect, and the reason for each difference.
     pub settings: SettingsPair,
     /// Each run, in the order in which they were made.
     pub runs: Vec<Run>,
     /// File bytes per second, over the runs.
     pub throughput_bytes_per_s: Interval,
-    /// The latency of one write or read, over all runs; none where no single operation was timed.
+    /// The latency of one write or read, over all runs; absent where operations were not timed.
     pub latency_ns: Option<Latency>,
     /// The histogram of these latencies, in nanoseconds: Base64 of HdrHistogram's payload "V2
     /// deflate", which its own tools read. Results from before this key have none.
@@ -54,7 +53,7 @@ pub struct Row {
     pub durable_latency_ns: Option<Latency>,
     /// The histogram of these times, as of the latencies.
     pub durable_histogram_ns: Option<String>,
-    /// The course of the throughput, where the device was written for long.
+    /// The throughput over time, in the scenario `sustained`.
     pub sustained: Option<Sustained>,
 }
 
@@ -108,14 +107,14 @@ pub struct Run {
     pub flush_latency_ns: Option<Latency>,
     /// The time of a write until it was durable, of this run alone.
     pub durable_latency_ns: Option<Latency>,
-    /// Of a run that is held to a rate: the delay of an operation's start after it was due, or
-    /// after there was room for it. It is the measuring program's own part of the latencies.
+    /// Under a rate: the delay from when an operation was due, or had room, to its start. It is the
+    /// measuring program's own part of the latencies.
     pub issue_delay_ns: Option<Latency>,
     /// CPU seconds, user and kernel, of the one thread that sends messages to a server.
     pub client_cpu_s: Option<f64>,
     /// The busiest CPU, with the work of all processes.
     pub cpu_busiest: Option<CpuBusy>,
-    /// CPU seconds that threads of this process were ready to run and had no CPU: other threads had
+    /// Seconds in which threads of this process were ready to run without a CPU: other threads had
     /// it, or a control group withheld it.
     pub cpu_waited_s: Option<f64>,
     /// Bytes of the run's files that the page cache held at its end and need not have held from
@@ -126,7 +125,7 @@ pub struct Run {
     /// Bytes of the files to read that the page cache held when the clock started, of jobs that
     /// read through it.
     pub cached_before_bytes: Option<u64>,
-    /// How far the ranks were apart, of runs by several.
+    /// The spread of the ranks, in runs by several.
     pub ranks: Option<Spread>,
 }
 
@@ -144,18 +143,18 @@ pub struct CpuBusy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Records {
-    /// Messages that producers handed over.
+    /// Messages that producers submitted.
     pub sent: u64,
     /// Messages that are there, whole.
     pub whole: u64,
     /// Messages that are missing.
     pub lost: u64,
-    /// Places in the file with bytes that are no whole message.
+    /// Places in the file with bytes that are not a whole message.
     pub torn: u64,
-    /// Whole messages that are there once more.
+    /// Whole messages that are there again.
     pub doubled: u64,
-    /// Messages behind one that the same producer handed over later. Where every message has a task
-    /// of its own, the maker of the tasks is the producer.
+    /// Messages behind one that the same producer submitted later. Where every message has its own
+    /// task, the producer is the thread that makes the tasks.
     pub out_of_order: u64,
 }
 
@@ -185,10 +184,9 @@ impl Row {
         }
     }
 
-    /// Returns the latency that the row stands for: of an operation, of a durable write where
-    /// flushes come between writes (M11). None where one flush at the end makes all durable: no
-    /// write then had a time until it was. Of a result of fio's, which has no such time, it is the
-    /// flush alone.
+    /// Returns the latency to show for the row: of an operation, or of a durable write where
+    /// flushes come between writes (M11). `None` where one flush at the end makes all writes
+    /// durable. A result of fio lacks the durable time: there it is the flush alone.
     pub fn latency(&self) -> Option<&Latency> {
         let flush = || self.flush_latency_ns.as_ref();
         match self.settings.effective.sync {
@@ -211,14 +209,14 @@ impl Row {
         }
     }
 
-    /// Returns whether in every run each message is in the file once and nothing else is, as far as
-    /// the file was read back.
+    /// Returns whether in every run that was read back, each message is in the file once and
+    /// nothing else is.
     pub fn has_all_records(&self) -> bool {
         self.runs.iter().filter_map(|run| run.records).all(|records| records.are_whole())
     }
 
-    /// Returns whether operations began at a rate of their own. Their latencies then count from
-    /// when each was due (M5).
+    /// Returns whether operations began at a rate. Their latencies then count from when each was
+    /// due (M5).
     pub fn is_open_loop(&self) -> bool {
         let asked = &self.settings.asked;
         asked.rate_iops.is_some() || asked.rate_bytes_per_s.is_some()
@@ -229,14 +227,13 @@ impl Row {
         self.settings.effective.rw.starts_with("rand")
     }
 
-    /// Returns whether random bytes survive a power loss. Bytes that a drive can compress say
-    /// little of others.
+    /// Returns whether the row's bytes are random and survive a power loss.
     pub fn is_durable(&self) -> bool {
         self.survives == Some(Survives::PowerLoss) && self.settings.effective.data.is_none()
     }
 
-    /// Returns whether two rows cannot be told apart. A single run says nothing of its variation:
-    /// then the medians count.
+    /// Returns whether two rows have no measurable difference. With a single run the variation is
+    /// unknown, and the medians count.
     pub fn is_tied_with(&self, other: &Row) -> bool {
         let (one, other_interval) = (&self.throughput_bytes_per_s, &other.throughput_bytes_per_s);
         self.runs.len() >= 2 && other.runs.len() >= 2 && !distinguishable(one, other_interval)
@@ -332,13 +329,13 @@ pub enum View {
     Files,
     /// Messages that were appended.
     Messages,
-    /// A small text that was saved again and again.
+    /// A small text that was saved repeatedly.
     Saves,
     /// Operations at rising shares of the load that a closed loop reaches.
     Curve,
     /// One long stream.
     Long,
-    /// Operations on names and small files, of which the number counts.
+    /// Operations on names and small files, by their number.
     Metadata,
 }
 
@@ -354,42 +351,41 @@ pub struct Cell {
     pub head: String,
 }
 
-/// When operations that come at a rate are due (fio's `rate_process`).
+/// The arrivals of operations under a rate (fio's `rate_process`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Process {
-    /// At even distances.
+    /// At even intervals.
     #[default]
     Linear,
-    /// At random distances, as requests of many who know nothing of each other come: a Poisson
-    /// process.
+    /// At random intervals, like independent requests: a Poisson process.
     Poisson,
 }
 
-/// Of the rate that is asked for, less than this part is not that rate.
+/// The least share of the requested rate that counts as reached.
 const REACHED_SHARE_MIN: f64 = 0.95;
 
-/// The rate that a row asked for, and the rate that it reached.
+/// The requested rate of a row, and the rate that it reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reached {
     /// Operations or bytes per second, over all jobs of a run.
     pub asked_per_s: f64,
-    /// The same, over all runs that were looked at.
+    /// The same, over the examined runs.
     pub achieved_per_s: f64,
-    /// Whether both are of operations, else they are of bytes.
+    /// Whether both are rates of operations; otherwise of bytes.
     pub is_of_operations: bool,
-    /// Whether at least 95 % came, or as much as random arrivals may leave. Latencies of a rate
-    /// that is not reached grow with the length of the run.
+    /// Whether at least 95 % was reached, or as much as chance allows under random arrivals.
+    /// Latencies of a rate that is not reached grow with the length of the run.
     pub is_reached: bool,
 }
 
 impl Reached {
-    /// Of all runs of a row that is held to a rate; nothing of another row.
+    /// Returns the rates over all runs of a row; `None` without a requested rate.
     pub fn of(row: &Row) -> Option<Reached> {
         Reached::within(row, Duration::ZERO)
     }
 
-    /// The same, of the runs that took at least so long.
+    /// Like [`Reached::of`], over the runs that took at least `elapsed_min`.
     pub fn within(row: &Row, elapsed_min: Duration) -> Option<Reached> {
         let asked = &row.settings.asked;
         let jobs = f64::from(asked.numjobs.max(1));

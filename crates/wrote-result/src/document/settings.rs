@@ -1,11 +1,11 @@
-//! The settings of a row: what was asked, what was in effect, and each step between the two.
+//! The settings of a row: requested, in effect, and each step between the two.
 
 use super::{Blocks, Flush, Ioengine, Process, SourceCache};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-/// The settings as asked and in effect, and why they differ.
+/// The settings as requested and in effect, and the reasons for differences.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SettingsPair {
@@ -33,9 +33,9 @@ pub struct Settings {
     pub bs_bytes: u64,
     /// File bytes of one run, over all jobs.
     pub size_bytes: u64,
-    /// Operations in flight at once, of one job. In `effective`: the most that were reached.
+    /// Operations in flight of one job. In `effective`: the most that were reached.
     pub iodepth: u32,
-    /// Threads, each with a file of its own, unless its job names one for all.
+    /// Threads, each with its own file, unless the job names one for all.
     pub numjobs: u32,
     /// Whether the page cache is bypassed.
     pub direct: bool,
@@ -53,13 +53,13 @@ pub struct Settings {
     pub registered_files: Option<bool>,
     /// The ring's set-up flags that the kernel took.
     pub ring_flags: Option<Vec<String>>,
-    /// Whether a thread of the kernel's takes operations from the ring.
+    /// Whether a kernel thread takes operations from the ring.
     pub sqpoll: Option<bool>,
-    /// Whether completions are found by asking the device.
+    /// Whether completions are found by polling the device.
     pub iopoll: Option<bool>,
     /// Whether the buffers lie in huge pages that were set aside for such use.
     pub huge_pages: Option<bool>,
-    /// Of 100 operations of a mix, how many are reads.
+    /// The percent of reads among the operations of a mix.
     pub rwmixread_percent: Option<u32>,
     /// The sizes of operations, where there are several.
     pub bssplit: Option<Vec<BlockShare>>,
@@ -72,37 +72,36 @@ pub struct Settings {
     pub time_based: Option<bool>,
     /// The time at the start that is not counted, in seconds.
     pub ramp_time_s: Option<f64>,
-    /// Bytes per second that each job is held to, in the mean over the jobs.
+    /// The requested bytes per second of each job, the mean over the jobs.
     pub rate_bytes_per_s: Option<f64>,
-    /// Operations per second that each job is held to, in the mean over the jobs.
+    /// The requested operations per second of each job, the mean over the jobs.
     pub rate_iops: Option<f64>,
-    /// When the operations of a job that is held to a rate are due: `linear`, at even distances, or
-    /// `poisson`. Where there is none, the next operation begins when one is acknowledged (a closed
-    /// loop).
+    /// When operations under a rate are due: `linear`, at even intervals, or `poisson`. Absent in a
+    /// closed loop, where the next operation begins when one is acknowledged.
     pub rate_process: Option<Process>,
     /// The blocks that a random job uses more than others, in fio's words: `zipf:1.2`,
     /// `zoned:60/10:40/90`.
     pub random_distribution: Option<String>,
-    /// Of 100 operations of a random job, how many are at a random offset; the others follow the
-    /// last one. None where all are.
+    /// The percent of a random job's operations at a random offset; the others follow the last
+    /// one. Absent where all are.
     pub percentage_random: Option<u32>,
     /// Seconds of each pause between operations, where the job pauses (fio's `thinktime`).
     pub thinktime_s: Option<f64>,
     /// Operations between two pauses.
     pub thinktime_blocks: Option<u32>,
-    /// Of rows of one workload at rising rates: the rate as a part of what a closed loop reached.
+    /// In the scenario `load`: the rate as a share of the closed loop's.
     pub load_share: Option<f64>,
-    /// Whether operations were counted and none was timed, as a job may ask (`gtod_reduce`).
+    /// Whether operations were only counted, not timed (`gtod_reduce`).
     pub untimed: Option<bool>,
     /// Files of one job, where it has several.
     pub nrfiles: Option<u32>,
-    /// How often the whole is done, where more than once.
+    /// Repetitions of the whole, where there are several.
     pub loops: Option<u32>,
     /// The data, where it is not random: `zeros`; `constant`, the same block again and
     /// again; or `compressible` with the percentage of each block that is zeros.
     pub data: Option<String>,
-    /// Of a way that reads its source while the clock runs, whether the page cache held it at the
-    /// start: `warm` or `dropped`.
+    /// Whether the page cache held the source of a copy when the clock started: `warm` or
+    /// `dropped`.
     pub source_cache: Option<SourceCache>,
     /// The checksum that blocks carry: `crc32c`.
     pub verify: Option<String>,
@@ -111,24 +110,24 @@ pub struct Settings {
     pub message_bytes_min: Option<u64>,
     /// Messages of one run.
     pub messages: Option<u64>,
-    /// How many hand messages over at once, each one after the other; none where every message has
-    /// a task of its own.
+    /// Producers at once, each of which submits one message after the other; absent where every
+    /// message has its own task.
     pub producers: Option<u32>,
     /// The kind of the producers: `one task`, `threads`, `tasks`, `a task a message`.
     pub producers_are: Option<String>,
 }
 
-/// A size of operations, and how many of them have it.
+/// A size of operations, and its share of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BlockShare {
     /// Bytes of one operation.
     pub bytes: u64,
-    /// Of 100 operations, how many have this size.
+    /// The percent of operations of this size.
     pub percent: u32,
 }
 
-/// A step from what was asked to what worked.
+/// A step from a requested setting to one that works.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fallback {
@@ -141,7 +140,7 @@ pub struct Fallback {
 }
 
 impl SettingsPair {
-    /// Returns the settings that were asked and those in effect with the same `change`.
+    /// Applies `change` to the requested settings and to those in effect.
     pub fn each(self, change: impl Fn(Settings) -> Settings) -> SettingsPair {
         let SettingsPair { asked, effective, fallbacks } = self;
         SettingsPair { asked: change(asked), effective: change(effective), fallbacks }
@@ -149,8 +148,8 @@ impl SettingsPair {
 }
 
 impl Settings {
-    /// Takes over what a later run had less of: the deepest queue, and the weakest of the rest,
-    /// since a fallback may come in any run.
+    /// Merges the settings of a later run: the deepest queue and the weakest of the rest, since a
+    /// fallback may happen in any run.
     pub fn weaken(&mut self, later: &Settings) {
         self.iodepth = self.iodepth.max(later.iodepth);
         self.direct &= later.direct;

@@ -5,18 +5,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-/// Fewer samples say nothing about changes.
+/// The fewest samples in which changes can be found.
 pub const SAMPLES_MIN: usize = 32;
-/// A change is one to this part of the throughput or less, or from it: by a quarter of the higher
-/// one.
+/// The largest ratio of the lower to the higher throughput at a change.
 pub const CHANGED_SHARE_MAX: f64 = 0.75;
 
-/// How the throughput went while the device was written for long, against bytes and against time.
+/// The throughput of a long write, against bytes and against time.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sustained {
-    /// Bytes of the file. When it is full the writes go on from its start, over what was written.
+    /// Bytes of the file. When it is full, writes continue at its start.
     pub file_bytes: u64,
     /// The throughput, piece by piece, in the order in which they were written.
     pub samples: Vec<Sample>,
@@ -30,7 +29,7 @@ pub struct Sustained {
     /// The throughput right after the idle pause, of as many bytes as the burst had or as fit in 10
     /// seconds; none where there was no pause.
     pub recovered_bytes_per_s: Option<Interval>,
-    /// How long the pause was, in seconds. There is one only after a cliff.
+    /// The length of the pause, in seconds. There is one only after a cliff.
     pub idle_s: Option<f64>,
     /// Whether a steady state was reached, by the rule of SNIA's Solid State Storage Performance
     /// Test Specification; none where there are too few samples to tell.
@@ -73,15 +72,14 @@ pub struct SteadyState {
     pub reached: bool,
     /// The throughput of each round, in their order.
     pub rounds_bytes_per_s: Vec<f64>,
-    /// The rounds that are looked at, from 1, first and last included: behind the last change the
-    /// first five that are steady, or the last five of all.
+    /// The first of the judged rounds, from 1: behind the last change the first five that are
+    /// steady, or the last five of all.
     pub first_round: u32,
-    /// The last of them.
+    /// The last of the judged rounds, included.
     pub last_round: u32,
     /// The greatest less the least of them, as a part of their mean.
     pub range_share: f64,
-    /// How much their least-squares line changes from the first to the last, as a part of their
-    /// mean.
+    /// The change of their least-squares line from the first to the last, as a part of their mean.
     pub slope_share: f64,
 }
 
@@ -107,14 +105,13 @@ fn height(samples: &[Sample], at: f64, point: fn(&Sample) -> (f64, f64)) -> f64 
 }
 
 impl Sustained {
-    /// Whether there are samples enough to tell a change: of fewer, that none was found says
-    /// nothing.
+    /// Returns whether there are enough samples to find a change.
     pub fn tells_changes(&self) -> bool {
         self.samples.len() >= SAMPLES_MIN
     }
 
-    /// The changes behind which the device stays slow: to at most three quarters of the throughput
-    /// before, which no later stretch exceeds again. What is slow for a while only is no cliff.
+    /// Returns the cliffs: changes to at most three quarters of the throughput before, which no
+    /// later stretch exceeds. A temporary slowdown is not a cliff.
     pub fn cliffs(&self) -> impl Iterator<Item = &Change> {
         self.changes
             .iter()

@@ -1,4 +1,4 @@
-//! The words of a document that have a fixed set.
+//! The keys of a document with a fixed set of values.
 
 use super::{Direction, Process};
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use serde_with::{DeserializeFromStr, SerializeDisplay};
 use std::fmt;
 use std::str::FromStr;
 
-/// The worst event after which an acknowledged write is still there; the later, the safer.
+/// The worst event that an acknowledged write survives; the later, the safer.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -35,7 +35,7 @@ pub enum CrashLeaves {
     Torn,
     /// Nothing of either, or a part of the new one.
     Empty,
-    /// All of the old text, and a part of the new one behind it.
+    /// All of the old text, followed by a part of the new one.
     OldAndPart,
 }
 
@@ -77,7 +77,7 @@ pub enum Ioengine {
     IoUring,
     /// Memory that is mapped.
     Mmap,
-    /// A pool of threads, for want of io_uring.
+    /// A pool of threads, where io_uring is not available.
     Threads,
     /// An engine of fio's.
     #[serde(untagged)]
@@ -144,7 +144,7 @@ impl Flush {
         matches!(self, FdatasyncEach | FsyncEach | ODsyncEach | OSyncEach)
     }
 
-    /// Returns whether flushes come between writes, as calls of their own.
+    /// Returns whether flushes come between writes, as separate calls.
     pub fn is_between(self) -> bool {
         use Flush::{FdatasyncEach, FdatasyncEvery, FsyncEach, FsyncEvery};
         matches!(self, FdatasyncEach | FsyncEach | FdatasyncEvery(_) | FsyncEvery(_))
