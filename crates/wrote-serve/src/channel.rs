@@ -1,6 +1,7 @@
 //! A channel: one log of the server, watched, and opened again after it has failed.
 
 use crate::config::LogConfig;
+use crate::cursors::Cursors;
 use crate::keys::Keys;
 use crate::limits::Limits;
 use crate::shipping::Shipping;
@@ -43,6 +44,8 @@ pub(crate) struct Channel {
     good_looks: watch::Sender<u64>,
     is_closed: AtomicBool,
     pub shipping: Shipping,
+    /// How far readers by name have come.
+    pub cursors: Cursors,
     /// Those of the senders while the log has no room.
     pub turns: Turns,
 }
@@ -56,8 +59,10 @@ impl Channel {
     ) -> Result<Channel, wrote::Error> {
         let log = opener(&config)?;
         let keys = config.keys(&log);
+        let cursors = Cursors::open(&config.folder, log.stats().next_sequence)?;
         let channel = Channel {
             config,
+            cursors,
             has_keys: keys.is_some(),
             opener,
             log: Mutex::new(Some((log, keys))),
@@ -172,6 +177,7 @@ impl Channel {
         match (self.opener)(&self.config) {
             Ok(opened) => {
                 let keys = self.config.keys(&opened);
+                self.cursors.cut(opened.stats().next_sequence);
                 *self.lock() = Some((opened, keys));
                 self.generation.fetch_add(1, Ordering::Release);
                 None

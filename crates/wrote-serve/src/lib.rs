@@ -15,6 +15,7 @@ mod answers;
 mod channel;
 mod config;
 mod connection;
+mod cursors;
 mod datagrams;
 mod descriptors;
 mod doors;

@@ -5,6 +5,7 @@
 
 mod fields;
 mod greeting;
+mod groups;
 mod read;
 mod request;
 mod transaction;
@@ -51,6 +52,8 @@ pub(crate) struct Resp {
     said: Option<Box<Said>>,
     /// The number that the server has given the client.
     id: u64,
+    /// There as long as the connection is.
+    connection: groups::Connection,
 }
 
 /// The things that a client has said of itself; many say nothing.
@@ -80,7 +83,8 @@ impl Resp {
         let (request, pushed, transaction) = (Request::default(), None, None);
         let (is_three, said) = (false, None);
         let id = CLIENTS.fetch_add(1, Ordering::Relaxed);
-        Resp { log, request, pushed, transaction, is_three, access, said, id }
+        let connection = Arc::default();
+        Resp { log, request, pushed, transaction, is_three, access, said, id, connection }
     }
 }
 
@@ -219,14 +223,22 @@ impl Resp {
             (b"XRANGE", 4 | 6) => self.range(input, false, intake),
             (b"XREVRANGE", 4 | 6) => self.range(input, true, intake),
             (b"XINFO", 3) if self.is(input, 1, b"STREAM") => self.stream_info(intake),
+            (b"XINFO", 3) if self.is(input, 1, b"GROUPS") => self.groups(intake),
+            (b"XINFO", 2..) => self.unknown_subcommand(input, intake),
+            (b"XGROUP", 4..) => self.group(input, intake),
+            (b"XREADGROUP", 7..) => self.read_group(input, intake),
+            (b"XACK", 4..) => self.acknowledge(input, intake),
+            (b"XPENDING", 3) => self.pending(input, intake),
+            (b"XPENDING", 4..) => error(intake, "ERR XPENDING has its short form alone here"),
             // Whatever the key: it is the log.
             (b"EXISTS", 2..) => intake.answer(format!(":{}\r\n", words - 1).as_bytes()),
             (b"TYPE", 2) => intake.answer(b"+stream\r\n"),
             (b"XREAD", 4..) => self.read(input, intake),
             (
                 b"XADD" | b"RPUSH" | b"LPUSH" | b"ECHO" | b"PING" | b"XLEN" | b"XRANGE" | b"XREAD"
-                | b"XREVRANGE" | b"XINFO" | b"EXISTS" | b"TYPE" | b"SELECT" | b"CLIENT" | b"CONFIG"
-                | b"AUTH" | b"MULTI" | b"EXEC" | b"DISCARD",
+                | b"XREVRANGE" | b"XINFO" | b"XGROUP" | b"XREADGROUP" | b"XACK" | b"XPENDING"
+                | b"EXISTS" | b"TYPE" | b"SELECT" | b"CLIENT" | b"CONFIG" | b"AUTH" | b"MULTI"
+                | b"EXEC" | b"DISCARD",
                 _,
             ) => {
                 error(intake, "ERR wrong number of arguments for the command");

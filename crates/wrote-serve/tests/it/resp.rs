@@ -229,3 +229,52 @@ fn the_fields_of_an_entry_come_back_with_their_names() {
     assert_eq!(client.ask("XRANGE log - +"), Answer::List(entries));
     assert_eq!(serving.stop(), [&b"\x1e[\"a\",\"1\",\"b\",\"2\",\"a\",\"3\"]"[..], b"value"]);
 }
+
+/// The IDs of the entries of an answer to XREADGROUP; none without entries.
+fn given(answer: Answer) -> Vec<String> {
+    let Answer::List(streams) = answer else { return Vec::new() };
+    let [Answer::List(stream)] = &streams[..] else { panic!("{streams:?}") };
+    let Answer::List(entries) = &stream[1] else { panic!("{stream:?}") };
+    let id = |entry: &Answer| match entry {
+        Answer::List(entry) => match &entry[0] {
+            Answer::Bytes(id) => String::from_utf8(id.clone()).unwrap(),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    };
+    entries.iter().map(id).collect()
+}
+
+#[test]
+fn a_group_goes_on_behind_what_it_acknowledged() {
+    let serving = Serving::start("resp://127.0.0.1:0", |_| ());
+    let mut client = Client::connect(&serving);
+    client.ask("RPUSH log a b c d");
+    assert_eq!(client.ask("XGROUP CREATE log g 0 MKSTREAM"), Answer::Line("+OK".into()));
+    let busy = client.ask("XGROUP CREATE log g 0");
+    assert!(matches!(&busy, Answer::Line(line) if line.starts_with("-BUSYGROUP ")), "{busy:?}");
+    let two = client.ask("XREADGROUP GROUP g one COUNT 2 STREAMS log >");
+    assert_eq!(given(two), ["0-1", "1-1"]);
+    assert_eq!(given(client.ask("XREADGROUP GROUP g one STREAMS log >")), ["2-1", "3-1"]);
+    assert_eq!(client.ask("XACK log g 0-1 0-1 9-1 2-1 1-2"), Answer::Number(2));
+    assert_eq!(given(client.ask("XREADGROUP GROUP g one STREAMS log 0")), ["1-1", "3-1"]);
+    // Another reader has to wait until the first is gone.
+    let mut other = Client::connect(&serving);
+    let taken = other.ask("XREADGROUP GROUP g other STREAMS log >");
+    assert!(matches!(&taken, Answer::Line(line) if line.contains("'one'")), "{taken:?}");
+    // What comes while a reader waits.
+    client.send(b"XREADGROUP GROUP g one BLOCK 60000 STREAMS log >\r\n").unwrap();
+    other.ask("RPUSH log e");
+    assert_eq!(given(client.answer().unwrap()), ["4-1"]);
+    assert_eq!(client.ask("XREADGROUP GROUP g one STREAMS log >"), Answer::Nothing);
+    drop((client, other));
+    // W1: what was acknowledged stays so; what was acknowledged behind a gap comes again.
+    let serving = serving.restart();
+    let mut client = Client::connect(&serving);
+    let rest = client.ask("XREADGROUP GROUP g two NOACK STREAMS log >");
+    assert_eq!(given(rest), ["1-1", "2-1", "3-1", "4-1"]);
+    assert_eq!(given(client.ask("XREADGROUP GROUP g two STREAMS log 0")), [""; 0]);
+    assert_eq!(client.ask("XGROUP DESTROY log g"), Answer::Number(1));
+    let none = client.ask("XREADGROUP GROUP g two STREAMS log >");
+    assert!(matches!(&none, Answer::Line(line) if line.starts_with("-NOGROUP ")), "{none:?}");
+}

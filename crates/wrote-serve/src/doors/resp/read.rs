@@ -1,10 +1,12 @@
 //! Reading by RESP: how many records there are, a range of them, and what comes.
 
 use super::fields::fields;
+use super::groups::{Connection, refused};
 use super::{Resp, error};
 use crate::channel::Channel;
 use crate::intake::{Intake, Later, Level};
 use crate::keys;
+use rangemap::RangeSet;
 use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,10 +24,88 @@ pub(crate) const READS_MAX: usize = 4;
 /// Records of an XREAD that asks for no number.
 const READ_COUNT: usize = 1000;
 
+/// The records that a reader asks for.
+pub(super) enum Source {
+    /// From this sequence on.
+    After(u64),
+    /// Those that a group was not given yet.
+    New {
+        name: Vec<u8>,
+        reader: Vec<u8>,
+        connection: Connection,
+        /// Whether they need no acknowledgement.
+        acks: bool,
+    },
+    /// Those from this sequence on that a group was given and has not acknowledged.
+    Pending { name: Vec<u8>, reader: Vec<u8>, connection: Connection, from: u64 },
+}
+
+impl Source {
+    /// The sequence before which nothing is asked for.
+    fn floor(&self) -> u64 {
+        if let Source::After(from) = self { *from } else { 0 }
+    }
+
+    /// Reads up to `count` of them from the records that are there; `None` where there is none, and
+    /// some may come. The error is an answer.
+    async fn entries(
+        &mut self,
+        channel: &Arc<Channel>,
+        there: Range<u64>,
+        count: usize,
+    ) -> Result<Option<Entries>, Vec<u8>> {
+        let known = there.end;
+        let wanted = |from: u64, end: u64, acked| Wanted {
+            sequences: from..end,
+            count: Some(count),
+            is_partial: true,
+            acked,
+        };
+        let read = |wanted| async {
+            entries(channel.clone(), wanted).await.map_err(|failure| failed(&failure))
+        };
+        match self {
+            Source::After(from) => {
+                let found = read(wanted(*from, known, RangeSet::new())).await?;
+                // Places without a record.
+                *from = (*from).max(known);
+                Ok(Some(found).filter(|found| !found.is_empty()))
+            }
+            Source::Pending { name, reader, connection, from } => {
+                let due = channel.cursors.pending(name, reader, connection, *from);
+                let due = due.map_err(|fault| refused(&fault, name))?;
+                let end = due.sequences.end.min(known);
+                // None is an answer, too: all is acknowledged.
+                read(wanted(due.sequences.start.max(there.start), end, due.acked)).await.map(Some)
+            }
+            Source::New { name, reader, connection, acks } => loop {
+                let due = channel.cursors.new_ones(name, reader, connection, there.start);
+                let due = due.map_err(|fault| refused(&fault, name))?;
+                let from = due.sequences.start;
+                if from >= known {
+                    return Ok(None);
+                }
+                let found = read(wanted(from, known, RangeSet::new())).await?;
+                let end = found.ends.last().map_or(known, |(last, _)| last + 1);
+                let given = found.ends.iter().map(|(sequence, _)| *sequence);
+                let delivered = channel.cursors.deliver(name, from..end, given, *acks);
+                match delivered.map_err(|fault| refused(&fault, name))? {
+                    true if found.is_empty() => return Ok(None),
+                    true => return Ok(Some(found)),
+                    // Another connection of the reader was given them.
+                    false => {}
+                }
+            },
+        }
+    }
+}
+
 /// The entries of an answer.
 struct Wanted {
     /// The first sequence, and the one behind the last.
     sequences: Range<u64>,
+    /// Those among them that are left out.
+    acked: RangeSet<u64>,
     count: Option<usize>,
     /// Fewer may be given: the client asks again behind the last.
     is_partial: bool,
@@ -67,7 +147,11 @@ impl Resp {
             let entries = if is_reverse {
                 last_entries(channel, sequences, count.unwrap_or(usize::MAX)).await
             } else {
-                entries(channel, Wanted { sequences, count, is_partial: false }).await
+                entries(
+                    channel,
+                    Wanted { sequences, count, is_partial: false, acked: RangeSet::new() },
+                )
+                .await
             };
             entries.map_or_else(|error| failed(&error), |entries| entries.array(is_reverse))
         });
@@ -79,9 +163,10 @@ impl Resp {
         self.answer_later(intake, move |log, channel, level| async move {
             let end = level.present(&log).await;
             let begin = log.stats().first_sequence;
-            let wanted = Wanted { sequences: begin..end, count: Some(1), is_partial: true };
+            let (sequences, acked) = (begin..end, RangeSet::new());
+            let wanted = Wanted { sequences, count: Some(1), is_partial: true, acked };
             let first = entries(channel.clone(), wanted).await;
-            let (first, last) = match (first, last_entries(channel, begin..end, 1).await) {
+            let (first, last) = match (first, last_entries(channel.clone(), begin..end, 1).await) {
                 (Ok(first), Ok(last)) => (first, last),
                 (Err(error), _) | (_, Err(error)) => return failed(&error),
             };
@@ -98,7 +183,7 @@ impl Resp {
                 ("max-deleted-entry-id", id(begin.checked_sub(1))),
                 ("entries-added", number(end)),
                 ("recorded-first-entry-id", id(first.sequence())),
-                ("groups", number(0)),
+                ("groups", number(channel.cursors.all().len() as u64)),
             ];
             let (kind, count) = if is_three { ('%', 10) } else { ('*', 20) };
             let mut answer = format!("{kind}{count}\r\n").into_bytes();
@@ -117,10 +202,30 @@ impl Resp {
 
     /// `XREAD [COUNT n] [BLOCK ms] STREAMS key id`.
     pub(super) fn read(&self, input: &[u8], intake: &mut Intake<'_>) {
+        self.read_stream(input, 1, intake, |id, next, _| match id {
+            b"$" => Some(Source::After(next)),
+            id => after(id).map(Source::After),
+        });
+    }
+
+    /// Reads the options from word `at` on, and answers with records of the source that the ID
+    /// names; its other arguments are the next sequence, and whether NOACK was given.
+    pub(super) fn read_stream(
+        &self,
+        input: &[u8],
+        mut at: usize,
+        intake: &mut Intake<'_>,
+        source: impl FnOnce(&[u8], u64, bool) -> Option<Source>,
+    ) {
         let word = |at| self.request.word(input, at).unwrap_or_default();
-        let (mut at, mut count, mut block) = (1, READ_COUNT, None);
+        let (mut count, mut block, mut acks) = (READ_COUNT, None, false);
         while !word(at).eq_ignore_ascii_case(b"STREAMS") {
             match (word(at).to_ascii_uppercase().as_slice(), number(word(at + 1))) {
+                (b"NOACK", _) => {
+                    acks = true;
+                    at += 1;
+                    continue;
+                }
                 (b"COUNT", Some(n)) => count = usize::try_from(n).unwrap_or(usize::MAX),
                 (b"BLOCK", Some(ms)) => block = Some(ms),
                 _ => return error(intake, "ERR syntax error"),
@@ -128,21 +233,16 @@ impl Resp {
             at += 2;
         }
         if self.request.len() != at + 3 {
-            return error(intake, "ERR XREAD reads one stream: the log");
+            return error(intake, "ERR one stream is read: the log");
         }
         let key = word(at + 1).to_vec();
         let next = self.log.as_ref().and_then(|(channel, _)| channel.log());
         let next = next.map_or(0, |log| log.stats().next_sequence);
-        let from = match word(at + 2) {
-            b"$" => next,
-            id => match after(id) {
-                Some(from) => from,
-                None => return error(intake, INVALID_ID),
-            },
+        let Some(mut source) = source(word(at + 2), next, acks) else {
+            return error(intake, INVALID_ID);
         };
         let is_three = self.is_three;
         self.answer_later(intake, move |mut log, channel, level| async move {
-            let mut from = from;
             // 0 is for ever.
             let end =
                 block.filter(|&ms| ms > 0).map(|ms| Instant::now() + Duration::from_millis(ms));
@@ -150,14 +250,13 @@ impl Resp {
                 // One that has failed is opened again.
                 log = channel.log().unwrap_or(log);
                 let known = level.present(&log).await;
-                let wanted =
-                    Wanted { sequences: from..known, count: Some(count), is_partial: true };
-                match entries(channel.clone(), wanted).await {
-                    Err(error) => return failed(&error),
-                    Ok(entries) if !entries.is_empty() => return entries.stream(&key, is_three),
-                    // Places without a record.
-                    Ok(_) => from = from.max(known),
+                let first = log.stats().first_sequence;
+                match source.entries(&channel, first..known, count).await {
+                    Err(answer) => return answer,
+                    Ok(Some(entries)) => return entries.stream(&key, is_three),
+                    Ok(None) => {}
                 }
+                let from = known.max(source.floor());
                 let comes = async {
                     // A full disk, or a failure, is no end of waiting: there may be room again.
                     if log.written(log.written_sequence().max(from)).await.is_err() {
@@ -180,7 +279,7 @@ impl Resp {
     }
 
     /// Makes an answer in a task of its own, which ends with the connection.
-    fn answer_later<F>(
+    pub(super) fn answer_later<F>(
         &self,
         intake: &mut Intake<'_>,
         make: impl FnOnce(Log, Arc<Channel>, Level) -> F + Send + 'static,
@@ -207,9 +306,9 @@ impl Resp {
     }
 }
 
-const INVALID_ID: &str = "ERR Invalid stream ID specified as stream command argument";
+pub(super) const INVALID_ID: &str = "ERR Invalid stream ID specified as stream command argument";
 
-fn number(word: &[u8]) -> Option<u64> {
+pub(super) fn number(word: &[u8]) -> Option<u64> {
     str::from_utf8(word).ok()?.parse().ok()
 }
 
@@ -235,7 +334,7 @@ fn first(word: &[u8]) -> Option<u64> {
 }
 
 /// The sequence of the first record after this ID: `5` or `5-1`.
-fn after(word: &[u8]) -> Option<u64> {
+pub(super) fn after(word: &[u8]) -> Option<u64> {
     match id(word)? {
         (sequence, None | Some(0)) => Some(sequence),
         (sequence, Some(_)) => sequence.checked_add(1),
@@ -277,7 +376,8 @@ async fn last_entries(
     let mut window = count as u64;
     loop {
         let start = range.end.saturating_sub(window).max(range.start);
-        let wanted = Wanted { sequences: start..range.end, count: None, is_partial: false };
+        let (sequences, acked) = (start..range.end, RangeSet::new());
+        let wanted = Wanted { sequences, count: None, is_partial: false, acked };
         let mut found = entries(channel.clone(), wanted).await?;
         if found.ends.len() >= count || start <= range.start {
             found.keep_last(count);
@@ -322,6 +422,9 @@ fn read(channel: &Channel, wanted: &Wanted) -> Result<Entries, Failure> {
         }
         if !is_whole {
             return Err(Failure::TooLarge);
+        }
+        if wanted.acked.contains(&record.sequence) {
+            continue;
         }
         let is_keyed = channel.has_keys;
         let bytes = if is_keyed { keys::message(&record.bytes) } else { &record.bytes };

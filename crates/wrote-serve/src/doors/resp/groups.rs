@@ -1,0 +1,170 @@
+//! Groups of one reader by RESP: a cursor with a name, which is where it was after a restart.
+
+use super::read::{INVALID_ID, Source, after, number};
+use super::{Resp, error};
+use crate::channel::Channel;
+use crate::cursors::{Fault, Seen};
+use crate::intake::Intake;
+use std::sync::Arc;
+
+impl Resp {
+    /// `XGROUP CREATE key group id|$ [MKSTREAM] [ENTRIESREAD n]`, `SETID` likewise, and
+    /// `DESTROY key group`.
+    pub(super) fn group(&self, input: &[u8], intake: &mut Intake<'_>) {
+        let word = |at| self.request.word(input, at).unwrap_or_default();
+        let is = |at, text: &[u8]| self.is(input, at, text);
+        let name = word(3).to_vec();
+        if is(1, b"DESTROY") && self.request.len() == 4 {
+            return self.answer_later(intake, move |_, channel, _| async move {
+                let was_there = channel.cursors.destroy(&name);
+                saved(&channel, format!(":{}\r\n", u8::from(was_there))).await
+            });
+        }
+        let is_new = is(1, b"CREATE");
+        let mut at = 5;
+        at += usize::from(is_new && is(at, b"MKSTREAM"));
+        // It tells Redis how far behind a group is; a log knows.
+        at += 2 * usize::from(is(at, b"ENTRIESREAD"));
+        if !(is_new || is(1, b"SETID")) || self.request.len() < 5 || at != self.request.len() {
+            return self.unknown_subcommand(input, intake);
+        }
+        let from = match word(4) {
+            b"$" => None,
+            id => match after(id) {
+                Some(from) => Some(from),
+                None => return error(intake, INVALID_ID),
+            },
+        };
+        self.answer_later(intake, move |log, channel, _| async move {
+            let from = from.unwrap_or(log.stats().next_sequence);
+            let done = match is_new {
+                true => channel.cursors.create(&name, from),
+                false => channel.cursors.set(&name, from),
+            };
+            match done {
+                Ok(()) => saved(&channel, "+OK\r\n".into()).await,
+                Err(fault) => refused(&fault, &name),
+            }
+        });
+    }
+
+    /// `XREADGROUP GROUP group reader [COUNT n] [BLOCK ms] [NOACK] STREAMS key >|id`.
+    pub(super) fn read_group(&self, input: &[u8], intake: &mut Intake<'_>) {
+        if !self.is(input, 1, b"GROUP") {
+            return error(intake, "ERR syntax error");
+        }
+        let word = |at| self.request.word(input, at).unwrap_or_default();
+        let (name, reader) = (word(2).to_vec(), word(3).to_vec());
+        let connection = self.connection.clone();
+        self.read_stream(input, 4, intake, |id, _, acks| match id {
+            b">" => Some(Source::New { name, reader, connection, acks }),
+            id => Some(Source::Pending { name, reader, connection, from: after(id)? }),
+        });
+    }
+
+    /// `XACK key group id..`: the number of those that were awaited, once that is durable.
+    pub(super) fn acknowledge(&self, input: &[u8], intake: &mut Intake<'_>) {
+        let word = |at| self.request.word(input, at).unwrap_or_default();
+        let name = word(2).to_vec();
+        // An ID with another second part than the records' names none.
+        let sequence = |word: &[u8]| {
+            let (sequence, part) = match memchr::memchr(b'-', word) {
+                None => (number(word)?, 1),
+                Some(at) => (number(&word[..at])?, number(&word[at + 1..])?),
+            };
+            Some(if part == 1 { sequence } else { u64::MAX })
+        };
+        let ids: Option<Vec<u64>> = (3..self.request.len()).map(|at| sequence(word(at))).collect();
+        let Some(ids) = ids else { return error(intake, INVALID_ID) };
+        self.answer_later(intake, move |_, channel, _| async move {
+            match channel.cursors.acknowledge(&name, &ids) {
+                Ok(count) => saved(&channel, format!(":{count}\r\n")).await,
+                // As Redis answers.
+                Err(Fault::Unknown) => b":0\r\n".to_vec(),
+                Err(fault) => refused(&fault, &name),
+            }
+        });
+    }
+
+    /// `XPENDING key group`: its number of records that are delivered and not acknowledged, the
+    /// first and the last, and the reader.
+    pub(super) fn pending(&self, input: &[u8], intake: &mut Intake<'_>) {
+        let name = self.request.word(input, 2).unwrap_or_default().to_vec();
+        let nil = self.nil();
+        self.answer_later(intake, move |_, channel, _| async move {
+            let groups = channel.cursors.all();
+            let Some(group) = groups.into_iter().find(|group| group.name.as_bytes() == name) else {
+                return refused(&Fault::Unknown, &name);
+            };
+            let nil = String::from_utf8_lossy(nil);
+            let Some((first, last, count)) = group.pending else {
+                return format!("*4\r\n:0\r\n{nil}{nil}{nil}").into_bytes();
+            };
+            let mut answer = format!("*4\r\n:{count}\r\n{}{}*1\r\n*2\r\n", id(first), id(last));
+            answer += &text(&group.reader.unwrap_or_default());
+            answer += &text(count.to_string().as_bytes());
+            answer.into_bytes()
+        });
+    }
+
+    /// `XINFO GROUPS key`.
+    pub(super) fn groups(&self, intake: &mut Intake<'_>) {
+        let is_three = self.is_three;
+        self.answer_later(intake, move |log, channel, _| async move {
+            let next = log.stats().next_sequence;
+            let groups = channel.cursors.all();
+            let head = format!("*{}\r\n", groups.len());
+            let group = |group: &Seen| {
+                let pending = group.pending.map_or(0, |(_, _, count)| count);
+                let last = group.delivered.checked_sub(1).map_or_else(|| text(b"0-0"), id);
+                let fields = [
+                    ("name", text(group.name.as_bytes())),
+                    ("consumers", format!(":{}\r\n", u8::from(group.reader.is_some()))),
+                    ("pending", format!(":{pending}\r\n")),
+                    ("last-delivered-id", last),
+                    ("entries-read", format!(":{}\r\n", group.delivered)),
+                    ("lag", format!(":{}\r\n", next.saturating_sub(group.delivered))),
+                ];
+                let head = if is_three { "%6\r\n" } else { "*12\r\n" };
+                let fields = fields.map(|(name, value)| text(name.as_bytes()) + &value);
+                head.to_owned() + &fields.concat()
+            };
+            (head + &groups.iter().map(group).collect::<String>()).into_bytes()
+        });
+    }
+}
+
+/// Answers once the cursors are on stable storage.
+pub(super) async fn saved(channel: &Channel, answer: String) -> Vec<u8> {
+    match channel.cursors.save().await {
+        Ok(()) => answer.into_bytes(),
+        Err(error) => format!("-MISCONF the cursors can't be kept: {error}\r\n").into_bytes(),
+    }
+}
+
+/// Answers why a command about a group fails.
+pub(super) fn refused(fault: &Fault, name: &[u8]) -> Vec<u8> {
+    let name = name[..name.len().min(128)].escape_ascii();
+    let text = match fault {
+        Fault::Exists => "BUSYGROUP Consumer Group name already exists".to_owned(),
+        Fault::Unknown => format!("NOGROUP No such consumer group '{name}'"),
+        Fault::Taken(reader) => format!(
+            "ERR group '{name}' is read by '{reader}', which is connected: a group has one reader"
+        ),
+        Fault::Refused(because) => format!("ERR {because}"),
+    };
+    format!("-{text}\r\n").into_bytes()
+}
+
+fn id(sequence: u64) -> String {
+    text(format!("{sequence}-1").as_bytes())
+}
+
+/// Bytes as RESP has them. Names hold printable ASCII alone; a reader's are shown so.
+fn text(bytes: &[u8]) -> String {
+    let shown = String::from_utf8_lossy(bytes);
+    format!("${}\r\n{shown}\r\n", shown.len())
+}
+
+/// Marks of the connection that a reader has.
+pub(super) type Connection = Arc<()>;
