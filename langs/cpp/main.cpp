@@ -2,7 +2,7 @@
 //
 // The buffer of a stream is its filebuf's own, in libstdc++ of BUFSIZ bytes, 8192, one of which is kept free
 // (basic_filebuf, bits/fstream.tcc). A stream that failed stays failed and does nothing more, so its state
-// is looked at once, after close().
+// is checked once, after close().
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -18,19 +18,19 @@
 
 namespace {
 
-// What a stream does not say is why it failed. errno does, where it was the last call to the system that did.
+// A stream has no reason for its failure. errno has it, where the last system call failed.
 [[noreturn]] void fail(const std::string &path) {
     throw std::system_error(errno, std::generic_category(), path);
 }
 
-// What is still in the buffer is written here: an error of the disk may come here first.
+// The buffer's rest is written here, so a disk's error may first appear here.
 template <typename Stream> void close(Stream &file, const std::string &path) {
     file.close();
     if (!file)
         fail(path);
 }
 
-// One byte at a time, as any number of them is written: unformatted, by address and length.
+// One byte at a time by the call for any number of them: unformatted, by address and length.
 void write_bytes(const std::string &path, std::uint64_t size) {
     std::ofstream file(path, std::ios::binary);
     for (std::uint64_t i = 0; i < size; i++) {
@@ -40,7 +40,7 @@ void write_bytes(const std::string &path, std::uint64_t size) {
     close(file, path);
 }
 
-// The same by the call that is made for one.
+// The same by the call for a single byte.
 void put_bytes(const std::string &path, std::uint64_t size) {
     std::ofstream file(path, std::ios::binary);
     for (std::uint64_t i = 0; i < size; i++)
@@ -58,8 +58,7 @@ struct Found {
     }
 };
 
-// At the end of the file the last read failed, so the stream is failed too (failbit): only then may that be
-// forgotten.
+// At the end of the file the last read failed, so the stream has failbit. Only then is it cleared.
 void close_at_end(std::ifstream &file, const std::string &path) {
     if (file.bad() || !file.eof())
         fail(path);
@@ -94,7 +93,7 @@ void save(const std::string &path, const std::string &text) {
 }
 
 // C++ has no sync, and before C++26 (native_handle) a stream does not give its descriptor away, so that
-// POSIX's could be called for it. Who needs one leaves the streams and opens the file by POSIX.
+// POSIX's could be called for it. A program that needs one opens the file by POSIX.
 void save_sync(const std::string &path, const std::string &text) {
     const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (file == -1)
@@ -116,7 +115,7 @@ void append_lines(const std::string &path, const std::string &line, std::uint64_
     close(file, path);
 }
 
-// The letters a to z again and again.
+// The letters a to z, repeated.
 std::string make_text(std::uint64_t size) {
     std::string text(size, '\0');
     for (std::uint64_t i = 0; i < size; i++)

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// answer is what the program prints.
+// answer is the program's output.
 type answer struct {
 	ElapsedNs []int64 `json:"elapsed_ns"`
 	Bytes     uint64  `json:"bytes"`
@@ -99,7 +99,7 @@ func appendLines(path string, line []byte, count uint64) error {
 	return file.Close()
 }
 
-// makeText returns the letters a to z again and again.
+// makeText returns the letters a to z, repeated.
 func makeText(size uint64) []byte {
 	text := make([]byte, size)
 	for i := range text {
@@ -108,7 +108,7 @@ func makeText(size uint64) []byte {
 	return text
 }
 
-// timed adds how long one run took. time.Now holds a reading of the monotonic clock, and Since uses it.
+// timed adds the time of one run. time.Now holds a reading of the monotonic clock, and Since uses it.
 func (a *answer) timed(run func() error) error {
 	start := time.Now()
 	err := run()
@@ -116,7 +116,7 @@ func (a *answer) timed(run func() error) error {
 	return err
 }
 
-// task returns what one run of a task is, with everything made that is not to be timed.
+// task returns one run of a task as a function; its untimed preparations are done.
 func task(name, path string, size, count uint64, a *answer) (func() error, error) {
 	switch name {
 	case "bytes-write":

@@ -51,7 +51,7 @@ public final class Program {
         }
     }
 
-    // BufferedOutputStream: 8192 bytes by default. Its write(int) takes a lock, for other threads' sake.
+    // BufferedOutputStream: 8192 bytes by default. Its write(int) takes a lock.
     private static Done writeBytes(String path, long size) throws IOException {
         try (var out = new BufferedOutputStream(new FileOutputStream(path))) {
             for (long i = 0; i < size; i++) {
@@ -81,7 +81,7 @@ public final class Program {
         return new Done(text.length(), null);
     }
 
-    // A FileOutputStream has no buffer of its own; its descriptor's sync() is fsync.
+    // A FileOutputStream has no buffer; its descriptor's sync() is fsync.
     private static Done saveSync(String path, String text) throws IOException {
         try (var out = new FileOutputStream(path)) {
             out.write(text.getBytes(StandardCharsets.UTF_8));

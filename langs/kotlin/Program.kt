@@ -57,13 +57,13 @@ fun readBytes(file: File): Done {
     return Done(bytes, sum)
 }
 
-// writeText encodes a text as short as this (below 16 Ki characters) as a whole, and writes it in one piece.
+// writeText encodes a short text (below 16 Ki characters) as a whole, and writes it in one piece.
 fun save(file: File, text: String): Done {
     file.writeText(text)
     return Done(text.length.toLong())
 }
 
-// A FileOutputStream has no buffer of its own; its descriptor's sync() is fsync.
+// A FileOutputStream has no buffer; its descriptor's sync() is fsync.
 fun saveSync(file: File, text: String): Done {
     FileOutputStream(file).use { out ->
         out.write(text.toByteArray())

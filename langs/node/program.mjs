@@ -12,7 +12,7 @@ import {
 import { finished } from "node:stream/promises";
 
 // A stream takes 16 KiB by default, 64 KiB from Node.js 22 on (stream.getDefaultHighWaterMark), before it asks
-// to wait for "drain". It keeps every write as it came, and hands those that wait to the system by writev,
+// to wait for "drain". It keeps each write separate, and passes waiting ones to the system by writev,
 // 1,024 at a time, the system's limit.
 async function writeBytes(path, size) {
   const file = createWriteStream(path);
@@ -78,7 +78,7 @@ async function timed(count, action) {
   for (let i = 0; i < count; i++) {
     const begin = process.hrtime.bigint();
     done = action();
-    // To wait for what is done already would put a turn of the event loop into the time.
+    // Waiting for a finished operation would add a turn of the event loop to the time.
     if (done instanceof Promise) {
       done = await done;
     }

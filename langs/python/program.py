@@ -35,15 +35,14 @@ def save(path, text):
 def save_sync(path, text):
     with open(path, "w") as file:
         file.write(text)
-        # What is still in Python's buffers would not be synced.
+        # Bytes in Python's buffers would not be synced.
         file.flush()
         os.fsync(file.fileno())
     return {"bytes": len(text)}
 
 
 def append_lines(path, line, count):
-    # A text file gathers 8 KiB before it hands them on. Where the buffer below is smaller, as that of
-    # write_bytes is, they go past it to the system.
+    # A text file gathers 8 KiB. Where the buffer below is smaller, as in write_bytes, they bypass it.
     with open(path, "a") as file:
         for _ in range(count):
             file.write(line)

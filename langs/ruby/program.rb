@@ -30,7 +30,7 @@ def save(path, text)
   { bytes: text.bytesize }
 end
 
-# fsync first hands what is in Ruby's buffer to the system.
+# fsync first writes Ruby's buffer to the system.
 def save_sync(path, text)
   File.open(path, "w") do |file|
     file.write(text)

@@ -18,7 +18,7 @@ fn write_bytes(path: &Path, size: u64) -> io::Result<()> {
     writer.flush()
 }
 
-/// How many bytes there are, and their sum.
+/// Returns the number of bytes, and their sum.
 fn read_bytes(path: &Path) -> io::Result<(u64, u64)> {
     let reader = BufReader::new(File::open(path)?);
     let (mut count, mut sum) = (0, 0);
@@ -29,12 +29,12 @@ fn read_bytes(path: &Path) -> io::Result<(u64, u64)> {
     Ok((count, sum))
 }
 
-/// Open, one write, close.
+/// Opens, writes once, closes.
 fn save(path: &Path, text: &[u8]) -> io::Result<()> {
     fs::write(path, text)
 }
 
-/// `fs::write` has no option for it: `sync_all` is `fsync(2)`.
+/// `fs::write` has no option to sync: `sync_all` is `fsync(2)`.
 fn save_sync(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
     file.write_all(text)?;
@@ -49,12 +49,12 @@ fn append_lines(path: &Path, line: &[u8], count: u64) -> io::Result<()> {
     writer.flush()
 }
 
-/// The letters a to z again and again.
+/// Returns the letters a to z, repeated.
 fn make_text(size: u64) -> Vec<u8> {
     (b'a'..=b'z').cycle().take(size as usize).collect()
 }
 
-/// How long each of `count` runs took, in nanoseconds.
+/// Returns the time of each of `count` runs, in nanoseconds.
 fn timed(count: u64, mut run: impl FnMut() -> io::Result<()>) -> io::Result<Vec<u128>> {
     let mut elapsed_ns = Vec::new();
     for _ in 0..count {

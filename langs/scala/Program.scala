@@ -29,7 +29,7 @@ def run(task: String, path: String, size: Long, count: Int): Unit =
       time(1)(appendLines(path, line, count))
     case other => fail(s"no such task: $other")
 
-// BufferedOutputStream: 8192 bytes by default. `while`, because `for` over a range of Long makes an object of
+// BufferedOutputStream: 8192 bytes by default. `while`, because `for` over a range of Long allocates an object for
 // every number.
 def writeBytes(path: String, size: Long): Done =
   Using.resource(BufferedOutputStream(FileOutputStream(path))): out =>
@@ -56,7 +56,7 @@ def save(path: String, text: String): Done =
   Files.writeString(Path.of(path), text)
   Done(text.length)
 
-// A FileOutputStream has no buffer of its own; its descriptor's sync() is fsync.
+// A FileOutputStream has no buffer; its descriptor's sync() is fsync.
 def saveSync(path: String, text: String): Done =
   Using.resource(FileOutputStream(path)): out =>
     out.write(text.getBytes(UTF_8))
@@ -64,7 +64,7 @@ def saveSync(path: String, text: String): Done =
   Done(text.length)
 
 // BufferedWriter: 8192 characters by default, in front of the 8192 bytes of the FileWriter's encoder. Not the
-// PrintWriter that many take: it keeps errors to itself.
+// usual PrintWriter, which hides errors.
 def appendLines(path: String, line: String, count: Int): Done =
   Using.resource(BufferedWriter(FileWriter(path, true))): out =>
     for _ <- 0 until count do

@@ -1,14 +1,14 @@
 //! The tasks of `wrote langs` in Zig (0.16 and newer), by `std.Io`.
 //!
-//! Zig has no default: whoever makes a Writer or a Reader of a file gives it a buffer. 4096 bytes is what
-//! Zig's own sources most often give a file.
+//! Zig has no default: the caller gives a Writer or a Reader of a file its buffer. Zig's own sources
+//! mostly use 4096 bytes.
 
 const std = @import("std");
 const Io = std.Io;
 
 const buffer_bytes = 4096;
 
-/// What the program prints.
+/// The program's output.
 const Answer = struct {
     elapsed_ns: []i96,
     bytes: u64,
@@ -44,12 +44,12 @@ fn readBytes(io: Io, path: []const u8) !Found {
     }
 }
 
-/// Open, write without a buffer, close.
+/// Opens, writes without a buffer, closes.
 fn save(io: Io, path: []const u8, text: []const u8) !void {
     try Io.Dir.cwd().writeFile(io, .{ .sub_path = path, .data = text });
 }
 
-/// `writeFile` has no option for it: `sync` is fsync(2).
+/// `writeFile` has no option to sync: `sync` is fsync(2).
 fn saveSync(io: Io, path: []const u8, text: []const u8) !void {
     const file = try Io.Dir.cwd().createFile(io, path, .{});
     defer file.close(io);
@@ -69,7 +69,7 @@ fn appendLines(io: Io, path: []const u8, line: []const u8, count: usize) !void {
     try file_writer.flush();
 }
 
-/// The letters a to z again and again.
+/// Returns the letters a to z, repeated.
 fn makeText(gpa: std.mem.Allocator, size: usize) ![]u8 {
     const text = try gpa.alloc(u8, size);
     for (text, 0..) |*letter, place| letter.* = 'a' + @as(u8, @intCast(place % 26));
