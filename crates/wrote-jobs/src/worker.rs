@@ -27,8 +27,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use wrote::buffer::Buffer;
-use wrote::engine::Op;
-use wrote::{Completion, Engine, FileId};
+use wrote::engine::{Completion, Engine, FileId, Op};
 use wrote_machine::usage::Usage;
 use wrote_result::{Error, Stop};
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::hint::black_box;
 use std::path::Path;
 use std::time::Instant;
-use wrote::Engine;
+use wrote::engine::Engine;
 use wrote_result::document::Host;
 
 /// Clocks outside the processor, and clocks that count ticks. The kernel uses them if it does not

@@ -5,8 +5,8 @@
 use std::error::Error;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use wrote::engine::{Op, Options};
-use wrote::{Engine, FileOptions, Ioengine};
+use wrote::engine::{Engine, Op, Options};
+use wrote::{FileOptions, Ioengine};
 
 const WRITES: u64 = 512;
 const WRITE_BYTES: u64 = 512 << 10;

@@ -87,8 +87,8 @@ use std::time::Duration;
 /// Carries out operations on files, up to `iodepth` at once.
 ///
 /// ```
-/// use wrote::engine::{Op, Options};
-/// use wrote::{Engine, FileOptions, Ioengine};
+/// use wrote::engine::{Engine, Op, Options};
+/// use wrote::{FileOptions, Ioengine};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("data");

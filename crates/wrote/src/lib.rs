@@ -122,7 +122,8 @@ pub use copy::{Copied, CopyOptions, Reflink, TreeCopied, copy, copy_in, copy_out
 pub use engine::Sim;
 #[cfg(not(any(feature = "sim", test)))]
 pub(crate) use engine::Sim;
-pub use engine::{Completion, Effective, Engine, Fallback, FileId, FileOptions, Ioengine, Sqpoll};
+pub(crate) use engine::{Completion, Engine, Fallback, FileId};
+pub use engine::{Effective, FileOptions, Ioengine};
 pub use error::{Action, Error};
 pub use file::{Calibration, DirectFile, Disk, DiskBuffer, Durable, Operation, ReadBytes};
 #[cfg(feature = "log")]

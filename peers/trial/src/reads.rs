@@ -6,8 +6,8 @@ use crate::outcome::Outcome;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::path::Path;
-use wrote::engine::{Op, Options};
-use wrote::{Completion, Engine, FileId, FileOptions, Ioengine};
+use wrote::engine::{Completion, Engine, FileId, Op, Options};
+use wrote::{FileOptions, Ioengine};
 
 const READ_BYTES: usize = 4096;
 const IODEPTH: u32 = 128;

@@ -10,8 +10,8 @@ use std::fs::Permissions;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use wrote::engine::Options;
-use wrote::{Engine, FileOptions, Ioengine};
+use wrote::engine::{Engine, Options};
+use wrote::{FileOptions, Ioengine};
 use wrote_result::document::{Direction, Survives};
 
 const MIB: u64 = 1 << 20;

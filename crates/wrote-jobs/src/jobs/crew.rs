@@ -13,8 +13,8 @@ use crate::worker::{Progress, Shared, Worker};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use wrote::engine::Options;
-use wrote::{Engine, FileOptions, Sqpoll};
+use wrote::FileOptions;
+use wrote::engine::{Engine, Options, Sqpoll};
 use wrote_result::document::Fallback;
 use wrote_result::{Error, Stop};
 

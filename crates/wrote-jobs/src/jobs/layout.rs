@@ -6,8 +6,8 @@ use crate::written::first_unwritten;
 use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
-use wrote::engine::{Op, Options};
-use wrote::{Engine, FileOptions, Ioengine};
+use wrote::engine::{Engine, Op, Options};
+use wrote::{FileOptions, Ioengine};
 use wrote_result::{Error, Stop};
 
 const PIECE_BYTES: usize = 1 << 20;

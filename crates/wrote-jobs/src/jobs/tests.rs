@@ -7,8 +7,8 @@ use crate::spec::{JobSpec, Rw, SyncEach};
 use crate::worker::{DirectionReport, Done, Progress, Shared, Worker};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use wrote::engine::{Fault, Op, Options};
-use wrote::{Engine, FileOptions, Ioengine, Sim};
+use wrote::engine::{Engine, Fault, Op, Options};
+use wrote::{FileOptions, Ioengine, Sim};
 use wrote_result::{Error, Stop};
 
 pub const BS_BYTES: u64 = 4096;

@@ -9,8 +9,8 @@ use rustix::process::{Resource, getrlimit};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use wrote::engine::Options;
-use wrote::{Action, Engine, FileOptions, Ioengine};
+use wrote::engine::{Engine, Options};
+use wrote::{Action, FileOptions, Ioengine};
 use wrote_result::{Error, units};
 
 /// The most descriptors that the process has open beside those of the jobs: three standard streams,

@@ -4,8 +4,7 @@ use crate::spec::gcd;
 use crate::worker::header::{self, Header};
 use crate::worker::sequence::{Next, Sequence};
 use std::path::{Path, PathBuf};
-use wrote::engine::Op;
-use wrote::{Engine, FileId};
+use wrote::engine::{Engine, FileId, Op};
 use wrote_result::{Error, Stop};
 
 /// Units of a file whose last writer is remembered at once: 8 MiB of memory (W8).

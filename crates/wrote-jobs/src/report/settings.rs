@@ -22,7 +22,7 @@ fn steps(job: &JobReport) -> impl Iterator<Item = Fallback> {
 }
 
 /// Returns a fallback of the engine in the words of the result.
-pub fn fallback(step: &wrote::Fallback) -> Fallback {
+pub fn fallback(step: &wrote::engine::Fallback) -> Fallback {
     Fallback { wanted: step.wanted.into(), got: step.got.into(), because: step.because.clone() }
 }
 

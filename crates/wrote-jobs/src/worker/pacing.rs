@@ -5,7 +5,7 @@ use crate::spec::Rw;
 use crate::worker::pace::nap;
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
-use wrote::Completion;
+use wrote::engine::Completion;
 use wrote_result::Error;
 
 /// The worker spins through the last part of a wait: the kernel wakes threads some 10 us late.

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use wrote::copy::Method;
-use wrote::engine::{Fault, Op, Options};
-use wrote::{Copied, CopyOptions, Engine, Error, FileOptions, Ioengine, Sim};
+use wrote::engine::{Engine, Fault, Op, Options};
+use wrote::{Copied, CopyOptions, Error, FileOptions, Ioengine, Sim};
 
 const EINTR: i32 = 4;
 const EIO: i32 = 5;

@@ -4,8 +4,8 @@ use crate::folder;
 use fixtures::{Mounted, or_skip, skip};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use wrote::engine::{Op, Options};
-use wrote::{Completion, Engine, Error, FileId, FileOptions, Ioengine, Sqpoll};
+use wrote::engine::{Completion, Engine, FileId, Op, Options, Sqpoll};
+use wrote::{Error, FileOptions, Ioengine};
 
 /// Every way to the kernel. A refused one is replaced by its fallback.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,8 @@
 //! The engine on a simulated disk, with a fault at every operation.
 
 use std::path::Path;
-use wrote::engine::{Fault, Op, Options};
-use wrote::{Completion, Engine, Error, FileId, FileOptions, Ioengine, Sim};
+use wrote::engine::{Completion, Engine, Fault, FileId, Op, Options};
+use wrote::{Error, FileOptions, Ioengine, Sim};
 
 const EINTR: i32 = 4;
 const EIO: i32 = 5;

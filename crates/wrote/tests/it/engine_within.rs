@@ -5,8 +5,8 @@ use fixtures::skip_here;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
-use wrote::engine::{Op, Options};
-use wrote::{Engine, FileId, FileOptions, Ioengine};
+use wrote::engine::{Engine, FileId, Op, Options};
+use wrote::{FileOptions, Ioengine};
 
 const BUFFER_BYTES: usize = 4096;
 const LONG: Duration = Duration::from_secs(3600);

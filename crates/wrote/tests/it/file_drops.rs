@@ -10,9 +10,9 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
-use wrote::engine::Options;
+use wrote::engine::{Engine, Options};
 use wrote::{
-    DirectFile, Disk, DiskBuffer, Engine, Error, FileOptions, Ioengine, Log, LogReader, Operation,
+    DirectFile, Disk, DiskBuffer, Error, FileOptions, Ioengine, Log, LogReader, Operation,
     ReadBytes, Reader, Sim, SyncPolicy, Writer,
 };
 

@@ -8,8 +8,8 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use wrote::device;
-use wrote::engine::{Op, Options};
-use wrote::{Completion, Engine, FileId, FileOptions, Ioengine};
+use wrote::engine::{Completion, Engine, FileId, Op, Options};
+use wrote::{FileOptions, Ioengine};
 
 const BLOCK_BYTES: usize = 4096;
 const BLOCKS: u64 = 256;

@@ -3,8 +3,8 @@
 
 use fixtures::skip_here;
 use std::path::Path;
-use wrote::engine::{Op, Options};
-use wrote::{Engine, FileOptions, Ioengine, Sqpoll};
+use wrote::engine::{Engine, Op, Options, Sqpoll};
+use wrote::{FileOptions, Ioengine};
 
 const BUFFER_BYTES: usize = 4096;
 

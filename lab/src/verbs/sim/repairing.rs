@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
+use wrote::engine::Engine;
 use wrote::engine::{Op, Options};
 use wrote::log::{repair as repair_log, verify};
-use wrote::{Engine, Error, FileOptions, Ioengine};
+use wrote::{Error, FileOptions, Ioengine};
 
 /// Records by their sequence.
 pub type RecordsBySequence = BTreeMap<u64, Vec<u8>>;

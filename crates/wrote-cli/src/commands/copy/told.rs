@@ -6,7 +6,8 @@ use crate::library::of_library;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::copy::Method;
-use wrote::{Acknowledged, Copied, Fallback, Survives, device};
+use wrote::engine::Fallback;
+use wrote::{Acknowledged, Copied, Survives, device};
 use wrote_result::units::{self, counted};
 
 /// With fewer bytes the rate would measure everything but the copying.

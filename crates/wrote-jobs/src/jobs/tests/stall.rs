@@ -9,8 +9,8 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use wrote::engine::Options;
-use wrote::{Engine, FileOptions, Ioengine};
+use wrote::engine::{Engine, Options};
+use wrote::{FileOptions, Ioengine};
 use wrote_result::Stop;
 use wrote_result::document::Process;
 

@@ -5,8 +5,8 @@ use fixtures::{Fault, FaultyDisk, or_skip};
 use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use wrote::engine::{Op, Options};
-use wrote::{Action, CopyOptions, Disk, Engine, Error, FileId, FileOptions, Ioengine, Reflink};
+use wrote::engine::{Engine, FileId, Op, Options};
+use wrote::{Action, CopyOptions, Disk, Error, FileOptions, Ioengine, Reflink};
 
 const RUNGS: [Ioengine; 3] = [Ioengine::IoUring, Ioengine::Threads, Ioengine::Psync];
 const BLOCK_BYTES: usize = 4096;
