@@ -114,8 +114,8 @@ impl Disk {
     ///
     /// One sum counts them all:
     ///
-    /// - the disk's own buffers, [`Options::buffers`] of [`Options::buffer_bytes`], in which
-    ///   [`DirectFile`]s read and callers lease. They are there from the start, and are no more;
+    /// - the disk's own buffers ([`Options::new`], [`Options::buffers`]), in which [`DirectFile`]s
+    ///   read and callers lease. They are there from the start, and are no more;
     /// - the buffers of each [`Writer`](crate::Writer) on it
     ///   ([details](crate::WriterOptions::on));
     /// - the buffers of each [`Reader`](crate::Reader) on it
@@ -236,7 +236,7 @@ impl Disk {
         Ok(DirectFile::new(self.clone(), place, options))
     }
 
-    /// Leases a buffer of [`Options::buffer_bytes`] to write from. Waits while all are in flight,
+    /// Leases a buffer of [`Disk::buffer_bytes`] to write from. Waits while all are in flight,
     /// or held on any thread: in a [`DiskBuffer`] or a [`ReadBytes`](super::ReadBytes). The bytes
     /// are those of the last lease.
     ///
@@ -267,7 +267,7 @@ impl Disk {
         self.with(|schedule| schedule.engine.pool().free())
     }
 
-    /// Bytes of one buffer: [`Options::buffer_bytes`].
+    /// Bytes of one buffer ([`Options::new`]).
     pub fn buffer_bytes(&self) -> usize {
         self.with(|schedule| schedule.engine.pool().buffer_bytes())
     }
