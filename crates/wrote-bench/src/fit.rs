@@ -29,6 +29,9 @@ pub struct FitRequest {
     pub time: Duration,
     /// Runs of each pattern, alone and beside each neighbour.
     pub runs: u32,
+    /// Writes for this time first, and before each run: the drive's cache and a volume's credit are
+    /// used up.
+    pub sustained: Option<Duration>,
     /// The other work on the disk.
     pub neighbours: Vec<Neighbour>,
     /// The folder in which the neighbours work; `path` where `None`.

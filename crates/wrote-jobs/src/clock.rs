@@ -103,6 +103,7 @@ pub fn clocked<T>(
         cpu_system_s: used.cpu_system_s,
         context_switches: used.context_switches,
         device_written_bytes: moved.map(|moved| moved.written_bytes),
+        device_writes: moved.map(|moved| moved.writes + moved.flushes),
         device_read_bytes: moved.map(|moved| moved.read_bytes),
         iodepth_reached: 1,
         cpu_busiest: cpu.busiest,

@@ -8,52 +8,144 @@ use itertools::Itertools;
 use wrote_result::document::{Beside, Document, Fit, FitRule, FitVerdict, Interval, Row};
 use wrote_result::units;
 
+/// The models of volumes whose I/O a provider limits and gives credits for.
+const CLOUD_VOLUMES: [&str; 3] = ["Amazon Elastic Block Store", "PersistentDisk", "nvme_card-pd"];
+
 /// The names of the programs that a result judges: `etcd`.
 pub fn programs(document: &Document) -> String {
-    document.fit.iter().flatten().map(|fit| &fit.program).join(", ")
+    match document.fit.as_deref() {
+        Some([one]) => one.program.clone(),
+        fits => format!("{} programs", fits.map_or(0, <[Fit]>::len)),
+    }
 }
 
 /// Returns the section of the verdicts; `None` where no program was asked about.
 pub fn section(document: &Document) -> Option<Section<'_>> {
     let fits = document.fit.as_ref()?;
-    let blocks = fits.iter().flat_map(|fit| blocks(fit, document)).collect();
+    let target = &document.target;
+    let device = target.device.as_ref().map(|of| format!(", {}", of.name)).unwrap_or_default();
+    let place = format!("{} ({}{device})", target.path, target.filesystem);
+    let mut blocks = match &fits[..] {
+        [fit] => {
+            let title = format!("{} {} on {place}", fit.program, fit.version);
+            let verdict = fit.verdict.map_or("no published rule", FitVerdict::words);
+            vec![Block::Heading(title, verdict.into()), Block::Table(table(fits))]
+        }
+        _ => {
+            let all = Table { on: On::Pages, ..table(fits) };
+            let title = format!("{} programs on {place}", fits.len());
+            vec![
+                Block::Heading(title, suited(fits)),
+                Block::Table(overview(fits)),
+                Block::Table(all),
+            ]
+        }
+    };
+    let notes = burst(document).into_iter().map(Note::from);
+    let notes = notes.chain(fits.iter().flat_map(|fit| notes_of(fit, document)));
+    let notes = notes.unique_by(|note| note.text.clone());
+    blocks.push(Block::notes(Style::Apart, notes));
     Some(Section::new(Role::Answer, "The verdict", "", blocks))
 }
 
-fn blocks<'a>(fit: &'a Fit, document: &'a Document) -> Vec<Block<'a>> {
-    let target = &document.target;
-    let device = target.device.as_ref().map(|of| format!(", {}", of.name)).unwrap_or_default();
-    let Fit { program, version, .. } = fit;
-    let title = format!("{program} {version} on {} ({}{device})", target.path, target.filesystem);
-    let verdict = fit.verdict.map_or("no published rule", FitVerdict::words);
-    vec![
-        Block::Heading(title, verdict.into()),
-        Block::Table(table(fit)),
-        Block::notes(Style::Apart, notes(fit, document)),
-    ]
+/// Names the programs by their verdicts: `does not suit etcd; suits redis; 3 have no published
+/// rule`.
+fn suited(fits: &[Fit]) -> String {
+    let names = |verdict, words: &str| {
+        let of = fits.iter().filter(|fit| fit.verdict == Some(verdict));
+        let names = of.map(|fit| &fit.program).join(", ");
+        (!names.is_empty()).then(|| format!("{words} {names}"))
+    };
+    let without = fits.iter().filter(|fit| fit.verdict.is_none()).count();
+    let without = (without > 0).then(|| format!("{without} have no published rule"));
+    let parts = [
+        names(FitVerdict::Fits, "suits"),
+        names(FitVerdict::DoesNotFit, "does not suit"),
+        names(FitVerdict::Undecided, "undecided:"),
+        without,
+    ];
+    parts.into_iter().flatten().join("; ")
 }
 
-fn table(fit: &Fit) -> Table {
-    let rows: Vec<&FitRule> = fit.rules.iter().collect();
-    let mut columns = vec![
-        Column::words("RULE", Keep::Always, |rule: &FitRule| rule.name.clone())
-            .titled("Rule")
+/// Returns a row for each program: the rule that decides, or its first figure.
+fn overview(fits: &[Fit]) -> Table {
+    let deciding = |fit: &Fit| {
+        let rule = fit.rules.iter().find(|rule| rule.verdict == fit.verdict);
+        rule.cloned().map(|rule| (fit.program.clone(), rule))
+    };
+    let rows: Vec<(String, FitRule)> = fits.iter().filter_map(deciding).collect();
+    let rows: Vec<&(String, FitRule)> = rows.iter().collect();
+    let verdict = |rule: &FitRule| rule.verdict.map_or("no rule", FitVerdict::words).to_owned();
+    let columns = [
+        Column::words("PROGRAM", Keep::Always, |of: &(String, FitRule)| of.0.clone())
+            .titled("Program"),
+        Column::words("RULE OR FIGURE", Keep::Always, |of: &(String, FitRule)| of.1.name.clone())
+            .titled("Rule or figure")
             .flexible(13, 13),
-        Column::words("SAYS", Keep::If(1), |rule: &FitRule| rule.says.clone().unwrap_or_default())
-            .titled("Says"),
-        Column::figures("HERE (95 %)", Keep::Always, |rule: &FitRule| {
-            with_ends(&rule.of, &rule.here)
+        Column::figures("HERE (95 %)", Keep::Always, |of: &(String, FitRule)| {
+            with_ends(&of.1.of, &of.1.here)
         })
         .titled("Here (95 %)"),
+        Column::words("VERDICT", Keep::Always, move |of: &(String, FitRule)| verdict(&of.1))
+            .titled("Verdict")
+            .toned(|of| tone(of.1.verdict)),
     ];
-    for neighbour in neighbours(fit) {
+    Table::of("programs", &columns, &rows)
+}
+
+/// Says that the figures are of a burst, where the device is known to have one.
+fn burst(document: &Document) -> Option<String> {
+    let mut rows = document.scenarios.iter().flat_map(|scenario| &scenario.rows);
+    if rows.any(|row| row.sustained.is_some()) {
+        return None;
+    }
+    let of_writes = document.target.limits.iter().filter(|limit| limit.of.starts_with("write"));
+    let limits = of_writes.map(|limit| match limit.of.as_str() {
+        "write_bytes_per_s" => units::rate(limit.most),
+        _ => format!("{:.0} writes per second", limit.most),
+    });
+    let limits = limits.unique().join(" and ");
+    let device = document.target.device.as_ref()?;
+    let model = device.model.as_deref().unwrap_or_default();
+    let because = if !limits.is_empty() {
+        format!("a control group limits {} to {limits}", device.name)
+    } else {
+        let cloud = CLOUD_VOLUMES.iter().find(|name| model.contains(**name))?;
+        format!("{} is a cloud volume ({cloud}), which may have credits", device.name)
+    };
+    Some(format!("These figures may be a burst: {because}. --sustained uses it up first."))
+}
+
+/// Returns the table of all rules; of several programs it names each.
+fn table(fits: &[Fit]) -> Table {
+    let named = |fit: &Fit, rule: &FitRule| (fit.program.clone(), rule.clone());
+    let rules = fits.iter().flat_map(|fit| fit.rules.iter().map(move |rule| named(fit, rule)));
+    let rows: Vec<(String, FitRule)> = rules.collect();
+    let rows: Vec<&(String, FitRule)> = rows.iter().collect();
+    let program = Column::words("PROGRAM", Keep::Always, |of: &(String, FitRule)| of.0.clone());
+    let mut columns: Vec<_> =
+        (fits.len() > 1).then(|| program.titled("Program")).into_iter().collect();
+    columns.extend([
+        Column::words("RULE", Keep::Always, |of: &(String, FitRule)| of.1.name.clone())
+            .titled("Rule")
+            .flexible(13, 13),
+        Column::words("SAYS", Keep::If(1), |of: &(String, FitRule)| {
+            of.1.says.clone().unwrap_or_default()
+        })
+        .titled("Says"),
+        Column::figures("HERE (95 %)", Keep::Always, |of: &(String, FitRule)| {
+            with_ends(&of.1.of, &of.1.here)
+        })
+        .titled("Here (95 %)"),
+    ]);
+    for neighbour in neighbours(fits) {
         let heading = format!("BESIDE {}", neighbour.to_uppercase());
         columns.push(
-            Column::figures(heading, Keep::Last, move |rule: &FitRule| {
+            Column::figures(heading, Keep::Last, move |(_, rule): &(String, FitRule)| {
                 beside(rule, neighbour).map_or(String::new(), |of| with_ends(&rule.of, &of.here))
             })
             .titled(format!("Beside {neighbour}"))
-            .short(move |rule| {
+            .short(move |(_, rule)| {
                 let of = beside(rule, neighbour);
                 of.map_or(String::new(), |of| shown(&rule.of, of.here.median))
             }),
@@ -61,16 +153,17 @@ fn table(fit: &Fit) -> Table {
     }
     let verdict = |rule: &FitRule| rule.verdict.map_or("", FitVerdict::words).to_owned();
     columns.push(
-        Column::words("VERDICT", Keep::Always, verdict)
+        Column::words("VERDICT", Keep::Always, move |of: &(String, FitRule)| verdict(&of.1))
             .titled("Verdict")
-            .toned(|rule| tone(rule.verdict)),
+            .toned(|of| tone(of.1.verdict)),
     );
-    Table::of(&fit.program, &columns, &rows)
+    let label = if let [fit] = fits { &fit.program } else { "all rules" };
+    Table::of(label, &columns, &rows)
 }
 
 /// The neighbours, in the order of the measurement.
-fn neighbours(fit: &Fit) -> Vec<&str> {
-    let all = fit.rules.iter().flat_map(|rule| &rule.beside);
+fn neighbours(fits: &[Fit]) -> Vec<&str> {
+    let all = fits.iter().flat_map(|fit| &fit.rules).flat_map(|rule| &rule.beside);
     all.map(|beside| beside.neighbour.as_str()).unique().collect()
 }
 
@@ -113,13 +206,15 @@ fn with_ends(of: &str, interval: &Interval) -> String {
 }
 
 /// Returns the time that would decide, the neighbours' ratios, and the sources.
-fn notes(fit: &Fit, document: &Document) -> Vec<Note> {
+fn notes_of(fit: &Fit, document: &Document) -> Vec<Note> {
     let undecided = fit.rules.iter().filter_map(|rule| undecided(rule, document));
     let beside = fit.rules.iter().flat_map(|rule| {
         let worth = rule.verdict.is_some() || rule.of == "latency_p99_ns";
         rule.beside.iter().filter(move |_| worth).map(|beside| ratio(rule, beside))
     });
-    let no_rule = fit.rules.iter().all(|rule| rule.says.is_none()).then(|| {
+    let is_one = document.fit.as_ref().is_some_and(|fits| fits.len() == 1);
+    let is_without = is_one && fit.rules.iter().all(|rule| rule.says.is_none());
+    let no_rule = is_without.then(|| {
         let program = &fit.program;
         format!("No rule for {program}'s disk is published that we know: these are its figures.")
     });

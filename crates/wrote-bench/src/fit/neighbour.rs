@@ -1,93 +1,141 @@
 //! Other work on the disk while a pattern runs.
 
-use std::path::PathBuf;
-use std::sync::mpsc;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::Duration;
-use wrote::Ioengine;
+use wrote_jobs::buffers::seed;
 use wrote_jobs::jobs::{self, Permissions, Watcher};
-use wrote_jobs::spec::{BlockSizes, Fallocate, JobSpec, Rw};
+use wrote_jobs::spec::{Fallocate, JobSpec, Rw};
+use wrote_jobs::steps::{Running, Steps};
 use wrote_result::{Error, Stop};
 
-/// The bytes of a neighbour's file.
+/// The bytes of a neighbour's files.
 pub(super) const FILE_BYTES: u64 = 256 << 20;
+/// The files that are removed, of a byte each.
+const REMOVED_FILES: u32 = if cfg!(test) { 100 } else { 100_000 };
 /// A neighbour works so long before the pattern begins: its first bytes reach the disk.
 const AHEAD: Duration = Duration::from_millis(300);
 /// The end of a neighbour that is not stopped.
 const RUNTIME: Duration = Duration::from_secs(3600);
+/// The class of `ioprio_set(2)` whose I/O waits for all other.
+const IDLE_CLASS: libc::c_long = 3 << 13;
 
 /// A kind of other work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Neighbour {
     /// Writes through the page cache, and flushes each 256 MiB, as a copy does.
     Copy,
+    /// A copy of the idle class of I/O priority.
+    CopyIdle,
+    /// A copy that begins to write out each 8 MiB (`sync_file_range`).
+    CopyPaced,
+    /// A copy that drops its pages as they are written (`RWF_DONTCACHE`).
+    Dontcache,
     /// Writes 4 KiB and flushes, again and again.
     Sync,
     /// Writes 1 MiB directly, 8 at once.
     Direct,
+    /// Removes 100,000 files.
+    Unlink,
     /// Reads 1 MiB directly, 8 at once.
     Reads,
 }
 
 impl Neighbour {
+    /// Each with its name on the command line and in rows, and what it does.
+    pub const ALL: [(&str, &str, Neighbour); 8] = [
+        ("copy", "1 MiB writes through the page cache, flushed each 256 MiB", Neighbour::Copy),
+        ("copy-idle", "a copy with the idle class of I/O priority (ionice)", Neighbour::CopyIdle),
+        ("copy-paced", "a copy that calls sync_file_range each 8 MiB", Neighbour::CopyPaced),
+        ("dontcache", "a copy with RWF_DONTCACHE", Neighbour::Dontcache),
+        ("sync", "4 KiB writes, each flushed", Neighbour::Sync),
+        ("direct", "1 MiB direct writes, 8 in flight", Neighbour::Direct),
+        ("unlink", "100,000 files removed", Neighbour::Unlink),
+        ("reads", "1 MiB direct reads, 8 in flight", Neighbour::Reads),
+    ];
+
     /// Its name on the command line and in rows.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Neighbour::Copy => "copy",
-            Neighbour::Sync => "sync",
-            Neighbour::Direct => "direct",
-            Neighbour::Reads => "reads",
-        }
+        Neighbour::ALL.iter().find(|(_, _, of)| *of == self).map_or("", |(name, ..)| name)
     }
 
-    fn job(self, file: PathBuf) -> JobSpec {
-        let read = self == Neighbour::Reads;
-        let rw = Rw { read, write: !read, random: false };
-        let block = 1 << 20;
+    /// The calls of those that write.
+    fn steps(self) -> Option<Steps> {
+        let copy = r#"{ call = "write", file = "copy", bytes = "1MiB" }"#;
+        let flush = r#"{ transactions = 256, steps = [{ call = "fsync", file = "copy" }] }"#;
+        let begin =
+            r#"{ transactions = 8, steps = [{ call = "sync_file_range", file = "copy" }] }"#;
+        let small = r#"
+            { call = "write", file = "copy", bytes = 4096 },
+            { call = "fdatasync", file = "copy" },
+        "#;
+        let (clients, bytes, of_file, each, every) = match self {
+            Neighbour::Copy | Neighbour::CopyIdle => (1, FILE_BYTES, "", copy, flush.to_owned()),
+            Neighbour::CopyPaced => (1, FILE_BYTES, "", copy, format!("{begin}, {flush}")),
+            Neighbour::Dontcache => (1, FILE_BYTES, "dontcache", copy, flush.to_owned()),
+            Neighbour::Sync => (1, FILE_BYTES, "", small, String::new()),
+            Neighbour::Direct => (8, FILE_BYTES / 8, "direct", copy, String::new()),
+            Neighbour::Unlink | Neighbour::Reads => return None,
+        };
+        let of_file = if of_file.is_empty() { "" } else { &format!(", {of_file} = true") };
+        let text = format!(
+            "clients = {clients}\napart = true\n\
+             files = [{{ name = \"copy\", bytes = {bytes}{of_file} }}]\n\
+             each = [{each}]\nevery = [{every}]"
+        );
+        Some(toml::from_str(&text).expect("a neighbour is a job of steps"))
+    }
+
+    /// Works until it is told to stop. `files` is the path of its files, by their numbers.
+    fn work(
+        self,
+        files: &dyn Fn(u32) -> PathBuf,
+        stop: &Stop,
+        begun: Sender<()>,
+    ) -> Result<(), Error> {
+        if self == Neighbour::CopyIdle {
+            // SAFETY: the call (IOPRIO_WHO_PROCESS, this thread) touches no memory.
+            unsafe { libc::syscall(libc::SYS_ioprio_set, 1, 0, IDLE_CLASS) };
+        }
+        if let Some(steps) = self.steps() {
+            let running = Running::new(&steps, &|_, set| files(set), seed())?;
+            let _ = begun.send(());
+            let done = running.run(RUNTIME, u64::MAX, stop).map(|_| ());
+            (0..steps.sets()).try_for_each(|set| remove(&files(set)))?;
+            return done;
+        }
+        if self == Neighbour::Unlink {
+            return unlink(&files(0), stop, &begun);
+        }
         let job = JobSpec {
-            files: vec![file],
+            files: vec![files(0)],
             file_bytes: Some(FILE_BYTES),
             runtime: Some(RUNTIME),
             time_based: true,
             latencies: false,
             samples: false,
             fallocate: Fallocate::None,
-            ..JobSpec::new("neighbour", rw, block)
+            iodepth: 8,
+            ..JobSpec::new("neighbour", Rw { read: true, write: false, random: false }, 1 << 20)
         };
-        match self {
-            Neighbour::Copy => JobSpec {
-                ioengine: Ioengine::Psync,
-                direct: false,
-                fsync: Some((FILE_BYTES / block) as u32),
-                ..job
-            },
-            Neighbour::Sync => JobSpec {
-                ioengine: Ioengine::Psync,
-                direct: false,
-                fdatasync: Some(1),
-                write_bs: BlockSizes::one(4096),
-                ..job
-            },
-            Neighbour::Direct | Neighbour::Reads => JobSpec { iodepth: 8, ..job },
-        }
+        let permissions = Permissions { overwrite: true, ..Permissions::default() };
+        jobs::run(&[job], permissions, stop, &mut Begins(begun)).map(|_| ())
     }
 
-    /// Does `work` while the neighbour works on `file`, which is gone afterwards.
+    /// Does `work` while the neighbour works on `files`, which are gone afterwards.
     pub(super) fn beside<T>(
         self,
-        file: PathBuf,
+        files: &(dyn Fn(u32) -> PathBuf + Sync),
         work: impl FnOnce() -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let (job, over) = (self.job(file), Stop::new());
+        let over = Stop::new();
         let (begun, begins) = mpsc::channel();
         thread::scope(|scope| {
-            let neighbour = scope.spawn(|| {
-                let permissions = Permissions { overwrite: true, ..Permissions::default() };
-                // Told its end, it removes its file.
-                match jobs::run(&[job], permissions, &over, &mut Begins(begun)) {
-                    Err(Error::Interrupted) | Ok(_) => Ok(()),
-                    Err(error) => Err(error),
-                }
+            let neighbour = scope.spawn(|| match self.work(files, &over, begun) {
+                Err(Error::Interrupted) => Ok(()),
+                done => done,
             });
             let is_ready = begins.recv().is_ok();
             let done = is_ready.then(|| {
@@ -101,8 +149,33 @@ impl Neighbour {
     }
 }
 
+/// Makes the files in a folder of their own, and removes them: at once from when it has begun,
+/// whether or not it is told to stop.
+fn unlink(folder: &Path, stop: &Stop, begun: &Sender<()>) -> Result<(), Error> {
+    let failed = |error: std::io::Error| Error::Failed(format!("{}: {error}", folder.display()));
+    fs::create_dir(folder).map_err(failed)?;
+    let file = |number: u32| folder.join(format!("{number}"));
+    let make = |number: u32| {
+        stop.check()?;
+        fs::write(file(number), "x").map_err(failed)
+    };
+    let made = (0..REMOVED_FILES).try_for_each(make);
+    let synced = File::open(folder).and_then(|open| Ok(rustix::fs::syncfs(&open)?));
+    if made.is_ok() && synced.is_ok() {
+        let _ = begun.send(());
+        thread::sleep(AHEAD);
+    }
+    fs::remove_dir_all(folder).map_err(failed)?;
+    made?;
+    synced.map_err(failed)
+}
+
+fn remove(file: &Path) -> Result<(), Error> {
+    fs::remove_file(file).map_err(|error| Error::Failed(format!("{}: {error}", file.display())))
+}
+
 /// Tells when the neighbour's file is ready.
-struct Begins(mpsc::Sender<()>);
+struct Begins(Sender<()>);
 
 impl Watcher for Begins {
     fn ready(&mut self) -> Result<(), Error> {

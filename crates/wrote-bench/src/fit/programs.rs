@@ -8,12 +8,23 @@ use wrote_result::Error;
 use wrote_result::document::FitRule;
 
 /// Each program's file. A program is added by its line here, its file, and its chapter.
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 16] = [
     ("ceph", include_str!("../../programs/ceph.toml")),
+    ("cockroachdb", include_str!("../../programs/cockroachdb.toml")),
+    ("elasticsearch", include_str!("../../programs/elasticsearch.toml")),
     ("etcd", include_str!("../../programs/etcd.toml")),
+    ("git", include_str!("../../programs/git.toml")),
+    ("kafka", include_str!("../../programs/kafka.toml")),
+    ("mysql", include_str!("../../programs/mysql.toml")),
+    ("nats", include_str!("../../programs/nats.toml")),
     ("postgresql", include_str!("../../programs/postgresql.toml")),
+    ("prometheus", include_str!("../../programs/prometheus.toml")),
     ("redis", include_str!("../../programs/redis.toml")),
+    ("redpanda", include_str!("../../programs/redpanda.toml")),
+    ("rocksdb", include_str!("../../programs/rocksdb.toml")),
     ("sqlite", include_str!("../../programs/sqlite.toml")),
+    ("tikv", include_str!("../../programs/tikv.toml")),
+    ("wrote-log", include_str!("../../programs/wrote-log.toml")),
 ];
 
 /// A program.
@@ -65,6 +76,9 @@ pub struct Rule {
     pub most: Option<f64>,
     /// The limit from below.
     pub least: Option<f64>,
+    /// The limit is for each CPU of the machine.
+    #[serde(default)]
+    pub per_cpu: bool,
     /// The publisher, with a version.
     pub says: String,
     /// Its address.
@@ -74,11 +88,16 @@ pub struct Rule {
 impl Rule {
     /// The rule, before it is judged.
     pub(super) fn asked(&self) -> FitRule {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let (times, name) = match self.per_cpu {
+            true => (cpus as f64, format!("{} (of {cpus})", self.name)),
+            false => (1.0, self.name.clone()),
+        };
         FitRule {
-            name: self.name.clone(),
+            name,
             of: self.of.clone(),
-            most: self.most,
-            least: self.least,
+            most: self.most.map(|most| most * times),
+            least: self.least.map(|least| least * times),
             says: Some(self.says.clone()),
             source: Some(self.source.clone()),
             ..FitRule::default()

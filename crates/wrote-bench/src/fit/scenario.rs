@@ -5,25 +5,39 @@ use super::neighbour::{self, Neighbour};
 use super::programs::{Pattern, Program};
 use crate::measured::clear;
 use crate::progress::Ticker;
+use crate::request::Common;
 use crate::rounds::Turn;
 use crate::scenario::{Call, Listed, Plan, Scenario, Scope, Site, boxed};
+use crate::scenarios::sustained;
 use crate::scratch::Scratch;
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote::Acknowledged;
 use wrote_jobs::buffers::seed;
 use wrote_jobs::clock::clocked;
+use wrote_jobs::findings::Evidence;
+use wrote_jobs::jobs::Permissions;
 use wrote_jobs::report::Repeated;
+use wrote_jobs::spec::{JobSpec, Rw};
 use wrote_jobs::steps::{FileSpec, Running, Start, Step, Steps};
+use wrote_machine::target::device_of;
 use wrote_machine::usage::Usage;
+use wrote_machine::watch;
 use wrote_result::document::{
-    Blocks, Direction, Flush, Ioengine, Row, Settings, SettingsPair, Survives, View,
+    Blocks, Direction, Finding, Flush, Ioengine, Row, Settings, SettingsPair, Survives, View,
 };
 use wrote_result::{Error, units};
 
 const NAME: &str = "fit";
 /// The shortest and the longest run.
 const RUN: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(60)];
+/// The shortest run on a device with a limit: the kernel lets through what is due in two of its
+/// slices, 0.2 s, at once.
+const LIMITED_RUN: Duration = Duration::from_secs(1);
+/// A run takes this many times as long as the steps beside are apart.
+const BESIDE_TIMES: f64 = 2.2;
+/// The file whose bytes use up a burst before each run.
+const DRAIN_BYTES: u64 = 1 << 30;
 
 /// The scenario.
 pub(super) struct Suits(pub FitRequest);
@@ -56,19 +70,35 @@ impl Scenario for Suits {
     }
 
     fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Plan>>, Error> {
-        let plan = SuitsPlan::new(&self.0);
+        let limits = watch::limits(device_of(call.target));
+        let is_limited = limits.iter().any(|limit| limit.of.starts_with("write"));
+        let plan = SuitsPlan::new(&self.0, is_limited);
         let (needs, free) = (plan.space_bytes_max(), call.target.free_bytes);
         if needs > free {
             let [needs, free] = [needs, free].map(units::bytes);
             let path = self.0.path.display();
             return Err(Error::Failed(format!("{path}: needs {needs}, and {free} are free")));
         }
-        Ok(boxed([plan]))
+        let mut plans = Vec::new();
+        if self.0.sustained.is_some() {
+            let only = &[sustained::NAME.to_owned()];
+            let common = &Common { time: self.0.sustained, ..call.common.clone() };
+            let long = sustained::Long { idle: Some(Duration::ZERO) };
+            plans = long.plan(&Call { only, common, ..*call })?;
+        }
+        plans.extend(boxed([plan]));
+        Ok(plans)
+    }
+
+    fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
+        sustained::Long::default().findings(evidence)
     }
 }
 
 struct SuitsPlan {
     request: FitRequest,
+    /// The shortest run.
+    run_min: Duration,
     /// Each row's program, pattern, and neighbour.
     rows: Vec<(usize, usize, Option<Neighbour>)>,
     /// The folder of the neighbours, where it is another one.
@@ -76,7 +106,7 @@ struct SuitsPlan {
 }
 
 impl SuitsPlan {
-    fn new(request: &FitRequest) -> SuitsPlan {
+    fn new(request: &FitRequest, is_limited: bool) -> SuitsPlan {
         let mut rows = Vec::new();
         for (program, of) in request.programs.iter().enumerate() {
             for pattern in 0..of.patterns.len() {
@@ -86,7 +116,8 @@ impl SuitsPlan {
                 rows.extend(beside.map(|neighbour| (program, pattern, Some(*neighbour))));
             }
         }
-        SuitsPlan { request: request.clone(), rows, elsewhere: None }
+        let run_min = if is_limited { LIMITED_RUN } else { RUN[0] };
+        SuitsPlan { request: request.clone(), run_min, rows, elsewhere: None }
     }
 
     fn program(&self, row: usize) -> &Program {
@@ -104,7 +135,34 @@ impl SuitsPlan {
     /// The time of one run.
     fn time(&self) -> Duration {
         let runs = self.request.runs * self.rows.len() as u32;
-        (self.request.time / runs.max(1)).clamp(RUN[0], RUN[1])
+        (self.request.time / runs.max(1)).clamp(self.run_min, RUN[1])
+    }
+
+    /// The time of a run of this row: steps beside come twice at least.
+    fn time_of(&self, row: usize) -> Duration {
+        let beside = self.pattern(row).job.beside.iter().filter_map(|every| every.interval_s);
+        let least_s = beside.fold(0.0, f64::max) * BESIDE_TIMES;
+        self.time().max(Duration::from_secs_f64(least_s))
+    }
+
+    /// Writes for as long as a run takes, right before it: a drive's cache and a volume's credit
+    /// stay used up. Returns the bytes.
+    fn drain(&self, site: &Site) -> Result<u64, Error> {
+        if self.request.sustained.is_none() {
+            return Ok(0);
+        }
+        let job = JobSpec {
+            files: vec![site.file("drain", 0)],
+            file_bytes: Some(DRAIN_BYTES),
+            runtime: Some(self.time()),
+            time_based: true,
+            iodepth: 8,
+            latencies: false,
+            samples: false,
+            ..JobSpec::new("drain", Rw { read: false, write: true, random: false }, 1 << 20)
+        };
+        let permissions = Permissions { overwrite: true, fill: true, ..Permissions::default() };
+        Ok(site.apart().run_jobs(&[job], permissions)?.written_bytes())
     }
 }
 
@@ -122,7 +180,8 @@ impl Plan for SuitsPlan {
     fn space_bytes_max(&self) -> u64 {
         let is_beside = !self.request.neighbours.is_empty();
         let beside = if is_beside { neighbour::FILE_BYTES } else { 0 };
-        self.jobs().map(Steps::space_bytes).max().unwrap_or(0) + beside
+        let drain = if self.request.sustained.is_some() { DRAIN_BYTES } else { 0 };
+        self.jobs().map(Steps::space_bytes).max().unwrap_or(0) + beside + drain
     }
 
     /// Runs are bounded by time: the disk decides.
@@ -135,7 +194,9 @@ impl Plan for SuitsPlan {
     }
 
     fn estimate(&self) -> Duration {
-        self.time() * self.request.runs * self.rows.len() as u32
+        let drains = if self.request.sustained.is_some() { 2 } else { 1 };
+        let round: Duration = (0..self.rows.len()).map(|row| self.time_of(row)).sum();
+        round * drains * self.request.runs
     }
 
     fn prepare(&mut self, _: &Site, _: &mut Ticker) -> Result<u64, Error> {
@@ -148,14 +209,15 @@ impl Plan for SuitsPlan {
     fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let (pattern, neighbour) = (self.pattern(turn.row), self.rows[turn.row].2);
         let job = &pattern.job;
-        let running = Running::new(job, &|name| site.file(name, 0), seed())?;
-        let time = self.time();
+        let running = Running::new(job, &|name, set| site.file(name, set), seed())?;
+        let drained_bytes = self.drain(site)?;
+        let time = self.time_of(turn.row);
         let work = || clocked(&site.timer(), Usage::now, || running.run(time, u64::MAX, site.stop));
         let (done, mut run) = match neighbour {
             None => work()?,
             Some(neighbour) => {
                 let folder = self.elsewhere.as_ref().unwrap_or(site.scratch);
-                neighbour.beside(folder.file(NAME, "neighbour", 0), work)?
+                neighbour.beside(&|number| folder.file(NAME, "neighbour", number), work)?
             }
         };
         run.bytes = done.counts.written_bytes;
@@ -170,10 +232,16 @@ impl Plan for SuitsPlan {
             .survives();
         let beside = neighbour.map_or(String::new(), |of| format!(", beside {}", of.as_str()));
         let settings = settings(job);
+        let program = self.program(turn.row);
+        // Many programs stand in one table.
+        let (workload, of_program) = match self.request.programs.len() {
+            1 => (program.name.clone(), String::new()),
+            _ => ("programs".into(), format!("{}: ", program.name)),
+        };
         let row = Row {
-            name: row_name(self.program(turn.row), pattern, neighbour),
-            workload: self.program(turn.row).name.clone(),
-            way: format!("{}{beside}", job.words()),
+            name: row_name(program, pattern, neighbour),
+            workload,
+            way: format!("{of_program}{}{beside}", pattern.label),
             view: Some(View::Operations),
             direction: Direction::Write,
             survives: Some(Survives::from(survives)),
@@ -185,7 +253,9 @@ impl Plan for SuitsPlan {
             ..Row::default()
         };
         let row = row.with_run(run);
-        Ok(Repeated::of_transactions(row, done.latencies_ns, done.flushes_ns))
+        let mut run = Repeated::of_transactions(row, done.latencies_ns, done.flushes_ns);
+        run.written_bytes += drained_bytes;
+        Ok(run)
     }
 
     fn makes_files(&self, _: usize) -> bool {
@@ -193,9 +263,14 @@ impl Plan for SuitsPlan {
     }
 
     fn clear(&mut self, row: usize, site: &Site) -> Result<(), Error> {
-        let files = self.pattern(row).job.files.iter();
-        let files: Vec<PathBuf> = files.map(|file| site.file(&file.name, 0)).collect();
+        let job = &self.pattern(row).job;
+        let set = |set| job.files.iter().map(move |file| site.file(&file.name, set));
+        let files: Vec<PathBuf> = (0..job.sets()).flat_map(set).collect();
         clear(&files, site.scratch.path())
+    }
+
+    fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
+        self.request.sustained.map(|_| site.file("drain", 0)).into_iter().collect()
     }
 
     fn finish(&mut self, _: &Site) -> Result<(), Error> {

@@ -48,6 +48,7 @@ fn request(program: Program, path: &Path) -> FitRequest {
         path: path.into(),
         time: Duration::from_millis(600),
         runs: 3,
+        sustained: None,
         neighbours: Vec::new(),
         neighbour_path: None,
         command: Vec::new(),
@@ -81,19 +82,54 @@ fn a_users_file_is_measured_and_judged_and_a_live_folder_stays_as_it_is() {
 fn each_neighbour_has_a_row_in_the_same_rounds_and_leaves_nothing() {
     let (place, elsewhere) = (folder(), folder());
     let program = own(MINE, place.path()).unwrap();
-    let neighbours = vec![Neighbour::Sync, Neighbour::Copy];
+    let neighbours = Neighbour::ALL.map(|(.., of)| of).to_vec();
+    // RWF_DONTCACHE needs Linux 6.14.
+    let neighbours = neighbours.into_iter().filter(|of| *of != Neighbour::Dontcache).collect();
     let neighbour_path = Some(elsewhere.path().into());
     let request = FitRequest { neighbours, neighbour_path, ..request(program, place.path()) };
     let document = fit(&request, &Stop::new(), &mut ()).unwrap();
     let rule = &document.fit.as_ref().unwrap()[0].rules[0];
     let beside: Vec<&str> = rule.beside.iter().map(|of| of.neighbour.as_str()).collect();
-    assert_eq!(beside, ["sync", "copy"]);
+    assert_eq!(beside, ["copy", "copy-idle", "copy-paced", "sync", "direct", "unlink", "reads"]);
     assert!(rule.beside.iter().all(|of| of.ratio.median > 0.0), "{rule:?}");
     let rows = document.scenarios[0].rows.iter().map(|row| (row.name.as_str(), row.runs.len()));
-    let expected = [("mine/wal", 3), ("mine/wal+sync", 3), ("mine/wal+copy", 3)];
-    assert_eq!(rows.collect::<Vec<_>>(), expected);
+    let rows: Vec<_> = rows.collect();
+    assert_eq!((rows.len(), rows[0], rows[1]), (8, ("mine/wal", 3), ("mine/wal+copy", 3)));
     assert_eq!(fixtures::names(place.path()), ["mine.toml"]);
     assert!(fixtures::names(elsewhere.path()).is_empty());
+}
+
+#[test]
+fn a_burst_is_used_up_first_and_the_result_has_its_course() {
+    let place = folder();
+    let program = own(MINE, place.path()).unwrap();
+    let sustained = Some(Duration::from_millis(300));
+    let request = FitRequest { sustained, ..request(program, place.path()) };
+    let document = fit(&request, &Stop::new(), &mut ()).unwrap();
+    let names = document.scenarios.iter().map(|scenario| scenario.name.as_str());
+    assert_eq!(names.collect::<Vec<_>>(), ["sustained", "fit"]);
+    assert!(document.scenarios[0].rows[0].sustained.is_some());
+    assert_eq!(document.fit.as_ref().unwrap()[0].rules[0].row, "mine/wal");
+    assert_eq!(fixtures::names(place.path()), ["mine.toml"]);
+}
+
+#[test]
+fn several_programs_stand_in_one_table_and_a_rule_may_be_for_each_cpu() {
+    let place = folder();
+    let mine = own(MINE, place.path()).unwrap();
+    let theirs = MINE.replace("name = \"mine\"", "name = \"theirs\"");
+    let theirs = theirs.replace("most = 3.6e12", "most = 3.6e12\nper_cpu = true");
+    let theirs = own(&theirs, place.path()).unwrap();
+    let request =
+        FitRequest { programs: vec![mine, theirs], ..request(all().remove(0), place.path()) };
+    let document = fit(&request, &Stop::new(), &mut ()).unwrap();
+    let rows =
+        document.scenarios[0].rows.iter().map(|row| (row.workload.as_str(), row.way.as_str()));
+    let expected = [("programs", "mine: WAL"), ("programs", "theirs: WAL")];
+    assert_eq!(rows.collect::<Vec<_>>(), expected);
+    let fits = document.fit.unwrap();
+    let cpus = std::thread::available_parallelism().unwrap().get() as f64;
+    assert_eq!(fits[1].rules[0].most, Some(3.6e12 * cpus));
 }
 
 #[test]
@@ -118,7 +154,7 @@ fn counts(program: &str, pattern: &str, transactions: u64) -> Counts {
     let pattern = program.patterns.iter().find(|of| of.name == pattern).unwrap();
     // The thread beside makes its calls by time.
     let job = Steps { beside: Vec::new(), ..pattern.job.clone() };
-    let path = |name: &str| place.path().join(name);
+    let path = |name: &str, set: u32| place.path().join(format!("{name}{set}"));
     let running = Running::new(&job, &path, 1).unwrap();
     running.run(Duration::from_secs(600), transactions, &Stop::new()).unwrap().counts
 }
@@ -132,7 +168,19 @@ fn a_pattern_makes_as_many_calls_as_a_trace_of_the_program_has() {
         ("sqlite", "wal-full", 1000, 2160, 1012),
         ("etcd", "wal", 1000, 1000, 1000),
         ("postgresql", "wal-1", 1024, 1024, 1024),
+        ("postgresql", "checkpoint", 146, 4665, 28),
         ("redis", "aof-always", 2000, 2000, 2000),
+        ("redis", "aof-everysec", 2000, 2000, 0),
+        ("mysql", "redo-1", 1000, 1002, 1002),
+        ("mysql", "doublewrite", 10, 160, 20),
+        ("rocksdb", "wal-sync", 2000, 2000, 2000),
+        ("rocksdb", "wal", 2000, 2000, 0),
+        ("nats", "jetstream", 1000, 1000, 1000),
+        ("cockroachdb", "wal-1", 1000, 1012, 1000),
+        ("prometheus", "wal", 38, 39, 0),
+        ("git", "commit", 20, 180, 0),
+        ("git", "commit-fsync", 20, 180, 60),
+        ("wrote-log", "append", 200, 206, 0),
     ] {
         let counts = counts(program, pattern, transactions);
         let is_near = near(counts.writes, writes) && near(counts.flushes, flushes);

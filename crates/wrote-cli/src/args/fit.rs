@@ -29,36 +29,43 @@ pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote fit --list                          the programs\n  \
         wrote fit etcd /var/lib/etcd              is this disk good enough for etcd?\n  \
         wrote fit etcd /mnt/a --beside copy,sync  and beside a copy, and small flushes?\n  \
+        wrote fit etcd /mnt/a --sustained         and after its burst?\n  \
+        wrote fit --all /mnt/a                    which programs does this disk suit?\n  \
         wrote fit etcd /mnt/a --beside copy --neighbour /mnt/b\n  \
         \x20                                         beside a copy on another file system\n  \
         wrote fit --show sqlite > mine.toml       a pattern with its sources, to change\n  \
         wrote fit ./mine.toml /mnt/a --time 2min  a pattern of your own, for longer\n  \
         wrote fit etcd --quiet --format json      for a program; the exit code is the verdict";
 
+/// The time of all runs for one program, and for all.
+const TIME: Duration = Duration::from_secs(40);
+const TIME_ALL: Duration = Duration::from_secs(300);
+
 /// The arguments of `wrote fit`.
 #[derive(Debug, Args)]
 pub struct FitArgs {
     /// The program: a name of --list, or a TOML file of your own
-    #[arg(value_name = "PROGRAM", required_unless_present = "list")]
+    #[arg(value_name = "PROGRAM", required_unless_present_any = ["list", "all"])]
     pub program: Option<String>,
 
     /// The folder to measure in; the program's own folder is fine
     #[arg(value_name = "PATH", default_value = ".", value_hint = ValueHint::DirPath)]
     pub path: PathBuf,
 
-    /// The time of all runs
-    #[arg(long, value_name = "TIME", default_value = "40s", value_parser = units::parse_duration,
+    /// The time of all runs [default: 40s; with --all 5min]
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration,
         allow_hyphen_values = true)]
-    pub time: Duration,
+    pub time: Option<Duration>,
 
     /// Measure also beside other work on the disk
-    #[arg(long, value_name = "WORK,..", value_delimiter = ',', value_parser = words([
-        ("copy", "1 MiB writes through the page cache, flushed each 256 MiB", Neighbour::Copy),
-        ("sync", "4 KiB writes, each flushed", Neighbour::Sync),
-        ("direct", "1 MiB direct writes, 8 in flight", Neighbour::Direct),
-        ("reads", "1 MiB direct reads, 8 in flight", Neighbour::Reads)
-    ]))]
+    #[arg(long, value_name = "WORK,..", value_delimiter = ',',
+        value_parser = words(Neighbour::ALL))]
     pub beside: Vec<Neighbour>,
+
+    /// Write for a minute (or =TIME) first, and before each run: judge the disk without its burst
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true,
+        default_missing_value = "1min", value_parser = units::parse_duration)]
+    pub sustained: Option<Duration>,
 
     /// The folder in which the other work is done, where it is not PATH
     #[arg(long, value_name = "PATH", requires = "beside", value_hint = ValueHint::DirPath)]
@@ -80,6 +87,10 @@ pub struct FitArgs {
     #[arg(short, long)]
     pub quiet: bool,
 
+    /// Judge the disk for every program of --list: wrote fit --all PATH
+    #[arg(long, conflicts_with_all = ["list", "show"])]
+    pub all: bool,
+
     /// List the programs, and measure nothing
     #[arg(long, conflicts_with_all = ["program", "files", "show"])]
     pub list: bool,
@@ -90,13 +101,15 @@ pub struct FitArgs {
 }
 
 impl FitArgs {
-    /// The request about `program`. `command` is the command line as it was given.
-    pub fn request(&self, program: Program, command: Vec<String>) -> FitRequest {
+    /// The request about `programs`. `command` is the command line as it was given.
+    pub fn request(&self, programs: Vec<Program>, command: Vec<String>) -> FitRequest {
+        let usual = if self.all { TIME_ALL } else { TIME };
         FitRequest {
-            programs: vec![program],
+            programs,
             path: self.path.clone(),
-            time: self.time,
+            time: self.time.unwrap_or(usual),
             runs: FitRequest::RUNS,
+            sustained: self.sustained,
             neighbours: self.beside.clone(),
             neighbour_path: self.neighbour.clone(),
             command,

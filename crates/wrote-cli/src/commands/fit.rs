@@ -4,6 +4,7 @@ use crate::args::FitArgs;
 use crate::output::{self, ResultFiles};
 use crate::progress::Reporter;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use wrote_bench::Observer;
 use wrote_bench::fit::{self, FitRequest, Program};
 use wrote_report::Content;
@@ -11,16 +12,25 @@ use wrote_result::document::{Document, FitVerdict};
 use wrote_result::{Error, Stop};
 
 pub(super) fn run(arguments: &FitArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
-    let Some(name) = arguments.program.as_ref().filter(|_| !arguments.list) else {
+    if arguments.list {
         return output::to_stdout(|out| write_list(&fit::all(), out));
-    };
-    let program = fit::find(name)?;
-    if arguments.show {
-        return output::to_stdout(|out| out.write_all(program.text.as_bytes()));
     }
+    let request = match &arguments.program {
+        Some(name) if !arguments.all => {
+            let program = fit::find(name)?;
+            if arguments.show {
+                return output::to_stdout(|out| out.write_all(program.text.as_bytes()));
+            }
+            arguments.request(vec![program], command)
+        }
+        // Without a program the first argument is the path.
+        path => {
+            let request = arguments.request(fit::all(), command);
+            FitRequest { path: path.as_ref().map_or(request.path, PathBuf::from), ..request }
+        }
+    };
     // Before anything is measured: the work must not end in "exists already".
     let files = ResultFiles::of(&arguments.to)?;
-    let request = arguments.request(program, command);
     let document = measure(&request, arguments.quiet, stop)?;
     let content = || Content::Result(Box::new(document.clone()));
     files.deliver("fit.json", content, |screen, out| {
@@ -28,7 +38,7 @@ pub(super) fn run(arguments: &FitArgs, stop: &Stop, command: Vec<String>) -> Res
     })?;
     // The runs until then have been shown.
     stop.check()?;
-    judged(&document, &arguments.path.display().to_string())
+    judged(&document, &request.path.display().to_string())
 }
 
 /// The bar is gone from the screen when this returns.
@@ -42,10 +52,11 @@ fn measure(request: &FitRequest, is_quiet: bool, stop: &Stop) -> Result<Document
 
 /// Returns the verdict as an exit code and its line.
 fn judged(document: &Document, path: &str) -> Result<(), Error> {
-    let fits = document.fit.iter().flatten();
-    let names: Vec<&str> = fits.clone().map(|fit| fit.program.as_str()).collect();
-    let names = names.join(", ");
-    match FitVerdict::of_all(fits.filter_map(|fit| fit.verdict)) {
+    let fits = || document.fit.iter().flatten();
+    let verdict = FitVerdict::of_all(fits().filter_map(|fit| fit.verdict));
+    let of_verdict = fits().filter(|fit| fit.verdict == verdict);
+    let names = of_verdict.map(|fit| fit.program.as_str()).collect::<Vec<_>>().join(", ");
+    match verdict {
         Some(FitVerdict::DoesNotFit) => Err(Error::Failed(format!("{path} does not suit {names}"))),
         Some(FitVerdict::Undecided) => {
             Err(Error::Harmless(format!("whether {path} suits {names} is undecided")))
@@ -83,5 +94,12 @@ mod tests {
         let failed = of(Some(FitVerdict::DoesNotFit));
         assert!(matches!(failed, Err(Error::Failed(text)) if text == "/data does not suit etcd"));
         assert!(matches!(of(Some(FitVerdict::Undecided)), Err(Error::Harmless(_))));
+        let (program, version) = ("redis".into(), "7".into());
+        let fits = Some(FitVerdict::Fits);
+        let other = Fit { program, version, verdict: fits, rules: Vec::new() };
+        let etcd =
+            Fit { program: "etcd".into(), verdict: Some(FitVerdict::DoesNotFit), ..other.clone() };
+        let document = Document { fit: Some(vec![other, etcd]), ..Document::default() };
+        assert_eq!(judged(&document, ".").unwrap_err().to_string(), ". does not suit etcd");
     }
 }

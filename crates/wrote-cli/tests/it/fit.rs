@@ -109,6 +109,8 @@ fn bad_input_gets_one_line() {
     assert!(refused(&["etcd", "--beside", "copi"]).contains("'copy'"));
     assert!(refused(&[]).contains("<PROGRAM>"));
     assert!(refused(&["etcd", "--list"]).contains("--list"));
+    assert!(refused(&["--all", "/no/such/folder"]).contains("/no/such/folder"));
+    assert!(refused(&["etcd", "--sustained=soon"]).contains("--sustained"));
 }
 
 #[test]

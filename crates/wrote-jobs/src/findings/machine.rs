@@ -36,7 +36,7 @@ pub(super) fn held(evidence: &Evidence) -> Vec<Finding> {
 
 fn held_to(evidence: &Evidence, limit: &Limit) -> Option<Finding> {
     let device = evidence.target.device.as_ref()?;
-    let iops: &[Figure] = &[|run, _| run.iops];
+    let iops: &[Figure] = &[|run, _| run.iops, device_writes_per_s];
     let bytes_per_s: &[Figure] = &[|run, _| run.throughput_bytes_per_s, device_bytes_per_s];
     let (direction, figures) = match limit.of.as_str() {
         "read_bytes_per_s" => (Direction::Read, bytes_per_s),
@@ -80,6 +80,13 @@ fn held_to(evidence: &Evidence, limit: &Limit) -> Option<Finding> {
         .with("reached", most)
         .with("from", &limit.from)
         .into()
+}
+
+/// Returns the device's write operations per second; those of a row are enough for reads. A
+/// transaction of a program is several, and so is a flush of new blocks.
+fn device_writes_per_s(run: &Run, direction: Direction) -> f64 {
+    let writes = run.device_writes.filter(|_| direction == Direction::Write);
+    writes.unwrap_or(0) as f64 / run.elapsed_s.max(f64::MIN_POSITIVE)
 }
 
 /// A figure of a run in one direction that a control group can limit.
@@ -361,6 +368,13 @@ mod tests {
         let operations = limited("write_iops", 2000.0);
         let finding = found(&evidence(&operations, &[direct()]), "throttled").unwrap();
         assert!(finding.text.contains("2000 operations a second"), "{}", finding.text);
+        // A transaction of a program is several operations of the device.
+        let operations = limited("write_iops", 3000.0);
+        let mut commits = row("mine/wal", "power-loss", &[1.0e5]);
+        let run = &mut commits.runs[0];
+        (run.iops, run.device_writes) = (1400.0, Some((2800.0 * run.elapsed_s) as u64));
+        let finding = found(&evidence(&operations, &[commits]), "throttled").unwrap();
+        assert!(finding.text.contains("reached 2800 operations a second"), "{}", finding.text);
     }
 
     #[test]

@@ -116,6 +116,7 @@ fn run(all: &[Facts], runs: &[&Run], elapsed_s: f64, places: &Places) -> Run {
         cpu_system_s: sum(|run| run.cpu_system_s),
         context_switches: runs.iter().map(|run| run.context_switches).sum(),
         device_written_bytes: device(|run| run.device_written_bytes),
+        device_writes: device(|run| run.device_writes),
         device_read_bytes: device(|run| run.device_read_bytes),
         max_rss_bytes: runs.iter().filter_map(|run| run.max_rss_bytes).max(),
         iodepth_reached: runs.iter().map(|run| run.iodepth_reached).max().unwrap_or(0),

@@ -6,8 +6,10 @@ use hdrhistogram::Histogram;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
+use rustix::io::{ReadWriteFlags, pwritev2};
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, IoSlice};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -131,6 +133,7 @@ impl Calls {
             Step::Write { .. } => self.write(step, steps, transactions)?,
             Step::Fdatasync { file } => self.flush(file, File::sync_data)?,
             Step::Fsync { file } => self.flush(file, File::sync_all)?,
+            Step::SyncFileRange { file } => self.begin_writing(self.number(file))?,
             Step::FsyncFolder => self.flush_folder(File::sync_all)?,
             Step::FdatasyncFolder => self.flush_folder(File::sync_data)?,
             Step::Rename { file, to } => self.rename(file, to)?,
@@ -214,7 +217,11 @@ impl Calls {
             self.data.make(part, &crate::spec::Data::Random);
             let of = &self.files[number];
             let open = of.open.as_ref().ok_or_else(|| not_open(&of.path))?;
-            open.write_all_at(part, at).map_err(|error| failed(&of.path, "write", &error))?;
+            let written = match of.spec.dontcache {
+                true => write_dropping(open, part, at),
+                false => open.write_all_at(part, at),
+            };
+            written.map_err(|error| failed(&of.path, "write", &error))?;
             self.counts.writes += 1;
             self.counts.written_bytes += length as u64;
             at += length as u64;
@@ -230,6 +237,15 @@ impl Calls {
         self.flushes_ns.saturating_record(began.elapsed().as_nanos() as u64);
         self.counts.flushes += 1;
         Ok(())
+    }
+
+    fn begin_writing(&self, number: usize) -> Result<(), Error> {
+        let fd = self.file(number)?.as_raw_fd();
+        // SAFETY: the descriptor is open, and the call touches no memory.
+        match unsafe { libc::sync_file_range(fd, 0, 0, libc::SYNC_FILE_RANGE_WRITE) } {
+            0 => Ok(()),
+            _ => Err(self.failed(number, "sync_file_range", &io::Error::last_os_error())),
+        }
     }
 
     fn flush_folder(&mut self, flush: fn(&File) -> io::Result<()>) -> Result<(), Error> {
@@ -303,6 +319,17 @@ fn open(spec: &FileSpec, path: &Path) -> Result<File, Error> {
         .custom_flags(flags.bits() as i32)
         .open(path)
         .map_err(|error| failed(path, "open", &error))
+}
+
+/// Writes whole, and drops the pages once they are written.
+fn write_dropping(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
+    let flags = ReadWriteFlags::from_bits_retain(libc::RWF_DONTCACHE as _);
+    let mut written = 0;
+    while written < bytes.len() {
+        let rest = &[IoSlice::new(&bytes[written..])];
+        written += pwritev2(file, rest, at + written as u64, flags)?;
+    }
+    Ok(())
 }
 
 fn not_open(path: &Path) -> Error {

@@ -12,10 +12,14 @@ use wrote_result::{Error, Stop};
 /// The longest wait before a thread checks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// Clients that are held to a rate sleep at least this long.
+const SLEEP_MIN: Duration = Duration::from_millis(1);
+
 /// A job with its files prepared.
 pub struct Running<'a> {
     steps: &'a Steps,
-    calls: Calls,
+    /// The handles on each set of files.
+    calls: Vec<Calls>,
     /// The handles of the thread that works beside, where the job has one.
     beside: Option<Calls>,
 }
@@ -26,7 +30,7 @@ pub struct Done {
     /// The time of each transaction, from its start until its steps are done. Where they flush, it
     /// is durable then (M11).
     pub latencies_ns: Histogram<u64>,
-    /// The time of each flush of a file.
+    /// The time of each flush of a file; of the thread beside, where transactions flush none.
     pub flushes_ns: Histogram<u64>,
     /// Transactions.
     pub transactions: u64,
@@ -35,27 +39,35 @@ pub struct Done {
 }
 
 impl<'a> Running<'a> {
-    /// Prepares the files, and makes the steps that precede the clock.
+    /// Prepares the files, and makes the steps that precede the clock. `path` returns the path of a
+    /// file by its name, in one of the job's sets of files.
     ///
     /// # Errors
     ///
     /// [`Error::Failed`] names the call and the file.
     pub fn new(
         steps: &'a Steps,
-        path: &dyn Fn(&str) -> PathBuf,
+        path: &dyn Fn(&str, u32) -> PathBuf,
         seed: u64,
     ) -> Result<Running<'a>, Error> {
-        let mut calls = Calls::new(steps, path, seed)?;
-        calls.lay_out()?;
-        calls.make(&steps.before, steps, 1)?;
-        calls.counts = Counts::default();
-        calls.flushes_ns.reset();
+        let ready = |set: u32| {
+            let mut calls =
+                Calls::new(steps, &|name| path(name, set), seed ^ u64::from(set) << 32)?;
+            calls.lay_out()?;
+            calls.make(&steps.before, steps, 1)?;
+            calls.counts = Counts::default();
+            calls.flushes_ns.reset();
+            Ok(calls)
+        };
+        let calls = (0..steps.sets()).map(ready).collect::<Result<_, Error>>()?;
         let has_beside = !steps.beside.is_empty();
-        let beside = has_beside.then(|| Calls::new(steps, path, seed ^ 1)).transpose()?;
+        let first = |name: &str| path(name, 0);
+        let beside = has_beside.then(|| Calls::new(steps, &first, seed ^ 1)).transpose()?;
         Ok(Running { steps, calls, beside })
     }
 
-    /// Runs transactions for a time, or for a number of them where that comes first.
+    /// Runs transactions for a time, or for a number of them on each set of files where that comes
+    /// first.
     ///
     /// # Errors
     ///
@@ -64,14 +76,16 @@ impl<'a> Running<'a> {
         let Running { steps, mut calls, mut beside } = self;
         let deadline = Instant::now() + time;
         let over = Stop::new();
-        let group = Group::new(steps, &mut calls, most);
+        let groups: Vec<_> = calls.iter_mut().map(|calls| Group::new(steps, calls, most)).collect();
         let (latencies_ns, of_beside) = thread::scope(|scope| {
             let beside = beside.as_mut().map(|calls| {
-                let (group, over) = (&group, &over);
-                scope.spawn(move || work_beside(steps, calls, group, over))
+                let (groups, over) = (&groups, &over);
+                scope.spawn(move || work_beside(steps, calls, groups, over))
             });
-            let clients: Vec<_> =
-                (0..steps.clients).map(|_| scope.spawn(|| group.work(deadline, stop))).collect();
+            let of_client = |client: u32| &groups[client as usize % groups.len()];
+            let clients: Vec<_> = (0..steps.clients)
+                .map(|client| scope.spawn(move || of_client(client).work(deadline, stop)))
+                .collect();
             let mut latencies = crate::histogram();
             for client in clients {
                 let of_client = client.join().expect("a client does not panic");
@@ -81,16 +95,37 @@ impl<'a> Running<'a> {
             let beside = beside.map(|thread| thread.join().expect("it does not panic"));
             (latencies, beside.unwrap_or(Ok(())))
         });
-        let (transactions, failed) = group.end();
+        let ends: Vec<_> = groups.into_iter().map(Group::end).collect();
         stop.check()?;
-        failed.map_or(Ok(()), Err)?;
-        of_beside?;
-        calls.make(&steps.end, steps, 1)?;
-        let mut counts = calls.counts;
-        if let Some(beside) = beside {
-            counts.add(beside.counts);
+        let mut done = Done {
+            latencies_ns,
+            flushes_ns: crate::histogram(),
+            transactions: 0,
+            counts: Counts::default(),
+        };
+        for (transactions, failed) in ends {
+            failed.map_or(Ok(()), Err)?;
+            done.transactions += transactions;
         }
-        Ok(Done { latencies_ns, flushes_ns: calls.flushes_ns, transactions, counts })
+        of_beside?;
+        for calls in &mut calls {
+            calls.make(&steps.end, steps, 1)?;
+            done.add(calls);
+        }
+        if let Some(calls) = beside {
+            done.counts.add(calls.counts);
+            if done.flushes_ns.is_empty() {
+                done.flushes_ns = calls.flushes_ns;
+            }
+        }
+        Ok(done)
+    }
+}
+
+impl Done {
+    fn add(&mut self, calls: &Calls) {
+        self.counts.add(calls.counts);
+        self.flushes_ns.add(&calls.flushes_ns).expect("histograms grow");
     }
 }
 
@@ -125,8 +160,19 @@ impl<'a> Group<'a> {
     /// One client: submits a transaction, waits until it is done, and submits the next.
     fn work(&self, deadline: Instant, stop: &Stop) -> Histogram<u64> {
         let mut latencies = crate::histogram();
-        let mut began = Instant::now();
+        let clients = f64::from(self.steps.clients);
+        let pace = self.steps.rate.map(|rate| Duration::from_secs_f64(clients / rate));
+        let start = Instant::now();
+        let mut began = start;
         while began < deadline && !stop.is_requested() {
+            if let Some(pace) = pace {
+                let due = start + pace.mul_f64(latencies.len() as f64);
+                // A sleep takes longer than many a distance: some begin before they are due.
+                if due > began + SLEEP_MIN {
+                    thread::sleep(due - began);
+                }
+                began = due.min(Instant::now());
+            }
             if !self.commit() {
                 break;
             }
@@ -194,7 +240,7 @@ impl<'a> Group<'a> {
 fn work_beside(
     steps: &Steps,
     calls: &mut Calls,
-    group: &Group<'_>,
+    groups: &[Group<'_>],
     over: &Stop,
 ) -> Result<(), Error> {
     let begin = Instant::now();
@@ -206,7 +252,8 @@ fn work_beside(
             if over.is_requested() {
                 return Ok(());
             }
-            let (now_s, done) = (begin.elapsed().as_secs_f64(), group.queue().done);
+            let now_s = begin.elapsed().as_secs_f64();
+            let done = groups.iter().map(|group| group.queue().done).sum::<u64>();
             let is_due = match every.interval_s {
                 Some(interval_s) => now_s - *last_s >= interval_s,
                 None => every.transactions.is_some_and(|each| done / each != *last_done / each),

@@ -17,6 +17,12 @@ pub struct Steps {
     /// leader.
     #[serde(default = "one")]
     pub clients: u32,
+    /// Clients do not wait for each other: each has its own files, and makes its own steps.
+    #[serde(default)]
+    pub apart: bool,
+    /// The most transactions per second that all clients together submit. Latency counts from when
+    /// a transaction was due (M5).
+    pub rate: Option<f64>,
     /// The files, by the names that the steps use.
     pub files: Vec<FileSpec>,
     /// Steps before the clock starts.
@@ -57,6 +63,9 @@ pub struct FileSpec {
     /// Makes each write durable (`O_DSYNC`).
     #[serde(default)]
     pub dsync: bool,
+    /// Drops the pages of each write when they are written (`RWF_DONTCACHE`, Linux 6.14).
+    #[serde(default)]
+    pub dontcache: bool,
 }
 
 /// The state of a file when the clock starts.
@@ -129,6 +138,8 @@ pub enum Step {
     Fdatasync { file: String },
     /// `fsync(2)`.
     Fsync { file: String },
+    /// `sync_file_range(2)` of the whole file: its writing begins, and is not waited for.
+    SyncFileRange { file: String },
     /// `fsync(2)` of the folder.
     FsyncFolder,
     /// `fdatasync(2)` of the folder.
@@ -160,6 +171,9 @@ impl Steps {
     pub fn check(&self) -> Result<(), String> {
         if !(1..=CLIENTS_MAX).contains(&self.clients) {
             return Err(format!("clients = {}: must be 1 to {CLIENTS_MAX}", self.clients));
+        }
+        if self.rate.is_some_and(|rate| !(1.0..=1e9).contains(&rate)) {
+            return Err("rate: must be 1 or more transactions per second".into());
         }
         if self.files.is_empty() || self.files.len() > FILES_MAX {
             return Err(format!("{} files: must be 1 to {FILES_MAX}", self.files.len()));
@@ -225,15 +239,20 @@ impl Steps {
         is_dsync || self.each.iter().any(|step| step.is_flush())
     }
 
-    /// Returns whether transactions flush a file, each or now and then, so that flushes are timed.
+    /// Returns whether transactions or the thread beside flush a file, so that flushes are timed.
     pub fn has_flushes(&self) -> bool {
-        let every = self.every.iter().flat_map(|every| &every.steps);
+        let every = self.every.iter().chain(&self.beside).flat_map(|every| &every.steps);
         self.each.iter().chain(every).any(Step::is_flush)
+    }
+
+    /// Returns the number of sets of files: one for each client apart, or one for all.
+    pub fn sets(&self) -> u32 {
+        if self.apart { self.clients } else { 1 }
     }
 
     /// Returns the most bytes that the files take at once.
     pub fn space_bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.bytes).sum()
+        self.files.iter().map(|file| file.bytes).sum::<u64>() * u64::from(self.sets())
     }
 
     /// Returns the payload of a transaction: the bytes of its writes.
@@ -243,35 +262,6 @@ impl Steps {
             _ => 0,
         };
         self.each.iter().map(bytes).sum()
-    }
-
-    /// Returns the calls of a transaction in words: `write 344, fdatasync`.
-    pub fn words(&self) -> String {
-        let file = |name: &String| match self.files.len() {
-            1 => String::new(),
-            _ => format!(" {name}"),
-        };
-        let word = |step: &Step| match step {
-            Step::Write { file: name, bytes, times, page, .. } => {
-                let times = times.filter(|times| *times > 1);
-                let times = times.map_or(String::new(), |times| format!("{times} x "));
-                let page = page.map_or(String::new(), |page| format!(" in pages of {page}"));
-                format!("write{} {times}{bytes}{page}", file(name))
-            }
-            Step::Open { file: name } => format!("open{}", file(name)),
-            Step::Close { file: name } => format!("close{}", file(name)),
-            Step::Fdatasync { file: name } => format!("fdatasync{}", file(name)),
-            Step::Fsync { file: name } => format!("fsync{}", file(name)),
-            Step::FsyncFolder => "fsync of the folder".into(),
-            Step::FdatasyncFolder => "fdatasync of the folder".into(),
-            Step::Rename { file, to } => format!("rename {file} to {to}"),
-            Step::Unlink { file: name } => format!("unlink{}", file(name)),
-            Step::Truncate { file: name, .. } => format!("truncate{}", file(name)),
-            Step::Fallocate { file: name, .. } => format!("fallocate{}", file(name)),
-            Step::Zeros { file: name, .. } => format!("zeros{}", file(name)),
-            Step::Rewind { file: name } => format!("rewind{}", file(name)),
-        };
-        self.each.iter().map(word).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -285,6 +275,7 @@ impl Step {
             | Step::Write { file, .. }
             | Step::Fdatasync { file }
             | Step::Fsync { file }
+            | Step::SyncFileRange { file }
             | Step::Unlink { file }
             | Step::Truncate { file, .. }
             | Step::Fallocate { file, .. }

@@ -35,7 +35,7 @@ fn refused(text: &str) -> String {
 }
 
 fn run(steps: &Steps, folder: &Path, most: u64) -> Result<Done, Error> {
-    let path = |name: &str| folder.join(format!("job-{name}-0.data"));
+    let path = |name: &str, set: u32| folder.join(format!("job-{name}-{set}.data"));
     Running::new(steps, &path, 7)?.run(Duration::from_secs(60), most, &Stop::new())
 }
 
@@ -143,9 +143,45 @@ fn a_job_that_makes_no_sense_is_refused_in_one_line() {
 }
 
 #[test]
-fn the_words_of_a_transaction_are_its_calls() {
+fn clients_apart_have_their_own_files_and_commit_nothing_for_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let apart = r#"
+        clients = 3
+        apart = true
+        files = [{ name = "wal", bytes = "64KiB" }]
+        each = [{ call = "write", file = "wal", bytes = 100 }, { call = "fdatasync", file = "wal" }]
+        beside = [{ transactions = 30, steps = [{ call = "sync_file_range", file = "wal" }] }]
+    "#;
+    let done = run(&steps(apart), folder.path(), 10).unwrap();
+    assert_eq!((done.transactions, done.counts.writes, done.counts.flushes), (30, 30, 30));
+    for set in 0..3 {
+        let file = folder.path().join(format!("job-wal-{set}.data"));
+        assert_eq!(file.metadata().unwrap().len(), 1000);
+    }
+}
+
+#[test]
+fn a_rate_holds_clients_back_and_flushes_beside_are_timed_where_transactions_have_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let paced = r#"
+        rate = 200.0
+        files = [{ name = "aof", bytes = "1MiB" }]
+        each = [{ call = "write", file = "aof", bytes = 100 }]
+        beside = [{ transactions = 1, steps = [{ call = "fdatasync", file = "aof" }] }]
+    "#;
+    let steps = steps(paced);
+    let began = std::time::Instant::now();
+    let done = run(&steps, folder.path(), 41).unwrap();
+    // The 41st is due after 0.2 s.
+    assert!(began.elapsed().as_secs_f64() >= 0.19);
+    assert!(steps.has_flushes() && !steps.is_durable());
+    assert_eq!(done.counts.flushes, done.flushes_ns.len());
+    assert!(refused(&paced.replace("200.0", "0.0")).contains("rate: must be 1 or more"));
+}
+
+#[test]
+fn the_bytes_of_a_transaction_are_those_of_its_writes() {
     let steps = steps(JOURNAL);
-    assert!(steps.words().starts_with("open journal, write journal 512, fdatasync journal"));
     assert!(steps.is_durable() && steps.each.iter().any(Step::is_flush));
     assert_eq!(steps.transaction_bytes(), 4608);
 }

@@ -91,6 +91,8 @@ pub struct Run {
     pub context_switches: u64,
     /// Bytes that any process wrote to the block device in the run.
     pub device_written_bytes: Option<u64>,
+    /// Write requests and flushes of any process that the block device completed in the run.
+    pub device_writes: Option<u64>,
     /// Bytes that any process read from the block device in the run.
     pub device_read_bytes: Option<u64>,
     /// Peak resident memory, in bytes: of a whole file's way that of the run alone, else that of

@@ -213,6 +213,7 @@ fn add(run: &mut Run, batch: Run) {
     run.cpu_system_s += batch.cpu_system_s;
     run.context_switches += batch.context_switches;
     run.device_written_bytes = sum(run.device_written_bytes, batch.device_written_bytes);
+    run.device_writes = sum(run.device_writes, batch.device_writes);
     run.device_read_bytes = sum(run.device_read_bytes, batch.device_read_bytes);
 }
 

@@ -4,7 +4,7 @@ use crate::support::assert_golden;
 use crate::text::screen::{PLAIN, assert_fits, exported};
 use fixtures::samples;
 use wrote_report::{Format, Screen};
-use wrote_result::document::{Beside, Document, Fit, FitRule, FitVerdict, Interval, Source};
+use wrote_result::document::{Beside, Document, Fit, FitRule, FitVerdict, Interval, Limit, Source};
 
 fn interval(median: f64, ci95_low: f64, ci95_high: f64) -> Interval {
     Interval { median, ci95_low, ci95_high }
@@ -70,6 +70,25 @@ fn the_verdicts_are_the_golden_ones_and_stand_last_on_a_screen() {
     assert_golden("fit-80.txt", &last(80));
     assert_golden("fit-140.txt", &last(140));
     assert_fits(&etcd());
+}
+
+#[test]
+fn of_all_programs_there_is_one_table_with_the_answer_first_and_a_limit_is_said() {
+    let mut document = etcd();
+    let fits = document.fit.as_mut().unwrap();
+    fits[0].rules.iter_mut().for_each(|rule| rule.beside.clear());
+    let named = |program: &str, rules: &[FitRule]| {
+        let verdict = FitVerdict::of_all(rules.iter().filter_map(|rule| rule.verdict));
+        let (program, version) = (program.into(), "7".into());
+        Fit { program, version, verdict, rules: rules.to_vec() }
+    };
+    let rules = fits[0].rules.clone();
+    fits.extend([named("redis", &rules[..1]), named("kafka", &rules[3..])]);
+    let from = "/sys/fs/cgroup/a/io.max".to_owned();
+    document.target.limits = vec![Limit { of: "write_iops".into(), most: 3000.0, from }];
+    let text = exported(&document, Format::Table, Screen { width: 80, ..PLAIN });
+    assert_golden("fit-all-80.txt", &text[text.find("\n3 programs on").unwrap()..]);
+    assert_fits(&document);
 }
 
 #[test]
