@@ -9,7 +9,6 @@ mod answer;
 mod build;
 mod catalogue;
 mod check;
-mod child;
 mod drive;
 mod manifest;
 mod message;

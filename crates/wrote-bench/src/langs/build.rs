@@ -3,7 +3,7 @@
 mod shelf;
 
 use super::catalogue::Candidate;
-use crate::langs::child::{Limits, Outcome, supervise};
+use crate::child::{Limits, Outcome, supervise};
 use crate::langs::message::shown;
 use crate::langs::toolchain::neutral;
 pub(super) use shelf::InUse;
@@ -139,7 +139,12 @@ fn compile_within(
     timeout: Duration,
     stop: &Stop,
 ) -> Result<Result<(), String>, Error> {
-    let limits = Limits { timeout, stdout_bytes_max: OUTPUT_BYTES, stderr_bytes_max: OUTPUT_BYTES };
+    let limits = Limits {
+        timeout,
+        stdout_bytes_max: OUTPUT_BYTES,
+        stderr_bytes_max: OUTPUT_BYTES,
+        is_kept: true,
+    };
     let outcome = match supervise(neutral(command).current_dir(folder), limits, stop, &mut |_| ()) {
         Ok(outcome) => outcome,
         Err(Error::Interrupted) => return Err(Error::Interrupted),

@@ -2,9 +2,9 @@
 
 use super::answer;
 use super::build::BuiltProgram;
-use super::child::{End, Limits, Outcome, supervise};
 use super::message::{complaint, shown};
 use super::workload::Table;
+use crate::child::{End, Limits, Outcome, supervise};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -69,6 +69,7 @@ pub(super) fn run(
         timeout: call.timeout,
         stdout_bytes_max: answer::bytes_max(call.table),
         stderr_bytes_max: STDERR_BYTES_MAX,
+        is_kept: true,
     };
     let file_bytes_max = call.table.content().len().saturating_add(EXCESS_BYTES_MAX);
     let (mut peak, mut looks, began) = (None, 0_u32, Instant::now());

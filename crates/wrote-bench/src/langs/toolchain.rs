@@ -1,8 +1,8 @@
 //! A language's compiler or interpreter: its presence and its version.
 
-use super::child::{Limits, supervise};
 use super::manifest::{Manifest, Toolchain};
 use super::message::{complaint, shown};
+use crate::child::{Limits, supervise};
 use itertools::Itertools;
 use rustix::fs::{Access, access};
 use std::path::{Path, PathBuf};
@@ -133,7 +133,12 @@ fn ask_version(
     timeout: Duration,
     stop: &Stop,
 ) -> Result<Result<String, String>, Error> {
-    let limits = Limits { timeout, stdout_bytes_max: OUTPUT_BYTES, stderr_bytes_max: OUTPUT_BYTES };
+    let limits = Limits {
+        timeout,
+        stdout_bytes_max: OUTPUT_BYTES,
+        stderr_bytes_max: OUTPUT_BYTES,
+        is_kept: true,
+    };
     let ended = supervise(&mut neutral(command), limits, stop, &mut |_| ());
     let outcome = match ended {
         Ok(outcome) => outcome,

@@ -1,10 +1,10 @@
 //! A server under load: a child of this program, or another's that is there.
 
-use rustix::process::{Pid, Signal, kill_process};
+use crate::child::{Group, Keeper};
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use wrote_result::Error;
@@ -16,7 +16,7 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// A server that this run started. It is killed when it is dropped.
 pub(super) struct Server {
-    child: Child,
+    group: Group,
     address: SocketAddr,
 }
 
@@ -27,16 +27,12 @@ impl Server {
     ///
     /// [`Error::Failed`] with the server's last words.
     pub(super) fn start(program: &Path, folder: &Path, listen: &str) -> Result<Server, Error> {
-        let mut child = Command::new(program)
-            .arg("serve")
-            .arg(folder)
-            .args(["--listen", listen])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
+        let mut command = Command::new(program);
+        command.arg("serve").arg(folder).args(["--listen", listen]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut group = Group::start(&mut command, Keeper::start().ok())
             .map_err(|error| Error::Failed(format!("{}: {error}", program.display())))?;
-        let stderr = child.stderr.take().expect("it is a pipe");
+        let stderr = group.child().stderr.take().expect("it is a pipe");
         let (sender, receiver) = flume::bounded(1);
         thread::spawn(move || {
             // Later lines are read too: a full pipe would stop the server.
@@ -44,12 +40,10 @@ impl Server {
             let _ = sender.send(listening(&mut stderr));
             let _ = std::io::copy(&mut stderr, &mut std::io::sink());
         });
-        // From here on the child is killed on each way out.
-        let mut server = Server { child, address: ([0, 0, 0, 0], 0).into() };
         let said =
             receiver.recv_timeout(START).unwrap_or_else(|_| Err("it says no address".into()));
-        server.address = said.map_err(|said| Error::Failed(format!("the server: {said}")))?;
-        Ok(server)
+        let address = said.map_err(|said| Error::Failed(format!("the server: {said}")))?;
+        Ok(Server { group, address })
     }
 
     pub(super) fn address(&self) -> SocketAddr {
@@ -57,7 +51,7 @@ impl Server {
     }
 
     pub(super) fn pid(&self) -> u32 {
-        self.child.id()
+        self.group.id()
     }
 
     /// Ends the server, which makes everything that arrived durable before.
@@ -67,27 +61,18 @@ impl Server {
     /// [`Error::Failed`] where it fails, or does not end.
     pub(super) fn stop(mut self) -> Result<(), Error> {
         let failed = |what: String| Error::Failed(format!("the server: {what}"));
-        kill_process(Pid::from_child(&self.child), Signal::TERM)
-            .map_err(|error| failed(format!("kill: {error}")))?;
+        self.group.ask_to_end().map_err(|error| failed(format!("kill: {error}")))?;
         let asked = Instant::now();
-        loop {
-            match self.child.try_wait().map_err(|error| failed(format!("wait: {error}")))? {
-                Some(status) if status.success() => return Ok(()),
-                Some(status) => return Err(failed(format!("ended: {status}"))),
-                None if asked.elapsed() > END => {
-                    return Err(failed(format!("has not ended {} s after SIGTERM", END.as_secs())));
-                }
-                None => thread::sleep(LOOK),
+        while !self.group.leader_ended().map_err(|error| failed(format!("wait: {error}")))? {
+            if asked.elapsed() > END {
+                return Err(failed(format!("has not ended {} s after SIGTERM", END.as_secs())));
             }
+            thread::sleep(LOOK);
         }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // A child that was waited for is not signalled again (std::process::Child::kill).
-        let _: (std::io::Result<()>, std::io::Result<ExitStatus>) =
-            (self.child.kill(), self.child.wait());
+        match self.group.end().map_err(|error| failed(format!("wait: {error}")))? {
+            status if status.success() => Ok(()),
+            status => Err(failed(format!("ended: {status}"))),
+        }
     }
 }
 

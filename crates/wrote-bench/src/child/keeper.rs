@@ -11,13 +11,14 @@ const SCRIPT: &str = r#"echo; read -r group && { read -r _; kill -s KILL -- "-$g
 
 /// A signal at the parent's death (`PR_SET_PDEATHSIG`) reaches a child alone, and not the processes
 /// that the child started.
-pub(super) struct Keeper {
+#[derive(Debug)]
+pub(crate) struct Keeper {
     shell: Child,
 }
 
 impl Keeper {
     /// Starts the shell, and returns when it waits: it takes no time from what is measured.
-    pub(super) fn start() -> io::Result<Keeper> {
+    pub(crate) fn start() -> io::Result<Keeper> {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", SCRIPT]).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -1,12 +1,14 @@
-//! A supervised child process: watched, limited, and ended with all processes that it started.
+//! A supervised child process: watched, limited, and ended with all processes that it started. Every
+//! child of a measurement is started here.
 
 mod keeper;
 
-use keeper::Keeper;
+pub(crate) use keeper::Keeper;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, pidfd_open,
+    waitid,
 };
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -27,17 +29,20 @@ const PIPE_BYTES: usize = 64 << 10;
 const READS_AFTER_END: usize = (1 << 20) / PIPE_BYTES + 1;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(crate) struct Limits {
     /// The time limit; a child that exceeds it is ended.
     pub timeout: Duration,
     /// The bytes of standard output that are kept, from its start. The rest is read and discarded.
     pub stdout_bytes_max: usize,
     /// The bytes of standard error that are kept, up to its end.
     pub stderr_bytes_max: usize,
+    /// Whether its group ends where this process is killed. A shell sees to that, which takes a
+    /// millisecond to start and counts among the children of this process.
+    pub is_kept: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     Exited(ExitStatus),
     TimedOut,
 }
@@ -45,7 +50,7 @@ pub(super) enum End {
 impl End {
     /// Describes the failure, to follow a program's name: `ended with exit code 3`, `was ended by
     /// SIGSEGV`; `None` for exit code 0. The caller knows the time limit.
-    pub(super) fn failure(self) -> Option<String> {
+    pub(crate) fn failure(self) -> Option<String> {
         match self {
             End::TimedOut => Some("took too long and was ended".into()),
             End::Exited(status) => match (status.code(), status.signal()) {
@@ -71,7 +76,7 @@ fn signal_name(signal: Option<i32>) -> String {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Outcome {
+pub(crate) struct Outcome {
     pub status: End,
     /// The first bytes of its standard output.
     pub stdout: Vec<u8>,
@@ -84,7 +89,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    pub(super) fn timed_out(&self) -> bool {
+    pub(crate) fn timed_out(&self) -> bool {
         self.status == End::TimedOut
     }
 }
@@ -94,14 +99,13 @@ impl Outcome {
 ///
 /// When this returns or panics, the child was waited for and its whole group was sent SIGKILL,
 /// after its own exit too: no background process of the group stays. A process in a session of its
-/// own gets no such signal and may still hold the pipes; this does not wait for it. When this
-/// process is killed meanwhile, the group is ended too, where there is a shell.
+/// own gets no such signal and may still hold the pipes; this does not wait for it.
 ///
 /// # Errors
 ///
 /// [`Error::Interrupted`] when `stop` is raised, before or meanwhile; [`Error::Failed`] when the
 /// child cannot be started or watched.
-pub(super) fn supervise(
+pub(crate) fn supervise(
     command: &mut Command,
     limits: Limits,
     stop: &Stop,
@@ -110,11 +114,10 @@ pub(super) fn supervise(
     stop.check()?;
     let program = command.get_program().to_string_lossy().into_owned();
     let failed = |what: &str, error: io::Error| Error::Failed(format!("{what} {program}: {error}"));
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    let keeper = Keeper::start().ok();
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let keeper = limits.is_kept.then(Keeper::start).and_then(io::Result::ok);
     let started = Instant::now();
-    let child = spawn(command).map_err(|error| failed("cannot start", error))?;
-    let mut group = Group::of(child, keeper);
+    let mut group = Group::start(command, keeper).map_err(|error| failed("cannot start", error))?;
     let unwatched = |error| failed("cannot watch", error);
     let stdout = group.child.stdout.take().map(OwnedFd::from);
     let mut stdout = Pipe::new(stdout, Keep::First(limits.stdout_bytes_max)).map_err(unwatched)?;
@@ -166,7 +169,8 @@ fn spawn(command: &mut Command) -> io::Result<Child> {
 }
 
 /// The child with its process group; its drop ends the group.
-struct Group {
+#[derive(Debug)]
+pub(crate) struct Group {
     child: Child,
     id: Pid,
     /// Reports the child's end at once; absent before Linux 5.3.
@@ -176,19 +180,36 @@ struct Group {
 }
 
 impl Group {
-    fn of(child: Child, mut keeper: Option<Keeper>) -> Group {
+    /// Starts a child in a process group of its own, which `keeper` ends with this process.
+    pub(crate) fn start(command: &mut Command, mut keeper: Option<Keeper>) -> io::Result<Group> {
+        let child = spawn(command.process_group(0))?;
         let id = Pid::from_child(&child);
         if let Some(keeper) = &mut keeper {
             keeper.keep(id);
         }
         // Before the child is waited for, the id is still its own.
         let pidfd = pidfd_open(id, PidfdFlags::empty()).ok();
-        Group { child, id, pidfd, keeper, ended: false }
+        Ok(Group { child, id, pidfd, keeper, ended: false })
+    }
+
+    /// The child with its pipes.
+    pub(crate) fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    /// The number of the child.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Asks the child to end (SIGTERM). The rest of its group is not asked.
+    pub(crate) fn ask_to_end(&self) -> io::Result<()> {
+        Ok(kill_process(self.id, Signal::TERM)?)
     }
 
     /// Returns whether the child has ended. It stays a zombie, so that no other group can have its
     /// id, and [`Group::end`] ends this group.
-    fn leader_ended(&self) -> io::Result<bool> {
+    pub(crate) fn leader_ended(&self) -> io::Result<bool> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         match waitid(WaitId::Pid(self.id), options) {
             Ok(status) => Ok(status.is_some()),
@@ -231,7 +252,7 @@ impl Group {
     }
 
     /// Ends the rest of the group, and waits for the child.
-    fn end(&mut self) -> io::Result<ExitStatus> {
+    pub(crate) fn end(&mut self) -> io::Result<ExitStatus> {
         self.ended = true;
         // It must not know the id once that may be another group's.
         self.keeper = None;

@@ -10,7 +10,7 @@ const LONG: Duration = Duration::from_secs(100);
 const SHORT: Duration = Duration::from_millis(200);
 
 fn limits(timeout: Duration) -> Limits {
-    Limits { timeout, stdout_bytes_max: 1000, stderr_bytes_max: 100 }
+    Limits { timeout, stdout_bytes_max: 1000, stderr_bytes_max: 100, is_kept: true }
 }
 
 fn shell(script: &str) -> Command {
