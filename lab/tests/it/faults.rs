@@ -19,6 +19,7 @@ const OPENING: Opening = Opening {
     buffer_bytes: 4096,
     segment_buffers: 3,
     retain_bytes: None,
+    prepared_bytes: 0,
 };
 
 /// Returns each way to make records durable, and each to make segments ready.
@@ -27,7 +28,12 @@ fn openings() -> [Opening; 5] {
         OPENING,
         Opening { durable: Durable::Fdatasync, prepare: Some(Prepare::Allocate), ..OPENING },
         Opening { sync: SyncPolicy::No, prepare: None, ..OPENING },
-        Opening { sync: SyncPolicy::No, durable: Durable::Fdatasync, ..OPENING },
+        Opening {
+            sync: SyncPolicy::No,
+            durable: Durable::Fdatasync,
+            prepared_bytes: 8192,
+            ..OPENING
+        },
         Opening { retain_bytes: Some(2 * 4096), segment_buffers: 2, ..OPENING },
     ]
 }

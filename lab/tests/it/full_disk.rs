@@ -31,6 +31,7 @@ fn opening(sync: SyncPolicy, prepare: Prepare) -> Opening {
         buffer_bytes: 4096,
         segment_buffers: 3,
         retain_bytes: None,
+        prepared_bytes: 0,
     }
 }
 

@@ -32,7 +32,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use zeros::Zeros;
+use zeros::{Flushed, Zeros};
 
 /// The user data of a segment's flush. A batch uses the sequence of its first record.
 const FLUSH: u64 = 1 << 62;
@@ -285,13 +285,6 @@ impl Flusher {
     /// Works until `is_enough` holds, or no work is left. An error fails the log.
     pub(super) fn run(&mut self, state: &LogState, is_enough: &dyn Fn() -> bool) {
         let mut unpublished = 0;
-        let has_zeros = |flusher: &Flusher| match &flusher.preparing {
-            Preparing::InFlight(next) => next.writes_zeros(),
-            _ => false,
-        };
-        if has_zeros(self) {
-            self.zeros.resume(Instant::now());
-        }
         while !state.has_failed() && !is_enough() {
             match self.step(state) {
                 Ok(true) if self.is_late => break,
@@ -304,9 +297,6 @@ impl Flusher {
                 Ok(false) => break,
                 Err(error) => state.fail(error),
             }
-        }
-        if has_zeros(self) {
-            self.zeros.pause(Instant::now());
         }
         self.wakeups.send(state);
     }
@@ -670,21 +660,25 @@ impl Flusher {
     /// Moves the durable frontier to `sequence`, by a flush that began at `since`.
     fn reach_durable(&mut self, state: &LogState, sequence: u64, since: Instant) {
         self.wakeups.waiters.push(state.durable.reach(sequence));
-        let (mut bytes, mut in_written) = (0, true);
+        let (mut bytes, mut in_written, mut begun_at) = (0, true, since);
         while let Some(batch) = self.not_durable.front()
             && batch.end_sequence <= sequence
         {
             bytes += batch.bytes;
             in_written &= batch.in_written;
+            begun_at = begun_at.min(batch.begun_at);
             self.wakeups.gates.push(batch.slot);
             self.not_durable.pop_front();
         }
-        let time = since.elapsed();
+        let now = Instant::now();
+        let time = now - since;
         if let Some(disk) = &mut self.absorbing {
             disk.bytes_per_s = pace::after_flush(disk.bytes_per_s, bytes, time);
         }
         if bytes > 0 {
-            self.zeros.note_flush(bytes, time, in_written);
+            let is_preparing = self.preparing.preparation().is_some_and(|next| !next.is_ready());
+            let flushed = Flushed { bytes, begun_at, in_written, is_preparing };
+            self.zeros.note_flush(&flushed, now);
         }
         self.behind_bytes -= bytes;
         let mut counted = state.counted();

@@ -42,9 +42,11 @@ pub(super) struct Start {
 }
 
 impl Ramp {
-    /// Returns the ramp to segments of `full_bytes`, which begins `grown_bytes` into a segment.
-    pub(super) fn to(full_bytes: u64, segment: u64, grown_bytes: u64) -> Ramp {
-        let second_bytes = (full_bytes >> RAMP_SEGMENTS).next_multiple_of(BLOCK_BYTES);
+    /// Returns the ramp to segments of `full_bytes`, which begins `grown_bytes` into a segment with
+    /// `prepared_bytes` behind them.
+    pub(super) fn to(full_bytes: u64, segment: u64, grown_bytes: u64, prepared_bytes: u64) -> Ramp {
+        let least = (full_bytes >> RAMP_SEGMENTS).max(prepared_bytes);
+        let second_bytes = least.next_multiple_of(BLOCK_BYTES);
         Ramp { segment, bytes: grown_bytes + second_bytes, second_bytes }
     }
 }

@@ -141,6 +141,7 @@ fn within_bounds(options: &LogOptions) -> LogOptions {
     let least = 2 * options.buffer_bytes as u64;
     let segment_bytes = options.segment_bytes.clamp(least, SEGMENT_BYTES_MAX);
     options.segment_bytes = segment_bytes.next_multiple_of(BLOCK_BYTES);
+    options.prepared_bytes = options.prepared_bytes.min(options.segment_bytes);
     options
 }
 
@@ -193,15 +194,20 @@ fn assemble(
         block_bytes,
         segment_bytes: options.segment_bytes,
         ramp: (prepare == Prepare::Write && options.format == Format::Framed)
-            .then(|| ramp(&found, options.segment_bytes)),
+            .then(|| ramp(&found, options)),
         log_id: found.log_id,
     };
     let start = start(&found, &layout);
     let (mut segment, mut first) = (None, None);
     if let Some(active) = &found.active {
-        segment = Some(continue_segment(&mut engine, active, &layout, &start)?);
+        let mut continued = continue_segment(&mut engine, active, &layout, &start)?;
+        if options.format == Format::Framed && start.segment == active.number {
+            continued.prepare_ahead(&mut engine, &layout, prepare, options.prepared_bytes)?;
+        }
+        segment = Some(continued);
     } else if options.format == Format::Framed {
-        first = Some(first_segment(&mut engine, folder, &layout, prepare)?);
+        let bytes = options.prepared_bytes.max(AHEAD_BYTES_MIN);
+        first = Some(first_segment(&mut engine, folder, &layout, prepare, bytes)?);
     }
     let file = segment.as_ref().map(|segment| segment.file);
     let file = file.or(first.as_ref().map(|first| first.file));
@@ -251,13 +257,13 @@ fn start(found: &Recovery, layout: &Layout) -> Start {
 }
 
 /// Returns the ramp that begins with the first segment, or goes on with the one that is there.
-fn ramp(found: &Recovery, segment_bytes: u64) -> Ramp {
+fn ramp(found: &Recovery, options: &LogOptions) -> Ramp {
     let active = found.active.as_ref();
     let (segment, bytes) = active.map_or((1, 0), |active| (active.number, active.bytes));
-    Ramp::to(segment_bytes, segment, bytes)
+    Ramp::to(options.segment_bytes, segment, bytes, options.prepared_bytes)
 }
 
-/// Opens the segment in which a log continues. Its space is prepared with the first record.
+/// Opens the segment in which a log continues.
 fn continue_segment(
     engine: &mut Engine,
     active: &ActiveSegment,
@@ -277,14 +283,37 @@ fn continue_segment(
     Ok(segment)
 }
 
+impl OpenSegment {
+    /// Prepares the space of the next `bytes`, as far as the segment goes.
+    fn prepare_ahead(
+        &mut self,
+        engine: &mut Engine,
+        layout: &Layout,
+        how: Prepare,
+        bytes: u64,
+    ) -> Result<(), Error> {
+        let end = self.prepared.saturating_add(bytes).min(layout.bytes_of(self.number));
+        let end = end.next_multiple_of(layout.block_bytes);
+        let mut rest =
+            Preparation::rest_of(self.file, &self.path, self.number, how, self.prepared, end);
+        if let Err(error) = rest.finish(engine) {
+            rest.abandon(engine);
+            return Err(error);
+        }
+        (self.prepared, self.written) = (self.prepared.max(end), rest.written);
+        Ok(())
+    }
+}
+
 fn first_segment(
     engine: &mut Engine,
     folder: &Path,
     layout: &Layout,
     prepare: Prepare,
+    bytes: u64,
 ) -> Result<Preparation, Error> {
     let path = segment::path(folder, layout.format, 1);
-    let bytes = AHEAD_BYTES_MIN.min(layout.segment_bytes).next_multiple_of(layout.block_bytes);
+    let bytes = bytes.min(layout.segment_bytes).next_multiple_of(layout.block_bytes);
     let mut first = Preparation::new(engine, &path, 1, prepare, bytes)?;
     if let Err(error) = first.finish(engine) {
         first.abandon(engine);
@@ -321,6 +350,26 @@ mod tests {
             assert_eq!(sim.names().len(), segments, "{buffer_bytes}");
         }
         assert_eq!(read(&sim, 0).0.len(), 5);
+    }
+
+    #[test]
+    fn an_opening_prepares_room_in_a_new_log_and_in_one_that_exists() {
+        let sim = Sim::new(1);
+        let options = Log::options().buffers(2).buffer_bytes(4096).segment_bytes(1 << 20);
+        let options = options.prepare(Prepare::Write);
+        let len = |kib: u64| {
+            let log = options.clone().prepared_bytes(kib << 10).on(&sim.disk()).open(folder());
+            let log = log.unwrap();
+            let path = segment::path(folder(), Format::Framed, 1);
+            let len = sim.contents(&path).unwrap().len() as u64 >> 10;
+            let record = log.append(b"hello").unwrap();
+            record.wait().unwrap();
+            log.close().unwrap();
+            len
+        };
+        // A record and the end of the log take a block each, and the length is cut to theirs.
+        assert_eq!([256, 128, 0, u64::MAX >> 10].map(len), [256, 8 + 128, 12, 1024]);
+        assert_eq!(read(&sim, 0).0.len(), 4);
     }
 
     #[test]

@@ -131,10 +131,9 @@ impl Preparation {
         if end < self.end { end - end % STEP_BYTES } else { self.end }
     }
 
-    /// Leaves out the zeros that are still to be written, but for the first: a later decision rests
-    /// on the time that they take.
+    /// Leaves out the zeros that are still to be written.
     pub(super) fn leave_out_zeros(&mut self) {
-        if matches!(self.step, PrepareStep::Write(offset) if offset > self.from) {
+        if self.writes_zeros() {
             self.step = PrepareStep::Done;
         }
     }
@@ -159,7 +158,8 @@ impl Preparation {
             }
             PrepareStep::Write(offset) => {
                 let mut buffer = engine.lease()?;
-                let len = (self.zeros_end(end) - offset).min(buffer.capacity() as u64);
+                let len = (self.zeros_end(end) - offset).min(STEP_BYTES);
+                let len = len.min(buffer.capacity() as u64);
                 buffer.set_len(len as usize);
                 buffer.fill(0);
                 Op::Write { file, offset, buffer, durable: false }

@@ -113,7 +113,8 @@ impl Logs {
         match seed % 5 {
             0 => options.prepare(Prepare::Allocate),
             // Segments in the files of removed ones.
-            1 | 2 => options.prepare(Prepare::Write),
+            1 => options.prepare(Prepare::Write),
+            2 => options.prepare(Prepare::Write).prepared_bytes(1 << 20),
             _ => options,
         }
     }

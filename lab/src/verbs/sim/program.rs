@@ -62,6 +62,8 @@ pub struct Opening {
     pub segment_buffers: u64,
     /// The most bytes that are kept. With 0 every segment is removed as soon as it may be.
     pub retain_bytes: Option<u64>,
+    /// The bytes that the opening prepares.
+    pub prepared_bytes: u64,
 }
 
 /// One step with an open log.
@@ -189,7 +191,8 @@ impl Opening {
             .durable(self.durable)
             .buffers(self.buffers)
             .buffer_bytes(self.buffer_bytes)
-            .segment_bytes(self.segment_buffers * self.buffer_bytes as u64);
+            .segment_bytes(self.segment_buffers * self.buffer_bytes as u64)
+            .prepared_bytes(self.prepared_bytes);
         if let Some(prepare) = self.prepare {
             options = options.prepare(prepare);
         }
@@ -256,6 +259,7 @@ fn opening(random: &mut Random) -> Opening {
         buffer_bytes,
         segment_buffers: random.random_range(2..=4),
         retain_bytes: one_in(random, 3).then_some(retain_bytes),
+        prepared_bytes: random.random_range(0..4) * 5000,
     }
 }
 

@@ -13,7 +13,6 @@ use super::super::state::{Goal, LogState, Terms};
 use super::{Flush, Flusher, OpenSegment, Preparing};
 use crate::engine::Op;
 use crate::{Completion, Error, FileOptions};
-use std::time::Instant;
 
 /// The least space that is prepared at once. A new log has no more before its first record, and one
 /// that was there before has none.
@@ -281,7 +280,15 @@ impl Flusher {
             }
         }
         let next = self.preparing.preparation().filter(|next| next.number != number);
-        self.go_on_preparing(state, next.map_or(u64::MAX, |next| pace.end_of(next.end)))
+        let end =
+            next.filter(|_| !self.is_idle(state)).map_or(u64::MAX, |next| pace.end_of(next.end));
+        self.go_on_preparing(state, end)
+    }
+
+    /// Tells whether no record waits for the disk.
+    fn is_idle(&self, state: &LogState) -> bool {
+        let is_taken = self.taken == state.next_sequence();
+        is_taken && self.batches.is_empty() && !state.durable.is_wanted() && !self.is_brief()
     }
 
     /// Starts the next step of a preparation, of zeros none beyond `end`.
@@ -301,9 +308,6 @@ impl Flusher {
             return Ok(());
         }
         next.start(&mut self.engine, end)?;
-        if next.writes_zeros() {
-            self.zeros.begin(Instant::now());
-        }
         self.preparing = Preparing::InFlight(next);
         Ok(())
     }
@@ -335,7 +339,7 @@ impl Flusher {
             unreachable!("a preparation is in flight")
         };
         if let (true, Ok(len)) = (next.writes_zeros(), &completion.result) {
-            self.zeros.end(*len as u64, Instant::now());
+            self.zeros.note(*len as u64);
         }
         match next.complete(&mut self.engine, completion) {
             // W2
@@ -500,7 +504,7 @@ impl Preparing {
         std::mem::replace(self, Preparing::Idle)
     }
 
-    fn preparation(&self) -> Option<&Preparation> {
+    pub(super) fn preparation(&self) -> Option<&Preparation> {
         match self {
             Preparing::InFlight(next) | Preparing::Waiting(next) => Some(next),
             Preparing::Idle | Preparing::Failed(_) => None,

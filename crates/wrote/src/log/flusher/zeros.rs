@@ -1,4 +1,5 @@
-//! The cost of zeros ahead of the records on this disk, and what they save.
+//! The choice whether zeros are written ahead of the records, by the time that records take on
+//! this disk with them and without.
 //!
 //! A flush of records in written blocks changes no metadata of the file system. In allocated blocks
 //! it does, and takes about twice as long. But the disk needs time for the zeros, too: they are as
@@ -6,88 +7,150 @@
 
 use std::time::{Duration, Instant};
 
-/// The share of a flush, as its inverse, that the disk may spend on the zeros for its records. On a
-/// disk that is limited by bytes it is half, on one that is limited by operations a seventh.
-const SHARE: u32 = 3;
-/// The zeros after which their time is known, and the flushes, or the bytes of their records, after
-/// which theirs is.
-const BYTES_MIN: u64 = 4 << 20;
-const FLUSHES_MIN: u32 = 64;
-const FLUSHED_BYTES_MIN: u64 = 8 << 20;
-/// The bytes after which older zeros count half.
-const BYTES_MAX: u64 = 16 << 20;
-/// The flushes after which older ones count half.
-const FLUSHES_MAX: u32 = 512;
-/// The share of a flush in the mean of their bytes, as its inverse.
-const MEAN_OF: u64 = 16;
+/// The time of records after which their cost is known: so long that a disk which delays some
+/// operations, as the limits of a volume do, has done so as often as it does.
+const TOLD_AFTER: Duration = Duration::from_millis(250);
+/// The time after which older records count half.
+const TIME_MAX: Duration = Duration::from_secs(4);
+/// The share of the time of records, as its inverse, that zeros may take while it is not known what
+/// records cost without them.
+const SHARE: u128 = 2;
+/// The share of the time without zeros that they must save, as its inverse: about as fast with half
+/// of the bytes is better.
+const SAVED: u128 = 10;
+/// The bytes without zeros after which they are tried again.
+const LEFT_OUT_BYTES: u64 = 1 << 30;
+/// The factor by which the mean bytes of a flush change where all is measured anew, and the share
+/// of a flush in that mean, as its inverse.
+const OTHER_LOAD: u64 = 2;
+const MEAN_OF: u64 = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct Zeros {
-    /// Zeros that were written, and the time that the disk took for them.
+    /// Records in written blocks, while no zeros are written.
+    written: Cost,
+    /// Records in written blocks, while zeros are, and the bytes of these zeros.
+    beside: Cost,
+    zeros_bytes: u64,
+    /// Those since the last flush.
+    new_bytes: u64,
+    /// Records in allocated blocks.
+    allocated: Cost,
+    /// When records last became durable.
+    durable_at: Option<Instant>,
+    /// The mean bytes of a flush, now and when the first cost was noted.
+    flush_bytes: u64,
+    first_flush_bytes: u64,
+    /// Zeros are left out: the bytes since then.
+    left_out: Option<u64>,
+}
+
+/// The cost of records: the time from their writes until they were durable.
+#[derive(Debug, Default)]
+struct Cost {
     bytes: u64,
     time: Duration,
-    /// The time of the write in flight so far, without that in which the log did not look at it.
-    spent: Duration,
-    since: Option<Instant>,
-    /// The mean bytes of records that a flush makes durable.
-    flush_bytes: u64,
-    /// Flushes of records in written blocks, and the time that they took.
-    flushes: u32,
-    flushed: Duration,
-    /// The bytes of all records that were flushed so.
-    flushed_bytes: u64,
+}
+
+impl Cost {
+    fn add(&mut self, bytes: u64, time: Duration) {
+        self.bytes += bytes;
+        self.time += time;
+    }
+
+    fn halve(&mut self) {
+        (self.bytes, self.time) = (self.bytes / 2, self.time / 2);
+    }
+
+    fn is_told(&self) -> bool {
+        self.time >= TOLD_AFTER
+    }
+
+    /// Returns the time of a GB, in nanoseconds.
+    fn ns_per_gb(&self) -> u128 {
+        self.time.as_nanos() * 1_000_000_000 / u128::from(self.bytes.max(1))
+    }
+}
+
+/// A flush: the records that it made durable, and where they are.
+pub(super) struct Flushed {
+    pub bytes: u64,
+    /// When the first of them was written.
+    pub begun_at: Instant,
+    /// All their blocks were written before.
+    pub in_written: bool,
+    /// The next segment is being prepared.
+    pub is_preparing: bool,
 }
 
 impl Zeros {
-    /// Notes that zeros are on their way.
-    pub(super) fn begin(&mut self, now: Instant) {
-        (self.spent, self.since) = (Duration::ZERO, Some(now));
+    /// Notes that so many zeros were written.
+    pub(super) fn note(&mut self, bytes: u64) {
+        self.new_bytes += bytes;
     }
 
-    /// Notes that the log looks at the disk no longer: zeros may be written long before it knows.
-    pub(super) fn pause(&mut self, now: Instant) {
-        self.spent += self.since.take().map_or(Duration::ZERO, |since| now - since);
-    }
-
-    /// Notes that the log looks at the disk again, while zeros are on their way.
-    pub(super) fn resume(&mut self, now: Instant) {
-        self.since = self.since.or(Some(now));
-    }
-
-    /// Notes that these zeros are written.
-    pub(super) fn end(&mut self, bytes: u64, now: Instant) {
-        self.pause(now);
-        self.bytes += bytes;
-        self.time += self.spent;
-        if self.bytes > BYTES_MAX {
-            (self.bytes, self.time) = (self.bytes / 2, self.time / 2);
+    /// Notes a flush that is complete at `now`.
+    pub(super) fn note_flush(&mut self, flush: &Flushed, now: Instant) {
+        let &Flushed { bytes, begun_at, in_written, is_preparing } = flush;
+        let since = self.durable_at.replace(now).map_or(begun_at, |before| before.max(begun_at));
+        let (time, zeros_bytes) = (now - since, std::mem::take(&mut self.new_bytes));
+        self.note_load(bytes);
+        match (in_written, is_preparing || zeros_bytes > 0) {
+            (true, false) => self.written.add(bytes, time),
+            (true, true) => {
+                self.beside.add(bytes, time);
+                self.zeros_bytes += zeros_bytes;
+            }
+            (false, false) => self.allocated.add(bytes, time),
+            // Neither way is like this for long.
+            (false, true) => {}
         }
+        for cost in [&mut self.written, &mut self.allocated] {
+            if cost.time > TIME_MAX {
+                cost.halve();
+            }
+        }
+        if self.beside.time > TIME_MAX {
+            self.beside.halve();
+            self.zeros_bytes /= 2;
+        }
+        self.choose();
     }
 
-    /// Notes a flush of records. `in_written` tells whether all their blocks were written before.
-    pub(super) fn note_flush(&mut self, bytes: u64, time: Duration, in_written: bool) {
+    /// Tells whether zeros for the records cost more than they save.
+    pub(super) fn are_dear(&self) -> bool {
+        self.left_out.is_some()
+    }
+
+    /// Forgets the costs where a flush has other bytes by now, or zeros were left out for long.
+    fn note_load(&mut self, bytes: u64) {
         let mean = if self.flush_bytes == 0 { bytes } else { self.flush_bytes };
         self.flush_bytes = mean - mean / MEAN_OF + bytes / MEAN_OF;
-        if !in_written {
-            return;
-        }
-        self.flushes += 1;
-        self.flushed += time;
-        self.flushed_bytes += bytes;
-        if self.flushes == FLUSHES_MAX {
-            (self.flushes, self.flushed) = (self.flushes / 2, self.flushed / 2);
+        self.left_out = self.left_out.map(|since| since + bytes);
+        let (mean, first) = (self.flush_bytes, self.first_flush_bytes);
+        if mean.max(first) > OTHER_LOAD * mean.min(first)
+            || self.left_out.is_some_and(|since| since > LEFT_OUT_BYTES)
+        {
+            let durable_at = self.durable_at;
+            let zeros = Zeros { durable_at, flush_bytes: mean, ..Zeros::default() };
+            *self = Zeros { first_flush_bytes: mean, ..zeros };
         }
     }
 
-    /// Tells whether zeros for the records of a flush cost more than they save.
-    pub(super) fn are_dear(&self) -> bool {
-        let are_told = self.flushes >= FLUSHES_MIN || self.flushed_bytes >= FLUSHED_BYTES_MIN;
-        if self.bytes < BYTES_MIN || !are_told {
-            return false;
+    fn choose(&mut self) {
+        if !self.written.is_told() || !self.beside.is_told() || self.zeros_bytes == 0 {
+            return;
         }
-        let cost = self.time.as_nanos() * u128::from(self.flush_bytes);
-        let flush = self.flushed / self.flushes;
-        cost > (flush / SHARE).as_nanos() * u128::from(self.bytes)
+        let alone = self.written.ns_per_gb();
+        // The rest of the time beside zeros is theirs.
+        let records = alone * u128::from(self.beside.bytes) / 1_000_000_000;
+        let left = self.beside.time.as_nanos().saturating_sub(records);
+        let zeros = left * 1_000_000_000 / u128::from(self.zeros_bytes);
+        let are_dear = match self.allocated.is_told() {
+            true => (alone + zeros) * SAVED > self.allocated.ns_per_gb() * (SAVED - 1),
+            false => zeros * SHARE > alone || self.left_out.is_some(),
+        };
+        self.left_out = are_dear.then_some(self.left_out.unwrap_or(0));
     }
 }
 
@@ -97,58 +160,77 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Returns what is known of a disk that takes a megabyte of zeros in `time`, and flushes
-    /// `flush_bytes` in a millisecond.
-    fn zeros(time: Duration, flush_bytes: u64) -> Zeros {
-        let (mut zeros, mut now) = (Zeros::default(), Instant::now());
-        for _ in 0..100 {
-            zeros.begin(now);
-            now += time;
-            zeros.end(1 << 20, now);
-            zeros.note_flush(flush_bytes, MS, true);
+    /// A disk, by the time that it takes for a flush in written and in allocated blocks, and for a
+    /// megabyte.
+    #[derive(Clone, Copy)]
+    struct Disk {
+        written: Duration,
+        allocated: Duration,
+        megabyte: Duration,
+    }
+
+    /// Flushes records for some seconds, and half of the time writes the zeros of all of them, as
+    /// long as they are not dear. Returns the share of the flushes in written blocks.
+    fn flush(zeros: &mut Zeros, disk: Disk, bytes: u64, seconds: u64) -> f64 {
+        let (begin, mut now) = (Instant::now(), Instant::now());
+        zeros.durable_at = None;
+        let of_bytes = |bytes: u64| disk.megabyte.mul_f64(bytes as f64 / 1e6);
+        let (mut written, mut flushes) = (0, 0);
+        while now < begin + Duration::from_secs(seconds) {
+            let (begun_at, in_written) = (now, !zeros.are_dear());
+            let is_preparing = in_written && flushes % 64 >= 32;
+            now += of_bytes(bytes) + if in_written { disk.written } else { disk.allocated };
+            if is_preparing {
+                now += of_bytes(2 * bytes);
+                zeros.note(2 * bytes);
+            }
+            zeros.note_flush(&Flushed { bytes, begun_at, in_written, is_preparing }, now);
+            (written, flushes) = (written + u32::from(in_written), flushes + 1);
         }
-        zeros
+        f64::from(written) / f64::from(flushes)
+    }
+
+    /// 3,000 operations a second: two for a flush in written blocks, four in allocated ones.
+    const VOLUME: Disk = disk([667, 1333, 8000]);
+    const FAST: Disk = disk([200, 250, 500]);
+
+    const fn disk([written, allocated, megabyte]: [u64; 3]) -> Disk {
+        Disk {
+            written: Duration::from_micros(written),
+            allocated: Duration::from_micros(allocated),
+            megabyte: Duration::from_micros(megabyte),
+        }
     }
 
     #[test]
-    fn zeros_are_dear_where_those_for_a_flush_take_a_third_of_its_time() {
-        // 125 MB/s, and 2 GB/s.
-        assert!(zeros(8 * MS, 73_000).are_dear());
-        assert!(!zeros(8 * MS, 20_000).are_dear());
-        assert!(!zeros(MS / 2, 73_000).are_dear());
-        assert!(zeros(MS / 2, 1 << 20).are_dear());
+    fn zeros_are_left_out_where_records_take_as_long_without_them() {
+        let mut zeros = Zeros::default();
+        assert!(flush(&mut zeros, VOLUME, 200_000, 10) < 0.3 && zeros.are_dear());
+        // Small flushes are measured anew.
+        assert!(flush(&mut zeros, VOLUME, 4096, 10) > 0.9 && !zeros.are_dear());
+        assert!(flush(&mut zeros, VOLUME, 200_000, 10) < 0.3 && zeros.are_dear());
     }
 
     #[test]
-    fn neither_a_few_zeros_nor_a_late_look_make_them_dear() {
-        let (mut zeros, now) = (Zeros::default(), Instant::now());
-        assert!(!zeros.are_dear());
-        for _ in 0..100 {
-            zeros.note_flush(1 << 20, MS, true);
-        }
-        zeros.begin(now);
-        zeros.end(256 << 10, now + 10 * MS);
-        assert!(!zeros.are_dear());
-        let mut zeros = self::zeros(MS / 2, 4096);
-        for _ in 0..100 {
-            zeros.begin(now);
-            zeros.pause(now + MS / 10);
-            zeros.resume(now + 1000 * MS);
-            zeros.end(256 << 10, now + 1000 * MS + MS / 10);
-        }
-        assert!(!zeros.are_dear());
+    fn zeros_that_take_little_of_the_time_are_written_and_nothing_else_is_tried() {
+        assert_eq!(flush(&mut Zeros::default(), VOLUME, 4096, 10), 1.0);
+        assert_eq!(flush(&mut Zeros::default(), VOLUME, 20_000, 10), 1.0);
+        assert_eq!(flush(&mut Zeros::default(), FAST, 73_000, 10), 1.0);
     }
 
     #[test]
-    fn a_flush_into_other_blocks_tells_nothing_of_its_time() {
-        let mut zeros = zeros(8 * MS, 73_000);
-        for _ in 0..1000 {
-            zeros.note_flush(73_000, 30 * MS, false);
-        }
+    fn zeros_that_take_long_are_written_where_records_take_longer_without_them() {
+        let disk = Disk { allocated: 10 * MS, ..VOLUME };
+        let mut zeros = Zeros::default();
+        assert!(flush(&mut zeros, disk, 73_000, 10) > 0.9 && !zeros.are_dear());
+    }
+
+    #[test]
+    fn zeros_are_tried_again_after_a_gigabyte_without_them() {
+        let mut zeros = Zeros::default();
+        flush(&mut zeros, VOLUME, 200_000, 10);
         assert!(zeros.are_dear());
-        for _ in 0..1000 {
-            zeros.note_flush(4096, 30 * MS, false);
-        }
-        assert!(!zeros.are_dear(), "there is less in a flush now");
+        let better = Disk { megabyte: MS / 10, ..VOLUME };
+        assert!(flush(&mut zeros, better, 200_000, 20) > 0.1 && !zeros.are_dear());
     }
 }
