@@ -142,6 +142,7 @@ async fn converse(
     Builder::new()
         .timer(TokioTimer::new())
         .keep_alive(false)
+        .half_close(true)
         .max_buf_size(REQUEST_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), service)
         .await

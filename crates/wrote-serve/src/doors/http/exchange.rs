@@ -38,6 +38,8 @@ pub(super) struct Exchange {
     phase: AtomicU8,
     /// Everything that was written has left.
     is_flushed: AtomicBool,
+    /// The answer waits for records that come: only its client ends it.
+    follows: AtomicBool,
     /// Bytes of the head of the next request.
     head_bytes: AtomicUsize,
     /// Bytes of the records of answers that are not written.
@@ -55,6 +57,7 @@ impl Exchange {
             stamper,
             phase: AtomicU8::new(IS_OVER),
             is_flushed: AtomicBool::new(true),
+            follows: AtomicBool::new(false),
             head_bytes: AtomicUsize::new(0),
             answer_bytes: AtomicUsize::new(0),
             refusal: Mutex::new(None),
@@ -69,6 +72,7 @@ impl Exchange {
     /// The head of a request has come.
     pub(super) fn begin(&self) {
         self.phase.store(SERVES, Ordering::Relaxed);
+        self.follows.store(false, Ordering::Relaxed);
         self.head_bytes.store(0, Ordering::Relaxed);
         for pool in [Pool::Messages, Pool::Strangers] {
             // Less is never refused.
@@ -78,7 +82,18 @@ impl Exchange {
 
     /// The request was read as a whole, and its answer is written.
     pub(super) fn end(&self) {
+        self.follows.store(false, Ordering::Relaxed);
         self.phase.store(IS_OVER, Ordering::Relaxed);
+    }
+
+    /// The answer goes on until its client ends it.
+    pub(super) fn follow(&self) {
+        self.follows.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells whether the answer goes on until its client ends it.
+    pub(super) fn follows(&self) -> bool {
+        self.follows.load(Ordering::Relaxed)
     }
 
     /// Tells whether a request has begun that was not read to its end: more of it may come.

@@ -119,6 +119,9 @@ async fn begin(
     };
     let known = reading.known;
     let piece = reading.piece().await?;
+    if reading.follows {
+        exchange.follow();
+    }
     let body = if reading.next == reading.end || reading.next == known && !reading.follows {
         Body::whole(exchange.hold_answer(piece).map_err(|_| Failure::Memory)?)
     } else {

@@ -103,6 +103,8 @@ impl Session {
             .timer(TokioTimer::new())
             .header_read_timeout(self.exchange.limits().message_time)
             .max_buf_size(BUFFER_BYTES_MAX)
+            // A client may end its side behind its request. The wire notices gone followers.
+            .half_close(true)
             .serve_connection(TokioIo::new(wire), service);
         let mut drains = pin!(self.draining.wait_for(|&draining| draining));
         let (mut has_begun, mut is_draining) = (false, false);

@@ -40,7 +40,7 @@ impl<S: Stream> Wire<S> {
     /// Puts back bytes that were read and belong to the next request.
     pub(super) fn put_back(&mut self, bytes: &[u8]) {
         // A part of a buffer, even an empty one, would keep the whole.
-        self.ahead = Bytes::copy_from_slice(bytes);
+        self.ahead = [bytes, &self.ahead].concat().into();
     }
 
     /// Tells whether bytes of the next request were read.
@@ -76,6 +76,21 @@ impl<S: Stream> Wire<S> {
             // A broken stream is one that ended.
             Poll::Ready(take(if outcome.is_ok() { buffer.filled() } else { &[] }))
         })
+    }
+
+    /// Fails once the client of an answer without an end has closed its side: the next write, which
+    /// would find out, may never come.
+    fn check_follower(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        if !self.exchange.follows() || self.has_ahead() {
+            return Ok(());
+        }
+        if let Poll::Ready(ahead) = self.poll_some(context, Bytes::copy_from_slice) {
+            self.ahead = ahead;
+            if !self.has_ahead() {
+                return Err(ErrorKind::ConnectionAborted.into());
+            }
+        }
+        Ok(())
     }
 
     /// Cuts the stream off, for a reason that the session counts.
@@ -152,6 +167,7 @@ impl<S: Stream> AsyncWrite for Wire<S> {
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let outcome = Pin::new(&mut self.stream).poll_flush(context);
         self.exchange.set_flushed(outcome.is_ready());
+        self.check_follower(context)?;
         self.timed(outcome, context)
     }
 

@@ -5,6 +5,7 @@ use crate::serving::Serving;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
+use std::net::Shutdown;
 use wrote::{Format, Log, SyncPolicy};
 
 fn start() -> Serving {
@@ -93,6 +94,41 @@ fn a_body_that_is_compressed_is_taken_as_it_was_in_bounded_memory() {
     let records = serving.stop();
     assert_eq!((records.len(), records[20_000].as_slice()), (20_001, &b"one body"[..]));
     assert!(records[19_999] == b"line 19999");
+}
+
+#[test]
+fn a_client_that_ends_its_side_behind_a_request_gets_its_answer() {
+    let serving = start();
+    for number in 0..20 {
+        let mut client = Client::connect(serving.address());
+        let request = "POST /append HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\nx";
+        client.send(request.as_bytes());
+        client.stream().shutdown(Shutdown::Write).unwrap();
+        let answer = client.answer();
+        let expected = format!("{{\"appended\":1,\"first\":{number},\"next\":{}}}\n", number + 1);
+        assert_eq!((answer.code, answer.text()), (200, expected.as_str()));
+        assert!(client.is_over());
+    }
+    // A part of a body is not a record.
+    let mut client = Client::connect(serving.address());
+    client.send(b"POST /append HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\npart");
+    client.stream().shutdown(Shutdown::Write).unwrap();
+    client.rest();
+    assert_eq!(serving.stop().len(), 20);
+}
+
+#[test]
+fn a_follower_that_ends_its_side_is_gone_before_the_next_record() {
+    let serving = start();
+    let mut client = Client::connect(serving.address());
+    assert_eq!(client.append("one\n").code, 200);
+    client.send(b"GET /records?follow=true&as=lines HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(client.head().code, 200);
+    assert_eq!(client.chunk().unwrap(), b"one\n");
+    client.stream().shutdown(Shutdown::Write).unwrap();
+    // It would wait for ever if only a record told the server.
+    assert!(client.is_over());
+    serving.stop();
 }
 
 #[test]
