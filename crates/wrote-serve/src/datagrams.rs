@@ -6,6 +6,7 @@
 use crate::config::{Listen, Socket};
 use crate::doors::without_trailer;
 use crate::inherited::Passed;
+use crate::keys;
 use crate::limits::{Limits, Reason};
 use crate::metrics::{Metrics, add};
 use crate::port::Port;
@@ -14,6 +15,7 @@ use crate::socket_file::SocketFile;
 use crate::turns::Turn;
 use rustix::net::RecvFlags;
 use socket2::SockRef;
+use std::borrow::Cow;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -232,8 +234,10 @@ async fn append_in_turn(
     port: &Port,
 ) -> Result<(), wrote::Error> {
     let turns = &port.channel.turns;
+    let record = Cow::Borrowed(message);
+    let record = if port.channel.has_keys { keys::plain(record) } else { record };
     loop {
-        if turns.lets(turn.as_ref()) && log.try_append(message)?.is_some() {
+        if turns.lets(turn.as_ref()) && log.try_append(&record)?.is_some() {
             return Ok(());
         }
         let _paused = port.metrics.pause();

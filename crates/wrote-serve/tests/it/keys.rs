@@ -208,22 +208,24 @@ fn a_message_that_looks_like_a_record_with_a_key_is_read_as_it_was_sent() {
         let serving = Serving::start("http://127.0.0.1:0", |config| {
             config.logs[0].idempotent_keys = keys;
             config.logs[0].options = config.logs[0].options.clone().format(format);
-            let others = ["resp://127.0.0.1:0", "tcp://127.0.0.1:0?frame=u32"];
+            let others = ["resp://127.0.0.1:0", "tcp://127.0.0.1:0?frame=u32", "udp://127.0.0.1:0"];
             config.logs[0].listeners.extend(others.map(|url| url.parse().unwrap()));
         });
         let mut http = Http::connect(serving.address());
         let mut resp = Resp::on(crate::serving::connect(&serving.others[0]));
         let mut tcp = std::net::TcpStream::connect(address(&serving.others[1])).unwrap();
+        let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         for (done, message) in (1..).zip(messages) {
             assert_eq!(http.post("/append", "", message).code, 200);
             let head = format!("*3\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n${}\r\n", message.len());
             resp.send(&[head.as_bytes(), message, b"\r\n"].concat()).unwrap();
             assert!(matches!(resp.answer(), Some(Answer::Number(_))));
             tcp.write_all(&frame(message)).unwrap();
-            serving.wait_until(|figures| figures.messages == 3 * done);
+            udp.send_to(message, address(&serving.others[2])).unwrap();
+            serving.wait_until(|figures| figures.messages == 4 * done);
         }
-        let count = 3 * messages.len() as u64;
-        let expected = messages.iter().flat_map(|message| [*message; 3]);
+        let count = 4 * messages.len() as u64;
+        let expected = messages.iter().flat_map(|message| [*message; 4]);
         let answer = http.get(&format!("/records?from=0&limit={count}&as=u32"));
         assert_eq!(answer.body, expected.clone().flat_map(frame).collect::<Vec<_>>());
         let Answer::List(entries) = resp.ask("XRANGE log - +") else { panic!("no entries") };
