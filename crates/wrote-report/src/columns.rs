@@ -72,14 +72,13 @@ fn names<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
             .before(|row| group.loop_mark(row))
             .marked(|row| if fell_back(row) { Mark::FellBack } else { Mark::None })
     };
-    let way = Column::words("WAY", Keep::Always, |row: &Row| row.way.clone()).titled("way");
-    let job = Column::words("JOB", Keep::Always, |row: &Row| row.name.clone()).titled("job");
+    let (heading, title) = if group.is_of_jobs() { ("JOB", "job") } else { ("NAME", "name") };
+    let name = Column::words(heading, Keep::Always, |row: &Row| group.name(row).into());
+    let way = Column::words("WAY", Keep::If(9), |row: &Row| row.way.clone()).titled("way");
+    let way = if group.is_of_jobs() { way.only(Format::Markdown) } else { way };
     let rate = Column::figures("@ rate", Keep::Always, asked_rate).only(Format::Markdown);
     let rate = group.mixes_loops().then_some(rate);
-    match group.has_names() {
-        true => [named(job)].into_iter().chain(rate).chain([way.only(Format::Markdown)]).collect(),
-        false => rate.into_iter().chain([named(way)]).collect(),
-    }
+    [named(name.titled(title))].into_iter().chain(rate).chain([way]).collect()
 }
 
 fn curve<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {

@@ -76,13 +76,17 @@ impl<'a> Group<'a> {
         self.is_counted() && self.rows.iter().any(|row| row.is_random() || is_read(row))
     }
 
-    /// Returns whether the rows are known by their names, as jobs are. Ways are known by their
-    /// words.
-    pub fn has_names(&self) -> bool {
+    /// Returns whether the rows are jobs, whose names do not begin with that of the workload.
+    pub fn is_of_jobs(&self) -> bool {
         let is_way = |row: &Row| {
             row.name.strip_prefix(self.workload).is_some_and(|rest| rest.starts_with('/'))
         };
         !self.rows.iter().all(|row| is_way(row))
+    }
+
+    /// Returns the name of a row in this group.
+    pub fn name<'b>(&self, row: &'b Row) -> &'b str {
+        if self.is_of_jobs() { &row.name } else { row.short_name() }
     }
 
     /// The title over the number of operations.
@@ -197,7 +201,6 @@ impl<'a> Group<'a> {
     /// How long flushes took (M11): of rows whose latencies have them in, the parts; of rows with
     /// one flush at the end, that flush.
     pub fn flushes(&self) -> Vec<String> {
-        let name = |row: &Row| if self.has_names() { row.name.clone() } else { row.way.clone() };
         let slowest = |of: Option<&Latency>| match p99(of) {
             few if few.is_empty() => format!("at most {}", latency(of, |of| of.max)),
             known => format!("P99 {known}"),
@@ -214,14 +217,14 @@ impl<'a> Group<'a> {
                 lines.push(format!(
                     "{}: latencies are of a write until the flush that covers it has ended (a \
                      write alone: {write}; a flush: {flush})",
-                    name(row)
+                    self.name(row)
                 ));
             } else if flush == shown {
                 let write = slowest(row.latency_ns.as_ref());
                 lines.push(format!(
                     "{}: latencies are of a flush alone (a write: {write}); fio keeps no time of \
                      both",
-                    name(row)
+                    self.name(row)
                 ));
             }
         }
@@ -241,8 +244,8 @@ impl<'a> Group<'a> {
         lines
     }
 
-    /// The cost of sync in a workload of saves: `fs::write, fsync is 52.1 times slower than
-    /// fs::write (median: 1.20 ms against 23.0 us)`.
+    /// The cost of sync in a workload of saves: `fs-write-fsync is 52.1 times slower than
+    /// fs-write (median: 1.20 ms against 23.0 us)`.
     pub fn sync_costs(&self) -> Vec<String> {
         let p50 = |row: &Row| latency(row.latency(), |latency| latency.p50);
         let costs = saves::sync_costs(&self.rows);
@@ -250,7 +253,7 @@ impl<'a> Group<'a> {
             let times = units::significant(cost.times);
             let (with, without) = (cost.with, cost.without);
             let medians = format!("{} against {}", p50(with), p50(without));
-            let (with, without) = (&with.way, &without.way);
+            let (with, without) = (self.name(with), self.name(without));
             format!("{with} is {times} times slower than {without} (median: {medians})")
         };
         costs.iter().map(line).collect()
@@ -262,6 +265,18 @@ mod tests {
     use super::*;
     use wrote_result::document::Flush;
     use wrote_result::sample;
+
+    #[test]
+    fn a_row_has_one_name_and_a_number_alone_is_none() {
+        let name = |of: &str, workload: &str| {
+            let row = Row { workload: workload.into(), ..sample::row(of, "os-crash", &[1e9]) };
+            row.short_name().to_owned()
+        };
+        assert_eq!(name("stream/cached-fdatasync-at-end", "stream"), "cached-fdatasync-at-end");
+        assert_eq!(name("append/log-no/64", "append"), "log-no/64");
+        assert_eq!(name("rand/read/16", "rand/read"), "rand/read/16");
+        assert_eq!(name("etcd/wal", "randwrite"), "etcd/wal");
+    }
 
     #[test]
     fn what_flushes_took_is_said_apart_from_the_writes() {

@@ -109,7 +109,7 @@ fn marks(group: &Group) -> Vec<Note> {
 /// Returns what the best mark of a group's table stands for.
 fn fastest(group: &Group) -> Vec<Note> {
     let best = group.best().map(|best| {
-        let text = format!("the fastest that survives a power loss: {}", best.way);
+        let text = format!("the fastest that survives a power loss: {}", group.name(best));
         Note { mark: Some(Mark::Best), ..text.into() }
     });
     let knee = (group.view() == View::Curve).then(|| {

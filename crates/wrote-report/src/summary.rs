@@ -130,15 +130,24 @@ fn range(row: &Row, interval: &Interval) -> String {
     }
 }
 
+/// A warning is cut where a clause ends, so that it takes one line.
+const WARNING_COLUMNS_MAX: usize = 76;
+
+/// Returns as much of a warning as a line has room for, up to the end of a clause, with its id.
+fn shortened(of: &Finding) -> String {
+    let room = WARNING_COLUMNS_MAX.saturating_sub(of.id.len() + " []".len());
+    let text = of.text.split([';', '(']).next().unwrap_or(&of.text).trim_end();
+    let ends = text.match_indices([',', ':']).map(|(at, _)| at).chain([text.len()]);
+    let longest = ends.clone().filter(|at| text[..*at].chars().count() <= room).last();
+    let end = longest.or(ends.clone().next()).unwrap_or(text.len());
+    format!("{} [{}]", &text[..end], of.id)
+}
+
 /// Returns the first words of the first warnings.
 fn warnings(findings: &[Finding]) -> Vec<String> {
     let warns = |of: &&Finding| of.severity >= Severity::Warning && of.id != MEMORY;
     let all: Vec<&Finding> = findings.iter().filter(warns).collect();
-    let first = |of: &&Finding| {
-        let words = of.text.split([':', ';', '(']).next().unwrap_or(&of.text);
-        format!("{} [{}]", words.trim_end(), of.id)
-    };
-    let mut lines: Vec<String> = all.iter().take(WARNINGS_MAX).map(first).collect();
+    let mut lines: Vec<String> = all.iter().take(WARNINGS_MAX).map(|of| shortened(of)).collect();
     if all.len() > WARNINGS_MAX {
         lines.push(format!("and {} more among the findings", all.len() - WARNINGS_MAX));
     }
@@ -159,6 +168,24 @@ fn faster(answer: &Answer, row: &Row) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_warning_has_its_figure_where_a_line_has_room_for_it() {
+        let short = |id: &str, text: &str| shortened(&Finding::warning(id, text));
+        let limited = "limited to 125 MB/s by a control group, not by the device: loop2 is \
+                       written no faster (/sys/fs), and the run reached 129 MB/s";
+        let told = short("throttled", limited);
+        assert_eq!(told, "limited to 125 MB/s by a control group, not by the device [throttled]");
+        let noisy = "noisy: the 95 % intervals of 9 of 17 rows are wider than \u{b1}25 %, up to \
+                     \u{b1}338 % (a, b); more";
+        let told = short("noisy", noisy);
+        assert_eq!(
+            told,
+            "noisy: the 95 % intervals of 9 of 17 rows are wider than \u{b1}25 % [noisy]"
+        );
+        let long = format!("{}: more", "word ".repeat(20));
+        assert_eq!(short("other", &long), format!("{} [other]", "word ".repeat(20)));
+    }
 
     #[test]
     fn a_figure_of_runs_that_differ_much_is_told_roughly() {

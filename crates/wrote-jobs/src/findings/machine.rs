@@ -65,10 +65,10 @@ fn held_to(evidence: &Evidence, limit: &Limit) -> Option<Finding> {
         if is_rate { rate(value) } else { format!("{value:.0} operations a second") }
     };
     let text = format!(
-        "a control group was the limit, not the device: it lets {} be {done} at {} ({}), and the \
+        "limited to {} by a control group, not by the device: {} is {done} no faster ({}), and the \
          run reached {} ({}); raise the limit to measure the device",
-        device.name,
         amount(limit.most),
+        device.name,
         limit.from,
         amount(most),
         names(&rows),
@@ -351,7 +351,9 @@ mod tests {
         let finding = found(&evidence(&target, &rows), "throttled").unwrap();
         assert_eq!(finding.evidence["rows"], json!(["stream/direct-psync"]));
         assert!(
-            finding.text.contains("written at 10.0 MB/s (/sys/fs/cgroup/jail"),
+            finding
+                .text
+                .starts_with("limited to 10.0 MB/s by a control group, not by the device: sda"),
             "{}",
             finding.text
         );

@@ -108,8 +108,10 @@ pub(super) fn noisy(evidence: &Evidence) -> Option<Finding> {
         percent => format!("{percent:.0}"),
     };
     let text = format!(
-        "noisy runs: the 95 % interval is wider than \u{b1}{:.0} %, up to \u{b1}{most} % ({}); \
-         more or longer runs narrow it",
+        "noisy: the 95 % intervals of {} of {} rows are wider than \u{b1}{:.0} %, up to \
+         \u{b1}{most} % ({}); more or longer runs narrow them",
+        rows.len(),
+        evidence.rows.len(),
         WIDTH_MAX * 100.0,
         names(&rows),
     );

@@ -29,7 +29,7 @@ fn card(advice: &Advice, row: Option<&Row>) -> Card {
     let Some(row) = row else { return card };
     let (figure, more) = figures(row);
     Card {
-        way: row.way.clone(),
+        way: row.name.clone(),
         figure,
         spread: if row.view() == View::Saves { String::new() } else { plus_minus(row) },
         more,

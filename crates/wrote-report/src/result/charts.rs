@@ -28,8 +28,7 @@ fn class(row: &Row) -> String {
 
 /// Returns the name of a row in charts.
 pub fn name(group: &Group, row: &Row) -> String {
-    let name = if group.has_names() { &row.name } else { &row.way };
-    format!("{}{name}", group.loop_mark(row))
+    format!("{}{}", group.loop_mark(row), group.name(row))
 }
 
 /// Returns the charts of a group.
@@ -192,7 +191,7 @@ fn curve(group: &Group) -> Figure {
         let class = format!("{of} d{}", number + 1);
         let at = |(row, of): &(&Row, &Latency)| (due(row), (figure(of).max(1) as f64).log10());
         let spot = |rate: &(&Row, &Latency)| {
-            let (way, reached) = (&rate.0.way, operations_per_s(rate.0));
+            let (way, reached) = (group.name(rate.0), operations_per_s(rate.0));
             let latency = units::nanoseconds(figure(rate.1));
             let title = format!("{way}, {reached} reached: {name} {latency}");
             Spot { at: at(rate), class: class.clone(), title, ..Spot::default() }
@@ -232,11 +231,11 @@ fn saves(group: &Group) -> Figure {
         let of = *row.latency()?;
         let [p50, p99, max] = [of.p50, of.p99, of.max].map(units::nanoseconds);
         let leaves = text(row.crash_leaves.map(|of: CrashLeaves| format!(", a crash leaves {of}")));
-        let title = format!("{}: P50 {p50}, P99 {p99}, max {max}{leaves}", row.way);
+        let title = format!("{}: P50 {p50}, P99 {p99}, max {max}{leaves}", group.name(row));
         Some(saved(lane, of, class(row), title))
     };
     let drawn: Vec<Dot> = rows.iter().enumerate().filter_map(strip).collect();
-    let names: Vec<String> = rows.iter().map(|row| row.way.clone()).collect();
+    let names: Vec<String> = rows.iter().map(|row| group.name(row).into()).collect();
     let label = format!("Time of a save of {}", group.workload);
     Figure {
         question: "How long does a save take, with and without sync?".into(),

@@ -137,7 +137,7 @@ impl<'a> Fitted<'a> {
         if self.of.flex.is_none() {
             return vec![text.clone()];
         }
-        let options = Options::new(self.width.max(1)).word_splitter(WordSplitter::NoHyphenation);
+        let options = Options::new(self.width.max(1)).word_splitter(WordSplitter::HyphenSplitter);
         match is_last {
             true => wrapped(text, self.width, 0).lines().map(str::to_owned).collect(),
             false => textwrap::wrap(text, options).iter().map(|line| line.to_string()).collect(),

@@ -224,6 +224,13 @@ impl Row {
         asked.rate_iops.is_some() || asked.rate_bytes_per_s.is_some()
     }
 
+    /// Returns its name without that of its workload: `cached-fdatasync-at-end`. A number alone is
+    /// no name: `rand/read/16` stays whole.
+    pub fn short_name(&self) -> &str {
+        let rest = self.name.strip_prefix(&self.workload).and_then(|rest| rest.strip_prefix('/'));
+        rest.filter(|rest| !rest.bytes().all(|of| of.is_ascii_digit())).unwrap_or(&self.name)
+    }
+
     /// Returns whether operations are at random offsets.
     pub fn is_random(&self) -> bool {
         self.settings.effective.rw.starts_with("rand")
