@@ -1,5 +1,5 @@
-//! A supervised child process: watched, limited, and ended with all processes that it started. Every
-//! child of a measurement is started here.
+//! A supervised child process: watched, limited, and ended with all processes that it started.
+//! Every child of a measurement is started here.
 
 mod keeper;
 

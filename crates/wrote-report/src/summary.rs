@@ -138,7 +138,7 @@ fn shortened(of: &Finding) -> String {
     let room = WARNING_COLUMNS_MAX.saturating_sub(of.id.len() + " []".len());
     let text = of.text.split([';', '(']).next().unwrap_or(&of.text).trim_end();
     let ends = text.match_indices([',', ':']).map(|(at, _)| at).chain([text.len()]);
-    let longest = ends.clone().filter(|at| text[..*at].chars().count() <= room).last();
+    let longest = ends.clone().rfind(|at| text[..*at].chars().count() <= room);
     let end = longest.or(ends.clone().next()).unwrap_or(text.len());
     format!("{} [{}]", &text[..end], of.id)
 }

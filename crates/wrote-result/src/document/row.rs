@@ -225,7 +225,7 @@ impl Row {
     }
 
     /// Returns its name without that of its workload: `cached-fdatasync-at-end`. A number alone is
-    /// no name: `rand/read/16` stays whole.
+    /// not one: `rand/read/16` stays whole.
     pub fn short_name(&self) -> &str {
         let rest = self.name.strip_prefix(&self.workload).and_then(|rest| rest.strip_prefix('/'));
         rest.filter(|rest| !rest.bytes().all(|of| of.is_ascii_digit())).unwrap_or(&self.name)

@@ -3,6 +3,7 @@
 //! The protocol is <https://redis.io/docs/latest/develop/reference/protocol-spec/>. The record with
 //! the sequence N has the ID `N-1`, so `0-0` stands before the first.
 
+mod faults;
 mod fields;
 mod greeting;
 mod groups;
@@ -53,7 +54,7 @@ pub(crate) struct Resp {
     /// The number that the server has given the client.
     id: u64,
     /// There as long as the connection is.
-    connection: groups::Connection,
+    connection: Arc<()>,
 }
 
 /// The things that a client has said of itself; many say nothing.

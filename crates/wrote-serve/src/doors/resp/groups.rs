@@ -1,11 +1,11 @@
 //! Groups of one reader by RESP: a cursor with a name, which is where it was after a restart.
 
+use super::faults::refused;
 use super::read::{INVALID_ID, Source, after, number};
 use super::{Resp, error};
 use crate::channel::Channel;
 use crate::cursors::{Fault, Seen};
 use crate::intake::Intake;
-use std::sync::Arc;
 
 impl Resp {
     /// `XGROUP CREATE key group id|$ [MKSTREAM] [ENTRIESREAD n]`, `SETID` likewise, and
@@ -142,20 +142,6 @@ pub(super) async fn saved(channel: &Channel, answer: String) -> Vec<u8> {
     }
 }
 
-/// Answers why a command about a group fails.
-pub(super) fn refused(fault: &Fault, name: &[u8]) -> Vec<u8> {
-    let name = name[..name.len().min(128)].escape_ascii();
-    let text = match fault {
-        Fault::Exists => "BUSYGROUP Consumer Group name already exists".to_owned(),
-        Fault::Unknown => format!("NOGROUP No such consumer group '{name}'"),
-        Fault::Taken(reader) => format!(
-            "ERR group '{name}' is read by '{reader}', which is connected: a group has one reader"
-        ),
-        Fault::Refused(because) => format!("ERR {because}"),
-    };
-    format!("-{text}\r\n").into_bytes()
-}
-
 fn id(sequence: u64) -> String {
     text(format!("{sequence}-1").as_bytes())
 }
@@ -165,6 +151,3 @@ fn text(bytes: &[u8]) -> String {
     let shown = String::from_utf8_lossy(bytes);
     format!("${}\r\n{shown}\r\n", shown.len())
 }
-
-/// Marks of the connection that a reader has.
-pub(super) type Connection = Arc<()>;

@@ -1,7 +1,7 @@
 //! Reading by RESP: how many records there are, a range of them, and what comes.
 
+use super::faults::refused;
 use super::fields::fields;
-use super::groups::{Connection, refused};
 use super::{Resp, error};
 use crate::channel::Channel;
 use crate::intake::{Intake, Later, Level};
@@ -32,12 +32,12 @@ pub(super) enum Source {
     New {
         name: Vec<u8>,
         reader: Vec<u8>,
-        connection: Connection,
+        connection: Arc<()>,
         /// Whether they need no acknowledgement.
         acks: bool,
     },
     /// Those from this sequence on that a group was given and has not acknowledged.
-    Pending { name: Vec<u8>, reader: Vec<u8>, connection: Connection, from: u64 },
+    Pending { name: Vec<u8>, reader: Vec<u8>, connection: Arc<()>, from: u64 },
 }
 
 impl Source {
