@@ -79,6 +79,7 @@ impl Judge {
                 self.files.insert(*file, Facts::default());
                 if let Some(name) = name {
                     self.unlinked.remove(&name.path);
+                    self.forget_unlink(name);
                 }
             }
             Act::Empty { file, size_bytes } => {
@@ -179,7 +180,15 @@ impl Judge {
         }
     }
 
+    /// The name leads to another file: what it led to is not missed.
+    fn forget_unlink(&mut self, name: &Name) {
+        if let Some(unlinks) = self.unflushed_unlinks.get_mut(&name.folder) {
+            unlinks.retain(|(path, _)| *path != name.path);
+        }
+    }
+
     fn take_name(&mut self, name: &Name, at_ns: u64) {
+        self.forget_unlink(name);
         if let Some(unlinked_ns) = self.unlinked.remove(&name.path) {
             let calls = [("unlink", unlinked_ns), ("rename", at_ns)];
             self.add(&kinds::UNLINK_BEFORE_NAME, name.path.clone(), String::new(), &calls);

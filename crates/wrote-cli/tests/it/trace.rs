@@ -149,6 +149,13 @@ fn children_threads_and_what_outlives_the_program_are_seen() {
 }
 
 #[test]
+fn files_of_the_kernel_and_streams_are_not_judged() {
+    // Java writes the first.
+    let trace = trace("echo 0x33 > /proc/self/coredump_filter; echo out; echo err >&2");
+    assert_eq!((trace.files.len(), trace.findings.len()), (0, 0), "{trace:?}");
+}
+
+#[test]
 fn only_the_folders_that_are_asked_about_are_judged() {
     let place = folder();
     fs::create_dir(place.path().join("in")).unwrap();

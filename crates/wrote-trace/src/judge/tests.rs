@@ -146,6 +146,8 @@ fn a_removed_name_may_come_back_until_its_folder_is_flushed() {
     let unlink = || Act::Unlink { file: OLD, name: name("/data/a") };
     assert_eq!(ids([found(OLD, "/data/a"), unlink()]), ["unlink-not-flushed"]);
     assert_eq!(ids([found(OLD, "/data/a"), unlink(), flush(FOLDER)]), [""; 0]);
+    // As tar does.
+    assert_eq!(ids([found(OLD, "/data/a"), unlink(), made(NEW, "/data/a")]), [""; 0]);
 }
 
 #[test]

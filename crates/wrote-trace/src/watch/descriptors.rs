@@ -143,7 +143,9 @@ pub fn id_of(found: &Metadata) -> FileId {
 fn kind(found: &Metadata, path: &Path) -> Kind {
     let file_type = found.file_type();
     let is_memory = path.as_os_str().as_bytes().starts_with(b"/memfd:");
-    if file_type.is_file() && !is_memory {
+    // The kernel's own files, which take orders and keep nothing.
+    let is_of_kernel = path.starts_with("/proc") || path.starts_with("/sys");
+    if file_type.is_file() && !is_memory && !is_of_kernel {
         Kind::Regular
     } else if file_type.is_dir() {
         Kind::Folder
