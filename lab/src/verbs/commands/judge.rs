@@ -6,6 +6,8 @@ use crate::verbs::commands::world::World;
 
 /// Success, failure, bad usage, garbage in a log; SIGINT and SIGTERM as shells report them.
 const CODES: [i32; 6] = [0, 1, 2, 3, 130, 143];
+/// Of `wrote trace`, as shells have them: the program can't be run, or is not there.
+const CODES_OF_TRACE: [i32; 2] = [126, 127];
 /// The broken rule of a call that SIGTERM does not end.
 pub const HANGS: &str = "it goes on after SIGTERM";
 const SIGPIPE: i32 = 1013;
@@ -21,7 +23,9 @@ pub fn judge(world: &World, call: &Call, ended: &Ended) -> Result<(), String> {
     }
     // Under such a limit not even a thread can be made, or the loader fails.
     let is_starved = matches!(call.limit, Some("-u 1" | "-v 200000" | "-n 8"));
-    if !CODES.contains(&ended.code) && ended.code != SIGPIPE && !is_starved {
+    let is_not_run = call.words[0] == "trace" && CODES_OF_TRACE.contains(&ended.code);
+    let is_known = CODES.contains(&ended.code) || ended.code == SIGPIPE || is_not_run;
+    if !is_known && !is_starved {
         return Err(format!("exit code {}: {said}", ended.code));
     }
     let is_failure = matches!(ended.code, 1 | 2);
