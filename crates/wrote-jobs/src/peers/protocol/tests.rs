@@ -352,8 +352,11 @@ fn a_stop_of_one_rank_ends_all() {
             if peers.rank() == 2 {
                 peers.stop.request();
             }
-            (peers as &dyn Peers).barrier("a").unwrap_err()
+            // The one that stops may have come to this barrier: then the next one fails.
+            let again = std::iter::repeat_with(|| (peers as &dyn Peers).barrier("a"));
+            again.take(3).find_map(Result::err)
         },
     );
-    assert!(errors.iter().all(|error| matches!(error, Error::Interrupted)), "{errors:?}");
+    let is_stopped = |error: &Option<Error>| matches!(error, Some(Error::Interrupted));
+    assert!(errors.iter().all(is_stopped), "{errors:?}");
 }
