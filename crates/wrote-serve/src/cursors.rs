@@ -78,11 +78,11 @@ pub(crate) enum Fault {
     Refused(&'static str),
 }
 
-/// The records of a group that a reader may be given.
+/// The records that a group was given and has not acknowledged.
 #[derive(Debug)]
 pub(crate) struct Due {
     pub sequences: Range<u64>,
-    /// Those among them that are not to be given.
+    /// Those among them that it has acknowledged.
     pub acked: RangeSet<u64>,
 }
 
@@ -157,20 +157,20 @@ impl Cursors {
         was_there
     }
 
-    /// The records from `first` on that the group was not given yet. Another reader than the last
-    /// is given all that is not acknowledged, once the last one's connection is gone.
+    /// The first record, of those from `first` on, that the group was not given yet. Another reader
+    /// than the last is given all that is not acknowledged, once the last one's connection is gone.
     pub(crate) fn new_ones(
         &self,
         name: &[u8],
         reader: &[u8],
         connection: &Arc<()>,
         first: u64,
-    ) -> Result<Due, Fault> {
+    ) -> Result<u64, Fault> {
         let mut state = self.lock();
         let group = group(&mut state, name)?;
         group.take_reader(reader, connection)?;
         group.skip(first);
-        Ok(Due { sequences: group.delivered..u64::MAX, acked: group.acked.clone() })
+        Ok(group.delivered)
     }
 
     /// The records behind `after` that the group was given and that are not acknowledged.
@@ -235,6 +235,17 @@ impl Cursors {
         let has_moved = group.move_on();
         state.changes += u64::from(has_moved);
         Ok(count)
+    }
+
+    /// The number of groups.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().groups.len()
+    }
+
+    /// A group as others see it.
+    pub(crate) fn seen(&self, name: &[u8]) -> Result<Seen, Fault> {
+        let mut state = self.lock();
+        Ok(group(&mut state, name)?.seen(&String::from_utf8_lossy(name)))
     }
 
     /// All groups, by name.
@@ -384,11 +395,10 @@ mod tests {
         cursors.acknowledge(G, &[0, 1, 3]).unwrap();
         cursors.save().await.unwrap();
         let again = Cursors::open(folder.path(), 100).unwrap();
-        let due = again.new_ones(G, b"c", &Arc::new(()), 0).unwrap();
-        assert_eq!(due.sequences.start, 2);
+        assert_eq!(again.new_ones(G, b"c", &Arc::new(()), 0), Ok(2));
         // A crash took records that a cursor was behind.
         let shorter = Cursors::open(folder.path(), 1).unwrap();
-        assert_eq!(shorter.new_ones(G, b"c", &Arc::new(()), 0).unwrap().sequences.start, 1);
+        assert_eq!(shorter.new_ones(G, b"c", &Arc::new(()), 0), Ok(1));
         fs::write(folder.path().join(FILE), "{}").unwrap();
         assert!(Cursors::open(folder.path(), 100).is_err());
     }
@@ -400,15 +410,14 @@ mod tests {
         let (one, other) = (Arc::new(()), Arc::new(()));
         cursors.new_ones(G, b"one", &one, 0).unwrap();
         cursors.deliver(G, 0..4, 0..4, false).unwrap();
-        let taken = cursors.new_ones(G, b"other", &other, 0).map(drop);
+        let taken = cursors.new_ones(G, b"other", &other, 0);
         assert_eq!(taken, Err(Fault::Taken("one".into())));
         // The same reader on a new connection asks for what it had.
-        assert_eq!(cursors.new_ones(G, b"one", &other, 0).unwrap().sequences.start, 4);
+        assert_eq!(cursors.new_ones(G, b"one", &other, 0), Ok(4));
         assert_eq!(cursors.pending(G, b"one", &other, 0).unwrap().sequences, 0..4);
         drop((one, other));
         // Another gets all of it.
-        let due = cursors.new_ones(G, b"other", &Arc::new(()), 0).unwrap();
-        assert_eq!(due.sequences.start, 0);
+        assert_eq!(cursors.new_ones(G, b"other", &Arc::new(()), 0), Ok(0));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! The protocol is <https://redis.io/docs/latest/develop/reference/protocol-spec/>. The record with
 //! the sequence N has the ID `N-1`, so `0-0` stands before the first.
 
+mod bulks;
 mod faults;
 mod fields;
 mod greeting;

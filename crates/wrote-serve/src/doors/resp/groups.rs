@@ -1,7 +1,8 @@
 //! Groups of one reader by RESP: a cursor with a name, which is where it was after a restart.
 
+use super::bulks::{id_text, text};
 use super::faults::refused;
-use super::read::{INVALID_ID, Source, after, number};
+use super::read::{INVALID_ID, Source, after, id};
 use super::{Resp, error};
 use crate::channel::Channel;
 use crate::cursors::{Fault, Seen};
@@ -57,8 +58,11 @@ impl Resp {
         let (name, reader) = (word(2).to_vec(), word(3).to_vec());
         let connection = self.connection.clone();
         self.read_stream(input, 4, intake, |id, _, acks| match id {
-            b">" => Some(Source::New { name, reader, connection, acks }),
-            id => Some(Source::Pending { name, reader, connection, from: after(id)? }),
+            b">" => Ok(Source::New { name, reader, connection, acks }),
+            id => {
+                let from = after(id).ok_or(INVALID_ID)?;
+                Ok(Source::Pending { name, reader, connection, from })
+            }
         });
     }
 
@@ -68,11 +72,8 @@ impl Resp {
         let name = word(2).to_vec();
         // An ID with another second part than the records' names none.
         let sequence = |word: &[u8]| {
-            let (sequence, part) = match memchr::memchr(b'-', word) {
-                None => (number(word)?, 1),
-                Some(at) => (number(&word[..at])?, number(&word[at + 1..])?),
-            };
-            Some(if part == 1 { sequence } else { u64::MAX })
+            let (sequence, part) = id(word)?;
+            Some(if part.unwrap_or(1) == 1 { sequence } else { u64::MAX })
         };
         let ids: Option<Vec<u64>> = (3..self.request.len()).map(|at| sequence(word(at))).collect();
         let Some(ids) = ids else { return error(intake, INVALID_ID) };
@@ -92,15 +93,16 @@ impl Resp {
         let name = self.request.word(input, 2).unwrap_or_default().to_vec();
         let nil = self.nil();
         self.answer_later(intake, move |_, channel, _| async move {
-            let groups = channel.cursors.all();
-            let Some(group) = groups.into_iter().find(|group| group.name.as_bytes() == name) else {
-                return refused(&Fault::Unknown, &name);
+            let group = match channel.cursors.seen(&name) {
+                Ok(group) => group,
+                Err(fault) => return refused(&fault, &name),
             };
             let nil = String::from_utf8_lossy(nil);
             let Some((first, last, count)) = group.pending else {
                 return format!("*4\r\n:0\r\n{nil}{nil}{nil}").into_bytes();
             };
-            let mut answer = format!("*4\r\n:{count}\r\n{}{}*1\r\n*2\r\n", id(first), id(last));
+            let [first, last] = [first, last].map(|sequence| id_text(Some(sequence)));
+            let mut answer = format!("*4\r\n:{count}\r\n{first}{last}*1\r\n*2\r\n");
             answer += &text(&group.reader.unwrap_or_default());
             answer += &text(count.to_string().as_bytes());
             answer.into_bytes()
@@ -116,12 +118,11 @@ impl Resp {
             let head = format!("*{}\r\n", groups.len());
             let group = |group: &Seen| {
                 let pending = group.pending.map_or(0, |(_, _, count)| count);
-                let last = group.delivered.checked_sub(1).map_or_else(|| text(b"0-0"), id);
                 let fields = [
                     ("name", text(group.name.as_bytes())),
                     ("consumers", format!(":{}\r\n", u8::from(group.reader.is_some()))),
                     ("pending", format!(":{pending}\r\n")),
-                    ("last-delivered-id", last),
+                    ("last-delivered-id", id_text(group.delivered.checked_sub(1))),
                     ("entries-read", format!(":{}\r\n", group.delivered)),
                     ("lag", format!(":{}\r\n", next.saturating_sub(group.delivered))),
                 ];
@@ -135,19 +136,9 @@ impl Resp {
 }
 
 /// Answers once the cursors are on stable storage.
-pub(super) async fn saved(channel: &Channel, answer: String) -> Vec<u8> {
+async fn saved(channel: &Channel, answer: String) -> Vec<u8> {
     match channel.cursors.save().await {
         Ok(()) => answer.into_bytes(),
         Err(error) => format!("-MISCONF the cursors can't be kept: {error}\r\n").into_bytes(),
     }
-}
-
-fn id(sequence: u64) -> String {
-    text(format!("{sequence}-1").as_bytes())
-}
-
-/// Bytes as RESP has them. Names hold printable ASCII alone; a reader's are shown so.
-fn text(bytes: &[u8]) -> String {
-    let shown = String::from_utf8_lossy(bytes);
-    format!("${}\r\n{shown}\r\n", shown.len())
 }

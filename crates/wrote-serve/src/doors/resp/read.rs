@@ -1,5 +1,6 @@
 //! Reading by RESP: how many records there are, a range of them, and what comes.
 
+use super::bulks::{id_text, text};
 use super::faults::refused;
 use super::fields::fields;
 use super::{Resp, error};
@@ -55,18 +56,13 @@ impl Source {
         count: usize,
     ) -> Result<Option<Entries>, Vec<u8>> {
         let known = there.end;
-        let wanted = |from: u64, end: u64, acked| Wanted {
-            sequences: from..end,
-            count: Some(count),
-            is_partial: true,
-            acked,
-        };
-        let read = |wanted| async {
+        let read = |sequences: Range<u64>, acked: RangeSet<u64>| async {
+            let wanted = Wanted { sequences, acked, count: Some(count), is_partial: true };
             entries(channel.clone(), wanted).await.map_err(|failure| failed(&failure))
         };
         match self {
             Source::After(from) => {
-                let found = read(wanted(*from, known, RangeSet::new())).await?;
+                let found = read(*from..known, RangeSet::new()).await?;
                 // Places without a record.
                 *from = (*from).max(known);
                 Ok(Some(found).filter(|found| !found.is_empty()))
@@ -74,18 +70,17 @@ impl Source {
             Source::Pending { name, reader, connection, from } => {
                 let due = channel.cursors.pending(name, reader, connection, *from);
                 let due = due.map_err(|fault| refused(&fault, name))?;
-                let end = due.sequences.end.min(known);
+                let Range { start, end } = due.sequences;
                 // None is an answer, too: all is acknowledged.
-                read(wanted(due.sequences.start.max(there.start), end, due.acked)).await.map(Some)
+                read(start.max(there.start)..end.min(known), due.acked).await.map(Some)
             }
             Source::New { name, reader, connection, acks } => loop {
-                let due = channel.cursors.new_ones(name, reader, connection, there.start);
-                let due = due.map_err(|fault| refused(&fault, name))?;
-                let from = due.sequences.start;
+                let from = channel.cursors.new_ones(name, reader, connection, there.start);
+                let from = from.map_err(|fault| refused(&fault, name))?;
                 if from >= known {
                     return Ok(None);
                 }
-                let found = read(wanted(from, known, RangeSet::new())).await?;
+                let found = read(from..known, RangeSet::new()).await?;
                 let end = found.ends.last().map_or(known, |(last, _)| last + 1);
                 let given = found.ends.iter().map(|(sequence, _)| *sequence);
                 let delivered = channel.cursors.deliver(name, from..end, given, *acks);
@@ -101,6 +96,7 @@ impl Source {
 }
 
 /// The entries of an answer.
+#[derive(Default)]
 struct Wanted {
     /// The first sequence, and the one behind the last.
     sequences: Range<u64>,
@@ -147,11 +143,7 @@ impl Resp {
             let entries = if is_reverse {
                 last_entries(channel, sequences, count.unwrap_or(usize::MAX)).await
             } else {
-                entries(
-                    channel,
-                    Wanted { sequences, count, is_partial: false, acked: RangeSet::new() },
-                )
-                .await
+                entries(channel, Wanted { sequences, count, ..Wanted::default() }).await
             };
             entries.map_or_else(|error| failed(&error), |entries| entries.array(is_reverse))
         });
@@ -163,37 +155,31 @@ impl Resp {
         self.answer_later(intake, move |log, channel, level| async move {
             let end = level.present(&log).await;
             let begin = log.stats().first_sequence;
-            let (sequences, acked) = (begin..end, RangeSet::new());
-            let wanted = Wanted { sequences, count: Some(1), is_partial: true, acked };
+            let (sequences, count) = (begin..end, Some(1));
+            let wanted = Wanted { sequences, count, is_partial: true, ..Wanted::default() };
             let first = entries(channel.clone(), wanted).await;
             let (first, last) = match (first, last_entries(channel.clone(), begin..end, 1).await) {
                 (Ok(first), Ok(last)) => (first, last),
                 (Err(error), _) | (_, Err(error)) => return failed(&error),
-            };
-            let id = |sequence: Option<u64>| {
-                let id = sequence.map_or("0-0".to_owned(), |sequence| format!("{sequence}-1"));
-                format!("${}\r\n{id}\r\n", id.len())
             };
             let number = |number: u64| format!(":{number}\r\n");
             let fields = [
                 ("length", number(end.saturating_sub(begin))),
                 ("radix-tree-keys", number(1)),
                 ("radix-tree-nodes", number(1)),
-                ("last-generated-id", id(end.checked_sub(1))),
-                ("max-deleted-entry-id", id(begin.checked_sub(1))),
+                ("last-generated-id", id_text(end.checked_sub(1))),
+                ("max-deleted-entry-id", id_text(begin.checked_sub(1))),
                 ("entries-added", number(end)),
-                ("recorded-first-entry-id", id(first.sequence())),
-                ("groups", number(channel.cursors.all().len() as u64)),
+                ("recorded-first-entry-id", id_text(first.sequence())),
+                ("groups", number(channel.cursors.count() as u64)),
             ];
             let (kind, count) = if is_three { ('%', 10) } else { ('*', 20) };
             let mut answer = format!("{kind}{count}\r\n").into_bytes();
             for (name, value) in fields {
-                let len = name.len();
-                answer.extend(format!("${len}\r\n{name}\r\n{value}").into_bytes());
+                answer.extend((text(name.as_bytes()) + &value).into_bytes());
             }
             for (name, entries) in [("first-entry", first), ("last-entry", last)] {
-                let len = name.len();
-                answer.extend(format!("${len}\r\n{name}\r\n").into_bytes());
+                answer.extend(text(name.as_bytes()).into_bytes());
                 answer.extend(if entries.is_empty() { nothing.to_vec() } else { entries.text });
             }
             answer
@@ -202,20 +188,22 @@ impl Resp {
 
     /// `XREAD [COUNT n] [BLOCK ms] STREAMS key id`.
     pub(super) fn read(&self, input: &[u8], intake: &mut Intake<'_>) {
-        self.read_stream(input, 1, intake, |id, next, _| match id {
-            b"$" => Some(Source::After(next)),
-            id => after(id).map(Source::After),
+        self.read_stream(input, 1, intake, |id, next, acks| match id {
+            _ if acks => Err("ERR NOACK belongs to XREADGROUP"),
+            b"$" => Ok(Source::After(next)),
+            id => after(id).map(Source::After).ok_or(INVALID_ID),
         });
     }
 
     /// Reads the options from word `at` on, and answers with records of the source that the ID
-    /// names; its other arguments are the next sequence, and whether NOACK was given.
+    /// names; its other arguments are the next sequence, and whether NOACK was given. Its error is
+    /// an answer.
     pub(super) fn read_stream(
         &self,
         input: &[u8],
         mut at: usize,
         intake: &mut Intake<'_>,
-        source: impl FnOnce(&[u8], u64, bool) -> Option<Source>,
+        source: impl FnOnce(&[u8], u64, bool) -> Result<Source, &'static str>,
     ) {
         let word = |at| self.request.word(input, at).unwrap_or_default();
         let (mut count, mut block, mut acks) = (READ_COUNT, None, false);
@@ -238,8 +226,9 @@ impl Resp {
         let key = word(at + 1).to_vec();
         let next = self.log.as_ref().and_then(|(channel, _)| channel.log());
         let next = next.map_or(0, |log| log.stats().next_sequence);
-        let Some(mut source) = source(word(at + 2), next, acks) else {
-            return error(intake, INVALID_ID);
+        let mut source = match source(word(at + 2), next, acks) {
+            Ok(source) => source,
+            Err(problem) => return error(intake, problem),
         };
         let is_three = self.is_three;
         self.answer_later(intake, move |mut log, channel, level| async move {
@@ -308,12 +297,12 @@ impl Resp {
 
 pub(super) const INVALID_ID: &str = "ERR Invalid stream ID specified as stream command argument";
 
-pub(super) fn number(word: &[u8]) -> Option<u64> {
+fn number(word: &[u8]) -> Option<u64> {
     str::from_utf8(word).ok()?.parse().ok()
 }
 
 /// The two numbers of an ID; the second may be left out.
-fn id(word: &[u8]) -> Option<(u64, Option<u64>)> {
+pub(super) fn id(word: &[u8]) -> Option<(u64, Option<u64>)> {
     match memchr::memchr(b'-', word) {
         None => Some((number(word)?, None)),
         Some(at) => Some((number(&word[..at])?, Some(number(&word[at + 1..])?))),
@@ -376,8 +365,7 @@ async fn last_entries(
     let mut window = count as u64;
     loop {
         let start = range.end.saturating_sub(window).max(range.start);
-        let (sequences, acked) = (start..range.end, RangeSet::new());
-        let wanted = Wanted { sequences, count: None, is_partial: false, acked };
+        let wanted = Wanted { sequences: start..range.end, ..Wanted::default() };
         let mut found = entries(channel.clone(), wanted).await?;
         if found.ends.len() >= count || start <= range.start {
             found.keep_last(count);

@@ -188,6 +188,7 @@ fn words_that_are_not_obeyed_are_errors() {
         "XAUTOCLAIM key group reader 0 0",
         "XGROUP CREATECONSUMER key group reader",
         "XGROUP CREATE key group x",
+        "XREAD NOACK STREAMS key 0",
         "XREADGROUP GROUP g c NOSUCH STREAMS key >",
         "XACK key group x",
         "HELLO 3 BADOPT x",
