@@ -67,30 +67,49 @@ fn suited(fits: &[Fit]) -> String {
     parts.into_iter().flatten().join("; ")
 }
 
+/// A rule of a program.
+struct Line<'a> {
+    program: &'a str,
+    rule: &'a FitRule,
+}
+
+impl Line<'_> {
+    fn program() -> Column<'static, Self> {
+        Column::words("PROGRAM", Keep::Always, |of: &Self| of.program.into()).titled("Program")
+    }
+
+    fn rule(heading: &'static str, title: &'static str) -> Column<'static, Self> {
+        let rule = Column::words(heading, Keep::Always, |of: &Self| of.rule.name.clone());
+        rule.titled(title).flexible(13, 13)
+    }
+
+    fn here() -> Column<'static, Self> {
+        let here = |of: &Self| with_ends(&of.rule.of, &of.rule.here);
+        Column::figures("HERE (95 %)", Keep::Always, here).titled("Here (95 %)")
+    }
+
+    /// The verdict, or these words where there is no rule.
+    fn verdict(without: &'static str) -> Column<'static, Self> {
+        let words = move |of: &Self| of.rule.verdict.map_or(without, FitVerdict::words).to_owned();
+        let verdict = Column::words("VERDICT", Keep::Always, words);
+        verdict.titled("Verdict").toned(|of: &Self| tone(of.rule.verdict))
+    }
+}
+
 /// Returns a row for each program: the rule that decides, or its first figure.
 fn overview(fits: &[Fit]) -> Table {
-    let deciding = |fit: &Fit| {
-        let rule = fit.rules.iter().find(|rule| rule.verdict == fit.verdict);
-        rule.cloned().map(|rule| (fit.program.clone(), rule))
-    };
-    let rows: Vec<(String, FitRule)> = fits.iter().filter_map(deciding).collect();
-    let rows: Vec<&(String, FitRule)> = rows.iter().collect();
-    let verdict = |rule: &FitRule| rule.verdict.map_or("no rule", FitVerdict::words).to_owned();
+    let lines = fits.iter().filter_map(|fit| {
+        let rule = fit.rules.iter().find(|rule| rule.verdict == fit.verdict)?;
+        Some(Line { program: &fit.program, rule })
+    });
+    let lines: Vec<Line> = lines.collect();
     let columns = [
-        Column::words("PROGRAM", Keep::Always, |of: &(String, FitRule)| of.0.clone())
-            .titled("Program"),
-        Column::words("RULE OR FIGURE", Keep::Always, |of: &(String, FitRule)| of.1.name.clone())
-            .titled("Rule or figure")
-            .flexible(13, 13),
-        Column::figures("HERE (95 %)", Keep::Always, |of: &(String, FitRule)| {
-            with_ends(&of.1.of, &of.1.here)
-        })
-        .titled("Here (95 %)"),
-        Column::words("VERDICT", Keep::Always, move |of: &(String, FitRule)| verdict(&of.1))
-            .titled("Verdict")
-            .toned(|of| tone(of.1.verdict)),
+        Line::program(),
+        Line::rule("RULE OR FIGURE", "Rule or figure"),
+        Line::here(),
+        Line::verdict("no rule"),
     ];
-    Table::of("programs", &columns, &rows)
+    Table::of("programs", &columns, &lines.iter().collect::<Vec<_>>())
 }
 
 /// Says that the figures are of a burst, where the device is known to have one.
@@ -118,47 +137,33 @@ fn burst(document: &Document) -> Option<String> {
 
 /// Returns the table of all rules; of several programs it names each.
 fn table(fits: &[Fit]) -> Table {
-    let named = |fit: &Fit, rule: &FitRule| (fit.program.clone(), rule.clone());
-    let rules = fits.iter().flat_map(|fit| fit.rules.iter().map(move |rule| named(fit, rule)));
-    let rows: Vec<(String, FitRule)> = rules.collect();
-    let rows: Vec<&(String, FitRule)> = rows.iter().collect();
-    let program = Column::words("PROGRAM", Keep::Always, |of: &(String, FitRule)| of.0.clone());
-    let mut columns: Vec<_> =
-        (fits.len() > 1).then(|| program.titled("Program")).into_iter().collect();
+    let lines = fits
+        .iter()
+        .flat_map(|fit| fit.rules.iter().map(|rule| Line { program: &fit.program, rule }));
+    let lines: Vec<Line> = lines.collect();
+    let mut columns = Vec::new();
+    columns.extend((fits.len() > 1).then(Line::program));
     columns.extend([
-        Column::words("RULE", Keep::Always, |of: &(String, FitRule)| of.1.name.clone())
-            .titled("Rule")
-            .flexible(13, 13),
-        Column::words("SAYS", Keep::If(1), |of: &(String, FitRule)| {
-            of.1.says.clone().unwrap_or_default()
-        })
-        .titled("Says"),
-        Column::figures("HERE (95 %)", Keep::Always, |of: &(String, FitRule)| {
-            with_ends(&of.1.of, &of.1.here)
-        })
-        .titled("Here (95 %)"),
+        Line::rule("RULE", "Rule"),
+        Column::words("SAYS", Keep::If(1), |of: &Line| of.rule.says.clone().unwrap_or_default())
+            .titled("Says"),
+        Line::here(),
     ]);
     for neighbour in neighbours(fits) {
         let heading = format!("BESIDE {}", neighbour.to_uppercase());
+        let told = move |of: &Line, told: fn(&str, &Interval) -> String| {
+            let beside = beside(of.rule, neighbour);
+            beside.map_or(String::new(), |beside| told(&of.rule.of, &beside.here))
+        };
         columns.push(
-            Column::figures(heading, Keep::Last, move |(_, rule): &(String, FitRule)| {
-                beside(rule, neighbour).map_or(String::new(), |of| with_ends(&rule.of, &of.here))
-            })
-            .titled(format!("Beside {neighbour}"))
-            .short(move |(_, rule)| {
-                let of = beside(rule, neighbour);
-                of.map_or(String::new(), |of| shown(&rule.of, of.here.median))
-            }),
+            Column::figures(heading, Keep::Last, move |of: &Line| told(of, with_ends))
+                .titled(format!("Beside {neighbour}"))
+                .short(move |of| told(of, |of, here| shown(of, here.median))),
         );
     }
-    let verdict = |rule: &FitRule| rule.verdict.map_or("", FitVerdict::words).to_owned();
-    columns.push(
-        Column::words("VERDICT", Keep::Always, move |of: &(String, FitRule)| verdict(&of.1))
-            .titled("Verdict")
-            .toned(|of| tone(of.1.verdict)),
-    );
+    columns.push(Line::verdict(""));
     let label = if let [fit] = fits { &fit.program } else { "all rules" };
-    Table::of(label, &columns, &rows)
+    Table::of(label, &columns, &lines.iter().collect::<Vec<_>>())
 }
 
 /// The neighbours, in the order of the measurement.

@@ -1,6 +1,7 @@
 //! Findings as a page and a text show them.
 
 use crate::tree::{Remark, Weight};
+use wrote_result::compare;
 use wrote_result::document::Finding;
 use wrote_result::finding::IDS;
 
@@ -11,18 +12,22 @@ pub fn id_of(finding: &str) -> String {
 
 /// Returns findings for the page, each with its evidence and its chapter.
 pub fn remarks<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Vec<Remark> {
-    let remark = |finding: &Finding| Remark {
+    let with_facts = |finding: &Finding| {
+        let shown = |(key, value): (&String, _)| (key.clone(), compare::shown(Some(value)));
+        Remark { facts: finding.evidence.iter().map(shown).collect(), ..remark(finding) }
+    };
+    findings.into_iter().map(with_facts).collect()
+}
+
+/// Returns a finding with its chapter, without its evidence.
+pub fn remark(finding: &Finding) -> Remark {
+    Remark {
         weight: Weight::Finding(finding.severity),
         id: finding.id.clone(),
         chapter: id_of(&finding.id),
         text: finding.text.clone(),
-        facts: finding
-            .evidence
-            .iter()
-            .map(|(key, value)| (key.clone(), wrote_result::compare::shown(Some(value))))
-            .collect(),
+        facts: Vec::new(),
         commands: Vec::new(),
         after: Vec::new(),
-    };
-    findings.into_iter().map(remark).collect()
+    }
 }

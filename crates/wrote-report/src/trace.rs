@@ -1,13 +1,14 @@
 //! The report of a traced program: its files, what they survive, and the findings.
 
 use crate::paint::Tone;
+use crate::remarks::remark;
 use crate::table::{Column, Keep, Table};
 use crate::text::shell;
-use crate::tree::{Block, Note, Remark, Remarks, Role, Section, Style, Weight};
+use crate::tree::{Block, Note, Remark, Remarks, Role, Section, Style};
 use crate::{Format, Screen, markdown, screen, write_json};
 use itertools::Itertools;
 use std::io::{self, Write};
-use wrote_result::document::{Finding, Severity, Survives};
+use wrote_result::document::{Severity, Survives};
 use wrote_result::trace::{End, File, How, Trace};
 use wrote_result::units;
 
@@ -151,16 +152,4 @@ fn how(file: &File) -> String {
         How::Changed => "changed in place",
     };
     if file.is_mapped { format!("{how}, mapped") } else { how.into() }
-}
-
-fn remark(finding: &Finding) -> Remark {
-    Remark {
-        weight: Weight::Finding(finding.severity),
-        id: finding.id.clone(),
-        chapter: String::new(),
-        text: finding.text.clone(),
-        facts: Vec::new(),
-        commands: Vec::new(),
-        after: Vec::new(),
-    }
 }
