@@ -23,6 +23,8 @@ const SLICE_S: f64 = 0.1;
 const NEAR: std::ops::RangeInclusive<f64> = 0.7..=2.5;
 /// More than this is not written before each run only to be thrown away.
 const DRAINED_BYTES_MAX: u64 = 128 << 20;
+/// Bursts are left out as long as this share of all bytes, as its inverse, uses them up.
+pub(crate) const DRAINED_SHARE: u64 = 4;
 /// The bytes written before a run, as a multiple of the burst: then the rate is the one that lasts.
 const DRAINED_TIMES: f64 = 1.25;
 /// Few writes in flight: none is left to slow the run that follows.

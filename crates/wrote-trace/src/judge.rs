@@ -78,7 +78,6 @@ impl Judge {
             Act::Made { file, name } => {
                 self.files.insert(*file, Facts::default());
                 if let Some(name) = name {
-                    self.unlinked.remove(&name.path);
                     self.forget_unlink(name);
                 }
             }
@@ -180,16 +179,16 @@ impl Judge {
         }
     }
 
-    /// The name leads to another file: what it led to is not missed.
-    fn forget_unlink(&mut self, name: &Name) {
+    /// The name leads to another file: what it led to is not missed. Returns when it was removed.
+    fn forget_unlink(&mut self, name: &Name) -> Option<u64> {
         if let Some(unlinks) = self.unflushed_unlinks.get_mut(&name.folder) {
             unlinks.retain(|(path, _)| *path != name.path);
         }
+        self.unlinked.remove(&name.path)
     }
 
     fn take_name(&mut self, name: &Name, at_ns: u64) {
-        self.forget_unlink(name);
-        if let Some(unlinked_ns) = self.unlinked.remove(&name.path) {
+        if let Some(unlinked_ns) = self.forget_unlink(name) {
             let calls = [("unlink", unlinked_ns), ("rename", at_ns)];
             self.add(&kinds::UNLINK_BEFORE_NAME, name.path.clone(), String::new(), &calls);
         }

@@ -72,6 +72,11 @@ impl CopySettings {
         iodepth: CopyOptions::IODEPTH,
         disk: None,
     };
+
+    /// Whether the copy is one on a simulated disk.
+    pub(super) fn is_simulated(&self) -> bool {
+        self.disk.as_ref().is_some_and(|disk| disk.sim().is_some())
+    }
 }
 
 impl Default for CopySettings {
@@ -241,8 +246,7 @@ pub(super) fn open_engine(
 
 /// Opens an engine for a copy of the file at `from`.
 pub(super) fn engine_for(from: &Path, settings: &CopySettings) -> Result<Engine, Error> {
-    let is_simulated = settings.disk.as_ref().is_some_and(|disk| disk.sim().is_some());
-    let len = if is_simulated { u64::MAX } else { len_hint(from) };
+    let len = if settings.is_simulated() { u64::MAX } else { len_hint(from) };
     open_engine(&engine_options(len, settings), settings, from)
 }
 

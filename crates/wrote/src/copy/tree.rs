@@ -119,8 +119,7 @@ impl CopyOptions<'_> {
             // The engine gets all buffers, as for long files. Small files need none of them, so
             // the first file that does has them registered.
             let options = engine_options(u64::MAX, settings).registered_buffers(false);
-            let is_simulated = settings.disk.as_ref().is_some_and(|disk| disk.sim().is_some());
-            if is_simulated {
+            if settings.is_simulated() {
                 let because = "a folder is copied on a real disk only, and this one is simulated";
                 return Err(Error::refused(to, because));
             }

@@ -44,8 +44,6 @@ const ZEROS_FIRST_BYTES: u64 = 2 << 20;
 const ZEROS_TIMES: u64 = 2;
 /// Runs on a disk with a burst are longer by this factor.
 const BURST_TIMES: f64 = 3.0;
-/// The share of the bytes written in all, as its inverse, that may use up bursts.
-const DRAINED_SHARE: u64 = 4;
 /// First looks at a way are together shorter than this number of runs.
 pub(super) const LOOKS: u32 = 2;
 /// The time of a run outside its clock: preparation, reading back, removal.
@@ -146,7 +144,7 @@ impl Plan {
     pub(super) fn leave_out(&mut self, burst: Option<Burst>) {
         self.burst = burst;
         let bytes = self.drained_bytes_max();
-        if bytes > self.wear_bytes / DRAINED_SHARE {
+        if bytes > self.wear_bytes / burst::DRAINED_SHARE {
             self.burst = burst.map(|burst| Burst { is_left_out: false, ..burst });
         } else if self.wear_bytes < u64::MAX {
             self.share(self.wear_bytes - bytes, self.ways.len());
@@ -159,9 +157,12 @@ impl Plan {
         burst::drain(self.burst, STREAM_BS_BYTES).filter(|_| way.is_framed())
     }
 
+    pub(super) fn drained_bytes(&self, way: &Way) -> u64 {
+        self.drain(way).map_or(0, |sizes| sizes.size_bytes)
+    }
+
     pub(super) fn drained_bytes_max(&self) -> u64 {
-        let of = |way| self.drain(way).map_or(0, |sizes| sizes.size_bytes);
-        self.ways.iter().map(of).sum::<u64>() * u64::from(self.runs)
+        self.ways.iter().map(|way| self.drained_bytes(way)).sum::<u64>() * u64::from(self.runs)
     }
 
     /// How much longer runs are where a burst would be a large part of them.

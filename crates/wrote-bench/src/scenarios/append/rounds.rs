@@ -41,8 +41,7 @@ impl scenario::Plan for Plan {
 
     fn space_bytes_max(&self) -> u64 {
         let of = |way: &Way| self.file_bytes(way, self.messages_at_most(way));
-        let drained = |way| self.drain(way).map_or(0, |sizes| sizes.size_bytes);
-        let drained = self.ways.iter().map(drained).max().unwrap_or(0);
+        let drained = self.ways.iter().map(|way| self.drained_bytes(way)).max().unwrap_or(0);
         self.ways.iter().map(of).max().unwrap_or(0) + drained
     }
 
@@ -107,8 +106,7 @@ impl scenario::Plan for Plan {
 
     fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let (way, count) = (&self.ways[turn.row], self.counts[turn.row]);
-        let drain = self.drain(way);
-        let run = Files { drain, ..Files::new(self, site) }.run(way, count)?;
+        let run = Files { drain: self.drain(way), ..Files::new(self, site) }.run(way, count)?;
         let asked = way.asked(self, count, run.run.bytes);
         let reaches = site.target.flushes_reach_device();
         let row = Row {
@@ -120,7 +118,7 @@ impl scenario::Plan for Plan {
             ..Row::default()
         };
         let mut run = run.row(row, asked);
-        run.written_bytes += drain.map_or(0, |sizes| sizes.size_bytes);
+        run.written_bytes += self.drained_bytes(way);
         Ok(run)
     }
 

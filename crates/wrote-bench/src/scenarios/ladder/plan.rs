@@ -192,13 +192,13 @@ impl Plan {
         }
     }
 
-    /// Leaves room for the bytes that use up a burst before runs. Where they would be more than a
-    /// quarter of all, the burst stays in the figures.
+    /// Leaves room for the bytes that use up a burst before runs. Where they would be too
+    /// many, the burst stays in the figures.
     pub(super) fn leave_out(&mut self, burst: Option<Burst>) {
         self.burst = burst;
-        let of = |way: &&'static Way| self.drain(way).map_or(0, |sizes| sizes.size_bytes);
-        let bytes = self.ways.iter().map(of).sum::<u64>() * u64::from(self.runs);
-        if bytes > self.wear_bytes / 4 {
+        let drained: u64 = self.ways.iter().map(|way| self.drained_bytes(way)).sum();
+        let bytes = drained * u64::from(self.runs);
+        if bytes > self.wear_bytes / burst::DRAINED_SHARE {
             self.burst = burst.map(|burst| Burst { is_left_out: false, ..burst });
         } else if self.wear_bytes < u64::MAX {
             self.keep_to_wear(self.wear_bytes - bytes);
@@ -275,6 +275,10 @@ impl Plan {
     pub(super) fn drain(&self, way: &Way) -> Option<Sizes> {
         let bs_bytes = self.bs_bytes(Workload::Stream);
         burst::drain(self.burst, bs_bytes).filter(|_| !way.is_of_flushes())
+    }
+
+    pub(super) fn drained_bytes(&self, way: &Way) -> u64 {
+        self.drain(way).map_or(0, |sizes| sizes.size_bytes)
     }
 
     /// Returns the bytes of the files that every round writes over.

@@ -34,8 +34,7 @@ impl scenario::Plan for Plan {
     }
 
     fn written_bytes_max(&self) -> u64 {
-        let drained = |way: &Way| self.drain(way).map_or(0, |sizes| sizes.size_bytes);
-        let of = |way: &&'static Way| self.run_bytes_max(way.workload) + drained(way);
+        let of = |way: &&'static Way| self.run_bytes_max(way.workload) + self.drained_bytes(way);
         let runs: u64 = self.ways.iter().map(of).sum();
         let settled = self.settled_bytes_max();
         runs * u64::from(self.runs) + settled
@@ -52,8 +51,7 @@ impl scenario::Plan for Plan {
     }
 
     fn written_bytes(&self) -> Option<u64> {
-        let drained = |way: &Way| self.drain(way).map_or(0, |sizes| sizes.size_bytes);
-        let of = |way: &&'static Way| self.expected_bytes_of(way) + drained(way);
+        let of = |way: &&'static Way| self.expected_bytes_of(way) + self.drained_bytes(way);
         let runs: u64 = self.ways.iter().map(of).sum();
         let written = Workload::ALL.into_iter().filter(|workload| self.overwrites(*workload));
         let settled: u64 = written.map(|of| self.sizes_of(of).size_bytes).sum();
@@ -110,9 +108,8 @@ impl scenario::Plan for Plan {
         }
         let job = way.job(&sizes, self.time_of(way));
         let jobs = job.on_each(&files, sizes.rate);
-        let drain = self.drain(way);
-        let drained_bytes = drain.map_or(0, |sizes| sizes.size_bytes);
-        let group = match drain {
+        let drained_bytes = self.drained_bytes(way);
+        let group = match self.drain(way) {
             Some(sizes) => {
                 let mut drain = Drain { site, file: site.file("burst", 0), sizes };
                 site.run_jobs_watched(&jobs, permissions(in_place), &mut drain)?

@@ -131,9 +131,12 @@ impl Zeros {
         if mean.max(first) > OTHER_LOAD * mean.min(first)
             || self.left_out.is_some_and(|since| since > LEFT_OUT_BYTES)
         {
-            let durable_at = self.durable_at;
-            let zeros = Zeros { durable_at, flush_bytes: mean, ..Zeros::default() };
-            *self = Zeros { first_flush_bytes: mean, ..zeros };
+            *self = Zeros {
+                durable_at: self.durable_at,
+                flush_bytes: mean,
+                first_flush_bytes: mean,
+                ..Zeros::default()
+            };
         }
     }
 
