@@ -28,8 +28,9 @@ const PIPE_BYTES: usize = 64 << 10;
 /// (`/proc/sys/fs/pipe-max-size`), and a bound where another process still writes into it.
 const READS_AFTER_END: usize = (1 << 20) / PIPE_BYTES + 1;
 
+/// The limits of a child.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// The time limit; a child that exceeds it is ended.
     pub timeout: Duration,
     /// The bytes of standard output that are kept, from its start. The rest is read and discarded.
@@ -41,16 +42,19 @@ pub(crate) struct Limits {
     pub is_kept: bool,
 }
 
+/// The end of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub enum End {
+    /// It ended by itself, or by a signal that was not ours.
     Exited(ExitStatus),
+    /// It exceeded its time limit.
     TimedOut,
 }
 
 impl End {
     /// Describes the failure, to follow a program's name: `ended with exit code 3`, `was ended by
     /// SIGSEGV`; `None` for exit code 0. The caller knows the time limit.
-    pub(crate) fn failure(self) -> Option<String> {
+    pub fn failure(self) -> Option<String> {
         match self {
             End::TimedOut => Some("took too long and was ended".into()),
             End::Exited(status) => match (status.code(), status.signal()) {
@@ -75,8 +79,10 @@ fn signal_name(signal: Option<i32>) -> String {
     }
 }
 
+/// A child that has ended.
 #[derive(Clone, Debug)]
-pub(crate) struct Outcome {
+pub struct Outcome {
+    /// Its end.
     pub status: End,
     /// The first bytes of its standard output.
     pub stdout: Vec<u8>,
@@ -105,7 +111,7 @@ impl Outcome {
 ///
 /// [`Error::Interrupted`] when `stop` is raised, before or meanwhile; [`Error::Failed`] when the
 /// child cannot be started or watched.
-pub(crate) fn supervise(
+pub fn supervise(
     command: &mut Command,
     limits: Limits,
     stop: &Stop,

@@ -4,7 +4,7 @@ mod arrivals;
 mod bench;
 mod budget;
 mod burst;
-mod child;
+pub mod child;
 mod choice;
 pub mod fit;
 pub mod langs;

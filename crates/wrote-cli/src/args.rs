@@ -36,7 +36,7 @@ pub use report::ReportArgs;
 pub use run::{RunArgs, RunFormat};
 #[cfg(feature = "serve")]
 pub use serve::ServeArgs;
-pub use trace::TraceArgs;
+pub use trace::{TraceArgs, TraceCrashArgs, TraceVerb};
 pub use values::BlockSizes;
 
 #[cfg(not(feature = "serve"))]

@@ -46,7 +46,7 @@ pub fn run(cli: Cli, peers: &dyn Peers, stop: &Stop, command: Vec<String>) -> Re
         Command::Bench(arguments) => bench::run(&arguments, peers, stop, command),
         Command::Run(arguments) => run::run(&arguments, peers, stop, command),
         Command::Fit(arguments) => fit::run(&arguments, stop, command),
-        Command::Trace(arguments) => trace::run(&arguments),
+        Command::Trace(arguments) => trace::run(&arguments, stop),
         Command::Langs(arguments) => langs::run(&arguments, peers, stop, command),
         Command::Compare(arguments) => compare::run(&arguments, stop),
         Command::Report(arguments) => report::run(&arguments, stop),

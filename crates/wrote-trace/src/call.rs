@@ -1,10 +1,11 @@
 //! The calls of a program as the model takes them: what happened to which file, and when.
 
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::path::PathBuf;
 
 /// A file or folder: its device and inode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FileId {
     /// The device, as `stat(2)` numbers it.
     pub device: u64,
@@ -13,7 +14,7 @@ pub struct FileId {
 }
 
 /// A name in a folder.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Name {
     /// The folder.
     pub folder: FileId,
@@ -22,16 +23,19 @@ pub struct Name {
 }
 
 /// A call that has returned.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Call {
     /// Nanoseconds from the start of the program until the call began.
     pub at_ns: u64,
     /// Its effect.
     pub act: Act,
+    /// The bytes of a write, where a record is made.
+    #[serde(skip)]
+    pub data: Vec<u8>,
 }
 
 /// The effect of a call on files.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Act {
     /// A file system was met; before any call about a file there.
     Storage {
@@ -144,7 +148,7 @@ pub enum Act {
 }
 
 /// How bytes were written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct How {
     /// Past the page cache (`O_DIRECT`).
     pub is_direct: bool,
@@ -153,7 +157,7 @@ pub struct How {
 }
 
 /// The storage that a device number stands for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Storage {
     /// Whether all of it is lost with the power: tmpfs.
     pub is_in_memory: bool,

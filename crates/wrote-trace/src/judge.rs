@@ -257,7 +257,9 @@ impl Judge {
         }
         let last_write = [("last write", account.last_write_ns)];
         let dirty = units::bytes(known.dirty_bytes());
-        if known.is_dirty() && self.has(&kinds::RENAME_BEFORE_FLUSH, known.path()) {
+        let said =
+            [&kinds::RENAME_BEFORE_FLUSH, &kinds::FLUSH_ERROR_IGNORED, &kinds::FLUSH_RETRIED];
+        if known.is_dirty() && said.iter().any(|kind| self.has(kind, known.path())) {
             return;
         }
         if known.is_dirty() && account.writes > 0 && account.direct_writes == account.writes {

@@ -7,6 +7,8 @@
 //! | `model` | what of the files is durable at each moment |
 //! | `account` | what was done with each file, counted |
 //! | `judge` | the findings |
+//! | `record` | the folder before, and the calls with their data, in a file |
+//! | `states` | the folders that a power cut may leave, from a record |
 //!
 //! Calls go in and a document comes out; only `watch` knows a kernel.
 
@@ -14,15 +16,20 @@ mod account;
 mod call;
 mod judge;
 mod model;
+mod record;
+mod states;
 mod watch;
 
 pub use judge::kinds::{KINDS, Kind};
+pub use record::Record;
+pub use states::{Entry, State, Tree, states};
 
 use account::Accounts;
 use call::Call;
 use itertools::Itertools;
 use judge::Judge;
 use model::{Model, Promise};
+use record::Recorder;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,27 +46,69 @@ pub struct TraceRequest {
     pub ack: Ack,
     /// The folders whose files are judged; none for all.
     pub under: Vec<PathBuf>,
+    /// The record to be made.
+    pub record: Option<RecordRequest>,
     /// The machine, for the document.
     pub host: Host,
     /// The program that asks, for the document.
     pub wrote: Program,
 }
 
+/// A record to be made of a program.
+#[derive(Clone, Debug)]
+pub struct RecordRequest {
+    /// Its file.
+    pub path: PathBuf,
+    /// Whether it may replace a file.
+    pub replaces: bool,
+    /// The folder whose content is recorded.
+    pub folder: PathBuf,
+    /// The most bytes that it may have.
+    pub max_bytes: u64,
+}
+
+/// A traced program.
+#[derive(Debug)]
+pub struct Traced {
+    /// The document.
+    pub trace: Trace,
+    /// Why no record was made, where one was asked for.
+    pub record: Result<(), String>,
+}
+
+/// Why a program was not traced.
+#[derive(Debug)]
+pub enum Refused {
+    /// It can't be started (the error of `execve(2)`), or may not be watched.
+    Program(io::Error),
+    /// There can be no record, in one line.
+    Record(String),
+}
+
 /// Runs a program until its last process ends, and judges what it wrote.
 ///
 /// # Errors
 ///
-/// Where the program can't be started (with the error of `execve(2)`), or may not be watched.
-pub fn trace(request: TraceRequest) -> io::Result<Trace> {
+/// Where there can be no record, or the program can't be started or watched.
+pub fn trace(request: TraceRequest) -> Result<Traced, Refused> {
     let started_at = format!("{:.0}", jiff::Timestamp::now());
     let mut desk = Desk::default();
-    let watched = watch::watch(&request.command, request.ack, &mut |call| desk.see(call))?;
-    Ok(desk.document(request, watched, started_at))
+    if let Some(asked) = &request.record {
+        let begun = Recorder::begin(&asked.path, asked.replaces, &asked.folder, asked.max_bytes);
+        desk.recorder = Some(begun.map_err(Refused::Record)?);
+    }
+    let keeps_data = desk.recorder.is_some();
+    let see = &mut |call: &Call| desk.see(call);
+    let watched = watch::watch(&request.command, request.ack, keeps_data, see);
+    let watched = watched.map_err(Refused::Program)?;
+    let record = desk.recorder.take().map_or(Ok(()), Recorder::end);
+    Ok(Traced { trace: desk.document(request, watched, started_at), record })
 }
 
 /// Where calls become a document.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Desk {
+    recorder: Option<Recorder>,
     model: Model,
     accounts: Accounts,
     judge: Judge,
@@ -67,6 +116,9 @@ struct Desk {
 
 impl Desk {
     fn see(&mut self, call: &Call) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.see(&self.model, call);
+        }
         self.accounts.see(&self.model, call);
         self.judge.see(&self.model, &self.accounts, call);
         self.model.see(call);

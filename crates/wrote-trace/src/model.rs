@@ -47,6 +47,8 @@ pub struct File {
     naming: Naming,
     /// Bytes that were written and are not durable.
     dirty: RangeSet<u64>,
+    /// Those of them of which a flush has failed: none later saves them (W2).
+    lost: RangeSet<u64>,
     /// Those of them that were written directly over durable bytes.
     in_place: RangeSet<u64>,
     /// Bytes that are durable, and that blocks are on the disk for.
@@ -101,6 +103,7 @@ impl File {
         if bytes.is_empty() {
             return;
         }
+        self.lost.remove(bytes.clone());
         if how.is_durable {
             self.dirty.remove(bytes.clone());
             self.in_place.remove(bytes.clone());
@@ -117,7 +120,8 @@ impl File {
     fn resize(&mut self, from_bytes: u64, to_bytes: u64) {
         self.is_resized = true;
         if to_bytes < from_bytes {
-            for ranges in [&mut self.dirty, &mut self.in_place, &mut self.settled] {
+            let all = [&mut self.dirty, &mut self.lost, &mut self.in_place, &mut self.settled];
+            for ranges in all {
                 ranges.remove(to_bytes..u64::MAX);
             }
         }
@@ -125,7 +129,10 @@ impl File {
 
     fn flush(&mut self) {
         self.settled.extend(self.dirty.iter().cloned());
-        self.dirty.clear();
+        for range in self.lost.iter() {
+            self.settled.remove(range.clone());
+        }
+        self.dirty.clone_from(&self.lost);
         self.in_place.clear();
         self.is_resized = false;
         if self.naming == Naming::Made {
@@ -257,7 +264,11 @@ impl Model {
                     self.remove(*file);
                 }
             }
-            Act::Flush { failed: Some(_), .. } | Act::Tell => {}
+            Act::Flush { file, failed: Some(_) } => {
+                let known = self.known(*file);
+                known.lost.clone_from(&known.dirty);
+            }
+            Act::Tell => {}
         }
     }
 

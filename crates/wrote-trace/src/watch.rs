@@ -38,13 +38,18 @@ pub struct Watched {
 /// # Errors
 ///
 /// Where the program can't be started (with the error of `execve(2)`), or may not be watched.
-pub fn watch(command: &[OsString], ack: Ack, see: &mut dyn FnMut(&Call)) -> io::Result<Watched> {
+pub fn watch(
+    command: &[OsString],
+    ack: Ack,
+    keeps_data: bool,
+    see: &mut dyn FnMut(&Call),
+) -> io::Result<Watched> {
     let filter = filter::filter(&calls::watched(ack))?;
     let started = Instant::now();
     let program = start::start(command, &filter)?;
     let mut watch = Watch {
         see,
-        reader: Reader::new(ack),
+        reader: Reader::new(ack, keeps_data),
         started,
         program,
         tasks: HashMap::new(),
@@ -124,7 +129,7 @@ impl Watch<'_> {
         let process = self.task(task).process;
         let begin = self.reader.begin(process, task, entry);
         for act in self.reader.news() {
-            (self.see)(&Call { at_ns, act });
+            (self.see)(&Call { at_ns, act, data: Vec::new() });
         }
         let unseen = match begin {
             Begin::Pass => return Until::Call,
@@ -147,9 +152,14 @@ impl Watch<'_> {
         let process = known.process;
         let Some((begun, at_ns)) = known.in_call.take() else { return };
         let Ok(result) = ptrace::result(task) else { return };
+        let descriptor = begun.descriptor();
         let act = self.reader.act(process, begun, result);
-        for act in self.reader.news().into_iter().chain(act) {
-            (self.see)(&Call { at_ns, act });
+        for act in self.reader.news() {
+            (self.see)(&Call { at_ns, act, data: Vec::new() });
+        }
+        if let Some(act) = act {
+            let data = self.reader.data(process, &act, descriptor);
+            (self.see)(&Call { at_ns, act, data });
         }
     }
 

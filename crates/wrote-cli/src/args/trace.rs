@@ -2,12 +2,14 @@
 
 use super::OutputArgs;
 use super::values::words;
-use clap::{Args, ValueHint};
+use clap::{Args, Subcommand, ValueHint};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 use wrote_report::Format;
 use wrote_result::document::Severity;
 use wrote_result::trace::Ack;
+use wrote_result::units;
 
 pub(super) const LONG_ABOUT: &str = "Run COMMAND, and say what of its writes would survive a power \
         cut.\n\n\
@@ -28,11 +30,40 @@ pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote trace --under /data -- make test  of the files below /data alone\n  \
         wrote trace --fail-on warning -o trace.txt -- cargo test\n  \
         \x20                                       for CI: fail where a save is not safe\n  \
-        wrote trace --format json -o t.json ./save   the whole of it, for a program";
+        wrote trace --format json -o t.json ./save   the whole of it, for a program\n  \
+        wrote trace --record r ./save && wrote trace crash r --check './load DIR'\n  \
+        \x20                                       can it be read after every power cut?";
+
+const CRASH_LONG_ABOUT: &str = "Make the folders that a power cut could have left while a recorded \
+        program ran, and run a check on each.\n\n\
+        FILE is of `wrote trace --record FILE COMMAND`. The states are those that ext4, XFS and \
+        Btrfs leave: names change in order, and of bytes that no flush covered any may be missing. \
+        The worst come first; the same FILE gives the same states by the same numbers.\n\n\
+        The check is a program with its arguments, without a shell: a word DIR stands for the \
+        folder, which comes last where there is none. It may change the folder. The variable \
+        WROTE_ANSWERS has how often the program had answered before the power cut (see --ack; its \
+        end counts): what it had answered for must be there. A check fails by its exit code, by a \
+        signal, or by the time limit.\n\n\
+        The exit code is 0 where all states pass, 1 where one fails.";
+
+const CRASH_EXAMPLES: &str = "Examples:\n  \
+        wrote trace crash r --check 'python3 load.py DIR'   each state in a new folder\n  \
+        wrote trace crash r --check './load DIR' --moments 1000\n  \
+        wrote trace crash r --state 17 --keep state-17      one of them, to look at";
 
 /// The arguments of `wrote trace`.
 #[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true,
+    subcommand_precedence_over_arg = true
+)]
 pub struct TraceArgs {
+    /// A subcommand, in place of a program.
+    #[command(subcommand)]
+    pub verb: Option<TraceVerb>,
+
     /// The program and its arguments
     #[arg(value_name = "COMMAND", required_unless_present = "schema", trailing_var_arg = true,
         allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
@@ -57,6 +88,16 @@ pub struct TraceArgs {
     ]))]
     pub fail_on: Option<Severity>,
 
+    /// Keep the calls and their data in this file, for `wrote trace crash`: those below --under, or
+    /// below the current folder
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, group = "files")]
+    pub record: Option<PathBuf>,
+
+    /// The most bytes of a record: the folder as it was, and all that is written
+    #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = units::parse_size,
+        requires = "record")]
+    pub record_max: u64,
+
     /// How the report is written
     #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = words([
         ("table", "For people: the verdict last", Format::Table),
@@ -72,4 +113,41 @@ pub struct TraceArgs {
     /// Print the JSON Schema of the result, and run nothing
     #[arg(long, conflicts_with_all = ["files", "command"])]
     pub schema: bool,
+}
+
+/// The subcommands of `wrote trace`.
+#[derive(Debug, Subcommand)]
+pub enum TraceVerb {
+    /// Make what a power cut could have left of a recorded program, and check each
+    #[command(long_about = CRASH_LONG_ABOUT, after_help = CRASH_EXAMPLES)]
+    Crash(TraceCrashArgs),
+}
+
+/// The arguments of `wrote trace crash`.
+#[derive(Debug, Args)]
+pub struct TraceCrashArgs {
+    /// The record
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub record: PathBuf,
+
+    /// The check, a program with its arguments: DIR is the folder
+    #[arg(long, value_name = "'COMMAND DIR'", required_unless_present = "keep")]
+    pub check: Option<String>,
+
+    /// The most states that are made
+    #[arg(long, value_name = "N", default_value_t = 200,
+        value_parser = clap::value_parser!(u64).range(1..))]
+    pub moments: u64,
+
+    /// The time that each check has
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::parse_duration)]
+    pub timeout: Duration,
+
+    /// Make this state alone, by its number (with the same --moments)
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
+    pub state: Option<u64>,
+
+    /// Keep the state of --state in this new folder
+    #[arg(long, value_name = "DIR", requires = "state", value_hint = ValueHint::DirPath)]
+    pub keep: Option<PathBuf>,
 }

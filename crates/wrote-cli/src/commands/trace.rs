@@ -1,28 +1,36 @@
 //! `wrote trace`: what of a program's writes would survive.
 
+mod crash;
+
 use super::shown;
-use crate::args::TraceArgs;
-use crate::output::{self, ResultFiles};
+use crate::args::{TraceArgs, TraceVerb};
+use crate::output::{self, ResultFile, ResultFiles};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use wrote_machine::host::host;
 use wrote_report::{Content, write_trace};
-use wrote_result::Error;
 use wrote_result::document::Program;
-use wrote_trace::TraceRequest;
+use wrote_result::{Error, Stop};
+use wrote_trace::{RecordRequest, Refused, TraceRequest};
 
 /// The exit codes of shells where there is no such program, and where it can't be run.
 const NOT_FOUND: u8 = 127;
 const NOT_RUN: u8 = 126;
 
-pub(super) fn run(arguments: &TraceArgs) -> Result<(), Error> {
+pub(super) fn run(arguments: &TraceArgs, stop: &Stop) -> Result<(), Error> {
+    if let Some(TraceVerb::Crash(arguments)) = &arguments.verb {
+        return crash::run(arguments, stop);
+    }
     if arguments.schema {
         let schema = wrote_result::trace::schema();
         return output::to_stdout(|out| writeln!(out, "{schema:#}"));
     }
     let files = ResultFiles::of(&arguments.to)?.beside_output();
-    let under = arguments.under.iter().map(|folder| whole(folder)).collect::<Result<_, _>>()?;
+    let under: Vec<_> =
+        arguments.under.iter().map(|folder| whole(folder)).collect::<Result<_, _>>()?;
+    let record = record(arguments, &under)?;
     let request = TraceRequest {
+        record,
         command: arguments.command.clone(),
         ack: arguments.ack,
         under,
@@ -34,17 +42,41 @@ pub(super) fn run(arguments: &TraceArgs) -> Result<(), Error> {
         host: host(),
     };
     let program = arguments.command.first().map(Path::new).unwrap_or(Path::new(""));
-    let trace = wrote_trace::trace(request).map_err(|error| not_run(program, &error))?;
+    let traced = wrote_trace::trace(request).map_err(|refused| match refused {
+        Refused::Program(error) => not_run(program, &error),
+        Refused::Record(problem) => Error::Failed(problem),
+    })?;
+    let trace = traced.trace;
     let content = || Content::Trace(Box::new(trace.clone()));
     files.deliver("trace.json", content, |screen, out| {
         write_trace(&trace, arguments.format, screen, out)
     })?;
+    let recorded = traced.record.map_err(Error::Failed);
     let is_found = arguments.fail_on.is_some_and(|least| trace.worst() >= Some(least));
     match trace.end.exit_code() {
-        0 if is_found => Err(Error::Ended(1)),
-        0 => Ok(()),
-        code => Err(Error::Ended(code)),
+        0 if recorded.is_ok() && is_found => Err(Error::Ended(1)),
+        0 => recorded,
+        code => {
+            if let Err(error) = recorded {
+                crate::stderr::complain(&error.to_string());
+            }
+            Err(Error::Ended(code))
+        }
     }
+}
+
+/// The record that is asked for: of one folder.
+fn record(arguments: &TraceArgs, under: &[PathBuf]) -> Result<Option<RecordRequest>, Error> {
+    let Some(path) = &arguments.record else { return Ok(None) };
+    let to = &arguments.to;
+    ResultFile::new("--record", path, to.force)?;
+    let folder = match under {
+        [] => std::env::current_dir().map_err(|error| Error::Failed(error.to_string()))?,
+        [folder] => folder.clone(),
+        _ => return Err(Error::Usage("--record: keeps one folder; give one --under".into())),
+    };
+    let (path, replaces) = (path.clone(), to.force);
+    Ok(Some(RecordRequest { path, replaces, folder, max_bytes: arguments.record_max }))
 }
 
 fn whole(folder: &Path) -> Result<PathBuf, Error> {

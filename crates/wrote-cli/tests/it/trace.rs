@@ -4,7 +4,7 @@
 use crate::support::{printed, run_through, without_rights, wrote};
 use fixtures::{Finished, finish, folder, or_skip, skip_here};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use wrote_result::document::Survives;
 use wrote_result::trace::{File, How, Trace};
@@ -202,6 +202,116 @@ fn a_page_and_markdown_say_the_same() {
     assert!(page.contains(verdict) && page.contains("never-flushed"), "{page}");
     let schema: serde_json::Value = printed(&finish(&mut wrote(&["trace", "--schema"])));
     assert_eq!(schema["title"], "Trace");
+}
+
+/// Records a script in a folder with a file `a`, beside which the record is.
+fn recorded(place: &Path, script: &str) -> PathBuf {
+    let folder = place.join("data");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("a"), "old").unwrap();
+    let record = place.join("record");
+    let mut command = wrote(&["trace", "--force", "--record"]);
+    command.arg(&record).args(["--", "sh", "-c", script]).current_dir(&folder);
+    let finished = finish(&mut command);
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    record
+}
+
+fn crash(record: &Path, more: &[&str]) -> Finished {
+    finish(wrote(&["trace", "crash"]).arg(record).args(more))
+}
+
+/// Passes where `a` has the old content or the new one, and the new one once the program has ended.
+const OLD_OR_NEW: &str = "sh -c 'case $(cat $0/a) in new) ;; old) test $WROTE_ANSWERS = 0 ;; \
+    *) echo torn >&2; exit 1 ;; esac'";
+
+#[test]
+fn a_power_cut_is_made_that_shows_a_missing_flush() {
+    let place = folder();
+    let bad = recorded(place.path(), "printf new > t; mv t a");
+    let finished = crash(&bad, &["--check", OLD_OR_NEW]);
+    assert_eq!(finished.code(), Some(1), "{finished:?}");
+    assert!(finished.stdout.contains("\n  a is empty\n  the check ended with exit code 1: torn\n"));
+    assert!(finished.stderr.starts_with("wrote: the check fails in "), "{finished:?}");
+    // It is made again by its number.
+    let line = finished.stdout.lines().next().unwrap();
+    let number = line.strip_prefix("state ").and_then(|line| line.split_once(',')).unwrap().0;
+    let keep = place.path().join("kept");
+    let kept = crash(&bad, &["--state", number, "--keep", keep.to_str().unwrap()]);
+    assert_eq!(kept.code(), Some(0), "{kept:?}");
+    assert_eq!(kept.stdout.lines().next(), Some(line));
+    assert_eq!(fs::read(keep.join("a")).unwrap(), b"", "{kept:?}");
+    let again = crash(&bad, &["--state", number, "--keep", keep.to_str().unwrap()]);
+    assert_eq!((again.code(), again.stderr.lines().count()), (Some(2), 1), "{again:?}");
+}
+
+#[test]
+fn a_replacement_done_right_passes_in_every_state_and_one_without_the_folder_at_its_end_fails() {
+    let place = folder();
+    let good = recorded(place.path(), "printf new > t; sync t; mv t a; sync .");
+    let finished = crash(&good, &["--check", OLD_OR_NEW]);
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    assert!(finished.stdout.starts_with("The check passes in all of "), "{finished:?}");
+    let late = recorded(place.path(), "printf new > t; sync t; mv t a");
+    let finished = crash(&late, &["--check", OLD_OR_NEW]);
+    assert_eq!(finished.code(), Some(1), "{finished:?}");
+    assert!(finished.stdout.contains("after its end: names as flushed"), "{finished:?}");
+}
+
+#[test]
+fn a_check_that_hangs_or_is_not_there_is_told_and_leaves_nothing() {
+    let place = folder();
+    let record = recorded(place.path(), "printf new > t; mv t a");
+    let temporary = place.path().join("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let run = |check: &str, more: &[&str]| {
+        let mut command = wrote(&["trace", "crash"]);
+        command.arg(&record).args(["--check", check]).args(more).env("TMPDIR", &temporary);
+        finish(&mut command)
+    };
+    let hangs = run("sh -c 'sleep 1000'", &["--timeout", "0.2s", "--moments", "1"]);
+    assert_eq!(hangs.code(), Some(1), "{hangs:?}");
+    assert!(hangs.stdout.contains("the check did not end within 200 ms"), "{hangs:?}");
+    let missing = run("/no/such/check", &[]);
+    assert_eq!((missing.code(), missing.stderr.lines().count()), (Some(1), 1), "{missing:?}");
+    let unclosed = run("'", &[]);
+    assert_eq!((unclosed.code(), unclosed.stderr.lines().count()), (Some(2), 1), "{unclosed:?}");
+    let far = run("true", &["--state", "100000"]);
+    assert_eq!((far.code(), far.stderr.lines().count()), (Some(2), 1), "{far:?}");
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+}
+
+#[test]
+fn a_record_past_its_bound_a_cut_one_and_a_foreign_file_are_one_line() {
+    let place = folder();
+    let record = place.path().join("record");
+    let mut command = wrote(&["trace", "--record-max", "10kB", "--record"]);
+    command.arg(&record).args(["sh", "-c", "head -c 20000 /dev/zero > b; exit 3"]);
+    let finished = finish(command.current_dir(place.path()));
+    // The program runs to its end, with its exit code.
+    assert_eq!(finished.code(), Some(3), "{finished:?}");
+    let last = finished.stderr.lines().last().unwrap();
+    assert!(last.contains("are more than 10.0 kB; record less"), "{finished:?}");
+    assert!(!record.exists());
+    let one_line = |file: &Path, says: &str| {
+        let finished = crash(file, &["--check", "true"]);
+        assert_eq!(finished.code(), Some(1), "{finished:?}");
+        assert_eq!(finished.stderr.lines().count(), 1, "{finished:?}");
+        assert!(finished.stderr.contains(says), "{finished:?}");
+    };
+    let whole = fs::read(recorded(place.path(), "printf new > t; mv t a")).unwrap();
+    fs::write(&record, &whole[..whole.len() - 1]).unwrap();
+    one_line(&record, "record: the record is cut");
+    fs::write(&record, "{}").unwrap();
+    one_line(&record, "record: not a record");
+    one_line(Path::new("/no/such/record"), "/no/such/record: No such file");
+}
+
+#[test]
+fn a_program_named_as_the_subcommand_is_run_behind_dashes() {
+    let finished = finish(&mut wrote(&["trace", "--", "crash", "--check"]));
+    assert_eq!(finished.code(), Some(127), "{finished:?}");
+    assert!(finished.stderr.starts_with("wrote: crash: No such file"), "{finished:?}");
 }
 
 /// The end of a commit of SQLite's, by its journal and its pragma `synchronous`.

@@ -7,12 +7,15 @@ use super::ptrace::Entry;
 use crate::call::{Act, FileId, How, Name, Storage};
 use libc::{c_long, pid_t};
 use std::collections::HashSet;
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use wrote_result::trace::Ack;
 
 /// Flags of `open(2)` without which a file can't be changed.
 const CHANGES: u32 = (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC) as u32;
+/// The most bytes of a write that are read: a call writes 2 GiB at most, but a clone any number.
+const DATA_BYTES_MAX: u64 = 1 << 31;
 /// `linux/fs.h`.
 const FICLONE: u32 = 0x4004_9409;
 const FICLONERANGE: u32 = 0x4020_940d;
@@ -98,6 +101,16 @@ pub enum Begun {
     Tell,
 }
 
+impl Begun {
+    /// The descriptor that is written to.
+    pub fn descriptor(&self) -> Option<i32> {
+        match self {
+            Begun::Write { descriptor, .. } | Begun::Clone { descriptor } => Some(*descriptor),
+            _ => None,
+        }
+    }
+}
+
 /// Where a write goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
@@ -131,6 +144,8 @@ pub enum Begin {
 #[derive(Debug)]
 pub struct Reader {
     ack: Ack,
+    /// Whether the bytes of writes are wanted.
+    keeps_data: bool,
     descriptors: Descriptors,
     /// The files that were met.
     met: HashSet<FileId>,
@@ -141,9 +156,10 @@ pub struct Reader {
 
 impl Reader {
     /// Makes one that has met nothing.
-    pub fn new(ack: Ack) -> Reader {
+    pub fn new(ack: Ack, keeps_data: bool) -> Reader {
         Reader {
             ack,
+            keeps_data,
             descriptors: Descriptors::new(),
             met: HashSet::new(),
             devices: HashSet::new(),
@@ -159,6 +175,25 @@ impl Reader {
     /// Takes what was met since the last call.
     pub fn news(&mut self) -> Vec<Act> {
         std::mem::take(&mut self.news)
+    }
+
+    /// Returns the bytes that a write has written, as the file has them now; none where they are
+    /// not wanted, or can't be read.
+    pub fn data(&self, process: pid_t, act: &Act, descriptor: Option<i32>) -> Vec<u8> {
+        let (Act::Write { bytes, .. }, Some(descriptor)) = (act, descriptor) else {
+            return Vec::new();
+        };
+        let count = bytes.end - bytes.start;
+        if !self.keeps_data || count > DATA_BYTES_MAX {
+            return Vec::new();
+        }
+        let read = || {
+            let mut data = vec![0; count as usize];
+            // A new description: that of the program may be for writing alone.
+            let file = File::open(format!("/proc/{process}/fd/{descriptor}"))?;
+            file.read_exact_at(&mut data, bytes.start).map(|()| data)
+        };
+        read().unwrap_or_default()
     }
 
     /// A call is about a file that is there.

@@ -1,0 +1,421 @@
+//! The record of a traced program: the folder as it was, then each call with its data.
+//!
+//! A file of `wrote.record/1` is that line, then pieces: the lengths of a part in JSON and of its
+//! data, their CRC-32C, and both. The last piece has the number of calls, so that a cut shows.
+
+use crate::call::{Act, Call, FileId, How, Name};
+use crate::model::Model;
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use wrote::Writer;
+use wrote_result::units;
+
+const BEGINS: &[u8] = b"wrote.record/1\n";
+/// Two lengths and a checksum, of four bytes each.
+const HEAD_BYTES: usize = 12;
+/// The most bytes of a piece's part in JSON: a call has two paths at most, of 4 KiB each.
+const JSON_BYTES_MAX: usize = 64 << 10;
+
+/// A piece of a record.
+#[derive(Debug, Serialize, Deserialize)]
+enum Piece {
+    /// The folder that is recorded.
+    Root { file: FileId, path: PathBuf },
+    /// A folder below it, as it was before.
+    Folder { file: FileId, name: Name, mode: u32 },
+    /// A symbolic link, as it was before.
+    Link { name: Name, to: PathBuf },
+    /// A file, as it was before; its data are the piece's.
+    File { file: FileId, name: Name, mode: u32 },
+    /// A call; the data of a write are the piece's.
+    Call(Call),
+    /// The end of the program.
+    End { calls: u64 },
+}
+
+/// A recorded program.
+#[derive(Debug)]
+pub struct Record {
+    /// The folder that was recorded.
+    pub root: FileId,
+    /// Its path, when it was recorded.
+    pub path: PathBuf,
+    /// Its content before, folders before what is in them.
+    pub before: Vec<Before>,
+    /// The calls, in the order in which they returned.
+    pub calls: Vec<Call>,
+}
+
+/// A file, folder or link that was there before the program.
+#[derive(Debug)]
+pub struct Before {
+    pub name: Name,
+    pub mode: u32,
+    pub what: What,
+}
+
+/// Its content.
+#[derive(Debug)]
+pub enum What {
+    Folder(FileId),
+    Link(PathBuf),
+    File(FileId, Vec<u8>),
+}
+
+/// Writes a record while a program runs. A problem ends the record, and not the program.
+pub struct Recorder {
+    out: Writer,
+    path: PathBuf,
+    problem: Option<String>,
+    root: PathBuf,
+    max_bytes: u64,
+    bytes: u64,
+    calls: u64,
+    /// Files that never had a name below the root.
+    outside: HashSet<FileId>,
+}
+
+impl Recorder {
+    /// Begins a record of a folder: copies it as it is.
+    ///
+    /// # Errors
+    ///
+    /// Why there can be none, in one line.
+    pub fn begin(
+        path: &Path,
+        replaces: bool,
+        root: &Path,
+        max_bytes: u64,
+    ) -> Result<Recorder, String> {
+        // It appears at its name when it is whole.
+        let options = Writer::options().abandon_on_drop(true);
+        let options = options.replace(true).create_new(!replaces);
+        let out = options.open(path).map_err(|error| error.to_string())?;
+        let mut recorder = Recorder {
+            out,
+            path: path.to_owned(),
+            problem: None,
+            root: root.to_owned(),
+            max_bytes,
+            bytes: 0,
+            calls: 0,
+            outside: HashSet::new(),
+        };
+        let copied = recorder.copy(root);
+        copied.map_err(|error| format!("--record {}: {error}", path.display()))?;
+        match recorder.problem.take() {
+            Some(problem) => Err(problem),
+            None => Ok(recorder),
+        }
+    }
+
+    /// The most bytes that a write may have to be kept.
+    pub fn room_bytes(&self) -> u64 {
+        self.max_bytes.saturating_sub(self.bytes)
+    }
+
+    fn copy(&mut self, root: &Path) -> io::Result<()> {
+        self.write_all(BEGINS)?;
+        let file = id_of(&fs::metadata(root)?);
+        self.add(&Piece::Root { file, path: root.to_owned() }, &[])?;
+        let mut folders = vec![(root.to_owned(), file)];
+        while let Some((path, folder)) = folders.pop() {
+            let entries = fs::read_dir(&path)?.collect::<io::Result<Vec<_>>>()?;
+            for entry in entries {
+                if self.problem.is_some() {
+                    return Ok(());
+                }
+                if !self.is_own(&entry.path()) {
+                    self.copy_entry(&entry.path(), folder, &mut folders)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a file is the record, or what becomes it.
+    fn is_own(&self, path: &Path) -> bool {
+        let [own, other] = [&self.path, path].map(|path| path.file_name().unwrap_or_default());
+        let [own, other] = [own, other].map(|name| name.to_string_lossy());
+        own == other || other.starts_with(&format!(".{own}.wrote-"))
+    }
+
+    fn copy_entry(
+        &mut self,
+        path: &Path,
+        folder: FileId,
+        folders: &mut Vec<(PathBuf, FileId)>,
+    ) -> io::Result<()> {
+        let found = match path.symlink_metadata() {
+            // Another program may remove its files at any time.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            found => found?,
+        };
+        let (file, name) = (id_of(&found), Name { folder, path: path.to_owned() });
+        let mode = mode_of(&found);
+        if found.is_dir() {
+            self.add(&Piece::Folder { file, name, mode }, &[])?;
+            folders.push((path.to_owned(), file));
+        } else if found.is_symlink() {
+            self.add(&Piece::Link { name, to: fs::read_link(path)? }, &[])?;
+        } else if found.is_file() && found.len() > self.room_bytes() {
+            self.overflow();
+        } else if found.is_file() {
+            let named = |error| io::Error::other(format!("{}: {error}", path.display()));
+            let data = fs::read(path).map_err(named)?;
+            self.add(&Piece::File { file, name, mode }, &data)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a call, which `model` has not taken yet.
+    pub fn see(&mut self, model: &Model, call: &Call) {
+        if self.problem.is_some() {
+            return;
+        }
+        if let Err(error) = self.keep(model, call) {
+            self.problem.get_or_insert(format!("--record {}: {error}", self.path.display()));
+        }
+    }
+
+    fn keep(&mut self, model: &Model, call: &Call) -> io::Result<()> {
+        match &call.act {
+            Act::Found { file, name: Some(name), .. } | Act::Made { file, name: Some(name) } => {
+                if name.path.starts_with(&self.root) {
+                    self.outside.remove(file);
+                } else {
+                    self.outside.insert(*file);
+                }
+            }
+            Act::Rename { file, to: name, .. } | Act::Link { file, name }
+                if name.path.starts_with(&self.root) && self.outside.remove(file) =>
+            {
+                self.come_in(model, *file, &name.path, call.at_ns)?;
+            }
+            Act::Write { file, .. } | Act::Empty { file, .. } | Act::Resize { file, .. }
+                if self.outside.contains(file) =>
+            {
+                return Ok(());
+            }
+            Act::Write { bytes, .. } if call.data.len() as u64 != bytes.end - bytes.start => {
+                if bytes.end - bytes.start > self.room_bytes() {
+                    self.overflow();
+                    return Ok(());
+                }
+                return Err(io::Error::other("a write could not be read"));
+            }
+            _ => {}
+        }
+        self.calls += 1;
+        let bare = Call { at_ns: call.at_ns, act: call.act.clone(), data: Vec::new() };
+        self.add(&Piece::Call(bare), &call.data)
+    }
+
+    /// A file from elsewhere gets a name in the folder.
+    fn come_in(&mut self, model: &Model, file: FileId, path: &Path, at_ns: u64) -> io::Result<()> {
+        let data = fs::read(path)?;
+        let is_durable = model.file(file).is_some_and(|known| !known.is_dirty());
+        let how = How { is_direct: false, is_durable };
+        let asked_bytes = data.len() as u64;
+        let act = Act::Write { file, bytes: 0..asked_bytes, asked_bytes, how };
+        self.calls += 1;
+        self.add(&Piece::Call(Call { at_ns, act, data: Vec::new() }), &data)
+    }
+
+    fn overflow(&mut self) {
+        self.problem.get_or_insert(format!(
+            "--record {}: the folder and what is written are more than {}; record less with \
+             --under FOLDER, or more with --record-max",
+            self.path.display(),
+            units::bytes(self.max_bytes)
+        ));
+    }
+
+    fn add(&mut self, piece: &Piece, data: &[u8]) -> io::Result<()> {
+        let json = serde_json::to_vec(piece)?;
+        if (json.len() + data.len()) as u64 > self.room_bytes() {
+            self.overflow();
+            return Ok(());
+        }
+        let sum = crc32c::crc32c_append(crc32c::crc32c(&json), data);
+        let mut head = [0; HEAD_BYTES];
+        head[..4].copy_from_slice(&(json.len() as u32).to_le_bytes());
+        head[4..8].copy_from_slice(&(data.len() as u32).to_le_bytes());
+        head[8..].copy_from_slice(&sum.to_le_bytes());
+        self.write_all(&head)?;
+        self.write_all(&json)?;
+        self.write_all(data)
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.bytes += bytes.len() as u64;
+        self.out.write_all(bytes)
+    }
+
+    /// Ends the record once the program has ended: it is there whole and durable, or not at all.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none, in one line.
+    pub fn end(mut self) -> Result<(), String> {
+        if self.problem.is_none() {
+            let calls = self.calls;
+            if let Err(error) = self.add(&Piece::End { calls }, &[]) {
+                self.problem = Some(error.to_string());
+            }
+        }
+        match self.problem {
+            Some(problem) => Err(problem),
+            None => self.out.finish().map(drop).map_err(|error| error.to_string()),
+        }
+    }
+}
+
+impl Record {
+    /// Reads a record.
+    ///
+    /// # Errors
+    ///
+    /// Where there is none, or it is cut or damaged: in one line, without the file's name.
+    pub fn read(path: &Path) -> Result<Record, String> {
+        let mut from = BufReader::new(File::open(path).map_err(|error| error.to_string())?);
+        let mut begins = [0; BEGINS.len()];
+        let is_record = from.read_exact(&mut begins).is_ok() && begins == BEGINS;
+        if !is_record {
+            return Err("not a record: `wrote trace --record FILE` makes one".into());
+        }
+        let mut root = None;
+        let (mut before, mut calls) = (Vec::new(), Vec::new());
+        loop {
+            let Some((piece, data)) = next(&mut from)? else {
+                return Err("the record is cut: its end is missing".into());
+            };
+            match piece {
+                Piece::Root { file, path } => root = Some((file, path)),
+                Piece::Folder { file, name, mode } => {
+                    before.push(Before { name, mode, what: What::Folder(file) });
+                }
+                Piece::Link { name, to } => {
+                    before.push(Before { name, mode: 0, what: What::Link(to) });
+                }
+                Piece::File { file, name, mode } => {
+                    before.push(Before { name, mode, what: What::File(file, data) });
+                }
+                Piece::Call(call) => calls.push(Call { data, ..call }),
+                Piece::End { calls: count } if count == calls.len() as u64 => break,
+                Piece::End { .. } => return Err("the record lacks calls".into()),
+            }
+        }
+        let (root, path) = root.ok_or("the record has no folder")?;
+        Ok(Record { root, path, before, calls })
+    }
+}
+
+/// Reads a piece; `None` at the end of the file.
+fn next(from: &mut impl BufRead) -> Result<Option<(Piece, Vec<u8>)>, String> {
+    if from.fill_buf().map_err(|error| error.to_string())?.is_empty() {
+        return Ok(None);
+    }
+    let mut head = [0; HEAD_BYTES];
+    let cut = |_| "the record is cut within a piece".to_owned();
+    from.read_exact(&mut head).map_err(cut)?;
+    let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| head[at + byte]));
+    let [json_bytes, data_bytes] = [0, 4].map(|at| number(at) as usize);
+    if json_bytes > JSON_BYTES_MAX {
+        return Err("the record is damaged".into());
+    }
+    let mut bytes = Vec::new();
+    // Not allocated before it was read: the length may be damaged.
+    let read = from.take((json_bytes + data_bytes) as u64).read_to_end(&mut bytes);
+    if read.map_err(|error| error.to_string())? != json_bytes + data_bytes {
+        return Err("the record is cut within a piece".into());
+    }
+    if crc32c::crc32c(&bytes) != number(8) {
+        return Err("the record is damaged".into());
+    }
+    let data = bytes.split_off(json_bytes);
+    let piece = serde_json::from_slice(&bytes).map_err(|error| format!("the record: {error}"))?;
+    Ok(Some((piece, data)))
+}
+
+/// The last part of a name.
+pub fn leaf(name: &Name) -> OsString {
+    name.path.file_name().unwrap_or_default().to_owned()
+}
+
+fn id_of(found: &Metadata) -> FileId {
+    FileId { device: found.dev(), inode: found.ino() }
+}
+
+/// The permissions of a file.
+fn mode_of(found: &Metadata) -> u32 {
+    found.mode() & 0o7777
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record of a folder with a file, and of a write to it.
+    fn made(place: &Path, max_bytes: u64) -> Result<PathBuf, String> {
+        let folder = place.join("data");
+        fs::create_dir_all(folder.join("below")).unwrap();
+        fs::write(folder.join("below/a"), "old").unwrap();
+        let path = place.join("record");
+        let mut recorder = Recorder::begin(&path, true, &folder, max_bytes)?;
+        let file = id_of(&fs::metadata(folder.join("below/a")).unwrap());
+        let (bytes, asked_bytes, how) = (3..6, 3, How::default());
+        let act = Act::Write { file, bytes, asked_bytes, how };
+        recorder.see(&Model::default(), &Call { at_ns: 7, act, data: b"new".into() });
+        recorder.end().map(|()| path)
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_made() {
+        let place = tempfile::tempdir().unwrap();
+        let record = Record::read(&made(place.path(), 1 << 20).unwrap()).unwrap();
+        assert_eq!(record.path, place.path().join("data"));
+        let names: Vec<_> = record.before.iter().map(|of| leaf(&of.name)).collect();
+        assert_eq!(names, ["below", "a"]);
+        assert!(matches!(&record.before[1].what, What::File(_, bytes) if bytes == b"old"));
+        assert_eq!((record.calls.len(), record.calls[0].data.as_slice()), (1, &b"new"[..]));
+    }
+
+    #[test]
+    fn a_cut_a_damaged_and_a_foreign_file_are_one_line() {
+        let place = tempfile::tempdir().unwrap();
+        let path = made(place.path(), 1 << 20).unwrap();
+        let whole = fs::read(&path).unwrap();
+        let read = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap();
+            Record::read(&path).map(drop).unwrap_err()
+        };
+        for length in 0..whole.len() {
+            let line = read(&whole[..length]);
+            assert!(!line.contains('\n') && line.contains("record"), "{line}");
+        }
+        for at in BEGINS.len()..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1;
+            let line = read(&damaged);
+            assert!(line.contains("damaged") || line.contains("cut"), "byte {at}: {line}");
+        }
+        assert!(read(b"#!/bin/sh\n").starts_with("not a record"));
+    }
+
+    #[test]
+    fn more_than_the_bound_is_one_line_and_no_file() {
+        let place = tempfile::tempdir().unwrap();
+        for max_bytes in [100, 700] {
+            let line = made(place.path(), max_bytes).unwrap_err();
+            assert!(line.contains("--record-max"), "{line}");
+        }
+        let names: Vec<_> = fs::read_dir(place.path()).unwrap().collect();
+        assert_eq!(names.len(), 1, "{names:?}");
+    }
+}
