@@ -145,7 +145,9 @@ impl Judge {
             let calls = [("open with O_TRUNC", emptied_ns), ("write", at_ns)];
             self.add(&kinds::ONLY_COPY_OVERWRITTEN, path_of(model, file), more, &calls);
         }
-        if let Some(failed_ns) = failed_ns {
+        let known = model.file(file);
+        let ignores = known.is_some_and(|of| of.has_lost() && !of.repeats_lost(bytes));
+        if let Some(failed_ns) = failed_ns.filter(|_| ignores) {
             let calls = [("failed flush", failed_ns), ("write", at_ns)];
             self.add(&kinds::FLUSH_ERROR_IGNORED, path_of(model, file), String::new(), &calls);
         }
@@ -161,11 +163,12 @@ impl Judge {
             self.unflushed_unlinks.remove(&file);
         }
         let facts = self.files.entry(file).or_default();
-        if let Some(failed_ns) = facts.failed_ns {
+        let has_lost = model.file(file).is_some_and(File::has_lost);
+        if let Some(failed_ns) = facts.failed_ns.filter(|_| has_lost) {
             let calls = [("failed flush", failed_ns), ("flush", at_ns)];
             self.add(&kinds::FLUSH_RETRIED, path_of(model, file), String::new(), &calls);
-        } else if has_failed {
-            facts.failed_ns = Some(at_ns);
+        } else {
+            facts.failed_ns = has_failed.then_some(at_ns);
         }
     }
 

@@ -81,6 +81,16 @@ impl File {
         self.dirty.iter().map(|range| range.end - range.start).sum()
     }
 
+    /// Whether a flush of bytes has failed that were not written again since.
+    pub fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
+    /// Whether a write repeats some of the bytes of which a flush has failed.
+    pub fn repeats_lost(&self, bytes: &Range<u64>) -> bool {
+        self.lost.overlaps(bytes)
+    }
+
     /// Whether a rename gave the file its name, and its folder was not flushed since.
     pub fn is_renamed(&self) -> bool {
         self.naming == Naming::Renamed

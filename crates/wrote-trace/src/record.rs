@@ -238,7 +238,7 @@ impl Recorder {
 
     fn add(&mut self, piece: &Piece, data: &[u8]) -> io::Result<()> {
         let json = serde_json::to_vec(piece)?;
-        if (json.len() + data.len()) as u64 > self.room_bytes() {
+        if (HEAD_BYTES + json.len() + data.len()) as u64 > self.room_bytes() {
             self.overflow();
             return Ok(());
         }
@@ -411,7 +411,9 @@ mod tests {
     #[test]
     fn more_than_the_bound_is_one_line_and_no_file() {
         let place = tempfile::tempdir().unwrap();
-        for max_bytes in [100, 700] {
+        let whole = fs::metadata(made(place.path(), 1 << 20).unwrap()).unwrap().len();
+        fs::remove_file(place.path().join("record")).unwrap();
+        for max_bytes in [100, whole / 2, whole - 1] {
             let line = made(place.path(), max_bytes).unwrap_err();
             assert!(line.contains("--record-max"), "{line}");
         }
