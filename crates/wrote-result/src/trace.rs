@@ -9,6 +9,7 @@ use serde_with::skip_serializing_none;
 pub const SCHEMA: &str = "wrote.trace/1";
 
 /// The files that a program wrote, and how much of them would survive.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Trace {
@@ -32,6 +33,8 @@ pub struct Trace {
     pub watching: Watching,
     /// The sign of an acknowledgement.
     pub acknowledged_by: Ack,
+    /// The regular expression that the text of an acknowledgement matches.
+    pub acknowledged_text: Option<String>,
     /// The files that were written or got a name, and still have one, by path.
     pub files: Vec<File>,
     /// How many files were made and removed again.
@@ -53,6 +56,8 @@ pub enum Ack {
     Stdout,
     /// A write to a socket.
     Socket,
+    /// A write of a text to its standard output, its standard error or a socket.
+    Text,
 }
 
 impl Trace {

@@ -77,6 +77,15 @@ pub enum Act {
         asked_bytes: u64,
         /// How they were written.
         how: How,
+        /// Whether they went over bytes that another descriptor had just written there.
+        is_race: bool,
+    },
+    /// Bytes were read.
+    Read {
+        /// The file.
+        file: FileId,
+        /// The bytes of the file that were read.
+        bytes: Range<u64>,
     },
     /// A file was opened so that its content went (`O_TRUNC`).
     Empty {

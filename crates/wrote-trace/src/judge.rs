@@ -86,7 +86,19 @@ impl Judge {
                 let facts = self.files.entry(*file).or_default();
                 facts.emptied = Some((at_ns, *size_bytes)).filter(|_| was_durable);
             }
-            Act::Write { file, bytes, asked_bytes, .. } => {
+            Act::Read { file, bytes }
+                if model.file(*file).is_some_and(|known| known.is_dirty_in(bytes)) =>
+            {
+                let more = format!("{} read", units::bytes(bytes.end - bytes.start));
+                let calls = [("read", at_ns)];
+                self.add(&kinds::READS_WHAT_IT_WROTE, path_of(model, *file), more, &calls);
+            }
+            Act::Write { file, bytes, asked_bytes, is_race, .. } => {
+                if *is_race {
+                    let more = format!("at byte {}", bytes.start);
+                    let calls = [("write", at_ns)];
+                    self.add(&kinds::APPEND_RACES, path_of(model, *file), more, &calls);
+                }
                 self.write(model, *file, at_ns, bytes, *asked_bytes);
             }
             Act::FlushAll { .. } => self.unflushed_unlinks.clear(),

@@ -7,6 +7,7 @@
 //! | `model` | what of the files is durable at each moment |
 //! | `account` | what was done with each file, counted |
 //! | `judge` | the findings |
+//! | `sign` | the acknowledgements of a program |
 //! | `record` | the folder before, and the calls with their data, in a file |
 //! | `states` | the folders that a power cut may leave, from a record |
 //!
@@ -17,11 +18,13 @@ mod call;
 mod judge;
 mod model;
 mod record;
+mod sign;
 mod states;
 mod watch;
 
 pub use judge::kinds::{KINDS, Kind};
 pub use record::Record;
+pub use sign::Sign;
 pub use states::{Entry, State, Tree, states};
 
 use account::Accounts;
@@ -33,9 +36,10 @@ use record::Recorder;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use watch::Wanted;
 use watch::Watched;
 use wrote_result::document::{Host, Program};
-use wrote_result::trace::{Ack, File, SCHEMA, Trace};
+use wrote_result::trace::{File, SCHEMA, Trace};
 
 /// A program to be traced.
 #[derive(Clone, Debug)]
@@ -43,7 +47,9 @@ pub struct TraceRequest {
     /// The program and its arguments.
     pub command: Vec<OsString>,
     /// The sign by which the outside learns that something is saved.
-    pub ack: Ack,
+    pub ack: Sign,
+    /// Whether reads are watched, too.
+    pub reads: bool,
     /// The folders whose files are judged; none for all.
     pub under: Vec<PathBuf>,
     /// The record to be made.
@@ -97,9 +103,10 @@ pub fn trace(request: TraceRequest) -> Result<Traced, Refused> {
         let begun = Recorder::begin(&asked.path, asked.replaces, &asked.folder, asked.max_bytes);
         desk.recorder = Some(begun.map_err(Refused::Record)?);
     }
-    let keeps_data = desk.recorder.is_some();
+    let wanted =
+        Wanted { ack: request.ack.clone(), reads: request.reads, data: desk.recorder.is_some() };
     let see = &mut |call: &Call| desk.see(call);
-    let watched = watch::watch(&request.command, request.ack, keeps_data, see);
+    let watched = watch::watch(&request.command, wanted, see);
     let watched = watched.map_err(Refused::Program)?;
     let record = desk.recorder.take().map_or(Ok(()), Recorder::end);
     Ok(Traced { trace: desk.document(request, watched, started_at), record })
@@ -143,7 +150,8 @@ impl Desk {
             end: watched.end,
             elapsed_s: watched.elapsed_s,
             watching: watched.watching,
-            acknowledged_by: request.ack,
+            acknowledged_by: request.ack.kind(),
+            acknowledged_text: request.ack.text(),
             files,
             removed_files: self.accounts.removed,
             unseen: watched.unseen.into_iter().collect(),

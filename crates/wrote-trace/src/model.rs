@@ -76,6 +76,11 @@ impl File {
         !self.dirty.is_empty() || self.is_resized
     }
 
+    /// Whether some of these bytes were written and not flushed.
+    pub fn is_dirty_in(&self, bytes: &Range<u64>) -> bool {
+        self.dirty.overlaps(bytes)
+    }
+
     /// The number of bytes that were written and not flushed.
     pub fn dirty_bytes(&self) -> u64 {
         self.dirty.iter().map(|range| range.end - range.start).sum()
@@ -278,7 +283,7 @@ impl Model {
                 let known = self.known(*file);
                 known.lost.clone_from(&known.dirty);
             }
-            Act::Tell => {}
+            Act::Tell | Act::Read { .. } => {}
         }
     }
 

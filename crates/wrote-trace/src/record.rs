@@ -222,7 +222,7 @@ impl Recorder {
         let is_durable = model.file(file).is_some_and(|known| !known.is_dirty());
         let how = How { is_direct: false, is_durable };
         let asked_bytes = data.len() as u64;
-        let act = Act::Write { file, bytes: 0..asked_bytes, asked_bytes, how };
+        let act = Act::Write { file, bytes: 0..asked_bytes, asked_bytes, how, is_race: false };
         self.calls += 1;
         self.add(&Piece::Call(Call { at_ns, act, data: Vec::new() }), &data)
     }
@@ -370,7 +370,7 @@ mod tests {
         let mut recorder = Recorder::begin(&path, true, &folder, max_bytes)?;
         let file = id_of(&fs::metadata(folder.join("below/a")).unwrap());
         let (bytes, asked_bytes, how) = (3..6, 3, How::default());
-        let act = Act::Write { file, bytes, asked_bytes, how };
+        let act = Act::Write { file, bytes, asked_bytes, how, is_race: false };
         recorder.see(&Model::default(), &Call { at_ns: 7, act, data: b"new".into() });
         recorder.end().map(|()| path)
     }

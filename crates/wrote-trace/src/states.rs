@@ -336,7 +336,7 @@ impl<'a> Disk<'a> {
                 self.rename(id, false, vec![(name, None)]);
             }
             Act::Tell => self.told += 1,
-            Act::Found { .. } | Act::Storage { .. } | Act::Map { .. } => {}
+            Act::Found { .. } | Act::Storage { .. } | Act::Map { .. } | Act::Read { .. } => {}
         }
     }
 
@@ -601,7 +601,10 @@ fn moments(calls: &[Call], most: u64) -> Vec<u64> {
         call.is_some_and(|call| matches!(call.act, Act::Write { how, .. } if !how.is_durable))
     };
     let is_change = |call: &Call| {
-        !matches!(call.act, Act::Found { .. } | Act::Storage { .. } | Act::Map { .. })
+        !matches!(
+            call.act,
+            Act::Found { .. } | Act::Storage { .. } | Act::Map { .. } | Act::Read { .. }
+        )
     };
     let mut all: Vec<u64> = (0..calls.len())
         .filter(|at| is_change(&calls[*at]))
@@ -633,7 +636,9 @@ fn shown(call: &Call, root: &Path) -> String {
         Act::Link { name, .. } => format!("the link {}", path(name)),
         Act::Unlink { name, .. } => format!("the removal of {}", path(name)),
         Act::Tell => "an answer".into(),
-        Act::Found { .. } | Act::Storage { .. } | Act::Map { .. } => "a call".into(),
+        Act::Found { .. } | Act::Storage { .. } | Act::Map { .. } | Act::Read { .. } => {
+            "a call".into()
+        }
     };
     let at = wrote_result::units::nanoseconds(call.at_ns);
     format!("after {what} at {at}")

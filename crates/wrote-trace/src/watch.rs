@@ -8,6 +8,7 @@ mod ptrace;
 mod start;
 
 use crate::call::Call;
+use crate::sign::Sign;
 use calls::{Begin, Begun, Reader};
 use libc::pid_t;
 use ptrace::{Event, Until};
@@ -17,7 +18,18 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::time::Instant;
-use wrote_result::trace::{Ack, End, Watching};
+use wrote_result::trace::{End, Watching};
+
+/// The things that a watch sees beside the calls that change files.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// The acknowledgements.
+    pub ack: Sign,
+    /// Whether reads are watched, too.
+    pub reads: bool,
+    /// Whether the bytes of writes are wanted.
+    pub data: bool,
+}
 
 /// The knowledge of a watch at its end.
 #[derive(Debug, Default)]
@@ -40,16 +52,15 @@ pub struct Watched {
 /// Where the program can't be started (with the error of `execve(2)`), or may not be watched.
 pub fn watch(
     command: &[OsString],
-    ack: Ack,
-    keeps_data: bool,
+    wanted: Wanted,
     see: &mut dyn FnMut(&Call),
 ) -> io::Result<Watched> {
-    let filter = filter::filter(&calls::watched(ack))?;
+    let filter = filter::filter(&calls::watched(&wanted))?;
     let started = Instant::now();
     let program = start::start(command, &filter)?;
     let mut watch = Watch {
         see,
-        reader: Reader::new(ack, keeps_data),
+        reader: Reader::new(wanted),
         started,
         program,
         tasks: HashMap::new(),

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use wrote_report::Format;
 use wrote_result::document::Severity;
-use wrote_result::trace::Ack;
 use wrote_result::units;
+use wrote_trace::Sign;
 
 pub(super) const LONG_ABOUT: &str = "Run COMMAND, and say what of its writes would survive a power \
         cut.\n\n\
@@ -69,13 +69,14 @@ pub struct TraceArgs {
         allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 
-    /// The sign that something is saved: judge each, not only the end
-    #[arg(long, value_name = "WHEN", default_value = "exit", value_parser = words([
-        ("exit", "The end of the program", Ack::Exit),
-        ("stdout", "A write to standard output", Ack::Stdout),
-        ("socket", "An answer on a socket", Ack::Socket)
-    ]))]
-    pub ack: Ack,
+    /// The sign that something is saved, to judge each and not only the end: exit, stdout, socket,
+    /// or /REGEX/ for what standard output, standard error or a socket gets
+    #[arg(long, value_name = "WHEN", default_value = "exit")]
+    pub ack: Sign,
+
+    /// Watch reads too: was what was read back on the disk?
+    #[arg(long)]
+    pub reads: bool,
 
     /// Judge only the files below this folder; may be repeated
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]

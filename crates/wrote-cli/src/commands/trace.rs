@@ -32,7 +32,8 @@ pub(super) fn run(arguments: &TraceArgs, stop: &Stop) -> Result<(), Error> {
     let request = TraceRequest {
         record,
         command: arguments.command.clone(),
-        ack: arguments.ack,
+        ack: arguments.ack.clone(),
+        reads: arguments.reads,
         under,
         wrote: Program {
             version: env!("CARGO_PKG_VERSION").into(),

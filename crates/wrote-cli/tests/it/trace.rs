@@ -2,7 +2,7 @@
 //! differently.
 
 use crate::support::{printed, run_through, without_rights, wrote};
-use fixtures::{Finished, finish, folder, or_skip, skip_here};
+use fixtures::{Finished, finish, folder, or_skip};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -82,6 +82,79 @@ fn what_an_answer_came_before_is_told_with_how_much_later_it_was_durable() {
     assert!(text.starts_with("b (durable ") && text.contains(" later): not durable"), "{text}");
     let (end, _) = traced(place.path(), script, &[]);
     assert_eq!(ids(&end), ["only-copy-overwritten"], "{end:?}");
+}
+
+#[test]
+fn an_answer_is_told_by_its_text_too() {
+    let place = folder();
+    let script = "printf new > b; echo start; sync b; sync .; echo saved >&2";
+    let ids_of = |sign: &str| {
+        let (trace, _) = traced(place.path(), script, &["--ack", sign]);
+        let _ = fs::remove_file(place.path().join("b"));
+        ids(&trace).join(",")
+    };
+    assert_eq!(ids_of("/^sta?rt$/"), "acknowledged-early");
+    assert_eq!(ids_of("/saved/"), "");
+    for wrong in ["stdot", "/(/"] {
+        let finished = finish(&mut wrote(&["trace", "--ack", wrong, "true"]));
+        assert_eq!(
+            (finished.code(), finished.stderr.lines().count()),
+            (Some(2), 1),
+            "{finished:?}"
+        );
+    }
+}
+
+/// Whether a program is there to be traced.
+fn installed(program: &str) -> Result<(), String> {
+    let found = Command::new(program).arg("--version").output();
+    found.map(drop).map_err(|_| format!("{program} is not installed"))
+}
+
+/// The document of a program in Python.
+fn python(program: &str, more: &[&str]) -> Trace {
+    let place = folder();
+    fs::write(place.path().join("program.py"), program).unwrap();
+    let (trace, finished) = traced(place.path(), "python3 -SE program.py", more);
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    trace
+}
+
+#[test]
+fn descriptors_that_write_over_each_other_are_told_and_those_that_share_a_position_are_not() {
+    or_skip!(installed("python3"));
+    let program = |second: &str| {
+        format!(
+            "import os\n\
+             first = os.open('log', os.O_WRONLY | os.O_CREAT)\n\
+             second = {second}\n\
+             for line in range(2):\n\
+             \x20   os.write(first, b'from the first')\n\
+             \x20   os.write(second, b'second')\n\
+             os.fsync(first)\n\
+             os.fsync(os.open('.', 0))\n"
+        )
+    };
+    let second = "os.open('log', os.O_WRONLY)";
+    let races = python(&program(second), &[]);
+    assert_eq!(ids(&races), ["append-races"], "{races:?}");
+    let appends = second.replace("O_WRONLY", "O_WRONLY | os.O_APPEND");
+    assert_eq!(ids(&python(&program(&appends), &[])), [""; 0]);
+    assert_eq!(ids(&python(&program("os.dup(first)"), &[])), [""; 0]);
+}
+
+#[test]
+fn what_is_read_back_before_a_flush_is_told_where_reads_are_watched() {
+    or_skip!(installed("python3"));
+    let program = "import os\n\
+        file = os.open('a', os.O_RDWR | os.O_CREAT)\n\
+        os.write(file, b'new')\n\
+        assert os.pread(file, 3, 0) == b'new'\n\
+        os.fsync(file)\n\
+        os.fsync(os.open('.', 0))\n";
+    let seen = python(program, &["--reads"]);
+    assert_eq!(ids(&seen), ["reads-what-it-wrote"], "{seen:?}");
+    assert_eq!(ids(&python(program, &[])), [""; 0]);
 }
 
 #[test]
@@ -326,9 +399,7 @@ fn committed(pragmas: &str) -> Trace {
 
 #[test]
 fn sqlite_keeps_what_its_documents_promise() {
-    if Command::new("sqlite3").arg("--version").output().is_err() {
-        skip_here!("sqlite3 is not installed");
-    }
+    or_skip!(installed("sqlite3"));
     // <https://sqlite.org/pragma.html#pragma_synchronous>: FULL is durable but for the removal of
     // the journal, which EXTRA flushes; OFF hands data to the kernel alone.
     let full = committed("pragma synchronous=full;");

@@ -73,6 +73,12 @@ pub const SHORT_WRITE_IGNORED: Kind = warning(
     "without the rest of a write of which the kernel took a part",
     "write the rest; in Rust write_all does so",
 );
+pub const APPEND_RACES: Kind = warning(
+    "append-races",
+    "appended through several descriptors without O_APPEND, each of which wrote over the bytes of \
+     another",
+    "open the file with O_APPEND, or write by one descriptor",
+);
 pub const ACKNOWLEDGED_EARLY: Kind = warning(
     "acknowledged-early",
     "not durable when the program answered",
@@ -89,6 +95,13 @@ pub const UNLINK_NOT_FLUSHED: Kind = info(
     "removed, and the folder not flushed; after a power cut it may be there again",
     "fsync the folder after the unlink, if what reads the folder minds",
 );
+pub const READS_WHAT_IT_WROTE: Kind = info(
+    "reads-what-it-wrote",
+    "read back before it was flushed; the read is answered from memory, and proves nothing about \
+     the disk",
+    "fsync it first; what was read then is still not from the disk, unless it was dropped from \
+     memory",
+);
 pub const UNBUFFERED: Kind = info(
     "unbuffered",
     "written in small pieces; each call costs more than its bytes",
@@ -101,7 +114,7 @@ pub const FLUSH_EACH_SMALL: Kind = info(
 );
 
 /// All kinds, in the order in which a report has them.
-pub const KINDS: [&Kind; 14] = [
+pub const KINDS: [&Kind; 16] = [
     &RENAME_BEFORE_FLUSH,
     &ONLY_COPY_OVERWRITTEN,
     &UNLINK_BEFORE_NAME,
@@ -112,8 +125,10 @@ pub const KINDS: [&Kind; 14] = [
     &FLUSH_ERROR_IGNORED,
     &FLUSH_RETRIED,
     &SHORT_WRITE_IGNORED,
+    &APPEND_RACES,
     &NAME_NOT_FLUSHED,
     &UNLINK_NOT_FLUSHED,
+    &READS_WHAT_IT_WROTE,
     &UNBUFFERED,
     &FLUSH_EACH_SMALL,
 ];

@@ -31,7 +31,7 @@ fn made(file: FileId, path: &str) -> Act {
 
 fn write(file: FileId, bytes: Range<u64>) -> Act {
     let asked_bytes = bytes.end - bytes.start;
-    Act::Write { file, bytes, asked_bytes, how: How::default() }
+    Act::Write { file, bytes, asked_bytes, how: How::default(), is_race: false }
 }
 
 fn flush(file: FileId) -> Act {
@@ -163,8 +163,13 @@ fn a_flush_that_failed_is_neither_repeated_nor_ignored() {
 
 #[test]
 fn the_rest_of_a_short_write_is_to_be_written() {
-    let short =
-        |bytes: Range<u64>| Act::Write { file: OLD, bytes, asked_bytes: 100, how: How::default() };
+    let short = |bytes| Act::Write {
+        file: OLD,
+        bytes,
+        asked_bytes: 100,
+        how: How::default(),
+        is_race: false,
+    };
     let continued = [found(OLD, "/data/a"), short(0..60), write(OLD, 60..100), flush(OLD)];
     assert_eq!(ids(continued), [""; 0]);
     let left = [found(OLD, "/data/a"), short(0..60), write(OLD, 100..200), flush(OLD)];
@@ -174,7 +179,8 @@ fn the_rest_of_a_short_write_is_to_be_written() {
 #[test]
 fn direct_writes_are_not_taken_for_durable() {
     let direct = How { is_direct: true, is_durable: false };
-    let write = |how| Act::Write { file: NEW, bytes: 0..4096, asked_bytes: 4096, how };
+    let write =
+        |how| Act::Write { file: NEW, bytes: 0..4096, asked_bytes: 4096, how, is_race: false };
     assert_eq!(ids([made(NEW, "/data/a"), write(direct)]), ["direct-taken-for-durable"]);
     let durable = How { is_durable: true, ..direct };
     assert_eq!(ids([made(NEW, "/data/a"), write(durable), flush(FOLDER)]), [""; 0]);
@@ -207,6 +213,15 @@ fn files_in_memory_are_not_judged() {
     acts.remove(3);
     acts.insert(0, Act::Storage { device: 1, storage });
     assert_eq!(ids(acts), [""; 0]);
+}
+
+#[test]
+fn what_is_read_before_its_flush_is_told_as_read_from_memory() {
+    let read = |bytes| Act::Read { file: NEW, bytes };
+    let begin = || [made(NEW, "/data/a"), write(NEW, 0..10)];
+    let end = || [flush(NEW), flush(FOLDER), read(0..10)];
+    assert_eq!(ids(begin().into_iter().chain([read(5..20)]).chain(end())), ["reads-what-it-wrote"]);
+    assert_eq!(ids(begin().into_iter().chain([read(10..20)]).chain(end())), [""; 0]);
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn see(model: &mut Model, act: Act) {
 
 fn write(file: u64, bytes: Range<u64>, how: How) -> Act {
     let asked_bytes = bytes.end - bytes.start;
-    Act::Write { file: id(file), bytes, asked_bytes, how }
+    Act::Write { file: id(file), bytes, asked_bytes, how, is_race: false }
 }
 
 fn flush(file: u64) -> Act {

@@ -91,7 +91,10 @@ impl Script {
         let size = self.sizes.entry(inode).or_default();
         *size = (*size).max(from + count);
         let (bytes, how) = (from..from + count, How::default());
-        self.call(Act::Write { file: file(inode), bytes, asked_bytes: count, how }, data);
+        self.call(
+            Act::Write { file: file(inode), bytes, asked_bytes: count, how, is_race: false },
+            data,
+        );
     }
 
     fn step(&mut self, step: &Step) {

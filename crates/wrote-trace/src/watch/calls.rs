@@ -1,16 +1,17 @@
 //! The system calls that change files, from their arguments to what they did.
 
-use super::descriptors::{Descriptors, Kind, id_of, name_of};
+use super::Wanted;
+use super::descriptors::{Descriptor, Descriptors, Kind, id_of, name_of};
 use super::filter::When;
 use super::memory;
 use super::ptrace::Entry;
 use crate::call::{Act, FileId, How, Name, Storage};
+use crate::sign::Sign;
 use libc::{c_long, pid_t};
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use wrote_result::trace::Ack;
 
 /// Flags of `open(2)` without which a file can't be changed.
 const CHANGES: u32 = (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC) as u32;
@@ -21,7 +22,7 @@ const FICLONE: u32 = 0x4004_9409;
 const FICLONERANGE: u32 = 0x4020_940d;
 
 /// The calls at which a program is stopped.
-pub fn watched(ack: Ack) -> Vec<(c_long, When)> {
+pub fn watched(wanted: &Wanted) -> Vec<(c_long, When)> {
     let always = |number: &c_long| (*number, When::Always);
     let mut calls: Vec<(c_long, When)> = ALWAYS.iter().map(always).collect();
     calls.extend(OF_THIS_MACHINE);
@@ -32,8 +33,11 @@ pub fn watched(ack: Ack) -> Vec<(c_long, When)> {
         (libc::SYS_ioctl, When::Is(1, FICLONE)),
         (libc::SYS_ioctl, When::Is(1, FICLONERANGE)),
     ]);
-    if ack == Ack::Socket {
+    if matches!(wanted.ack, Sign::Socket | Sign::Text(_)) {
         calls.extend([libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_sendmmsg].iter().map(always));
+    }
+    if wanted.reads {
+        calls.extend(READS.iter().map(always));
     }
     calls
 }
@@ -67,6 +71,8 @@ const ALWAYS: [c_long; 26] = [
     libc::SYS_io_setup,
 ];
 
+const READS: [c_long; 4] = [libc::SYS_read, libc::SYS_pread64, libc::SYS_readv, libc::SYS_preadv];
+
 /// Calls that newer machines have only in their `..at` form.
 #[cfg(target_arch = "x86_64")]
 const OF_THIS_MACHINE: [(c_long, When); 9] = [
@@ -88,6 +94,7 @@ const OF_THIS_MACHINE: [(c_long, When); 1] = [(libc::SYS_dup3, When::Always)];
 pub enum Begun {
     Open { path: Option<PathBuf>, size_before: Option<u64>, empties: bool },
     Write { descriptor: i32, asked_bytes: u64, at: At, is_durable: bool },
+    Read { descriptor: i32, at: At },
     Clone { descriptor: i32 },
     Resize { file: FileId, from_bytes: u64, to_bytes: u64 },
     Allocate { descriptor: i32, from_bytes: u64 },
@@ -143,9 +150,7 @@ pub enum Begin {
 /// Reads calls, and what they were about.
 #[derive(Debug)]
 pub struct Reader {
-    ack: Ack,
-    /// Whether the bytes of writes are wanted.
-    keeps_data: bool,
+    wanted: Wanted,
     descriptors: Descriptors,
     /// The files that were met.
     met: HashSet<FileId>,
@@ -156,10 +161,9 @@ pub struct Reader {
 
 impl Reader {
     /// Makes one that has met nothing.
-    pub fn new(ack: Ack, keeps_data: bool) -> Reader {
+    pub fn new(wanted: Wanted) -> Reader {
         Reader {
-            ack,
-            keeps_data,
+            wanted,
             descriptors: Descriptors::new(),
             met: HashSet::new(),
             devices: HashSet::new(),
@@ -184,7 +188,7 @@ impl Reader {
             return Vec::new();
         };
         let count = bytes.end - bytes.start;
-        if !self.keeps_data || count > DATA_BYTES_MAX {
+        if !self.wanted.data || count > DATA_BYTES_MAX {
             return Vec::new();
         }
         let read = || {
@@ -253,18 +257,24 @@ impl Reader {
             }
             // Its flags may say something else from now on.
             libc::SYS_fcntl => return self.closed(process, a),
-            libc::SYS_write => self.write(process, a, c, At::Position, 0)?,
+            libc::SYS_read | libc::SYS_readv => self.read(process, a, At::Position)?,
+            libc::SYS_pread64 | libc::SYS_preadv => self.read(process, a, At::Byte(d))?,
+            libc::SYS_write => self
+                .tell(process, a, || memory::text(task, b, c))
+                .map_or_else(|| self.write(process, a, c, At::Position, 0), Some)?,
             libc::SYS_pwrite64 => self.write(process, a, c, At::Byte(d), 0)?,
             libc::SYS_writev => {
-                let bytes = memory::bytes_of_pieces(task, b, c)?;
-                self.write(process, a, bytes, At::Position, 0)?
+                let pieces = memory::pieces(task, b, c)?;
+                let bytes = pieces.iter().map(|(_, count)| count).sum();
+                self.tell(process, a, || memory::texts(task, &pieces))
+                    .map_or_else(|| self.write(process, a, bytes, At::Position, 0), Some)?
             }
             libc::SYS_pwritev => {
-                let bytes = memory::bytes_of_pieces(task, b, c)?;
+                let bytes = bytes_of(memory::pieces(task, b, c)?);
                 self.write(process, a, bytes, At::Byte(d), 0)?
             }
             libc::SYS_pwritev2 => {
-                let bytes = memory::bytes_of_pieces(task, b, c)?;
+                let bytes = bytes_of(memory::pieces(task, b, c)?);
                 let at = if d == u64::MAX { At::Position } else { At::Byte(d) };
                 self.write(process, a, bytes, at, f as i32)?
             }
@@ -325,7 +335,11 @@ impl Reader {
             libc::SYS_linkat => self.link(path(a, b)?, path(c, d)?)?,
             libc::SYS_unlinkat => self.unlink(path(a, b)?)?,
             libc::SYS_mkdirat => Begun::MakeFolder { path: path(a, b)? },
-            libc::SYS_sendto | libc::SYS_sendmsg | libc::SYS_sendmmsg => Begun::Tell,
+            libc::SYS_sendto => self.tell(process, a, || memory::text(task, b, c))?,
+            // The first of several messages begins with a header, too.
+            libc::SYS_sendmsg | libc::SYS_sendmmsg => {
+                self.tell(process, a, || memory::texts(task, &memory::pieces_of_message(task, b)?))?
+            }
             libc::SYS_io_uring_setup => return Some(Begin::Refuse),
             libc::SYS_io_setup => return Some(Begin::Unseen("writes by io_submit (kernel AIO)")),
             _ => return None,
@@ -396,18 +410,38 @@ impl Reader {
         flags: i32,
     ) -> Option<Begun> {
         let descriptor = descriptor as i32;
-        let found = self.descriptors.get(process, descriptor)?;
-        let tells = match self.ack {
-            Ack::Exit => false,
-            Ack::Stdout => descriptor == 1 && found.kind == Kind::Stream,
-            Ack::Socket => found.kind == Kind::Socket,
-        };
-        if tells {
-            return Some(Begun::Tell);
-        }
         let is_durable = flags & (libc::RWF_DSYNC | libc::RWF_SYNC) != 0;
         self.regular(process, descriptor as u64)?;
         Some(Begun::Write { descriptor, asked_bytes, at, is_durable })
+    }
+
+    fn read(&mut self, process: pid_t, descriptor: u64, at: At) -> Option<Begun> {
+        self.regular(process, descriptor)?;
+        Some(Begun::Read { descriptor: descriptor as i32, at })
+    }
+
+    /// Whether bytes that go to a descriptor tell the outside something.
+    fn tell(
+        &mut self,
+        process: pid_t,
+        descriptor: u64,
+        text: impl FnOnce() -> Option<Vec<u8>>,
+    ) -> Option<Begun> {
+        let descriptor = descriptor as i32;
+        if matches!(self.wanted.ack, Sign::Exit) {
+            return None;
+        }
+        let kind = self.descriptors.get(process, descriptor)?.kind;
+        let tells = match &self.wanted.ack {
+            Sign::Exit => false,
+            Sign::Stdout => descriptor == 1 && kind == Kind::Stream,
+            Sign::Socket => kind == Kind::Socket,
+            Sign::Text(sign) => {
+                let is_outside = matches!(kind, Kind::Stream | Kind::Socket);
+                is_outside && text().is_some_and(|text| sign.is_match(&text))
+            }
+        };
+        tells.then_some(Begun::Tell)
     }
 
     /// Returns the effect of a call that returned this.
@@ -446,22 +480,29 @@ impl Reader {
                 }
             }
             // The end of a copy is not a write.
-            Begun::Write { .. } if value == 0 => return None,
+            Begun::Write { .. } | Begun::Read { .. } if value == 0 => return None,
+            Begun::Read { descriptor, at } => {
+                let read = self.descriptors.get(process, descriptor)?;
+                let start = start(read, at, value)?;
+                Act::Read { file: read.file, bytes: start..start.saturating_add(value) }
+            }
             Begun::Write { descriptor, asked_bytes, at, is_durable } => {
                 let written = self.descriptors.get(process, descriptor)?;
                 let (file, how) = (written.file, written.how);
                 let how = How { is_durable: how.is_durable || is_durable, ..how };
-                let start = match at {
-                    At::Byte(start) => start,
-                    At::Position => written.position().ok()?.saturating_sub(value),
-                };
-                Act::Write { file, bytes: start..start.saturating_add(value), asked_bytes, how }
+                let start = start(written, at, value)?;
+                let bytes = start..start.saturating_add(value);
+                let is_race = at == At::Position
+                    && !written.appends
+                    && self.descriptors.has_overwritten(process, descriptor, file, &bytes);
+                Act::Write { file, bytes, asked_bytes, how, is_race }
             }
             Begun::Clone { descriptor } => {
                 let size_bytes = size(process, descriptor)?;
                 let file = self.descriptors.get(process, descriptor)?.file;
                 let how = How::default();
-                Act::Write { file, bytes: 0..size_bytes, asked_bytes: size_bytes, how }
+                let bytes = 0..size_bytes;
+                Act::Write { file, bytes, asked_bytes: size_bytes, how, is_race: false }
             }
             Begun::Resize { file, from_bytes, to_bytes } => {
                 Act::Resize { file, from_bytes, to_bytes }
@@ -489,6 +530,18 @@ impl Reader {
             Begun::Tell => Act::Tell,
         })
     }
+}
+
+/// The place at which a call that has moved `value` bytes began.
+fn start(descriptor: &Descriptor, at: At, value: u64) -> Option<u64> {
+    match at {
+        At::Byte(start) => Some(start),
+        At::Position => Some(descriptor.position().ok()?.saturating_sub(value)),
+    }
+}
+
+fn bytes_of(pieces: Vec<(u64, u64)>) -> u64 {
+    pieces.into_iter().map(|(_, count)| count).sum()
 }
 
 /// The size of an open file, in bytes.

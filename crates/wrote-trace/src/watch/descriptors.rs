@@ -4,14 +4,18 @@
 //! of them.
 
 use crate::call::{FileId, How, Name};
-use libc::pid_t;
+use libc::{c_int, c_long, pid_t};
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind};
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+/// The most descriptors of a file whose writes are compared.
+const WRITERS_MAX: usize = 16;
 
 /// The file that a descriptor leads to.
 #[derive(Debug)]
@@ -22,6 +26,8 @@ pub struct Descriptor {
     pub kind: Kind,
     /// How writes through it are done.
     pub how: How,
+    /// Whether each write goes to the file's end (`O_APPEND`).
+    pub appends: bool,
     /// Its path when it was looked up; `None` of a file without a name.
     pub path: Option<PathBuf>,
     /// Its size when it was looked up, in bytes.
@@ -59,6 +65,9 @@ pub struct Descriptors {
     /// The files that standard streams were led to before the program began: the program takes
     /// them for streams.
     streams: Vec<FileId>,
+    /// The descriptors that write at their positions, by file, each with the bytes that it wrote
+    /// without a gap.
+    writers: HashMap<FileId, Vec<(pid_t, i32, Range<u64>)>>,
 }
 
 impl Descriptors {
@@ -66,7 +75,7 @@ impl Descriptors {
     pub fn new() -> Descriptors {
         let stream = |descriptor| fs::metadata(format!("/proc/self/fd/{descriptor}")).ok();
         let streams = (0..=2).filter_map(stream).map(|found| id_of(&found)).collect();
-        Descriptors { known: HashMap::new(), streams }
+        Descriptors { known: HashMap::new(), streams, writers: HashMap::new() }
     }
 
     /// Returns the file that a descriptor of a process leads to; `None` where it is not open.
@@ -85,11 +94,51 @@ impl Descriptors {
 
     /// A descriptor leads elsewhere, or nowhere, from now on.
     pub fn forget(&mut self, process: pid_t, descriptor: i32) {
-        self.known.remove(&(process, descriptor));
+        if let Some(gone) = self.known.remove(&(process, descriptor))
+            && let Some(writers) = self.writers.get_mut(&gone.file)
+        {
+            writers.retain(|(of, number, _)| (*of, *number) != (process, descriptor));
+            if writers.is_empty() {
+                self.writers.remove(&gone.file);
+            }
+        }
+    }
+
+    /// Whether a write that continues an earlier one of its descriptor goes over bytes of another
+    /// descriptor, which has written since: neither knows of the other.
+    pub fn has_overwritten(
+        &mut self,
+        process: pid_t,
+        descriptor: i32,
+        file: FileId,
+        bytes: &Range<u64>,
+    ) -> bool {
+        let writers = self.writers.entry(file).or_default();
+        let is_own = |of: &(pid_t, i32, Range<u64>)| (of.0, of.1) == (process, descriptor);
+        // They are in the order of their last writes.
+        let own = writers.iter().position(is_own);
+        let before = own.map(|at| writers.remove(at).2).filter(|run| run.end == bytes.start);
+        let since = &writers[own.unwrap_or(writers.len())..];
+        let is_race = before.is_some()
+            && since.iter().any(|(other, number, run)| {
+                run.start < bytes.end
+                    && bytes.start < run.end
+                    && is_same((process, descriptor), (*other, *number)) == Some(false)
+            });
+        if writers.len() == WRITERS_MAX {
+            writers.remove(0);
+        }
+        let start = before.map_or(bytes.start, |run| run.start);
+        writers.push((process, descriptor, start..bytes.end));
+        is_race
     }
 
     /// A process has other descriptors, or has ended.
     pub fn forget_all(&mut self, process: pid_t) {
+        self.writers.retain(|_, writers| {
+            writers.retain(|(of, ..)| *of != process);
+            !writers.is_empty()
+        });
         self.known.retain(|(known, _), _| *known != process);
     }
 
@@ -98,6 +147,17 @@ impl Descriptors {
         let is_in = |descriptor: i32| (first..=last).contains(&(descriptor as u32));
         self.known.retain(|(known, descriptor), _| *known != process || !is_in(*descriptor));
     }
+}
+
+/// Whether two descriptors share a position (`kcmp(2)`); `None` where one is not open any more, or
+/// the kernel can't say.
+fn is_same(one: (pid_t, i32), other: (pid_t, i32)) -> Option<bool> {
+    const KCMP_FILE: c_int = 0;
+    // SAFETY: the call reads no memory of this process.
+    let order = unsafe {
+        libc::syscall(libc::SYS_kcmp, one.0, other.0, KCMP_FILE, one.1 as c_long, other.1 as c_long)
+    };
+    (order >= 0).then_some(order == 0)
 }
 
 fn look_up(process: pid_t, descriptor: i32) -> io::Result<Descriptor> {
@@ -116,6 +176,7 @@ fn look_up(process: pid_t, descriptor: i32) -> io::Result<Descriptor> {
         file: id_of(&found),
         kind,
         // O_SYNC contains O_DSYNC.
+        appends: flags & libc::O_APPEND != 0,
         how: How { is_direct: flags & libc::O_DIRECT != 0, is_durable: flags & libc::O_DSYNC != 0 },
         path: Some(path).filter(|_| is_named),
         size_bytes: found.len(),

@@ -5,6 +5,7 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 use std::ffi::OsString;
 use std::io::IoSliceMut;
+use std::mem::offset_of;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
@@ -12,6 +13,8 @@ use std::path::PathBuf;
 const PATH_BYTES_MAX: usize = 4096;
 /// `UIO_MAXIOV` of `linux/uio.h`.
 const PIECES_MAX: usize = 1024;
+/// The bytes of a text that are examined.
+const TEXT_BYTES_MAX: u64 = 64 << 10;
 /// A read that crosses from memory that is there to memory that is not would fail as a whole.
 const PAGE_BYTES: u64 = 4096;
 
@@ -39,16 +42,38 @@ pub fn number(task: pid_t, address: u64) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.try_into().ok()?))
 }
 
-/// The bytes that a list of `struct iovec` describes.
-pub fn bytes_of_pieces(task: pid_t, address: u64, count: u64) -> Option<u64> {
+/// The addresses and lengths of a list of `struct iovec`.
+pub fn pieces(task: pid_t, address: u64, count: u64) -> Option<Vec<(u64, u64)>> {
     let count = usize::try_from(count).ok().filter(|count| *count <= PIECES_MAX)?;
     const PIECE_BYTES: usize = size_of::<libc::iovec>();
     let list = read(task, address, count * PIECE_BYTES)?;
-    let length = |piece: &[u8]| {
-        let length = &piece[PIECE_BYTES / 2..];
-        u64::from_ne_bytes(length.try_into().expect("half of 16 bytes"))
+    let number = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("half of 16 bytes"));
+    let piece = |piece: &[u8]| {
+        let (address, length) = piece.split_at(PIECE_BYTES / 2);
+        (number(address), number(length))
     };
-    Some(list.chunks_exact(PIECE_BYTES).map(length).sum())
+    Some(list.chunks_exact(PIECE_BYTES).map(piece).collect())
+}
+
+/// Those of a `struct msghdr`.
+pub fn pieces_of_message(task: pid_t, address: u64) -> Option<Vec<(u64, u64)>> {
+    let list = number(task, address + offset_of!(libc::msghdr, msg_iov) as u64)?;
+    let count = number(task, address + offset_of!(libc::msghdr, msg_iovlen) as u64)?;
+    pieces(task, list, count)
+}
+
+/// The beginning of a text.
+pub fn text(task: pid_t, address: u64, count: u64) -> Option<Vec<u8>> {
+    read(task, address, count.min(TEXT_BYTES_MAX) as usize)
+}
+
+/// The beginning of each piece, one after another.
+pub fn texts(task: pid_t, pieces: &[(u64, u64)]) -> Option<Vec<u8>> {
+    let mut whole = Vec::new();
+    for (address, count) in pieces {
+        whole.extend(text(task, *address, *count)?);
+    }
+    Some(whole)
 }
 
 fn read(task: pid_t, address: u64, count: usize) -> Option<Vec<u8>> {

@@ -1,0 +1,76 @@
+//! The signs by which a program tells the outside that something is saved.
+
+use regex::bytes::{Regex, RegexBuilder};
+use std::str::FromStr;
+use wrote_result::trace::Ack;
+
+/// A sign by which the outside learns that something is saved.
+#[derive(Clone, Debug)]
+pub enum Sign {
+    /// The end of the program.
+    Exit,
+    /// A write to its standard output.
+    Stdout,
+    /// A write to a socket.
+    Socket,
+    /// A write that this matches, to its standard output or error, or to a socket.
+    Text(Regex),
+}
+
+impl FromStr for Sign {
+    type Err = String;
+
+    /// Parses `exit`, `stdout`, `socket`, or a regular expression between slashes.
+    fn from_str(text: &str) -> Result<Sign, String> {
+        let inner = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
+        match (text, inner) {
+            ("exit", _) => Ok(Sign::Exit),
+            ("stdout", _) => Ok(Sign::Stdout),
+            ("socket", _) => Ok(Sign::Socket),
+            (_, Some(inner)) => {
+                // Its errors have several lines, with the reason in the last.
+                let reason = |error: regex::Error| {
+                    let text = error.to_string();
+                    text.lines().last().unwrap_or_default().to_owned()
+                };
+                let lines = RegexBuilder::new(inner).multi_line(true).build();
+                lines.map(Sign::Text).map_err(reason)
+            }
+            _ => Err("use exit, stdout, socket, or /REGEX/".into()),
+        }
+    }
+}
+
+impl Sign {
+    /// The kind of sign, for the document.
+    pub fn kind(&self) -> Ack {
+        match self {
+            Sign::Exit => Ack::Exit,
+            Sign::Stdout => Ack::Stdout,
+            Sign::Socket => Ack::Socket,
+            Sign::Text(_) => Ack::Text,
+        }
+    }
+
+    /// The regular expression of a text.
+    pub fn text(&self) -> Option<String> {
+        match self {
+            Sign::Text(text) => Some(text.as_str().into()),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sign_is_a_word_or_an_expression_between_slashes() {
+        let kind = |text: &str| text.parse::<Sign>().map(|sign| sign.kind());
+        assert_eq!(kind("stdout"), Ok(Ack::Stdout));
+        assert_eq!(kind("/saved|OK/"), Ok(Ack::Text));
+        assert_eq!(kind("stdot"), Err("use exit, stdout, socket, or /REGEX/".into()));
+        assert_eq!(kind("/(/"), Err("error: unclosed group".into()));
+    }
+}
