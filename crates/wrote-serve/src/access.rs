@@ -11,26 +11,26 @@ use std::path::PathBuf;
 use std::time::Duration;
 use subtle::{Choice, ConstantTimeEq};
 
-/// The pause at a wrong token: it is not guessed at the rate of a network.
+/// Delays the answer to a wrong token, so that tokens can't be guessed at network speed.
 pub(crate) const WRONG_TOKEN_PAUSE: Duration = Duration::from_millis(300);
 
-/// The rules of access.
+/// Access rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessConfig {
-    /// The file of the tokens, one a line: RESP and HTTP take messages with one of them only.
+    /// A file of tokens, one per line. With it, RESP and HTTP require one of them.
     pub token_file: Option<PathBuf>,
-    /// Whether listeners may be reached from other hosts without a certificate or a token.
+    /// Allows listeners that other hosts can reach without a certificate or a token.
     pub is_insecure: bool,
 }
 
-/// The tokens that clients give.
+/// The accepted tokens.
 #[derive(Debug, Default)]
 pub(crate) struct Access {
     tokens: Vec<Vec<u8>>,
 }
 
 impl Access {
-    /// Reads the tokens. Empty lines and those that begin with `#` are passed over.
+    /// Reads the tokens. Skips empty lines and lines that begin with `#`.
     pub(crate) fn load(config: &AccessConfig) -> Result<Access, String> {
         let Some(path) = &config.token_file else { return Ok(Access::default()) };
         let text = input::read(path)?;
@@ -43,19 +43,18 @@ impl Access {
         Ok(Access { tokens })
     }
 
-    /// Tells whether clients must give a token.
     pub(crate) fn asks_for_token(&self) -> bool {
         !self.tokens.is_empty()
     }
 
-    /// Tells whether `token` is one of the tokens. The time that this takes tells its length alone.
+    /// Returns whether `token` is accepted. The time depends only on its length.
     pub(crate) fn accepts(&self, token: &[u8]) -> bool {
         let is_one = |known: &Vec<u8>| known.as_slice().ct_eq(token);
         self.tokens.iter().map(is_one).fold(Choice::from(0), |any, one| any | one).into()
     }
 }
 
-/// Returns the token of a request (RFC 6750 section 2.1); nothing if it has none.
+/// Returns the bearer token of a request (RFC 6750 section 2.1), empty if absent.
 pub(crate) fn bearer(headers: &HeaderMap) -> &[u8] {
     let value = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
     match value.split_at_checked("Bearer ".len()) {
@@ -64,9 +63,9 @@ pub(crate) fn bearer(headers: &HeaderMap) -> &[u8] {
     }
 }
 
-/// Tells whether a web page has made a browser of this machine send a request. It names its origin.
-/// Or the name of the page leads to loopback (DNS rebinding): then the browser names neither an
-/// address, nor `localhost`, nor `own`, the name of the listener.
+/// Returns whether a web page made a local browser send this request. Such a request carries an
+/// Origin. With DNS rebinding, its Host is neither an address, nor `localhost`, nor `own` (the
+/// listener's name).
 pub(crate) fn is_of_page(headers: &HeaderMap, own: &str) -> bool {
     if headers.contains_key(ORIGIN) {
         return true;
@@ -77,7 +76,6 @@ pub(crate) fn is_of_page(headers: &HeaderMap, own: &str) -> bool {
     !is_address && !["localhost", own].iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Returns the name or address in front of a port.
 pub(crate) fn host(address: &str) -> &str {
     match address.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => host,
@@ -85,8 +83,8 @@ pub(crate) fn host(address: &str) -> &str {
     }
 }
 
-/// Refuses a listener that other hosts can reach without certificates of clients or a token.
-/// Returns a warning where it is let through with less than both.
+/// Refuses a listener that other hosts can reach without client certificates or a token. Returns a
+/// warning if `is_insecure` allows it anyway.
 pub(crate) fn check(
     listen: &Listen,
     addresses: &[IpAddr],
@@ -111,8 +109,8 @@ pub(crate) fn check(
     Err(format!("{listen}: other hosts can reach it; it needs {needs}insecure"))
 }
 
-/// Returns the addresses on which a listener is going to listen; none of a Unix socket, or of one
-/// that a service manager passes by its name.
+/// Returns the addresses on which a listener will listen. Empty for a Unix socket and for a socket
+/// passed by name.
 pub(crate) fn addresses(listen: &Listen) -> Result<Vec<IpAddr>, String> {
     let (Socket::Tcp(address) | Socket::Udp(address)) = &listen.socket else {
         return Ok(Vec::new());
@@ -150,10 +148,10 @@ mod tests {
             assert!(error.starts_with(url) && error.lines().count() == 1, "{error}");
             assert_eq!(checked(url, false, &insecure), Ok(false));
         }
-        // A certificate of clients protects nothing where there is no TLS.
+        // Client certificates protect nothing without TLS.
         assert!(checked("tcp://0.0.0.0:1", true, &none).is_err());
         assert_eq!(checked("relps://0.0.0.0:1", true, &none), Ok(false));
-        // Only RESP and HTTP have a place for a token.
+        // Only RESP and HTTP can carry a token.
         assert!(checked("relps://0.0.0.0:1", false, &token).is_err());
         assert_eq!(checked("https://0.0.0.0:1", false, &token), Ok(false));
         assert_eq!(checked("resp://0.0.0.0:1", false, &token), Ok(true));

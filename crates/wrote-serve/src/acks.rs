@@ -1,8 +1,7 @@
-//! Acknowledgements: the connections of one listener and one worker, woken together when their
-//! records are safe.
+//! Wakes the connections of one listener and worker together when their records are safe.
 //!
-//! Each flush makes the records of many connections safe. One task waits for it, and wakes them
-//! all. Were each to wait by itself, each would be woken twice, and others for it.
+//! One flush makes records of many connections safe. A single task waits for it and wakes them all.
+//! If each connection waited by itself, each would be woken twice.
 
 use crate::intake::Level;
 use std::collections::VecDeque;
@@ -13,30 +12,28 @@ use std::task::{Context, Poll, Waker};
 use tokio::task::yield_now;
 use wrote::{Error, Log, Ticket};
 
-/// The connections of one listener and one worker that wait for their records.
+/// Connections of one listener and worker that wait for their records.
 #[derive(Debug)]
 pub(crate) struct Acks {
     level: Level,
-    /// How often the log has failed those that waited.
+    /// The number of log failures that waiting connections have seen.
     failures: AtomicU64,
     waiting: Mutex<Waiting>,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
-    /// The log of those that wait, and how often it was opened.
+    /// The log they wait for, and its generation.
     log: Option<(u64, Log)>,
-    /// Each with the sequence before which every record must be safe, in their order, and a number
-    /// of its own.
+    /// For each connection: the sequence before which all records must be safe, a unique number,
+    /// and its waker. Sorted.
     wakers: VecDeque<(u64, u64, Waker)>,
     number: u64,
-    /// The last failure.
     error: Option<Error>,
-    /// The task that wakes the others, while it waits for nothing.
+    /// The waker of the acknowledging task while nothing is waited for.
     idle: Option<Waker>,
 }
 
-/// The wait of one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wait {
     pub end: u64,
@@ -49,8 +46,8 @@ impl Acks {
         Acks { level, failures: AtomicU64::new(0), waiting: Mutex::default() }
     }
 
-    /// Wakes the task of `context` once every record of `log` before `end` is safe, or the log has
-    /// failed. `generation` is how often the log was opened.
+    /// Wakes the task of `context` once all records of `log` before `end` are safe, or the log has
+    /// failed. `generation` counts how often the log was opened.
     pub(crate) fn wait(
         &self,
         (generation, log): (u64, &Log),
@@ -60,7 +57,7 @@ impl Acks {
         let mut waiting = self.waiting();
         let known = waiting.log.as_ref().map(|(known, _)| *known);
         if known.is_some_and(|known| known > generation) {
-            // A log that was opened again had failed.
+            // A new generation means that the previous log failed.
             log.check()?;
             return Err(Error::Interrupted);
         }
@@ -83,7 +80,6 @@ impl Acks {
         Ok(Wait { end, number, failures })
     }
 
-    /// Forgets a connection that ends.
     pub(crate) fn forget(&self, wait: Wait) {
         let mut waiting = self.waiting();
         let begin = waiting.wakers.partition_point(|(end, ..)| *end < wait.end);
@@ -106,12 +102,12 @@ impl Acks {
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
             let (generation, log, ticket) = poll_fn(|context| self.next(context)).await;
-            // Connections whose messages have arrived append first, and share the flush.
+            // Lets connections with pending messages append first, so that they share the flush.
             yield_now().await;
             let outcome = ticket.await;
             let mut waiting = self.waiting();
             if waiting.log.as_ref().is_none_or(|(known, _)| *known != generation) {
-                // They have failed already.
+                // The waiters have been failed already.
                 continue;
             }
             let woken = match outcome {
@@ -127,7 +123,7 @@ impl Acks {
         }
     }
 
-    /// The ticket of the first connection that waits.
+    /// Returns the ticket of the first waiting connection.
     fn next(&self, context: &Context<'_>) -> Poll<(u64, Log, Ticket<'static>)> {
         let mut waiting = self.waiting();
         let (Some((end, ..)), Some((generation, log))) = (waiting.wakers.front(), &waiting.log)
@@ -143,7 +139,7 @@ impl Acks {
         Poll::Ready((*generation, log.clone(), ticket))
     }
 
-    /// Takes out all connections, to be woken: their log has failed.
+    /// Removes all connections so that they can be woken after a log failure.
     fn fail(&self, waiting: &mut Waiting, error: Option<Error>) -> VecDeque<(u64, u64, Waker)> {
         self.failures.fetch_add(1, Ordering::Relaxed);
         waiting.error = error;
@@ -181,7 +177,7 @@ mod tests {
         (folder, log)
     }
 
-    /// Polls the task that wakes the others until it waits for nothing.
+    /// Polls the acknowledging task until it is idle.
     fn settle(acks: &Arc<Acks>) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {

@@ -1,20 +1,18 @@
-//! The addresses from which connections are open, each with their number.
+//! Counts open connections by client address.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Networks of this many bits are given to one host or site (RFC 6177), which has all their
-/// addresses.
+/// A /64 usually belongs to one host or site (RFC 6177), which can use all its addresses.
 const IPV6_NETWORK_BITS: u32 = 64;
 
-/// The number of open connections of each address.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
     open: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// A connection of an address, counted until it is dropped.
+/// Counts a connection until dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
     addresses: Arc<Addresses>,
@@ -22,7 +20,7 @@ pub(crate) struct Place {
 }
 
 impl Addresses {
-    /// Counts one more connection from `address`, unless it has `max` already.
+    /// Counts one more connection from `address`; `None` if it already has `max`.
     pub(crate) fn admit(self: &Arc<Self>, address: IpAddr, max: usize) -> Option<Place> {
         let address = network(address);
         let mut open = self.lock();
@@ -54,7 +52,8 @@ impl Drop for Place {
     }
 }
 
-/// Returns the address as one that counts alone: of IPv6 the network, of IPv4 in IPv6 the IPv4.
+/// Returns the key under which an address is counted: the network for IPv6, the IPv4 address for
+/// IPv4 and IPv4-mapped IPv6.
 pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -1,4 +1,4 @@
-//! Admission: whether one more connection is accepted, and its count while it is open.
+//! Admits a connection, or refuses it, and counts it while it is open.
 
 use crate::addresses::Place;
 use crate::limits::Reason;
@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// An accepted connection. It is counted until this is dropped.
+/// An admitted connection, counted until dropped.
 #[derive(Debug)]
 pub(crate) struct Admission {
     metrics: Arc<Metrics>,
@@ -23,7 +23,7 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// Admits a connection from `address`, or counts why the limits refuse it.
+    /// Admits a connection from `address`, or counts the refusal.
     pub(crate) fn of(port: &Port, address: Option<IpAddr>) -> Option<Admission> {
         let Port { metrics, totals, limits, addresses, workers, .. } = port;
         let client = Client(address);

@@ -1,45 +1,43 @@
-//! The answers of one connection, in order, each held back until its message is safe.
+//! Queues the answers of one connection in order, each held until its message is safe.
 
 use std::collections::VecDeque;
 
-/// Answers that were sent or released keep their place in memory up to this, so that each batch
-/// does not allocate anew. An idle connection keeps nothing.
+/// Capacity kept between batches, to avoid an allocation for each. An idle connection keeps none.
 const KEPT_BYTES: usize = 4096;
 
-/// Answers in the order of their messages.
+/// Answers in message order.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     bytes: VecDeque<u8>,
-    /// The bytes at the front that may leave.
+    /// The bytes at the front that may be sent.
     released: usize,
-    /// The answers that are held back. A later one never leaves before an earlier one.
+    /// Held answers. A later answer is never sent before an earlier one.
     held: VecDeque<Held>,
-    /// Messages since the last answer that was held back: they are answered by the next.
+    /// Messages since the last held answer; the next answer covers them.
     messages: u64,
 }
 
-/// An answer that is held back.
 #[derive(Debug)]
 struct Held {
-    /// The sequence before which every record must be safe.
+    /// The sequence before which all records must be safe.
     end: u64,
-    /// The bytes that leave then.
+    /// The length of the answer.
     bytes: usize,
-    /// The messages that are answered then.
+    /// The messages that this answer covers.
     messages: u64,
 }
 
 impl Answers {
-    /// Counts a message that the next answer with a wait is for.
+    /// Counts a message that the next held answer covers.
     pub(crate) fn take_message(&mut self) {
         self.messages += 1;
     }
 
-    /// Adds an answer that may leave once every record before `end` is safe.
+    /// Adds an answer that may be sent once every record before `end` is safe.
     pub(crate) fn push(&mut self, end: u64, answer: &[u8]) {
         self.bytes.extend(answer);
         match self.held.back_mut() {
-            // A shorter wait ends no earlier than the one before it.
+            // This answer is covered by the previous wait.
             Some(last) if last.end >= end => {
                 last.bytes += answer.len();
                 if end > 0 {
@@ -54,7 +52,7 @@ impl Answers {
         }
     }
 
-    /// Releases the answers to records before `safe`, and returns the messages that they answer.
+    /// Releases the answers to records before `safe`. Returns the number of messages they cover.
     pub(crate) fn release(&mut self, safe: u64) -> u64 {
         let mut count = 0;
         while let Some(held) = self.held.front()
@@ -67,23 +65,23 @@ impl Answers {
         count
     }
 
-    /// The sequence before which every record must be safe for the next answer to leave.
+    /// Returns the sequence that the next held answer waits for.
     pub(crate) fn awaited(&self) -> Option<u64> {
         self.held.front().map(|held| held.end)
     }
 
-    /// The sequence before which every record must be safe for the last answer to leave.
+    /// Returns the sequence that the last held answer waits for.
     pub(crate) fn last_awaited(&self) -> Option<u64> {
         self.held.back().map(|held| held.end)
     }
 
-    /// The next bytes to send; empty if none may leave.
+    /// Returns the bytes that may be sent now.
     pub(crate) fn sendable(&self) -> &[u8] {
         let (front, _) = self.bytes.as_slices();
         &front[..front.len().min(self.released)]
     }
 
-    /// Takes off the first `bytes`, which were sent.
+    /// Removes the first `bytes`, which were sent.
     pub(crate) fn sent(&mut self, bytes: usize) {
         self.bytes.drain(..bytes);
         self.released -= bytes;
@@ -93,7 +91,7 @@ impl Answers {
         }
     }
 
-    /// The bytes of memory that the answers take; nothing while there are none.
+    /// Returns the memory used; 0 when empty.
     pub(crate) fn held_bytes(&self) -> usize {
         if self.is_empty() { 0 } else { self.capacity_bytes() }
     }
@@ -102,7 +100,7 @@ impl Answers {
         self.bytes.capacity() + self.held.capacity() * size_of::<Held>()
     }
 
-    /// The bytes of all answers, sendable or not.
+    /// Returns the length of all answers, sendable or held.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }

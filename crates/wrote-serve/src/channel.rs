@@ -1,4 +1,4 @@
-//! A channel: one log of the server, watched, and opened again after it has failed.
+//! A channel: one log of the server, monitored, and reopened after a failure.
 
 use crate::config::LogConfig;
 use crate::cursors::Cursors;
@@ -15,43 +15,44 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use wrote::Log;
 
-/// The pause between two looks at a log and its disk, and between two attempts to open it again.
+/// The interval between checks of the log and its disk, and between attempts to reopen it.
 const WATCH_PAUSE: Duration = Duration::from_secs(1);
 
 /// How a channel opens its log.
 pub(crate) type Opener = Arc<dyn Fn(&LogConfig) -> Result<Log, wrote::Error> + Send + Sync>;
 
-/// A log that is open, and the keys of its messages.
+/// An open log, and the idempotency keys of its messages.
 pub(crate) type Opened = (Log, Option<Arc<Keys>>);
 
 /// One log of the server.
 pub(crate) struct Channel {
     pub config: LogConfig,
-    /// Whether keys may stand in its records.
+    /// Whether its records may carry keys.
     pub has_keys: bool,
     opener: Opener,
     log: Mutex<Option<Opened>>,
-    /// Held while the log is opened again: that reads from the disk, and `log` is not held for it.
+    /// Held while the log is reopened. That reads from the disk, so `log` must not be held for as
+    /// long.
     opening: Mutex<()>,
-    /// How often the log was opened. A connection takes the new log when this has changed.
+    /// How often the log was opened. Connections switch to the new log when this changes.
     generation: AtomicU64,
-    /// No failure, no full disk, and as much space free as was asked.
+    /// True if the log has not failed and its disk has enough free space.
     takes_messages: AtomicBool,
-    /// Why it takes none.
+    /// Why the channel does not accept messages.
     trouble: Mutex<Option<String>>,
     free_bytes: AtomicU64,
-    /// How many looks found that messages are taken.
+    /// The number of checks that found the channel accepting messages.
     good_looks: watch::Sender<u64>,
     is_closed: AtomicBool,
     pub shipping: Shipping,
-    /// How far readers by name have come.
+    /// The positions of named reader groups.
     pub cursors: Cursors,
-    /// Those of the senders while the log has no room.
+    /// Turns of senders while the log has no room.
     pub turns: Turns,
 }
 
 impl Channel {
-    /// Opens the log, and looks at it and its disk for the first time.
+    /// Opens the log and runs the first check.
     pub(crate) fn open(
         config: LogConfig,
         opener: Opener,
@@ -80,53 +81,52 @@ impl Channel {
         Ok(channel)
     }
 
-    /// Returns the log; `None` while it has failed and is not open again.
+    /// Returns the log; `None` after a failure until it is reopened.
     pub(crate) fn log(&self) -> Option<Log> {
         self.lock().as_ref().map(|(log, _)| log.clone())
     }
 
-    /// Returns the log with its keys, as [`Channel::log`] does.
+    /// Like [`Channel::log`], with the log's keys.
     pub(crate) fn opened(&self) -> Option<Opened> {
         self.lock().clone()
     }
 
-    /// Returns how often the log was opened again.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Tells whether messages are taken now. A log that takes none can be read.
+    /// Returns whether messages are accepted now. A log that accepts none can still be read.
     pub(crate) fn takes_messages(&self) -> bool {
         self.takes_messages.load(Ordering::Relaxed)
     }
 
-    /// Waits for the next look that finds that messages are taken.
+    /// Waits for the next check that finds messages accepted.
     pub(crate) fn next_good_look(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut looks = self.good_looks.subscribe();
         async move {
-            // Without a sender the server is gone, and with it who waits.
+            // The sender is gone only when the server is.
             let _ = looks.changed().await;
         }
     }
 
-    /// Says in one line why no messages are taken.
+    /// Returns why messages are not accepted, in one line.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the space that was free at the last look.
+    /// Returns the free space at the last check.
     pub(crate) fn free_bytes(&self) -> u64 {
         self.free_bytes.load(Ordering::Relaxed)
     }
 
-    /// Looks at the log and its disk each second, for as long as the server lives: refuses messages
-    /// while less than [`Limits::free_bytes`] is free, and opens a log that has failed again.
+    /// Checks the log and its disk each second while the server lives. Refuses messages while less
+    /// than [`Limits::free_bytes`] is free, and reopens a failed log.
     pub(crate) async fn watch(self: Arc<Self>, limits: watch::Receiver<Arc<Limits>>) {
         loop {
             tokio::time::sleep(WATCH_PAUSE).await;
             let free_bytes_min = limits.borrow().free_bytes;
             let channel = self.clone();
-            // It may open a log, which reads.
+            // Blocking: the check may reopen the log, which reads from the disk.
             let looked = spawn_blocking(move || channel.look(free_bytes_min)).await;
             if looked.is_err() {
                 return;
@@ -141,10 +141,11 @@ impl Channel {
         let trouble = match self.log() {
             Some(log) => match log.check() {
                 Ok(()) => self.lacks_space(free_bytes_min),
-                // The log itself goes on once there is room (W2 is not broken by a full disk).
+                // The log continues by itself once there is room. A full disk is not a failed flush
+                // (W2).
                 Err(error) if log.is_waiting_for_room() => Some(error.to_string()),
                 Err(error) => {
-                    // Its lock must be free for the next. Its error is known.
+                    // Closing releases the lock for the next open. The error is known already.
                     let _ = log.close();
                     *self.lock() = None;
                     Some(error.to_string())
@@ -158,7 +159,7 @@ impl Channel {
     fn lacks_space(&self, free_bytes_min: u64) -> Option<String> {
         let free_bytes = self.free_bytes();
         let folder = self.config.folder.display();
-        // Retention keeps what is not shipped.
+        // Retention keeps segments that have not been shipped.
         let unshipped = || match self.shipping.trouble() {
             Some(trouble) => format!("; segments wait to be shipped: {trouble}"),
             None => String::new(),
@@ -202,7 +203,7 @@ impl Channel {
         *last = trouble;
     }
 
-    /// Writes what was appended, makes it durable, and ends the log.
+    /// Makes everything that was appended durable, and closes the log.
     pub(crate) fn close(&self) -> Result<(), wrote::Error> {
         self.is_closed.store(true, Ordering::SeqCst);
         let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
@@ -221,7 +222,8 @@ impl fmt::Debug for Channel {
     }
 }
 
-/// A disk that stays full has other free bytes each second.
+/// Returns whether two messages differ in digits only: on a full disk, the free bytes vary from
+/// check to check.
 fn is_same_but_for_figures(one: Option<&str>, other: Option<&str>) -> bool {
     let words =
         |text: Option<&str>| text.map(|text| text.replace(|c: char| c.is_ascii_digit(), ""));

@@ -1,4 +1,4 @@
-//! The configuration of a server: logs, their listeners, limits.
+//! The server's configuration: logs, listeners, limits.
 
 mod file;
 
@@ -22,48 +22,48 @@ use std::sync::Arc;
 use std::time::Duration;
 use wrote::{Log, LogOptions, SyncPolicy};
 
-/// How long the end may take before connections are cut off.
+/// The default time to drain before connections are cut.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Bytes that a log's buffer needs beside a message.
+/// Bytes that a buffer needs in addition to a message.
 const HEADER_BYTES_MAX: usize = 200;
-/// Bytes of a message's key in its record. A buffer whose length is set may lack room for the key
-/// of the longest message, which is then refused.
+/// The space that a message's key takes in its record. If the buffer size is set explicitly, the
+/// key of the longest message may not fit and is refused.
 const KEY_BYTES_MAX: usize = 600;
-/// Keys of each producer that a log remembers, unless it is said.
+/// The default number of keys remembered per producer.
 const IDEMPOTENT_KEYS: usize = 10_000;
-/// The usual lengths of a log's buffers are multiples of this, and at least that.
+/// Default buffer sizes are a multiple of this.
 const BUFFER_UNIT_BYTES: usize = 64 << 10;
 const BUFFER_BYTES_MIN: usize = 1 << 20;
-/// The lengths of buffers that a log takes.
 const BUFFER_BYTES: RangeInclusive<usize> = 4 << 10..=64 << 20;
 
-/// The permissions of a log's files, less the umask: they may hold what only its group may see.
+/// The mode of log files before the umask. They may hold data that only the group may read.
 const LOG_MODE: u32 = 0o640;
 
 /// The configuration of a server.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The logs, each with its listeners.
+    /// The logs and their listeners.
     pub logs: Vec<LogConfig>,
-    /// The threads that serve connections, at least one. A connection stays with one of them.
+    /// The number of threads that serve connections, at least 1. A connection stays on one thread.
     pub workers: usize,
-    /// The limits beyond which it refuses.
+    /// The limits on clients.
     pub limits: Limits,
-    /// How long the end may take before connections are cut off.
+    /// The time to drain before connections are cut.
     pub grace: Duration,
-    /// The host and port of the operators' listener: `/metrics`, `/livez`, `/readyz`.
+    /// The host and port of the operators' listener, which serves `/metrics`, `/livez` and
+    /// `/readyz`.
     pub metrics: Option<String>,
-    /// The certificate of encrypted listeners that have none of their own.
+    /// The default certificate of encrypted listeners.
     pub tls: Option<TlsFiles>,
-    /// The rules of access.
+    /// Access rules.
     pub access: AccessConfig,
-    /// The lines that are worth writing.
+    /// The most detailed level that is logged.
     pub log_level: LevelFilter,
 }
 
 impl Config {
-    /// One log in `folder` with these listeners, and every default.
+    /// Returns a configuration of one log in `folder` with these listeners and all defaults.
     pub fn of_log(folder: &Path, listeners: Vec<Listen>) -> Config {
         let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
         let (folder, options) = (folder.to_owned(), options(&listeners));
@@ -74,7 +74,7 @@ impl Config {
         Config::of_logs(vec![log])
     }
 
-    /// These logs, and every default.
+    /// Returns a configuration of these logs with all defaults.
     pub(crate) fn of_logs(logs: Vec<LogConfig>) -> Config {
         let (limits, access) = (Limits::default(), AccessConfig::default());
         let workers = workers::usual();
@@ -82,59 +82,58 @@ impl Config {
         Config { logs, workers, limits, grace: GRACE, metrics: None, tls: None, access, log_level }
     }
 
-    /// Checks everything that can be checked without binding a listener or opening a log: also the
-    /// files that it names. Returns warnings, a line each.
+    /// Checks everything that needs no bound listener or open log, including the files it names.
+    /// Returns warnings, one per line.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`], a line for each fault.
+    /// [`Error::Config`], one line per fault.
     pub fn check(&self) -> Result<Vec<String>, Error> {
         self.logs.iter().try_for_each(shipping::check)?;
         settings::load(self).map(|loaded| loaded.warnings).map_err(settings::error)
     }
 
-    /// Returns the listeners of all logs, in their order.
+    /// Returns all listeners, in order.
     pub(crate) fn listeners(&self) -> impl Iterator<Item = &Listen> {
         self.logs.iter().flat_map(|log| &log.listeners)
     }
 }
 
-/// Returns how the log of these listeners is opened, unless it is said.
+/// Returns the default options of a log with these listeners.
 fn options(listeners: &[Listen]) -> LogOptions {
     Log::options().sync(default_sync(listeners)).mode(LOG_MODE)
 }
 
-/// Returns when the records of these listeners become durable, unless it is said.
+/// Returns the default sync policy of a log with these listeners.
 fn default_sync(listeners: &[Listen]) -> SyncPolicy {
     let answers_durable = |listen: &Listen| listen.answers() == Some(Level::Durable);
     if listeners.iter().any(answers_durable) { SyncPolicy::Always } else { SyncPolicy::EverySec }
 }
 
-/// A log, and where its messages come from.
+/// A log and the listeners that feed it.
 #[derive(Clone, Debug)]
 pub struct LogConfig {
-    /// Its name in metrics.
+    /// The log's name in metrics.
     pub name: String,
-    /// Its folder; made if it is not there.
+    /// The log's folder, created if missing.
     pub folder: PathBuf,
-    /// How it is opened, but for its buffers.
+    /// How the log is opened, except for its buffers.
     pub options: LogOptions,
-    /// The length of each of its buffers; by default the longest record of its listeners has room,
-    /// and 1 MiB at least.
+    /// The length of each buffer. By default it holds the longest record of the log's listeners,
+    /// and at least 1 MiB.
     pub buffer_bytes: Option<usize>,
-    /// The URL of the object store to which its sealed segments go. Retention then removes only
-    /// segments that are there.
+    /// The URL of the object store for sealed segments. If set, retention removes only segments
+    /// that are in the store.
     pub store: Option<String>,
-    /// The number of keys that the log remembers of each producer, so that a message sent again is
-    /// not appended again. All producers together have ten times as many. For HTTP and RESP, in a
-    /// log that is not of lines.
+    /// The number of keys remembered per producer, so that a resent message is not appended twice.
+    /// All producers together have ten times as many. Applies to HTTP and RESP, in logs that are
+    /// not plain lines.
     pub idempotent_keys: usize,
-    /// Where its messages come from.
+    /// The listeners.
     pub listeners: Vec<Listen>,
 }
 
 impl LogConfig {
-    /// Returns the length of each buffer.
     pub(crate) fn buffer_bytes(&self, limits: &Limits) -> usize {
         self.buffer_bytes.unwrap_or_else(|| {
             let beside = HEADER_BYTES_MAX + if self.takes_keys() { KEY_BYTES_MAX } else { 0 };
@@ -145,7 +144,7 @@ impl LogConfig {
         })
     }
 
-    /// Refuses buffers in which a record of a listener would have no room.
+    /// Refuses buffers that cannot hold the longest record of a listener.
     pub(crate) fn check_buffers(&self, limits: &Limits) -> Result<(), String> {
         let (record, buffer) = (self.record_bytes_max(limits), self.buffer_bytes(limits));
         if self.buffer_bytes.is_some() && !BUFFER_BYTES.contains(&buffer) {
@@ -167,18 +166,17 @@ impl LogConfig {
         })
     }
 
-    /// Tells whether messages may come with keys.
     fn takes_keys(&self) -> bool {
         self.idempotent_keys > 0 && self.is_of_requests()
     }
 
-    /// Returns the keys of its log, which was just opened.
+    /// Returns the keys of a log that was just opened.
     pub(crate) fn keys(&self, log: &Log) -> Option<Arc<Keys>> {
         let each_max = self.idempotent_keys;
         self.is_of_requests().then(|| Keys::of(log, &self.folder, each_max)).flatten()
     }
 
-    /// Tells whether it has clients that read, and whose messages may have keys.
+    /// Returns whether some listener serves readers, and messages with keys.
     fn is_of_requests(&self) -> bool {
         self.listeners.iter().any(|listen| matches!(listen.door, Door::Http | Door::Resp))
     }
@@ -191,59 +189,59 @@ impl LogConfig {
     }
 }
 
-/// Tells whether a record has room in a buffer.
+/// Returns whether a record fits into a buffer.
 pub(crate) fn holds(buffer_bytes: usize, record_bytes: usize) -> bool {
     record_bytes.saturating_add(HEADER_BYTES_MAX) <= buffer_bytes
 }
 
-/// Settings of a listener in place of those of the whole server.
+/// Settings of one listener that override the server's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnSettings {
-    /// As [`Limits::message_bytes`].
+    /// Like [`Limits::message_bytes`].
     pub message_bytes: Option<usize>,
-    /// As [`Limits::connections`], of this listener alone. Those of all are still limited together.
+    /// Like [`Limits::connections`], for this listener alone. The server's limit still applies to
+    /// all listeners together.
     pub connections: Option<usize>,
-    /// As [`AccessConfig::token_file`].
+    /// Like [`AccessConfig::token_file`].
     pub token_file: Option<PathBuf>,
 }
 
 /// A listener: `tcp://127.0.0.1:5140?frame=octets`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
-    /// Where it listens.
+    /// The socket.
     pub socket: Socket,
-    /// Whether its streams are encrypted.
+    /// Whether streams are encrypted.
     pub is_tls: bool,
-    /// Its protocol.
+    /// The protocol.
     pub door: Door,
-    /// The promise of its answers.
+    /// The durability that its acknowledgements promise.
     pub ack: Level,
-    /// The treatment of messages over the limit, of frames and RELP.
+    /// The handling of messages over the limit, for frames and RELP.
     pub oversize: Oversize,
-    /// Its own certificate, in place of the server's.
+    /// A certificate that overrides the server's.
     pub tls: Option<TlsFiles>,
-    /// The part of its records that says where they came from.
+    /// The origin information added to each record.
     pub stamp: Stamp,
-    /// Whether HTTP answers `/livez` and `/readyz`, also without a token.
+    /// Whether HTTP serves `/livez` and `/readyz`, without a token too.
     pub has_probes: bool,
-    /// Settings in place of those of the whole server.
+    /// Settings that override the server's.
     pub own: OwnSettings,
 }
 
-/// Where a listener listens.
+/// The address of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Socket {
-    /// A host and a port, for streams.
+    /// A host and port for streams.
     Tcp(String),
-    /// A path, for streams.
+    /// A path for streams.
     Unix(PathBuf),
-    /// A host and a port, for datagrams.
+    /// A host and port for datagrams.
     Udp(String),
-    /// A path, for datagrams.
+    /// A path for datagrams.
     UnixDatagram(PathBuf),
 }
 
-/// A scheme of a listener's URL.
 struct Scheme {
     word: &'static str,
     socket: fn(&str) -> Socket,
@@ -257,7 +255,7 @@ const fn tcp(word: &'static str, is_tls: bool, door: Door) -> Scheme {
 
 const FRAMES: Door = Door::Frames(Frame::Auto);
 
-/// Every scheme, in the order of the help; the first of each pair is that which is printed.
+/// All schemes, in the order of the help. The first of each pair is the one printed.
 const SCHEMES: [Scheme; 13] = [
     tcp("tcp", false, FRAMES),
     tcp("tls", true, FRAMES),
@@ -350,7 +348,8 @@ impl FromStr for Listen {
 }
 
 impl Listen {
-    /// Returns what the listener's answers promise; `None` if it gives no answers.
+    /// Returns the durability that acknowledgements promise; `None` for protocols without
+    /// acknowledgements.
     pub fn answers(&self) -> Option<Level> {
         match self.door {
             Door::Frames(_) | Door::Datagrams => None,
@@ -358,7 +357,7 @@ impl Listen {
         }
     }
 
-    /// Says in a few words what the listener takes and what its answers mean.
+    /// Describes the protocol and its acknowledgements in a few words.
     pub fn promise(&self) -> String {
         let takes = match self.door {
             Door::Frames(Frame::Auto) => "takes lines or counted messages",
@@ -380,12 +379,12 @@ impl Listen {
         format!("{takes}, {means}")
     }
 
-    /// Returns the most bytes of a record, where messages have `message_bytes` at most.
+    /// Returns the maximum length of a record for messages of up to `message_bytes`.
     pub(crate) fn record_bytes_max(&self, message_bytes: usize) -> usize {
         self.stamp.record_bytes_max(self, message_bytes)
     }
 
-    /// Tells whether both are the same but for their certificates and settings.
+    /// Returns whether both are equal except for certificates and settings.
     pub(crate) fn is_same_place(&self, other: &Listen) -> bool {
         let place =
             |listen: &Listen| Listen { tls: None, own: OwnSettings::default(), ..listen.clone() };

@@ -1,4 +1,5 @@
-//! A connection: bytes from a stream through its protocol into the log, and answers back.
+//! A connection: feeds bytes from a stream through its protocol into the log, and sends answers
+//! back.
 
 use crate::acks::{Acks, Wait as Acked};
 use crate::admission::Admission;
@@ -26,23 +27,23 @@ use tokio::task::yield_now;
 use tokio::time::Sleep;
 use wrote::Log;
 
-/// Bytes of one read at most.
+/// The most bytes read at once.
 const READ_BYTES: usize = 128 << 10;
-/// A longer part of a message is not copied for each read.
+/// A kept message longer than this is not copied on each read.
 const COPIED_BYTES_MAX: usize = 16 << 10;
-/// Unsent answers of a connection beyond which it is not read.
+/// Reading stops while this many bytes of answers are unsent.
 const UNSENT_BYTES_MAX: usize = 256 << 10;
 
-/// The pause between two looks whether a client that sent much waits for its answer.
+/// The interval of checking whether a client that sent much waits for its answer.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
 
 thread_local! {
-    /// The buffer into which every connection of a thread reads. A connection keeps only the bytes
-    /// of an unfinished message, so an idle one keeps none.
+    /// The read buffer that all connections of a thread share. A connection keeps only the bytes of
+    /// an unfinished message, so an idle one keeps none.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// One client, served until it ends, is refused, or the server drains. A refusal is counted.
+/// Serves one client until it ends, is refused, or the server drains. Refusals are counted.
 pub(crate) struct Connection<S, P> {
     stream: S,
     protocol: P,
@@ -50,62 +51,62 @@ pub(crate) struct Connection<S, P> {
     port: Port,
     log: Log,
     keys: Option<Arc<Keys>>,
-    /// The channel's, when the log was taken.
+    /// The channel's generation when the log was taken.
     generation: u64,
-    /// Bytes that were read and not taken: an unfinished message, or messages without room.
+    /// Bytes that were read but not taken: an unfinished message, or messages that found no room.
     kept: Vec<u8>,
     answers: Answers,
     stamper: Option<Box<Stamper>>,
     acks: Arc<Acks>,
     /// The wait for the record of the next answer.
     acked: Option<Acked>,
-    /// The log had no room for the message at the beginning of `kept`, or others wait for it.
+    /// Set if the log had no room for the message at the start of `kept`, or others wait for room.
     room: Option<Wait<Result<Option<Turn>, Refusal>>>,
-    /// The right to take messages before all who wait for room.
+    /// The right to append before all senders that wait for room.
     turn: Option<Turn>,
-    /// The answer that is still made; nothing is taken before it is whole.
+    /// An answer in progress. No more input is taken until it is complete.
     later: Option<Later>,
-    /// The time to the next look whether the client waits for it.
+    /// The timer for the next check whether the client waits for the answer.
     look: Option<Pin<Box<Sleep>>>,
-    /// The bytes kept behind the command of an answer that just became whole, or for the next turn
-    /// of a door that has worked for long, are still to be taken.
+    /// `kept` still holds input to take: commands after an answer that just completed, or work that
+    /// a door left for its next turn.
     has_rest: bool,
-    /// Other connections have their turn first.
+    /// Lets other connections run first.
     yields: bool,
     drain: Option<Wait<()>>,
     input: Input,
-    /// The stream ended without the client's end: an unfinished message is dropped.
+    /// The stream ended abnormally; an unfinished message is dropped.
     is_cut: bool,
-    /// Why the door takes nothing more. The answers to what it took before still leave, so that
-    /// the client knows what it need not send again.
+    /// Why the door takes no more. Answers to earlier messages are still sent, so that the client
+    /// knows what not to resend.
     refusal: Option<Refusal>,
-    /// The stream has passed on every byte that it was given: one of TLS buffers.
+    /// The stream has sent all bytes that it was given. A TLS stream buffers some.
     is_flushed: bool,
-    /// The bytes of messages and of answers that are counted as held, whether the client is a
-    /// stranger, and whether it waits for its log.
+    /// The bytes of messages and answers accounted for, whether the client is unauthenticated, and
+    /// whether it waits for the log.
     held: (usize, usize, bool, bool),
-    /// Messages in the log without their answer.
+    /// Messages in the log whose answer is outstanding.
     unacked: u64,
-    /// The sequence behind the messages whose answer is timed, and when the log had them.
+    /// The end of the batch whose answer is timed, and when it was appended.
     timed: Option<(u64, Instant)>,
     patience: Patience,
 }
 
 type Wait<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// How much still comes from the client.
+/// The state of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Input {
     Open,
-    /// The bytes that have arrived are still read; then the connection ends.
+    /// Bytes that have arrived are still read; then the connection ends.
     Draining,
-    /// Nothing more comes, and the bytes kept are still to be taken.
+    /// The stream has ended; kept bytes are still to be taken.
     Ended,
-    /// Everything was taken, and the goodbye was said.
+    /// All input was taken and the goodbye queued.
     Done,
 }
 
-/// The things that a client must do in time.
+/// Actions with a deadline for the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Due {
     FirstByte,
@@ -132,7 +133,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         let acks = port.acks[admission.seat.worker().number].clone();
         let mut draining = port.draining.clone();
         let drain = Box::pin(async move {
-            // An error says that the server is gone, which is the same.
+            // An error means that the server is gone, which is the same.
             let _ = draining.wait_for(|&draining| draining).await;
         });
         let mut patience = Patience::default();
@@ -169,7 +170,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         }
     }
 
-    /// Goes on until nothing moves.
+    /// Works until no more progress is possible.
     fn proceed(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
         if self.port.renew() {
             self.protocol.renew(&self.port.access)?;
@@ -179,7 +180,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             self.release(context)?;
             let mut has_moved = self.send(context)?;
             if self.input == Input::Done {
-                // It passes its turn on: it takes nothing more.
+                // Passes the turn on, as no more is taken.
                 self.resume();
                 self.turn = None;
             }
@@ -190,12 +191,13 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
                 }
                 break;
             }
-            // A turn is taken when it comes, also by a client that reads no answers: others wait.
+            // A turn is used at once, even for a client that reads no answers, because others wait
+            // for it.
             if self.answers.len() < UNSENT_BYTES_MAX || self.room.is_some() {
                 has_moved |= self.receive(context)?;
             }
             if std::mem::take(&mut self.yields) {
-                // It wakes this task behind all others.
+                // Wakes this task after all others.
                 let _ = pin!(yield_now()).poll(context);
                 break;
             }
@@ -208,7 +210,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         unreachable!("patience ends with a refusal")
     }
 
-    /// Releases the answers whose records are safe, and asks to be woken for the next.
+    /// Releases the answers whose records are safe, and registers a wake-up for the next.
     fn release(&mut self, context: &mut Context<'_>) -> Result<(), Refusal> {
         while let Some(end) = self.answers.awaited() {
             let reached = self.port.listen.ack.reached(&self.log);
@@ -223,7 +225,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
                     self.acks.check(acked).map_err(Refusal::Log)?;
                     break;
                 }
-                // It is looked at once more: the record may be safe meanwhile.
+                // Checks once more: the record may have become safe since.
                 _ => {
                     let log = (self.generation, &self.log);
                     let wait = self.acks.wait(log, end, context).map_err(Refusal::Log)?;
@@ -245,8 +247,8 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         }
     }
 
-    /// Queues an answer that was made elsewhere, also while others are unsent: from then on it is
-    /// counted. Returns whether it was made.
+    /// Queues an answer that was made by another task, even while others are unsent, because only
+    /// queued bytes are counted. Returns whether it was ready.
     fn answer_later(&mut self, context: &mut Context<'_>) -> bool {
         let Some(later) = &mut self.later else { return false };
         let Poll::Ready(answer) = Pin::new(later).poll(context) else { return false };
@@ -257,7 +259,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         true
     }
 
-    /// Sends what was released. Returns whether anything left.
+    /// Sends released answers. Returns whether any bytes were sent.
     fn send(&mut self, context: &mut Context<'_>) -> Result<bool, Refusal> {
         let mut has_sent = false;
         while !self.answers.sendable().is_empty() {
@@ -266,7 +268,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
                     self.answers.sent(bytes);
                     has_sent = true;
                 }
-                // The client is gone; its unsent answers are lost with it.
+                // The client is gone, and its unsent answers with it.
                 Poll::Ready(_) => {
                     self.answers = Answers::default();
                     (self.later, self.input) = (None, Input::Done);
@@ -280,13 +282,13 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             self.patience.expect(None);
         }
         if has_sent || !self.is_flushed {
-            // A stream that is broken is seen by the next read.
+            // The next read notices a broken stream.
             self.is_flushed = Pin::new(&mut self.stream).poll_flush(context).is_ready();
         }
         Ok(has_sent)
     }
 
-    /// Reads once, and takes what is whole. Returns whether anything changed.
+    /// Reads once and takes complete messages. Returns whether anything changed.
     fn receive(&mut self, context: &mut Context<'_>) -> Result<bool, Refusal> {
         if self.input == Input::Done {
             return Ok(false);
@@ -295,36 +297,36 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             return Ok(self.forgets_answer(context));
         }
         if std::mem::take(&mut self.has_rest) {
-            // The client may wait for the answers to these before it sends more.
+            // The client may wait for these answers before it sends more.
             return SCRATCH.with_borrow_mut(|scratch| self.take_from(scratch, 0));
         }
         if let Some(room) = &mut self.room {
             let Poll::Ready(waited) = room.as_mut().poll(context) else { return Ok(false) };
             self.resume();
             match waited {
-                // Another log, or room on the disk, ends the trouble.
+                // A reopened log or free space ends this condition.
                 Err(Refusal::Log(_)) if self.holds() => {
                     self.hold();
                     return Ok(true);
                 }
                 waited => self.turn = waited?,
             }
-            // Messages that had no room come first: else more and more would be kept.
+            // Takes messages that had no room before reading more, so that `kept` does not grow.
             SCRATCH.with_borrow_mut(|scratch| self.take_from(scratch, 0))?;
-            // Of a message that is not whole, the rest is still to be read.
+            // An incomplete message needs more bytes.
             return Ok(true);
         }
         if self.holds() && !self.port.channel.takes_messages() {
-            // What is not read stays with the sender.
+            // Unread bytes stay with the sender.
             self.hold();
             return Ok(true);
         }
         SCRATCH.with_borrow_mut(|scratch| self.receive_into(scratch, context))
     }
 
-    /// Forgets the answer that is still made if the client has ended the stream, or the server
-    /// drains. Bytes that are kept hide the end from reads, so it is looked for. Returns whether
-    /// the answer is forgotten.
+    /// Drops the answer in progress if the client has closed the stream or the server drains. Kept
+    /// bytes would hide the end from reads, so it is checked separately. Returns whether the answer
+    /// was dropped.
     fn forgets_answer(&mut self, context: &mut Context<'_>) -> bool {
         if self.input == Input::Draining || self.stream.has_hung_up() {
             (self.later, self.look, self.has_rest) = (None, None, true);
@@ -338,7 +340,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         false
     }
 
-    /// Whether the sender is held while no messages are taken: it has no answers.
+    /// Returns whether the sender is paused while no messages are accepted, as it gets no answers.
     fn holds(&self) -> bool {
         self.port.listen.answers().is_none()
     }
@@ -359,9 +361,9 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             match self.read(&mut scratch[kept..kept + most], context) {
                 Poll::Ready(Ok(0)) => self.input = Input::Ended,
                 Poll::Ready(Ok(read)) => bytes = read,
-                // The client is gone, or broke off.
+                // The client is gone or aborted.
                 Poll::Ready(Err(_)) => (self.input, self.is_cut) = (Input::Ended, true),
-                // What had arrived when the server began to drain was read.
+                // Everything that had arrived when draining began has been read.
                 Poll::Pending if self.input == Input::Draining && !self.stream.has_unread() => {
                     (self.input, self.is_cut) = (Input::Ended, true);
                 }
@@ -369,7 +371,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             }
         }
         if self.later.is_some() {
-            // The client's end is seen, so that an answer that never comes is not waited for.
+            // Keeps reading, so that the client's end is seen even if the answer never comes.
             self.kept.extend_from_slice(&scratch[kept..kept + bytes]);
             if self.input == Input::Ended {
                 self.later = None;
@@ -379,13 +381,13 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         self.take_from(scratch, bytes)
     }
 
-    /// Takes what is whole of the bytes kept and of those that were read behind them. Returns
+    /// Takes complete messages from the kept bytes and the newly read ones after them. Returns
     /// whether anything changed.
     fn take_from(&mut self, scratch: &mut Vec<u8>, read: usize) -> Result<bool, Refusal> {
         let (before, copied) = (self.input, self.copied());
         let has_bytes = read > 0 || !self.kept.is_empty();
         if has_bytes && self.turn.is_none() && self.port.channel.turns.are_taken() {
-            // Behind those that wait for room.
+            // Added after the bytes that wait for room.
             self.kept.extend_from_slice(&scratch[copied..copied + read]);
             self.patience.expect(None);
             self.pause();
@@ -399,16 +401,16 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         if taken > 0 || self.patience.due == Some(Due::FirstByte) {
             self.patience.expect(None);
         }
-        // A pause that just began is not awaited yet.
+        // A pause that has just begun must be polled.
         Ok(read > 0 || taken > 0 || self.room.is_some() || self.input != before)
     }
 
-    /// The bytes kept that are copied to the beginning of the thread's buffer: all or none.
+    /// Returns how many kept bytes are copied to the start of the thread's buffer: all or none.
     fn copied(&self) -> usize {
         if self.kept.len() > COPIED_BYTES_MAX { 0 } else { self.kept.len() }
     }
 
-    /// Takes from the bytes kept and those behind them, and returns how many are done with.
+    /// Takes from the kept bytes and those after them, and returns how many were consumed.
     fn take_copied(&mut self, scratch: &mut Vec<u8>, filled: usize) -> usize {
         if scratch.len() < filled {
             scratch.resize(filled, 0);
@@ -423,7 +425,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         taken
     }
 
-    /// Takes from the bytes kept and those that were read, and returns how many are done with.
+    /// Takes from the kept and the newly read bytes, and returns how many were consumed.
     fn take_in_place(&mut self, read: &[u8]) -> usize {
         let mut input = std::mem::take(&mut self.kept);
         if input.capacity() - input.len() < read.len() {
@@ -445,7 +447,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         read.map_ok(|()| buffer.filled().len())
     }
 
-    /// Gives `input` to the protocol. Returns the bytes that are done with.
+    /// Passes `input` to the protocol. Returns the bytes consumed.
     fn take(&mut self, input: &[u8]) -> usize {
         self.renew_log();
         let message_bytes_max = self.port.limits.message_bytes;
@@ -467,7 +469,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
                 let rest = self.protocol.take_rest(&input[done..], &mut intake);
                 taken = rest.map(|rest| done + rest);
             } else if done < input.len() {
-                // A part may read as another message: `amount=10` of `amount=1000`.
+                // A truncated message may read as a different one: `amount=10` of `amount=1000`.
                 intake.reject(Reason::Unfinished);
                 taken = Ok(input.len());
             }
@@ -517,8 +519,8 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         }
     }
 
-    /// Takes the log that was opened in place of a failed one. Answers that wait for the failed one
-    /// are never given: its error ends the connection.
+    /// Switches to the log that replaced a failed one. Answers waiting for the failed log are never
+    /// sent: its error ends the connection.
     fn renew_log(&mut self) {
         let generation = self.port.channel.generation();
         if generation != self.generation
@@ -529,7 +531,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         }
     }
 
-    /// Waits for its turn, or in its turn for room in the log's buffers.
+    /// Waits for its turn, and then for room in the log's buffers.
     fn pause(&mut self) {
         let log = self.log.clone();
         self.room = Some(match self.turn.take() {
@@ -545,8 +547,8 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         add(&self.port.metrics.paused_connections, 1);
     }
 
-    /// Waits until messages are taken again. The sender loses what it sent if the server ends
-    /// before.
+    /// Waits until messages are accepted again. If the server ends before that, the sender's data
+    /// in flight is lost.
     fn hold(&mut self) {
         self.turn = None;
         let good_look = self.port.channel.next_good_look();
@@ -566,7 +568,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         }
     }
 
-    /// Begins to drain once the server does. Returns whether it just began.
+    /// Starts draining when the server does. Returns whether it just started.
     fn turns_to_draining(&mut self, context: &mut Context<'_>) -> bool {
         let Some(drain) = &mut self.drain else { return false };
         if drain.as_mut().poll(context).is_pending() {
@@ -579,7 +581,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         true
     }
 
-    /// Holds the memory of what is kept and of the answers while nothing moves.
+    /// Accounts for kept bytes and unsent answers while nothing moves.
     fn hold_memory(&mut self, context: &Context<'_>) -> Result<(), Refusal> {
         let messages = self.kept.len() + self.protocol.held_bytes();
         let answers = self.answers.held_bytes();
@@ -595,11 +597,11 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         }
         account.set_paused(self.room.is_some());
         account.watch(context);
-        // It may be closed since.
+        // It may have been closed since.
         account.check()
     }
 
-    /// Ends with a refusal if the client does not do in time what it must do.
+    /// Ends the connection if the client misses a deadline.
     fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
         let due = if !self.answers.sendable().is_empty() || !self.is_flushed {
             Some(Due::Reading)
@@ -622,9 +624,9 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         Poll::Ready(Err(refusal))
     }
 
-    /// Says to the client that no more comes. One that does not read is waited for as for answers.
+    /// Closes the sending side. A client that does not read has the same deadline as for answers.
     fn shut_down(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        // A client that is gone needs no end.
+        // A client that is gone needs no shutdown.
         self.is_flushed = Pin::new(&mut self.stream).poll_shutdown(context).is_ready();
         if self.is_flushed { Poll::Ready(()) } else { Poll::Pending }
     }
@@ -666,7 +668,7 @@ impl Patience {
         }
     }
 
-    /// Is ready once `limit` has passed since the client was first expected to do it.
+    /// Becomes ready when the client has not done this within `limit` of first being expected to.
     fn poll(&mut self, limit: Duration, context: &mut Context<'_>) -> Poll<()> {
         let Some(since) = self.since else { return Poll::Pending };
         let sleep = self.sleep.get_or_insert_with(|| {

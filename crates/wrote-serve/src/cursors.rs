@@ -1,8 +1,8 @@
-//! The cursors of readers by name: how far each group has read and acknowledged.
+//! Cursors of reader groups: how far each has read and acknowledged.
 //!
-//! A group has one reader at a time. What it keeps on stable storage is one number, the cursor:
-//! every record before it was acknowledged. All else is in memory, so a record that was delivered
-//! or acknowledged out of order may be delivered once more after a crash, and none is left out.
+//! A group has one reader at a time. Only its cursor is on stable storage: every record before it
+//! was acknowledged. The rest is in memory, so after a crash a record that was delivered or
+//! acknowledged out of order may be delivered again, but none is skipped.
 
 use rangemap::RangeSet;
 use serde_json::{Map, Value, json};
@@ -14,84 +14,79 @@ use std::{fs, io};
 use tokio::task::spawn_blocking;
 use wrote::{Action, Error};
 
-/// The file in the log's folder.
+/// The file's name in the log's folder.
 const FILE: &str = "cursors.json";
-/// Its format.
+/// The file's format.
 const SCHEMA: &str = "wrote.cursors/1";
-/// Groups of a log at most.
 const GROUPS_MAX: usize = 256;
-/// Bytes of the name of a group at most.
 const NAME_BYTES_MAX: usize = 128;
-/// Stretches of records that are acknowledged behind one that is not, of a group at most (W8).
+/// The most ranges of acknowledged records after an unacknowledged one, per group (W8).
 const STRETCHES_MAX: usize = 4096;
 
-/// The groups of a log.
 #[derive(Debug)]
 pub(crate) struct Cursors {
     path: PathBuf,
     state: Mutex<State>,
-    /// The last change that is on stable storage. Held while the file is written, so that those who
-    /// wait share the next write.
+    /// The last change on stable storage. Locked while the file is written, so that waiters share
+    /// the next write.
     saved: tokio::sync::Mutex<u64>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     groups: BTreeMap<Box<str>, Group>,
-    /// Changes of what the file holds.
+    /// Counts changes to the file's content.
     changes: u64,
 }
 
-/// A group.
 #[derive(Debug, Default)]
 struct Group {
-    /// Every record before it is acknowledged.
+    /// All records before it are acknowledged.
     cursor: u64,
-    /// Every record before it was delivered.
+    /// All records before it were delivered.
     delivered: u64,
-    /// Acknowledged, or without a record, at or behind the cursor.
+    /// Places at or after the cursor that are acknowledged or hold no record.
     acked: RangeSet<u64>,
-    /// The reader's name, and whether its connection is still there.
+    /// The reader's name, and whether its connection is alive.
     reader: Option<(Box<[u8]>, Weak<()>)>,
 }
 
-/// A group as others see it.
+/// The state of a group for reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub name: Box<str>,
     pub delivered: u64,
     pub reader: Option<Box<[u8]>>,
-    /// The first record that was delivered and not acknowledged, and the last, with their number.
+    /// The first and last delivered but unacknowledged records, and their number.
     pub pending: Option<(u64, u64, u64)>,
 }
 
-/// Why a command about a group fails.
+/// Why a group command fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// There is no such group.
     Unknown,
-    /// There is one already.
+    /// The group exists already.
     Exists,
     /// Another reader is connected.
     Taken(String),
-    /// A bound is reached, or the name can't be kept.
+    /// A limit is reached, or the name can't be stored.
     Refused(&'static str),
 }
 
-/// The records that a group was given and has not acknowledged.
+/// Records that were delivered to a group and not acknowledged.
 #[derive(Debug)]
 pub(crate) struct Due {
     pub sequences: Range<u64>,
-    /// Those among them that it has acknowledged.
+    /// Records in the range that were acknowledged.
     pub acked: RangeSet<u64>,
 }
 
 impl Cursors {
-    /// Reads the cursors of a log whose next sequence is this one.
+    /// Reads the cursors of a log whose next sequence is `next_sequence`.
     ///
     /// # Errors
     ///
-    /// Where the file can't be read, or is not one of ours.
+    /// If the file can't be read or has another format.
     pub(crate) fn open(folder: &Path, next_sequence: u64) -> Result<Cursors, Error> {
         let path = folder.join(FILE);
         let unread = |error: &io::Error| Error::file(&path, Action::Read, None, error);
@@ -109,8 +104,8 @@ impl Cursors {
         Ok(cursors)
     }
 
-    /// The log was opened anew, and its next record is this one: records that a crash took are
-    /// delivered when others have their place.
+    /// Adjusts all groups to a reopened log whose next record is `next_sequence`. Records lost in a
+    /// crash are delivered again once new ones have their sequences.
     pub(crate) fn cut(&self, next_sequence: u64) {
         for group in self.lock().groups.values_mut() {
             group.cursor = group.cursor.min(next_sequence);
@@ -118,7 +113,7 @@ impl Cursors {
         }
     }
 
-    /// Makes a group whose first record is this one.
+    /// Creates a group that starts at record `from`.
     pub(crate) fn create(&self, name: &[u8], from: u64) -> Result<(), Fault> {
         let is_plain = name.iter().all(|byte| (b' '..=b'~').contains(byte));
         if !is_plain || name.is_empty() || name.len() > NAME_BYTES_MAX {
@@ -139,7 +134,7 @@ impl Cursors {
         Ok(())
     }
 
-    /// Lets a group begin again at this record.
+    /// Moves a group to record `from`.
     pub(crate) fn set(&self, name: &[u8], from: u64) -> Result<(), Fault> {
         let mut state = self.lock();
         let group = group(&mut state, name)?;
@@ -149,7 +144,7 @@ impl Cursors {
         Ok(())
     }
 
-    /// Removes a group. Returns whether it was there.
+    /// Removes a group. Returns whether it existed.
     pub(crate) fn destroy(&self, name: &[u8]) -> bool {
         let mut state = self.lock();
         let was_there = str::from_utf8(name).is_ok_and(|name| state.groups.remove(name).is_some());
@@ -157,8 +152,8 @@ impl Cursors {
         was_there
     }
 
-    /// The first record, of those from `first` on, that the group was not given yet. Another reader
-    /// than the last is given all that is not acknowledged, once the last one's connection is gone.
+    /// Returns the first undelivered record at or after `first`. A reader other than the previous
+    /// one gets everything unacknowledged, once the previous reader's connection is gone.
     pub(crate) fn new_ones(
         &self,
         name: &[u8],
@@ -173,7 +168,7 @@ impl Cursors {
         Ok(group.delivered)
     }
 
-    /// The records behind `after` that the group was given and that are not acknowledged.
+    /// Returns the delivered, unacknowledged records after `after`.
     pub(crate) fn pending(
         &self,
         name: &[u8],
@@ -187,8 +182,8 @@ impl Cursors {
         Ok(Due { sequences: group.cursor.max(after)..group.delivered, acked: group.acked.clone() })
     }
 
-    /// The group was given these of the records in a range, which begins where it stood; `false`
-    /// where it stands elsewhere by now. With `acks` they need no acknowledgement.
+    /// Marks the records of `range` as delivered. Returns `false` if the group's position is no
+    /// longer at the range's start. With `acks` they need no acknowledgement.
     pub(crate) fn deliver(
         &self,
         name: &[u8],
@@ -202,7 +197,7 @@ impl Cursors {
             return Ok(false);
         }
         group.delivered = range.end;
-        // A place without a record is never acknowledged.
+        // A sequence without a record is never acknowledged by a reader.
         let mut place = range.start;
         for sequence in given.filter(|_| !acks).chain([range.end]) {
             if place < sequence {
@@ -215,7 +210,7 @@ impl Cursors {
         Ok(true)
     }
 
-    /// Acknowledges records. Returns how many were awaited.
+    /// Acknowledges records. Returns how many were pending.
     pub(crate) fn acknowledge(&self, name: &[u8], sequences: &[u64]) -> Result<usize, Fault> {
         let mut state = self.lock();
         let group = group(&mut state, name)?;
@@ -237,24 +232,22 @@ impl Cursors {
         Ok(count)
     }
 
-    /// The number of groups.
     pub(crate) fn count(&self) -> usize {
         self.lock().groups.len()
     }
 
-    /// A group as others see it.
     pub(crate) fn seen(&self, name: &[u8]) -> Result<Seen, Fault> {
         let mut state = self.lock();
         Ok(group(&mut state, name)?.seen(&String::from_utf8_lossy(name)))
     }
 
-    /// All groups, by name.
+    /// Returns all groups, sorted by name.
     pub(crate) fn all(&self) -> Vec<Seen> {
         let state = self.lock();
         state.groups.iter().map(|(name, group)| group.seen(name)).collect()
     }
 
-    /// Waits until every change so far is on stable storage (W1).
+    /// Waits until all changes so far are on stable storage (W1).
     ///
     /// # Errors
     ///
@@ -292,7 +285,7 @@ impl Group {
         match (&self.reader, connected) {
             (Some((name, _)), _) if **name == *reader => {}
             (_, Some((name, _))) => return Err(Fault::Taken(name.escape_ascii().to_string())),
-            // It will not ask for the records of another.
+            // The new reader won't ask for its predecessor's records.
             (Some(_), None) => self.start_again(),
             (None, None) => {}
         }
@@ -300,7 +293,7 @@ impl Group {
         Ok(())
     }
 
-    /// Records before `first` are no more.
+    /// Retention has removed the records before `first`.
     fn skip(&mut self, first: u64) {
         if self.cursor < first {
             self.acked.insert(self.cursor..first);
@@ -309,7 +302,7 @@ impl Group {
         }
     }
 
-    /// Moves the cursor over what is acknowledged. Returns whether it moved.
+    /// Advances the cursor over acknowledged records. Returns whether it moved.
     fn move_on(&mut self) -> bool {
         let Some(behind) = self.acked.get(&self.cursor).map(|range| range.end) else {
             return false;
@@ -396,7 +389,7 @@ mod tests {
         cursors.save().await.unwrap();
         let again = Cursors::open(folder.path(), 100).unwrap();
         assert_eq!(again.new_ones(G, b"c", &Arc::new(()), 0), Ok(2));
-        // A crash took records that a cursor was behind.
+        // A crash lost records before the cursor.
         let shorter = Cursors::open(folder.path(), 1).unwrap();
         assert_eq!(shorter.new_ones(G, b"c", &Arc::new(()), 0), Ok(1));
         fs::write(folder.path().join(FILE), "{}").unwrap();
@@ -412,11 +405,11 @@ mod tests {
         cursors.deliver(G, 0..4, 0..4, false).unwrap();
         let taken = cursors.new_ones(G, b"other", &other, 0);
         assert_eq!(taken, Err(Fault::Taken("one".into())));
-        // The same reader on a new connection asks for what it had.
+        // The same reader on a new connection asks for its pending records.
         assert_eq!(cursors.new_ones(G, b"one", &other, 0), Ok(4));
         assert_eq!(cursors.pending(G, b"one", &other, 0).unwrap().sequences, 0..4);
         drop((one, other));
-        // Another gets all of it.
+        // Another reader gets all of them.
         assert_eq!(cursors.new_ones(G, b"other", &Arc::new(()), 0), Ok(0));
     }
 

@@ -1,7 +1,7 @@
-//! Datagrams: each is a message, and none has an answer.
+//! Receives datagrams. Each is a message, and none is answered.
 //!
-//! While the log has no room, nothing is received: senders to a Unix socket wait, and the kernel
-//! drops UDP that its buffer has no room for. Those drops are counted.
+//! Nothing is received while the log has no room. Senders to a Unix socket then wait, and the
+//! kernel drops UDP datagrams when its buffer is full. These drops are counted.
 
 use crate::config::{Listen, Socket};
 use crate::doors::without_trailer;
@@ -24,14 +24,14 @@ use tokio::net::{UdpSocket, UnixDatagram};
 use tokio::time::sleep;
 use wrote::Log;
 
-/// The receive buffer that the kernel is asked for. It holds some 60 ms of 100,000 messages of 500
-/// bytes a second.
+/// The receive buffer requested from the kernel: about 60 ms of 500-byte messages at 100,000 per
+/// second.
 const BUFFER_BYTES: usize = 4 << 20;
-/// Bytes that are received before other tasks have their turn.
+/// Bytes received before other tasks run.
 const TURN_BYTES: usize = 128 << 10;
-/// The longest end of line that is taken off.
+/// The longest line ending that is removed.
 const TRAILER_BYTES_MAX: usize = 2;
-/// The pause between two looks at the kernel's count of drops: it walks through all sockets.
+/// The interval of reading the kernel's drop count, which walks all sockets.
 const DROPS_PAUSE: Duration = Duration::from_secs(1);
 /// The pause after an error of the socket or the log.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
@@ -41,7 +41,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct Datagrams {
     socket: DatagramSocket,
     buffer_bytes: usize,
-    /// The drops that were counted so far: a number of 32 bits that wraps.
+    /// The drops counted so far. The kernel's counter wraps at 32 bits.
     drops: AtomicU32,
 }
 
@@ -66,7 +66,7 @@ impl Datagrams {
         Datagrams::prepare(listen, socket)
     }
 
-    /// Takes a socket that a service manager has bound.
+    /// Uses a socket bound by the service manager.
     pub(crate) fn take(listen: &Listen, passed: Passed) -> io::Result<Datagrams> {
         let socket = match passed {
             Passed::Udp(socket) => DatagramSocket::Udp(UdpSocket::from_std(socket)?),
@@ -80,12 +80,12 @@ impl Datagrams {
 
     fn prepare(listen: &Listen, socket: DatagramSocket) -> io::Result<Datagrams> {
         if let DatagramSocket::Udp(socket) = &socket {
-            // A refused buffer is reported below as a small one.
+            // A refused size shows up below as a small buffer.
             let _ = SockRef::from(socket).set_recv_buffer_size(BUFFER_BYTES);
         }
         let bytes = SockRef::from(&socket).recv_buffer_size()?;
         if let DatagramSocket::Udp(_) = socket {
-            // The kernel doubles it for its own needs, and says the double (socket(7)).
+            // The kernel doubles the size for its own needs and reports the double (socket(7)).
             let given = bytes / 2;
             log::info!("{listen}: the receive buffer has {given} bytes");
             if given < BUFFER_BYTES {
@@ -97,7 +97,7 @@ impl Datagrams {
         Ok(datagrams)
     }
 
-    /// Returns where it listens: with the port that the kernel has chosen.
+    /// Returns the address, with the port that the kernel chose.
     pub(crate) fn socket(&self, asked: &Socket) -> Socket {
         match &self.socket {
             DatagramSocket::Udp(socket) => match socket.local_addr() {
@@ -108,7 +108,7 @@ impl Datagrams {
         }
     }
 
-    /// Receives until the server drains, and then what has arrived.
+    /// Receives until the server drains, and then everything that has arrived.
     pub(crate) async fn receive(self, mut port: Port) {
         let metrics = port.metrics.clone();
         tokio::select! {
@@ -131,12 +131,12 @@ impl Datagrams {
             self.receive_some(DatagramSocket::try_recv, &mut buffer, TURN_BYTES, port).await;
             tokio::task::yield_now().await;
         }
-        // What had arrived is no more than the kernel's buffer holds. Without an end, a sender that
-        // goes on would keep the server.
+        // At most the kernel's buffer has arrived. Without this bound, a persistent sender would
+        // keep the server alive.
         self.receive_some(DatagramSocket::recv_now, &mut buffer, self.buffer_bytes, port).await;
     }
 
-    /// Receives what is there by `receive`, up to about `bytes_max`.
+    /// Receives up to about `bytes_max` of available data with `receive`.
     async fn receive_some(
         &self,
         receive: fn(&DatagramSocket, &mut [u8]) -> io::Result<usize>,
@@ -162,7 +162,7 @@ impl Datagrams {
         }
     }
 
-    /// Cuts a message that is too long, as other servers do: most of it is better than nothing.
+    /// Truncates a message that is too long, as other servers do: most of it is better than none.
     fn cut<'a>(&self, message: &'a [u8], limits: &Limits, metrics: &Metrics) -> &'a [u8] {
         if message.len() > limits.message_bytes {
             add(&metrics.udp_truncated_total, 1);
@@ -170,8 +170,8 @@ impl Datagrams {
         &message[..message.len().min(limits.message_bytes)]
     }
 
-    /// Appends a message in its turn, once there is room. While the log has failed, UDP is refused
-    /// and counted; senders to a Unix socket wait.
+    /// Appends a message in its turn, once there is room. While the log has failed, UDP datagrams
+    /// are refused and counted, and senders to a Unix socket wait.
     async fn append(&self, message: &[u8], turn: &mut Option<Turn>, port: &Port) {
         loop {
             if port.channel.takes_messages()
@@ -179,7 +179,7 @@ impl Datagrams {
             {
                 match append_in_turn(&log, message, turn, port).await {
                     Ok(()) => return port.metrics.take(None, 1, message.len() as u64),
-                    // The message itself does not fit into this log.
+                    // This message does not fit into the log.
                     Err(wrote::Error::Refused { .. }) => {
                         let because = "the log cannot hold a datagram";
                         return port.reject(Client(None), Reason::Malformed, because);
@@ -202,7 +202,7 @@ impl Datagrams {
         }
     }
 
-    /// Counts what the kernel has dropped since the last count.
+    /// Counts the kernel's drops since the last call.
     fn count_drops(&self, metrics: &Metrics) {
         if let Some(dropped) = self.dropped() {
             let before = self.drops.swap(dropped, Ordering::Relaxed);
@@ -210,7 +210,7 @@ impl Datagrams {
         }
     }
 
-    /// Returns how many datagrams the kernel has dropped at this socket.
+    /// Returns the kernel's drop count of this socket.
     fn dropped(&self) -> Option<u32> {
         if !self.is_udp() {
             return None;
@@ -225,8 +225,7 @@ impl Datagrams {
     }
 }
 
-/// Waits for the turn behind all other senders, and in the turn for room. The turn lasts for what
-/// is received at once.
+/// Waits for a turn after all other senders, and then for room. The turn lasts for one batch.
 async fn append_in_turn(
     log: &Log,
     message: &[u8],
@@ -260,7 +259,7 @@ impl DatagramSocket {
         }
     }
 
-    /// Receives what the kernel has, whether the runtime knows of it or not.
+    /// Receives what the kernel has, even if the runtime does not know of it yet.
     fn recv_now(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let (bytes, _) = rustix::net::recv(self, buffer, RecvFlags::DONTWAIT)?;
         Ok(bytes)
@@ -276,8 +275,8 @@ impl AsFd for DatagramSocket {
     }
 }
 
-/// Finds a socket in the kernel's table (proc(5)): the tenth field of its line is the inode, the
-/// last one the drops.
+/// Finds a socket in the kernel's table (proc(5)): field 10 is the inode, the last one the drop
+/// count.
 fn drops_in(table: &str, inode: u64) -> Option<u32> {
     let mut lines = table.lines().map(|line| line.split_whitespace());
     lines.find_map(|mut fields| {

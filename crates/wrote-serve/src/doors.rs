@@ -1,4 +1,4 @@
-//! The doors: protocols as parsers without I/O. Bytes come in, messages go to the log, answers out.
+//! Doors: protocol parsers without I/O. Bytes come in, messages go to the log, answers come out.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod driven;
@@ -23,53 +23,53 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Door {
-    /// Messages on a stream, one behind the other, without answers.
+    /// Messages on a stream, framed one after another, without answers.
     Frames(Frame),
-    /// A message a datagram, without answers.
+    /// One message per datagram, without answers.
     Datagrams,
-    /// RELP, as rsyslog's `omrelp` speaks it.
+    /// RELP as spoken by rsyslog's `omrelp`.
     Relp,
-    /// RESP2 and RESP3, as clients of Redis speak it.
+    /// RESP2 and RESP3 as spoken by Redis clients.
     Resp,
     /// HTTP/1.1.
     Http,
 }
 
-/// A protocol on a stream of bytes.
+/// A protocol on a byte stream.
 pub(crate) trait Protocol: Send + Unpin + 'static {
-    /// Bytes beside one message that the door leaves unread at most.
+    /// The most unread bytes that the door leaves beyond one message.
     #[cfg(any(test, feature = "fuzzing"))]
     const FRAME_BYTES_MAX: usize = 1024 + 64;
 
-    /// Takes whole messages and commands from the beginning of `input`, and returns how many of its
-    /// bytes are done with. The rest is given again, with more behind it. It stops where the intake
-    /// is full, and after much work, which it leaves for its next turn.
+    /// Takes complete messages and commands from the start of `input`, and returns the bytes
+    /// consumed. The rest is passed again with more bytes after it. Stops when the intake is full,
+    /// and after much work, leaving the rest for its next turn.
     fn take(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal>;
 
-    /// Takes what the client left unfinished when it ended the stream, or the server drains.
-    /// Returns as [`Protocol::take`] does.
+    /// Takes unfinished input after the client ended the stream or the server drains. Returns like
+    /// [`Protocol::take`].
     fn take_rest(&mut self, rest: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
         let _ = intake;
         Ok(rest.len())
     }
 
-    /// Takes the tokens that are in force from now on. Fails if that of the client is none of them.
+    /// Switches to the current tokens. Fails if the client's token is no longer valid.
     fn renew(&mut self, access: &Arc<Access>) -> Result<(), Refusal> {
         let _ = access;
         Ok(())
     }
 
-    /// Tells whether the client has not given the token that is asked for.
+    /// Returns whether the client still has to give a token.
     fn is_stranger(&self) -> bool {
         false
     }
 
-    /// Returns the bytes that the parser keeps beside the input, if they are more than a few.
+    /// Returns the memory that the parser keeps besides the input, if considerable.
     fn held_bytes(&self) -> usize {
         0
     }
 
-    /// Says goodbye, behind the last answer, before the server ends the connection.
+    /// Queues a goodbye after the last answer, before the server ends the connection.
     fn goodbye(&mut self, intake: &mut Intake<'_>) {
         let _ = intake;
     }

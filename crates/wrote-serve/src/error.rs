@@ -1,15 +1,15 @@
-//! Why a server does not start, or ended.
+//! Errors of starting and running a server.
 
 use std::io;
 
-/// Why a server does not start, or ended.
+/// Why a server did not start, or why it ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A configuration that cannot be served: a line for each thing that is wrong.
+    /// An invalid configuration, with one line per fault.
     #[error("{0}")]
     Config(String),
-    /// A listener that could not be bound.
+    /// A listener could not be bound.
     #[error("{url}: {source}")]
     Listen {
         /// The listener.
@@ -17,7 +17,7 @@ pub enum Error {
         /// The kernel's reason.
         source: io::Error,
     },
-    /// A log that could not be opened or closed.
+    /// A log could not be opened or closed.
     #[error("{0}")]
     Log(#[from] wrote::Error),
     /// The runtime could not be started.

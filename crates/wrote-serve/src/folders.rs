@@ -1,4 +1,4 @@
-//! The folders of logs and sockets: those that are missing are made, if that can be done.
+//! Creates missing folders for logs and sockets.
 
 use rustix::fs::{Access, access};
 use std::fs::DirBuilder;
@@ -6,10 +6,10 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-/// The permissions of folders, less the umask.
+/// The mode of folders before the umask.
 const MODE: u32 = 0o750;
 
-/// Makes the folders above `path`.
+/// Creates the parent folders of `path`.
 pub(crate) fn make_parents(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(parent) if parent != Path::new("") => {
@@ -19,8 +19,8 @@ pub(crate) fn make_parents(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Tells why `path` can be no folder. Makes nothing. Returns a warning where this user may not
-/// write: another one may be that of the server.
+/// Checks whether `path` can be used as a folder, without creating it. Returns a warning if this
+/// user may not write there, as the server may run as another.
 pub(crate) fn check(path: &Path) -> Result<Option<String>, String> {
     let named = |place: &Path| match place {
         empty if empty == Path::new("") => Path::new(".").to_owned(),

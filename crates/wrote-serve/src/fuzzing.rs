@@ -1,18 +1,17 @@
-//! The doors' parsers, as the fuzzer calls them.
+//! Entry points for fuzzing the parsers.
 
 use crate::doors::driven::drive;
 use crate::doors::{Frame, Frames, Oversize, Protocol, Relp, Resp};
 use std::sync::Arc;
 
-/// The longest message.
 const MESSAGE_BYTES_MAX: usize = 128;
 
-/// Parses a stream in each way of framing, as one piece and cut. Each of `cuts` is the length of a
-/// piece, and how many messages the log then has room for.
+/// Parses a stream with each framing, in one piece and split. Each of `cuts` is the length of a
+/// piece and the number of messages that the log then has room for.
 ///
 /// # Panics
 ///
-/// If the messages depend on the cuts, or the parser keeps more than a message.
+/// If the messages depend on the cuts, or the parser keeps more than one message.
 pub fn frames(stream: &[u8], cuts: &[(usize, usize)]) {
     for frame in [Frame::Auto, Frame::Lines, Frame::Octets, Frame::Nul, Frame::U32] {
         for oversize in [Oversize::Truncate, Oversize::Split, Oversize::Refuse] {
@@ -21,18 +20,18 @@ pub fn frames(stream: &[u8], cuts: &[(usize, usize)]) {
     }
 }
 
-/// Parses a session of RELP, as one piece and cut as by [`frames`].
+/// Parses a RELP session, in one piece and split as for [`frames`].
 ///
 /// # Panics
 ///
-/// If the messages or answers depend on the cuts, or the parser keeps more than a message.
+/// If the messages or answers depend on the cuts, or the parser keeps more than one message.
 pub fn relp(stream: &[u8], cuts: &[(usize, usize)]) {
     for oversize in [Oversize::Truncate, Oversize::Split] {
         compare(|| Relp::new(oversize), stream, cuts);
     }
 }
 
-/// Parses requests of RESP, as one piece and cut as by [`frames`]. Nothing is read from a log.
+/// Parses RESP requests, in one piece and split as for [`frames`]. There is no log to read.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! Sockets that a service manager has bound and passes on, as sd_listen_fds(3) describes.
+//! Sockets bound and passed by a service manager, as sd_listen_fds(3) describes.
 
 use crate::config::{Listen, Socket};
 use listenfd::ListenFd;
@@ -6,16 +6,16 @@ use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
 use std::os::unix::net::{UnixDatagram, UnixListener};
 
-/// The host of a URL that stands for a socket's name: `tcp://fd:NAME`.
+/// The host of a URL that refers to a socket by name: `tcp://fd:NAME`.
 const BY_NAME: &str = "fd:";
 
-/// The sockets that were passed on and not taken yet.
+/// Passed sockets that have not been taken.
 #[derive(Debug, Default)]
 pub(crate) struct Inherited {
     sockets: Vec<(String, Passed)>,
 }
 
-/// A socket that was passed on.
+/// A passed socket.
 #[derive(Debug)]
 pub(crate) enum Passed {
     Tcp(TcpListener),
@@ -25,8 +25,8 @@ pub(crate) enum Passed {
 }
 
 impl Inherited {
-    /// Takes the sockets that the environment names, and removes them from it, so that no child
-    /// takes them, too.
+    /// Takes the sockets that the environment names, and clears those variables so that child
+    /// processes do not use them too.
     pub(crate) fn from_env() -> io::Result<Inherited> {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':');
@@ -52,7 +52,7 @@ impl Inherited {
         Ok(Inherited { sockets })
     }
 
-    /// Tells whether one more socket has the name of this listener.
+    /// Returns whether another socket has this listener's name.
     pub(crate) fn has_more_of(&self, listen: &Listen) -> bool {
         name(&listen.socket).is_some() && self.place(listen).is_some()
     }
@@ -65,7 +65,7 @@ impl Inherited {
         })
     }
 
-    /// Takes the next socket of a listener: by the name in its URL, or by its address.
+    /// Takes a listener's next socket, by the name in its URL or by its address.
     pub(crate) fn take(&mut self, listen: &Listen) -> io::Result<Option<Passed>> {
         match (self.place(listen), name(&listen.socket)) {
             (Some(index), _) => Ok(Some(self.sockets.remove(index).1)),
@@ -77,7 +77,7 @@ impl Inherited {
         }
     }
 
-    /// Returns the names of the sockets that no listener has taken.
+    /// Returns the names of sockets that no listener took.
     pub(crate) fn rest(&self) -> impl Iterator<Item = &str> {
         self.sockets.iter().map(|(name, _)| name.as_str())
     }
@@ -122,7 +122,7 @@ impl Passed {
     }
 }
 
-/// Returns the name by which a URL asks for a socket. A number is the port of a host named `fd`.
+/// Returns the socket name in a URL. A number is a port of the host `fd`.
 pub(crate) fn name(socket: &Socket) -> Option<&str> {
     let address = match socket {
         Socket::Tcp(address) | Socket::Udp(address) => address.as_str(),

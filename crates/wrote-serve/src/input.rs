@@ -1,14 +1,14 @@
-//! Files of the operator that are read whole: configurations, tokens, certificates and keys.
+//! Reads the operator's files: configurations, tokens, certificates and keys.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use wrote_result::units;
 
-/// A longer file is refused: a device or a log named by mistake may have no end.
+/// Longer files are refused: a device or log named by mistake may be endless.
 const BYTES_MAX: u64 = 16 << 20;
 
-/// Reads a file. The error is a line that begins with the path.
+/// Reads a file. The error is one line that begins with the path.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes));

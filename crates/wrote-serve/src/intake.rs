@@ -1,4 +1,4 @@
-//! The way of a message from its door into the log: checked, counted, appended.
+//! Checks and counts messages on their way from a door into the log.
 
 use crate::answers::Answers;
 use crate::keys::{self, Key, Keys};
@@ -9,14 +9,14 @@ use std::str::FromStr;
 use tokio::sync::oneshot;
 use wrote::Log;
 
-/// The promise of an answer to a message.
+/// The durability that an acknowledgement promises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Level {
-    /// The message is in the server's memory: nothing survives.
+    /// The message is in the server's memory and survives nothing.
     Received,
-    /// The kernel has the message: it survives a crash of the server.
+    /// The kernel has the message; it survives a crash of the server.
     Written,
-    /// The message survives a power loss (W1).
+    /// The message survives power loss (W1).
     #[default]
     Durable,
 }
@@ -24,7 +24,7 @@ pub enum Level {
 impl Level {
     pub(crate) const ALL: [Level; 3] = [Level::Received, Level::Written, Level::Durable];
 
-    /// Returns the sequence before which every message of `log` may be answered.
+    /// Returns the sequence before which every message of `log` may be acknowledged.
     pub(crate) fn reached(self, log: &Log) -> u64 {
         match self {
             Level::Received => u64::MAX,
@@ -33,18 +33,18 @@ impl Level {
         }
     }
 
-    /// Returns the sequence before which records may be read: those that are as safe as answers
-    /// promise. So a sequence that a client has read never names another record after a crash.
+    /// Returns the sequence before which records may be read: those at the promised level. A
+    /// sequence that a client has read therefore never names another record after a crash.
     pub(crate) fn readable(self, log: &Log) -> u64 {
         self.reached(log).min(log.written_sequence())
     }
 
-    /// Makes every record that is in the log now readable, so that a client reads what it wrote.
-    /// Returns the sequence before which records may be read.
+    /// Makes all current records readable, so that a client reads its own writes. Returns the
+    /// sequence before which records may be read.
     pub(crate) async fn present(self, log: &Log) -> u64 {
         if let Some(last) = log.stats().next_sequence.checked_sub(1) {
             let ticket = log.ticket(last).into_owned();
-            // Of a log that has failed the records before can be read.
+            // If the log has failed, earlier records can still be read.
             let _ = match self {
                 Level::Durable => ticket.until_durable().await,
                 _ => ticket.until_written().await,
@@ -53,7 +53,7 @@ impl Level {
         self.readable(log)
     }
 
-    /// The word in URLs, configurations and metrics.
+    /// Returns the name used in URLs, configurations and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Level::Received => "received",
@@ -72,20 +72,19 @@ impl FromStr for Level {
     }
 }
 
-/// Takes messages: a log, or what stands for one in tests of the doors.
+/// A destination for messages: a log, or its substitute in tests.
 pub(crate) trait Store {
     /// Appends a message and returns its sequence; `None` while there is no room.
     fn try_append(&self, message: &[u8]) -> Result<Option<u64>, wrote::Error>;
 
-    /// Appends messages from the beginning of `messages`, and returns their number: 0 while there
-    /// is no room.
+    /// Appends a prefix of `messages` and returns its length: 0 while there is no room.
     fn try_append_run(&self, messages: &[&[u8]]) -> Result<usize, wrote::Error>;
 
-    /// Appends messages of which all or none are there after a crash, and returns the sequence of
-    /// the first; `None` while there is no room.
+    /// Appends messages atomically (a crash keeps all or none) and returns the first sequence;
+    /// `None` while there is no room.
     fn try_append_all(&self, messages: &[&[u8]]) -> Result<Option<u64>, wrote::Error>;
 
-    /// Tells whether it takes messages: an error is then of the message.
+    /// Returns whether the store accepts messages, in which case an error concerns the message.
     fn is_well(&self) -> bool;
 }
 
@@ -112,34 +111,34 @@ pub(crate) struct Intake<'a> {
     store: &'a dyn Store,
     answers: &'a mut Answers,
     message_bytes_max: usize,
-    /// Makes the records of the messages, where they are not the same.
+    /// Turns messages into records, if they differ.
     pub stamper: Option<&'a Stamper>,
-    /// The keys of messages, where the log has some.
+    /// The log's keys, if it has any.
     pub keys: Option<&'a Keys>,
-    /// Messages that came again with their key.
+    /// Messages that were resent with the same key.
     pub repeated: u64,
-    /// Messages and their bytes since this value was made.
+    /// Messages and bytes since this value was created.
     pub messages: u64,
     pub bytes: u64,
-    /// Messages over the limit of which a part was taken.
+    /// Oversized messages of which a part was taken.
     pub cut: u64,
-    /// The log had no room for a message: its door gives it again later.
+    /// The log had no room for a message; the door passes it again later.
     pub is_full: bool,
-    /// The door has worked for long enough: it is called again once others have had their turn.
+    /// The door has worked long enough; it is called again after other connections.
     pub yields: bool,
-    /// The channel takes no messages now.
+    /// The channel accepts no messages now.
     pub is_closed: bool,
-    /// The sender is held while no messages are taken: it has no answers by which it could know.
+    /// The sender is paused while no messages are accepted, because it gets no answers.
     pub holds: bool,
-    /// The answer that is still made, behind all answers so far.
+    /// An answer in progress, after all earlier answers.
     pub later: Option<Later>,
-    /// Why single messages were refused, on a connection that goes on.
+    /// Why individual messages were refused while the connection continues.
     pub rejected: Vec<Reason>,
-    /// The door takes nothing more: the connection ends behind the answers.
+    /// The door takes no more; the connection ends after the answers.
     pub is_over: bool,
 }
 
-/// An answer that is made elsewhere; there is none where the sender is dropped.
+/// An answer made by another task; there is none if the sender is dropped.
 pub(crate) type Later = oneshot::Receiver<Vec<u8>>;
 
 impl<'a> Intake<'a> {
@@ -168,13 +167,13 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// The most bytes of a message.
+    /// Returns the maximum length of a message.
     pub(crate) fn message_bytes_max(&self) -> usize {
         self.message_bytes_max
     }
 
-    /// Appends a message and returns its sequence. While the log has no room it returns `None`: the
-    /// door then stops in front of this message, and is called again with it.
+    /// Appends a message and returns its sequence. Returns `None` while the log has no room: the
+    /// door then stops before this message, and is called again with it.
     pub(crate) fn append(&mut self, message: &[u8]) -> Result<Option<u64>, Refusal> {
         if self.is_held() {
             return Ok(None);
@@ -193,14 +192,13 @@ impl<'a> Intake<'a> {
         Ok(sequence)
     }
 
-    /// Makes the record of a message without a key.
+    /// Returns the record of a message without a key.
     fn record<'m>(&self, message: &'m [u8]) -> Cow<'m, [u8]> {
         let record = stamp::record(self.stamper, message);
         if self.keys.is_some() { keys::plain(record) } else { record }
     }
 
-    /// Appends a message as [`Intake::append`] does, unless one with this key is in the log: then
-    /// its sequence is returned.
+    /// Like [`Intake::append`], but if a message with this key is in the log, returns its sequence.
     pub(crate) fn append_once(
         &mut self,
         key: &Key,
@@ -221,14 +219,14 @@ impl<'a> Intake<'a> {
         Ok(once.map(|once| once.first))
     }
 
-    /// Whether the door stops in front of the next message because none are taken now.
+    /// Returns whether the door stops before the next message because none are accepted now.
     fn is_held(&mut self) -> bool {
         self.is_full |= self.is_closed && self.holds;
         self.is_full
     }
 
-    /// Refuses a message that no log like this takes, or holds a sender without answers: another
-    /// log, or room on the disk, ends the trouble.
+    /// Refuses a message that the log can never hold. A sender without answers is paused, because a
+    /// reopened log or free space ends the condition.
     fn fail(&mut self, error: wrote::Error) -> Result<(), Refusal> {
         let refusal = self.refusal(error);
         if !self.holds || matches!(refusal, Refusal::Unfit(_)) {
@@ -242,8 +240,8 @@ impl<'a> Intake<'a> {
         Refusal::by_log(error, self.store.is_well())
     }
 
-    /// Appends a message as [`Intake::append`] does, or counts one that no log like this takes: it
-    /// must not block those behind it. Returns whether there was room.
+    /// Like [`Intake::append`], but counts and drops a message that the log can never hold, so that
+    /// it does not block later ones. Returns whether there was room.
     pub(crate) fn take(&mut self, message: &[u8]) -> Result<bool, Refusal> {
         match self.append(message) {
             Err(Refusal::Unfit(_)) => {
@@ -254,8 +252,8 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// Takes messages as [`Intake::take`] does, and returns how many are done with: where that is
-    /// not all of them, the door stops in front of the next, and is called again with it.
+    /// Like [`Intake::take`] for several messages. Returns how many are done; if fewer than all,
+    /// the door stops before the next and is called again with it.
     pub(crate) fn append_run(&mut self, messages: &[&[u8]]) -> Result<usize, Refusal> {
         if self.is_held() {
             return Ok(0);
@@ -275,7 +273,7 @@ impl<'a> Intake<'a> {
             let taken = match self.store.try_append_run(&messages[done..fit]) {
                 Ok(taken) => taken,
                 Err(error) => match self.fail(error) {
-                    // It is of the first.
+                    // The error concerns the first.
                     Err(Refusal::Unfit(_)) => {
                         self.reject(Reason::Malformed);
                         done += 1;
@@ -294,8 +292,8 @@ impl<'a> Intake<'a> {
         messages[fit..].first().map_or(Ok(done), |refused| self.check(refused).map(|()| done))
     }
 
-    /// Appends messages of which all or none are there after a crash, and returns the sequence of
-    /// the first. Without room it returns `None`, as [`Intake::append`] does.
+    /// Appends messages atomically (a crash keeps all or none), and returns the first sequence.
+    /// Without room it returns `None`, like [`Intake::append`].
     pub(crate) fn append_all(&mut self, messages: &[&[u8]]) -> Result<Option<u64>, Refusal> {
         messages.iter().try_for_each(|message| self.check(message))?;
         let records = messages.iter().map(|message| self.record(message));
@@ -322,28 +320,29 @@ impl<'a> Intake<'a> {
         self.bytes += message.len() as u64;
     }
 
-    /// Queues `answer`, to leave once the record `sequence`, and all answers before, are safe.
+    /// Queues `answer` until record `sequence` is safe and all earlier answers are sent.
     pub(crate) fn answer_to(&mut self, sequence: u64, answer: &[u8]) {
         self.answers.push(sequence + 1, answer);
     }
 
-    /// Queues an answer that is still made, to leave after all answers before it. The door stops
-    /// behind its command, and is called again once the answer is whole.
+    /// Queues an answer in progress after all earlier answers. The door stops after its command,
+    /// and is called again once the answer is complete.
     pub(crate) fn answer_later(&mut self, answer: Later) {
         self.later = Some(answer);
     }
 
-    /// Counts a message that was refused by an error, on a connection that goes on.
+    /// Counts a message refused with an error, on a connection that continues.
     pub(crate) fn reject(&mut self, reason: Reason) {
         self.rejected.push(reason);
     }
 
-    /// Ends the connection as its client asked: nothing more is taken, and what is queued leaves.
+    /// Ends the connection at the client's request: no more input is taken, and queued answers are
+    /// sent.
     pub(crate) fn end(&mut self) {
         self.is_over = true;
     }
 
-    /// Queues `answer`, to leave after all answers before it.
+    /// Queues `answer` after all earlier answers.
     pub(crate) fn answer(&mut self, answer: &[u8]) {
         self.answers.push(0, answer);
     }

@@ -1,10 +1,10 @@
-//! The keys of messages that a client may send again: each is appended once.
+//! Idempotency keys: a message that a client resends is appended once.
 //!
-//! The key of a message stands in its record, so that both are durable together: the byte 0x1D, a
-//! JSON array of the producer, the key, the number of the message among those of the key, and the
-//! CRC-32 of all these up to it; a space; and the message. A message that itself begins with 0x1D
-//! has an empty array in front, so that no client writes a key of another. What is kept in memory
-//! is made again from the end of the log when it is opened.
+//! A key is stored in the message's record, so that both become durable together. The record is the
+//! byte 0x1D; a JSON array of the producer, the key, the message's number within the key, and the
+//! CRC-32 of these and the key's messages so far; a space; and the message. A message that itself
+//! begins with 0x1D gets an empty array in front, so that clients cannot forge keys. The index in
+//! memory is rebuilt from the end of the log on open.
 
 use crate::limits::Refusal;
 use flate2::Crc;
@@ -18,20 +18,18 @@ use wrote::{Error, Format, Log};
 
 /// The first byte of a record with a key.
 const BEGIN: u8 = 0x1d;
-/// In front of a message without a key that begins with [`BEGIN`].
+/// The prefix of a message without a key that begins with [`BEGIN`].
 const NO_KEY: &[u8] = b"\x1d[] ";
-/// Bytes of a producer's name, and of a key, at most.
 const WORD_BYTES_MAX: usize = 128;
-/// Keys of all producers together, for each of one producer.
+/// The limit of all keys, as a multiple of that per producer.
 const ALL_FACTOR: usize = 10;
-/// Producers that are remembered at most.
+/// The most producers remembered.
 const PRODUCERS_MAX: usize = 1024;
-/// Bytes at the end of a log that are read for its keys when it is opened.
+/// How much of the log's end is read for keys on open.
 const READ_BYTES: u64 = 256 << 20;
-/// Why a key is refused by a log that takes none.
 pub(crate) const NONE: &str = "this log takes no idempotency keys";
 
-/// The name of a message: of the producer, and of the message among those of the producer.
+/// Identifies a message: a producer and its key.
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
     producer: Box<str>,
@@ -39,7 +37,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Checks a key of a client.
+    /// Validates a client's key.
     pub(crate) fn new(producer: &[u8], key: &[u8]) -> Result<Key, &'static str> {
         let word = |word: &[u8]| -> Option<Box<str>> {
             let is_plain = word.iter().all(|byte| (b' '..=b'~').contains(byte));
@@ -52,7 +50,7 @@ impl Key {
     }
 }
 
-/// The messages of a key so far: their number, and a CRC-32 over them.
+/// The number of messages of a key so far, and their CRC-32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
     count: u64,
@@ -79,62 +77,61 @@ struct Entry {
 /// A message that is in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Once {
-    /// The sequences of the key's first message, and of its last so far.
+    /// The sequences of the key's first and last messages so far.
     pub first: u64,
     pub last: u64,
-    /// It was not there before.
+    /// The message was not in the log before.
     pub is_new: bool,
 }
 
-/// The keys of one log, as long as it is open.
+/// The keys of an open log.
 pub(crate) struct Keys {
     log: Log,
     window: Mutex<Window>,
 }
 
-/// The last keys of each producer.
+/// The most recent keys of each producer.
 #[derive(Debug, Default)]
 struct Window {
     each_max: usize,
     producers: HashMap<Box<str>, Producer>,
-    /// Keys of all producers.
     count: usize,
-    /// Counts the keys that came.
+    /// Counts keys as they arrive.
     clock: u64,
 }
 
 #[derive(Debug, Default)]
 struct Producer {
     entries: HashMap<Arc<str>, Entry>,
-    /// The keys in the order in which they came.
+    /// Keys in order of arrival.
     order: VecDeque<Arc<str>>,
-    /// [`Window::clock`] at its last key.
+    /// [`Window::clock`] at the producer's last key.
     used: u64,
 }
 
 impl Keys {
-    /// Reads the keys at the end of a log that was just opened in `folder`, at most `each_max` of a
-    /// producer; `None` if no record of the log can have one. With none at most the log takes no
-    /// keys, and may have some.
+    /// Reads the keys at the end of a log that was just opened in `folder`, at most `each_max` per
+    /// producer. `None` if no record of the log can have a key. With `each_max` 0 the log accepts
+    /// no keys, but may contain some.
     pub(crate) fn of(log: &Log, folder: &Path, each_max: usize) -> Option<Arc<Keys>> {
         if log.format() == Format::Lines {
             return None;
         }
         let mut window = Window { each_max, ..Window::default() };
-        // A simulated log has no folder; its keys are those that come.
+        // A simulated log has no folder and starts without keys.
         if each_max > 0
             && let Ok(summary) = wrote::log::summary(folder)
             && let Err(error) = window.read(log, begin(&summary))
         {
-            // The log itself serves as well.
+            // The log itself is usable.
             log::warn!("{}: keys were read only up to an error: {error}", folder.display());
         }
         Some(Arc::new(Keys { log: log.clone(), window: Mutex::new(window) }))
     }
 
-    /// Appends the next message of a key, unless it is in the log already. `record` is what the log
-    /// keeps of it. Returns `None` while there is no room. Of `progress` the messages before count;
-    /// if those in the log are others, the key is refused.
+    /// Appends the next message of a key, unless it is in the log already. `record` is stored for
+    /// it. Returns `None` while there is no room. The key is refused if the messages before it in
+    /// the log differ from those in `progress`.
     pub(crate) fn append(
         &self,
         key: &Key,
@@ -162,8 +159,8 @@ impl Keys {
         Ok(once)
     }
 
-    /// Appends the only message of a key, unless the log has the key already: with whatever
-    /// message, as Redis does. Returns `None` while there is no room.
+    /// Appends the only message of a key, unless the log has this key already. Like in Redis, the
+    /// message is not compared. Returns `None` while there is no room.
     pub(crate) fn append_one(
         &self,
         key: &Key,
@@ -177,7 +174,7 @@ impl Keys {
         self.put(&mut window, key, Progress::default().with(message), record)
     }
 
-    /// Appends within the lock, so that no other connection appends the same at the same time.
+    /// Appends under the lock, so that concurrent connections do not append the same message.
     fn put(
         &self,
         window: &mut Window,
@@ -201,7 +198,7 @@ impl Keys {
         Ok(Some(Once { first: entry.first, last, is_new: true }))
     }
 
-    /// Refuses a key of which more messages are in the log than the client has sent.
+    /// Refuses a key that has more messages in the log than the client sent.
     pub(crate) fn end(&self, key: &Key, progress: &Progress) -> Result<(), Refusal> {
         match self.window().entry(key) {
             Some(entry) if entry.progress != *progress => Err(Refusal::Reused),
@@ -225,7 +222,7 @@ impl fmt::Debug for Keys {
 }
 
 impl Window {
-    /// Takes the keys of the records from the sequence `from` on.
+    /// Reads the keys of records from sequence `from` on.
     fn read(&mut self, log: &Log, from: u64) -> Result<(), Error> {
         let mut reader = log.reader(from)?;
         while let Some(record) = reader.next_lent()? {
@@ -240,7 +237,7 @@ impl Window {
         self.producers.get(&key.producer)?.entries.get(&*key.key).copied()
     }
 
-    /// Remembers the last message of a key, and forgets what is too much.
+    /// Remembers the last message of a key, and evicts old keys.
     fn put(&mut self, producer: &str, key: &str, progress: Progress, last: u64) -> Entry {
         let count = progress.count;
         self.clock += 1;
@@ -276,12 +273,12 @@ impl Window {
     }
 }
 
-/// Returns the sequence from which a log is read for its keys.
+/// Returns the sequence at which to start reading a log for keys.
 fn begin(summary: &LogSummary) -> u64 {
     let (mut left, mut from) = (READ_BYTES, summary.next_sequence);
     for segment in summary.segments.iter().rev() {
         if segment.used_bytes > left {
-            // As if its records had one length.
+            // Assumes that all records of a segment have the same length.
             let share = u128::from(segment.records) * u128::from(left);
             let records = (share / u128::from(segment.used_bytes)) as u64;
             return segment.first_sequence + (segment.records - records);
@@ -291,10 +288,10 @@ fn begin(summary: &LogSummary) -> u64 {
     from
 }
 
-/// The producer, the key, the number of the message, and the CRC-32 up to it.
+/// Producer, key, number of the message, and CRC-32 so far.
 type Head = (String, String, u64, u32);
 
-/// Splits a record into the key in front, and what stands behind it.
+/// Splits a record into its key and the rest.
 fn split(record: &[u8]) -> Option<(Head, &[u8])> {
     let rest = record.strip_prefix(&[BEGIN])?;
     let mut heads = serde_json::Deserializer::from_slice(rest).into_iter::<Head>();
@@ -302,7 +299,7 @@ fn split(record: &[u8]) -> Option<(Head, &[u8])> {
     Some((head, rest[heads.byte_offset()..].strip_prefix(b" ")?))
 }
 
-/// Returns what a client sent, without a key in front.
+/// Returns a record's message without the key.
 pub(crate) fn message(record: &[u8]) -> &[u8] {
     match record.strip_prefix(NO_KEY) {
         Some(message) => message,
@@ -310,12 +307,12 @@ pub(crate) fn message(record: &[u8]) -> &[u8] {
     }
 }
 
-/// Returns the record of a message without a key, for a log that has keys.
+/// Returns the record of a message without a key, for a log with keys.
 pub(crate) fn plain(record: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     if record.first() == Some(&BEGIN) { [NO_KEY, &*record].concat().into() } else { record }
 }
 
-/// Tells whether a message without a key is its own record.
+/// Returns whether a message without a key is stored unchanged.
 pub(crate) fn is_plain(message: &[u8]) -> bool {
     message.first() != Some(&BEGIN)
 }
@@ -334,7 +331,7 @@ mod tests {
                 window.put(&producer, key, ONE, at as u64);
             }
         }
-        // The producers that were silent for longest are forgotten.
+        // The producers idle for longest are forgotten.
         let mut names: Vec<_> = window.producers.keys().map(|name| name.to_string()).collect();
         names.sort();
         assert_eq!(names, (90..100).map(|name| name.to_string()).collect::<Vec<_>>());
@@ -355,7 +352,7 @@ mod tests {
         for message in [&b""[..], b"\x1d", b"\x1d[] x", b"\x1d[\"a\",\"b\",1,2] x", b"x\x1d[] "] {
             assert_eq!(super::message(&plain(message.into())), message);
         }
-        // Records of a log from before it had keys.
+        // Records from before the log had keys.
         for record in [&b"\x1d[1] x"[..], b"\x1d[\"a\",\"b\",1,2]x", b"\x1d[\"a\",\"b\",-1,2] x"] {
             assert_eq!(super::message(record), record);
         }

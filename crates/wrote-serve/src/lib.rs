@@ -1,11 +1,12 @@
-//! The server: messages from many connections into sequential logs, answered when they are safe.
+//! The server: appends messages from many connections to logs, and acknowledges them once they are
+//! safe.
 //!
 //! [`Server::start`] opens the logs of a [`Config`] and binds its listeners; [`Server::run`] serves
-//! until it is told to stop. The crate knows no terminal and no measuring.
+//! until stopped. The crate does no terminal output and no measuring.
 //!
-//! A message goes from a [`listener`](Listen) through a door, which knows its protocol, into a
-//! [`wrote::Log`]. Its answer leaves once the log's frontier of the listener's [`Level`] has passed
-//! it: many answers in one write, in order.
+//! A message passes from a [`listener`](Listen) through a door, which parses its protocol, into a
+//! [`wrote::Log`]. Its answer is sent once the log has reached the listener's [`Level`] for it: in
+//! order, many answers per write.
 
 mod access;
 mod acks;

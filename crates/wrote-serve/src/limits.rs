@@ -1,33 +1,33 @@
-//! The limits of a server with their defaults, and the reasons under which refusals are counted.
+//! The server's limits with their defaults, and the reasons for refusals.
 
 use std::time::Duration;
 
-/// The limits of a server. Each is counted when it bites.
+/// The server's limits. Each refusal is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at a time.
+    /// The most open connections.
     pub connections: usize,
-    /// Connections at a time from one address.
+    /// The most open connections from one address.
     pub connections_per_address: usize,
-    /// The most bytes of a message.
+    /// The maximum length of a message.
     pub message_bytes: usize,
-    /// Bytes of unfinished messages, of all connections together. Those that have not given the
-    /// token that is asked for have a sixteenth as much for themselves.
+    /// The most bytes of unfinished messages, over all connections. Clients that still have to give
+    /// a token share an additional sixteenth.
     pub in_flight_bytes: usize,
-    /// Bytes of unsent answers, of all connections together.
+    /// The most bytes of unsent answers, over all connections.
     pub unsent_bytes: usize,
-    /// Answers of HTTP that are read from logs at a time, as the server was started: the buffers of
-    /// each take 6.5 MiB at most.
+    /// The most HTTP answers that read from logs concurrently, fixed when the server starts. Each
+    /// takes up to 6.5 MiB of buffers.
     pub readers: usize,
-    /// How long a connection may take to its first byte.
+    /// The time from accepting a connection to its first byte.
     pub first_byte: Duration,
-    /// How long a TLS handshake may take.
+    /// The time for a TLS handshake.
     pub handshake: Duration,
-    /// How long a message may take from its first byte to its last.
+    /// The time from a message's first byte to its last.
     pub message_time: Duration,
-    /// How long a client may read nothing while answers wait.
+    /// The time for which a client may leave answers unread.
     pub unread_time: Duration,
-    /// The space that stays free on the disk.
+    /// The disk space to keep free.
     pub free_bytes: u64,
 }
 
@@ -49,19 +49,19 @@ impl Default for Limits {
     }
 }
 
-/// Why a message or a connection is refused.
+/// Why a message or connection is refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// A message longer than [`Limits::message_bytes`].
+    /// A message is longer than [`Limits::message_bytes`].
     #[error("a message is too long")]
     TooLong,
-    /// A message that the log does not take, because of its format or its buffers.
+    /// The log can't hold the message, because of its format or buffers.
     #[error("{0}")]
     Unfit(String),
-    /// Bytes that are not of the door's protocol.
+    /// The bytes violate the protocol.
     #[error("{0}")]
     Malformed(&'static str),
-    /// Nothing came within [`Limits::first_byte`].
+    /// No byte arrived within [`Limits::first_byte`].
     #[error("nothing came")]
     Silent,
     /// A message took longer than [`Limits::message_time`].
@@ -70,26 +70,26 @@ pub(crate) enum Refusal {
     /// Answers were not read within [`Limits::unread_time`].
     #[error("answers were not read")]
     Unread,
-    /// [`Limits::in_flight_bytes`] or [`Limits::unsent_bytes`] is used up, by this client most.
+    /// [`Limits::in_flight_bytes`] or [`Limits::unsent_bytes`] is used up, mostly by this client.
     #[error("too many bytes are in flight")]
     Memory,
     /// The log has failed, or its disk is full.
     #[error("{0}")]
     Log(wrote::Error),
-    /// The token was taken back.
+    /// The token was revoked.
     #[error("the token is not accepted any more")]
     Revoked,
-    /// The key of a message stands in the log with other messages.
+    /// The key was used before with other messages.
     #[error("the idempotency key was used for other messages")]
     Reused,
-    /// The channel takes no messages now.
+    /// The channel accepts no messages now.
     #[error("the log takes no messages now")]
     Closed,
 }
 
 impl Refusal {
-    /// Returns why the log took no message. A log that is well refuses only the record itself:
-    /// another time it would not fit either.
+    /// Converts an error of the log. If the log is well, the error concerns the record, which would
+    /// never fit.
     pub(crate) fn by_log(error: wrote::Error, is_well: bool) -> Refusal {
         match error {
             wrote::Error::Refused { because, .. } if is_well => Refusal::Unfit(because),
@@ -97,7 +97,7 @@ impl Refusal {
         }
     }
 
-    /// The value of the label `reason` in the metrics.
+    /// Returns the value of the label `reason` in the metrics.
     pub(crate) fn reason(&self) -> Reason {
         match self {
             Refusal::TooLong => Reason::TooLong,
@@ -112,16 +112,16 @@ impl Refusal {
     }
 }
 
-/// The reasons under which refusals are counted.
+/// The reasons by which refusals are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     Connections,
-    /// The descriptors that are left are those of the logs.
+    /// The remaining descriptors are reserved for logs.
     Descriptors,
     Address,
     TooLong,
     Malformed,
-    /// A part of a message, without the client's end of the stream.
+    /// A partial message on a stream that ended abnormally.
     Unfinished,
     Silent,
     Slow,
@@ -149,7 +149,7 @@ impl Reason {
         Reason::Unauthorized,
     ];
 
-    /// Says in a few words what a message was refused for.
+    /// Describes the reason in a few words.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Reason::TooLong => "a message was too long",

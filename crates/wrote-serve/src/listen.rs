@@ -1,4 +1,4 @@
-//! Listening: sockets are bound, connections accepted within the limits.
+//! Binds sockets and accepts connections within the limits.
 
 use crate::admission::Admission;
 use crate::config::{Listen, Socket};
@@ -18,30 +18,30 @@ use std::net::IpAddr;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-/// How long a silent client is left alone before the kernel asks whether it is still there.
+/// The idle time before the kernel probes whether the client is alive.
 const KEEPALIVE: Duration = Duration::from_secs(60);
-/// How long a handshake may still take when the server drains.
+/// The time for a handshake in progress when the server drains.
 const HANDSHAKE_GRACE: Duration = Duration::from_secs(1);
-/// Connections that wait for their accept. More at once, as after a restart, would try again after
-/// a second or more; the kernel takes its own `somaxconn` if that is less (`listen(2)`).
+/// The queue of connections to accept. If it overflows, as after a restart, clients retry after a
+/// second or more. The kernel limits it to `somaxconn` (`listen(2)`).
 const BACKLOG: i32 = 4096;
-/// The pause after a failed accept: without descriptors the next would fail as well.
+/// The pause after a failed accept; without descriptors the next would fail too.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A bound socket.
 #[derive(Debug)]
 pub(crate) enum Bound {
     Tcp(TcpListener),
-    /// With its file, unless it is that of a service manager.
+    /// With its file, unless a service manager owns it.
     Unix(UnixListener, Option<SocketFile>),
     Datagrams(Datagrams),
-    /// Streams at a socket that a service manager keeps.
+    /// A stream socket that a service manager keeps open.
     Inherited(Box<Bound>),
 }
 
 impl Bound {
-    /// Binds the socket of a listener, or takes those that a service manager has bound for it: a
-    /// name may be that of several.
+    /// Binds a listener's socket, or takes those bound by a service manager; several may share a
+    /// name.
     pub(crate) async fn bind_all(
         listen: &Listen,
         inherited: &mut Inherited,
@@ -53,7 +53,7 @@ impl Bound {
         Ok(all)
     }
 
-    /// Binds the socket of a listener, or takes the next that a service manager has bound.
+    /// Binds a listener's socket, or takes the next one bound by a service manager.
     async fn bind(listen: &Listen, inherited: &mut Inherited) -> io::Result<Bound> {
         match inherited.take(listen)? {
             None => {}
@@ -84,7 +84,7 @@ impl Bound {
         }
     }
 
-    /// Returns the listener as it is: with the port that the kernel has chosen.
+    /// Returns the listener with the port that the kernel chose.
     pub(crate) fn listen(&self, asked: &Listen) -> Listen {
         let socket = match self {
             Bound::Tcp(listener) => match listener.local_addr() {
@@ -98,8 +98,8 @@ impl Bound {
         Listen { socket, ..asked.clone() }
     }
 
-    /// Accepts connections until the server drains, and then those that have come before. Datagrams
-    /// are received likewise. At a socket that is kept they wait for the next server instead.
+    /// Accepts connections until the server drains, and then those already queued. Datagrams are
+    /// received likewise. On an inherited socket they are left for the next server.
     pub(crate) async fn accept(self, mut port: Port) {
         let (bound, is_kept) = match self {
             Bound::Inherited(bound) => (*bound, true),
@@ -148,8 +148,8 @@ impl Bound {
         }
     }
 
-    /// Accepts the connections that the kernel has made and that wait for it: their clients may
-    /// have sent everything already. The runtime may not know of them yet.
+    /// Accepts the connections in the kernel's queue, whose clients may have sent everything
+    /// already. The runtime may not know of them yet.
     fn accept_rest(self, mut port: Port) -> io::Result<()> {
         match self {
             Bound::Tcp(listener) => {
@@ -175,13 +175,13 @@ impl Bound {
     }
 }
 
-/// Accepts until no connection is left.
+/// Accepts until the queue is empty.
 fn rest(mut accept: impl FnMut() -> io::Result<()>) -> io::Result<()> {
     loop {
         match accept() {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-            // Of a connection that is gone again (`accept(2)`).
+            // The connection is gone again (`accept(2)`).
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) => return Err(error),
         }
@@ -189,13 +189,13 @@ fn rest(mut accept: impl FnMut() -> io::Result<()>) -> io::Result<()> {
 }
 
 fn prepared(stream: TcpStream) -> TcpStream {
-    // A stream without these options serves as well.
+    // These options are not essential.
     let _ = stream.set_nodelay(true);
     let _ = SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE));
     stream
 }
 
-/// Serves a stream in a task of its own, if the limits allow one more.
+/// Serves a stream in a new task, if the limits allow it.
 fn admit<S: Accepted>(stream: S, from: Option<IpAddr>, port: &mut Port) {
     port.renew();
     let Some(admission) = Admission::of(port, from) else { return };
@@ -212,7 +212,7 @@ fn admit<S: Accepted>(stream: S, from: Option<IpAddr>, port: &mut Port) {
     }
 }
 
-/// Serves a stream after its handshake.
+/// Serves a stream after its TLS handshake.
 async fn serve_tls<S: Stream>(stream: S, tls: Sessions, admission: Admission, port: Port) {
     let client = admission.client();
     let mut draining = port.draining.clone();
@@ -231,14 +231,14 @@ async fn serve_tls<S: Stream>(stream: S, tls: Sessions, admission: Admission, po
     port.refuse(client, Reason::Handshake, format_args!("TLS failed: {problem}"));
 }
 
-/// Serves a stream in a task of its own.
+/// Serves a stream in a new task.
 ///
-/// The task is a [`Connection`] and nothing else: each `async fn` that passed it on would keep its
-/// space once more, for as long as the client is there.
+/// The task is only a [`Connection`]. Each `async fn` around it would keep its space a second time
+/// while the client is connected.
 fn serve<S: Stream>(stream: S, admission: Admission, port: Port) {
     let door = port.listen.door;
     if door == Door::Http {
-        // While the log has failed, that is an answer.
+        // HTTP can report that the log has failed.
         tokio::spawn(http::serve(stream, admission, port));
         return;
     }
@@ -268,8 +268,8 @@ fn serve<S: Stream>(stream: S, admission: Admission, port: Port) {
     }
 }
 
-/// Serves a stream without answers once the log is open again: its sender would not know that what
-/// it sent was never read.
+/// Serves a stream without answers once the log is open again. Otherwise the sender would not know
+/// that its data was never read.
 async fn serve_later<S: Stream>(stream: S, frame: Frame, admission: Admission, port: Port) {
     let mut draining = port.draining.clone();
     loop {

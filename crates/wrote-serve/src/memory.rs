@@ -1,8 +1,8 @@
-//! The memory that clients hold: parts of messages, and answers that they have not read.
+//! Accounts for the memory that clients hold: partial messages and unread answers.
 //!
-//! There are three pools, so that clients that only read close none that write, and those that have
-//! given no token close none that have. Once a pool is full, its largest holder is closed: of the
-//! address that holds most, so that one address shuts out no other.
+//! There are three pools. Clients that only read can't close those that write, and unauthenticated
+//! clients can't close others. When a pool is full, the largest holder at the address with the
+//! largest total is closed, so that one address can't exclude others.
 
 use crate::addresses::network;
 use crate::limits::{Limits, Refusal};
@@ -13,40 +13,37 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Waker};
 
-/// The part of [`Limits::in_flight_bytes`] that clients without a token have as well.
+/// Unauthenticated clients have this fraction of [`Limits::in_flight_bytes`] in addition.
 const STRANGERS_SHARE: usize = 16;
-/// The part of the free memory that one read takes at most.
+/// The largest fraction of free memory for one read.
 const READ_SHARE: u64 = 512;
-/// Bytes that a read takes at least.
+/// The smallest read.
 const READ_BYTES_MIN: u64 = 4 << 10;
 
-/// The purpose for which memory is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pool {
-    /// Unfinished messages, and messages that wait for room in a log.
+    /// Unfinished messages, and messages waiting for room in a log.
     Messages,
-    /// Answers that are not sent.
+    /// Unsent answers.
     Answers,
-    /// Both, of clients that have not given the token that is asked for.
+    /// Both, for unauthenticated clients.
     Strangers,
 }
 
-/// The memory of all clients.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     held: [AtomicU64; Pool::ALL.len()],
-    /// Clients that have held some, by the address of their own state.
+    /// Clients that have held memory, by the address of their state.
     clients: Mutex<HashMap<usize, Arc<Client>>>,
-    /// How often a client began to hold some.
+    /// Counts how often a client began to hold memory.
     begins: AtomicU64,
 }
 
-/// The state of a client.
 #[derive(Debug, Default)]
 struct Client {
     address: Option<IpAddr>,
     held: [Held; Pool::ALL.len()],
-    /// It waits for its log, and not its log for it.
+    /// The client waits for its log, not the log for the client.
     is_paused: AtomicBool,
     is_evicted: AtomicBool,
     waker: Mutex<Option<Waker>>,
@@ -55,23 +52,23 @@ struct Client {
 #[derive(Debug, Default)]
 struct Held {
     bytes: AtomicUsize,
-    /// [`Memory::begins`] when it became more than nothing.
+    /// [`Memory::begins`] when this client began to hold memory.
     since: AtomicU64,
 }
 
-/// The memory of one client, given back when this is dropped.
+/// The memory of one client, released when dropped.
 #[derive(Debug)]
 pub(crate) struct Account {
     memory: Arc<Memory>,
     pub peer: Peer,
-    /// Made when the client first holds some: an idle one is to cost little.
+    /// Created when the client first holds memory, because idle clients should be cheap.
     client: OnceLock<Arc<Client>>,
 }
 
 impl Pool {
     pub(crate) const ALL: [Pool; 3] = [Pool::Messages, Pool::Answers, Pool::Strangers];
 
-    /// The value of the label `pool` in the metrics.
+    /// Returns the value of the label `pool` in the metrics.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Pool::Messages => "messages",
@@ -91,12 +88,11 @@ impl Pool {
 }
 
 impl Memory {
-    /// Returns the bytes that are held of a pool.
     pub(crate) fn held(&self, pool: Pool) -> u64 {
         self.held[pool as usize].load(Ordering::Relaxed)
     }
 
-    /// Returns how many bytes a client may read at once, `most` or fewer. While a log has no room
+    /// Returns how many bytes a client may read at once, at most `most`. While a log has no room,
     /// each of many clients keeps what it has read.
     pub(crate) fn read_bytes(&self, most: usize, limits: &Limits) -> usize {
         let pool = Pool::Messages;
@@ -105,7 +101,7 @@ impl Memory {
         most.min(usize::try_from(share).unwrap_or(most))
     }
 
-    /// Makes the state of a client that begins to hold some.
+    /// Creates the state of a client that begins to hold memory.
     fn begin(&self, peer: Peer) -> Arc<Client> {
         let client = Client { address: peer.0.map(network), ..Client::default() };
         let client = Arc::new(client);
@@ -113,13 +109,13 @@ impl Memory {
         client
     }
 
-    /// Closes clients until a pool is not full.
+    /// Closes clients until a pool is below its limit.
     fn make_room(&self, pool: Pool, bytes_max: u64) {
         let clients = self.clients();
         while self.held(pool) > bytes_max {
             let Some(client) = largest(clients.values(), pool, bytes_max) else { return };
             client.is_evicted.store(true, Ordering::Relaxed);
-            // It frees them when it is woken.
+            // The client frees them when it wakes up.
             let bytes = client.held[pool as usize].bytes.swap(0, Ordering::Relaxed);
             self.held[pool as usize].fetch_sub(bytes as u64, Ordering::Relaxed);
             let waker = client.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -132,9 +128,9 @@ impl Memory {
     }
 }
 
-/// Finds the client that is closed first: of the address that holds most. Of those that hold at
-/// least half as much as its largest, it is the one that has for longest. Clients that wait for
-/// their log are spared, unless most bytes are theirs.
+/// Finds the client to close: at the address with the largest total, among clients with at least
+/// half the bytes of its largest, the one holding memory longest. Clients that wait for their log
+/// are spared unless they hold most of the pool.
 fn largest<'a>(
     clients: impl Iterator<Item = &'a Arc<Client>>,
     pool: Pool,
@@ -171,8 +167,8 @@ impl Account {
         Account { memory, peer, client: OnceLock::new() }
     }
 
-    /// Holds `bytes` of a pool, in place of those held before. Closes the largest holder if there
-    /// are too many, and fails if that is this client.
+    /// Sets this client's bytes in a pool. Closes the largest holder if the pool is full, and fails
+    /// if that is this client.
     pub(crate) fn hold(&self, pool: Pool, bytes: usize, limits: &Limits) -> Result<(), Refusal> {
         if bytes == 0 && self.client.get().is_none() {
             return Ok(());
@@ -198,13 +194,13 @@ impl Account {
         self.check()
     }
 
-    /// Fails if this client was the largest holder of a full pool.
+    /// Fails if this client was closed as the largest holder of a full pool.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         let is_evicted = |client: &Arc<Client>| client.is_evicted.load(Ordering::Relaxed);
         if self.client.get().is_some_and(is_evicted) { Err(Refusal::Memory) } else { Ok(()) }
     }
 
-    /// Wakes this task when the client is closed, if it holds some. A client is served by one task.
+    /// Wakes this task when the client is closed, if it holds memory. Each client has one task.
     pub(crate) fn watch(&self, context: &Context<'_>) {
         if let Some(client) = self.client.get() {
             let mut waker = client.waker.lock().unwrap_or_else(PoisonError::into_inner);
@@ -212,7 +208,7 @@ impl Account {
         }
     }
 
-    /// Says whether a client that holds some waits for its log.
+    /// Records whether a client that holds memory waits for its log.
     pub(crate) fn set_paused(&self, is_paused: bool) {
         if let Some(client) = self.client.get() {
             client.is_paused.store(is_paused, Ordering::Relaxed);
@@ -247,7 +243,7 @@ mod tests {
         Limits { in_flight_bytes: 1600, unsent_bytes: 1000, ..Limits::default() }
     }
 
-    /// A client of an address, and how it holds bytes of a pool.
+    /// Returns a client at an address.
     fn client(memory: &Arc<Memory>, address: [u8; 4]) -> Account {
         Account::new(memory.clone(), Peer(Some(address.into())))
     }
@@ -268,7 +264,7 @@ mod tests {
         let open: Vec<_> = many.iter().map(|client| client.check().is_ok()).collect();
         assert_eq!(open, [true, false, false, true, true]);
         assert_eq!(memory.held(Pool::Messages), 100 + 300 + 300 + 10 + 600);
-        // It is the largest itself, and of the address that holds most.
+        // It is the largest holder itself, at the largest address.
         assert!(hold(&large, 1500).is_err());
         assert!(small.check().is_ok() && many[0].check().is_ok());
         drop((many, small, large));

@@ -1,4 +1,4 @@
-//! The counters of a server: of each listener, and of all together.
+//! Counters of each listener, and of the whole server.
 
 mod durations;
 
@@ -13,20 +13,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 use tokio::sync::watch;
 
-/// The state that all listeners share.
+/// State shared by all listeners.
 #[derive(Debug)]
 pub(crate) struct Totals {
-    /// Connections that are open.
+    /// Open connections.
     pub connections: AtomicU64,
-    /// The memory that clients hold.
+    /// Memory held by clients.
     pub memory: Arc<Memory>,
     pub started: SystemTime,
-    /// Whether the last reload found nothing wrong, and when one last did.
+    /// Whether the last reload succeeded, and when one last did.
     pub is_reloaded: AtomicBool,
     pub reloaded: Mutex<SystemTime>,
 }
 
-/// A listener, as the metrics name it, and its counters.
+/// A listener, as named in metrics, and its counters.
 #[derive(Clone, Debug)]
 pub(crate) struct Counted {
     pub listen: Arc<Listen>,
@@ -49,7 +49,7 @@ impl Default for Totals {
 }
 
 impl Totals {
-    /// Notes the outcome of a reload.
+    /// Records the outcome of a reload.
     pub(crate) fn note_reload(&self, is_right: bool) {
         self.is_reloaded.store(is_right, Ordering::Relaxed);
         if is_right {
@@ -58,42 +58,41 @@ impl Totals {
     }
 }
 
-/// The counters of a listener. Each only goes up, but for those that are said to be a state.
+/// The counters of a listener. They only increase, except those marked as gauges.
 ///
-/// What listeners with answers took adds up at any rest: messages are those acknowledged, those
-/// that wait for it, and those whose connection ended before.
+/// For listeners with answers, messages = acknowledged + unacknowledged + unanswered, whenever the
+/// server is idle.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    /// State: connections that are open.
+    /// Gauge: open connections.
     pub connections: AtomicU64,
     pub connections_total: AtomicU64,
-    /// Messages in the log, by the promise of their answer; the first are those without answers.
+    /// Messages in the log by promised level; the first counts those without answers.
     messages_total: [AtomicU64; 1 + Level::ALL.len()],
     pub bytes_total: AtomicU64,
-    /// Messages over the limit of which a part was taken.
+    /// Oversized messages of which a part was taken.
     pub cut_messages_total: AtomicU64,
-    /// Messages that came again with their key, and were not taken again.
+    /// Messages that were resent with the same key and not appended again.
     pub repeated_messages_total: AtomicU64,
     acks_total: [AtomicU64; Level::ALL.len()],
-    /// State: messages in the log that are to be answered.
+    /// Gauge: messages in the log that are to be answered.
     unacked_messages: AtomicU64,
     /// Messages in the log whose connection ended before their answer.
     pub unanswered_messages_total: AtomicU64,
-    /// The times from the log's taking of messages to their answer: of one batch of each connection
-    /// at a time.
+    /// The times from append to answer, for one batch at a time per connection.
     pub ack_durations: Durations,
-    /// Datagrams that the kernel dropped, since its buffer was full.
+    /// Datagrams that the kernel dropped because its buffer was full.
     pub udp_dropped_total: AtomicU64,
-    /// Datagrams, of UDP or a Unix socket, that were longer than a message may be.
+    /// Datagrams (UDP or Unix) that were truncated to the maximum length.
     pub udp_truncated_total: AtomicU64,
-    /// State: connections that wait for room in their log.
+    /// Gauge: connections waiting for room in the log.
     pub paused_connections: AtomicU64,
     refused: [AtomicU64; Reason::ALL.len()],
     rejected: [AtomicU64; Reason::ALL.len()],
 }
 
 impl Metrics {
-    /// Counts messages that the log has taken, by the promise of their answer.
+    /// Counts appended messages by promised level.
     pub(crate) fn take(&self, answer: Option<Level>, messages: u64, bytes: u64) {
         add(&self.messages_total[answer.map_or(0, |level| 1 + level as usize)], messages);
         add(&self.bytes_total, bytes);
@@ -102,7 +101,7 @@ impl Metrics {
         }
     }
 
-    /// Counts messages that were answered.
+    /// Counts acknowledged messages.
     pub(crate) fn acknowledge(&self, level: Level, messages: u64) {
         sub(&self.unacked_messages, messages);
         add(&self.acks_total[level as usize], messages);
@@ -114,12 +113,12 @@ impl Metrics {
         add(&self.unanswered_messages_total, messages);
     }
 
-    /// Counts a connection that was refused, or ended by a refusal.
+    /// Counts a connection that was refused or ended by a refusal.
     pub(crate) fn refuse(&self, reason: Reason) {
         add(&self.refused[reason as usize], 1);
     }
 
-    /// Counts a message that was refused by itself, on a connection that may go on.
+    /// Counts a refused message on a connection that may continue.
     pub(crate) fn reject(&self, reason: Reason) {
         add(&self.rejected[reason as usize], 1);
     }
@@ -132,7 +131,7 @@ impl Metrics {
         read(&self.rejected[reason as usize])
     }
 
-    /// Returns the messages by the promise of their answer; `None` are those without one.
+    /// Returns the messages of a promised level; `None` for those without answers.
     pub(crate) fn messages(&self, answer: Option<Level>) -> u64 {
         read(&self.messages_total[answer.map_or(0, |level| 1 + level as usize)])
     }
@@ -185,37 +184,37 @@ pub(crate) fn figures(totals: &Totals, counted: &[Counted]) -> Figures {
     all
 }
 
-/// A server's figures at a moment.
+/// The server's figures at one moment. Counts are totals since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Figures {
-    /// Connections that are open.
+    /// Open connections.
     pub connections: u64,
-    /// Messages taken so far.
+    /// Messages appended.
     pub messages: u64,
-    /// Their bytes.
+    /// Bytes of appended messages.
     pub bytes: u64,
-    /// Messages answered so far.
+    /// Messages acknowledged.
     pub acks: u64,
-    /// Messages taken that are to be answered.
+    /// Appended messages still to be acknowledged.
     pub unacked: u64,
-    /// Messages taken so far whose connection ended before their answer.
+    /// Appended messages whose connection ended before their answer.
     pub unanswered: u64,
     /// Bytes of unfinished messages and unsent answers.
     pub in_flight_bytes: u64,
-    /// Messages of streams over the limit of which a part was taken so far.
+    /// Oversized stream messages of which a part was taken.
     pub cut: u64,
-    /// Messages that came again with their key so far, and were not taken again.
+    /// Messages that were resent with the same key and not appended again.
     pub repeated: u64,
-    /// Datagrams that the kernel dropped so far, since its buffer was full.
+    /// Datagrams that the kernel dropped because its buffer was full.
     pub udp_dropped: u64,
-    /// Datagrams cut so far, since they were longer than a message may be.
+    /// Datagrams truncated to the maximum length.
     pub udp_truncated: u64,
-    /// Connections and messages refused so far.
+    /// Refused connections and messages.
     pub refused: u64,
 }
 
-/// Counts a sender that waits for room, until it is dropped.
+/// Counts a sender as waiting for room until dropped.
 pub(crate) struct Paused<'a>(&'a Metrics);
 
 impl Metrics {

@@ -1,6 +1,7 @@
-//! The operators' listener: metrics, and whether the server lives and takes messages.
+//! The operators' listener: metrics, liveness and readiness.
 //!
-//! It is apart from the doors: it goes on while they drain, and none of its connections counts.
+//! It is separate from the doors: it keeps running while they drain, and its connections are not
+//! counted.
 
 mod page;
 mod process;
@@ -27,29 +28,27 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, spawn_blocking};
 use tokio::time::{sleep, timeout};
 
-/// Connections at a time. One more takes the place of the oldest.
+/// The most connections. One more replaces the oldest.
 const CONNECTIONS_MAX: usize = 16;
-/// The time of a connection, from its beginning to its end.
+/// The lifetime of a connection.
 const CONNECTION_TIME: Duration = Duration::from_secs(5);
-/// Bytes of a request at most.
 const REQUEST_BYTES_MAX: usize = 16 << 10;
-/// The pause after a failed accept: without descriptors the next would fail as well.
+/// The pause after a failed accept; without descriptors the next would fail too.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-/// The format of Prometheus's text.
+/// The content type of Prometheus's text format.
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
-/// The bound listener.
 #[derive(Debug)]
 pub(crate) struct Operators {
     listener: TcpListener,
-    /// Other machines can reach it, and must give a token.
+    /// Other hosts can reach it, so a token is required.
     asks_for_token: bool,
-    /// The name or address of its configuration.
+    /// The configured name or address.
     host: Arc<str>,
 }
 
-/// The things that are shown.
+/// The data that it reports.
 #[derive(Clone, Debug)]
 pub(crate) struct Shown {
     pub totals: Arc<Totals>,
@@ -62,7 +61,6 @@ pub(crate) struct Shown {
 type Answer = Response<Full<Bytes>>;
 
 impl Operators {
-    /// Binds the listener.
     pub(crate) async fn bind(address: &str, rule: &AccessConfig) -> Result<Operators, Error> {
         let (found, asks_for_token) = addresses(address, rule).map_err(Error::Config)?;
         let failed = |source| Error::Listen { url: format!("http://{address}"), source };
@@ -70,12 +68,11 @@ impl Operators {
         Ok(Operators { listener, asks_for_token, host: access::host(address).into() })
     }
 
-    /// Returns its address, with the port that the kernel has chosen.
+    /// Returns its address, with the port that the kernel chose.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.listener.local_addr().ok()
     }
 
-    /// Answers for as long as the server lives.
     pub(crate) async fn serve(self, shown: Shown) {
         let mut open: VecDeque<AbortHandle> = VecDeque::new();
         loop {
@@ -83,10 +80,10 @@ impl Operators {
                 Ok((stream, _)) => {
                     open.retain(|connection| !connection.is_finished());
                     if open.len() == CONNECTIONS_MAX {
-                        // The oldest has had its time: an answer takes milliseconds.
+                        // The oldest has had enough time: an answer takes milliseconds.
                         open.pop_front().iter().for_each(AbortHandle::abort);
                     }
-                    // A client that is slow, or gone, asks again.
+                    // A client that is slow or gone can ask again.
                     let conversation =
                         converse(stream, shown.clone(), self.asks_for_token, self.host.clone());
                     let served = timeout(CONNECTION_TIME, conversation);
@@ -101,8 +98,8 @@ impl Operators {
     }
 }
 
-/// Returns where the listener is going to listen, and whether it asks for a token: anybody who
-/// reaches it may read.
+/// Returns the addresses on which it will listen, and whether it requires a token, because any host
+/// that reaches it may read.
 pub(crate) fn addresses(
     address: &str,
     rule: &AccessConfig,
@@ -156,7 +153,7 @@ async fn answer(request: &Request<Incoming>, shown: Shown) -> Answer {
     }
     match request.uri().path() {
         "/metrics" => {
-            // It looks at each log's folder.
+            // Blocking: it reads each log's folder.
             let written = spawn_blocking(move || page::write(&shown)).await;
             let mut answer = match written {
                 Ok(page) => text(StatusCode::OK, page),
@@ -188,8 +185,7 @@ fn text(status: StatusCode, text: impl Into<Bytes>) -> Answer {
 }
 
 impl Shown {
-    /// Tells whether a request has one of the tokens that are in force now. A wrong one is answered
-    /// after a pause.
+    /// Returns whether a request has a current token. A wrong one is answered after a pause.
     async fn lets_in(&self, request: &Request<Incoming>) -> bool {
         let token = access::bearer(request.headers());
         let is_right = self.access.borrow().accepts(token);
@@ -199,7 +195,7 @@ impl Shown {
         is_right
     }
 
-    /// Says in a line each why messages are not taken.
+    /// Returns why messages are not accepted, one line per log.
     fn troubles(&self) -> String {
         let mut lines = String::new();
         if *self.draining.borrow() {

@@ -1,4 +1,4 @@
-//! A port: what all connections of one listener share.
+//! A port: state shared by all connections of one listener.
 
 use crate::access::Access;
 use crate::acks::Acks;
@@ -15,39 +15,39 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use tokio::sync::{Semaphore, watch};
 
-/// The state that all connections of one listener share.
+/// State shared by all connections of one listener.
 #[derive(Clone, Debug)]
 pub(crate) struct Port {
     pub listen: Arc<Listen>,
-    /// The name or address of its configuration.
+    /// The configured name or address.
     pub host: Arc<str>,
     pub channel: Arc<Channel>,
-    /// The limits, tokens and certificates as [`Port::renew`] last found them.
+    /// Limits, tokens and certificates as of the last [`Port::renew`].
     pub limits: Arc<Limits>,
     pub access: Arc<Access>,
-    /// `None` where streams are not encrypted.
+    /// `None` if streams are not encrypted.
     pub tls: Option<Sessions>,
     pub settings: watch::Receiver<Settings>,
-    /// The connections of each address, of all listeners.
+    /// Connections by address, over all listeners.
     pub addresses: Arc<Addresses>,
-    /// The counters of this listener, and what all listeners share.
+    /// This listener's counters, and those shared by all listeners.
     pub metrics: Arc<Metrics>,
     pub totals: Arc<Totals>,
-    /// The workers of the server, and what each has for this listener.
+    /// The server's workers, and each one's acknowledgements for this listener.
     pub workers: Arc<[Arc<Worker>]>,
     pub acks: Arc<[Arc<Acks>]>,
-    /// Connections for which there are descriptors.
+    /// Connections for which descriptors are available.
     pub descriptors: Arc<AtomicUsize>,
-    /// A request that reads a log over HTTP holds one: readers have buffers of their own (W8).
+    /// Held by each HTTP request that reads a log, as readers have their own buffers (W8).
     pub readers: Arc<Semaphore>,
     /// Becomes true when the server drains.
     pub draining: watch::Receiver<bool>,
-    /// Lines about clients that were refused.
+    /// Log lines about refused clients.
     pub refusals: Arc<Refusals>,
 }
 
 impl Port {
-    /// Takes settings that have changed, and tells whether any have. Costs one load where none has.
+    /// Takes changed settings. Returns whether any changed. Costs one load otherwise.
     pub(crate) fn renew(&mut self) -> bool {
         let has_changed = self.settings.has_changed().unwrap_or(false);
         if has_changed {

@@ -1,4 +1,4 @@
-//! Refusals: each is counted, and a line of each kind says which client it was, and which limit.
+//! Counts refusals, and logs which client met which limit, throttled by kind.
 
 use crate::limits::{Limits, Reason};
 use crate::port::Port;
@@ -6,30 +6,30 @@ use crate::throttle::Throttle;
 use std::fmt::{self, Display};
 use std::net::IpAddr;
 
-/// The lines of one listener, by their kind.
+/// The throttled log lines of one listener, by reason.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals([Throttle; Reason::ALL.len()]);
 
-/// A client, as lines name it.
+/// A client as named in log lines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Client(pub Option<IpAddr>);
 
 impl Port {
-    /// Counts a connection or a request that is refused.
+    /// Counts a refused connection or request.
     pub(crate) fn refuse(&self, client: Client, reason: Reason, because: impl Display) {
         self.metrics.refuse(reason);
         self.say(client, reason, because);
     }
 
-    /// Counts a message that is refused by itself.
+    /// Counts a refused message.
     pub(crate) fn reject(&self, client: Client, reason: Reason, because: impl Display) {
         self.metrics.reject(reason);
         self.say(client, reason, because);
     }
 
-    /// Says in a line of this kind what happened, unless there was one a moment ago.
+    /// Logs a line of this kind, unless there was one a moment ago.
     pub(crate) fn say(&self, client: Client, reason: Reason, because: impl Display) {
-        // The log itself has said why.
+        // The log has reported its reason itself.
         if reason != Reason::Log {
             let limit = Limit { reason, limits: &self.settings.borrow().limits };
             let line = format_args!("{}: {client}: {because}{limit}", self.listen);
@@ -47,7 +47,7 @@ impl Display for Client {
     }
 }
 
-/// A limit that was met, by its key.
+/// A limit that was exceeded, by its key.
 struct Limit<'a> {
     reason: Reason,
     limits: &'a Limits,

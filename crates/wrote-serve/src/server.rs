@@ -1,4 +1,4 @@
-//! The server: started, running, and brought to its end.
+//! Starts, runs and stops the server.
 
 use crate::access::{self, Access};
 use crate::acks::Acks;
@@ -27,10 +27,10 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// The pause between two looks at how many connections are left while the server drains.
+/// The interval of checking for remaining connections while draining.
 const DRAIN_PAUSE: Duration = Duration::from_millis(5);
 
-/// A server whose logs are open and whose listeners are bound.
+/// A server with open logs and bound listeners.
 #[derive(Debug)]
 pub struct Server {
     runtime: Runtime,
@@ -42,7 +42,7 @@ pub struct Server {
     handle: Handle,
 }
 
-/// Looks at a server, and stops it, from any thread.
+/// Observes and stops a server from any thread.
 #[derive(Clone, Debug)]
 pub struct Handle {
     totals: Arc<Totals>,
@@ -55,36 +55,34 @@ pub struct Handle {
     listeners: Vec<Listener>,
 }
 
-/// A bound listener.
 #[derive(Clone, Debug)]
 struct Listener {
-    /// As it was asked for.
+    /// As configured.
     asked: Listen,
-    /// With the address that the kernel has chosen.
+    /// With the address that the kernel chose.
     actual: Arc<Listen>,
     settings: watch::Sender<Settings>,
-    /// The bytes of each buffer of its log.
+    /// The length of its log's buffers.
     buffer_bytes: usize,
 }
 
 impl Server {
-    /// Opens the logs and binds the listeners. Connections are accepted from then on, and served
+    /// Opens the logs and binds the listeners. Clients can connect from then on, and are served
     /// once the server runs.
     pub fn start(config: Config) -> Result<Server, Error> {
         Server::start_with(config, open)
     }
 
-    /// Starts a server that takes the sockets which a service manager has bound for it
-    /// (sd_listen_fds(3)), and binds only the others. The variables that name them are removed from
-    /// the environment, which no other thread may use meanwhile.
+    /// Starts a server with sockets bound by a service manager (sd_listen_fds(3)), binding only the
+    /// others. Clears the environment variables that name them, so no other thread may use the
+    /// environment during the call.
     pub fn start_activated(config: Config) -> Result<Server, Error> {
         let inherited =
             Inherited::from_env().map_err(|error| Error::Config(format!("LISTEN_FDS: {error}")))?;
         Server::start_in(config, Arc::new(open), inherited)
     }
 
-    /// Starts a server whose logs are opened by `open`, also those that have failed: for tests, on
-    /// a simulated disk.
+    /// Starts a server that opens and reopens its logs with `open`: for tests on a simulated disk.
     pub fn start_with(
         config: Config,
         open: impl Fn(&LogConfig) -> Result<wrote::Log, wrote::Error> + Send + Sync + 'static,
@@ -116,7 +114,7 @@ impl Server {
         let mut listeners = listeners.into_iter();
         for mut log in config.logs {
             if log.store.is_some() {
-                // What is in the store is released.
+                // Retention is allowed to remove what is in the store.
                 log.options = log.options.hold(true);
             }
             folders::make_parents(&log.folder).map_err(|error| {
@@ -136,7 +134,7 @@ impl Server {
                 };
                 for socket in sockets {
                     let actual = socket.listen(&listen);
-                    // A name may have led elsewhere meanwhile.
+                    // A name may resolve differently by now.
                     let found = access::addresses(&actual);
                     let checked = found.and_then(|found| settings.check(&actual, &found));
                     checked.map_err(Error::Config)?;
@@ -208,23 +206,23 @@ impl Server {
         Ok(Server { runtime, workers, bound, operators, channels, grace: config.grace, handle })
     }
 
-    /// Returns the listeners, with the ports that the kernel has chosen.
+    /// Returns the listeners with the ports that the kernel chose.
     pub fn listeners(&self) -> Vec<Listen> {
         self.bound.iter().map(|(_, port)| (*port.listen).clone()).collect()
     }
 
-    /// Returns the address of the operators' listener, with the port that the kernel has chosen.
+    /// Returns the address of the operators' listener with the port that the kernel chose.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.operators.as_ref().and_then(Operators::address)
     }
 
-    /// Returns a handle to look at the server, and to stop it.
+    /// Returns a handle to observe and stop the server.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// Serves until [`Handle::stop`], then drains: accepts no more, takes what has arrived, makes
-    /// it durable, answers, says goodbye, and closes the logs.
+    /// Serves until [`Handle::stop`], then drains: stops accepting, takes what has arrived, makes
+    /// it durable, sends answers and goodbyes, and closes the logs.
     pub fn run(self) -> Result<(), Error> {
         let Server { runtime, workers, bound, operators, channels, grace, handle } = self;
         if let Some(operators) = operators {
@@ -239,16 +237,16 @@ impl Server {
                 listeners.spawn(socket.accept(port));
             }
             let mut stopped = handle.stop.subscribe();
-            // The sender is in the handle.
+            // The sender lives in the handle.
             let _ = stopped.wait_for(|&stopped| stopped).await;
             let drained = async {
-                // Every connection that came before the stop is counted from then on.
+                // From here on, every connection made before the stop is counted.
                 while listeners.join_next().await.is_some() {}
                 while handle.totals.connections.load(Ordering::Relaxed) > 0 {
                     sleep(DRAIN_PAUSE).await;
                 }
             };
-            // Connections that are left after the grace are cut off.
+            // Remaining connections are cut after the grace period.
             let _ = timeout(grace, drained).await;
         });
         runtime.shutdown_timeout(Duration::from_secs(1));
@@ -260,17 +258,16 @@ impl Server {
 }
 
 impl Handle {
-    /// Takes the limits, tokens and certificates of `config`, whose files are read again. If
-    /// anything is wrong with them, everything stays as it was. Connections stay, and have the new
-    /// limits. Listeners stay: those that `config` lacks keep their settings too. Returns warnings,
-    /// a line each.
+    /// Applies the limits, tokens and certificates of `config`, reading its files again. On any
+    /// fault nothing changes. Open connections stay and get the new limits. Listeners stay; those
+    /// missing from `config` keep their settings. Returns warnings, one per line.
     pub fn reload(&self, config: &Config) -> Result<Vec<String>, Error> {
         let reloaded = self.try_reload(config);
         self.totals.note_reload(reloaded.is_ok());
         reloaded
     }
 
-    /// Notes for the metrics that a configuration was to be taken, and could not be read.
+    /// Records in the metrics that a new configuration could not be read.
     pub fn reload_failed(&self) {
         self.totals.note_reload(false);
     }
@@ -310,13 +307,12 @@ impl Handle {
         self.stop.send_replace(true);
     }
 
-    /// Returns the figures so far.
+    /// Returns the current figures.
     pub fn figures(&self) -> Figures {
         metrics::figures(&self.totals, &self.counted)
     }
 
-    /// Returns how often each reason refused a connection or a message, those that never did left
-    /// out.
+    /// Returns how often each reason refused a connection or message, without zeros.
     pub fn refused(&self) -> Vec<(&'static str, u64)> {
         let count = |reason| {
             let of = |counted: &Counted| {
@@ -328,7 +324,7 @@ impl Handle {
         Reason::ALL.into_iter().map(counted).filter(|(_, count)| *count > 0).collect()
     }
 
-    /// Returns for each log that takes no messages now its name, and why.
+    /// Returns the name of each log that accepts no messages now, and why.
     pub fn troubles(&self) -> Vec<(String, String)> {
         let trouble = |channel: &Arc<Channel>| {
             channel.trouble().map(|trouble| (channel.config.name.clone(), trouble))
@@ -336,8 +332,7 @@ impl Handle {
         self.channels.iter().filter_map(trouble).collect()
     }
 
-    /// Returns for each log its name and the sequences before which its records are written and
-    /// durable.
+    /// Returns each log's name and the sequences before which its records are written and durable.
     pub fn logs(&self) -> Vec<(String, u64, u64)> {
         let state = |channel: &Arc<Channel>| {
             let log = channel.log();
@@ -369,7 +364,7 @@ mod tests {
     use std::task::{Context, Poll, Waker};
     use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-    /// Sends a request, and waits until this many senders wait for a turn.
+    /// Sends a request, and waits until `waiters` senders wait for a turn.
     fn waiting(handle: &Handle, listener: usize, request: &[u8], waiters: u64) -> TcpStream {
         let url = handle.listeners[listener].actual.to_string();
         let mut client = TcpStream::connect(url.split("//").nth(1).unwrap()).unwrap();
@@ -381,7 +376,7 @@ mod tests {
         client
     }
 
-    /// A client that has sent requests, and whose kernel takes no answers; or it is gone.
+    /// A client that has sent requests but accepts no answers, or is gone.
     struct Deaf {
         requests: Vec<u8>,
         is_gone: Arc<AtomicBool>,

@@ -1,4 +1,4 @@
-//! The settings that can change while a server runs: limits, certificates, tokens.
+//! Settings that can change while a server runs: limits, certificates, tokens.
 
 use crate::access::{self, Access, AccessConfig};
 use crate::config::{Config, Listen, Socket};
@@ -11,14 +11,13 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The settings of one listener.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub limits: Arc<Limits>,
-    /// Connections at a time of all listeners together.
+    /// The most connections of all listeners together.
     pub connections_max: usize,
     pub access: Arc<Access>,
-    /// `None` where streams are not encrypted.
+    /// `None` if streams are not encrypted.
     pub tls: Option<Sessions>,
     /// When the certificate expires, in seconds since 1970.
     pub expires_s: Option<u64>,
@@ -27,7 +26,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Refuses a listener that these addresses make reachable to strangers.
+    /// Refuses a listener that strangers can reach at these addresses.
     pub(crate) fn check(
         &self,
         listen: &Listen,
@@ -37,40 +36,38 @@ impl Settings {
     }
 }
 
-/// The settings of all listeners.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    /// Those of each listener, in the order of [`Config::listeners`].
+    /// Each listener's settings, in the order of [`Config::listeners`].
     pub listeners: Vec<(Listen, Settings)>,
     /// The tokens of the whole server.
     pub access: Arc<Access>,
-    /// Lines about what works and should not be so.
+    /// Warnings, one per line.
     pub warnings: Vec<String>,
 }
 
-/// A thing that is wrong with a configuration.
+/// A fault in a configuration.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub place: Place,
     pub text: String,
 }
 
-/// The part of a configuration that is wrong.
+/// The faulty part of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Tls,
     Access,
     Metrics,
-    /// By its place in [`Config::logs`].
+    /// An index into [`Config::logs`].
     Log(usize),
-    /// The buffers of a log, by its place in [`Config::logs`].
+    /// The buffers of a log, by its index in [`Config::logs`].
     Buffers(usize),
-    /// By its place in [`Config::listeners`].
+    /// An index into [`Config::listeners`].
     Listener(usize),
 }
 
-/// Reads the files that a configuration names, and returns its settings or everything that is
-/// wrong with them.
+/// Reads the files that a configuration names. Returns its settings, or all faults.
 pub(crate) fn load(config: &Config) -> Result<Loaded, Vec<Fault>> {
     let (mut faults, mut warnings, mut listeners) = (Vec::new(), Vec::new(), Vec::new());
     let access = Access::load(&config.access).unwrap_or_else(|text| {
@@ -107,7 +104,7 @@ pub(crate) fn load(config: &Config) -> Result<Loaded, Vec<Fault>> {
         };
         let place = Place::Listener(index);
         let mut fault = |place, text| {
-            // The files of the server are those of many listeners.
+            // Listeners share the server's files, so a fault may come up repeatedly.
             if !faults.iter().any(|known: &Fault| known.text == text) {
                 faults.push(Fault { place, text });
             }
@@ -152,7 +149,7 @@ pub(crate) fn load(config: &Config) -> Result<Loaded, Vec<Fault>> {
     if faults.is_empty() { Ok(Loaded { listeners, access, warnings }) } else { Err(faults) }
 }
 
-/// Returns everything that is wrong, a line each.
+/// Joins all faults, one per line.
 pub(crate) fn error(faults: Vec<Fault>) -> Error {
     let lines: Vec<_> = faults.into_iter().map(|fault| fault.text).collect();
     Error::Config(lines.join("\n"))

@@ -1,5 +1,4 @@
-//! The shipping of a log's sealed segments to an object store, beside the serving and never in its
-//! way.
+//! Ships a log's sealed segments to an object store, without delaying messages.
 
 #[cfg(feature = "store")]
 mod task;
@@ -11,15 +10,15 @@ use std::sync::{Mutex, PoisonError};
 #[cfg(feature = "store")]
 pub(crate) use task::run;
 
-/// The figures of one log's shipping.
+/// The shipping figures of one log.
 #[derive(Debug, Default)]
 pub(crate) struct Shipping {
-    /// Every record before it is in the store.
+    /// All records before it are in the store.
     shipped_sequence: AtomicU64,
-    /// Sealed segments that were not in the store at the last look.
+    /// Sealed segments that were not in the store at the last check.
     waiting_segments: AtomicU64,
     failures: AtomicU64,
-    /// Why nothing is shipped now.
+    /// Why shipping does not progress.
     trouble: Mutex<Option<String>>,
 }
 
@@ -36,13 +35,12 @@ impl Shipping {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// Says in one line why nothing is shipped now.
+    /// Returns why shipping does not progress, in one line.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// Checks the store of a log.
 pub(crate) fn check(log: &LogConfig) -> Result<(), Error> {
     let Some(url) = &log.store else { return Ok(()) };
     check_url(url).map_err(Error::Config)

@@ -1,4 +1,4 @@
-//! The file of a Unix socket: claimed when a listener is bound, and removed at its end.
+//! The file of a Unix socket: created on bind, removed at the end.
 
 use crate::folders;
 use std::fs;
@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,
-    /// Its device and inode: what another process has put in its place stays.
+    /// Device and inode: if another process has replaced the file, it stays.
     identity: (u64, u64),
 }
 
 impl SocketFile {
-    /// Binds a socket at `path`. The file of a socket that is no longer open is replaced; any other
+    /// Binds a socket at `path`. Replaces the file of a socket that is no longer open; any other
     /// file is an error (W7).
     pub(crate) fn bind<'p, S>(
         path: &'p Path,
@@ -28,7 +28,7 @@ impl SocketFile {
                 let kind = ErrorKind::AlreadyExists;
                 return Err(Error::new(kind, "a file that is not a socket is there"));
             }
-            // The kernel looks for the process before it compares the kinds of the sockets.
+            // The kernel looks for the owning process before it compares socket types.
             if UnixDatagram::unbound()?.connect(path).is_err_and(is_refused) {
                 fs::remove_file(path)?;
             }
@@ -42,7 +42,7 @@ impl SocketFile {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if identity(&self.path).is_ok_and(|identity| identity == self.identity) {
-            // What cannot be removed is replaced by the next server.
+            // The next server replaces a file that can't be removed.
             let _ = fs::remove_file(&self.path);
         }
     }

@@ -1,4 +1,4 @@
-//! Stamps: who sent a message, and where and when it came, as a part of its record.
+//! Stamps: the sender, place and time of a message, as a part of its record.
 
 use crate::config::Listen;
 use crate::refusals::Client;
@@ -8,29 +8,29 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::str::FromStr;
 
-/// The part of a record that says where it came from.
+/// The origin information in a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stamp {
-    /// There is none: a record is its message, byte for byte.
+    /// None: a record is its message, byte for byte.
     #[default]
     None,
-    /// Words in front of the message: the time, the client's address, the listener, the name in the
-    /// client's certificate or `-`, each with a space behind it.
+    /// Words before the message, each followed by a space: the time, the client's address, the
+    /// listener, and the name in the client's certificate or `-`.
     Prefix,
-    /// A line of JSON, in which the message is a string.
+    /// A line of JSON with the message as a string.
     Json,
 }
 
-/// Bytes of a stamp at most, without the listener: the time, an address, a name in a certificate
-/// (RFC 1035: 255), the names of the fields, and an address that the kernel has chosen.
+/// The longest stamp without the listener: time, address, certificate name (RFC 1035: 255 bytes),
+/// field names, and an address chosen by the kernel.
 const STAMP_BYTES_MAX: usize = 2048;
-/// The bytes that JSON makes of one at most: `\u0000`. A byte in hexadecimal has two.
+/// The most bytes of one byte in JSON: `\u0000`. Hexadecimal takes two.
 const JSON_BYTES_MAX: usize = "\\u0000".len();
 
 impl Stamp {
     const ALL: [Stamp; 3] = [Stamp::None, Stamp::Prefix, Stamp::Json];
 
-    /// The word in URLs.
+    /// Returns the name used in URLs.
     pub fn as_str(self) -> &'static str {
         match self {
             Stamp::None => "none",
@@ -39,7 +39,7 @@ impl Stamp {
         }
     }
 
-    /// Returns the most bytes of a record of `listen`, whose messages have `message_bytes` at most.
+    /// Returns the maximum length of a record of `listen` for messages of up to `message_bytes`.
     pub(crate) fn record_bytes_max(self, listen: &Listen, message_bytes: usize) -> usize {
         let head = STAMP_BYTES_MAX + JSON_BYTES_MAX * listen.to_string().len();
         match self {
@@ -69,7 +69,7 @@ pub(crate) struct Stamper {
 }
 
 impl Stamper {
-    /// Returns the stamper of a connection, if its listener has one.
+    /// Returns a connection's stamper, if its listener stamps.
     pub(crate) fn of(
         listen: &Listen,
         client: Client,
@@ -84,7 +84,7 @@ impl Stamper {
         Some(Box::new(Stamper { is_json, peer, listener: listen.to_string(), certificate }))
     }
 
-    /// Returns the record of a message that comes now.
+    /// Returns the record of a message that arrives now.
     pub(crate) fn stamp(&self, message: &[u8]) -> Vec<u8> {
         self.stamp_at(Timestamp::now(), message)
     }
@@ -114,7 +114,7 @@ impl Stamper {
     }
 }
 
-/// Returns a message as the record that a listener makes of it.
+/// Returns the record of a message, stamped if there is a stamper.
 pub(crate) fn record<'a>(stamper: Option<&Stamper>, message: &'a [u8]) -> Cow<'a, [u8]> {
     match stamper {
         Some(stamper) => Cow::Owned(stamper.stamp(message)),

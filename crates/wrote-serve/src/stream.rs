@@ -1,4 +1,4 @@
-//! Streams that tell whether more was received for them.
+//! Streams that report whether unread bytes exist.
 
 use rustix::event::{self, PollFd, PollFlags, Timespec};
 use rustix::io::ioctl_fionread;
@@ -7,13 +7,13 @@ use std::os::fd::AsFd;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
-/// A stream of a client.
+/// A client's stream.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
-    /// Tells whether bytes wait to be read, here or in the kernel. The runtime may not know of them
+    /// Returns whether unread bytes exist here or in the kernel. The runtime may not know of them
     /// yet.
     fn has_unread(&mut self) -> bool;
 
-    /// Tells whether the client has ended the stream, behind whatever waits to be read.
+    /// Returns whether the client has ended the stream, even if unread bytes precede the end.
     fn has_hung_up(&self) -> bool;
 
     /// Returns the name in the client's certificate.
@@ -22,9 +22,9 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     }
 }
 
-/// A stream that was accepted.
+/// An accepted stream.
 pub(crate) trait Accepted: Stream + Sized {
-    /// Moves it to the runtime that was entered.
+    /// Moves it to the current runtime.
     fn moved(self) -> io::Result<Self>;
 }
 
@@ -40,10 +40,10 @@ impl Accepted for UnixStream {
     }
 }
 
-/// Tells whether the other side has ended a socket's stream (`POLLRDHUP` in poll(2)).
+/// Returns whether the peer has closed a socket's stream (`POLLRDHUP` in poll(2)).
 fn has_hung_up(socket: &impl AsFd) -> bool {
     let mut polled = [PollFd::new(socket, PollFlags::RDHUP)];
-    // At once: without a time.
+    // Without waiting.
     event::poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
 }
 

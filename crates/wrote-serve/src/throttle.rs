@@ -1,21 +1,20 @@
-//! Warnings about clients: each is worth a line, and no client may fill a disk with them.
+//! Throttles warnings about clients, so that no client can fill a disk with them.
 
 use std::fmt::Display;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The time between two lines.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Warnings of one kind, at most one each five seconds.
+/// Warnings of one kind, at most one every five seconds.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
-    /// When the last one was written, and how many came since.
+    /// When the last was logged, and how many were suppressed since.
     last: Mutex<(Option<Instant>, u64)>,
 }
 
 impl Throttle {
-    /// Writes the warning, or counts it for the next one.
+    /// Logs the warning, or counts it for the next one.
     pub(crate) fn warn(&self, text: impl Display) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let (before, left_out) = *last;

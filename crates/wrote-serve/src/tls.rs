@@ -1,4 +1,4 @@
-//! TLS: the files of certificates and keys, and the sessions that are made from them.
+//! TLS: certificate and key files, and sessions made from them.
 
 #[cfg(not(feature = "tls"))]
 mod no_sessions;
@@ -12,23 +12,23 @@ pub(crate) use sessions::{Sessions, handshake};
 
 use std::path::PathBuf;
 
-/// The files from which a listener has its certificate, in PEM.
+/// The PEM files of a listener's certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificate, and behind it those that sign it.
+    /// The certificate, followed by those that sign it.
     pub cert_file: PathBuf,
     /// The certificate's private key.
     pub key_file: PathBuf,
-    /// The certificates that sign those of clients. With it a client without one is refused.
+    /// The authorities of client certificates. If set, clients without a certificate are refused.
     pub client_ca_file: Option<PathBuf>,
 }
 
-/// The settings of a listener's sessions, from its files.
+/// A listener's session settings, loaded from files.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub sessions: Sessions,
-    /// When the own certificate expires, in seconds since 1970.
+    /// When the server's certificate expires, in seconds since 1970.
     pub expires_s: Option<u64>,
-    /// Says in one line that the own certificate is not valid now.
+    /// A one-line warning that the server's certificate is not valid now.
     pub warning: Option<String>,
 }

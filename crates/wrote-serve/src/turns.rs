@@ -1,18 +1,18 @@
-//! Turns at a log that has no room: its senders take them one after another.
+//! Turns at a log without room: senders append one after another.
 
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wrote::Log;
 
-/// The senders of one log that wait for room, in the order in which they came. While there are any,
-/// a sender that comes later waits behind them, so that none is starved.
+/// Senders of one log that wait for room, in order of arrival. Later senders queue after them, so
+/// that none starves.
 ///
-/// Only the one whose turn it is waits for the log itself. A turn is worth what its sender had read
-/// before it; nothing that a client does is awaited in it.
+/// Only the sender whose turn it is waits for the log itself. A turn covers what its sender had
+/// read before; it never waits for a client.
 #[derive(Debug)]
 pub(crate) struct Turns(Arc<Semaphore>);
 
-/// The right to append before all others. Dropping it passes it on.
+/// The right to append before all others, passed on when dropped.
 pub(crate) type Turn = OwnedSemaphorePermit;
 
 impl Turns {
@@ -20,23 +20,23 @@ impl Turns {
         Turns(Arc::new(Semaphore::new(1)))
     }
 
-    /// Tells whether a sender waits for room, so that others have to wait for their turn.
+    /// Returns whether a sender waits for room, so that others have to queue.
     pub(crate) fn are_taken(&self) -> bool {
         self.0.available_permits() == 0
     }
 
-    /// Waits for the turn behind all who wait already.
+    /// Waits for a turn, in order of arrival.
     pub(crate) fn next(&self) -> impl Future<Output = Turn> + Send + use<> {
         let turns = Arc::clone(&self.0);
         async move { turns.acquire_owned().await.expect("it is never closed") }
     }
 
-    /// Tells whether a sender may append now: in its turn, or while no other waits.
+    /// Returns whether a sender may append now: in its turn, or if no other waits.
     pub(crate) fn lets(&self, turn: Option<&Turn>) -> bool {
         turn.is_some() || !self.are_taken()
     }
 
-    /// Waits for the turn of a sender that could not append; in its turn, for room in the log.
+    /// Waits for the turn of a sender that could not append, and then for room in the log.
     pub(crate) async fn wait(
         &self,
         turn: &mut Option<Turn>,
@@ -67,7 +67,7 @@ mod tests {
         let Poll::Ready(turn) = first.as_mut().poll(context) else { panic!("it waits") };
         assert!(turns.are_taken() && second.as_mut().poll(context).is_pending());
         {
-            // One that gives up is passed over.
+            // A sender that gives up is skipped.
             let mut third = pin!(turns.next());
             assert!(third.as_mut().poll(context).is_pending());
         }

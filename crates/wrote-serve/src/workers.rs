@@ -1,7 +1,7 @@
-//! Workers: the threads that serve connections, each with a runtime of its own.
+//! Workers: threads that serve connections, each with its own runtime.
 //!
-//! A connection stays with one worker. Where workers take tasks from each other, they wake each
-//! other for it: with short tasks that costs more than it saves.
+//! A connection stays with one worker. Work stealing would wake other workers, which costs more
+//! than it saves for short tasks.
 
 use crate::error::Error;
 use std::sync::Arc;
@@ -11,17 +11,15 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
-/// How long the end waits for calls that block.
+/// How long shutdown waits for blocking calls.
 const END: Duration = Duration::from_secs(1);
 
-/// The usual number of workers: one for each processor but one. That one is left to the thread of
-/// the log, and to the kernel. On two processors, two workers took a third more CPU time for a
-/// message.
+/// Returns the default number of workers: all processors but one, which is left to the log's thread
+/// and the kernel. On two processors, two workers used a third more CPU time per message.
 pub(crate) fn usual() -> usize {
     thread::available_parallelism().map_or(1, usize::from).saturating_sub(1).max(1)
 }
 
-/// A thread that serves connections.
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub number: usize,
@@ -29,7 +27,7 @@ pub(crate) struct Worker {
     connections: AtomicUsize,
 }
 
-/// A connection's place at its worker, until this is dropped.
+/// Counts a connection at its worker until dropped.
 #[derive(Debug)]
 pub(crate) struct Seat(Arc<Worker>);
 
@@ -42,7 +40,7 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// Starts so many workers, at least one.
+    /// Starts `count` workers, at least one.
     pub(crate) fn start(count: usize) -> Result<Workers, Error> {
         let (end, _) = watch::channel(());
         let (mut all, mut threads) = (Vec::new(), Vec::new());
@@ -88,7 +86,7 @@ impl Worker {
 }
 
 impl Seat {
-    /// Takes a place at the worker that has the fewest connections.
+    /// Assigns a connection to the worker with the fewest.
     pub(crate) fn of(workers: &[Arc<Worker>]) -> Seat {
         let load = |worker: &&Arc<Worker>| worker.connections.load(Ordering::Relaxed);
         let worker = workers.iter().min_by_key(load).expect("there is one");

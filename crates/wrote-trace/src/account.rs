@@ -1,57 +1,52 @@
-//! The counts of each file: writes, flushes, sizes.
+//! Per-file counts of writes, flushes and sizes.
 
 use crate::call::{Act, Call, FileId};
 use crate::model::Model;
 use std::collections::{BTreeMap, HashMap};
 use wrote_result::trace::How;
 
-/// Sizes of writes are counted exactly up to this, and by their first bits above it.
+/// Write sizes are counted exactly up to this size, and by their leading bits above it.
 const EXACT_BYTES: u64 = 1 << 12;
-/// The bits that are kept above it: sizes are at most a 64th too small.
+/// Leading bits kept for larger sizes, which are then at most 1/64 too small.
 const KEPT_BITS: u32 = 6;
 
-/// The accounts of all files.
 #[derive(Debug, Default)]
 pub struct Accounts {
     files: HashMap<FileId, Account>,
-    /// The files that were made and removed again.
+    /// Files that were created and removed again.
     pub removed: u64,
 }
 
-/// The account of a file.
 #[derive(Debug, Default)]
 pub struct Account {
-    /// Write calls.
     pub writes: u64,
-    /// The bytes of all writes.
     pub bytes: u64,
-    /// Flushes that succeeded or failed.
+    /// Flushes, including failed ones.
     pub flushes: u64,
     /// Writes that were durable when they returned.
     pub durable_writes: u64,
-    /// Writes past the page cache.
+    /// Writes that bypassed the page cache.
     pub direct_writes: u64,
-    /// The moment of the last write.
     pub last_write_ns: u64,
-    /// How many writes had each size.
+    /// The number of writes of each size.
     sizes: BTreeMap<u64, u64>,
-    /// The size of the file before its first write, in bytes.
+    /// The size before the first write.
     size_before: u64,
     is_new: bool,
     is_emptied: bool,
-    /// Whether a write changed bytes that were there before.
+    /// Whether a write changed existing bytes.
     is_changed: bool,
-    /// The rename that gave it its name, and whether another file had the name.
+    /// Set if a rename gave the file its name: whether it replaced another file.
     renamed: Option<bool>,
 }
 
 impl Account {
-    /// The flushes, and the writes that were durable themselves.
+    /// Returns the number of flushes, counting durable writes as flushes.
     pub fn flushes_in_all(&self) -> u64 {
         self.flushes + self.durable_writes
     }
 
-    /// The size of the median write, in bytes; 0 without writes.
+    /// Returns the median write size, 0 without writes.
     pub fn write_p50_bytes(&self) -> u64 {
         let mut below = 0;
         let reaches_half = |(_, count): &(&u64, &u64)| {
@@ -61,7 +56,7 @@ impl Account {
         self.sizes.iter().find(reaches_half).map_or(0, |(size, _)| *size)
     }
 
-    /// How the file came to what it is; `None` where it was only flushed.
+    /// Returns how the file was written; `None` if it was only flushed.
     pub fn how(&self) -> Option<How> {
         match self {
             Account { renamed: Some(true), .. } => Some(How::Replaced),
@@ -76,12 +71,12 @@ impl Account {
 }
 
 impl Accounts {
-    /// The account of a file, if any call was about it.
+    /// Returns the account of a file that appeared in any call.
     pub fn of(&self, file: FileId) -> Option<&Account> {
         self.files.get(&file)
     }
 
-    /// Counts a call. `model` has not taken it yet.
+    /// Counts a call. `model` must not have processed it yet.
     pub fn see(&mut self, model: &Model, call: &Call) {
         match &call.act {
             Act::Found { file, size_bytes, .. } => {
@@ -91,7 +86,7 @@ impl Accounts {
             Act::Made { file, .. } => {
                 self.files.insert(*file, Account { is_new: true, ..Account::default() });
             }
-            // The inode may have been a file's.
+            // The inode may have belonged to a file.
             Act::MadeFolder { file, .. } => drop(self.files.remove(file)),
             Act::Empty { file, .. } => self.account(*file).is_emptied = true,
             Act::Write { file, bytes, how, .. } => {
@@ -133,7 +128,7 @@ impl Accounts {
     }
 }
 
-/// A size without the bits that no reader misses, so that there are few sizes.
+/// Drops low bits that don't matter to readers, to limit the number of distinct sizes.
 fn rounded(size_bytes: u64) -> u64 {
     match size_bytes {
         ..EXACT_BYTES => size_bytes,

@@ -1,43 +1,42 @@
-//! The calls of a program as the model takes them: what happened to which file, and when.
+//! The model's input: each call's effect on files, and its time.
 
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// A file or folder: its device and inode.
+/// Identifies a file or folder by device and inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FileId {
-    /// The device, as `stat(2)` numbers it.
+    /// The device number, as in `stat(2)`.
     pub device: u64,
-    /// The inode.
     pub inode: u64,
 }
 
-/// A name in a folder.
+/// A directory entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Name {
-    /// The folder.
+    /// The folder that contains it.
     pub folder: FileId,
-    /// The whole path.
+    /// The full path.
     pub path: PathBuf,
 }
 
-/// A call that has returned.
+/// A completed call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Call {
-    /// Nanoseconds from the start of the program until the call began.
+    /// When the call began, in nanoseconds since the program's start.
     pub at_ns: u64,
     /// Its effect.
     pub act: Act,
-    /// The bytes of a write, where a record is made.
+    /// The bytes of a write; empty unless a record is made.
     #[serde(skip)]
     pub data: Vec<u8>,
 }
 
-/// The effect of a call on files.
+/// A call's effect on files.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Act {
-    /// A file system was met; before any call about a file there.
+    /// A file system was seen. Precedes all calls on its files.
     Storage {
         /// Its device.
         device: u64,
@@ -46,36 +45,36 @@ pub enum Act {
     },
     /// A file was there before a call about it was seen.
     Found {
-        /// The file.
+        /// A file existed before its first observed call.
         file: FileId,
-        /// Its name; `None` of a file without one.
+        /// Its name, if it has one.
         name: Option<Name>,
-        /// Its size, in bytes.
+        /// Its size in bytes.
         size_bytes: u64,
     },
-    /// A file was made; without a name by `O_TMPFILE`.
+    /// A file was created; with `O_TMPFILE`, without a name.
     Made {
         /// The file.
         file: FileId,
         /// Its name, if it has one.
         name: Option<Name>,
     },
-    /// A folder was made.
+    /// A folder was created.
     MadeFolder {
-        /// The folder that was made.
+        /// The new folder.
         file: FileId,
         /// Its name.
         name: Name,
     },
-    /// Bytes were written.
+    /// A file was written.
     Write {
         /// The file.
         file: FileId,
-        /// The bytes of the file that were written.
+        /// The range written.
         bytes: Range<u64>,
-        /// The bytes that the call was asked to write.
+        /// The length that the call requested.
         asked_bytes: u64,
-        /// How they were written.
+        /// The kind of write.
         how: How,
         /// Whether they went over bytes that another descriptor had just written there.
         is_race: bool,
@@ -87,58 +86,58 @@ pub enum Act {
         /// The bytes of the file that were read.
         bytes: Range<u64>,
     },
-    /// A file was opened so that its content went (`O_TRUNC`).
+    /// An open truncated a file (`O_TRUNC`).
     Empty {
         /// The file.
         file: FileId,
-        /// Its size before, in bytes.
+        /// Its previous size in bytes.
         size_bytes: u64,
     },
-    /// The file's size was changed, or room was allocated.
+    /// The file size changed, or space was allocated.
     Resize {
         /// The file.
         file: FileId,
-        /// Its size before, in bytes.
+        /// Its previous size in bytes.
         from_bytes: u64,
-        /// Its size after, in bytes.
+        /// Its new size in bytes.
         to_bytes: u64,
     },
-    /// A shared mapping through which the file can be written.
+    /// A writable shared mapping was created.
     Map {
         /// The file.
         file: FileId,
     },
-    /// A file or folder was flushed, or a flush of it failed.
+    /// A file or folder was flushed, successfully or not.
     Flush {
         /// The file or folder.
         file: FileId,
-        /// The error number of a flush that failed.
+        /// The error number of a failed flush.
         failed: Option<i32>,
     },
-    /// Every file was flushed, or every file of a device.
+    /// All files were flushed, or those of one device.
     FlushAll {
-        /// The device; `None` for all.
+        /// The device, or `None` for all.
         device: Option<u64>,
     },
-    /// A file or folder got another name.
+    /// A file or folder was renamed.
     Rename {
         /// The file.
         file: FileId,
-        /// Its name before.
+        /// Its old name.
         from: Name,
-        /// Its name after.
+        /// Its new name.
         to: Name,
-        /// The file that had the new name, and has none now.
+        /// The file that the rename replaced.
         replaced: Option<FileId>,
     },
-    /// Two files exchanged their names.
+    /// Two files exchanged names.
     Exchange {
-        /// One file and its name before.
+        /// The first file and its old name.
         one: (FileId, Name),
-        /// The other file and its name before.
+        /// The second file and its old name.
         other: (FileId, Name),
     },
-    /// A file got one more name.
+    /// A hard link was created.
     Link {
         /// The file.
         file: FileId,
@@ -147,31 +146,31 @@ pub enum Act {
     },
     /// A name was removed.
     Unlink {
-        /// The file that had it.
+        /// The file it referred to.
         file: FileId,
-        /// The name.
+        /// The removed name.
         name: Name,
     },
-    /// The program told the outside something: by its output, by a socket, or by its end.
+    /// The program communicated with the outside: on its output, on a socket, or by exiting.
     Tell,
 }
 
-/// How bytes were written.
+/// The kind of write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct How {
-    /// Past the page cache (`O_DIRECT`).
+    /// Bypasses the page cache (`O_DIRECT`).
     pub is_direct: bool,
-    /// On stable storage when the call returned (`O_SYNC`, `O_DSYNC`, `RWF_DSYNC`).
+    /// Durable when the call returns (`O_SYNC`, `O_DSYNC`, `RWF_DSYNC`).
     pub is_durable: bool,
 }
 
-/// The storage that a device number stands for.
+/// The storage behind a device number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Storage {
-    /// Whether all of it is lost with the power: tmpfs.
+    /// Lost on power failure (tmpfs).
     pub is_in_memory: bool,
-    /// Whether a direct write into flushed blocks goes to their place.
+    /// Direct writes over flushed blocks go to the same place on the device.
     pub writes_in_place: bool,
-    /// Whether a flush reaches the device's own cache.
+    /// Flushes reach the device's volatile cache.
     pub flushes_reach_device: bool,
 }

@@ -1,4 +1,4 @@
-//! The findings: what in the calls of a program loses data, or time.
+//! Finds calls of a program that risk losing data, or waste time.
 
 pub mod kinds;
 
@@ -15,63 +15,59 @@ use wrote_result::document::Finding;
 use wrote_result::trace::Moment;
 use wrote_result::units::{self, some_of};
 
-/// Writes of a file from which on their size matters.
+/// The number of writes to a file from which their size matters.
 const MANY_WRITES: u64 = 1000;
-/// A write below this costs more by its call than by its bytes.
+/// Below this size the call costs more than the bytes.
 const SMALL_WRITE_BYTES: u64 = 512;
-/// Flushes of a file from which on their number matters.
+/// The number of flushes of a file from which it matters.
 const MANY_FLUSHES: u64 = 100;
-/// Bytes that each flush could carry at no further cost.
+/// Bytes that a flush can carry at no extra cost.
 const SMALL_FLUSH_BYTES: u64 = 4096;
-/// The most places that a finding keeps as its evidence.
 const EVIDENCE_MAX: usize = 20;
-/// The most files that the text of a finding names.
 const NAMES_MAX: usize = 3;
 
-/// Looks at each call before the model takes it.
+/// Examines each call before the model processes it.
 #[derive(Debug, Default)]
 pub struct Judge {
-    /// The places of each kind, by its number in the list.
+    /// The places found, by index of their kind.
     found: BTreeMap<usize, Found>,
     files: HashMap<FileId, Facts>,
-    /// Names that were removed, each with its moment, until a file has them again.
+    /// When each removed name was removed, until a file takes it again.
     unlinked: HashMap<PathBuf, u64>,
-    /// Durable files that were removed from a folder which was not flushed since, with the moments.
+    /// Durable files removed from a folder that was not flushed since, with times.
     unflushed_unlinks: HashMap<FileId, Vec<(PathBuf, u64)>>,
-    /// The files that were not durable when the program told the outside something, each with the
-    /// first such moment.
+    /// Files that were not durable when the program communicated with the outside, with the first
+    /// such time.
     told_early: HashMap<FileId, u64>,
 }
 
-/// The places of one kind of finding.
 #[derive(Debug, Default)]
 struct Found {
     places: Vec<Place>,
     count: u64,
 }
 
-/// A place where something was found.
 #[derive(Debug)]
 struct Place {
     path: PathBuf,
-    /// Figures for the sentence; empty without any.
+    /// Figures for the sentence, if any.
     more: String,
     calls: Vec<Moment>,
 }
 
-/// The state of a file that its account does not have.
+/// Per-file state beyond the account.
 #[derive(Debug, Default)]
 struct Facts {
-    /// When durable content was cut off, and its size, until something is written.
+    /// When durable content was truncated and its size, until the next write.
     emptied: Option<(u64, u64)>,
-    /// The moment of a flush that failed.
+    /// When a flush failed.
     failed_ns: Option<u64>,
-    /// The end of a write that was shorter than asked, and the bytes that were left.
+    /// The end of a short write, and the missing bytes.
     short: Option<(u64, u64)>,
 }
 
 impl Judge {
-    /// Looks at a call. The accounts have taken it, `model` has not.
+    /// Examines a call that the accounts have processed, but not `model`.
     pub fn see(&mut self, model: &Model, accounts: &Accounts, call: &Call) {
         let at_ns = call.at_ns;
         match &call.act {
@@ -123,7 +119,7 @@ impl Judge {
         }
     }
 
-    /// Looks at what the flush or the name that just came made durable.
+    /// Examines what the latest flush or name change made durable.
     pub fn after(&mut self, model: &Model, call: &Call) {
         let may_save = matches!(call.act, Act::Flush { .. } | Act::FlushAll { .. });
         if may_save && !self.told_early.is_empty() {
@@ -194,7 +190,8 @@ impl Judge {
         }
     }
 
-    /// The name leads to another file: what it led to is not missed. Returns when it was removed.
+    /// Handles a name that now refers to another file, so its old file is not missing. Returns when
+    /// the name was removed.
     fn forget_unlink(&mut self, name: &Name) -> Option<u64> {
         if let Some(unlinks) = self.unflushed_unlinks.get_mut(&name.folder) {
             unlinks.retain(|(path, _)| *path != name.path);
@@ -211,7 +208,7 @@ impl Judge {
 
     fn tell(&mut self, model: &Model, at_ns: u64) {
         let early = model.files().filter(|(id, file)| {
-            // Only what the program changed can be too late.
+            // Only changes by the program can come too late.
             let is_changed = file.is_dirty() || file.is_new || file.is_renamed();
             is_changed
                 && !file.is_removed
@@ -223,8 +220,8 @@ impl Judge {
         }
     }
 
-    /// Returns the findings about files that `is_meant`, once the program has ended. Paths are
-    /// shown as they read in `folder`.
+    /// Returns the findings on files for which `is_meant` holds, after the program has ended. Paths
+    /// are shown relative to `folder`.
     pub fn findings(
         mut self,
         model: &Model,
@@ -289,7 +286,7 @@ impl Judge {
         }
     }
 
-    /// Whether this was found of a file already.
+    /// Returns whether this was already found for a file.
     fn has(&self, kind: &Kind, path: &Path) -> bool {
         let found = self.found.get(&place_of(kind));
         found.is_some_and(|found| found.places.iter().any(|place| place.path == path))
@@ -311,7 +308,7 @@ impl Found {
             "" => shown(&place.path, folder),
             more => format!("{} ({more})", shown(&place.path, folder)),
         };
-        // Of many places in one file the last is named.
+        // The last of several places in a file represents it.
         let files = self.places.iter().rev().unique_by(|place| &place.path);
         let mut names: Vec<String> = files.map(named).collect();
         names.reverse();
@@ -327,7 +324,7 @@ impl Found {
     }
 }
 
-/// A path as one reads it in the folder where the program was started.
+/// Shows a path relative to the folder in which the program was started.
 fn shown(path: &Path, folder: &Path) -> String {
     match path.strip_prefix(folder).unwrap_or(path).to_string_lossy() {
         path if path.is_empty() => "a file without a name".into(),

@@ -1,4 +1,4 @@
-//! Watches a program's file calls, and judges what of its writes would survive.
+//! Traces a program's file operations and determines which of its writes would survive a crash.
 //!
 //! | room | content |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | `record` | the folder before, and the calls with their data, in a file |
 //! | `states` | the folders that a power cut may leave, from a record |
 //!
-//! Calls go in and a document comes out; only `watch` knows a kernel.
+//! Calls go in, a document comes out. Only `watch` depends on the kernel.
 
 mod account;
 mod call;
@@ -46,56 +46,56 @@ use wrote_result::trace::{File, SCHEMA, Trace};
 pub struct TraceRequest {
     /// The program and its arguments.
     pub command: Vec<OsString>,
-    /// The sign by which the outside learns that something is saved.
+    /// How the program signals that something is saved.
     pub ack: Sign,
     /// Whether reads are watched, too.
     pub reads: bool,
-    /// The folders whose files are judged; none for all.
+    /// The folders whose files are judged; all if empty.
     pub under: Vec<PathBuf>,
-    /// The record to be made.
+    /// An optional record.
     pub record: Option<RecordRequest>,
     /// The machine, for the document.
     pub host: Host,
-    /// The program that asks, for the document.
+    /// The tracing program, for the document.
     pub wrote: Program,
 }
 
-/// A record to be made of a program.
+/// A request to record a program.
 #[derive(Clone, Debug)]
 pub struct RecordRequest {
-    /// Its file.
+    /// The record's file.
     pub path: PathBuf,
-    /// Whether it may replace a file.
+    /// Whether an existing file may be replaced.
     pub replaces: bool,
     /// The folder whose content is recorded.
     pub folder: PathBuf,
-    /// The most bytes that it may have.
+    /// The maximum size of the record.
     pub max_bytes: u64,
 }
 
-/// A traced program.
+/// The result of a trace.
 #[derive(Debug)]
 pub struct Traced {
     /// The document.
     pub trace: Trace,
-    /// Why no record was made, where one was asked for.
+    /// Why the requested record was not made.
     pub record: Result<(), String>,
 }
 
-/// Why a program was not traced.
+/// Why a program could not be traced.
 #[derive(Debug)]
 pub enum Refused {
-    /// It can't be started (the error of `execve(2)`), or may not be watched.
+    /// It can't be started (the error of `execve(2)`) or traced.
     Program(io::Error),
-    /// There can be no record, in one line.
+    /// The record can't be made, in one line.
     Record(String),
 }
 
-/// Runs a program until its last process ends, and judges what it wrote.
+/// Runs a program until its last process ends, and judges its writes.
 ///
 /// # Errors
 ///
-/// Where there can be no record, or the program can't be started or watched.
+/// If the record can't be made, or the program can't be started or traced.
 pub fn trace(request: TraceRequest) -> Result<Traced, Refused> {
     let started_at = format!("{:.0}", jiff::Timestamp::now());
     let mut desk = Desk::default();
@@ -112,7 +112,7 @@ pub fn trace(request: TraceRequest) -> Result<Traced, Refused> {
     Ok(Traced { trace: desk.document(request, watched, started_at), record })
 }
 
-/// Where calls become a document.
+/// Turns calls into a document.
 #[derive(Default)]
 struct Desk {
     recorder: Option<Recorder>,
@@ -159,7 +159,7 @@ impl Desk {
         }
     }
 
-    /// The files that were written or got a name, and have one, by path.
+    /// Returns the written or renamed files that still have a name, by path.
     fn files(&self, is_meant: &dyn Fn(&Path) -> bool) -> Vec<File> {
         let there = self.model.files().filter(|(_, known)| !known.is_removed);
         let meant = there.filter(|(_, known)| is_meant(known.path()));

@@ -1,8 +1,8 @@
-//! The files as they would be after a crash at each moment: calls go in, levels come out.
+//! Models the files as they would be after a crash at each moment.
 //!
-//! Bytes and names are held apart, as file systems do: `fdatasync` of a file makes its bytes
-//! durable, and a flush of its folder makes its name durable. Where file systems keep more than
-//! POSIX promises, both answers are kept: see [`Promise`].
+//! Data and names are tracked separately, as in file systems: `fdatasync` of a file makes its data
+//! durable, and a flush of its folder makes its name durable. Some file systems keep more than
+//! POSIX promises, so there are two answers: see [`Promise`].
 
 use crate::call::{Act, Call, FileId, How, Name, Storage};
 use rangemap::RangeSet;
@@ -11,21 +11,21 @@ use std::ops::Range;
 use std::path::Path;
 use wrote::Survives;
 
-/// Whose promises a level rests on.
+/// The guarantees that a level relies on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
-    /// POSIX: a name is durable once its folder was flushed.
+    /// POSIX: a name is durable once its folder has been flushed.
     Posix,
-    /// ext4, XFS and Btrfs as this project's crashes found them (`docs/durability.md`): the flush
-    /// of a new file makes its name durable, too; that of a renamed file does not.
+    /// ext4, XFS and Btrfs as observed in this project's crash tests (`docs/durability.md`):
+    /// flushing a new file also makes its name durable; flushing a renamed file does not.
     Seen,
 }
 
-/// All files that a program has touched.
+/// All files that a program has used.
 #[derive(Debug, Default)]
 pub struct Model {
     files: HashMap<FileId, File>,
-    /// The files with a name in a folder that was not flushed since.
+    /// Files with a name in a folder that was not flushed since.
     unflushed_names: HashMap<FileId, BTreeSet<FileId>>,
     storages: HashMap<u64, Storage>,
 }
@@ -33,45 +33,45 @@ pub struct Model {
 /// A file or folder.
 #[derive(Debug, Default)]
 pub struct File {
-    /// Its name, which it keeps when it is removed; `None` where it never had one.
+    /// Its current or last name; `None` if it never had one.
     pub name: Option<Name>,
-    /// Whether it has no name any more.
+    /// Whether its last name was removed.
     pub is_removed: bool,
-    /// Whether the program made it.
+    /// Whether the program created it.
     pub is_new: bool,
-    /// Whether it is written through a mapping, which is not seen.
+    /// Whether it has a writable mapping, whose writes are not observed.
     pub is_mapped: bool,
-    /// Whether it is a folder that the program made.
+    /// Whether it is a folder created by the program.
     is_folder: bool,
-    /// How the name came about.
+    /// How it got its name, unless that is durable.
     naming: Naming,
-    /// Bytes that were written and are not durable.
+    /// Written bytes that are not durable.
     dirty: RangeSet<u64>,
-    /// Those of them of which a flush has failed: none later saves them (W2).
+    /// Bytes of `dirty` whose flush failed; no later flush saves them (W2).
     lost: RangeSet<u64>,
-    /// Those of them that were written directly over durable bytes.
+    /// Bytes of `dirty` written directly over durable bytes.
     in_place: RangeSet<u64>,
-    /// Bytes that are durable, and that blocks are on the disk for.
+    /// Durable bytes with allocated blocks on disk.
     settled: RangeSet<u64>,
-    /// Whether a change of its size is not durable.
+    /// Whether a size change is not durable.
     is_resized: bool,
 }
 
-/// How a file came by its name, if that is not durable.
+/// How a file got a name that is not durable yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Naming {
     #[default]
     Durable,
-    /// It was made with it, or a link to it was.
+    /// Created or linked.
     Made,
-    /// The same, and the file was flushed since.
+    /// Created or linked, and flushed since.
     MadeAndFlushed,
-    /// It was renamed to it.
+    /// Renamed.
     Renamed,
 }
 
 impl File {
-    /// Whether bytes or the size were changed and not flushed.
+    /// Returns whether data or size have unflushed changes.
     pub fn is_dirty(&self) -> bool {
         !self.dirty.is_empty() || self.is_resized
     }
@@ -81,27 +81,27 @@ impl File {
         self.dirty.overlaps(bytes)
     }
 
-    /// The number of bytes that were written and not flushed.
+    /// Returns the number of unflushed bytes.
     pub fn dirty_bytes(&self) -> u64 {
         self.dirty.iter().map(|range| range.end - range.start).sum()
     }
 
-    /// Whether a flush of bytes has failed that were not written again since.
+    /// Returns whether the flush of some bytes failed that were not rewritten since.
     pub fn has_lost(&self) -> bool {
         !self.lost.is_empty()
     }
 
-    /// Whether a write repeats some of the bytes of which a flush has failed.
+    /// Returns whether a write repeats bytes whose flush failed.
     pub fn repeats_lost(&self, bytes: &Range<u64>) -> bool {
         self.lost.overlaps(bytes)
     }
 
-    /// Whether a rename gave the file its name, and its folder was not flushed since.
+    /// Returns whether the file was renamed and its folder not flushed since.
     pub fn is_renamed(&self) -> bool {
         self.naming == Naming::Renamed
     }
 
-    /// Its path; empty where it never had a name.
+    /// Returns its path, empty if it never had a name.
     pub fn path(&self) -> &Path {
         self.name.as_ref().map_or(Path::new(""), |name| &name.path)
     }
@@ -157,23 +157,23 @@ impl File {
 }
 
 impl Model {
-    /// The kind of a device: a disk of no known behaviour where nothing was said.
+    /// Returns a device's storage; if unknown, a disk without special guarantees.
     pub fn storage(&self, device: u64) -> Storage {
         let unknown = Storage { flushes_reach_device: true, ..Storage::default() };
         self.storages.get(&device).copied().unwrap_or(unknown)
     }
 
-    /// A file that a call was about.
+    /// Returns a file that appeared in a call.
     pub fn file(&self, file: FileId) -> Option<&File> {
         self.files.get(&file)
     }
 
-    /// All files, in no order.
+    /// Returns all files in arbitrary order.
     pub fn files(&self) -> impl Iterator<Item = (FileId, &File)> {
         self.files.iter().map(|(id, file)| (*id, file))
     }
 
-    /// The worst event that what was written to a file survives, by these promises.
+    /// Returns the worst event that a file's writes survive, under these guarantees.
     pub fn survives(&self, file: FileId, promise: Promise) -> Survives {
         let storage = self.storage(file.device);
         let Some(known) = self.files.get(&file) else { return Survives::PowerLoss };
@@ -197,8 +197,8 @@ impl Model {
         bytes.min(name).min(most)
     }
 
-    /// Whether the folders above, as far as the program made them, have durable names. That no
-    /// crash tried: what was seen of a new file is taken to hold for the folders that it needs.
+    /// Returns whether the parent folders created by the program have durable names. No crash test
+    /// covers this; the behaviour observed for new files is assumed to extend to their folders.
     fn has_durable_folders(&self, file: &File, promise: Promise) -> bool {
         let mut above = file.name.as_ref().and_then(|name| self.files.get(&name.folder));
         while let Some(folder) = above.filter(|_| promise == Promise::Posix) {
@@ -210,7 +210,7 @@ impl Model {
         true
     }
 
-    /// Takes a call.
+    /// Processes a call.
     pub fn see(&mut self, call: &Call) {
         match &call.act {
             Act::Storage { device, storage } => {
@@ -268,7 +268,7 @@ impl Model {
                 self.name(*other, of_one.clone(), Naming::Renamed);
             }
             Act::Link { file, name } => {
-                // A file that has a durable name is found by it; a new one by the latest.
+                // If a name is durable it identifies the file; otherwise the latest name does.
                 let known = self.known(*file);
                 if known.naming != Naming::Durable || known.is_removed {
                     self.name(*file, name.clone(), Naming::Made);
@@ -291,10 +291,10 @@ impl Model {
         self.files.entry(file).or_default()
     }
 
-    /// A file with this inode is new: an earlier one has gone.
+    /// Adds a new file. An earlier file with this inode is gone.
     fn make(&mut self, file: FileId, name: Option<Name>) {
         self.forget_name(file);
-        // Without a name it is as good as removed.
+        // A file without a name counts as removed.
         let made = File { is_new: true, is_removed: name.is_none(), ..File::default() };
         self.files.insert(file, made);
         if let Some(name) = name {
@@ -311,7 +311,7 @@ impl Model {
         known.is_removed = false;
     }
 
-    /// The names below a folder that was renamed.
+    /// Updates the names below a renamed folder.
     fn move_names(&mut self, from: &Path, to: &Path) {
         for name in self.files.values_mut().filter_map(|file| file.name.as_mut()) {
             if let Ok(below) = name.path.strip_prefix(from) {

@@ -1,7 +1,8 @@
-//! The record of a traced program: the folder as it was, then each call with its data.
+//! Records a traced program: the folder's initial content, then each call with its data.
 //!
-//! A file of `wrote.record/1` is that line, then pieces: the lengths of a part in JSON and of its
-//! data, their CRC-32C, and both. The last piece has the number of calls, so that a cut shows.
+//! A file of `wrote.record/1` is that line, followed by pieces. Each is the lengths of a JSON part
+//! and of its data, their CRC-32C, and both parts. The last piece has the number of calls, so that
+//! truncation is detected.
 
 use crate::call::{Act, Call, FileId, How, Name};
 use crate::model::Model;
@@ -18,21 +19,21 @@ use wrote_result::units;
 const BEGINS: &[u8] = b"wrote.record/1\n";
 /// Two lengths and a checksum, of four bytes each.
 const HEAD_BYTES: usize = 12;
-/// The most bytes of a piece's part in JSON: a call has two paths at most, of 4 KiB each.
+/// The maximum length of a JSON part: a call has at most two paths of 4 KiB.
 const JSON_BYTES_MAX: usize = 64 << 10;
 
 /// A piece of a record.
 #[derive(Debug, Serialize, Deserialize)]
 enum Piece {
-    /// The folder that is recorded.
+    /// The recorded folder.
     Root { file: FileId, path: PathBuf },
     /// A folder below it, as it was before.
     Folder { file: FileId, name: Name, mode: u32 },
     /// A symbolic link, as it was before.
     Link { name: Name, to: PathBuf },
-    /// A file, as it was before; its data are the piece's.
+    /// A file, as it was before; the piece's data is its content.
     File { file: FileId, name: Name, mode: u32 },
-    /// A call; the data of a write are the piece's.
+    /// A call; the piece's data is that of a write.
     Call(Call),
     /// The end of the program.
     End { calls: u64 },
@@ -41,17 +42,17 @@ enum Piece {
 /// A recorded program.
 #[derive(Debug)]
 pub struct Record {
-    /// The folder that was recorded.
+    /// The recorded folder.
     pub root: FileId,
-    /// Its path, when it was recorded.
+    /// Its path at the time of recording.
     pub path: PathBuf,
-    /// Its content before, folders before what is in them.
+    /// Its initial content, each folder before its entries.
     pub before: Vec<Before>,
-    /// The calls, in the order in which they returned.
+    /// The calls, in order of return.
     pub calls: Vec<Call>,
 }
 
-/// A file, folder or link that was there before the program.
+/// A file, folder or link that existed before the program ran.
 #[derive(Debug)]
 pub struct Before {
     pub name: Name,
@@ -59,7 +60,6 @@ pub struct Before {
     pub what: What,
 }
 
-/// Its content.
 #[derive(Debug)]
 pub enum What {
     Folder(FileId),
@@ -67,7 +67,7 @@ pub enum What {
     File(FileId, Vec<u8>),
 }
 
-/// Writes a record while a program runs. A problem ends the record, and not the program.
+/// Writes a record while a program runs. An error ends the record, not the program.
 pub struct Recorder {
     out: Writer,
     path: PathBuf,
@@ -81,18 +81,18 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begins a record of a folder: copies it as it is.
+    /// Starts a record with a copy of the folder.
     ///
     /// # Errors
     ///
-    /// Why there can be none, in one line.
+    /// Why there can be no record, in one line.
     pub fn begin(
         path: &Path,
         replaces: bool,
         root: &Path,
         max_bytes: u64,
     ) -> Result<Recorder, String> {
-        // It appears at its name when it is whole.
+        // It gets its name only when complete.
         let options = Writer::options().abandon_on_drop(true);
         let options = options.replace(true).create_new(!replaces);
         let out = options.open(path).map_err(|error| error.to_string())?;
@@ -114,7 +114,7 @@ impl Recorder {
         }
     }
 
-    /// The most bytes that a write may have to be kept.
+    /// Returns the largest write that can still be recorded.
     pub fn room_bytes(&self) -> u64 {
         self.max_bytes.saturating_sub(self.bytes)
     }
@@ -138,7 +138,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Whether a file is the record, or what becomes it.
+    /// Returns whether a file is the record, or its temporary file.
     fn is_own(&self, path: &Path) -> bool {
         let [own, other] = [&self.path, path].map(|path| path.file_name().unwrap_or_default());
         let [own, other] = [own, other].map(|name| name.to_string_lossy());
@@ -173,7 +173,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Takes a call, which `model` has not taken yet.
+    /// Records a call that `model` has not processed yet.
     pub fn see(&mut self, model: &Model, call: &Call) {
         if self.problem.is_some() {
             return;
@@ -216,7 +216,7 @@ impl Recorder {
         self.add(&Piece::Call(bare), &call.data)
     }
 
-    /// A file from elsewhere gets a name in the folder.
+    /// Records a file that was moved into the folder.
     fn come_in(&mut self, model: &Model, file: FileId, path: &Path, at_ns: u64) -> io::Result<()> {
         let data = fs::read(path)?;
         let is_durable = model.file(file).is_some_and(|known| !known.is_dirty());
@@ -257,11 +257,11 @@ impl Recorder {
         self.out.write_all(bytes)
     }
 
-    /// Ends the record once the program has ended: it is there whole and durable, or not at all.
+    /// Finishes the record after the program has ended. It is then complete and durable, or absent.
     ///
     /// # Errors
     ///
-    /// Why there is none, in one line.
+    /// Why there is no record, in one line.
     pub fn end(mut self) -> Result<(), String> {
         if self.problem.is_none() {
             let calls = self.calls;
@@ -281,7 +281,7 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// Where there is none, or it is cut or damaged: in one line, without the file's name.
+    /// If it is missing, truncated or damaged; one line without the file's name.
     pub fn read(path: &Path) -> Result<Record, String> {
         let mut from = BufReader::new(File::open(path).map_err(|error| error.to_string())?);
         let mut begins = [0; BEGINS.len()];
@@ -330,7 +330,7 @@ fn next(from: &mut impl BufRead) -> Result<Option<(Piece, Vec<u8>)>, String> {
         return Err("the record is damaged".into());
     }
     let mut bytes = Vec::new();
-    // Not allocated before it was read: the length may be damaged.
+    // Not allocated in advance, because the length may be damaged.
     let read = from.take((json_bytes + data_bytes) as u64).read_to_end(&mut bytes);
     if read.map_err(|error| error.to_string())? != json_bytes + data_bytes {
         return Err("the record is cut within a piece".into());
@@ -343,7 +343,7 @@ fn next(from: &mut impl BufRead) -> Result<Option<(Piece, Vec<u8>)>, String> {
     Ok(Some((piece, data)))
 }
 
-/// The last part of a name.
+/// Returns the last component of a name.
 pub fn leaf(name: &Name) -> OsString {
     name.path.file_name().unwrap_or_default().to_owned()
 }
@@ -352,7 +352,6 @@ fn id_of(found: &Metadata) -> FileId {
     FileId { device: found.dev(), inode: found.ino() }
 }
 
-/// The permissions of a file.
 fn mode_of(found: &Metadata) -> u32 {
     found.mode() & 0o7777
 }
@@ -361,7 +360,7 @@ fn mode_of(found: &Metadata) -> u32 {
 mod tests {
     use super::*;
 
-    /// A record of a folder with a file, and of a write to it.
+    /// Returns a record of a folder with one file and one write.
     fn made(place: &Path, max_bytes: u64) -> Result<PathBuf, String> {
         let folder = place.join("data");
         fs::create_dir_all(folder.join("below")).unwrap();

@@ -1,8 +1,8 @@
-//! The states of a folder that a power cut may leave, from the calls of a record.
+//! Derives the possible states of a folder after power loss from a record's calls.
 //!
-//! They are those that ext4, XFS and Btrfs left in this project's crashes (`docs/durability.md`).
-//! Names change in the order of the calls, and a cut leaves the first of them, and those that a
-//! flush covered. Of bytes that no flush covered any may be missing, and sizes come with them.
+//! The rules are those observed on ext4, XFS and Btrfs in this project's crash tests
+//! (`docs/durability.md`). Name changes persist in call order: a prefix survives, plus those
+//! covered by a flush. Any unflushed bytes may be missing, together with size changes.
 
 use crate::call::{Act, Call, FileId, Name};
 use crate::record::{Record, What, leaf};
@@ -16,15 +16,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
-/// Bytes reach a disk by whole pages.
+/// Data reaches the disk in whole pages.
 const PAGE_BYTES: usize = 4096;
-/// How often each moment is tried with bytes and names that a seed picks.
+/// How many pseudo-random states are tried per moment.
 const MIXED_ROUNDS: u64 = 24;
 
-/// The number of a file, folder or link among those of a disk: inodes are used again.
+/// Identifies a file, folder or link on a [`Disk`]; inodes are reused.
 type Id = usize;
 
-/// The files as they are, and what of each change is durable.
+/// The current files, and which of their changes are durable.
 #[derive(Debug)]
 pub struct Disk<'a> {
     root: Id,
@@ -32,11 +32,11 @@ pub struct Disk<'a> {
     ids: HashMap<FileId, Id>,
     /// The durable names.
     names: BTreeMap<(Id, OsString), Id>,
-    /// The changes of names since, but for the first that are all durable.
+    /// Name changes since, without the durable prefix.
     changes: Vec<Renaming>,
-    /// Counts the calls.
+    /// Counts calls.
     now: u64,
-    /// How often the program told the outside something.
+    /// How often the program has communicated with the outside.
     pub told: u64,
 }
 
@@ -52,20 +52,20 @@ enum Kind<'a> {
     Folder,
     Link(PathBuf),
     File {
-        /// The durable bytes.
+        /// The durable content.
         bytes: Vec<u8>,
-        /// The changes since.
+        /// Changes since.
         changes: Vec<Change<'a>>,
     },
 }
 
-/// A change of a file's bytes.
+/// A change of a file's data.
 #[derive(Clone, Debug)]
 struct Change<'a> {
     at: u64,
     what: Bytes<'a>,
     is_durable: bool,
-    /// Whether a flush of it has failed: no later one saves it.
+    /// Whether its flush failed; no later flush saves it.
     is_lost: bool,
 }
 
@@ -81,21 +81,21 @@ struct Renaming {
     at: u64,
     file: Id,
     folder: Id,
-    /// Whether the file was made by it, so that its own flush makes it durable.
+    /// Whether it created the file, whose own flush then makes it durable.
     is_made: bool,
     is_durable: bool,
     names: Vec<((Id, OsString), Option<Id>)>,
 }
 
-/// The part of the unflushed changes that a power cut leaves.
+/// Selects the unflushed changes that survive a power loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// The changes of names and sizes that are there: those up to this call.
+    /// Changes of names and sizes survive up to this call.
     until: u64,
     bytes: Left,
 }
 
-/// The part of the unflushed bytes that a power cut leaves.
+/// Selects the unflushed bytes that survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     None,
@@ -103,14 +103,14 @@ enum Left {
     All,
     /// The first half of each file's writes.
     First,
-    /// Each page by chance.
+    /// A random choice of pages.
     Mixed(u64),
-    /// All, and those that a failed flush has lost: what programs see until then.
+    /// All, including bytes lost by a failed flush: the view of running programs.
     Seen,
 }
 
 impl Cut {
-    /// The cuts that are tried at each moment before those that a seed picks: worst first.
+    /// The cuts tried first at each moment, worst first.
     const FIRST: [Cut; 5] = [
         Cut { until: u64::MAX, bytes: Left::None },
         Cut { until: 0, bytes: Left::None },
@@ -118,10 +118,10 @@ impl Cut {
         Cut { until: u64::MAX, bytes: Left::First },
         Cut { until: u64::MAX, bytes: Left::All },
     ];
-    /// No power cut: the files as programs see them.
+    /// No power loss: the view of running programs.
     const NO: Cut = Cut { until: u64::MAX, bytes: Left::Seen };
 
-    /// The cut of a round at a moment.
+    /// Returns the cut of a round at a moment.
     fn of(round: u64, moment: u64, disk: &Disk) -> Cut {
         match Cut::FIRST.get(round as usize) {
             Some(cut) => *cut,
@@ -132,14 +132,14 @@ impl Cut {
                     0 => 0,
                     number => disk.changes[number as usize - 1].at,
                 };
-                // The most interesting cuts are between two changes; the rest keep all names.
+                // The most interesting cuts fall between two changes; the others keep all names.
                 let until = if chance.next_u64().is_multiple_of(3) { u64::MAX } else { until };
                 Cut { until, bytes: Left::Mixed(chance.next_u64()) }
             }
         }
     }
 
-    /// In words.
+    /// Describes the cut.
     fn shown(self, moment: u64) -> String {
         let names = match self.until {
             0 => "names as flushed",
@@ -158,7 +158,7 @@ impl Cut {
 }
 
 impl<'a> Disk<'a> {
-    /// The disk before the program.
+    /// Returns the disk before the program ran.
     pub fn before(record: &'a Record) -> Disk<'a> {
         let mut disk = Disk {
             root: 0,
@@ -233,7 +233,7 @@ impl<'a> Disk<'a> {
         }
     }
 
-    /// A file was flushed: its name is durable if it is new, and so are the folders above.
+    /// Handles the flush of a file: the name of a new file becomes durable, with its folders.
     fn keep_name(&mut self, file: Id) {
         let mut kept = Some(file);
         while let Some(id) = kept {
@@ -256,7 +256,7 @@ impl<'a> Disk<'a> {
 
     fn settle(&mut self, id: Id) {
         if let Kind::File { bytes, changes } = &mut self.nodes[id].kind {
-            // What is lost stays among the changes, and what came after it: programs see it still.
+            // Lost changes and those after them stay in the list, because programs still see them.
             let count = changes.iter().take_while(|change| !change.is_lost).count();
             for change in changes.drain(..count) {
                 change.apply(bytes);
@@ -267,7 +267,7 @@ impl<'a> Disk<'a> {
         }
     }
 
-    /// Takes a call.
+    /// Applies a call.
     pub fn see(&mut self, call: &'a Call) {
         self.now += 1;
         match &call.act {
@@ -317,7 +317,7 @@ impl<'a> Disk<'a> {
                 }
                 self.settle_names();
             }
-            // Two names of one file: the kernel does nothing (`rename(2)`).
+            // Both names are the same file: the kernel does nothing (`rename(2)`).
             Act::Rename { file, replaced, .. } if *replaced == Some(*file) => {}
             Act::Rename { file, from, to, .. } => {
                 let id = self.id(*file);
@@ -340,7 +340,7 @@ impl<'a> Disk<'a> {
         }
     }
 
-    /// The folder after a power cut.
+    /// Returns the folder after a power loss.
     pub fn tree(&self, cut: Cut) -> Tree {
         let mut names = self.names.clone();
         for change in
@@ -398,7 +398,7 @@ fn put(bytes: &mut Vec<u8>, from: usize, data: &[u8]) {
     bytes[from..end].copy_from_slice(data);
 }
 
-/// The bytes of a file after a power cut.
+/// Returns a file's content after a power loss.
 fn left(durable: &[u8], changes: &[Change], cut: Cut) -> Vec<u8> {
     let mut bytes = durable.to_vec();
     let open = changes.iter().filter(|change| !change.is_durable).count();
@@ -418,7 +418,7 @@ fn left(durable: &[u8], changes: &[Change], cut: Cut) -> Vec<u8> {
         if change.is_lost && cut.bytes != Left::Seen {
             continue;
         }
-        // Without the names before them, bytes reach only blocks that are there.
+        // If earlier name changes are lost, only existing blocks can hold data.
         let room =
             if change.at <= cut.until { data.len() } else { durable.len().saturating_sub(from) };
         let data = &data[..data.len().min(room)];
@@ -449,7 +449,7 @@ fn left(durable: &[u8], changes: &[Change], cut: Cut) -> Vec<u8> {
     bytes
 }
 
-/// The content of a folder, by path.
+/// The content of a folder by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree(pub BTreeMap<PathBuf, (Entry, Option<u32>)>);
 
@@ -458,14 +458,14 @@ pub struct Tree(pub BTreeMap<PathBuf, (Entry, Option<u32>)>);
 pub enum Entry {
     /// A folder.
     Folder,
-    /// A symbolic link, and where it leads.
+    /// A symbolic link and its target.
     Link(PathBuf),
-    /// The bytes of a file.
+    /// A file's content.
     File(Vec<u8>),
 }
 
 impl Tree {
-    /// The bytes of a file.
+    /// Returns a file's content.
     pub fn file(&self, path: &Path) -> Option<&[u8]> {
         match self.0.get(path) {
             Some((Entry::File(bytes), _)) => Some(bytes),
@@ -473,7 +473,7 @@ impl Tree {
         }
     }
 
-    /// Makes it in a folder that is empty.
+    /// Creates this content in an empty folder.
     ///
     /// # Errors
     ///
@@ -490,7 +490,7 @@ impl Tree {
                 fs::set_permissions(&path, Permissions::from_mode(*mode))?;
             }
         }
-        // Last, and the inner ones first: a folder may refuse what is made in it.
+        // Modes are set last, inner entries first, because they may prevent creating entries.
         for (path, (entry, mode)) in self.0.iter().rev() {
             if let (Some(mode), Entry::Folder) = (mode, entry) {
                 fs::set_permissions(folder.join(path), Permissions::from_mode(*mode))?;
@@ -512,7 +512,7 @@ impl Tree {
         hash.digest()
     }
 
-    /// The files that differ from `whole`, each with how.
+    /// Describes the files that differ from `whole`.
     pub fn losses(&self, whole: &Tree) -> Vec<String> {
         let paths: HashSet<&PathBuf> = self.0.keys().chain(whole.0.keys()).collect();
         let mut losses: Vec<String> = paths
@@ -536,23 +536,23 @@ impl Tree {
     }
 }
 
-/// A state that a power cut may leave.
+/// A possible state after power loss.
 #[derive(Debug)]
 pub struct State {
-    /// Its number, from 1.
+    /// Its number, counted from 1.
     pub number: u64,
-    /// The folder.
+    /// The folder's content.
     pub tree: Tree,
-    /// The files that differ from those that the program saw.
+    /// The files that differ from what the program saw.
     pub losses: Vec<String>,
-    /// The last call before the power cut, and what the cut left, in words.
+    /// The last call before the power loss, and what survived, in words.
     pub moment: String,
-    /// How often the program had told the outside something; its end counts.
+    /// How often the program had communicated with the outside, including its exit.
     pub told: u64,
 }
 
-/// Makes states, worst first, each another one, until there are `most` or `take` wants no more.
-/// The same record gives the same states by the same numbers. Returns how many there were.
+/// Produces distinct states, worst first, until there are `most` or `take` ends the loop. The same
+/// record always gives the same states and numbers. Returns their count.
 pub fn states<E>(
     record: &Record,
     most: u64,
@@ -566,7 +566,7 @@ pub fn states<E>(
         let mut disk = Disk::before(record);
         let mut calls = record.calls.iter().enumerate();
         for moment in &moments {
-            // The state before the first call is that of no call.
+            // Moment 0 precedes all calls.
             while disk.now < *moment {
                 let Some((_, call)) = calls.next() else { break };
                 disk.see(call);
@@ -594,8 +594,8 @@ pub fn states<E>(
     Ok(count)
 }
 
-/// The moments that are tried: after each call but a write that another one follows, since what
-/// may be left of writes is the same until a flush. Of too many a part, evenly.
+/// Returns the moments to try: after each call except a write followed by another, since until a
+/// flush the possible states of writes stay the same. Evenly thinned out if there are too many.
 fn moments(calls: &[Call], most: u64) -> Vec<u64> {
     let is_write = |call: Option<&Call>| {
         call.is_some_and(|call| matches!(call.act, Act::Write { how, .. } if !how.is_durable))
@@ -615,11 +615,11 @@ fn moments(calls: &[Call], most: u64) -> Vec<u64> {
         all.push(calls.len() as u64);
     }
     let step = (all.len() as u64).div_ceil((most / 2).max(1)) as usize;
-    // The end is always among them.
+    // Always includes the end.
     all.into_iter().rev().step_by(step).collect::<Vec<_>>().into_iter().rev().collect()
 }
 
-/// A call in words: `after rename to a.json, at 1.2 ms`.
+/// Describes a call: `after rename to a.json, at 1.2 ms`.
 fn shown(call: &Call, root: &Path) -> String {
     let path =
         |name: &Name| name.path.strip_prefix(root).unwrap_or(&name.path).display().to_string();

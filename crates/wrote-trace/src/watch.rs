@@ -1,4 +1,4 @@
-//! The watch over a program: it stops at each call that changes files, until its last process ends.
+//! Watches a program, stopping it at each call that changes files, until its last process ends.
 
 mod calls;
 mod descriptors;
@@ -31,25 +31,25 @@ pub struct Wanted {
     pub data: bool,
 }
 
-/// The knowledge of a watch at its end.
+/// The result of watching a program.
 #[derive(Debug, Default)]
 pub struct Watched {
-    /// The end of the program.
+    /// How the program ended.
     pub end: End,
     /// The time until its last process ended, in seconds.
     pub elapsed_s: f64,
-    /// The cost.
+    /// The overhead.
     pub watching: Watching,
-    /// Calls that were not seen, ready to be shown.
+    /// Calls that were not observed, described for display.
     pub unseen: BTreeSet<String>,
 }
 
-/// Runs a program until its last process ends, and hands over each call. The program keeps its
-/// standard streams, its terminal and its signals.
+/// Runs a program until its last process ends, and passes on each call. The program keeps its
+/// standard streams, terminal and signals.
 ///
 /// # Errors
 ///
-/// Where the program can't be started (with the error of `execve(2)`), or may not be watched.
+/// If the program can't be started (with the error of `execve(2)`) or traced.
 pub fn watch(
     command: &[OsString],
     wanted: Wanted,
@@ -69,7 +69,7 @@ pub fn watch(
     };
     while let Some((task, event)) = ptrace::wait()? {
         match watch.take(task, event) {
-            // A task that was killed is gone before it can continue.
+            // A killed task is gone before it can continue.
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
             done => done?,
         }
@@ -88,7 +88,7 @@ struct Watch<'a> {
     started: Instant,
     program: pid_t,
     tasks: HashMap<pid_t, Task>,
-    /// Whether the program itself runs, and no longer its preparation.
+    /// Whether the program itself runs, not its preparation.
     has_begun: bool,
     watched: Watched,
 }
@@ -96,7 +96,7 @@ struct Watch<'a> {
 /// A process or thread.
 struct Task {
     process: pid_t,
-    /// The call that it is in, and the moment at which that began.
+    /// The call in progress, and when it began.
     in_call: Option<(Begun, u64)>,
 }
 
@@ -118,7 +118,7 @@ impl Watch<'_> {
                 return ptrace::resume(task, Until::Call, 0);
             }
             Event::Signal(signal) => return ptrace::resume(task, self.until(task), signal),
-            // A new task begins with such a stop.
+            // A new task starts with such a stop.
             Event::Stopped(libc::SIGTRAP) | Event::Spawned => {
                 return ptrace::resume(task, self.until(task), 0);
             }
@@ -127,7 +127,7 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// A call that a signal interrupts is still to return.
+    /// A call interrupted by a signal still has to return.
     fn until(&self, task: pid_t) -> Until {
         let is_in_call = self.tasks.get(&task).is_some_and(|task| task.in_call.is_some());
         if is_in_call { Until::Return } else { Until::Call }
@@ -174,8 +174,8 @@ impl Watch<'_> {
         }
     }
 
-    /// `task` runs a new program. Where another thread of its process asked for that, the process
-    /// has this thread's number from now on.
+    /// Handles an exec by `task`. If another thread of the process called it, that thread's ID
+    /// changes to the process's.
     fn executed(&mut self, task: pid_t, before: pid_t) {
         self.has_begun = true;
         self.tasks.remove(&before);
@@ -202,14 +202,14 @@ impl Watch<'_> {
     }
 }
 
-/// The process of a task (`Tgid` of `/proc/TASK/status`).
+/// Returns the process of a task (`Tgid` in `/proc/TASK/status`).
 fn process_of(task: pid_t) -> pid_t {
     let status = fs::read_to_string(format!("/proc/{task}/status")).unwrap_or_default();
     let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
     process.and_then(|process| process.trim().parse().ok()).unwrap_or(task)
 }
 
-/// Why the calls of a program are not seen, or why it runs otherwise than alone.
+/// Returns why a program's calls can't be observed, or why it runs differently than on its own.
 fn unseen_program(process: pid_t) -> Option<String> {
     const CLASS_AT: usize = 4;
     const CLASS_32: u8 = 1;

@@ -15,10 +15,9 @@ use table::{Faults, Table, boolean, bytes, count, duration, number, string};
 use toml::de::{DeTable, DeValue};
 use wrote::{Format, LogOptions, SyncPolicy};
 
-/// More threads than any machine has processors.
 const WORKERS_MAX: usize = 4096;
 
-/// The offsets in a file at which faults are reported that only the whole shows.
+/// Offsets in the file for faults that are found only in the whole configuration.
 #[derive(Default)]
 struct Offsets {
     tls: usize,
@@ -30,11 +29,11 @@ struct Offsets {
 }
 
 impl Config {
-    /// Reads a configuration file, and the files that it names. Relative paths begin at its folder.
+    /// Reads a configuration file and the files it names. Relative paths start at its folder.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`], a line for each fault, with its line in the file.
+    /// [`Error::Config`], one line per fault, with its line number.
     pub fn from_file(path: &Path) -> Result<Config, Error> {
         let shown = path.display();
         let bytes = input::read(path).map_err(Error::Config)?;
@@ -53,7 +52,7 @@ fn parse(text: &str, folder: &Path) -> Result<Config, Vec<String>> {
     for error in errors {
         faults.add(error.span().map_or(0, |span| span.start), error.message());
     }
-    // The rest would be consequences.
+    // Further faults would only be consequences.
     if let Some(lines) = faults.lines() {
         return Err(lines);
     }
@@ -253,7 +252,7 @@ fn buffers(value: DeValue<'_>) -> Result<u32, String> {
     }
 }
 
-/// Reads a URL, or a table of a URL, its own certificate and its own settings.
+/// Reads a listener: a URL, or a table with a URL, a certificate and settings.
 fn read_listen(
     value: DeValue<'_>,
     offset: usize,
@@ -302,7 +301,7 @@ fn path(value: DeValue<'_>, folder: &Path) -> Result<PathBuf, String> {
     string(value).map(|path| folder.join(path))
 }
 
-/// Finds logs and listeners that are there twice.
+/// Reports duplicate logs and listeners.
 fn find_doubles(config: &Config, offsets: &Offsets, faults: &mut Faults<'_>) {
     let listeners: Vec<_> = config.listeners().collect();
     for (index, listen) in listeners.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A door driven without a connection: for the tests of its parser, and for the fuzzer.
+//! Drives a door without a connection, for parser tests and the fuzzer.
 
 use super::Protocol;
 use crate::answers::Answers;
@@ -6,7 +6,7 @@ use crate::intake::{Intake, Store};
 use crate::limits::{Reason, Refusal};
 use std::cell::{Cell, RefCell};
 
-/// The messages, answers and refusal that a door made of a stream.
+/// The messages, answers and refusal that a stream led to.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub records: Vec<Vec<u8>>,
@@ -14,7 +14,7 @@ pub(crate) struct Outcome {
     pub refused: Option<Reason>,
 }
 
-/// Messages in memory, with room for a few until it is made again.
+/// An in-memory store with room for a few messages.
 #[derive(Default)]
 struct Records {
     kept: RefCell<Vec<Vec<u8>>>,
@@ -31,7 +31,7 @@ impl Store for Records {
     }
 
     fn try_append_run(&self, messages: &[&[u8]]) -> Result<usize, wrote::Error> {
-        // As a log does, it takes less than all at once.
+        // Like a log, it takes only some of a run.
         let run =
             messages.iter().take(RUN).map_while(|message| self.try_append(message).transpose());
         run.collect::<Result<Vec<_>, _>>().map(|sequences| sequences.len())
@@ -42,7 +42,7 @@ impl Store for Records {
     }
 
     fn try_append_all(&self, messages: &[&[u8]]) -> Result<Option<u64>, wrote::Error> {
-        // As a batch does, room for one message has room for all of a group.
+        // Like a batch: with room for one message there is room for the whole group.
         let first = self.kept.borrow().len() as u64;
         let Some(room) = self.room.get().checked_sub(1) else { return Ok(None) };
         self.room.set(room);
@@ -51,15 +51,15 @@ impl Store for Records {
     }
 }
 
-/// The messages of a run at most.
+/// The most messages accepted per run.
 const RUN: usize = 3;
 
-/// Gives `stream` to a door in pieces, as a connection does, and then its end. Each of `cuts` is
-/// the length of a piece, and how many messages the log then has room for.
+/// Feeds `stream` to a door in pieces as a connection would, then ends it. Each of `cuts` is the
+/// length of a piece and the number of messages that the log then has room for.
 ///
 /// # Panics
 ///
-/// If the door keeps more bytes than one message with its frame.
+/// If the door keeps more bytes than one framed message.
 pub(crate) fn drive(
     mut door: impl Protocol,
     stream: &[u8],
@@ -96,7 +96,7 @@ pub(crate) fn drive(
     Outcome { records: records.kept.into_inner(), answers: sent, refused }
 }
 
-/// Gives what was kept to the door until it wants more. Returns whether the connection is over.
+/// Feeds the kept bytes to the door until it needs more. Returns whether the connection is over.
 fn turn<P: Protocol>(
     door: &mut P,
     kept: &mut Vec<u8>,

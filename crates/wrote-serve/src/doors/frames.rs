@@ -1,4 +1,4 @@
-//! Messages on a stream, one behind the other: by lines, octet counts, NUL, or lengths.
+//! Messages framed on a stream by lines, octet counts, NUL, or lengths.
 
 mod compressed;
 
@@ -10,11 +10,11 @@ use compressed::{Filled, Inflating, is_compressed, is_stream};
 use memchr::{memchr, memchr2};
 use std::str::FromStr;
 
-/// Digits of a count at most: more than any message may have.
+/// The most digits of a count: more than any message length has.
 pub(super) const DIGITS_MAX: usize = 9;
-/// The first bytes of TLS: a record with a handshake, of version 3.
+/// The first bytes of TLS: a handshake record of version 3.
 const TLS_HANDSHAKE: [u8; 2] = [0x16, 3];
-/// The beginnings of HTTP's requests.
+/// HTTP methods.
 const METHODS: [&[u8]; 9] = [
     b"GET ",
     b"HEAD ",
@@ -26,33 +26,33 @@ const METHODS: [&[u8]; 9] = [
     b"TRACE ",
     b"PATCH ",
 ];
-/// Bytes that are inflated before other connections have their turn.
+/// Bytes inflated before other connections run.
 const TURN_BYTES: usize = 1 << 20;
-/// Octets of a trailer that some senders count in, at most.
+/// The longest trailer that some senders include in the count.
 const TRAILER_BYTES_MAX: usize = 2;
-/// Bytes of a request line at most: what servers take.
+/// The longest request line that HTTP servers accept.
 const REQUEST_LINE_BYTES_MAX: usize = 8192;
 
-/// How a stream is cut into messages. None has an answer: the sender never knows.
+/// The framing of messages on a stream. Messages are never acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Frame {
-    /// As the first of each message says (RFC 6587, section 3.4): a count of octets that `<` stands
-    /// behind, as in every message of syslog, or else a line, which a NUL ends as well.
+    /// Detected for each message (RFC 6587, section 3.4): an octet count followed by `<`, as in
+    /// every syslog message, or else a line, which NUL ends too.
     #[default]
     Auto,
-    /// A line feed, or CR and line feed, ends a message.
+    /// Each message ends with LF or CRLF.
     Lines,
-    /// Digits and a space, then so many octets (RFC 6587, RFC 5425). One LF, CRLF or NUL at the end
-    /// of a message is taken off, which some senders count in.
+    /// Decimal digits and a space, then that many octets (RFC 6587, RFC 5425). One LF, CRLF or NUL
+    /// at the end of a message is removed, because some senders count it.
     Octets,
-    /// A NUL ends a message, as `SysLogHandler` of Python does.
+    /// Each message ends with NUL, as from Python's `SysLogHandler`.
     Nul,
-    /// Four bytes of length, the highest first, then so many bytes.
+    /// A big-endian length of four bytes, then that many bytes.
     U32,
 }
 
 impl Frame {
-    /// The word in URLs.
+    /// Returns the name used in URLs.
     pub fn as_str(self) -> &'static str {
         match self {
             Frame::Auto => "auto",
@@ -74,22 +74,21 @@ impl FromStr for Frame {
     }
 }
 
-/// The parser.
 #[derive(Debug)]
 pub(crate) struct Frames {
     frame: Frame,
     oversize: Oversize,
-    /// The rest of a message over the limit.
+    /// The rest of an oversized message.
     rest: Option<Rest<Ends>>,
-    /// The compressed message at the beginning of the input, as far as it is inflated.
+    /// The compressed message at the start of the input, as far as it has been inflated.
     inflating: Option<Box<Inflating>>,
-    /// The bytes at the beginning of the input in which no end was found.
+    /// The bytes at the start of the input that hold no end of message.
     searched: usize,
-    /// The first bytes of the stream were looked at.
+    /// The first bytes of the stream were checked.
     has_begun: bool,
 }
 
-/// The bytes that end a message, and the byte in front of each that is taken off.
+/// The bytes that end a message, and for each the preceding byte that is removed too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ends {
     ends: [u8; 2],
@@ -100,7 +99,6 @@ const LINE_ENDS: Ends = Ends { ends: [b'\n'; 2], before: [b'\r'; 2] };
 const NUL_ENDS: Ends = Ends { ends: [0; 2], before: [b'\n'; 2] };
 const ANY_ENDS: Ends = Ends { ends: [b'\n', 0], before: [b'\r', b'\n'] };
 
-/// How one message is framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Framing {
     Until(Ends),
@@ -108,32 +106,32 @@ enum Framing {
     U32,
 }
 
-/// The messages that are appended at once, at most.
+/// The most messages appended at once.
 const RUN_MAX: usize = 64;
 
-/// Messages one behind the other, without the empty ones.
+/// Consecutive messages, without empty ones.
 struct Run<'a> {
     messages: [&'a [u8]; RUN_MAX],
-    /// The bytes of the input up to the end of each.
+    /// The end of each message in the input.
     ends: [usize; RUN_MAX],
     count: usize,
-    /// The bytes of the input that were cut into messages.
+    /// The input bytes that the run covers.
     bytes: usize,
     then: Then<'a>,
 }
 
-/// The bytes behind a run.
+/// How the input continues after a run.
 enum Then<'a> {
-    /// Perhaps another one.
+    /// Possibly with another run.
     Run,
-    /// No whole message.
+    /// With an incomplete message.
     Part,
-    /// A message that is compressed, and its bytes with its frame.
+    /// With a compressed message, and its framed length.
     Compressed(&'a [u8], usize),
     Refused(Refusal),
 }
 
-/// A message at the beginning of some bytes, and the bytes that it takes with its frame.
+/// A message at the start of some bytes, and its framed length.
 type Framed<'a> = Option<(&'a [u8], usize)>;
 
 impl Frames {
@@ -142,9 +140,8 @@ impl Frames {
         Frames { frame, oversize, rest, inflating, searched: 0, has_begun: false }
     }
 
-    /// Returns the framing of the message at the beginning of `input`; `None` if more of it must
-    /// come first. A count of more than a message may have is none: what it would swallow are the
-    /// lines behind it.
+    /// Returns the framing of the message at the start of `input`; `None` if more bytes are needed.
+    /// A count larger than any message is not a count, as it would swallow the lines after it.
     fn framing(&self, input: &[u8], message_bytes_max: usize) -> Option<Framing> {
         match self.frame {
             Frame::Octets => Some(Framing::Octets),
@@ -168,7 +165,7 @@ impl Frames {
         }
     }
 
-    /// Returns the message at the beginning of `input`, in whose first `searched` bytes is no end.
+    /// Returns the message at the start of `input`, whose first `searched` bytes contain no end.
     fn next<'a>(
         &self,
         input: &'a [u8],
@@ -183,7 +180,7 @@ impl Frames {
         }
     }
 
-    /// Cuts the messages from the beginning of `input`, as many as a run has.
+    /// Returns a run of messages from the start of `input`.
     fn run<'a>(&self, input: &'a [u8], message_bytes_max: usize) -> Run<'a> {
         let (messages, ends) = ([&[][..]; RUN_MAX], [0; RUN_MAX]);
         let mut run = Run { messages, ends, count: 0, bytes: 0, then: Then::Run };
@@ -197,7 +194,7 @@ impl Frames {
                 }
                 Ok(Some((message, bytes))) => {
                     run.bytes += bytes;
-                    // An empty line has nothing to keep.
+                    // Empty lines are skipped.
                     if !message.is_empty() {
                         (run.messages[run.count], run.ends[run.count]) = (message, run.bytes);
                         run.count += 1;
@@ -212,8 +209,8 @@ impl Frames {
         run
     }
 
-    /// Takes what is kept of the message over the limit at the beginning of `input`. Returns the
-    /// bytes done with; `None` where more must come, or the log has no room.
+    /// Takes what is kept of the oversized message at the start of `input`. Returns the bytes
+    /// consumed; `None` if more bytes are needed or the log has no room.
     fn cut(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<Option<usize>, Refusal> {
         let max = intake.message_bytes_max();
         let is_split = self.oversize == Oversize::Split;
@@ -237,8 +234,8 @@ impl Frames {
         Ok(Some(head + max))
     }
 
-    /// Takes the beginning of a message over the limit, if that is kept, and counts the message.
-    /// Returns whether there was room.
+    /// Takes the start of an oversized message if that is kept, and counts the message. Returns
+    /// whether there was room.
     fn take_cut(&self, message: &[u8], intake: &mut Intake<'_>) -> Result<bool, Refusal> {
         if self.oversize == Oversize::Skip {
             intake.reject(Reason::TooLong);
@@ -250,9 +247,8 @@ impl Frames {
         Ok(has_room)
     }
 
-    /// Takes a compressed message as it was before. Returns whether it is done with: where it is
-    /// not, the same message is given again. `budget` is the bytes that are still inflated in this
-    /// call.
+    /// Inflates and takes a compressed message. Returns whether it is complete; if not, the same
+    /// message is passed again. `budget` is the number of bytes that this call may still inflate.
     fn take_compressed(
         &mut self,
         message: &[u8],
@@ -311,7 +307,7 @@ impl Frames {
         }
     }
 
-    /// Takes or passes over the rest of a message over the limit. Returns the bytes done with.
+    /// Takes or skips the rest of an oversized message. Returns the bytes consumed.
     fn go_on(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
         let max = intake.message_bytes_max();
         let (done, rest) = match self.rest {
@@ -353,7 +349,7 @@ impl Frames {
         Ok(done)
     }
 
-    /// Returns the bytes of a count at the beginning of `input`, and the count.
+    /// Returns the length of a count at the start of `input`, and its value.
     fn counted(&self, input: &[u8]) -> (usize, usize) {
         if self.frame == Frame::U32 {
             let head = input.first_chunk::<4>().expect("it was read");
@@ -365,14 +361,14 @@ impl Frames {
         }
     }
 
-    /// Whether an end is searched for at least in some messages.
+    /// Returns whether some messages end with a delimiter.
     fn has_ends(&self) -> bool {
         !matches!(self.frame, Frame::Octets | Frame::U32)
     }
 
-    /// Refuses TLS and HTTP on a plain listener. Of TLS a line feed may be among its random bytes,
-    /// and what stands in front of it is no message; HTTP may come from a web page that the browser
-    /// of this machine shows. Returns whether enough of the stream's beginning was there to tell.
+    /// Refuses TLS and HTTP on a plain listener. The random bytes of TLS may contain a line feed,
+    /// and a web page may make a local browser send HTTP. Returns whether the stream is long enough
+    /// to decide.
     fn begin(&mut self, input: &[u8]) -> Result<bool, Refusal> {
         if !self.has_begun && self.has_ends() {
             match input.first_chunk() {
@@ -398,8 +394,8 @@ impl Frames {
     }
 }
 
-/// Whether a stream begins with the request line of HTTP (RFC 9112, section 3); `None` where more
-/// of it is needed.
+/// Returns whether a stream starts with an HTTP request line (RFC 9112, section 3); `None` if more
+/// bytes are needed.
 fn is_http(input: &[u8]) -> Option<bool> {
     let mut methods = METHODS.iter().filter(|method| {
         let len = method.len().min(input.len());
@@ -466,7 +462,8 @@ impl Protocol for Frames {
         self.inflating.as_ref().map_or(0, |inflating| inflating.held_bytes())
     }
 
-    /// Takes bytes without an end as a message; of a counted message they are only a part.
+    /// Takes bytes without a final delimiter as a message. With a count they are only a part of
+    /// one.
     fn take_rest(&mut self, rest: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
         if rest.is_empty() {
             return Ok(0);
@@ -500,9 +497,9 @@ fn find(ends: Ends, bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Cuts at the first end, and takes one byte off in front of it.
+/// Splits at the first end, and removes one byte before it.
 fn until(input: &[u8], ends: Ends, searched: usize, max: usize) -> Result<Framed<'_>, Refusal> {
-    // One byte more may be taken off.
+    // One more byte may be removed.
     let within = &input[..input.len().min(max + 2)];
     let searched = searched.min(within.len());
     match find(ends, &within[searched..]).map(|at| searched + at) {
@@ -534,7 +531,7 @@ fn octets(input: &[u8], max: usize) -> Result<Framed<'_>, Refusal> {
         return Err(Refusal::TooLong);
     }
     let Some(message) = input.get(digits + 1..digits + 1 + count) else { return Ok(None) };
-    // The last byte of a compressed one may be any.
+    // The last byte of a compressed message may have any value.
     let message = if is_compressed(message) { message } else { without_trailer(message) };
     if message.len() > max {
         Err(Refusal::TooLong)
@@ -543,18 +540,18 @@ fn octets(input: &[u8], max: usize) -> Result<Framed<'_>, Refusal> {
     }
 }
 
-/// Returns how many digits `input` begins with, up to one more than a number may have.
+/// Returns the number of leading digits of `input`, at most one more than a number may have.
 fn digits(input: &[u8]) -> usize {
     let within = input.iter().take(DIGITS_MAX + 1);
     within.take_while(|byte| byte.is_ascii_digit()).count()
 }
 
-/// Returns the number of at most [`DIGITS_MAX`] digits.
+/// Returns the value of at most [`DIGITS_MAX`] digits.
 pub(super) fn number(digits: &[u8]) -> usize {
     digits.iter().fold(0, |number, digit| number * 10 + usize::from(digit - b'0'))
 }
 
-/// Takes off one end of line, which some senders count in.
+/// Removes one line ending, which some senders count.
 pub(crate) fn without_trailer(message: &[u8]) -> &[u8] {
     let trailers: [&[u8]; 3] = [b"\r\n", b"\n", b"\0"];
     trailers.into_iter().find_map(|trailer| message.strip_suffix(trailer)).unwrap_or(message)

@@ -1,8 +1,8 @@
-//! HTTP/1.1: `POST /append` puts records into the log, `GET /records` reads them.
+//! HTTP/1.1: `POST /append` appends records to the log, `GET /records` reads them.
 //!
-//! The crate `hyper` reads and writes the protocol. An answer of 200 is given once the listener's
-//! [`Level`](crate::Level) has reached every record of the request (W1). A state that passes is
-//! answered by 503: common clients drop their records at most other codes.
+//! The `hyper` crate implements the protocol. A 200 is sent once the listener's
+//! [`Level`](crate::Level) has reached every record of the request (W1). Temporary conditions are
+//! answered with 503, because common clients drop their records on most other codes.
 
 mod answer;
 mod append;

@@ -1,21 +1,21 @@
-//! Messages over the limit, and the rest of one that is passed over.
+//! Handles messages over the size limit.
 
 use std::str::FromStr;
 
-/// The most bytes that are passed over: a count beyond it is taken for a wrong one.
+/// The most bytes that are skipped. A larger count is taken for a wrong one.
 pub(super) const PASSED_BYTES_MAX: usize = 64 << 20;
 
-/// The treatment of a message of more bytes than the limit. Each such message is counted.
+/// The treatment of a message over the size limit. Each such message is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Oversize {
-    /// Its beginning is kept, as rsyslog does by default.
+    /// Keeps the start, as rsyslog does by default.
     #[default]
     Truncate,
-    /// Each part of it that is as long as a message may be is a message.
+    /// Splits it into messages of the maximum length.
     Split,
-    /// Nothing of it is kept.
+    /// Drops the message.
     Skip,
-    /// The connection ends.
+    /// Ends the connection.
     Refuse,
 }
 
@@ -23,7 +23,7 @@ impl Oversize {
     pub(super) const ALL: [Oversize; 4] =
         [Oversize::Truncate, Oversize::Split, Oversize::Skip, Oversize::Refuse];
 
-    /// The word in URLs.
+    /// Returns the name used in URLs.
     pub fn as_str(self) -> &'static str {
         match self {
             Oversize::Truncate => "truncate",
@@ -43,15 +43,15 @@ impl FromStr for Oversize {
     }
 }
 
-/// The rest of a message over the limit.
+/// The rest of an oversized message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest<End> {
-    /// This number of bytes is passed over.
+    /// Skip this many bytes.
     Passed(usize),
-    /// All up to one of these bytes is passed over, and that byte.
+    /// Skip through the next delimiter.
     PassedUntil(End),
-    /// This number of bytes is taken in parts.
+    /// Take this many bytes in parts.
     Taken(usize),
-    /// All up to one of these bytes is taken in parts.
+    /// Take everything up to the next delimiter in parts.
     TakenUntil(End),
 }

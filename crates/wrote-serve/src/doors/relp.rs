@@ -1,9 +1,10 @@
-//! RELP, as rsyslog's `omrelp` speaks it: each message is answered by its number once it is safe.
+//! RELP as spoken by rsyslog's `omrelp`. Each message is acknowledged by its number once it is
+//! safe.
 //!
-//! `doc/relp.md` of librelp is the specification; where librelp itself differs, the comments name
-//! its source. librelp forgets a message at any answer to it, also at an error. So a message that
-//! is refused gets no answer, and the connection ends. The client then connects and sends again
-//! what has no answer.
+//! `doc/relp.md` of librelp is the specification. Where librelp deviates, comments name its source.
+//! librelp forgets a message after any answer to it, even an error. A refused message therefore
+//! gets no answer; the connection ends, and the client reconnects and resends everything
+//! unanswered.
 
 use super::Protocol;
 use super::frames::{DIGITS_MAX, number};
@@ -12,30 +13,29 @@ use crate::intake::Intake;
 use crate::limits::{Reason, Refusal};
 use std::io::Write;
 
-/// Letters of a command at most.
 const COMMAND_BYTES_MAX: usize = 32;
-/// Bytes of the data of a command without a message at most: an `open` has about 100.
+/// The most data of a command that carries no message; an `open` has about 100 bytes.
 const OFFERS_BYTES_MAX: usize = 1024;
-/// The highest version of the protocol that is spoken here. librelp offers 0, and ends the session
-/// if the answer is above its own offer (`src/relpsess.c`).
+/// The highest protocol version supported. librelp offers 0, and ends the session if the answer
+/// exceeds its offer (`src/relpsess.c`).
 const VERSION_MAX: u32 = 1;
-/// The last number of a transaction; 1 is the next.
+/// The largest transaction number; 1 follows it.
 const TRANSACTION_MAX: usize = 999_999_999;
 const NO_FRAME: Refusal = Refusal::Malformed("not a RELP frame");
 /// The longest answer to a message.
 const ANSWER_BYTES_MAX: usize = "999999999 rsp 6 200 OK\n".len();
 
-/// The parser, and what it knows of the session.
+/// The parser and the state of the session.
 #[derive(Debug)]
 pub(crate) struct Relp {
-    /// The number of the next transaction. librelp's server insists on it too (`src/relpframe.c`).
+    /// The next transaction number, which librelp's server requires too (`src/relpframe.c`).
     next: usize,
-    /// The session was opened, and is not closed.
+    /// The session is open.
     is_open: bool,
     oversize: Oversize,
-    /// The rest of a message over the limit.
+    /// The rest of an oversized message.
     rest: Option<Rest<()>>,
-    /// The message whose last part is answered; none of a hint.
+    /// The transaction whose last part will be answered; 0 for a hint.
     split: usize,
 }
 
@@ -46,7 +46,7 @@ struct RelpFrame<'a> {
     transaction: usize,
     command: &'a [u8],
     data: &'a [u8],
-    /// The bytes of the whole frame.
+    /// The length of the whole frame.
     bytes: usize,
 }
 
@@ -73,7 +73,7 @@ impl Protocol for Relp {
                 let left = head.length - message_bytes_max;
                 self.rest = Some(match self.oversize {
                     Oversize::Split => Rest::Taken(left),
-                    // With the line feed at its end.
+                    // Includes the trailing line feed.
                     _ => Rest::Passed(left + 1),
                 });
                 match self.oversize {
@@ -99,9 +99,9 @@ impl Relp {
         Relp { next: 1, is_open: false, oversize, rest: None, split: 0 }
     }
 
-    /// Appends a message, and returns its sequence; `None` while there is no room. One that no log
-    /// like this takes, as one with a line feed in a log of lines, is treated as one that is too
-    /// long: cut, answered without a sequence, or the end of the connection.
+    /// Appends a message and returns its sequence; `None` while there is no room. A message that
+    /// the log can never hold, such as one with a line feed in a log of lines, is treated like an
+    /// oversized one: truncated, answered without a sequence, or the end of the connection.
     fn taken(
         &self,
         message: &[u8],
@@ -124,7 +124,7 @@ impl Relp {
         }
     }
 
-    /// Takes or passes over the rest of a message over the limit. Returns the bytes done with.
+    /// Takes or skips the rest of an oversized message. Returns the bytes consumed.
     fn go_on(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
         match self.rest {
             Some(Rest::Taken(left)) => {
@@ -133,7 +133,7 @@ impl Relp {
                 let Some(sequence) = self.taken(part, intake)? else { return Ok(0) };
                 if bytes == left {
                     acknowledge(self.split, sequence, intake);
-                    // The line feed at its end.
+                    // The trailing line feed.
                     self.rest = Some(Rest::Passed(1));
                 } else {
                     self.rest = Some(Rest::Taken(left - bytes));
@@ -149,7 +149,7 @@ impl Relp {
         }
     }
 
-    /// Does what a frame says, of which the message was `cut`. Returns whether it is done with: a
+    /// Executes a frame, whose message may have been `cut`. Returns whether it is complete; a
     /// message may find no room.
     fn obey(
         &mut self,
@@ -162,7 +162,7 @@ impl Relp {
             return Err(Refusal::Malformed("the transaction is not the next"));
         }
         match frame.command {
-            // Without an answer its client would send it again for ever.
+            // Without an answer the client would resend it forever.
             b"syslog" if self.is_open && cut && self.oversize == Oversize::Skip => {
                 acknowledge(frame.transaction, None, intake);
             }
@@ -174,13 +174,13 @@ impl Relp {
                     acknowledge(frame.transaction, sequence, intake);
                 }
             }
-            // What has no answer and is not known may be passed over.
+            // An unknown hint may be ignored.
             _ if is_hint => return Ok(true),
             b"open" if !self.is_open => {
                 self.is_open = true;
                 answer(frame, &offers(frame.data)?, intake);
             }
-            // librelp itself answers without the code that its client wants (`src/cclose.c`,
+            // librelp itself omits the code that its client expects (`src/cclose.c`,
             // `src/scrsp.c`).
             b"close" if self.is_open => {
                 answer(frame, "200 OK", intake);
@@ -218,7 +218,7 @@ fn answer(to: &RelpFrame<'_>, data: &str, intake: &mut Intake<'_>) {
     intake.answer(answer.as_bytes());
 }
 
-/// Answers the offers of a client: the version that both speak, and the only command.
+/// Answers a client's offers with the version that both support and the only command.
 fn offers(offered: &[u8]) -> Result<String, Refusal> {
     let version = offered
         .split(|&byte| byte == b'\n')
@@ -230,18 +230,17 @@ fn offers(offered: &[u8]) -> Result<String, Refusal> {
     Ok(format!("200 OK\nrelp_version={version}\nrelp_software=wrote,{own}\ncommands=syslog"))
 }
 
-/// A frame up to its data.
 struct RelpHead<'a> {
     transaction: usize,
     command: &'a [u8],
-    /// Bytes of its data.
+    /// The length of the data.
     length: usize,
-    /// Bytes up to the space before the data.
+    /// The length up to the space before the data.
     bytes: usize,
 }
 
 impl<'a> RelpHead<'a> {
-    /// Returns the head at the beginning of `input`, once it is whole.
+    /// Returns the head at the start of `input`, once complete.
     fn first(input: &'a [u8]) -> Result<Option<RelpHead<'a>>, Refusal> {
         let is_digit = u8::is_ascii_digit;
         let Some((transaction, rest)) = field(input, DIGITS_MAX, is_digit)? else {
@@ -257,8 +256,8 @@ impl<'a> RelpHead<'a> {
         Ok(Some(RelpHead { transaction, command, length, bytes: input.len() - rest.len() }))
     }
 
-    /// Returns the frame, once it is whole; one that is `cut` once it has as much data as a message
-    /// may have.
+    /// Returns the frame once complete. A frame that is `cut` is complete once it has the maximum
+    /// length of a message.
     fn frame(
         &self,
         input: &'a [u8],
@@ -290,7 +289,7 @@ impl<'a> RelpHead<'a> {
     }
 }
 
-/// Splits `input` behind the bytes of a field, once the byte behind it is there.
+/// Splits `input` after a field, once the byte after it has arrived.
 fn field(input: &[u8], bytes_max: usize, has: fn(&u8) -> bool) -> Result<Split<'_>, Refusal> {
     let bytes = input.iter().take(bytes_max + 1).take_while(|byte| has(byte)).count();
     if bytes > bytes_max || (bytes == 0 && !input.is_empty()) {
@@ -299,7 +298,7 @@ fn field(input: &[u8], bytes_max: usize, has: fn(&u8) -> bool) -> Result<Split<'
     Ok((bytes < input.len()).then(|| input.split_at(bytes)))
 }
 
-/// A field, and the bytes behind it.
+/// A field, and the bytes after it.
 type Split<'a> = Option<(&'a [u8], &'a [u8])>;
 
 fn behind(input: &[u8], separator: u8) -> Result<&[u8], Refusal> {

@@ -1,7 +1,7 @@
-//! RESP2 and RESP3, as clients of Redis speak them: a stream of Redis is the log, or a list is.
+//! RESP2 and RESP3 as spoken by Redis clients. The log appears as a stream or a list.
 //!
 //! The protocol is <https://redis.io/docs/latest/develop/reference/protocol-spec/>. The record with
-//! the sequence N has the ID `N-1`, so `0-0` stands before the first.
+//! sequence N has the ID `N-1`, so `0-0` precedes the first.
 
 mod bulks;
 mod faults;
@@ -27,56 +27,53 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use transaction::Transaction;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// The name that reading gives to the only field of an entry.
+/// The name of an entry's only field when read.
 const FIELD: &str = "message";
-/// The version that clients take this server for: streams came with 5.0, HELLO with 6.0.
+/// The version reported to clients: streams came with 5.0, HELLO with 6.0.
 const REDIS_VERSION: &str = "7.0.0";
-/// Bytes of a request of a client that has given no token, at most.
+/// The longest request of a client that has not authenticated.
 const GREETING_BYTES_MAX: usize = 16 << 10;
-/// Bytes of the name of a client at most.
 const NAME_BYTES_MAX: usize = 64;
-/// The longest answer to an XADD: `$22`, and an ID of 22 digits at most.
+/// The longest answer to XADD: `$22` and an ID of up to 22 digits.
 const ID_BYTES_MAX: usize = 40;
 
-/// The parser, and what it knows of its client.
+/// The parser and the state of its client.
 #[derive(Debug)]
 pub(crate) struct Resp {
-    /// The log, and how safe a record must be to be read; `None` where a test has no log to read.
+    /// The log, and the level at which records may be read; `None` in tests without a log.
     log: Option<(Arc<Channel>, Level)>,
     request: Request,
-    /// The values of the request at the beginning of the input that are in the log already, and the
-    /// sequence of the last: the log had no room for the others.
+    /// For the request at the start of the input: the number of its values already in the log, and
+    /// the sequence of the last. The log had no room for the rest.
     pushed: Option<(usize, u64)>,
     transaction: Option<Transaction>,
-    /// RESP3 was agreed on.
+    /// The client uses RESP3.
     is_three: bool,
     access: Arc<Access>,
     said: Option<Box<Said>>,
-    /// The number that the server has given the client.
+    /// The client's number.
     id: u64,
-    /// There as long as the connection is.
+    /// Lives as long as the connection.
     connection: Arc<()>,
 }
 
-/// The things that a client has said of itself; many say nothing.
+/// Optional facts that a client has reported about itself.
 #[derive(Debug, Default)]
 struct Said {
     token: Option<Box<[u8]>>,
     name: Option<Box<[u8]>>,
 }
 
-/// The key of an XADD, if it has one, and its record.
+/// The key of an XADD, if any, and its record.
 type XaddEntry<'a> = (Option<Key>, Cow<'a, [u8]>);
 
 const BAD_KEY: &str = "ERR a producer and a key have 1 to 128 printable ASCII characters each";
 
-/// The number of the next client.
 static CLIENTS: AtomicU64 = AtomicU64::new(1);
 
-/// The outcome of a request.
 enum Obeyed {
     Done,
-    /// The log had no room: the same request is given again.
+    /// The log had no room; the same request is passed again.
     Again,
 }
 
@@ -122,7 +119,7 @@ impl Resp {
     fn take_requests(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
         let mut done = 0;
         while !intake.is_over && intake.later.is_none() {
-            // The commands of a transaction stay in front until its end.
+            // Commands of a transaction stay in front until EXEC.
             let begun = self.transaction.as_ref().map_or(0, |transaction| transaction.bytes);
             let rest = &input[done + begun..];
             let read = self.request.read(rest);
@@ -153,7 +150,7 @@ impl Resp {
         Ok(done)
     }
 
-    /// Obeys the request that stands behind `begun` bytes of a transaction.
+    /// Executes the request after the first `begun` bytes, which belong to a transaction.
     fn obey(
         &mut self,
         input: &[u8],
@@ -232,7 +229,7 @@ impl Resp {
             (b"XACK", 4..) => self.acknowledge(input, intake),
             (b"XPENDING", 3) => self.pending(input, intake),
             (b"XPENDING", 4..) => error(intake, "ERR XPENDING has its short form alone here"),
-            // Whatever the key: it is the log.
+            // Every key is the log.
             (b"EXISTS", 2..) => intake.answer(format!(":{}\r\n", words - 1).as_bytes()),
             (b"TYPE", 2) => intake.answer(b"+stream\r\n"),
             (b"XREAD", 4..) => self.read(input, intake),
@@ -254,8 +251,8 @@ impl Resp {
         Ok(Obeyed::Done)
     }
 
-    /// `XADD key * field value`: the value is the record; several fields make one as well. Limits
-    /// of a stream's length are passed over: the log's own retention removes.
+    /// `XADD key * field value`: the value is the record; several fields are combined into one.
+    /// Trimming options are ignored because the log has its own retention.
     fn xadd(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<Obeyed, Refusal> {
         let (key, record) = match self.entry(input) {
             Ok(entry) => entry,
@@ -275,8 +272,8 @@ impl Resp {
         Ok(Obeyed::Done)
     }
 
-    /// Returns the key of an XADD (`IDMP producer key`, or `IDMPAUTO producer`: then it is made of
-    /// the message), and the record.
+    /// Returns the key of an XADD (`IDMP producer key`; with `IDMPAUTO producer` it is derived from
+    /// the message) and the record.
     fn entry<'a>(&self, input: &'a [u8]) -> Result<XaddEntry<'a>, &'static str> {
         let is = |at, option| self.is(input, at, option);
         let word = |at| self.request.word(input, at).unwrap_or_default();
@@ -284,7 +281,7 @@ impl Resp {
         loop {
             let begin = at;
             at += usize::from(is(at, b"NOMKSTREAM"));
-            // Nothing that refers to an entry is removed with it.
+            // No references to entries are removed either.
             at += usize::from(is(at, b"KEEPREF"));
             if is(at, b"MAXLEN") || is(at, b"MINID") {
                 at = self.trimming(input, at + 1).ok_or("ERR syntax error")?;
@@ -320,7 +317,7 @@ impl Resp {
         Ok((Some(key?), record))
     }
 
-    /// Returns the place behind the limit of a stream's length.
+    /// Returns the position after the trimming options.
     fn trimming(&self, input: &[u8], mut at: usize) -> Option<usize> {
         let is = |at, option: &[u8]| self.is(input, at, option);
         let is_number = |at| {
@@ -339,12 +336,12 @@ impl Resp {
         }
     }
 
-    /// Whether the word is this one, in letters of any case.
+    /// Returns whether the word equals this one, ignoring case.
     fn is(&self, input: &[u8], at: usize, word: &[u8]) -> bool {
         self.request.word(input, at).is_some_and(|found| found.eq_ignore_ascii_case(word))
     }
 
-    /// `RPUSH key value..`: each value is a record; the answer is the list's length behind them.
+    /// `RPUSH key value..`: each value is a record; the answer is the resulting length of the list.
     fn push(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<Obeyed, Refusal> {
         let (before, mut last) = self.pushed.take().unwrap_or((0, 0));
         for at in 2 + before..self.request.len() {
@@ -356,8 +353,8 @@ impl Resp {
                     return Ok(Obeyed::Again);
                 }
                 Some(Ok(sequence)) => last = sequence,
-                // The values before it are in the log: the client, which sends all again, makes
-                // them twice, and loses none.
+                // Earlier values are in the log. The client resends all, which duplicates them but
+                // loses none.
                 Some(Err(())) => return Ok(Obeyed::Done),
             }
         }
@@ -381,10 +378,10 @@ impl Resp {
                 }
                 _ => error(intake, "ERR a name has 64 bytes at most"),
             },
-            // Nothing is evicted, and nothing shows what a client says of itself.
+            // Nothing is evicted, and client attributes are not shown anywhere.
             4 if is(b"SETINFO") => intake.answer(b"+OK\r\n"),
             3 if is(b"NO-EVICT") || is(b"NO-TOUCH") => intake.answer(b"+OK\r\n"),
-            // OFF and SKIP would leave answers out.
+            // OFF and SKIP would suppress answers.
             3 if is(b"REPLY") && self.is(input, 2, b"ON") => intake.answer(b"+OK\r\n"),
             _ => self.unknown_subcommand(input, intake),
         }
@@ -405,7 +402,6 @@ impl Resp {
         bulk(intake, text.as_bytes());
     }
 
-    /// Answers that there is nothing.
     fn nothing(&self, intake: &mut Intake<'_>) {
         intake.answer(self.nil());
     }
@@ -415,8 +411,8 @@ impl Resp {
     }
 }
 
-/// Returns the sequence of a message: `None` without room. Where the log takes none the client is
-/// told so, keeps the message, and the connection goes on.
+/// Returns the sequence of a message; `None` without room. If the log refuses it, the client gets
+/// an error and keeps the message, and the connection continues.
 fn appended(
     outcome: Result<Option<u64>, Refusal>,
     intake: &mut Intake<'_>,
@@ -431,7 +427,7 @@ fn appended(
     }
 }
 
-/// Answers why no message was taken, and counts the refusal.
+/// Answers why a message was refused, and counts the refusal.
 fn refuse(refusal: Refusal, intake: &mut Intake<'_>) {
     match refusal {
         Refusal::TooLong => {
@@ -449,7 +445,7 @@ fn refuse(refusal: Refusal, intake: &mut Intake<'_>) {
     intake.reject(refusal.reason());
 }
 
-/// Answers an XADD: the ID of the record.
+/// Answers XADD with the record's ID.
 fn answer_id(sequence: u64, intake: &mut Intake<'_>) {
     let (mut id, mut answer) = ([0; ID_BYTES_MAX], [0; ID_BYTES_MAX]);
     let id = text(&mut id, format_args!("{sequence}-1"));
@@ -460,7 +456,7 @@ fn answer_id(sequence: u64, intake: &mut Intake<'_>) {
     intake.answer_to(sequence, &answer[..head + len + 2]);
 }
 
-/// Answers a push whose last record is this one: the length of the list.
+/// Answers a push with the length of the list after record `last`.
 fn answer_len(last: u64, intake: &mut Intake<'_>) {
     let mut answer = [0; ID_BYTES_MAX];
     intake.answer_to(last, text(&mut answer, format_args!(":{}\r\n", last + 1)));
@@ -477,7 +473,7 @@ fn error(intake: &mut Intake<'_>, text: &str) {
     intake.answer(format!("-{line}\r\n").as_bytes());
 }
 
-/// Writes into `to`, and returns what was written.
+/// Formats into `to`, and returns the text.
 fn text<'a>(to: &'a mut [u8; ID_BYTES_MAX], arguments: std::fmt::Arguments<'_>) -> &'a [u8] {
     let mut rest = &mut to[..];
     rest.write_fmt(arguments).expect("it fits");

@@ -1,19 +1,17 @@
-//! A histogram of durations with fixed buckets: its memory never grows.
+//! A histogram of durations with fixed buckets and fixed memory.
 
 use super::{add, read};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// The upper bounds of the buckets, in microseconds.
 const BOUNDS_US: [u64; 13] = [
     500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
     2_500_000, 10_000_000,
 ];
 
-/// Counts durations by buckets.
 #[derive(Debug, Default)]
 pub(crate) struct Durations {
-    /// Durations up to each bound and above the one before; the last is above all bounds.
+    /// Counts between consecutive bounds; the last is above all bounds.
     buckets: [AtomicU64; BOUNDS_US.len() + 1],
     sum_ns: AtomicU64,
 }
@@ -25,7 +23,7 @@ impl Durations {
         add(&self.sum_ns, u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// Returns each bound in seconds, with the number of durations up to it.
+    /// Returns each bound in seconds with the cumulative count.
     pub(crate) fn cumulated(&self) -> Vec<(f64, u64)> {
         let mut count = 0;
         let up_to = |(bound, bucket): (f64, &AtomicU64)| {

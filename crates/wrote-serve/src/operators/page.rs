@@ -1,7 +1,7 @@
-//! The metrics as a page of Prometheus's text format.
+//! Writes the metrics in Prometheus's text format.
 //!
 //! The format is <https://prometheus.io/docs/instrumenting/exposition_formats/>. Labels have few
-//! values: reasons, levels, and the names of logs.
+//! values: reasons, levels, and log names.
 
 use super::{Shown, process};
 use crate::channel::Channel;
@@ -16,27 +16,25 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use wrote::log::LogStats;
 
-/// The prefix of every name.
+/// The prefix of every metric.
 const PREFIX: &str = "wrote_serve_";
 
-/// A page that is being written.
 #[derive(Debug, Default)]
 struct Page(String);
 
-/// The state of a log.
 struct LogState<'a> {
     name: &'a str,
-    /// `None` while it has failed and is not open again.
+    /// `None` after a failure until the log is reopened.
     stats: Option<LogStats>,
     takes_messages: bool,
-    /// Bytes of the files in its folder.
+    /// The size of the files in its folder.
     file_bytes: u64,
     disk_free_bytes: Option<u64>,
-    /// The figures of its shipping, if it has a store.
+    /// Shipping figures, if the log has a store.
     shipping: Option<&'a Shipping>,
 }
 
-/// Writes the page. It looks at the files of each log.
+/// Writes the page. Reads the folder of each log.
 pub(super) fn write(shown: &Shown) -> String {
     let mut page = Page::default();
     page.connections(shown);
@@ -50,7 +48,7 @@ pub(super) fn write(shown: &Shown) -> String {
     page.0
 }
 
-/// The name of a family, its help, and its value of a listener.
+/// The name of a family, its help, and its value for a listener.
 type Family = (&'static str, &'static str, fn(&Metrics) -> u64);
 
 impl Page {
@@ -172,7 +170,7 @@ impl Page {
         }
     }
 
-    /// The certificates and the reloads.
+    /// Writes certificates and reloads.
     fn settings(&mut self, shown: &Shown) {
         let name = "certificate_expiry_timestamp_seconds";
         self.begin(name, "gauge", "When the certificate of a listener expires.");
@@ -190,7 +188,7 @@ impl Page {
         self.gauge("reload_success_timestamp_seconds", help, process::seconds(reloaded));
     }
 
-    /// Writes families with one value for each listener.
+    /// Writes families with one value per listener.
     fn each(&mut self, shown: &Shown, kind: &str, families: &[Family]) {
         for (name, help, value) in families {
             self.begin(name, kind, help);
@@ -200,7 +198,7 @@ impl Page {
         }
     }
 
-    /// Writes a family with one value for each listener and reason.
+    /// Writes a family with one value per listener and reason.
     fn reasons(
         &mut self,
         shown: &Shown,
@@ -302,7 +300,7 @@ impl Page {
             ),
         ];
         for (name, kind, help, value) in families {
-            // No log is shipped.
+            // No log has a store.
             if logs.iter().all(|log| log.shipping.is_none()) && name.contains("ship") {
                 continue;
             }
@@ -360,14 +358,14 @@ impl LogState<'_> {
     }
 }
 
-/// Returns the bytes of the files in a folder. Retention may remove one meanwhile.
+/// Returns the size of the files in a folder. Retention may remove one in the meantime.
 fn file_bytes(folder: &Path) -> u64 {
     let Ok(files) = std::fs::read_dir(folder) else { return 0 };
     let lens = files.filter_map(|file| file.ok()?.metadata().ok()).map(|metadata| metadata.len());
     lens.sum()
 }
 
-/// Escapes the value of a label, as the format wants it.
+/// Escapes a label value.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

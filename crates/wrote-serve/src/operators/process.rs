@@ -1,4 +1,4 @@
-//! The figures of this process, by the names that every client of Prometheus gives them.
+//! Process metrics under the standard names of Prometheus clients.
 
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{Resource, getrlimit};
@@ -6,10 +6,10 @@ use std::fmt::Write;
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Returns the figures as a part of the page. Those that cannot be read are left out.
+/// Returns the process part of the page. Unavailable figures are omitted.
 pub(super) fn figures(started: SystemTime) -> String {
     let status = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name of the program, in parentheses, may hold spaces (proc(5)).
+    // The program's name, in parentheses, may contain spaces (proc(5)).
     let fields = status.rsplit_once(')').map_or("", |(_, fields)| fields);
     let fields: Vec<u64> =
         fields.split_whitespace().map(|field| field.parse().unwrap_or(0)).collect();
@@ -46,7 +46,7 @@ pub(super) fn figures(started: SystemTime) -> String {
     text
 }
 
-/// Returns a moment in seconds since 1970.
+/// Returns seconds since 1970.
 pub(super) fn seconds(moment: SystemTime) -> u64 {
     moment.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -1,4 +1,4 @@
-//! The task that ships the segments of one log, for as long as the server lives.
+//! The task that ships one log's segments.
 
 use super::Shipping;
 use crate::channel::Channel;
@@ -10,20 +10,20 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use wrote_store::{SegmentStore, ShipProgress, Shipped, Shipper, StoreError};
 
-/// The pause between two looks for sealed segments.
+/// The interval of checking for sealed segments.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest pause after a failure; each doubles the one before.
+/// The longest pause after a failure; pauses double up to it.
 const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// Ships the sealed segments of the channel's log, and lets its retention remove those that are in
-/// the store. A store that fails, hangs or refuses delays this task alone.
+/// Ships the sealed segments of the channel's log, and lets retention remove those in the store. A
+/// store that fails or hangs delays only this task.
 pub(crate) async fn run(channel: Arc<Channel>) {
     let Some(url) = channel.config.store.clone() else { return };
     let (mut shipper, mut pause) = (None, LOOK_PAUSE);
     loop {
         sleep(pause).await;
-        // A log that has failed may be read, too, but what is durable in it is not known.
+        // A failed log could be read too, but it is unknown what is durable in it.
         let Some(durable_sequence) = channel.log().map(|log| log.durable_sequence()) else {
             continue;
         };
@@ -45,7 +45,7 @@ pub(crate) async fn run(channel: Arc<Channel>) {
     }
 }
 
-/// Returns the shipper of before, or makes one.
+/// Returns the existing shipper, or creates one.
 async fn take(
     shipper: &mut Option<Shipper>,
     url: &str,
@@ -69,7 +69,7 @@ fn note(channel: &Channel, shipped: &Shipped) {
 }
 
 impl Shipping {
-    /// Notes a failure or the end of one, and says so when the first comes and when they end.
+    /// Records a failure or recovery, and logs the first of each.
     fn say(&self, name: &str, error: Option<StoreError>) {
         let trouble = error.map(|error| error.to_string());
         if trouble.is_some() {

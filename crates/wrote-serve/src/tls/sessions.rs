@@ -1,4 +1,4 @@
-//! Sessions by rustls: certificates and keys from files, and handshakes.
+//! TLS sessions with rustls: loading certificates and keys, and handshakes.
 
 use super::{Loaded, TlsFiles};
 use crate::doors::Door;
@@ -16,13 +16,12 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use webpki::{EndEntityCert, KeyUsage};
 
-/// The year 9999: behind the end of every certificate.
+/// The year 9999, after the end of every certificate.
 const LATER: Duration = Duration::from_secs(253_370_764_800);
 
-/// Bytes that a session buffers to be sent, at most.
+/// The most unsent bytes that a session buffers.
 const BUFFER_BYTES: usize = 16 << 10;
 
-/// The settings of a listener's sessions.
 pub(crate) type Sessions = Arc<ServerConfig>;
 
 impl TlsFiles {
@@ -62,16 +61,16 @@ impl TlsFiles {
         if door == Door::Http {
             config.alpn_protocols = vec![b"http/1.1".to_vec()];
         }
-        // Clients stay connected. A kept session would cost memory, and outlive the certificates
-        // that it was agreed on with.
+        // Clients stay connected, so resumption is of little use. A stored session would cost
+        // memory and could outlive its certificates.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         Ok(Loaded { sessions: Arc::new(config), expires_s, warning })
     }
 }
 
-/// Agrees with a client on a session. It is boxed: each function that passes it on would keep its
-/// space once more.
+/// Performs the handshake. Boxed, because each function that passes it on would keep its space
+/// again.
 pub(crate) async fn handshake<S: Stream>(
     stream: S,
     sessions: Sessions,
@@ -85,7 +84,7 @@ pub(crate) async fn handshake<S: Stream>(
 impl<S: Stream> Stream for TlsStream<S> {
     fn has_unread(&mut self) -> bool {
         let (stream, session) = self.get_mut();
-        // A session that has failed gives nothing more; its next read says so.
+        // A failed session yields no more data; its next read reports the error.
         let state = session.process_new_packets();
         state.is_ok_and(|state| state.plaintext_bytes_to_read() > 0 || stream.has_unread())
     }
@@ -130,7 +129,6 @@ fn wrong(path: &Path, what: &dyn std::fmt::Display) -> String {
     format!("{}: {what}", path.display())
 }
 
-/// Returns when a certificate expires, in seconds since 1970.
 fn expiry(certificate: &CertificateDer<'_>) -> Option<u64> {
     let certificate = EndEntityCert::try_from(certificate).ok()?;
     let (later, usage) = (UnixTime::since_unix_epoch(LATER), KeyUsage::server_auth());
@@ -140,8 +138,8 @@ fn expiry(certificate: &CertificateDer<'_>) -> Option<u64> {
     }
 }
 
-/// Says that a certificate is not valid now. Its dates are examined before its signatures, so that
-/// no certificate of an authority is needed.
+/// Returns why a certificate is not valid now. Dates are checked before signatures, so no
+/// authority's certificate is needed.
 fn invalidity(certificate: &CertificateDer<'_>) -> Option<&'static str> {
     let certificate = EndEntityCert::try_from(certificate).ok()?;
     let (now, usage) = (UnixTime::now(), KeyUsage::server_auth());

@@ -1,4 +1,4 @@
-//! Access: addresses that other hosts can reach, tokens, and connections of one address.
+//! Access: reachable addresses, tokens, and connections per address.
 
 use crate::certificates::{Authority, write};
 use crate::http::client::Client;
@@ -10,7 +10,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use wrote_serve::{Config, Server};
 
-/// Returns why a server does not start.
+/// Returns the error of starting a server.
 fn error(url: &str, change: impl FnOnce(&mut Config)) -> String {
     let folder = fixtures::folder();
     let mut config = Config::of_log(&folder.path().join("log"), vec![url.parse().unwrap()]);
@@ -28,7 +28,7 @@ fn a_listener_that_other_hosts_reach_is_refused_without_protection() {
         assert!(line.starts_with(&url) && line.ends_with("insecure"), "{line}");
         assert_eq!(line.lines().count(), 1, "{line}");
     }
-    // Nothing is connected to it.
+    // The test does not connect to it.
     let serving = Serving::start("tcp://0.0.0.0:0", |config| config.access.is_insecure = true);
     serving.stop();
     let files = write(folder.path(), &authority.sign(), Some(&authority));
@@ -72,7 +72,7 @@ fn a_client_of_resp_sends_nothing_without_a_token() {
         asked("HELLO 3 AUTH default wrong\r\nHELLO 3 SETNAME a AUTH default wrong\r\nQUIT\r\n");
     assert_eq!(answer.matches("-WRONGPASS").count(), 2, "{answer}");
     assert_eq!(serving.refused(), [("unauthorized", 6)]);
-    // Nor does it make the server keep much.
+    // Nor can it make the server keep much.
     let long = format!("*2\r\n$4\r\nAUTH\r\n$1000000\r\n{}", "x".repeat(20_000));
     assert_eq!(asked(&long), "");
     serving.wait_until(|figures| figures.connections == 0);
@@ -84,7 +84,7 @@ fn a_client_of_resp_sends_nothing_without_a_token() {
     let answer = asked("HELLO 3 SETNAME name AUTH any secret\r\nQUIT\r\n");
     assert!(answer.starts_with("%7"), "{answer}");
 
-    // New tokens are those of connections from then on.
+    // New tokens apply to new connections.
     fs::write(&path, "\n").unwrap();
     let error = serving.reload().unwrap_err().to_string();
     assert!(error.ends_with("tokens: holds no token"), "{error}");
@@ -103,7 +103,7 @@ fn connections_of_one_address_are_limited_and_the_limit_is_read_again() {
         Serving::start("tcp://127.0.0.1:0", |config| config.limits.connections_per_address = 2);
     let greet = |line: &[u8]| {
         let mut stream = TcpStream::connect(serving.address()).unwrap();
-        // One that is refused may be closed before.
+        // A refused connection may be closed before.
         let _ = stream.write_all(line);
         stream
     };
@@ -171,7 +171,7 @@ fn a_token_that_is_taken_back_ends_what_it_began() {
     fs::write(&path, "kept\n").unwrap();
     resp.reload().unwrap();
     http.reload().unwrap();
-    // It may be closed before it answers, and has no answer but an error.
+    // It may be closed before it answers, and gets only an error.
     let _ = clients[0].send(b"RPUSH l refused\r\n");
     assert_eq!(clients[0].answer(), None);
     assert_eq!(clients[1].ask("RPUSH l taken"), Answer::Number(1));
@@ -214,7 +214,7 @@ fn limits_that_are_read_again_hold_for_open_connections_of_http() {
     serving.reload().unwrap();
     assert_eq!(client.post("/append", "", b"small").code, 200);
     assert_eq!(client.post("/append", "", b"too long").code, 413);
-    // The buffers of the log stay as they are until the server starts again.
+    // The log's buffers stay as they are until the server restarts.
     serving.config.limits.message_bytes = 16 << 10;
     serving.config.logs[0].buffer_bytes = None;
     let error = serving.reload().unwrap_err().to_string();

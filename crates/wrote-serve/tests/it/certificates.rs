@@ -1,4 +1,4 @@
-//! Certificates for tests, and clients that speak TLS.
+//! Certificates for tests, and TLS clients.
 
 #![allow(dead_code, reason = "each program of tests uses a part of this")]
 
@@ -19,7 +19,7 @@ pub struct Authority {
     pub pem: String,
 }
 
-/// A certificate and its key, in PEM.
+/// A certificate and its key in PEM.
 pub struct Certificate {
     pub pem: String,
     pub key: String,
@@ -35,24 +35,23 @@ impl Authority {
         Authority { issuer: Issuer::new(params, key), pem }
     }
 
-    /// Signs a certificate that is valid.
     pub fn sign(&self) -> Certificate {
         self.sign_until(4000)
     }
 
-    /// Signs a certificate that ends with the beginning of `year`.
+    /// Signs a certificate that expires at the start of `year`.
     pub fn sign_until(&self, year: i32) -> Certificate {
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         (params.not_before, params.not_after) =
             (date_time_ymd(2000, 1, 1), date_time_ymd(year, 1, 1));
-        // OpenSSL takes a certificate of its signer's name for one that signs itself.
+        // OpenSSL treats a certificate with its signer's name as self-signed.
         params.distinguished_name.push(DnType::CommonName, "localhost");
         let key = KeyPair::generate().unwrap();
         let pem = params.signed_by(&key, &self.issuer).unwrap().pem();
         Certificate { pem, key: key.serialize_pem() }
     }
 
-    /// Returns the settings of a client that trusts this authority, with its own certificate.
+    /// Returns the settings of a client that trusts this authority, optionally with a certificate.
     pub fn client(&self, own: Option<&Certificate>) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(self.pem.as_bytes()).unwrap()).unwrap();
@@ -86,7 +85,7 @@ pub fn write(folder: &Path, certificate: &Certificate, client_ca: Option<&Author
     }
 }
 
-/// Opens a session over a connection; the handshake comes with the first bytes.
+/// Opens a session on a connection; the handshake happens with the first bytes.
 pub fn session(config: &Arc<ClientConfig>, stream: TcpStream) -> Session {
     let name = ServerName::try_from("localhost").unwrap();
     StreamOwned::new(ClientConnection::new(config.clone(), name).unwrap(), stream)

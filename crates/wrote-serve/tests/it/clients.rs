@@ -1,7 +1,7 @@
-//! Clients that people have, as they are: each delivers its messages byte for byte.
+//! Real clients: each delivers its messages byte for byte.
 //!
-//! `cargo xtask nightly clients` provides those that are not Debian packages or can't be installed
-//! together, in folders beside the build, and runs their tests, which are marked `nightly`.
+//! `cargo xtask nightly clients` provides the clients that are not Debian packages or conflict with
+//! each other, in folders beside the build, and runs their tests, which are marked `nightly`.
 
 mod curl;
 mod loggen;
@@ -16,14 +16,13 @@ mod tls;
 use crate::serving::Serving;
 use std::process::Command;
 
-/// Messages of each client.
 const COUNT: usize = 10_000;
 
-/// Returns different messages of a line each, in order, some with letters beyond ASCII.
+/// Returns distinct one-line messages, some with non-ASCII letters.
 fn lines() -> Vec<String> {
     let mut state = 1_u64;
     let mut next = || {
-        // Knuth's generator of the MMIX: any numbers do that repeat late.
+        // Knuth's MMIX generator: any sequence with a long period does.
         state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         state >> 33
@@ -35,7 +34,7 @@ fn lines() -> Vec<String> {
                 char::from_u32(next() as u32 % 0x100).filter(|c| !c.is_control()).unwrap_or('€'),
             );
         }
-        // Some clients take spaces at the end off.
+        // Some clients strip trailing spaces.
         line + "."
     };
     (0..COUNT).map(&mut line).collect()

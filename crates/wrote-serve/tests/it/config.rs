@@ -1,4 +1,4 @@
-//! The configuration file: the documented example, and everything that can be wrong.
+//! The configuration file: the documented example, and every possible fault.
 
 use crate::certificates::{Authority, write};
 use proptest::collection::vec;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use wrote_serve::{Config, Error, Limits, Server};
 
-/// The example of the documentation that has every key.
+/// The documented example with all keys.
 const EXAMPLE: &str = include_str!("../../../../docs/serve.toml");
 
 /// Reads `text` as a file in `folder`.
@@ -27,7 +27,7 @@ fn read(folder: &Path, text: &str) -> Result<Config, Vec<String>> {
     })
 }
 
-/// Makes a folder with a certificate, its key, an authority and tokens.
+/// Creates a folder with a certificate, its key, an authority and tokens.
 fn folder() -> TempDir {
     let (folder, authority) = (fixtures::folder(), Authority::new());
     let certificate = authority.sign();
@@ -49,7 +49,7 @@ fn the_documented_example_is_read_and_shows_the_defaults() {
     let text = EXAMPLE.replace("/etc/wrote", &folder.path().display().to_string());
     let config = read(folder.path(), &text).unwrap();
     let warnings = config.check().unwrap();
-    // Another user may not write there.
+    // Another user may not be able to write there.
     assert!(warnings.iter().all(|line| line.contains("Permission denied")), "{warnings:?}");
     assert_eq!(config.limits, Limits::default());
     assert_eq!(config.grace, Duration::from_secs(10));
@@ -252,7 +252,7 @@ fn a_fault_in_a_named_file_has_the_line_that_names_it() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// The example, cut and changed at random places.
+    /// Cuts and changes the example at random places.
     #[test]
     fn any_text_is_read_or_has_a_line_that_says_why_not(
         changes in vec((any::<Index>(), any::<Index>(), "[\\[\\]{}=\",.a-z0-9\n ]{0,3}"), 1..4)
@@ -266,7 +266,7 @@ proptest! {
         }
         let text: String = text.into_iter().collect();
         let lines = text.lines().count().max(1);
-        // No file of the example is there.
+        // The files of the example do not exist.
         for fault in read(folder.path(), &text).unwrap_err() {
             let (line, why) = fault.strip_prefix("line ").unwrap().split_once(": ").unwrap();
             prop_assert!((1..=lines + 1).contains(&line.parse::<usize>().unwrap()), "{fault}");

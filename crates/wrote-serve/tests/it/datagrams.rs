@@ -1,4 +1,4 @@
-//! Datagrams: a message each, counted where the kernel drops them, taken to the last at the end.
+//! Datagrams: one message each, drops counted, received to the last at the end.
 
 use crate::serving::{Serving, address, socket_path};
 use std::net::UdpSocket;
@@ -47,7 +47,7 @@ fn a_datagram_that_is_too_long_is_cut_and_counted() {
 
 #[test]
 fn what_the_kernel_drops_is_counted() {
-    // More than the greatest buffer holds.
+    // More than the largest buffer holds.
     const SENT: u64 = 40_000;
     let serving = Serving::start_after(
         "udp://127.0.0.1:0",
@@ -142,7 +142,7 @@ fn a_living_socket_or_another_file_is_not_replaced() {
     assert_eq!(std::fs::read(&path).unwrap(), b"kept");
 }
 
-/// Returns why a server does not start.
+/// Returns the error of starting a server.
 fn error(url: &str) -> String {
     let folder = fixtures::folder();
     let config = Config::of_log(&folder.path().join("log"), vec![url.parse().unwrap()]);

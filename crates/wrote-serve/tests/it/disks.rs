@@ -1,5 +1,5 @@
-//! Disks that are full, or stand still: nothing is taken that has no room, and then the server goes
-//! on by itself.
+//! Disks that are full or frozen: nothing is accepted without room, and the server recovers by
+//! itself.
 
 use crate::serving::{Serving, connect};
 use fixtures::{Mounted, or_skip};
@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use wrote::{Format, Log, SyncPolicy};
 
-/// Takes every block of a file system but for `bytes` bytes.
+/// Fills a file system up to its last `bytes` bytes.
 pub fn leave_room_for(folder: &Path, bytes: u64) -> PathBuf {
     let path = folder.join("ballast");
     let ballast = File::create(&path).unwrap();
@@ -19,7 +19,7 @@ pub fn leave_room_for(folder: &Path, bytes: u64) -> PathBuf {
     path
 }
 
-/// A line of 1000 bytes with its number.
+/// Returns a line of 1000 bytes with its number.
 fn numbered(number: usize) -> Vec<u8> {
     format!("{number:0999}\n").into_bytes()
 }
@@ -28,7 +28,7 @@ fn numbered(number: usize) -> Vec<u8> {
 fn a_full_disk_holds_senders_without_answers_until_there_is_room() {
     const LINES: usize = 12_000;
     const BUFFERS_BYTES: usize = 3 * (32 << 10);
-    // Framed logs wait for room; a log of lines fails, and is opened again.
+    // Framed logs wait for room; a log of lines fails and is reopened.
     for format in [Format::Framed, Format::Lines] {
         let mounted = or_skip!(Mounted::image("ext4", 32 << 20));
         let folder = mounted.path().join("log");
@@ -45,7 +45,7 @@ fn a_full_disk_holds_senders_without_answers_until_there_is_room() {
             let mut stream = connect(&listen);
             (0..LINES).for_each(|number| stream.write_all(&numbered(number)).unwrap());
         });
-        // More than the kernel's buffers hold is still with the sender.
+        // Data beyond the kernel's buffers is still with the sender.
         serving.wait_until(|_| {
             let free = statvfs(mounted.path()).unwrap();
             free.f_bavail * free.f_frsize < 512 << 10
@@ -61,7 +61,7 @@ fn a_full_disk_holds_senders_without_answers_until_there_is_room() {
         let late = records.iter().position(|record| record == b"late").expect("it came late");
         records.remove(late);
         assert!(records.is_sorted(), "{format:?}");
-        // What a failed log had in its buffers is gone; nothing else is.
+        // A failed log loses only its buffers.
         let lost = if format == Format::Lines { BUFFERS_BYTES / 1000 } else { 0 };
         assert!(records.len() <= LINES && records.len() + lost >= LINES, "{}", records.len());
         assert_eq!(records.last().unwrap()[..], numbered(LINES - 1)[..999]);
@@ -94,7 +94,7 @@ fn a_server_that_ends_refuses_the_senders_that_it_holds() {
     assert!(matches!(stream.read(&mut [0]), Ok(0) | Err(_)));
 }
 
-/// A file system whose writes wait (`FIFREEZE`), until it is dropped.
+/// A file system with suspended writes (`FIFREEZE`), until dropped.
 struct Frozen(PathBuf);
 
 impl Frozen {
@@ -106,7 +106,7 @@ impl Frozen {
 
 impl Drop for Frozen {
     fn drop(&mut self) {
-        // Else it could not be unmounted.
+        // Otherwise it could not be unmounted.
         let _ = fixtures::run("fsfreeze", &[Path::new("--unfreeze"), &self.0]);
     }
 }
@@ -127,7 +127,7 @@ fn a_disk_that_stands_still_stops_its_senders_and_loses_nothing() {
     stream.set_nonblocking(true).unwrap();
     let bytes = [LINE, b"\n"].concat().repeat(64);
     let (mut sent, mut pauses) = (0, 0);
-    // The kernel's buffers take some, and then no more.
+    // The kernel's buffers accept some, and then no more.
     while pauses < 5 {
         match stream.write(&bytes[sent % bytes.len()..]) {
             Ok(written) => (sent, pauses) = (sent + written, 0),
@@ -139,7 +139,7 @@ fn a_disk_that_stands_still_stops_its_senders_and_loses_nothing() {
         }
         assert!(sent < 256 << 20, "a sender is not stopped");
     }
-    // Those in the log's buffers, and one that was in them before.
+    // Two buffers of the log, and the one before them.
     assert!(serving.figures().bytes <= 3 * (16 << 10) + 5, "{:?}", serving.figures());
     drop(frozen);
     stream.set_nonblocking(false).unwrap();

@@ -1,4 +1,4 @@
-//! Clients that hold what they have: silent, slow, half a message, answers that are never read.
+//! Clients that hold resources: silent, slow, with half a message, with unread answers.
 
 use crate::resp::{Answer, Client};
 use crate::serving::{Serving, connect};
@@ -14,15 +14,14 @@ use std::thread;
 use std::time::Duration;
 use wrote_serve::Config;
 
-/// Clients of each kind.
 const EACH: usize = 10;
 
-/// The first bytes of each kind of client: nothing, half a message, no message, and two that
+/// The first bytes of each kind of client: none, half a message, invalid ones, and two that
 /// [`never_reads`] and [`drips`] continue.
 const BEGINNINGS: [&[u8]; 5] =
     [b"", b"*3\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n$100\r\nhalf", b"\x16\x03\x01\n", b"PING\r\n", b"*"];
 
-/// Sends requests until it is let go, and never reads an answer.
+/// Sends requests until disconnected, and never reads an answer.
 fn never_reads(mut stream: TcpStream) {
     stream.set_nonblocking(true).unwrap();
     let request = format!("*2\r\n$4\r\nECHO\r\n$4000\r\n{}\r\n", "x".repeat(4000));
@@ -33,13 +32,13 @@ fn never_reads(mut stream: TcpStream) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 thread::sleep(Duration::from_millis(20));
             }
-            // It was let go.
+            // It was disconnected.
             Err(_) => return,
         }
     }
 }
 
-/// Sends the rest of a request a byte at a time, until it is let go.
+/// Sends the rest of a request byte by byte, until disconnected.
 fn drips(mut stream: TcpStream) {
     let request = format!("3\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n$8000\r\n{}", "x".repeat(8000));
     for byte in request.as_bytes() {
@@ -58,7 +57,7 @@ fn each_is_let_go_with_its_reason_and_the_others_are_served() {
         config.limits.unread_time = Duration::from_secs(1);
     };
     let (mut hostile, mut good) = (Vec::new(), None);
-    // What they begin with is there before the server looks at its clock.
+    // Their first bytes are there before the server starts its timers.
     let serving = Serving::start_after("resp://127.0.0.1:0", impatient, |listen, _| {
         hostile.extend(BEGINNINGS.map(|beginning| {
             let begun = |_| {
@@ -87,7 +86,7 @@ fn each_is_let_go_with_its_reason_and_the_others_are_served() {
     let refused: BTreeMap<_, _> = serving.refused().into_iter().collect();
     let each = EACH as u64;
     assert_eq!(refused["first_byte"], each);
-    // Half messages, and those that came a byte at a time.
+    // Half messages, and those sent byte by byte.
     assert_eq!(refused["message_time"], 2 * each);
     assert_eq!(refused["unread_time"], each);
     assert_eq!(refused["malformed"], each);
@@ -107,7 +106,7 @@ fn connections_above_the_limit_are_closed_and_counted_and_the_others_stay() {
     }
     serving.wait_until(|figures| figures.refused == 20);
     assert_eq!(serving.refused(), [("connections", 20)]);
-    // There are no more lines than one in five seconds.
+    // At most one line every five seconds.
     let line = format!("{}: 127.0.0.1: too many connections (connections: 5)", serving.listen);
     let lines = warnings::about(&serving.listen.to_string());
     assert!(lines[0] == line && lines.len() < 20, "{lines:?}");
@@ -177,7 +176,7 @@ fn the_places_of_the_words_of_a_request_are_bytes_in_flight_and_none_are_kept() 
     let head = format!("*{}\r\n$3\r\nFOO\r\n", WORDS + 1);
     let words = "$0\r\n\r\n".repeat(WORDS - 1);
     client.send(&[head, words].concat().into_bytes()).unwrap();
-    // Two numbers for each word, beside the words themselves.
+    // Two numbers for each word, and the words themselves.
     let bytes = (WORDS * (6 + 16)) as u64;
     serving.wait_until(|figures| figures.in_flight_bytes > bytes);
     client.send(b"$0\r\n\r\n").unwrap();
@@ -210,7 +209,7 @@ fn a_client_that_is_gone_or_a_server_that_ends_waits_for_no_answer() {
     assert_eq!(reader.join().unwrap(), b"+PONG\r\n".repeat(PINGS));
 }
 
-/// Connects from an address of its own.
+/// Connects from the given address.
 fn connect_from(address: [u8; 4], serving: &Serving) -> TcpStream {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
@@ -224,7 +223,7 @@ fn one_address_shuts_out_no_other() {
     let serving = Serving::start("tcp://127.0.0.1:0", |config| {
         config.limits.in_flight_bytes = 64 << 10;
     });
-    // The first of these fill the memory.
+    // The first 16 fill the memory.
     let mut filled: Vec<_> = (0..16).map(|_| connect_from([127, 0, 0, 2], &serving)).collect();
     for stream in &mut filled {
         stream.write_all(&[b'y'; 4 << 10]).unwrap();
@@ -248,7 +247,7 @@ fn one_address_shuts_out_no_other() {
     assert_eq!(serving.stop()[0].len(), 6006);
 }
 
-/// Sends bytes again and again until a flag is set, and leaves without what was not read.
+/// Sends bytes repeatedly until a flag is set, and leaves the rest unread.
 fn repeat(mut stream: TcpStream, bytes: &[u8], is_over: &AtomicBool) {
     SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
     stream.set_write_timeout(Some(Duration::from_millis(20))).unwrap();
@@ -303,7 +302,7 @@ fn clients_without_a_token_keep_out_none_that_has_one() {
             stream
         })
         .collect();
-    // They have a sixteenth.
+    // They have a sixteenth of the memory.
     serving.wait_until(|figures| figures.refused == 38 && figures.connections == 3);
     assert!(serving.figures().in_flight_bytes <= 4 << 10);
     good.send(format!("RPUSH l {}", "y".repeat(7000)).as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! HTTP on a socket: appends, reads, and clients that mean harm.
+//! HTTP over sockets: appending, reading, and hostile clients.
 
 mod append;
 pub mod client;

@@ -1,4 +1,4 @@
-//! Messages with keys: what a client sends again is in the log once.
+//! Idempotency keys: resent messages are in the log once.
 
 use crate::http::client::{Answer as Response, Client as Http};
 use crate::resp::{Answer, Client as Resp};
@@ -16,13 +16,13 @@ fn header(key: &str) -> String {
     format!("Idempotency-Key: {key}\r\n")
 }
 
-/// Sends lines with a key on a connection of their own.
+/// Sends lines with a key on a new connection.
 fn post(serving: &Serving, key: &str, lines: &str) -> Response {
     let mut client = Http::connect(serving.address());
     client.post("/append?by=lines&producer=web-1", &header(key), lines.as_bytes())
 }
 
-/// Sends the head of a request, and the beginning of its lines.
+/// Sends the head of a request, and the start of its lines.
 fn begin(serving: &Serving, key: &str, lines: &str, sent: &str) -> Http {
     let mut client = Http::connect(serving.address());
     let path = "/append?by=lines&producer=web-1";
@@ -32,7 +32,7 @@ fn begin(serving: &Serving, key: &str, lines: &str, sent: &str) -> Http {
     client
 }
 
-/// Returns the log as a reader over HTTP gets it.
+/// Reads the log over HTTP.
 fn read(serving: &Serving) -> String {
     Http::connect(serving.address()).get("/records?from=0&as=lines").text().to_owned()
 }
@@ -67,7 +67,7 @@ fn a_retry_after_a_restart_appends_what_is_missing_and_nothing_else() {
     drop(begin(&serving, "part", "five\nsix\n", "five\nsi"));
     serving.wait_until(|figures| figures.messages == 5 && figures.connections == 0);
     let serving = serving.restart();
-    // With quotes and without it is the same key.
+    // The key is the same with and without quotes.
     assert_eq!(post(&serving, "whole", LINES).text(), answer.text());
     let answer = post(&serving, "part", "five\nsix\n");
     assert_eq!(answer.text(), "{\"appended\":2,\"first\":4,\"next\":6}\n");
@@ -86,7 +86,7 @@ fn other_lines_with_a_key_that_was_used_are_refused_and_more_lines_are_appended(
         assert!(answer.text().contains(because), "{}", answer.text());
     }
     assert_eq!(read(&serving), LINES);
-    // As if the first request had been cut off.
+    // As if the first request had been interrupted.
     let answer = post(&serving, "a", &format!("{LINES}five\n"));
     assert_eq!(answer.text(), "{\"appended\":5,\"first\":0,\"next\":5}\n");
     let mut other = Http::connect(serving.address());
@@ -133,7 +133,7 @@ fn the_last_keys_of_each_producer_are_remembered_also_by_the_next_server() {
         }
         serving = serving.restart();
     }
-    // The key 1 is forgotten, and takes the place of 2.
+    // Key 1 was forgotten, and now displaces 2.
     assert_eq!((add(&serving, "web", 1), add(&serving, "web", 2)), (id(6), id(7)));
     assert_eq!((add(&serving, "web", 4), add(&serving, "db", 1)), (id(4), id(5)));
     assert_eq!(serving.stop().len(), 8);
@@ -255,7 +255,7 @@ fn xadd_with_a_key_of_its_own_or_made_of_the_message_answers_the_first_id() {
     assert_eq!(ask(&serving, "XADD log KEEPREF IDMP web 7 MAXLEN ~ 5 * a 1 b 2"), id(2));
     let serving = serving.restart();
     assert_eq!(ask(&serving, "XADD log IDMPAUTO web MAXLEN 5 * message hello"), id(0));
-    // As in Redis, the key alone says what is the same.
+    // As in Redis, messages with the same key count as equal.
     assert_eq!(ask(&serving, "XADD log IDMP web 7 * message other"), id(2));
     assert_eq!(ask(&serving, "XADD log IDMPAUTO web * message other"), id(3));
     assert_eq!(ask(&serving, "XADD log IDMPAUTO db * message hello"), id(4));

@@ -1,4 +1,4 @@
-//! The operators' listener: metrics that add up, and whether the server lives and is ready.
+//! The operators' listener: metrics that add up, liveness and readiness.
 
 use crate::certificates::{Authority, write};
 use crate::http::client::{Answer, Client};
@@ -19,7 +19,7 @@ fn get(serving: &Serving, path: &str) -> Answer {
     Client::connect(&serving.metrics_address()).get(path)
 }
 
-/// The samples of the page, by their name with labels, without the prefix.
+/// Returns the samples of the page by name and labels, without the prefix.
 fn metrics(serving: &Serving) -> BTreeMap<String, f64> {
     let page = get(serving, "/metrics");
     let samples = page.text().lines().filter(|line| line.starts_with("wrote_serve_"));
@@ -35,7 +35,7 @@ fn metrics(serving: &Serving) -> BTreeMap<String, f64> {
     samples.map(sample).collect()
 }
 
-/// Adds up all samples of a name, whatever their labels.
+/// Adds up all samples of a name, with any labels.
 fn sum(metrics: &BTreeMap<String, f64>, name: &str) -> f64 {
     let is_of = |key: &str| key.split('{').next() == Some(name);
     metrics.iter().filter(|(key, _)| is_of(key)).map(|(_, value)| value).sum()
@@ -177,7 +177,7 @@ fn a_server_lives_and_is_ready_unless_its_log_takes_nothing_or_it_drains() {
     assert_eq!(get(&serving, "/").code, 404);
     let mut client = Client::connect(&serving.metrics_address());
     assert_eq!(client.post("/metrics", "", b"x").code, 405);
-    // A request that is not finished keeps the server.
+    // An unfinished request keeps the server running.
     let mut busy = Client::connect(serving.address());
     busy.send(b"POST /append HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nhalf");
     let mut idle = Client::connect(serving.address());
@@ -191,7 +191,7 @@ fn a_server_lives_and_is_ready_unless_its_log_takes_nothing_or_it_drains() {
     serving.stop();
 
     let serving = start("http://127.0.0.1:0", |config| config.limits.free_bytes = u64::MAX);
-    // The first look at the disk is under way.
+    // The first check of the disk is in progress.
     while get(&serving, "/readyz").code == 200 {}
     let ready = get(&serving, "/readyz");
     assert!(ready.text().starts_with("log takes no messages: "), "{}", ready.text());
@@ -220,7 +220,7 @@ fn a_listener_of_http_answers_probes_without_a_token_where_the_operator_chose_so
         config.access.token_file = Some(tokens);
         config.limits.free_bytes = u64::MAX;
     });
-    // The first look at the disk is under way.
+    // The first check of the disk is in progress.
     while get(&serving, "/readyz").code == 200 {}
     assert_eq!(codes(&serving), [200, 503, 401]);
     assert_eq!(serving.refused(), [("unauthorized", 1)]);
@@ -247,7 +247,7 @@ fn clients_that_hold_on_to_connections_delay_no_others() {
     assert!(held[0].is_over(), "the oldest makes room");
     held[16].stream().set_nonblocking(true).unwrap();
     let youngest = held[16].stream().read(&mut [0]).map_err(|error| error.kind());
-    // Each has five seconds, which nothing above has waited for.
+    // Each connection has five seconds, and nothing above has waited for that long.
     assert!(youngest == Err(ErrorKind::WouldBlock) || began.elapsed() > Duration::from_secs(5));
     drop(held);
     serving.stop();
@@ -271,7 +271,7 @@ fn an_address_that_other_machines_reach_is_refused_in_one_line() {
     std::fs::write(&others, "others\n").unwrap();
     let serving = start("http://127.0.0.1:0", |own| {
         (own.metrics, own.access) = (config.metrics.clone(), config.access.clone());
-        // The token of a listener opens no other door.
+        // A listener's token is not valid here.
         own.logs[0].listeners[0].own.token_file = Some(others);
     });
     let port = serving.metrics_address();

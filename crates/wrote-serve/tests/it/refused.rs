@@ -6,10 +6,10 @@ use std::io::{Read, Write};
 /// Sends bytes, and reads until the server ends the connection.
 pub fn send(serving: &Serving, bytes: &[u8]) -> Vec<u8> {
     let mut stream = serving.connect();
-    // A server that refuses the beginning may close before the end is sent.
+    // A server that refuses the start may close before the end is sent.
     let _ = stream.write_all(bytes);
     let mut answers = Vec::new();
-    // It may also reset the connection, since bytes that it never read were left.
+    // It may also reset the connection, as unread bytes were left.
     let _ = stream.read_to_end(&mut answers);
     answers
 }

@@ -1,4 +1,4 @@
-//! RESP on a socket: what is answered is there, and is read from any sequence on.
+//! RESP over sockets: acknowledged messages are there, and can be read from any sequence on.
 
 use crate::serving::{Serving, socket_path};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -24,7 +24,7 @@ impl Client {
         Client::on(serving.connect())
     }
 
-    /// A client on a connection that is there.
+    /// Returns a client on an existing connection.
     pub fn on(stream: TcpStream) -> Client {
         Client(BufReader::new(stream))
     }
@@ -34,7 +34,7 @@ impl Client {
         self.0.get_mut().write_all(bytes)
     }
 
-    /// Reads an answer; `None` behind the last.
+    /// Reads an answer; `None` after the last.
     pub fn answer(&mut self) -> Option<Answer> {
         let mut line = String::new();
         if self.0.read_line(&mut line).unwrap_or(0) == 0 {
@@ -64,7 +64,7 @@ impl Client {
     }
 }
 
-/// Returns the sequences and records of an answer to XRANGE.
+/// Returns the sequences and records of an XRANGE answer.
 fn entries(answer: Answer) -> Vec<(u64, Vec<u8>)> {
     let Answer::List(entries) = answer else { panic!("{answer:?}") };
     let entry = |entry| {
@@ -145,7 +145,7 @@ fn reading_from_a_sequence_gives_the_log_across_segments_retention_and_a_restart
     for (at, (sequence, record)) in (first..).zip(&all) {
         assert_eq!((*sequence, record), (at, &value(at).into_bytes()));
     }
-    // Behind an ID comes the next; behind one that was removed, the first that is there.
+    // The record after an ID comes next; if that was removed, the first one left.
     for (after, expected) in [("0-0".to_owned(), first), (format!("{}-1", first + 7), first + 8)] {
         let answer = client.ask(&format!("XREAD COUNT 5 STREAMS log {after}"));
         let Answer::List(mut streams) = answer else { panic!("{answer:?}") };
@@ -199,7 +199,7 @@ fn a_stream_is_read_from_its_end_and_described() {
 #[test]
 fn a_reader_gets_only_what_is_as_safe_as_answers_promise() {
     let (_folder, path) = socket_path();
-    // The log flushes nothing of its own accord.
+    // The log does not flush by itself.
     let serving = Serving::start("resp://127.0.0.1:0", |config| {
         config.logs[0].listeners.push(format!("unix://{}", path.display()).parse().unwrap());
     });
@@ -230,7 +230,7 @@ fn the_fields_of_an_entry_come_back_with_their_names() {
     assert_eq!(serving.stop(), [&b"\x1e[\"a\",\"1\",\"b\",\"2\",\"a\",\"3\"]"[..], b"value"]);
 }
 
-/// The IDs of the entries of an answer to XREADGROUP; none without entries.
+/// Returns the entry IDs of an XREADGROUP answer.
 fn given(answer: Answer) -> Vec<String> {
     let Answer::List(streams) = answer else { return Vec::new() };
     let [Answer::List(stream)] = &streams[..] else { panic!("{streams:?}") };
@@ -262,13 +262,13 @@ fn a_group_goes_on_behind_what_it_acknowledged() {
     let mut other = Client::connect(&serving);
     let taken = other.ask("XREADGROUP GROUP g other STREAMS log >");
     assert!(matches!(&taken, Answer::Line(line) if line.contains("'one'")), "{taken:?}");
-    // What comes while a reader waits.
+    // A record that arrives while a reader waits.
     client.send(b"XREADGROUP GROUP g one BLOCK 60000 STREAMS log >\r\n").unwrap();
     other.ask("RPUSH log e");
     assert_eq!(given(client.answer().unwrap()), ["4-1"]);
     assert_eq!(client.ask("XREADGROUP GROUP g one STREAMS log >"), Answer::Nothing);
     drop((client, other));
-    // W1: what was acknowledged stays so; what was acknowledged behind a gap comes again.
+    // W1: acknowledgements persist, except those after a gap, which are delivered again.
     let serving = serving.restart();
     let mut client = Client::connect(&serving);
     let rest = client.ask("XREADGROUP GROUP g two NOACK STREAMS log >");

@@ -1,4 +1,4 @@
-//! A server on a thread of the test, its log, and clients for it.
+//! A server on a thread of the test, with its log and clients.
 
 #![allow(dead_code, reason = "each program of tests uses a part of this")]
 
@@ -11,10 +11,10 @@ use tempfile::TempDir;
 use wrote::{Log, LogReader, SyncPolicy};
 use wrote_serve::{Config, Error, Figures, Handle, Listen, LogConfig, Server, Socket};
 
-/// The time after which something that is waited for does not come.
+/// The timeout for anything that a test waits for.
 const HANG: Duration = Duration::from_secs(120);
 
-/// A server that listens on one socket, with its log in a folder of its own.
+/// A server listening on one socket, with its log in a temporary folder.
 pub struct Serving {
     pub listen: Listen,
     /// Its other listeners.
@@ -28,13 +28,13 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Starts a server at `url`, with what `change` makes of the defaults. Its log has small
-    /// buffers, so that they are often full.
+    /// Starts a server at `url`, with the defaults modified by `change`. Its log has small buffers,
+    /// so that they are often full.
     pub fn start(url: &str, change: impl FnOnce(&mut Config)) -> Serving {
         Serving::start_after(url, change, |_, _| ())
     }
 
-    /// Starts a server whose log is opened by `open`, also after it has failed.
+    /// Starts a server that opens and reopens its log with `open`.
     pub fn start_with(
         url: &str,
         change: impl FnOnce(&mut Config),
@@ -45,7 +45,7 @@ impl Serving {
         Serving::run(server, config, parent, |_, _| ())
     }
 
-    /// Starts a server that listens already while `before` runs, and serves once it has returned.
+    /// Starts a server that already listens while `before` runs, and serves after it.
     pub fn start_after(
         url: &str,
         change: impl FnOnce(&mut Config),
@@ -90,12 +90,12 @@ impl Serving {
         Serving::run(Server::start(config.clone()).unwrap(), config, parent, |_, _| ())
     }
 
-    /// Returns the host and port on which it listens.
+    /// Returns its host and port.
     pub fn address(&self) -> &str {
         address(&self.listen)
     }
 
-    /// Returns the port on which it listens.
+    /// Returns its port.
     pub fn port(&self) -> &str {
         self.address().rsplit_once(':').unwrap().1
     }
@@ -105,7 +105,7 @@ impl Serving {
         self.metrics.expect("it is configured").to_string()
     }
 
-    /// Connects to the server. A read that hangs fails.
+    /// Connects to the server. Reads time out.
     pub fn connect(&self) -> TcpStream {
         connect(&self.listen)
     }
@@ -123,7 +123,7 @@ impl Serving {
         self.handle.refused()
     }
 
-    /// Returns for each log its name, and its written and durable sequences.
+    /// Returns each log's name, and its written and durable sequences.
     pub fn logs(&self) -> Vec<(String, u64, u64)> {
         self.handle.logs()
     }
@@ -133,7 +133,7 @@ impl Serving {
         self.handle.reload(&self.config)
     }
 
-    /// Waits until the server's figures are as wanted.
+    /// Waits until the server's figures satisfy `wanted`.
     pub fn wait_until(&self, wanted: impl Fn(&Figures) -> bool) {
         let began = Instant::now();
         while !wanted(&self.figures()) {
@@ -142,7 +142,7 @@ impl Serving {
         }
     }
 
-    /// Returns the records of the log, as far as they are written.
+    /// Returns the written records of the log.
     pub fn records(&self) -> Vec<Vec<u8>> {
         records(&self.folder)
     }
@@ -170,14 +170,14 @@ impl Drop for Serving {
     }
 }
 
-/// Connects to a listener. A read that hangs fails.
+/// Connects to a listener. Reads time out.
 pub fn connect(listen: &Listen) -> TcpStream {
     let stream = TcpStream::connect(address(listen)).unwrap();
     stream.set_read_timeout(Some(HANG)).unwrap();
     stream
 }
 
-/// Connects a client that reads nothing, and whose kernel takes little.
+/// Connects a client that reads nothing and has a small receive buffer.
 pub fn deaf(serving: &Serving) -> TcpStream {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
@@ -186,7 +186,6 @@ pub fn deaf(serving: &Serving) -> TcpStream {
     socket.into()
 }
 
-/// Returns the host and port of a listener.
 pub fn address(listen: &Listen) -> &str {
     match &listen.socket {
         Socket::Tcp(address) | Socket::Udp(address) => address,
@@ -194,14 +193,14 @@ pub fn address(listen: &Listen) -> &str {
     }
 }
 
-/// Returns a path for a socket: the kernel takes 107 bytes, and the build may be deeper.
+/// Returns a path for a socket: the kernel's limit is 107 bytes, and the build folder may be
+/// deeper.
 pub fn socket_path() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
     (folder, path)
 }
 
-/// Returns all records of a log.
 fn records(folder: &Path) -> Vec<Vec<u8>> {
     LogReader::open(folder, 0).unwrap().map(|record| record.unwrap().bytes).collect()
 }

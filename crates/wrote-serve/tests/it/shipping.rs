@@ -1,4 +1,5 @@
-//! Segments go to the store beside the serving. Only retention waits for the store.
+//! Shipping: segments go to the store without delaying messages; only retention waits for the
+//! store.
 
 use crate::disks::leave_room_for;
 use crate::http::client::Client;
@@ -14,7 +15,7 @@ use wrote_serve::Config;
 
 const HANG: Duration = Duration::from_secs(120);
 
-/// Starts a server of small segments, which retention removes as soon as it may.
+/// Starts a server with small segments, which retention removes as soon as possible.
 fn start(store: &Path) -> Serving {
     start_with(store, |_| ())
 }
@@ -55,7 +56,6 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Returns a metric of the log.
 fn metric(serving: &Serving, name: &str) -> f64 {
     let page = Client::connect(&serving.metrics_address()).get("/metrics");
     let prefix = format!("wrote_serve_{name}{{");
@@ -63,7 +63,7 @@ fn metric(serving: &Serving, name: &str) -> f64 {
     line.unwrap_or_else(|| panic!("{name}")).rsplit_once(' ').unwrap().1.parse().unwrap()
 }
 
-/// Copies the store and what the log still has into one folder, and reads all of it.
+/// Copies the store and the rest of the log into one folder, and reads all of it.
 fn all(store: &Path, log: &Path) -> Vec<Vec<u8>> {
     let whole = TempDir::new().unwrap();
     for (folder, number) in [store, log]
@@ -84,7 +84,7 @@ fn what_is_in_the_store_is_removed_here_and_nothing_else_is() {
     let mut client = Client::connect(serving.address());
     append(&mut client, 0..400);
     until("segments are shipped and removed", || numbers(&serving.folder)[0] > 8);
-    // The segments that wait are those of the last look, which may be of before the last append.
+    // The waiting segments are those of the last check, which may precede the last append.
     until("most is shipped", || metric(&serving, "log_shipped_sequence") > 300.0);
     until("no segment waits", || metric(&serving, "log_unshipped_segments") == 0.0);
     let (stored, local) = (numbers(&store), numbers(&serving.folder));
@@ -104,7 +104,7 @@ fn what_is_in_the_store_is_removed_here_and_nothing_else_is() {
 #[test]
 fn a_store_that_is_away_stops_no_append_keeps_every_segment_and_goes_on_when_it_is_back() {
     let kept = TempDir::new().unwrap();
-    // A file stands where the folder of the store should be.
+    // A file takes the place of the store's folder.
     let store = kept.path().join("events");
     fs::write(&store, "in the way").unwrap();
     let serving = start(&store);
@@ -148,7 +148,7 @@ fn at_the_disks_floor_the_stores_error_is_named_and_with_the_store_back_messages
         code
     };
     until("the disk reaches its floor", || append() == 503);
-    // The first refusal may come before the first attempt to ship, which is a second later.
+    // The first refusal may precede the first attempt to ship by a second.
     let mut told = String::new();
     until("the store's error is named", || {
         told = Client::connect(&operators).get("/readyz").text().to_owned();
@@ -158,10 +158,10 @@ fn at_the_disks_floor_the_stores_error_is_named_and_with_the_store_back_messages
     assert_eq!(append(), 503);
     assert_eq!(numbers(&serving.folder)[0], 1, "nothing was removed to make room");
     fs::remove_file(&store).unwrap();
-    // Nothing is appended until then: the store alone makes room.
+    // Nothing is appended until then: only the store makes room.
     until("the server is ready again", || Client::connect(&operators).get("/readyz").code == 200);
     assert_eq!(append(), 200);
-    // The first room makes the server ready; more comes as more is shipped.
+    // The first room makes the server ready; more follows as more is shipped.
     until("what is shipped is removed", || numbers(&serving.folder)[0] > 8);
     let (folder, mut serving) = (serving.folder.clone(), serving);
     serving.end().unwrap();

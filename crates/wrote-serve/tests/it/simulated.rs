@@ -1,4 +1,4 @@
-//! A server whose log is on a simulated disk, which fails at every operation.
+//! A server whose log is on a simulated disk that fails at every operation.
 
 use crate::serving::Serving;
 use std::io::{Read, Write};
@@ -10,12 +10,11 @@ use wrote::engine::{Fault, Sim};
 use wrote::{Log, LogReader, SyncPolicy};
 
 const FOLDER: &str = "/log";
-/// `EIO`, as a failed flush reports it.
+/// The error code of a failed flush.
 const EIO: i32 = 5;
-/// Messages of each test of failed flushes.
 const COUNT: usize = 40;
 
-/// A simulated disk with a server's log. A log there has no thread of its own: this has it.
+/// A simulated disk with a server's log. A simulated log has no thread, so this drives it.
 struct Disk {
     sim: Sim,
     log: Arc<Mutex<Option<Log>>>,
@@ -33,7 +32,7 @@ impl Disk {
                 while !is_over.load(Ordering::Relaxed) {
                     let open = log.lock().unwrap_or_else(PoisonError::into_inner).clone();
                     if let Some(log) = open {
-                        // Its failure is the server's to find.
+                        // The server has to notice the failure.
                         let _ = log.sync();
                     }
                     thread::sleep(Duration::from_micros(200));
@@ -43,7 +42,6 @@ impl Disk {
         Disk { sim: Sim::new(seed), log, is_over, thread: Some(thread) }
     }
 
-    /// Starts a server on it.
     fn serve(&self, url: &str) -> Serving {
         let (sim, slot) = (self.sim.clone(), self.log.clone());
         let options = Log::options()
@@ -59,7 +57,7 @@ impl Disk {
         })
     }
 
-    /// Cuts the power, and returns the records that are there then.
+    /// Cuts the power, and returns the surviving records.
     fn records(&self) -> Vec<Vec<u8>> {
         self.sim.restart();
         let reader = LogReader::open_on(&self.sim.disk(), FOLDER, 0).unwrap();
@@ -74,12 +72,12 @@ impl Drop for Disk {
     }
 }
 
-/// How a protocol sends messages, and how its answers are counted.
+/// How a protocol sends messages and how its answers are counted.
 struct Client {
     url: &'static str,
-    /// The stream of the messages `from` and on.
+    /// Returns the stream of messages from `from` on.
     stream: fn(usize) -> String,
-    /// The answers that acknowledge, among lines that came.
+    /// Returns whether a line acknowledges a message.
     acknowledges: fn(&str) -> bool,
 }
 
@@ -130,8 +128,8 @@ impl Client {
     }
 }
 
-/// A server whose disk fails for good at its `operation`th operation after the first messages, and
-/// then loses its power.
+/// Runs a server whose disk fails permanently at operation `operation` after the first messages,
+/// and then loses power.
 fn fails_at(client: &Client, operation: u64) {
     let disk = Disk::new(operation);
     let mut serving = disk.serve(client.url);
@@ -143,16 +141,16 @@ fn fails_at(client: &Client, operation: u64) {
             break;
         }
         disk.sim.restart();
-        // The server looks at a failed log each second.
+        // The server checks a failed log each second.
         thread::sleep(Duration::from_millis(50));
     }
-    // The operation may have come only now.
+    // The operation may happen only now.
     let _ = serving.end();
     let records = disk.records();
     let last = |number: usize| {
         records.iter().rposition(|record| *record == number.to_string().into_bytes())
     };
-    // A message that was sent again is there twice, and the last time in its order.
+    // A resent message is there twice, and its last copies are in order.
     let places: Vec<_> = (0..COUNT).map(last).collect();
     assert!(places.iter().all(Option::is_some), "{}, {operation}: {places:?}", client.url);
     assert!(places.is_sorted(), "{}, {operation}: {places:?}", client.url);

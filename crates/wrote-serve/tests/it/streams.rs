@@ -1,4 +1,4 @@
-//! Messages on streams: whole, in order, from many at once; what is refused; the end.
+//! Messages on streams: complete, in order, from many clients at once; refusals; the end.
 
 use crate::serving::{Serving, connect};
 use socket2::SockRef;
@@ -7,7 +7,7 @@ use std::net::Shutdown;
 use std::time::Duration;
 use wrote_serve::Config;
 
-/// A message of this connection: 1 to 3,000 bytes.
+/// Returns a message of this connection: 1 to 3,000 bytes.
 fn message(connection: u32, number: u32) -> String {
     let len = (connection * 31 + number) * 7919 % 3000;
     let letters = (0..len).map(|place| char::from(b'a' + ((number + place) % 26) as u8));
@@ -57,7 +57,7 @@ fn a_part_of_a_message_is_none_where_its_client_did_not_end_the_stream() {
     let mut broken = serving.connect();
     broken.write_all(b"user=alice amount=1000\nuser=bob amount=10").unwrap();
     serving.wait_until(|figures| figures.messages == 1);
-    // A reset, as of a client that was killed.
+    // A reset, as from a client that was killed.
     SockRef::from(&broken).set_linger(Some(Duration::ZERO)).unwrap();
     drop(broken);
     serving.wait_until(|figures| figures.connections == 0);
@@ -75,7 +75,7 @@ fn a_client_that_says_nothing_or_half_a_message_is_let_go_and_counted() {
         config.limits.message_time = Duration::from_millis(50);
     };
     let mut connected = None;
-    // What they send is there before the server looks at its clock.
+    // Their data is there before the server starts its timers.
     let serving = Serving::start_after("tcp://127.0.0.1:0?frame=octets", impatient, |listen, _| {
         let [silent, mut slow] = [(), ()].map(|()| connect(listen));
         slow.write_all(b"5 hello5 he").unwrap();

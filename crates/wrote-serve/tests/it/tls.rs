@@ -1,4 +1,4 @@
-//! TLS: sessions, certificates that are refused, and those that are renewed.
+//! TLS: sessions, refused certificates, and renewed ones.
 
 use crate::certificates::{Authority, session, write};
 use crate::refused::send;
@@ -11,7 +11,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 use wrote_serve::{Config, Server, TlsFiles};
 
-/// The first bytes of a client that speaks TLS.
+/// The first bytes of a TLS client.
 const CLIENT_HELLO: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\n";
 
 fn start(url: &str, files: &TlsFiles) -> Serving {
@@ -31,7 +31,7 @@ fn ten_thousand_lines_over_tls_arrive_byte_for_byte() {
     }
     session.conn.send_close_notify();
     session.flush().unwrap();
-    // The server's own goodbye.
+    // The server's goodbye.
     assert_eq!(session.read(&mut [0; 1]).unwrap(), 0);
     assert_eq!(serving.figures().refused, 0);
     assert!(serving.stop() == lines);
@@ -46,7 +46,7 @@ fn a_server_that_drains_answers_and_ends_the_session() {
     session.write_all(b"PING\r\n").unwrap();
     session.read_exact(&mut pong).unwrap();
     session.write_all(b"RPUSH log one two\r\n").unwrap();
-    // They may not have arrived, but they are on their way through the kernel.
+    // They may not have arrived yet, but are on their way through the kernel.
     serving.wait_until(|figures| figures.messages == 2);
     let records = serving.stop();
     let mut answers = Vec::new();
@@ -67,14 +67,14 @@ fn answers_leave_whole_to_a_client_that_reads_late() {
         session.write_all(format!("RPUSH log {value}\r\n").as_bytes()).unwrap();
     }
     serving.wait_until(|figures| figures.acks == RECORDS as u64);
-    // More than the kernel's buffers and the server's hold together.
+    // More than the buffers of the kernel and the server hold together.
     session.write_all("XRANGE log - +\r\n".repeat(READS).as_bytes()).unwrap();
     session.flush().unwrap();
-    // They fill meanwhile. However full they are, nothing is lost.
+    // The buffers fill. However full they get, nothing is lost.
     std::thread::sleep(Duration::from_millis(300));
     let mut answers = Vec::new();
     let mut part = vec![0; 1 << 16];
-    // The last answer's end is that of its last record.
+    // The last answer ends with its last record.
     while answers.len() < READS * RECORDS * value.len() || !answers.ends_with(b"x\r\n") {
         let bytes = session.read(&mut part).unwrap();
         assert!(bytes > 0, "{} bytes", answers.len());
@@ -94,8 +94,8 @@ fn the_last_bytes_of_an_answer_leave_whatever_its_length() {
         config.tls = Some(files);
         config.limits.unsent_bytes = 1 << 30;
     });
-    // The kernel's buffers hold about one of these lengths: then the last bytes wait in a session's
-    // own buffer, of 16 KiB, with nothing behind them.
+    // The kernel's buffers hold about one of these lengths. The last bytes then wait in the
+    // session's 16 KiB buffer, with nothing after them.
     let ask = |len: usize| {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         socket.set_recv_buffer_size(8 << 10).unwrap();
@@ -131,7 +131,7 @@ fn a_client_with_a_wrong_certificate_or_none_is_refused_with_one_line_and_counte
         let serving = start("tls://127.0.0.1:0", &files);
         let mut refused = session(&authority.client(own), serving.connect());
         let sent = refused.write_all(b"refused\n").and_then(|()| refused.flush());
-        // The client's part of the handshake is done before the server's.
+        // The client's part of the handshake ends before the server's.
         let outcome = sent.and_then(|()| refused.read(&mut [0; 1]));
         assert!(outcome.is_err(), "{said}: {outcome:?}");
         serving.wait_until(|figures| figures.connections == 0);
@@ -160,7 +160,7 @@ fn half_a_handshake_ends_in_time_and_blocks_no_other() {
         half.write_all(&CLIENT_HELLO[..7]).unwrap();
     }
     serving.wait_until(|figures| figures.connections + figures.refused == 20);
-    // A slow machine has time for a whole one.
+    // Enough time on a slow machine.
     serving.config.limits.handshake = Duration::from_secs(60);
     serving.reload().unwrap();
     let mut whole = session(&authority.client(None), serving.connect());
@@ -168,7 +168,7 @@ fn half_a_handshake_ends_in_time_and_blocks_no_other() {
     serving.wait_until(|figures| figures.messages == 1 && figures.connections == 1);
     assert_eq!(serving.refused(), [("handshake", 20)]);
     for mut half in halves {
-        // A reset says the same.
+        // A reset means the same.
         assert!(half.read(&mut [0; 1]).map_or(true, |bytes| bytes == 0));
     }
     drop(whole);
@@ -209,7 +209,7 @@ fn certificates_are_renewed_and_no_connection_is_lost() {
     let mut before = greet(&authority, "one\n").unwrap();
     serving.wait_until(|figures| figures.messages == 1);
 
-    // The key is that of another certificate: everything stays.
+    // The key belongs to another certificate, so nothing changes.
     fs::write(&files.cert_file, &later.sign().pem).unwrap();
     let error = serving.reload().unwrap_err().to_string();
     assert!(error.contains("is not the key of") && error.lines().count() == 1, "{error}");

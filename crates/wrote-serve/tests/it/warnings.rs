@@ -1,4 +1,4 @@
-//! The warnings of the servers in this process.
+//! Collects the warnings of servers in this process.
 
 use std::sync::{Mutex, Once};
 
@@ -20,7 +20,7 @@ impl log::Log for Collected {
     fn flush(&self) {}
 }
 
-/// Begins to collect.
+/// Starts to collect.
 pub fn collect() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

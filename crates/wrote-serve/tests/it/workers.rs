@@ -1,4 +1,4 @@
-//! Connections of several workers, at one log.
+//! Connections of several workers append to one log.
 
 use crate::serving::Serving;
 use std::io::{BufRead, BufReader, Write};
@@ -7,7 +7,7 @@ use std::thread;
 const CLIENTS: usize = 9;
 const MESSAGES: usize = 40;
 
-/// Appends message by message, each after the answer to the one before, and returns the IDs.
+/// Appends messages one by one, each after the previous answer, and returns the IDs.
 fn append(serving: &Serving, client: usize) -> Vec<u64> {
     let mut stream = serving.connect();
     let mut answers = BufReader::new(stream.try_clone().unwrap());

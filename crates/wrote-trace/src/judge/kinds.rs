@@ -1,17 +1,17 @@
-//! The kinds of findings: what each says, how much it weighs, and how it is done right.
+//! The kinds of findings: text, severity and remedy.
 
 use wrote_result::document::Severity;
 
 /// A kind of finding.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// Its stable name; `docs/trace.md` has a section of each.
+    /// Its stable ID; `docs/trace.md` has a section for each.
     pub id: &'static str,
-    /// A warning where a crash loses something, as this project's crashes showed.
+    /// `Warning` if a crash loses data, as this project's crash tests showed.
     pub severity: Severity,
-    /// The text behind the names of the files.
+    /// The text after the file names.
     pub says: &'static str,
-    /// How it is done right.
+    /// The recommended way.
     pub remedy: &'static str,
 }
 
@@ -113,7 +113,7 @@ pub const FLUSH_EACH_SMALL: Kind = info(
     "let records that come together share one flush (group commit); in Rust wrote::Log does so",
 );
 
-/// All kinds, in the order in which a report has them.
+/// All kinds in report order.
 pub const KINDS: [&Kind; 16] = [
     &RENAME_BEFORE_FLUSH,
     &ONLY_COPY_OVERWRITTEN,

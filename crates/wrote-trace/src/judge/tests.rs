@@ -1,10 +1,10 @@
-//! Each finding, from the calls that make it and from those that do it right.
+//! Each finding, from calls that cause it and calls that avoid it.
 
 use super::*;
 use crate::call::How;
 use wrote_result::document::Severity;
 
-/// A program, call by call.
+/// A sequence of calls.
 #[derive(Default)]
 struct Script {
     model: Model,
@@ -61,12 +61,12 @@ impl Script {
     }
 }
 
-/// The findings of a program, by their ids.
+/// Returns the IDs of a program's findings.
 fn ids(acts: impl IntoIterator<Item = Act>) -> Vec<String> {
     Script::of(acts).findings().into_iter().map(|finding| finding.id).collect()
 }
 
-/// A replacement as it is done right.
+/// A correct replacement of a file.
 fn replaced_well() -> Vec<Act> {
     vec![
         found(OLD, "/data/a"),
@@ -119,7 +119,7 @@ fn emptying_the_only_copy_is_told_even_where_it_is_flushed_later() {
     let empty = Act::Empty { file: OLD, size_bytes: 100 };
     let acts = [found(OLD, "/data/a"), empty, write(OLD, 0..10), flush(OLD)];
     assert_eq!(ids(acts), ["only-copy-overwritten"]);
-    // What this run made may be emptied by it until it is durable.
+    // A file created in this run may be truncated until it is durable.
     let empty = Act::Empty { file: NEW, size_bytes: 10 };
     let acts = [
         made(NEW, "/data/a"),
@@ -146,7 +146,7 @@ fn a_removed_name_may_come_back_until_its_folder_is_flushed() {
     let unlink = || Act::Unlink { file: OLD, name: name("/data/a") };
     assert_eq!(ids([found(OLD, "/data/a"), unlink()]), ["unlink-not-flushed"]);
     assert_eq!(ids([found(OLD, "/data/a"), unlink(), flush(FOLDER)]), [""; 0]);
-    // As tar does.
+    // Like tar.
     assert_eq!(ids([found(OLD, "/data/a"), unlink(), made(NEW, "/data/a")]), [""; 0]);
 }
 

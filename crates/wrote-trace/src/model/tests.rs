@@ -1,11 +1,11 @@
-//! The model beside a small file system that forgets at a crash whatever it may.
+//! Compares the model with a small file system that loses everything POSIX allows in a crash.
 
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The folders; files have numbers above theirs.
+/// The number of folders; files have larger numbers.
 const FOLDERS: u64 = 2;
 const NAMES: u64 = 3;
 
@@ -131,14 +131,14 @@ fn names_below_a_renamed_folder_follow_it() {
     assert_eq!(model.file(id(9)).unwrap().path(), Path::new("/1/2/file"));
 }
 
-/// A file system as POSIX has it: names and bytes are lost unless they were flushed.
+/// A file system by POSIX: names and data are lost unless flushed.
 #[derive(Clone, Debug, Default)]
 struct Fs {
-    /// Each file's bytes, as it is and as it would be.
+    /// Each file's bytes: current, and after a crash.
     bytes: BTreeMap<u64, [BTreeMap<u64, u64>; 2]>,
-    /// Each name's file, as it is and as it would be.
+    /// Each name's file: current, and after a crash.
     names: [BTreeMap<(u64, u64), u64>; 2],
-    /// Names that changed since their folder was flushed: a crash keeps any of the changes.
+    /// Names changed since their folder was flushed; a crash keeps any of the changes.
     changed: BTreeSet<(u64, u64)>,
     files: u64,
     stamp: u64,
@@ -161,7 +161,7 @@ impl Fs {
         (!named.is_empty()).then(|| named[number as usize % named.len()])
     }
 
-    /// Makes a step, and returns it as a call.
+    /// Performs a step, and returns it as a call.
     fn step(&mut self, step: &Step) -> Option<Act> {
         Some(match *step {
             Step::Make(folder, at) if !self.names[0].contains_key(&(folder, at)) => {
@@ -219,7 +219,7 @@ impl Fs {
         })
     }
 
-    /// Whether a file is there with all its bytes after the worst crash.
+    /// Returns whether a file is complete after the worst crash.
     fn survives(&self, at: (u64, u64), file: u64) -> bool {
         let [seen, kept] = &self.bytes[&file];
         let has_name = self.names[1].get(&at) == Some(&file) && !self.changed.contains(&at);
@@ -255,7 +255,7 @@ proptest! {
             for (at, file) in &fs.names[0] {
                 let is_safe = model.survives(id(*file), Promise::Posix) == Survives::PowerLoss;
                 prop_assert_eq!(is_safe, fs.survives(*at, *file), "{:?} after {:?}", at, step);
-                // What file systems do beyond POSIX never makes a file less safe.
+                // Guarantees beyond POSIX never make a file less safe.
                 let seen = model.survives(id(*file), Promise::Seen);
                 prop_assert!(seen >= model.survives(id(*file), Promise::Posix));
             }

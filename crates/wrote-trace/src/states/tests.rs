@@ -1,5 +1,5 @@
-//! States beside the model and the judge: a loss is a warning where a state shows it, and what is
-//! called safe is there in all of them.
+//! Checks states against the model and the findings: each loss warning is shown by some state, and
+//! everything reported safe is in all states.
 
 use super::*;
 use crate::account::Accounts;
@@ -13,7 +13,7 @@ use wrote::Survives;
 use wrote_result::document::{Finding, Severity};
 
 const ROOT: FileId = FileId { device: 1, inode: 1 };
-/// Names that files are made with, and those to which they are renamed.
+/// Names for new files, and names to rename them to.
 const NAMES: [&str; 4] = ["new", "other.new", "a", "b"];
 const TARGETS: usize = 2;
 
@@ -25,7 +25,7 @@ fn file(inode: u64) -> FileId {
     FileId { device: 1, inode }
 }
 
-/// A program, with the names as it sees them.
+/// A program, in terms of its names.
 struct Script {
     calls: Vec<Call>,
     names: BTreeMap<usize, u64>,
@@ -161,7 +161,7 @@ impl Script {
     }
 }
 
-/// The record of some steps.
+/// Records some steps.
 fn recorded(steps: &[Step]) -> Record {
     let mut script = Script::new();
     for step in steps {
@@ -170,7 +170,7 @@ fn recorded(steps: &[Step]) -> Record {
     script.record()
 }
 
-/// The findings and the model of a record, as a trace has them.
+/// Returns the findings and the model of a record, as in a trace.
 fn judged(record: &Record) -> (Model, Vec<Finding>) {
     let (mut model, mut accounts, mut judge) =
         (Model::default(), Accounts::default(), Judge::default());
@@ -184,8 +184,8 @@ fn judged(record: &Record) -> (Model, Vec<Finding>) {
     (model, findings)
 }
 
-/// The disk after a number of calls, and what a power cut then may leave of a file: all that the
-/// rounds try.
+/// Returns the disk after a number of calls, and all states of a file that a power loss then may
+/// leave.
 fn after<'a>(record: &'a Record, count: usize) -> Disk<'a> {
     let mut disk = Disk::before(record);
     record.calls.iter().take(count).for_each(|call| disk.see(call));
@@ -193,7 +193,7 @@ fn after<'a>(record: &'a Record, count: usize) -> Disk<'a> {
 }
 
 fn cuts(disk: &Disk, path: &Path) -> Vec<Option<Vec<u8>>> {
-    // Every number of names, too: a seed may miss one.
+    // All numbers of surviving names too, because a seed may miss one.
     let untils = disk.changes.iter().map(|change| change.at);
     let names = untils.map(|until| Cut { until, bytes: Left::All });
     let rounds = (0..Cut::FIRST.len() as u64 + MIXED_ROUNDS).map(|round| Cut::of(round, 1, disk));
@@ -201,7 +201,7 @@ fn cuts(disk: &Disk, path: &Path) -> Vec<Option<Vec<u8>>> {
     names.chain(rounds).map(below).collect()
 }
 
-/// Whether the calls of a finding's place were followed by a state that shows it.
+/// Returns whether some state after the calls of a finding's place shows the loss.
 fn is_shown(record: &Record, finding: &Finding, place: &serde_json::Value) -> bool {
     let path = Path::new(place["path"].as_str().unwrap());
     let path = path.strip_prefix("/data").unwrap();
@@ -211,7 +211,7 @@ fn is_shown(record: &Record, finding: &Finding, place: &serde_json::Value) -> bo
     let seen = |count: usize| after(record, count).tree(Cut::NO).file(path).map(<[u8]>::to_vec);
     let found = cuts(&after(record, number), path);
     match finding.id.as_str() {
-        // Neither the old content nor the new one.
+        // Neither the old content nor the new.
         "rename-before-flush" | "only-copy-overwritten" => {
             let views: HashSet<_> = (0..=record.calls.len()).filter_map(seen).collect();
             found.iter().any(|left| match left {
@@ -220,11 +220,11 @@ fn is_shown(record: &Record, finding: &Finding, place: &serde_json::Value) -> bo
             })
         }
         "unlink-before-durable-name" => found.iter().any(Option::is_none),
-        // The answer is the first of its calls.
+        // The program communicates in the first of its calls.
         "acknowledged-early" => {
             let first = place["calls"][0]["at_s"].as_f64().unwrap();
             let number = (first * 1e9).round() as usize / 1000 + 1;
-            // Its name may have been another one then.
+            // Its name may have been different then.
             let disk = after(record, number);
             let told = disk.tree(Cut::NO);
             (0..Cut::FIRST.len()).any(|round| disk.tree(Cut::FIRST[round]) != told)

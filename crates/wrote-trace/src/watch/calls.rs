@@ -1,4 +1,4 @@
-//! The system calls that change files, from their arguments to what they did.
+//! Translates system calls that change files into their effects.
 
 use super::Wanted;
 use super::descriptors::{Descriptor, Descriptors, Kind, id_of, name_of};
@@ -13,9 +13,9 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Flags of `open(2)` without which a file can't be changed.
+/// Without any of these flags of `open(2)` a file can't be changed.
 const CHANGES: u32 = (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC) as u32;
-/// The most bytes of a write that are read: a call writes 2 GiB at most, but a clone any number.
+/// The largest write whose data is read: a call writes at most 2 GiB, but a clone any amount.
 const DATA_BYTES_MAX: u64 = 1 << 31;
 /// `linux/fs.h`.
 const FICLONE: u32 = 0x4004_9409;
@@ -73,7 +73,7 @@ const ALWAYS: [c_long; 26] = [
 
 const READS: [c_long; 4] = [libc::SYS_read, libc::SYS_pread64, libc::SYS_readv, libc::SYS_preadv];
 
-/// Calls that newer machines have only in their `..at` form.
+/// Calls that newer architectures have only in their `..at` form.
 #[cfg(target_arch = "x86_64")]
 const OF_THIS_MACHINE: [(c_long, When); 9] = [
     (libc::SYS_open, When::Has(1, CHANGES)),
@@ -89,7 +89,7 @@ const OF_THIS_MACHINE: [(c_long, When); 9] = [
 #[cfg(not(target_arch = "x86_64"))]
 const OF_THIS_MACHINE: [(c_long, When); 1] = [(libc::SYS_dup3, When::Always)];
 
-/// A call that has begun, with what its result is needed for.
+/// A call in progress, with what is needed when it returns.
 #[derive(Debug)]
 pub enum Begun {
     Open { path: Option<PathBuf>, size_before: Option<u64>, empties: bool },
@@ -109,7 +109,7 @@ pub enum Begun {
 }
 
 impl Begun {
-    /// The descriptor that is written to.
+    /// Returns the descriptor that is written to.
     pub fn descriptor(&self) -> Option<i32> {
         match self {
             Begun::Write { descriptor, .. } | Begun::Clone { descriptor } => Some(*descriptor),
@@ -118,49 +118,48 @@ impl Begun {
     }
 }
 
-/// Where a write goes.
+/// The position of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
-    /// To this byte.
+    /// An explicit offset.
     Byte(u64),
-    /// To where the descriptor stands.
+    /// The descriptor's position.
     Position,
 }
 
-/// A name, and the file that has it.
+/// A name and its file.
 #[derive(Clone, Debug)]
 pub struct Place {
     pub name: Name,
     pub file: Option<FileId>,
 }
 
-/// The treatment of a call that begins.
+/// How to handle the start of a call.
 #[derive(Debug)]
 pub enum Begin {
-    /// Nothing: it is of no interest.
+    /// Ignore it.
     Pass,
-    /// It is seen again when it returns.
+    /// Examine it again when it returns.
     Await(Begun),
-    /// It answers as if the kernel did not have it.
+    /// Make it fail as if the kernel did not support it.
     Refuse,
-    /// It runs, and what it does is not seen.
+    /// Let it run, and note that its effect is not observed.
     Unseen(&'static str),
 }
 
-/// Reads calls, and what they were about.
+/// Decodes calls.
 #[derive(Debug)]
 pub struct Reader {
     wanted: Wanted,
     descriptors: Descriptors,
-    /// The files that were met.
+    /// Files seen so far.
     met: HashSet<FileId>,
     devices: HashSet<u64>,
-    /// Files and devices that were met since the last call: to be told before it.
+    /// Files and devices first seen in the current call, to be reported before it.
     news: Vec<Act>,
 }
 
 impl Reader {
-    /// Makes one that has met nothing.
     pub fn new(wanted: Wanted) -> Reader {
         Reader {
             wanted,
@@ -171,18 +170,17 @@ impl Reader {
         }
     }
 
-    /// A process runs another program, or has ended.
+    /// Forgets a process that has executed another program or ended.
     pub fn forget(&mut self, process: pid_t) {
         self.descriptors.forget_all(process);
     }
 
-    /// Takes what was met since the last call.
+    /// Returns the files and devices seen since the previous call.
     pub fn news(&mut self) -> Vec<Act> {
         std::mem::take(&mut self.news)
     }
 
-    /// Returns the bytes that a write has written, as the file has them now; none where they are
-    /// not wanted, or can't be read.
+    /// Returns the data of a write, read back from the file; empty if not needed or unreadable.
     pub fn data(&self, process: pid_t, act: &Act, descriptor: Option<i32>) -> Vec<u8> {
         let (Act::Write { bytes, .. }, Some(descriptor)) = (act, descriptor) else {
             return Vec::new();
@@ -193,14 +191,14 @@ impl Reader {
         }
         let read = || {
             let mut data = vec![0; count as usize];
-            // A new description: that of the program may be for writing alone.
+            // Opened anew, because the program's descriptor may be write-only.
             let file = File::open(format!("/proc/{process}/fd/{descriptor}"))?;
             file.read_exact_at(&mut data, bytes.start).map(|()| data)
         };
         read().unwrap_or_default()
     }
 
-    /// A call is about a file that is there.
+    /// Records an existing file that a call refers to.
     fn meet(&mut self, path: Option<&Path>, file: FileId, size_bytes: u64) {
         self.meet_device(path, file.device);
         if self.met.insert(file) {
@@ -222,12 +220,12 @@ impl Reader {
         }
     }
 
-    /// Reads a call that a task of a process is at the beginning of.
+    /// Decodes a call at its start.
     pub fn begin(&mut self, process: pid_t, task: pid_t, entry: Entry) -> Begin {
         self.begun(process, task, entry).unwrap_or(Begin::Pass)
     }
 
-    /// `None` is a call of no interest, or one that fails.
+    /// `None` for a call that is irrelevant or will fail.
     fn begun(&mut self, process: pid_t, task: pid_t, entry: Entry) -> Option<Begin> {
         let [a, b, c, d, e, f] = entry.arguments;
         let path = |folder: u64, address: u64| path(task, folder as i32, address);
@@ -255,7 +253,7 @@ impl Reader {
                 self.descriptors.forget_range(process, a as u32, b as u32);
                 return None;
             }
-            // Its flags may say something else from now on.
+            // Its flags may change.
             libc::SYS_fcntl => return self.closed(process, a),
             libc::SYS_read | libc::SYS_readv => self.read(process, a, At::Position)?,
             libc::SYS_pread64 | libc::SYS_preadv => self.read(process, a, At::Byte(d))?,
@@ -352,7 +350,7 @@ impl Reader {
         None
     }
 
-    /// The regular file that a descriptor leads to.
+    /// Returns the regular file behind a descriptor.
     fn regular(&mut self, process: pid_t, descriptor: u64) -> Option<FileId> {
         let found = self.descriptors.get(process, descriptor as i32)?;
         if found.kind != Kind::Regular {
@@ -381,7 +379,7 @@ impl Reader {
     }
 
     fn link(&mut self, from: PathBuf, to: PathBuf) -> Option<Begun> {
-        // A file without a name gets one by `/proc/self/fd/N`, which is followed.
+        // A file without a name is linked via `/proc/self/fd/N`, which must be followed.
         let file = match from.starts_with("/proc") {
             true => id_of(&fs::metadata(&from).ok()?),
             false => self.place(&from)?.file?,
@@ -444,7 +442,7 @@ impl Reader {
         tells.then_some(Begun::Tell)
     }
 
-    /// Returns the effect of a call that returned this.
+    /// Returns the effect of a call, given its result.
     pub fn act(&mut self, process: pid_t, begun: Begun, result: Result<u64, i32>) -> Option<Act> {
         match (begun, result) {
             (Begun::Flush { file }, Err(number)) => Some(Act::Flush { file, failed: Some(number) }),
@@ -479,7 +477,7 @@ impl Reader {
                     _ => return None,
                 }
             }
-            // The end of a copy is not a write.
+            // The end of a copy, not a write.
             Begun::Write { .. } | Begun::Read { .. } if value == 0 => return None,
             Begun::Read { descriptor, at } => {
                 let read = self.descriptors.get(process, descriptor)?;
@@ -544,12 +542,11 @@ fn bytes_of(pieces: Vec<(u64, u64)>) -> u64 {
     pieces.into_iter().map(|(_, count)| count).sum()
 }
 
-/// The size of an open file, in bytes.
 fn size(process: pid_t, descriptor: i32) -> Option<u64> {
     fs::metadata(format!("/proc/{process}/fd/{descriptor}")).ok().map(|found| found.len())
 }
 
-/// The path that a task means, with the folder that it is in free of symbolic links.
+/// Resolves a path as the task sees it, with symbolic links in its folder resolved.
 fn path(task: pid_t, folder: i32, address: u64) -> Option<PathBuf> {
     let given = memory::path(task, address)?;
     let whole = match (given.strip_prefix("/proc/self"), folder) {
@@ -567,7 +564,7 @@ fn path(task: pid_t, folder: i32, address: u64) -> Option<PathBuf> {
     }
 }
 
-/// The file that memory of a process is mapped to.
+/// Returns the file mapped at an address of a process.
 fn mapped_file(process: pid_t, address: u64) -> Option<FileId> {
     let maps = fs::read_to_string(format!("/proc/{process}/maps")).ok()?;
     let of_line = |line: &str| {

@@ -1,7 +1,7 @@
-//! The open files of the watched processes, as `/proc` shows them.
+//! Open files of the watched processes, read from `/proc`.
 //!
-//! What a descriptor leads to is kept until a call changes it, since most calls are writes to few
-//! of them.
+//! Descriptors are cached until a call changes them, because most calls are writes to a few of
+//! them.
 
 use crate::call::{FileId, How, Name};
 use libc::{c_int, c_long, pid_t};
@@ -17,44 +17,44 @@ use std::path::{Path, PathBuf};
 /// The most descriptors of a file whose writes are compared.
 const WRITERS_MAX: usize = 16;
 
-/// The file that a descriptor leads to.
+/// The file behind a descriptor.
 #[derive(Debug)]
 pub struct Descriptor {
     /// The file.
     pub file: FileId,
     /// Its kind.
     pub kind: Kind,
-    /// How writes through it are done.
+    /// How it is written.
     pub how: How,
     /// Whether each write goes to the file's end (`O_APPEND`).
     pub appends: bool,
-    /// Its path when it was looked up; `None` of a file without a name.
+    /// Its path at the time of look-up; `None` for a file without a name.
     pub path: Option<PathBuf>,
-    /// Its size when it was looked up, in bytes.
+    /// Its size at the time of look-up, in bytes.
     pub size_bytes: u64,
-    /// Its `fdinfo`, of a regular file: kept open, since each write asks for its position.
+    /// The `fdinfo` of a regular file, kept open because each write needs the position.
     info: Option<File>,
 }
 
 impl Descriptor {
-    /// Where the next byte goes.
+    /// Returns the current file position.
     pub fn position(&self) -> io::Result<u64> {
         field(self.info.as_ref().ok_or(ErrorKind::NotFound)?, "pos:", 10)
     }
 }
 
-/// Kinds of files, as far as they matter.
+/// File types, as far as they matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A regular file with, or once with, a name on a file system.
+    /// A regular file that has or had a name on a file system.
     Regular,
     /// A folder.
     Folder,
     /// A socket.
     Socket,
-    /// A terminal, a pipe, or a file that a standard stream was led to.
+    /// A terminal, a pipe, or the target of a standard stream.
     Stream,
-    /// Anything else: a device, a file in memory.
+    /// Anything else, such as a device or an in-memory file.
     Other,
 }
 
@@ -62,8 +62,7 @@ pub enum Kind {
 #[derive(Debug)]
 pub struct Descriptors {
     known: HashMap<(pid_t, i32), Descriptor>,
-    /// The files that standard streams were led to before the program began: the program takes
-    /// them for streams.
+    /// Files behind the standard streams at the start, which the program treats as streams.
     streams: Vec<FileId>,
     /// The descriptors that write at their positions, by file, each with the bytes that it wrote
     /// without a gap.
@@ -71,14 +70,14 @@ pub struct Descriptors {
 }
 
 impl Descriptors {
-    /// Makes those of processes that inherit the standard streams of this one.
+    /// Creates the cache for processes that inherit this process's standard streams.
     pub fn new() -> Descriptors {
         let stream = |descriptor| fs::metadata(format!("/proc/self/fd/{descriptor}")).ok();
         let streams = (0..=2).filter_map(stream).map(|found| id_of(&found)).collect();
         Descriptors { known: HashMap::new(), streams, writers: HashMap::new() }
     }
 
-    /// Returns the file that a descriptor of a process leads to; `None` where it is not open.
+    /// Returns the file behind a descriptor of a process; `None` if it is not open.
     pub fn get(&mut self, process: pid_t, descriptor: i32) -> Option<&Descriptor> {
         match self.known.entry((process, descriptor)) {
             std::collections::hash_map::Entry::Occupied(known) => Some(known.into_mut()),
@@ -92,7 +91,7 @@ impl Descriptors {
         }
     }
 
-    /// A descriptor leads elsewhere, or nowhere, from now on.
+    /// Forgets a descriptor that was closed or replaced.
     pub fn forget(&mut self, process: pid_t, descriptor: i32) {
         if let Some(gone) = self.known.remove(&(process, descriptor))
             && let Some(writers) = self.writers.get_mut(&gone.file)
@@ -133,7 +132,7 @@ impl Descriptors {
         is_race
     }
 
-    /// A process has other descriptors, or has ended.
+    /// Forgets all descriptors of a process that ended or replaced them.
     pub fn forget_all(&mut self, process: pid_t) {
         self.writers.retain(|_, writers| {
             writers.retain(|(of, ..)| *of != process);
@@ -142,7 +141,7 @@ impl Descriptors {
         self.known.retain(|(known, _), _| *known != process);
     }
 
-    /// The descriptors from one to another are closed.
+    /// Forgets a range of closed descriptors.
     pub fn forget_range(&mut self, process: pid_t, first: u32, last: u32) {
         let is_in = |descriptor: i32| (first..=last).contains(&(descriptor as u32));
         self.known.retain(|(known, descriptor), _| *known != process || !is_in(*descriptor));
@@ -165,7 +164,7 @@ fn look_up(process: pid_t, descriptor: i32) -> io::Result<Descriptor> {
     let found = fs::metadata(&link)?;
     let path = fs::read_link(&link)?;
     let kind = kind(&found, &path);
-    // A removed file has this behind its name.
+    // /proc appends this to the name of a removed file.
     let is_named = path.is_absolute() && !path.as_os_str().as_bytes().ends_with(b" (deleted)");
     let info = match kind {
         Kind::Regular => Some(File::open(format!("/proc/{process}/fdinfo/{descriptor}"))?),
@@ -175,7 +174,7 @@ fn look_up(process: pid_t, descriptor: i32) -> io::Result<Descriptor> {
     Ok(Descriptor {
         file: id_of(&found),
         kind,
-        // O_SYNC contains O_DSYNC.
+        // O_SYNC includes O_DSYNC.
         appends: flags & libc::O_APPEND != 0,
         how: How { is_direct: flags & libc::O_DIRECT != 0, is_durable: flags & libc::O_DSYNC != 0 },
         path: Some(path).filter(|_| is_named),
@@ -184,7 +183,7 @@ fn look_up(process: pid_t, descriptor: i32) -> io::Result<Descriptor> {
     })
 }
 
-/// Reads a field of an `fdinfo`, of those at its beginning.
+/// Reads a field near the start of an `fdinfo`.
 fn field(info: &File, name: &str, radix: u32) -> io::Result<u64> {
     const BEGINNING_BYTES: usize = 128;
     let mut bytes = [0; BEGINNING_BYTES];
@@ -195,16 +194,15 @@ fn field(info: &File, name: &str, radix: u32) -> io::Result<u64> {
     value.ok_or_else(|| io::Error::other(format!("fdinfo has no {name}")))
 }
 
-/// The id of a file.
 pub fn id_of(found: &Metadata) -> FileId {
     FileId { device: found.dev(), inode: found.ino() }
 }
 
-/// The kind of a file, from what it is and where its descriptor says that it leads.
+/// Classifies a file by its metadata and the path of its descriptor.
 fn kind(found: &Metadata, path: &Path) -> Kind {
     let file_type = found.file_type();
     let is_memory = path.as_os_str().as_bytes().starts_with(b"/memfd:");
-    // The kernel's own files, which take orders and keep nothing.
+    // Kernel interfaces, which store nothing.
     let is_of_kernel = path.starts_with("/proc") || path.starts_with("/sys");
     if file_type.is_file() && !is_memory && !is_of_kernel {
         Kind::Regular
@@ -227,7 +225,7 @@ fn begins(name: &OsStr, with: &[u8]) -> bool {
     name.as_bytes().starts_with(with)
 }
 
-/// The name that a path is: the folder that it is in, and itself.
+/// Splits a path into its folder and the entry itself.
 pub fn name_of(path: &Path) -> Option<Name> {
     let folder = fs::metadata(path.parent()?).ok()?;
     Some(Name { folder: id_of(&folder), path: path.to_owned() })

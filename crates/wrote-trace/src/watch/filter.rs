@@ -1,24 +1,24 @@
-//! The filter that stops a program at calls that change files, and at no others.
+//! The seccomp filter that stops a program only at calls that change files.
 //!
-//! It is written by hand, since the crates for such filters kill programs of another architecture,
-//! which are to run on unseen.
+//! Written by hand, because the existing crates kill programs of another architecture, which should
+//! run unobserved instead.
 
 use libc::{c_long, sock_filter};
 use std::io;
 
-/// When a call is of interest.
+/// When to stop at a call.
 #[derive(Clone, Copy)]
 pub enum When {
     /// Each time.
     Always,
-    /// Where an argument has one of these bits.
+    /// If an argument has one of these bits.
     Has(u32, u32),
-    /// Where an argument is this.
+    /// If an argument has this value.
     Is(u32, u32),
 }
 
-/// `AUDIT_ARCH_*` of `linux/audit.h`: the ELF machine, 64 bits, little endian. `None` of a machine
-/// whose calls are not known.
+/// `AUDIT_ARCH_*` of `linux/audit.h`: the ELF machine, 64 bits, little endian. `None` on an
+/// architecture whose calls are not known.
 const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
     Some(0xc000_003e)
 } else if cfg!(target_arch = "aarch64") {
@@ -37,11 +37,11 @@ const JUMP_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
 const JUMP_SET: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
-/// Makes the filter. A number may be there more than once; any interest stops the call.
+/// Builds the filter. A call listed several times stops if any entry matches.
 ///
 /// # Errors
 ///
-/// On a machine whose calls are not known.
+/// On an architecture whose calls are not known.
 pub fn filter(calls: &[(c_long, When)]) -> io::Result<Vec<sock_filter>> {
     let unknown = || io::Error::other("only programs of x86-64 and AArch64 can be traced");
     let architecture = ARCHITECTURE.ok_or_else(unknown)?;

@@ -1,4 +1,4 @@
-//! The memory of a watched task: the paths and lists that its calls point to.
+//! Reads paths and lists from the memory of a watched task.
 
 use libc::pid_t;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
@@ -15,10 +15,10 @@ const PATH_BYTES_MAX: usize = 4096;
 const PIECES_MAX: usize = 1024;
 /// The bytes of a text that are examined.
 const TEXT_BYTES_MAX: u64 = 64 << 10;
-/// A read that crosses from memory that is there to memory that is not would fail as a whole.
+/// Reads don't cross pages: a read that reaches unmapped memory would fail entirely.
 const PAGE_BYTES: u64 = 4096;
 
-/// Reads a path that ends with a zero byte; `None` where there is none.
+/// Reads a null-terminated path; `None` if unreadable.
 pub fn path(task: pid_t, address: u64) -> Option<PathBuf> {
     let mut bytes = Vec::new();
     while bytes.len() < PATH_BYTES_MAX {
@@ -36,7 +36,6 @@ pub fn path(task: pid_t, address: u64) -> Option<PathBuf> {
     None
 }
 
-/// Reads a number.
 pub fn number(task: pid_t, address: u64) -> Option<u64> {
     let bytes = read(task, address, size_of::<u64>())?;
     Some(u64::from_ne_bytes(bytes.try_into().ok()?))

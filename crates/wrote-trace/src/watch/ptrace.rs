@@ -1,43 +1,43 @@
-//! `ptrace(2)` and `waitpid(2)`, as far as the watch needs them.
+//! The needed parts of `ptrace(2)` and `waitpid(2)`.
 //!
-//! The crates for them know no signals above 31, which a program may use.
+//! Existing crates do not know signals above 31, which programs may use.
 
 use libc::{c_int, c_long, c_void, pid_t};
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 
-/// A stop or the end of a task.
+/// A task has stopped or ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// It ended with this exit code.
     Exited(i32),
     /// A signal killed it.
     Killed(i32),
-    /// It is at the beginning of a call that the filter named.
+    /// At the start of a call selected by the filter.
     Call,
-    /// It is at the end of a call.
+    /// At the end of a call.
     Return,
-    /// It runs another program now. It was this task before.
+    /// It has executed another program. Its previous ID was this.
     Exec(pid_t),
-    /// It made a task.
+    /// It has created a task.
     Spawned,
-    /// It was stopped with its whole process, or has just been made.
+    /// Its whole process was stopped, or it was just created.
     Stopped(i32),
     /// A signal is to be delivered.
     Signal(i32),
 }
 
-/// How far a task runs.
+/// How far to resume a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// To the next call that the filter names.
+    /// To the next call selected by the filter.
     Call,
-    /// To the end of the call that it is in.
+    /// To the end of the current call.
     Return,
 }
 
-/// A call as the kernel has it.
+/// A call as the kernel reports it.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// Its number.
@@ -46,7 +46,8 @@ pub struct Entry {
     pub arguments: [u64; 6],
 }
 
-/// Begins to watch a process and all that it makes. It runs on; when this process ends, so does it.
+/// Starts tracing a process and its descendants without stopping them. They are killed when this
+/// process ends.
 pub fn seize(task: pid_t) -> io::Result<()> {
     let options = libc::PTRACE_O_EXITKILL
         | libc::PTRACE_O_TRACESECCOMP
@@ -58,7 +59,7 @@ pub fn seize(task: pid_t) -> io::Result<()> {
     request(libc::PTRACE_SEIZE, task, options as usize).map(drop)
 }
 
-/// Waits for the next event of any task; `None` once there is none left.
+/// Waits for the next event of any task; `None` when none is left.
 pub fn wait() -> io::Result<Option<(pid_t, Event)>> {
     let mut status = 0;
     // SAFETY: `status` is writable.
@@ -91,18 +92,18 @@ fn event(task: pid_t, status: c_int) -> Event {
     }
 }
 
-/// Lets a stopped task run, with a signal where it is not 0.
+/// Resumes a stopped task, delivering a signal unless it is 0.
 pub fn resume(task: pid_t, until: Until, signal: i32) -> io::Result<()> {
     let how = if until == Until::Call { libc::PTRACE_CONT } else { libc::PTRACE_SYSCALL };
     request(how, task, signal as usize).map(drop)
 }
 
-/// Leaves a task stopped, until a signal continues its process.
+/// Leaves a task stopped until a signal continues its process.
 pub fn listen(task: pid_t) -> io::Result<()> {
     request(libc::PTRACE_LISTEN, task, 0).map(drop)
 }
 
-/// The call that a task is at the beginning of; `None` of another architecture.
+/// Returns the call at whose start a task is; `None` for another architecture.
 pub fn entry(task: pid_t) -> io::Result<Entry> {
     let info = info(task)?;
     // SAFETY: a task at `Event::Call` has filled this member (`ptrace(2)`).
@@ -110,7 +111,7 @@ pub fn entry(task: pid_t) -> io::Result<Entry> {
     Ok(Entry { number: call.nr as c_long, arguments: call.args })
 }
 
-/// The result of the call that a task is at the end of: its value, or its error's number.
+/// Returns the result of the call at whose end a task is: its value or error number.
 pub fn result(task: pid_t) -> io::Result<Result<u64, i32>> {
     let info = info(task)?;
     // SAFETY: a task at `Event::Return` has filled this member (`ptrace(2)`).
@@ -136,10 +137,10 @@ fn info(task: pid_t) -> io::Result<libc::ptrace_syscall_info> {
     Ok(unsafe { info.assume_init() })
 }
 
-/// Makes a call that has begun answer ENOSYS instead.
+/// Makes a call that has started return ENOSYS.
 #[cfg(target_arch = "x86_64")]
 pub fn refuse(task: pid_t) -> io::Result<()> {
-    // The number -1 is not a call, and its answer stands in the register already.
+    // Call number -1 is skipped, and the return register already holds ENOSYS.
     let number = std::mem::offset_of!(libc::user_regs_struct, orig_rax);
     // SAFETY: PTRACE_POKEUSER reads no memory of this process.
     let done = unsafe {
@@ -148,7 +149,7 @@ pub fn refuse(task: pid_t) -> io::Result<()> {
     if done == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Its registers are named otherwise on other machines.
+/// Other architectures name their registers differently.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn refuse(_: pid_t) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
@@ -165,7 +166,7 @@ fn message(task: pid_t) -> io::Result<pid_t> {
 }
 
 fn request(what: libc::c_uint, task: pid_t, data: usize) -> io::Result<c_long> {
-    // SAFETY: none of the requests that pass here reads or writes memory of this process.
+    // SAFETY: none of the requests passed here accesses memory of this process.
     let done = unsafe { libc::ptrace(what, task, null_mut::<c_void>(), data as *mut c_void) };
     if done == -1 { Err(io::Error::last_os_error()) } else { Ok(done) }
 }

@@ -1,4 +1,4 @@
-//! The start of a program that is watched from its first call.
+//! Starts a program so that it is watched from its first call.
 
 use super::ptrace;
 use libc::{c_char, pid_t, sock_filter, sock_fprog};
@@ -8,8 +8,8 @@ use std::io::{self, PipeReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr::null;
 
-/// Starts a program in a child that is watched, and stops at the calls of the filter. A child that
-/// ends before it executes a program has the error's number as its exit code.
+/// Starts a program in a watched child with the filter installed. If the child can't execute the
+/// program, it exits with the error number.
 ///
 /// # Errors
 ///
@@ -21,7 +21,7 @@ pub fn start(command: &[OsString], filter: &[sock_filter]) -> io::Result<pid_t> 
     arguments.push(null());
     let filter = sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
     let (is_seized, mut seized) = io::pipe()?;
-    // SAFETY: until it executes the program, the child makes async-signal-safe calls alone.
+    // SAFETY: until it executes the program, the child makes only async-signal-safe calls.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         // SAFETY: `arguments` ends with a null pointer; both outlive the call.
@@ -38,20 +38,20 @@ pub fn start(command: &[OsString], filter: &[sock_filter]) -> io::Result<pid_t> 
 ///
 /// # Safety
 ///
-/// `arguments` are pointers to strings, the last one null.
+/// `arguments` must be pointers to strings, terminated by a null pointer.
 unsafe fn become_program(
     mut is_seized: PipeReader,
     arguments: &[*const c_char],
     filter: &sock_fprog,
 ) -> ! {
-    // A parent that is gone has closed its end.
+    // If the parent is gone, its end is closed.
     let is_watched = is_seized.read_exact(&mut [0]).is_ok();
     let none: libc::c_ulong = 0;
     // SAFETY: the calls read their arguments alone; the caller promises `arguments`.
     unsafe {
-        // Rust ignores it for itself, and ignored signals outlive an exec.
+        // Rust ignores SIGPIPE in its own programs, and ignored signals stay ignored after exec.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-        // Without it a filter wants CAP_SYS_ADMIN.
+        // Without it, installing a filter requires CAP_SYS_ADMIN.
         let has_filter = is_watched
             && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1 as libc::c_ulong, none, none, none) == 0
             && libc::syscall(

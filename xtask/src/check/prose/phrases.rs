@@ -43,7 +43,7 @@ const PHRASES: &[(&str, &str)] = &[
 pub fn find(text: &str) -> Option<(&'static str, &'static str)> {
     let prose: Vec<&str> = text.split('`').step_by(2).collect();
     let words: Vec<&str> = prose.iter().flat_map(|prose| prose.split_whitespace()).collect();
-    let text = words.join(" ").to_ascii_lowercase();
+    let text = words.join(" ").to_ascii_lowercase().replace("no longer", "not");
     let phrase = PHRASES.iter().find(|(phrase, _)| holds(&text, phrase, |_| true)).copied();
     let denial = ["is no", "are no"]
         .into_iter()
@@ -80,6 +80,7 @@ mod tests {
     fn a_denied_noun_is_found_and_a_denied_presence_is_plain() {
         assert_eq!(find("{text} is no number"), Some(("is no", "is not a")));
         assert_eq!(find("there is no file"), None);
+        assert_eq!(find("the log is no longer open"), None);
         assert_eq!(find("There are no trims"), None);
         assert_eq!(find("is nothing"), None);
     }

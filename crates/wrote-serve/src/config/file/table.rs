@@ -1,4 +1,4 @@
-//! A table of TOML, read key by key: every fault is kept with its line, and no key is passed over.
+//! A TOML table read key by key. Every fault is kept with its line, and unknown keys are reported.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use wrote_result::units;
 
-/// The similarity from which a known key is taken for the one that was meant.
+/// The minimum similarity for suggesting a known key.
 const SIMILARITY_MIN: f64 = 0.6;
 
-/// The faults of a text, each with its line.
+/// The faults of a file, with their lines.
 #[derive(Debug)]
 pub(super) struct Faults<'t> {
     text: &'t str,
@@ -21,16 +21,16 @@ impl<'t> Faults<'t> {
         Faults { text, found: Vec::new() }
     }
 
-    /// Adds a fault of the byte at `offset`.
+    /// Adds a fault at byte `offset`.
     pub(super) fn add(&mut self, offset: usize, fault: impl Display) {
         let before = &self.text.as_bytes()[..offset.min(self.text.len())];
         let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
-        // Messages of the parser can have several lines.
+        // Messages of the parser may span several lines.
         let words: Vec<_> = fault.to_string().split_whitespace().map(str::to_owned).collect();
         self.found.push((line, words.join(" ")));
     }
 
-    /// Returns them in the order of their lines; `None` if there are none.
+    /// Returns the faults sorted by line; `None` if there are none.
     pub(super) fn lines(&mut self) -> Option<Vec<String>> {
         self.found.sort();
         self.found.dedup();
@@ -39,11 +39,11 @@ impl<'t> Faults<'t> {
     }
 }
 
-/// A table whose keys are taken one by one.
+/// A table whose keys are removed one by one as they are read.
 pub(super) struct Table<'t> {
-    /// `[limits]`, or a word for a table without a name.
+    /// `[limits]`, or a description of a table without a name.
     name: String,
-    /// The offset of its beginning.
+    /// The offset of the table's start.
     pub offset: usize,
     entries: DeTable<'t>,
     known: Vec<&'static str>,
@@ -54,7 +54,7 @@ impl<'t> Table<'t> {
         Table { name, offset, entries, known: Vec::new() }
     }
 
-    /// Adds a fault where a key is missing.
+    /// Adds a fault if a key is missing.
     pub(super) fn must_have(&self, key: &str, faults: &mut Faults<'_>) {
         if !self.entries.contains_key(key) {
             faults.add(self.offset, format_args!("{} has no {key}", self.name));
@@ -65,13 +65,13 @@ impl<'t> Table<'t> {
         &self.name
     }
 
-    /// Tells whether a key that is not taken yet has this text.
+    /// Returns whether a key that has not been taken has this text.
     pub(super) fn has(&self, key: &str, text: &str) -> bool {
         let value = self.entries.get(key).map(Spanned::get_ref);
         matches!(value, Some(DeValue::String(found)) if found == text)
     }
 
-    /// Takes a value that `read` understands, and its offset.
+    /// Takes a value parsed by `read`, with its offset.
     pub(super) fn take_at<T>(
         &mut self,
         key: &'static str,
@@ -90,7 +90,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// Takes a value that `read` understands.
+    /// Takes a value parsed by `read`.
     pub(super) fn take<T>(
         &mut self,
         key: &'static str,
@@ -100,7 +100,6 @@ impl<'t> Table<'t> {
         self.take_at(key, faults, read).map(|(_, value)| value)
     }
 
-    /// Takes a table.
     pub(super) fn take_table(
         &mut self,
         key: &'static str,
@@ -110,7 +109,7 @@ impl<'t> Table<'t> {
         Some(Table::new(format!("[{key}]"), offset, entries))
     }
 
-    /// Takes every entry, whatever its key.
+    /// Takes all entries, with any key.
     pub(super) fn take_all(
         &mut self,
     ) -> impl Iterator<Item = (Spanned<String>, Spanned<DeValue<'t>>)> {
@@ -118,7 +117,7 @@ impl<'t> Table<'t> {
         entries.map(|(key, value)| (Spanned::new(key.span(), key.into_inner().into_owned()), value))
     }
 
-    /// Refuses the keys that were not taken.
+    /// Reports the keys that were not taken.
     pub(super) fn finish(self, faults: &mut Faults<'_>) {
         for key in self.entries.keys() {
             let name = key.get_ref().as_ref();
@@ -177,13 +176,13 @@ pub(super) fn duration(value: DeValue<'_>) -> Result<Duration, String> {
     }
 }
 
-/// Reads a number of things, at least one.
+/// Reads a count of at least 1.
 pub(super) fn count<T: TryFrom<u64>>(value: DeValue<'_>) -> Result<T, String> {
     let number = whole(&value).filter(|&number| number > 0).and_then(|n| n.try_into().ok());
     number.ok_or_else(|| "must be a whole number, 1 or more".into())
 }
 
-/// Reads a number that may be 0.
+/// Reads a count that may be 0.
 pub(super) fn number(value: DeValue<'_>) -> Result<usize, String> {
     let number = whole(&value).and_then(|number| number.try_into().ok());
     number.ok_or_else(|| "must be a whole number".into())

@@ -1,64 +1,64 @@
-//! Messages that rsyslog has compressed, each by itself: a `z`, and a stream of zlib.
+//! Messages that rsyslog compressed one by one: a `z` followed by a zlib stream.
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-/// The first byte of a stream of zlib (RFC 1950), and the second by the level of compression.
+/// The first byte of a zlib stream (RFC 1950); the second depends on the compression level.
 const METHOD: u8 = b'x';
 const LEVELS: [u8; 4] = [0x01, 0x5e, 0x9c, 0xda];
-/// Bytes that are inflated at once.
+/// Bytes inflated at once.
 const STEP_BYTES: usize = 64 << 10;
-/// The bytes that could be inflated in the time that a message takes to begin.
+/// Starting a message costs as much time as inflating this many bytes.
 const BEGIN_BYTES: usize = 4 << 10;
-/// Bytes of memory of a decoder: the last 32 KiB, and its tables.
+/// The memory of a decoder: a 32 KiB window and tables.
 const DECODER_BYTES: usize = 44 << 10;
 
-/// Tells whether a message is compressed.
+/// Returns whether a message is compressed.
 pub(super) fn is_compressed(message: &[u8]) -> bool {
     matches!(message, [b'z', METHOD, level, ..] if LEVELS.contains(level))
 }
 
-/// Tells whether a stream is compressed as a whole. `x^` may begin a text.
+/// Returns whether a whole stream is compressed. `x^` may also start a text.
 pub(super) fn is_stream(begin: [u8; 2]) -> bool {
     begin[0] == METHOD && LEVELS.contains(&begin[1]) && !begin[1].is_ascii_graphic()
 }
 
-/// A message that is being made what it was, a part at a time. It is kept until it is taken: none
-/// is inflated twice.
+/// A message being inflated, one part at a time. It is kept until it is taken, so that nothing is
+/// inflated twice.
 #[derive(Debug)]
 pub(super) struct Inflating {
-    /// `None` at the end, and where the bytes are no stream of zlib.
+    /// `None` at the end, and for invalid data.
     decoder: Option<Decompress>,
     is_broken: bool,
-    /// Bytes of the message that the decoder has taken.
+    /// Compressed bytes consumed.
     taken: usize,
-    /// Bytes that were inflated and are not in the log.
+    /// Inflated bytes that are not in the log yet.
     pub part: Vec<u8>,
-    /// Bytes that were inflated in all.
+    /// Inflated bytes in total.
     pub bytes: usize,
-    /// Parts before this one are in the log.
+    /// Earlier parts are in the log.
     pub is_cut: bool,
 }
 
 /// The outcome of [`Inflating::fill`].
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Filled {
-    /// The part has the bytes that were asked for, or the message has ended.
+    /// The part has the requested length, or the message has ended.
     Whole,
-    /// The call has done its share of the work.
+    /// The call has used its budget.
     Later,
-    /// The message is not compressed, or broken behind the parts before.
+    /// The message is not compressed, or is corrupt after the earlier parts.
     Broken,
 }
 
 impl Inflating {
     pub(super) fn new(budget: &mut usize) -> Box<Inflating> {
         *budget = budget.saturating_sub(BEGIN_BYTES);
-        // The first byte is the mark.
+        // The first byte is the `z`.
         let (decoder, taken, part) = (Some(Decompress::new(true)), 1, Vec::new());
         Box::new(Inflating { decoder, is_broken: false, taken, part, bytes: 0, is_cut: false })
     }
 
-    /// Inflates `message` until its part has `part_bytes`, for `budget` bytes at most.
+    /// Inflates until the part has `part_bytes`, using at most `budget` bytes.
     pub(super) fn fill(&mut self, message: &[u8], part_bytes: usize, budget: &mut usize) -> Filled {
         while self.part.len() < part_bytes {
             if self.is_broken {
@@ -83,14 +83,13 @@ impl Inflating {
             match status {
                 Ok(Status::StreamEnd) => self.decoder = None,
                 Ok(_) if taken + inflated > 0 => {}
-                // It breaks off.
+                // Truncated data.
                 _ => (self.decoder, self.is_broken) = (None, true),
             }
         }
         Filled::Whole
     }
 
-    /// Returns the bytes of memory that it takes.
     pub(super) fn held_bytes(&self) -> usize {
         let decoder = self.decoder.as_ref().map_or(0, |_| DECODER_BYTES);
         self.part.capacity() + decoder

@@ -1,4 +1,4 @@
-//! Tests of the frames: each stream as one piece, and cut in any way.
+//! Tests of framing: each stream in one piece, and split at any point.
 
 use super::*;
 use crate::doors::driven::{Outcome, drive};
@@ -21,7 +21,7 @@ fn with(frame: Frame, oversize: Oversize, stream: &[u8]) -> Outcome {
     whole
 }
 
-/// Asserts that `stream` has these messages, and how it ends.
+/// Asserts the messages of `stream`, and how it ends.
 #[track_caller]
 fn assert_is(frame: Frame, stream: &[u8], messages: &[&[u8]], refused: Option<Reason>) {
     let outcome = of(frame, stream);
@@ -32,7 +32,7 @@ fn owned(messages: &[&[u8]]) -> Vec<Vec<u8>> {
     messages.iter().map(|message| message.to_vec()).collect()
 }
 
-/// Writes messages as a sender does.
+/// Frames messages as a sender does.
 fn framed(frame: Frame, messages: &[Vec<u8>]) -> Vec<u8> {
     let mut stream = Vec::new();
     for message in messages {
@@ -78,7 +78,7 @@ fn a_message_of_the_limit_is_taken_and_one_byte_more_is_refused() {
             assert_is(frame, &stream(len), &[b"first"], Some(Reason::TooLong));
         }
     }
-    // What is taken off does not count.
+    // Removed bytes do not count.
     assert_is(Frame::Lines, &[&[b'x'; MAX][..], b"\r\n"].concat(), &[&[b'x'; MAX]], None);
     assert_is(Frame::Lines, &[b'x'; MAX + 1], &[], Some(Reason::TooLong));
     let stream = framed(Frame::Octets, &[[&[b'x'; MAX][..], b"\r\n"].concat()]);
@@ -154,7 +154,7 @@ fn each_message_is_framed_as_its_first_bytes_say() {
         b"<last>",
     ];
     assert_is(Frame::Auto, stream, &messages, None);
-    // A count that is forged at the beginning of a line takes what a message may have at most.
+    // A forged count at the start of a line swallows at most the length of one message.
     assert_is(Frame::Auto, b"9 <b>forged\nnext\n", &[b"<b>forged", b"next"], None);
     assert_is(Frame::Auto, b"20 <b>a\nb\nc\nd\ne", &[], Some(Reason::Malformed));
     for rest in ["7", "7 ", "7 z", "7 x"] {
@@ -162,7 +162,6 @@ fn each_message_is_framed_as_its_first_bytes_say() {
     }
 }
 
-/// Compresses a message as rsyslog does.
 fn compressed(message: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::ZlibEncoder::new(b"z".to_vec(), flate2::Compression::best());
     encoder.write_all(message).unwrap();
@@ -188,7 +187,7 @@ fn compressed_messages_are_taken_as_they_were_and_bounded() {
         records.extend(kept);
         assert_eq!((outcome.records, outcome.refused), (records, refused), "{oversize:?}");
     }
-    // The last byte is that of a checksum, and may read as a trailer.
+    // The last byte belongs to a checksum and may look like a trailer.
     let trailed = (10_000..99_999)
         .map(|number| format!("{number}"))
         .find(|text| compressed(text.as_bytes()).ends_with(b"\n"));
@@ -213,12 +212,11 @@ fn a_compressed_message_over_the_limit_is_split_to_its_last_byte() {
     let outcome = drive(frames(), &stream, &[], 800);
     let (parts, rest) = outcome.records.split_at(5);
     assert!(parts.concat() == message && rest[0] == b"behind" && outcome.refused.is_none());
-    // What a broken one holds is kept, and blocks nothing behind it.
+    // The valid part of a corrupt message is kept, and later messages are not blocked.
     assert!(rest[1..].starts_with(&[vec![b'x'; 800]]) && rest.ends_with(&[b"last".to_vec()]));
     assert!(drive(frames(), &stream, &[(7, 1)], 800) == outcome);
 }
 
-/// Memory with room for this many messages.
 struct Room(std::cell::Cell<usize>);
 
 impl crate::intake::Store for Room {
@@ -256,10 +254,10 @@ fn inflating_ends_its_turn_after_a_bounded_number_of_bytes_and_is_never_done_twi
     };
     let (done, yields, _, held) = turn(&store, 0);
     assert!(done == 3 * bytes && yields && held >= TURN_BYTES - 3 * LONG - 50_000, "{done} {held}");
-    // It goes on where it stopped.
+    // It continues where it stopped.
     let (next, yields, ..) = turn(&store, done);
     assert!(next == 3 * bytes && yields, "{next}");
-    // Without room the message is kept as it is.
+    // Without room the message is kept unchanged.
     let full = Room(0.into());
     let at = done + next;
     let (done, yields, is_full, held) = turn(&full, at);
@@ -278,7 +276,7 @@ fn what_speaks_another_protocol_is_refused_for_one_reason() {
         assert_is(frame, tls, &[], Some(Reason::Malformed));
     }
     assert_is(Frame::U32, tls, &[], Some(Reason::TooLong));
-    // Only at the beginning, and only both bytes.
+    // Only at the start of a stream, and only both bytes together.
     assert_is(Frame::Lines, b"\x16\n\x16\x03\n", &[b"\x16", b"\x16\x03"], None);
     assert_is(Frame::Lines, b"\x16", &[b"\x16"], None);
 }
@@ -308,7 +306,7 @@ proptest! {
         for frame in FRAMES {
             let has_ends = Frames::new(frame, Oversize::Refuse).has_ends();
             let clean = |message: &Vec<u8>| {
-                // Bytes that a sender by lines cannot send.
+                // Bytes that a line-based sender cannot send.
                 let is_clean = |byte: &u8| !has_ends || !b"\n\r\0\x16xz0123456789".contains(byte);
                 let mut message: Vec<u8> = message.iter().copied().filter(is_clean).collect();
                 message.push(b'.');

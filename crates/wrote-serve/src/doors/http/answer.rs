@@ -1,4 +1,4 @@
-//! Answers: a code, a body of JSON, and whether to come again.
+//! HTTP answers: a code, a JSON body, and whether to retry.
 
 use super::body::Body;
 use crate::limits::Refusal;
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 pub(super) type Answer = Response<Body>;
 
-/// The seconds after which a client is asked to try again.
+/// Seconds after which the client should retry.
 const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// Makes an answer in JSON, a line as it is read in a terminal.
+/// Returns a JSON answer on one line, for reading in a terminal.
 pub(super) fn json_answer(status: StatusCode, value: &Value) -> Answer {
     let mut answer = Response::new(Body::whole(Bytes::from(format!("{value}\n"))));
     *answer.status_mut() = status;
@@ -22,7 +22,7 @@ pub(super) fn json_answer(status: StatusCode, value: &Value) -> Answer {
     answer
 }
 
-/// Makes an answer of a line of text.
+/// Returns an answer of one line of text.
 pub(super) fn text_answer(status: StatusCode, line: &'static str) -> Answer {
     let mut answer = Response::new(Body::whole(Bytes::from_static(line.as_bytes())));
     *answer.status_mut() = status;
@@ -30,12 +30,12 @@ pub(super) fn text_answer(status: StatusCode, line: &'static str) -> Answer {
     answer
 }
 
-/// Makes an answer that says what is wrong with the request.
+/// Returns an answer that explains what is wrong with the request.
 pub(super) fn wrong(status: StatusCode, because: &str) -> Answer {
     json_answer(status, &json!({ "error": because }))
 }
 
-/// Makes an answer that asks to send the same request again later.
+/// Returns an answer that asks for the same request again later.
 pub(super) fn not_now(because: &str) -> Answer {
     later(wrong(StatusCode::SERVICE_UNAVAILABLE, because))
 }
@@ -47,8 +47,8 @@ pub(super) fn wrong_method(allowed: &'static str) -> Answer {
     answer
 }
 
-/// Makes the answer to a request whose records are refused. Those before, `appended` of them, are
-/// in the log without a promise.
+/// Returns the answer to a request whose records are refused. The `appended` records before them
+/// are in the log, but were not acknowledged.
 pub(super) fn refused(refusal: &Refusal, appended: u64) -> Answer {
     let status = status(refusal);
     let value = json!({ "error": refusal.to_string(), "appended": appended });
@@ -56,7 +56,7 @@ pub(super) fn refused(refusal: &Refusal, appended: u64) -> Answer {
     if status == StatusCode::SERVICE_UNAVAILABLE { later(answer) } else { answer }
 }
 
-/// Makes the answer to a request of which these lines are refused, and all others are safe.
+/// Returns the answer to a request of which only these lines were refused; all others are safe.
 pub(super) fn partly(refusal: &Refusal, mut taken: Value, count: u64, lines: &[u64]) -> Answer {
     taken["error"] = format!("line {}: {refusal}", lines[0]).into();
     taken["refused"] = count.into();
@@ -64,8 +64,8 @@ pub(super) fn partly(refusal: &Refusal, mut taken: Value, count: u64, lines: &[u
     json_answer(status(refusal), &taken)
 }
 
-/// The code of a refusal. Clients such as fluent-bit (`plugins/out_http/http.c`) and vector's sink
-/// drop their records at codes from 400 to 499, but for 408 and 429.
+/// Returns the code of a refusal. Clients such as fluent-bit (`plugins/out_http/http.c`) and
+/// vector's sink drop their records on codes 400 to 499, except 408 and 429.
 fn status(refusal: &Refusal) -> StatusCode {
     match refusal {
         Refusal::TooLong => StatusCode::PAYLOAD_TOO_LARGE,

@@ -1,4 +1,4 @@
-//! `POST /append`: records from a body into the log, answered once all of them are safe.
+//! `POST /append`: appends records from a body, and answers once all are safe.
 
 use super::answer::{Answer, json_answer, partly, refused, wrong};
 use super::body::Upload;
@@ -22,7 +22,7 @@ use std::time::Instant;
 use tokio::time::{Instant as Moment, timeout_at};
 use wrote::Log;
 
-/// Lines that an answer names at most.
+/// The most line numbers that an answer lists.
 const NAMED_LINES_MAX: usize = 100;
 
 /// Answers a request to append.
@@ -81,25 +81,25 @@ pub(super) async fn append(
     }
 }
 
-/// The records of a body that were taken, and are safe.
+/// Records of a body that are in the log and safe.
 struct Taken {
-    /// The sequence of the first, and the one behind the last.
+    /// The first sequence, and the one after the last.
     first: u64,
     next: u64,
     refused: RefusedLines,
 }
 
-/// The lines of a body that were not taken.
+/// Lines of a body that were refused.
 #[derive(Default)]
 struct RefusedLines {
     count: u64,
-    /// The numbers of the first of them, from 1 on.
+    /// The first few line numbers, counted from 1.
     lines: Vec<u64>,
-    /// Why the first was not.
+    /// Why the first one was refused.
     because: Option<Refusal>,
 }
 
-/// Appends the records of a body as they come, and waits until the last is safe.
+/// Appends the records of a body as they arrive, and waits until the last is safe.
 async fn take(
     (by, key): (By, Option<Key>),
     token: &[u8],
@@ -118,7 +118,7 @@ async fn take(
         (Some(key), _) => Some((key, Progress::default())),
         (None, _) => None,
     };
-    // A client that asked whether to send its body is spared that.
+    // Refuses early, so that a client which sent `Expect: 100-continue` need not send its body.
     if by == By::Body && body.bytes_min() > limits.message_bytes as u64 {
         return Err(Refusal::TooLong);
     }
@@ -157,20 +157,20 @@ struct Batch<'a> {
     exchange: &'a Exchange,
     records: u64,
     bytes: u64,
-    /// The records and bytes that are counted.
+    /// The records and bytes already counted in the metrics.
     counted: (u64, u64),
     first: Option<(u64, Instant)>,
     last: u64,
     is_acknowledged: bool,
-    /// The keys of the log, and that of the request, with its records so far.
+    /// The log's keys, and the request's key with its progress.
     keys: Option<Arc<Keys>>,
     keyed: Option<(Key, Progress)>,
-    /// Records that were in the log before.
+    /// Records that were already in the log.
     repeated: u64,
     /// The lines so far.
     lines: u64,
     refused: RefusedLines,
-    /// The right to append before all who wait for room, for the rest of a chunk.
+    /// The right to append before all senders that wait for room, for the rest of a chunk.
     turn: Option<Turn>,
 }
 
@@ -223,8 +223,8 @@ impl<'a> Batch<'a> {
         outcome
     }
 
-    /// Appends a record. A line that no log like this can hold is left out, for the sake of those
-    /// behind it.
+    /// Appends a record. A line that the log can never hold is skipped, so that later ones are not
+    /// blocked.
     async fn take_piece(
         &mut self,
         by: By,
@@ -247,7 +247,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Appends a record once there is room. Meanwhile `held_bytes` are held for it.
+    /// Appends a record once there is room. `held_bytes` are accounted for while it waits.
     async fn append(&mut self, record: &[u8], held_bytes: usize) -> Result<(), Refusal> {
         if record.is_empty() {
             return Ok(());
@@ -292,7 +292,7 @@ impl<'a> Batch<'a> {
         Refusal::by_log(error, is_well)
     }
 
-    /// Counts what was appended since the last call.
+    /// Updates the metrics with what was appended since the last call.
     fn count(&mut self) {
         let port = &self.exchange.port;
         let (records, bytes) = (self.records - self.counted.0, self.bytes - self.counted.1);
@@ -302,8 +302,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Waits until every record is as safe as the listener promises (W1). A record that is durable
-    /// has all before it durable as well (W9).
+    /// Waits until every record reaches the listener's level (W1). Once a record is durable, all
+    /// before it are too (W9).
     async fn acknowledge(&mut self) -> Result<(u64, u64), Refusal> {
         let port = &self.exchange.port;
         let level = port.listen.ack;
@@ -346,7 +346,7 @@ impl Drop for Batch<'_> {
     }
 }
 
-/// A connection that waits for room, until this is dropped.
+/// Counts a connection as waiting for room until dropped.
 struct Paused<'a> {
     exchange: &'a Exchange,
     _counted: metrics::Paused<'a>,

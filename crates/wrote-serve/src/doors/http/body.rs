@@ -1,4 +1,4 @@
-//! Bodies: of requests as they come, of answers whole or in pieces.
+//! Bodies: of requests as they arrive, of answers in whole or in pieces.
 
 use super::exchange::Exchange;
 use super::gunzip::Gunzip;
@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 #[derive(Debug)]
 pub(super) struct Body {
     content: Content,
-    /// The connection, told when the answer to a request that was read as a whole is written.
+    /// Set if the request was read completely; the exchange is notified when the answer is written.
     exchange: Option<Arc<Exchange>>,
 }
 
@@ -25,10 +25,10 @@ enum Content {
     Pieces(Pieces),
 }
 
-/// Pieces of a body, one at a time; the sender's end is the body's.
+/// Pieces of a body. The body holds the receiving end.
 pub(super) type Pieces = mpsc::Receiver<Result<Bytes, Broken>>;
 
-/// The records could not be read to the end: the answer breaks off, and the client knows.
+/// The records could not be read to the end. The answer is aborted, so that the client notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the records could not be read to the end")]
 pub(super) struct Broken;
@@ -42,7 +42,7 @@ impl Body {
         Body { content: Content::Pieces(pieces), exchange: None }
     }
 
-    /// Tells `exchange` when the body is written.
+    /// Notifies `exchange` when the body is written.
     pub(super) fn then_ends(&mut self, exchange: Arc<Exchange>) {
         self.exchange = Some(exchange);
     }
@@ -83,7 +83,7 @@ pub(super) struct Upload {
     incoming: Incoming,
     has_ended: bool,
     is_gzip: bool,
-    /// The decoder of a body that is compressed, from its first bytes on, and bytes for it.
+    /// The decoder of a compressed body, from its first bytes on, and its pending input.
     gunzip: Option<Box<Gunzip>>,
     compressed: Bytes,
 }
@@ -95,22 +95,22 @@ impl Upload {
         Upload { incoming, has_ended, is_gzip, gunzip, compressed }
     }
 
-    /// Takes the body for one that is compressed by gzip.
+    /// Treats the body as compressed with gzip.
     pub(super) fn gunzip(&mut self) {
         self.is_gzip = true;
     }
 
-    /// Tells whether the body was read to its end.
+    /// Returns whether the body was read to its end.
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// The fewest bytes that the body has.
+    /// Returns the minimum length of the body.
     pub(super) fn bytes_min(&self) -> u64 {
         if self.is_gzip { 0 } else { self.incoming.size_hint().lower() }
     }
 
-    /// The bytes of memory that the decoder takes, and the bytes for it.
+    /// Returns the memory of the decoder and its input.
     pub(super) fn held_bytes(&self) -> usize {
         let decoder = self.gunzip.as_ref().map_or(0, |_| Gunzip::MEMORY_BYTES);
         decoder + self.compressed.len()
@@ -141,12 +141,12 @@ impl Upload {
         Ok((!last.is_empty()).then_some(last))
     }
 
-    /// Waits for the next bytes as they come.
+    /// Waits for the next bytes as received.
     async fn received(&mut self) -> Result<Option<Bytes>, Refusal> {
         while !self.has_ended {
             match self.incoming.frame().await {
                 None => self.has_ended = true,
-                // Fields behind the body say nothing here.
+                // Trailer fields are ignored.
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(chunk) => return Ok(Some(chunk)),
                     Err(_) => continue,

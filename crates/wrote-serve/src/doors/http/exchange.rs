@@ -1,4 +1,4 @@
-//! The facts that the stream, the requests and the session of one connection share.
+//! State shared by the stream, the requests and the session of one connection.
 
 use crate::access::{self, Access};
 use crate::admission::Admission;
@@ -13,17 +13,17 @@ use hyper::header::ORIGIN;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of memory of a request whose body has not come: those of its task, its head, and hyper.
+/// The memory of a request whose body has not arrived: its task, its head, and hyper.
 const REQUEST_BYTES: usize = 16 << 10;
 
-/// The last request was read and answered as a whole, or none has begun.
+/// The last request was read and answered completely, or none has begun.
 const IS_OVER: u8 = 0;
-/// The next bytes of the client belong to the head of a request.
+/// The client's next bytes belong to a request head.
 const AWAITS_HEAD: u8 = 1;
 /// A request is being served, or its answer is being sent.
 const SERVES: u8 = 2;
 
-/// Records of an answer. hyper drops them once they are written.
+/// Records of an answer, which hyper drops once written.
 struct Unwritten {
     bytes: Vec<u8>,
     exchange: Arc<Exchange>,
@@ -36,15 +36,15 @@ pub(super) struct Exchange {
     admission: Admission,
     pub stamper: Option<Box<Stamper>>,
     phase: AtomicU8,
-    /// Everything that was written has left.
+    /// Everything that was written has been sent.
     is_flushed: AtomicBool,
-    /// The answer waits for records that come: only its client ends it.
+    /// The answer follows new records until the client ends it.
     follows: AtomicBool,
-    /// Bytes of the head of the next request.
+    /// Bytes of the next request's head.
     head_bytes: AtomicUsize,
-    /// Bytes of the records of answers that are not written.
+    /// Bytes of answer records that are not written yet.
     answer_bytes: AtomicUsize,
-    /// Why the stream was cut off.
+    /// Why the stream was cut.
     refusal: Mutex<Option<Refusal>>,
 }
 
@@ -64,44 +64,45 @@ impl Exchange {
         }
     }
 
-    /// The head of a request is awaited.
+    /// A request head is expected.
     pub(super) fn await_head(&self) {
         self.phase.store(AWAITS_HEAD, Ordering::Relaxed);
     }
 
-    /// The head of a request has come.
+    /// A request head has arrived.
     pub(super) fn begin(&self) {
         self.phase.store(SERVES, Ordering::Relaxed);
         self.follows.store(false, Ordering::Relaxed);
         self.head_bytes.store(0, Ordering::Relaxed);
         for pool in [Pool::Messages, Pool::Strangers] {
-            // Less is never refused.
+            // Reducing the amount never fails.
             let _ = self.admission.account.hold(pool, 0, &self.limits());
         }
     }
 
-    /// The request was read as a whole, and its answer is written.
+    /// The request was read completely and its answer is written.
     pub(super) fn end(&self) {
         self.follows.store(false, Ordering::Relaxed);
         self.phase.store(IS_OVER, Ordering::Relaxed);
     }
 
-    /// The answer goes on until its client ends it.
+    /// The answer continues until the client ends it.
     pub(super) fn follow(&self) {
         self.follows.store(true, Ordering::Relaxed);
     }
 
-    /// Tells whether the answer goes on until its client ends it.
+    /// Returns whether the answer continues until the client ends it.
     pub(super) fn follows(&self) -> bool {
         self.follows.load(Ordering::Relaxed)
     }
 
-    /// Tells whether a request has begun that was not read to its end: more of it may come.
+    /// Returns whether a request has begun that was not read to its end, so that more of it may
+    /// arrive.
     pub(super) fn is_cut_short(&self) -> bool {
         self.phase.load(Ordering::Relaxed) != IS_OVER
     }
 
-    /// Tells whether the connection waits for its next request.
+    /// Returns whether the connection waits for its next request.
     pub(super) fn is_idle(&self) -> bool {
         !self.is_cut_short() && self.is_flushed.load(Ordering::Relaxed)
     }
@@ -110,14 +111,14 @@ impl Exchange {
         self.is_flushed.store(is_flushed, Ordering::Relaxed);
     }
 
-    /// Counts bytes of a head that have come.
+    /// Counts received bytes of a request head.
     pub(super) fn count_head(&self, bytes: usize) {
         if self.phase.load(Ordering::Relaxed) == AWAITS_HEAD {
             self.head_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 
-    /// Holds memory for the head of which more must come, in front of the token that is asked for.
+    /// Accounts for an incomplete request head, before any token was given.
     pub(super) fn hold_head(&self) -> Result<(), Refusal> {
         match self.head_bytes.load(Ordering::Relaxed) {
             0 => Ok(()),
@@ -125,19 +126,19 @@ impl Exchange {
         }
     }
 
-    /// Holds memory for a request whose body is read, and `bytes` of it, in place of those held
-    /// before.
+    /// Accounts for a request whose body is being read, and `bytes` of it, replacing the previous
+    /// amount.
     pub(super) fn hold(&self, bytes: usize) -> Result<(), Refusal> {
         self.admission.account.hold(Pool::Messages, REQUEST_BYTES + bytes, &self.limits())
     }
 
-    /// Gives back the memory for a request.
+    /// Releases the memory of a request.
     pub(super) fn release(&self) {
-        // Less is never refused.
+        // Reducing the amount never fails.
         let _ = self.admission.account.hold(Pool::Messages, 0, &self.limits());
     }
 
-    /// Holds memory for records of an answer until they are written.
+    /// Accounts for answer records until they are written.
     pub(super) fn hold_answer(self: &Arc<Self>, mut bytes: Vec<u8>) -> Result<Bytes, Refusal> {
         bytes.shrink_to_fit();
         let held = bytes.len();
@@ -147,7 +148,7 @@ impl Exchange {
         Ok(Bytes::from_owner(unwritten))
     }
 
-    /// The limits that are in force now.
+    /// Returns the current limits.
     pub(super) fn limits(&self) -> Arc<Limits> {
         self.port.settings.borrow().limits.clone()
     }
@@ -156,14 +157,14 @@ impl Exchange {
         self.port.settings.borrow().access.clone()
     }
 
-    /// Tells whether a request with this token, or none, is let in now.
+    /// Returns whether a request with this token (or none) is accepted now.
     pub(super) fn lets_in(&self, token: &[u8]) -> bool {
         let access = self.access();
         !access.asks_for_token() || access.accepts(token)
     }
 
-    /// Tells whether a web page has made a browser send a request. A page may have any name: only
-    /// that of a listener without a token or TLS leads it to a client of this machine.
+    /// Returns whether a web page made a browser send this request. A page's host name is
+    /// arbitrary. Only for a listener without token and TLS can it reach a local client.
     pub(super) fn is_of_page(&self, headers: &HeaderMap) -> bool {
         let is_local = self.client().0.is_some_and(|address| address.to_canonical().is_loopback());
         let is_open = !self.port.listen.is_tls && !self.access().asks_for_token();
@@ -186,7 +187,7 @@ impl Exchange {
         if self.access().asks_for_token() { Pool::Strangers } else { Pool::Messages }
     }
 
-    /// Keeps the reason why the stream is cut off.
+    /// Keeps the reason for cutting the stream.
     pub(super) fn refuse(&self, refusal: Refusal) {
         *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(refusal);
     }
@@ -206,7 +207,7 @@ impl Drop for Unwritten {
     fn drop(&mut self) {
         let (held, exchange) = (self.bytes.len(), &self.exchange);
         let left = exchange.answer_bytes.fetch_sub(held, Ordering::Relaxed) - held;
-        // Less is never refused.
+        // Reducing the amount never fails.
         let _ = exchange.account().hold(Pool::Answers, left, &exchange.limits());
     }
 }

@@ -1,4 +1,4 @@
-//! Bodies that are compressed by gzip: their bytes as they were before, a bounded piece at a time.
+//! Decompresses gzip bodies, one bounded piece at a time.
 
 use crate::limits::Refusal;
 use bytes::{Buf, Bytes};
@@ -6,11 +6,10 @@ use flate2::write::MultiGzDecoder;
 use std::io::Write;
 use tokio::task::yield_now;
 
-/// Bytes of a body as it was before, at most: a few that are compressed make a thousand times more.
+/// The most decompressed bytes of a body: gzip can expand by a factor of a thousand.
 const BYTES_MAX: u64 = 1 << 30;
 const BROKEN: Refusal = Refusal::Malformed("the body is not gzip");
 
-/// A body that is being made what it was.
 #[derive(Debug)]
 pub(super) struct Gunzip {
     decoder: MultiGzDecoder<Vec<u8>>,
@@ -18,16 +17,15 @@ pub(super) struct Gunzip {
 }
 
 impl Gunzip {
-    /// Bytes of memory of a decoder: the last 32 KiB in and out, and its tables.
+    /// The memory of a decoder: 32 KiB each of input and output, and tables.
     pub(super) const MEMORY_BYTES: usize = 76 << 10;
 
     pub(super) fn new() -> Gunzip {
         Gunzip { decoder: MultiGzDecoder::new(Vec::new()), bytes: 0 }
     }
 
-    /// Takes bytes from the front of `compressed`, and returns what they were: 32 KiB at most, and
-    /// perhaps nothing. A few bytes make thousands of such pieces: before each, other tasks have
-    /// their turn.
+    /// Decompresses from the front of `compressed` and returns at most 32 KiB, possibly nothing. A
+    /// few bytes may expand to thousands of pieces, so other tasks run before each.
     pub(super) async fn next(&mut self, compressed: &mut Bytes) -> Result<Bytes, Refusal> {
         yield_now().await;
         let taken = self.decoder.write(compressed).map_err(|_| BROKEN)?;
@@ -36,7 +34,7 @@ impl Gunzip {
         if taken == 0 && piece.is_empty() { Err(BROKEN) } else { Ok(piece) }
     }
 
-    /// Returns what is left at the end of the body, which must be that of its gzip as well.
+    /// Returns the remaining output at the end of the body. Fails if the gzip stream is incomplete.
     pub(super) fn end(&mut self) -> Result<Bytes, Refusal> {
         self.decoder.try_finish().map_err(|_| BROKEN)?;
         self.piece()

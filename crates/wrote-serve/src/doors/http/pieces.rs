@@ -1,39 +1,37 @@
-//! The records of a request's body, however the body comes in chunks.
+//! Splits a request's body into records, independent of how it is chunked.
 
 use crate::limits::Refusal;
 use memchr::memchr;
 
-/// Memory that is kept from one record to the next.
+/// Capacity kept from one record to the next.
 const KEPT_BYTES_MAX: usize = 4096;
 
-/// How a body is cut into records.
+/// How a body is split into records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
-    /// The body is one record; an empty one is none.
+    /// The whole body is one record, unless it is empty.
     Body,
-    /// A line feed, or CR and line feed, ends a record; the last may be without. An empty line is
-    /// no record.
+    /// Each record ends with LF or CRLF, which is optional for the last. Empty lines are skipped.
     Lines,
 }
 
-/// The parser. It keeps only the bytes of a record that is not whole.
+/// The parser. It keeps only an incomplete record.
 #[derive(Debug)]
 pub(super) struct Pieces {
     by: By,
     record_bytes_max: usize,
     kept: Vec<u8>,
-    /// The bytes kept were given as a record.
+    /// The kept bytes were returned as a record.
     is_given: bool,
-    /// The line is too long: what comes is passed over up to its end.
+    /// The line is too long and is skipped up to its end.
     passes: bool,
 }
 
-/// The end of a record.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
-    /// A whole record; of an empty line an empty one.
+    /// A complete record, empty for an empty line.
     Record(&'a [u8]),
-    /// A line that is too long. Those behind it are records.
+    /// A line that is too long. Later lines are still records.
     TooLong,
 }
 
@@ -42,8 +40,8 @@ impl Pieces {
         Pieces { by, record_bytes_max, kept: Vec::new(), is_given: false, passes: false }
     }
 
-    /// Takes the next record from the front of `chunk`. `None` if the chunk holds the end of none:
-    /// what is left of it is kept.
+    /// Returns the next record from the front of `chunk`. `None` if no record ends in it; its rest
+    /// is kept.
     pub(super) fn next<'a, 'chunk: 'a>(
         &'a mut self,
         chunk: &mut &'chunk [u8],
@@ -64,7 +62,7 @@ impl Pieces {
         Ok(Some(self.given()))
     }
 
-    /// Returns what is left at the end of the body; nothing is no record.
+    /// Returns what is left at the end of the body; empty if nothing.
     pub(super) fn rest(&mut self) -> Piece<'_> {
         self.forget_given();
         self.given()
@@ -78,7 +76,7 @@ impl Pieces {
         self.checked(&self.kept)
     }
 
-    /// The bytes of memory that are kept, if they are more than a few.
+    /// Returns the memory kept, if considerable.
     pub(super) fn kept_bytes(&self) -> usize {
         let bytes = self.kept.capacity();
         if bytes > KEPT_BYTES_MAX { bytes } else { self.kept.len() }
@@ -94,7 +92,7 @@ impl Pieces {
     }
 
     fn keep(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
-        // A CR may be taken off.
+        // A CR may be removed.
         let is_long = self.kept.len() + bytes.len() > self.record_bytes_max + 1;
         if is_long && self.by == By::Body {
             return Err(Refusal::TooLong);

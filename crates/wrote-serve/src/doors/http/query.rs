@@ -1,4 +1,4 @@
-//! The wishes of a request: its query, and the type of its body.
+//! Request options: the query, and the body's type.
 
 use super::pieces::By;
 use crate::keys::Key;
@@ -8,42 +8,41 @@ use percent_encoding::percent_decode_str;
 use std::time::SystemTime;
 use wrote_result::units;
 
-/// Types of bodies with a record per line.
+/// Content types with one record per line.
 const LINES_TYPES: [&str; 4] =
     ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"];
 
-/// How records are put behind each other in an answer.
+/// How an answer delimits records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// A line feed behind each record.
+    /// A line feed after each record.
     Lines,
-    /// Four bytes of length before each record, the highest first.
+    /// A big-endian length of four bytes before each record.
     U32,
 }
 
 /// Where an answer begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Begin {
-    /// With the record of this sequence.
+    /// At the record of this sequence.
     At(u64),
-    /// With the first record that was written at this time or later.
+    /// At the first record written at or after this time.
     Since(SystemTime),
 }
 
-/// The request to read records.
+/// A request to read records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
-    /// Its first record.
     pub begin: Begin,
-    /// Records at most.
+    /// The most records to return.
     pub limit: u64,
-    /// The answer goes on with the records that come.
+    /// Continues with new records as they arrive.
     pub follows: bool,
-    /// `None`: that which suits the log.
+    /// `None` selects the layout that suits the log.
     pub layout: Option<Layout>,
 }
 
-/// Returns how a body is cut: as the query says, else by its type.
+/// Returns how a body is split, as given by the query or else by its type.
 pub(super) fn by(parts: &Parts) -> Result<By, String> {
     let mut by = None;
     for pair in pairs(parts) {
@@ -65,16 +64,15 @@ fn is_of_lines(parts: &Parts) -> bool {
     LINES_TYPES.iter().any(|lines| name.eq_ignore_ascii_case(lines))
 }
 
-/// How the body of a request is compressed.
+/// The content encoding of a request body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coding {
     None,
     Gzip,
-    /// Not in a way that is known here.
+    /// An unsupported encoding.
     Other,
 }
 
-/// Returns how a body is compressed.
 pub(super) fn coding(parts: &Parts) -> Coding {
     let mut codings = parts.headers.get_all(CONTENT_ENCODING).into_iter();
     let (first, second) = (codings.next(), codings.next());
@@ -87,14 +85,14 @@ pub(super) fn coding(parts: &Parts) -> Coding {
     }
 }
 
-/// Tells whether the body is sent in another way than by chunks or its length (RFC 9112 section 6).
+/// Returns whether the body has a transfer encoding other than chunked (RFC 9112 section 6).
 pub(super) fn is_transformed(parts: &Parts) -> bool {
     let mut codings = parts.headers.get_all(TRANSFER_ENCODING).into_iter();
     codings.any(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"))
 }
 
-/// Returns the key of a request (draft-ietf-httpapi-idempotency-key-header-07): a string of a
-/// structured field (RFC 9651), or the bare word that many clients send.
+/// Returns the key of a request (draft-ietf-httpapi-idempotency-key-header-07): a structured field
+/// string (RFC 9651), or a bare word, as many clients send.
 pub(super) fn key(parts: &Parts) -> Result<Option<Key>, &'static str> {
     let mut found = parts.headers.get_all("idempotency-key").into_iter();
     let Some(value) = found.next() else { return Ok(None) };
@@ -116,7 +114,7 @@ pub(super) fn key(parts: &Parts) -> Result<Option<Key>, &'static str> {
     Key::new(producer, &word).map(Some)
 }
 
-/// Returns what a request to read asks for.
+/// Parses a request to read.
 pub(super) fn wanted(parts: &Parts) -> Result<Wanted, String> {
     let (mut from, mut since) = (None, None);
     let mut wanted = Wanted { begin: Begin::At(0), limit: u64::MAX, follows: false, layout: None };
@@ -144,7 +142,7 @@ pub(super) fn wanted(parts: &Parts) -> Result<Wanted, String> {
     Ok(wanted)
 }
 
-/// Reads a time, whose colons and plus a client may have written as `%3A` and `%2B` (RFC 3986).
+/// Parses a time whose colons and plus may be percent-encoded as `%3A` and `%2B` (RFC 3986).
 fn moment(value: &str) -> Result<SystemTime, String> {
     let text = percent_decode_str(value).decode_utf8_lossy();
     let moment = units::parse_moment(&text).map_err(|because| format!("since={because}"))?;

@@ -1,7 +1,7 @@
-//! `GET /records`: the records of the log from a sequence or a time on, and those that come.
+//! `GET /records`: returns records from a sequence or a time on, and follows new ones.
 //!
-//! A client gets only records that are as safe as the listener's answers promise. So a record that
-//! it has read keeps its sequence, and the client can go on behind it after any crash.
+//! A client gets only records that have reached the listener's level. A record that it has read
+//! therefore keeps its sequence, and the client can resume after any crash.
 
 use super::answer::{Answer, json_answer, not_now, wrong};
 use super::body::{Body, Broken, Pieces};
@@ -23,20 +23,20 @@ use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 use wrote::{Error, Log, LogReader};
 
-/// Bytes of records that are read at a time, if one alone has not more.
+/// Bytes of records read at a time, unless a single one is longer.
 const PIECE_BYTES: usize = 64 << 10;
-/// The time for a record that is in the log to be found there.
+/// The time to find a record that is known to be in the log.
 const RECORD_PATIENCE: Duration = Duration::from_secs(10);
-/// How long a request waits for one of the places of readers.
+/// The longest wait for a reader slot.
 const PLACE_PATIENCE: Duration = Duration::from_secs(10);
-/// A reader that waits longer, for records or its client, leaves its place to others. One whose
-/// records come and go without a wait leaves it after so long where no other place is free.
+/// A reader that waits longer than this, for records or for its client, gives its slot to others. A
+/// busy reader gives it up after this time if no other slot is free.
 const PLACE_TIME: Duration = Duration::from_millis(100);
-/// The pause after the log has failed.
+/// The pause after a failure of the log.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
-/// The sequence with which an answer begins.
+/// The first sequence of an answer.
 const FIRST_SEQUENCE: HeaderName = HeaderName::from_static("wrote-first-sequence");
-/// The sequence with which a client goes on behind an answer.
+/// The sequence at which to continue after an answer.
 const NEXT_SEQUENCE: HeaderName = HeaderName::from_static("wrote-next-sequence");
 
 /// Answers a request to read.
@@ -73,18 +73,18 @@ pub(super) async fn records(parts: &Parts, token: &[u8], exchange: &Arc<Exchange
 }
 
 enum Failure {
-    /// Retention has removed the record that was asked for.
+    /// Retention has removed the requested record.
     Removed {
         first: u64,
     },
-    /// A time was named, and the log has none.
+    /// The request names a time, but the log has no times.
     HasNoTimes(String),
     Log(Error),
-    /// Clients read less than they ask for, this one most.
+    /// Clients read less than they request, this one least of all.
     Memory,
 }
 
-/// Reads the first records before it answers: whether they are there is known only then.
+/// Reads the first records before answering, because only then is it known whether they exist.
 async fn begin(
     wanted: Wanted,
     log: &Log,
@@ -102,7 +102,7 @@ async fn begin(
         Begin::At(from) => (from, None),
         Begin::Since(time) => since(log, time, wanted.follows).await?,
     };
-    // A log of lines prepares no segments.
+    // A log of lines does not prepare segments.
     let suits = if stats.prepare.is_none() { Layout::Lines } else { Layout::U32 };
     let layout = wanted.layout.unwrap_or(suits);
     let end = from.saturating_add(wanted.limit);
@@ -141,8 +141,8 @@ async fn begin(
     Ok(answer)
 }
 
-/// Finds the first record that was written at `time` or later, or the place behind the last one.
-/// Returns its sequence, and a reader that stands there.
+/// Finds the first record written at or after `time`, or the end of the log. Returns its sequence
+/// and a reader positioned there.
 async fn since(
     log: &Log,
     time: SystemTime,
@@ -155,42 +155,41 @@ async fn since(
             Error::Refused { .. } => Failure::HasNoTimes(error.to_string()),
             error => Failure::Log(error),
         })?;
-        // Places without a record may come before it.
+        // Sequences without a record may precede it.
         let first = reader.next_within(Duration::ZERO)?.map(|record| record.sequence);
         let from = first.unwrap_or(reader.next_sequence());
         reader.seek(from)?;
         Ok((from, Some(reader)))
     };
-    // It waits for the disk.
+    // Blocking: it reads from the disk.
     spawn_blocking(find).await.unwrap_or(Err(Failure::Log(Error::Interrupted)))
 }
 
-/// An answer that is being made.
 struct Reading {
     reader: Option<LogReader>,
     layout: Layout,
     follows: bool,
     /// The next sequence to read.
     next: u64,
-    /// Before it, records may be read.
+    /// Records before this sequence may be read.
     known: u64,
-    /// The sequence behind the last one wanted.
+    /// The sequence after the last one requested.
     end: u64,
     exchange: Arc<Exchange>,
-    /// The token of the request. It may be taken back.
+    /// The request's token, which may be revoked while reading.
     token: Box<[u8]>,
     /// `None` while no reader is open.
     place: Option<Place>,
 }
 
-/// A place among the readers: each has buffers of its own (W8).
+/// A reader slot. Each reader has its own buffers (W8).
 struct Place {
     _permit: OwnedSemaphorePermit,
     since: Instant,
 }
 
 impl Place {
-    /// Waits for a place behind all who wait already.
+    /// Waits for a slot, in order of arrival.
     async fn next(port: &Port) -> Place {
         let permit = port.readers.clone().acquire_owned().await.expect("it is never closed");
         Place { _permit: permit, since: Instant::now() }
@@ -198,7 +197,7 @@ impl Place {
 }
 
 impl Reading {
-    /// Reads the next records; nothing if none is known.
+    /// Reads the next records; empty if none are available.
     async fn piece(&mut self) -> Result<Vec<u8>, Failure> {
         if self.next >= self.known {
             return Ok(Vec::new());
@@ -224,14 +223,13 @@ impl Reading {
             Ok((reader, bytes, next))
         };
         let interrupted = |_| Err(Failure::Log(Error::Interrupted));
-        // It waits for the disk.
+        // Blocking: it reads from the disk.
         let (reader, bytes, next) = spawn_blocking(read).await.unwrap_or_else(interrupted)?;
         (self.reader, self.next) = (Some(reader), next);
         Ok(bytes)
     }
 
-    /// Sends the first piece, and goes on to read in a task of its own, which ends with the
-    /// connection.
+    /// Sends the first piece, then keeps reading in a task that ends with the connection.
     fn go_on(mut self, first: Vec<u8>) -> Pieces {
         let (sender, pieces) = mpsc::channel(1);
         tokio::spawn(async move {
@@ -251,7 +249,8 @@ impl Reading {
                 Ok(piece) if piece.is_empty() => None,
                 Ok(piece) => match self.exchange.hold_answer(piece) {
                     Ok(held) => Some(Ok(held)),
-                    // The session sees it, and cuts the connection: the answer must not seem whole.
+                    // The session notices and cuts the connection, because the answer must not seem
+                    // complete.
                     Err(_) => return sender.closed().await,
                 },
                 Err(broken) => Some(Err(broken)),
@@ -274,7 +273,7 @@ impl Reading {
         }
     }
 
-    /// Waits for records that are safe. `false` if none is wanted, or the server drains.
+    /// Waits for safe records. Returns `false` if none are requested or the server drains.
     async fn more_is_known(&mut self) -> bool {
         if !self.follows || self.next >= self.end {
             return false;
@@ -285,7 +284,7 @@ impl Reading {
         let known = self.unless_long(async {
             tokio::select! {
                 known = safe_behind(next, port) => known,
-                // The answer still takes every record that may be read by now.
+                // The answer still includes every record that is safe by now.
                 _ = draining.wait_for(|&draining| draining) => {
                     port.channel.log().map_or(before, |log| port.listen.ack.readable(&log))
                 }
@@ -295,7 +294,7 @@ impl Reading {
         self.next < self.known
     }
 
-    /// Waits, and leaves the place among the readers when that takes long.
+    /// Waits, and gives up the reader slot if that takes long.
     async fn unless_long<T>(&mut self, wait: impl Future<Output = T>) -> T {
         let mut wait = pin!(wait);
         let outcome = timeout(PLACE_TIME, &mut wait).await;
@@ -311,7 +310,7 @@ impl Reading {
     }
 }
 
-/// Waits until the record `sequence` may be read, and returns the sequence before which all may be.
+/// Waits until record `sequence` may be read, and returns the sequence before which all may be.
 async fn safe_behind(sequence: u64, port: &Port) -> u64 {
     let level = port.listen.ack;
     loop {
@@ -322,12 +321,12 @@ async fn safe_behind(sequence: u64, port: &Port) -> u64 {
                 return readable;
             }
         }
-        // A full disk, or a failure, is no end of waiting: there may be room again.
+        // A full disk or a failed log does not end the wait: both can recover.
         sleep(RETRY_PAUSE).await;
     }
 }
 
-/// Reads records from `next` up to `known`, or a piece of them. Returns the next sequence too.
+/// Reads records from `next` up to `known`, at most one piece. Returns the next sequence too.
 fn fill(
     reader: &mut LogReader,
     mut next: u64,

@@ -1,4 +1,4 @@
-//! The paths of the door.
+//! Routes requests by path.
 
 use super::answer::{Answer, text_answer, wrong, wrong_method};
 use super::append::append;
@@ -14,7 +14,6 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use tokio::time::sleep;
 
-/// Answers a request.
 pub(super) async fn answer(
     request: Request<Incoming>,
     exchange: Arc<Exchange>,
@@ -65,7 +64,7 @@ pub(super) async fn answer(
     Ok(answer)
 }
 
-/// Tells whether the log of the listener takes messages, and why not.
+/// Reports whether the listener's log accepts messages.
 fn ready(exchange: &Exchange) -> Answer {
     let port = &exchange.port;
     if *port.draining.borrow() {
@@ -73,7 +72,7 @@ fn ready(exchange: &Exchange) -> Answer {
     }
     match port.channel.trouble() {
         None => text_answer(StatusCode::OK, "ready\n"),
-        // The cause names folders: it is for the operators.
+        // The cause names folders, which only operators should see.
         Some(_) => text_answer(StatusCode::SERVICE_UNAVAILABLE, "the log takes no messages\n"),
     }
 }

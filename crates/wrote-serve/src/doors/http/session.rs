@@ -1,6 +1,6 @@
-//! A session: the requests of one connection, one after the other, until an end.
+//! A session: the requests of one connection, one after another.
 //!
-//! Between two requests a session keeps the stream alone: no buffer, and no deadline.
+//! Between requests a session holds only the stream: no buffer and no deadline.
 
 use super::exchange::Exchange;
 use super::routes::answer;
@@ -21,13 +21,13 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-/// Bytes that hyper keeps of a connection at most, and bytes of a request's head.
+/// The most bytes that hyper buffers per connection, and the longest request head.
 const BUFFER_BYTES_MAX: usize = 16 << 10;
-/// How long a client that was refused may go on to send. Without that time the kernel would answer
-/// by a reset, at which the client may never read the refusal.
+/// How long a refused client may keep sending. Without this time the kernel would send a reset, and
+/// the client might never read the refusal.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// Serves a client until it ends, is refused, or the server drains. The refusal is counted.
+/// Serves a client until it ends, is refused, or the server drains. Refusals are counted.
 pub(crate) async fn serve<S: Stream>(stream: S, admission: Admission, port: Port) {
     let exchange = Arc::new(Exchange::new(admission, port, stream.certificate_name()));
     let mut session = Session { draining: exchange.port.draining.clone(), exchange };
@@ -36,7 +36,7 @@ pub(crate) async fn serve<S: Stream>(stream: S, admission: Admission, port: Port
         let port = &session.exchange.port;
         port.refuse(session.exchange.client(), refusal.reason(), refusal);
     }
-    // A client that is gone needs no end.
+    // A client that is gone needs no shutdown.
     let _ = wire.shutdown().await;
     if session.exchange.is_cut_short() {
         let _ = timeout(LINGER, wire.discard()).await;
@@ -48,16 +48,16 @@ struct Session {
     draining: watch::Receiver<bool>,
 }
 
-/// The state of a connection that hyper has served for a while.
+/// The state of a connection after hyper has served it for a while.
 enum Served<S> {
     /// The next request has not begun.
     Idle(Wire<S>),
-    /// There is none.
+    /// There are no more requests.
     Ended(Wire<S>, Result<(), Refusal>),
 }
 
 impl Session {
-    /// Serves requests to the last, and returns why no more are served.
+    /// Serves all requests, and returns why it stopped.
     async fn serve<S: Stream>(&mut self, stream: S) -> (Wire<S>, Result<(), Refusal>) {
         let mut wire = Wire::new(stream, self.exchange.clone());
         let mut first_byte = Some(self.exchange.limits().first_byte);
@@ -76,7 +76,7 @@ impl Session {
         }
     }
 
-    /// Waits for the first bytes of a request; `false` if none come any more.
+    /// Waits for the first bytes of a request; `false` if the client sends no more.
     async fn request_begins<S: Stream>(
         &mut self,
         wire: &mut Wire<S>,
@@ -90,7 +90,7 @@ impl Session {
                 return Err(Refusal::Silent);
             }
         }
-        // A request that had arrived when the server began to drain is served.
+        // A request that arrived before draining began is served.
         Ok(wire.has_unread() && wire.fill().await)
     }
 
@@ -103,14 +103,14 @@ impl Session {
             .timer(TokioTimer::new())
             .header_read_timeout(self.exchange.limits().message_time)
             .max_buf_size(BUFFER_BYTES_MAX)
-            // A client may end its side behind its request. The wire notices gone followers.
+            // A client may close its side after a request. The wire notices followers that left.
             .half_close(true)
             .serve_connection(TokioIo::new(wire), service);
         let mut drains = pin!(self.draining.wait_for(|&draining| draining));
         let (mut has_begun, mut is_draining) = (false, false);
         let outcome = poll_fn(|context| {
-            // An answer may be whole within one poll, and says whether it is the last. Before hyper
-            // has begun with the request, it would end without an answer.
+            // An answer may complete within one poll and must announce that it is the last. If
+            // draining began before hyper starts on the request, hyper would end without an answer.
             if has_begun && !is_draining && drains.as_mut().poll(context).is_ready() {
                 is_draining = true;
                 Pin::new(&mut connection).graceful_shutdown();
@@ -126,7 +126,7 @@ impl Session {
                 if is_draining || drains.as_mut().poll(context).is_pending() {
                     let held = self.exchange.hold_head();
                     self.exchange.account().watch(context);
-                    // It may be closed since.
+                    // It may have been closed since.
                     return match held.and(self.exchange.account().check()) {
                         Ok(()) => Poll::Pending,
                         Err(refusal) => {
@@ -135,7 +135,7 @@ impl Session {
                         }
                     };
                 }
-                // The answer that is being made is the last, and says so.
+                // The current answer is the last and announces it.
                 is_draining = true;
                 Pin::new(&mut connection).graceful_shutdown();
             }
@@ -156,7 +156,7 @@ impl Session {
     }
 }
 
-/// Returns why hyper ended a connection; a client that is gone is no refusal.
+/// Maps an error of hyper to a refusal; a client that is gone is not refused.
 fn refusal(error: &hyper::Error) -> Result<(), Refusal> {
     if error.is_parse_too_large() {
         Err(Refusal::TooLong)

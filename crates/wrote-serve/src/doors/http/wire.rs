@@ -1,4 +1,4 @@
-//! The stream of a connection, as hyper sees it: its bytes counted, its writes timed.
+//! The stream as hyper sees it, with bytes counted and writes timed.
 
 use super::exchange::Exchange;
 use crate::limits::Refusal;
@@ -13,11 +13,11 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// Bytes of the first read of a request at most.
+/// The most bytes of a request's first read.
 const READ_BYTES: usize = 16 << 10;
 
 thread_local! {
-    /// The buffer of every first read of a thread: an idle connection has none.
+    /// The buffer for first reads of a thread, so that idle connections need none.
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
 }
 
@@ -26,9 +26,9 @@ thread_local! {
 pub(super) struct Wire<S> {
     stream: S,
     exchange: Arc<Exchange>,
-    /// Bytes that were read and are given before all others.
+    /// Bytes that were read and are returned first.
     ahead: Bytes,
-    /// The client's time for reading what was written, while the stream takes no more.
+    /// The deadline for the client to read what was written, while the stream accepts no more.
     unread: Option<Pin<Box<Sleep>>>,
 }
 
@@ -37,34 +37,34 @@ impl<S: Stream> Wire<S> {
         Wire { stream, exchange, ahead: Bytes::new(), unread: None }
     }
 
-    /// Puts back bytes that were read and belong to the next request.
+    /// Puts back bytes that belong to the next request.
     pub(super) fn put_back(&mut self, bytes: &[u8]) {
-        // A part of a buffer, even an empty one, would keep the whole.
+        // A slice of a buffer, even an empty one, would keep the whole buffer alive.
         self.ahead = [bytes, &self.ahead].concat().into();
     }
 
-    /// Tells whether bytes of the next request were read.
+    /// Returns whether bytes of the next request were read.
     pub(super) fn has_ahead(&self) -> bool {
         !self.ahead.is_empty()
     }
 
-    /// Tells whether bytes wait in the kernel.
+    /// Returns whether the kernel holds unread bytes.
     pub(super) fn has_unread(&mut self) -> bool {
         self.stream.has_unread()
     }
 
-    /// Waits for the first bytes of a request; `false` at the client's end.
+    /// Waits for the first bytes of a request; `false` if the client closed the stream.
     pub(super) async fn fill(&mut self) -> bool {
         self.ahead = poll_fn(|context| self.poll_some(context, Bytes::copy_from_slice)).await;
         self.has_ahead()
     }
 
-    /// Reads what comes until the client's end, and forgets it.
+    /// Reads and discards until the client closes the stream.
     pub(super) async fn discard(&mut self) {
         while poll_fn(|context| self.poll_some(context, |bytes| bytes.len())).await > 0 {}
     }
 
-    /// Reads once. At the client's end there are no bytes.
+    /// Reads once. Returns no bytes if the client closed the stream.
     fn poll_some<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -73,13 +73,13 @@ impl<S: Stream> Wire<S> {
         SCRATCH.with_borrow_mut(|scratch| {
             let mut buffer = ReadBuf::new(scratch);
             let outcome = ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer));
-            // A broken stream is one that ended.
+            // A broken stream counts as ended.
             Poll::Ready(take(if outcome.is_ok() { buffer.filled() } else { &[] }))
         })
     }
 
-    /// Fails once the client of an answer without an end has closed its side: the next write, which
-    /// would find out, may never come.
+    /// Fails once a client that follows new records has closed its side. The next write would find
+    /// out, but may never happen.
     fn check_follower(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         if !self.exchange.follows() || self.has_ahead() {
             return Ok(());
@@ -93,7 +93,7 @@ impl<S: Stream> Wire<S> {
         Ok(())
     }
 
-    /// Cuts the stream off, for a reason that the session counts.
+    /// Cuts the stream for a reason that the session counts.
     fn cut(&self, refusal: Refusal) -> io::Error {
         self.exchange.refuse(refusal);
         ErrorKind::ConnectionAborted.into()

@@ -1,4 +1,4 @@
-//! Tests of RELP: sessions as librelp has them, as one piece and cut in any way.
+//! Tests of RELP: sessions as librelp sends them, in one piece and split at any point.
 
 use super::*;
 use crate::doors::driven::{Outcome, drive};
@@ -22,7 +22,7 @@ fn opened(frames: &[u8]) -> Outcome {
     of(&[OPEN.as_bytes(), frames].concat())
 }
 
-/// Returns the answers behind that to `open`, and without the goodbye.
+/// Returns the answers after the one to `open`, without the goodbye.
 fn answers(outcome: &Outcome) -> &str {
     let answers = str::from_utf8(&outcome.answers).unwrap();
     let (_, behind) = answers.split_once("commands=syslog\n").unwrap();
@@ -84,19 +84,18 @@ fn after_the_last_number_comes_one() {
 #[test]
 fn what_is_refused_has_no_answer_and_what_came_before_it_has() {
     for (bad, reason) in [
-        // The very next number, and no other.
+        // Only the next number is accepted.
         (&b"4 syslog 3 bad\n"[..], Reason::Malformed),
         (b"2 syslog 3 bad\n", Reason::Malformed),
         (b"1000000003 syslog 3 bad\n", Reason::Malformed),
-        // A second open; commands that may carry a message, and that are not letters or too long.
+        // A second open, commands that may carry a message, and invalid or overlong commands.
         (b"3 open 14 relp_version=0\n", Reason::Malformed),
         (b"3 eventlog 3 bad\n", Reason::Malformed),
         (b"3 rsp 6 200 OK\n", Reason::Malformed),
         (b"3 sys-log 3 bad\n", Reason::Malformed),
         (b"3  3 bad\n", Reason::Malformed),
         (b"3 abcdefghijklmnopqrstuvwxyzabcdefg 3 bad\n", Reason::Malformed),
-        // Lengths.
-        // Neither is waited for.
+        // Invalid lengths, refused at once.
         (b"3 syslog 65 b", Reason::TooLong),
         (b"3 eventlog 1025 b", Reason::TooLong),
         (b"3 syslog 999999999 bad\n", Reason::TooLong),
@@ -115,7 +114,7 @@ fn what_is_refused_has_no_answer_and_what_came_before_it_has() {
         assert_eq!(outcome.records, [b"good"], "{}", bad.escape_ascii());
         assert_eq!(answers(&outcome), "2 rsp 6 200 OK\n", "{}", bad.escape_ascii());
     }
-    // Without a session nothing is taken.
+    // Without a session nothing is accepted.
     for first in [&b"1 syslog 3 bad\n"[..], b"1 close 0\n", b"GET / HTTP/1.1\r\n", b"\x16\x03\x01"]
     {
         let outcome = of(first);

@@ -1,8 +1,7 @@
-//! Answers to commands about groups that fail.
+//! Error answers of group commands.
 
 use crate::cursors::Fault;
 
-/// Answers why a command about a group fails.
 pub(super) fn refused(fault: &Fault, name: &[u8]) -> Vec<u8> {
     let name = name[..name.len().min(128)].escape_ascii();
     let text = match fault {

@@ -1,7 +1,7 @@
-//! The fields of an entry as one record, and back.
+//! Encodes the fields of an entry as one record, and decodes them.
 //!
-//! The record of one field is its value, byte for byte. That of several is an element of a JSON
-//! text sequence (RFC 7464): the byte 0x1E, and an array of each name and its value.
+//! A record of one field is its value, byte for byte. A record of several is an element of a JSON
+//! text sequence (RFC 7464): the byte 0x1E, and an array of alternating names and values.
 
 use super::FIELD;
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 /// The first byte of a record of several fields.
 const BEGIN: u8 = 0x1e;
 
-/// Makes the record of these names and values, by turns.
+/// Encodes alternating names and values as a record.
 pub(super) fn record<'a>(words: &[&'a [u8]]) -> Result<Cow<'a, [u8]>, &'static str> {
     if let [_, value] = words {
         return Ok(Cow::Borrowed(value));
@@ -22,7 +22,7 @@ pub(super) fn record<'a>(words: &[&'a [u8]]) -> Result<Cow<'a, [u8]>, &'static s
     Ok(Cow::Owned(record))
 }
 
-/// Returns the names and values of a record, by turns.
+/// Decodes a record into alternating names and values.
 pub(super) fn fields(record: &[u8]) -> Vec<Cow<'_, [u8]>> {
     let several = record.strip_prefix(&[BEGIN]).and_then(|array| {
         let words: Vec<String> = serde_json::from_slice(array).ok()?;

@@ -1,4 +1,4 @@
-//! The first words of a client: the version of the protocol that it speaks, and its token.
+//! Handshake: protocol version and token.
 
 use super::{NAME_BYTES_MAX, REDIS_VERSION, Resp, error};
 use crate::access::WRONG_TOKEN_PAUSE;
@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 impl Resp {
-    /// Tells whether a client that has given no token may say this.
+    /// Returns whether an unauthenticated client may send this command.
     pub(super) fn may_come(&self, name: &[u8]) -> bool {
         // The last two are HTTP, which is refused as such.
         let is_greeting =
@@ -16,7 +16,7 @@ impl Resp {
         is_greeting || self.has_token() || !self.access.asks_for_token()
     }
 
-    /// `AUTH token`, or `AUTH user token`: any user has the tokens.
+    /// `AUTH token`, or `AUTH user token` with any user.
     pub(super) fn auth(&mut self, input: &[u8], intake: &mut Intake<'_>) {
         if !self.access.asks_for_token() {
             error(intake, "ERR this server asks for no password");
@@ -25,7 +25,7 @@ impl Resp {
         }
     }
 
-    /// `HELLO 3 AUTH user token`: the version of the protocol, and the token.
+    /// `HELLO 3 AUTH user token`: protocol version and token.
     pub(super) fn hello(&mut self, input: &[u8], intake: &mut Intake<'_>) {
         let is_three = match self.request.word(input, 1) {
             None => self.is_three,
@@ -67,8 +67,8 @@ impl Resp {
         intake.answer(answer.as_bytes());
     }
 
-    /// Takes the word at `at` for a token. A wrong one is answered and counted, and takes the place
-    /// of a right one before it.
+    /// Checks the word at `at` as a token. A wrong one is answered and counted, and revokes an
+    /// earlier right one.
     fn authorize(&mut self, input: &[u8], at: usize, intake: &mut Intake<'_>) -> bool {
         let token = self.request.word(input, at);
         let token = token.filter(|token| self.access.accepts(token)).map(Box::from);
@@ -76,7 +76,7 @@ impl Resp {
         if !self.has_token() {
             intake.reject(Reason::Unauthorized);
             error(intake, "WRONGPASS invalid username-password pair or user is disabled.");
-            // Nothing is taken for a while.
+            // Delays further commands.
             let (sender, later) = oneshot::channel();
             tokio::spawn(async move {
                 sleep(WRONG_TOKEN_PAUSE).await;
@@ -91,7 +91,7 @@ impl Resp {
         self.said.as_ref().is_some_and(|said| said.token.is_some())
     }
 
-    /// Returns the places of the token and the name of a HELLO; `None` if it has something else.
+    /// Returns the positions of token and name in a HELLO; `None` if it has other options.
     fn greeting_options(&self, input: &[u8]) -> Option<(Option<usize>, Option<usize>)> {
         let (mut at, mut token, mut name) = (2, None, None);
         while at < self.request.len() {

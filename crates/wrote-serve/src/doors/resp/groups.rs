@@ -1,4 +1,4 @@
-//! Groups of one reader by RESP: a cursor with a name, which is where it was after a restart.
+//! Reader groups over RESP: named cursors that survive restarts, with one reader each.
 
 use super::bulks::{id_text, text};
 use super::faults::refused;
@@ -24,7 +24,7 @@ impl Resp {
         let is_new = is(1, b"CREATE");
         let mut at = 5;
         at += usize::from(is_new && is(at, b"MKSTREAM"));
-        // It tells Redis how far behind a group is; a log knows.
+        // Redis uses it to compute the lag; the log knows it.
         at += 2 * usize::from(is(at, b"ENTRIESREAD"));
         if !(is_new || is(1, b"SETID")) || self.request.len() < 5 || at != self.request.len() {
             return self.unknown_subcommand(input, intake);
@@ -66,11 +66,11 @@ impl Resp {
         });
     }
 
-    /// `XACK key group id..`: the number of those that were awaited, once that is durable.
+    /// `XACK key group id..`: returns how many were pending, once that is durable.
     pub(super) fn acknowledge(&self, input: &[u8], intake: &mut Intake<'_>) {
         let word = |at| self.request.word(input, at).unwrap_or_default();
         let name = word(2).to_vec();
-        // An ID with another second part than the records' names none.
+        // Records have the second part 1; other IDs match none.
         let sequence = |word: &[u8]| {
             let (sequence, part) = id(word)?;
             Some(if part.unwrap_or(1) == 1 { sequence } else { u64::MAX })
@@ -80,15 +80,15 @@ impl Resp {
         self.answer_later(intake, move |_, channel, _| async move {
             match channel.cursors.acknowledge(&name, &ids) {
                 Ok(count) => saved(&channel, format!(":{count}\r\n")).await,
-                // As Redis answers.
+                // Like Redis.
                 Err(Fault::Unknown) => b":0\r\n".to_vec(),
                 Err(fault) => refused(&fault, &name),
             }
         });
     }
 
-    /// `XPENDING key group`: its number of records that are delivered and not acknowledged, the
-    /// first and the last, and the reader.
+    /// `XPENDING key group`: the number of delivered, unacknowledged records, the first and the
+    /// last, and the reader.
     pub(super) fn pending(&self, input: &[u8], intake: &mut Intake<'_>) {
         let name = self.request.word(input, 2).unwrap_or_default().to_vec();
         let nil = self.nil();

@@ -1,4 +1,4 @@
-//! Reading by RESP: how many records there are, a range of them, and what comes.
+//! Reading over RESP: the length, ranges, and new records.
 
 use super::bulks::{id_text, text};
 use super::faults::refused;
@@ -16,20 +16,19 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, timeout_at};
 use wrote::{Error, Log, LogReader};
 
-/// Bytes of one answer's records at most: an answer is made whole before it leaves.
+/// The most record bytes of one answer, which is built completely before it is sent.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
-/// Answers that are read from logs at a time: each takes a reader's buffers and its own bytes (W8).
-/// The others wait. An answer that waits for its client is counted among the bytes in flight.
+/// Limits concurrent reads, as each takes a reader's buffers and its answer (W8). An answer waiting
+/// for its client counts as bytes in flight.
 static READS: Semaphore = Semaphore::const_new(READS_MAX);
 pub(crate) const READS_MAX: usize = 4;
-/// Records of an XREAD that asks for no number.
+/// The default COUNT of XREAD.
 const READ_COUNT: usize = 1000;
 
-/// The records that a reader asks for.
 pub(super) enum Source {
-    /// From this sequence on.
+    /// After this sequence.
     After(u64),
-    /// Those that a group was not given yet.
+    /// Records not yet delivered to a group.
     New {
         name: Vec<u8>,
         reader: Vec<u8>,
@@ -37,18 +36,17 @@ pub(super) enum Source {
         /// Whether they need no acknowledgement.
         acks: bool,
     },
-    /// Those from this sequence on that a group was given and has not acknowledged.
+    /// Delivered, unacknowledged records of a group, from this sequence on.
     Pending { name: Vec<u8>, reader: Vec<u8>, connection: Arc<()>, from: u64 },
 }
 
 impl Source {
-    /// The sequence before which nothing is asked for.
+    /// Returns the sequence before which nothing is requested.
     fn floor(&self) -> u64 {
         if let Source::After(from) = self { *from } else { 0 }
     }
 
-    /// Reads up to `count` of them from the records that are there; `None` where there is none, and
-    /// some may come. The error is an answer.
+    /// Reads up to `count` available records; `None` if there are none yet. The error is an answer.
     async fn entries(
         &mut self,
         channel: &Arc<Channel>,
@@ -63,7 +61,7 @@ impl Source {
         match self {
             Source::After(from) => {
                 let found = read(*from..known, RangeSet::new()).await?;
-                // Places without a record.
+                // Sequences without a record.
                 *from = (*from).max(known);
                 Ok(Some(found).filter(|found| !found.is_empty()))
             }
@@ -71,7 +69,7 @@ impl Source {
                 let due = channel.cursors.pending(name, reader, connection, *from);
                 let due = due.map_err(|fault| refused(&fault, name))?;
                 let Range { start, end } = due.sequences;
-                // None is an answer, too: all is acknowledged.
+                // An empty result is an answer too: everything is acknowledged.
                 read(start.max(there.start)..end.min(known), due.acked).await.map(Some)
             }
             Source::New { name, reader, connection, acks } => loop {
@@ -87,7 +85,7 @@ impl Source {
                 match delivered.map_err(|fault| refused(&fault, name))? {
                     true if found.is_empty() => return Ok(None),
                     true => return Ok(Some(found)),
-                    // Another connection of the reader was given them.
+                    // Another connection of this reader got them.
                     false => {}
                 }
             },
@@ -95,28 +93,27 @@ impl Source {
     }
 }
 
-/// The entries of an answer.
+/// The entries that an answer should contain.
 #[derive(Default)]
 struct Wanted {
-    /// The first sequence, and the one behind the last.
     sequences: Range<u64>,
-    /// Those among them that are left out.
+    /// Entries to leave out.
     acked: RangeSet<u64>,
     count: Option<usize>,
-    /// Fewer may be given: the client asks again behind the last.
+    /// Fewer may be returned; the client then asks again after the last.
     is_partial: bool,
 }
 
-/// The records of an answer, in RESP.
+/// Records encoded in RESP.
 #[derive(Default)]
 struct Entries {
-    /// The sequence of each, and where its text ends.
+    /// The sequence of each, and the end of its text.
     ends: Vec<(u64, usize)>,
     text: Vec<u8>,
 }
 
 impl Resp {
-    /// XLEN: the records that are there, those of this connection before it included.
+    /// XLEN: the number of records, including those this connection has just added.
     pub(super) fn len(&self, intake: &mut Intake<'_>) {
         let stats = self.log.as_ref().and_then(|(channel, _)| channel.log()).map(|log| log.stats());
         let len = stats.map_or(0, |stats| stats.next_sequence - stats.first_sequence);
@@ -149,7 +146,7 @@ impl Resp {
         });
     }
 
-    /// `XINFO STREAM key`: its length, and its first and last entries.
+    /// `XINFO STREAM key`: length, first and last entries.
     pub(super) fn stream_info(&self, intake: &mut Intake<'_>) {
         let (is_three, nothing) = (self.is_three, self.nil());
         self.answer_later(intake, move |log, channel, level| async move {
@@ -195,9 +192,8 @@ impl Resp {
         });
     }
 
-    /// Reads the options from word `at` on, and answers with records of the source that the ID
-    /// names; its other arguments are the next sequence, and whether NOACK was given. Its error is
-    /// an answer.
+    /// Parses the options from word `at` on, and answers with records of the source that `source`
+    /// returns for the ID, the next sequence, and NOACK. Its error is an answer.
     pub(super) fn read_stream(
         &self,
         input: &[u8],
@@ -232,11 +228,11 @@ impl Resp {
         };
         let is_three = self.is_three;
         self.answer_later(intake, move |mut log, channel, level| async move {
-            // 0 is for ever.
+            // 0 means forever.
             let end =
                 block.filter(|&ms| ms > 0).map(|ms| Instant::now() + Duration::from_millis(ms));
             loop {
-                // One that has failed is opened again.
+                // A failed log is reopened.
                 log = channel.log().unwrap_or(log);
                 let known = level.present(&log).await;
                 let first = log.stats().first_sequence;
@@ -247,7 +243,7 @@ impl Resp {
                 }
                 let from = known.max(source.floor());
                 let comes = async {
-                    // A full disk, or a failure, is no end of waiting: there may be room again.
+                    // A full disk or a failed log does not end the wait: both can recover.
                     if log.written(log.written_sequence().max(from)).await.is_err() {
                         tokio::time::sleep(Duration::from_secs(1)).await;
                     }
@@ -267,7 +263,7 @@ impl Resp {
         });
     }
 
-    /// Makes an answer in a task of its own, which ends with the connection.
+    /// Builds an answer in a task that ends with the connection.
     pub(super) fn answer_later<F>(
         &self,
         intake: &mut Intake<'_>,
@@ -301,7 +297,7 @@ fn number(word: &[u8]) -> Option<u64> {
     str::from_utf8(word).ok()?.parse().ok()
 }
 
-/// The two numbers of an ID; the second may be left out.
+/// Parses the two numbers of an ID; the second is optional.
 pub(super) fn id(word: &[u8]) -> Option<(u64, Option<u64>)> {
     match memchr::memchr(b'-', word) {
         None => Some((number(word)?, None)),
@@ -309,8 +305,8 @@ pub(super) fn id(word: &[u8]) -> Option<(u64, Option<u64>)> {
     }
 }
 
-/// The first sequence of a range that begins at this ID: `-`, `5`, `5-1`, or behind it with `(5-1`.
-/// An ID without its second part means the first of its entries.
+/// Parses the start of a range: `-`, `5`, `5-1`, or exclusive `(5-1`. An ID without its second part
+/// means its first entry.
 fn first(word: &[u8]) -> Option<u64> {
     match word {
         b"-" => Some(0),
@@ -322,7 +318,7 @@ fn first(word: &[u8]) -> Option<u64> {
     }
 }
 
-/// The sequence of the first record after this ID: `5` or `5-1`.
+/// Returns the sequence of the first record after this ID: `5` or `5-1`.
 pub(super) fn after(word: &[u8]) -> Option<u64> {
     match id(word)? {
         (sequence, None | Some(0)) => Some(sequence),
@@ -330,8 +326,8 @@ pub(super) fn after(word: &[u8]) -> Option<u64> {
     }
 }
 
-/// The sequence behind a range that ends with this ID: `+`, `5`, `5-1`, or before it with `(5-1`.
-/// An ID without its second part means the last of its entries.
+/// Returns the sequence after a range's end: `+`, `5`, `5-1`, or exclusive `(5-1`. An ID without
+/// its second part means its last entry.
 fn behind(word: &[u8]) -> Option<u64> {
     let (word, is_exclusive) = match word {
         b"+" => return Some(u64::MAX),
@@ -348,20 +344,20 @@ fn behind(word: &[u8]) -> Option<u64> {
 async fn entries(channel: Arc<Channel>, wanted: Wanted) -> Result<Entries, Failure> {
     let permit = READS.acquire().await.expect("it is never closed");
     let read = move || {
-        // Held also where the client has gone meanwhile.
+        // Held even if the client is gone by now.
         let _permit = permit;
         read(&channel, &wanted)
     };
     tokio::task::spawn_blocking(read).await.unwrap_or(Err(Failure::TooLarge))
 }
 
-/// The last entries of a range, up to `count`.
+/// Returns the last entries of a range, up to `count`.
 async fn last_entries(
     channel: Arc<Channel>,
     range: Range<u64>,
     count: usize,
 ) -> Result<Entries, Failure> {
-    // Places without a record are few.
+    // Sequences without a record are rare.
     let mut window = count as u64;
     loop {
         let start = range.end.saturating_sub(window).max(range.start);
@@ -390,7 +386,7 @@ fn failed(failure: &Failure) -> Vec<u8> {
     format!("-ERR {text}\r\n").into_bytes()
 }
 
-/// Reads the records of an answer. It waits for the disk.
+/// Reads the records of an answer. Blocks on the disk.
 fn read(channel: &Channel, wanted: &Wanted) -> Result<Entries, Failure> {
     let mut entries = Entries::default();
     let Range { start, end } = wanted.sequences;
@@ -444,12 +440,10 @@ impl Entries {
         self.ends.is_empty()
     }
 
-    /// The sequence of the first.
     fn sequence(&self) -> Option<u64> {
         self.ends.first().map(|(sequence, _)| *sequence)
     }
 
-    /// Removes all but the last.
     fn keep_last(&mut self, count: usize) {
         let removed = self.ends.len().saturating_sub(count);
         let Some((_, end)) = removed.checked_sub(1).map(|last| self.ends[last]) else { return };
@@ -470,7 +464,7 @@ impl Entries {
         array
     }
 
-    /// The answer of XREAD: streams by their keys.
+    /// Encodes the answer of XREAD: streams by key.
     fn stream(self, key: &[u8], is_three: bool) -> Vec<u8> {
         let head = if is_three { "%1\r\n" } else { "*1\r\n*2\r\n" };
         let len = key.len();

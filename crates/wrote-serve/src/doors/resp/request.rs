@@ -1,33 +1,30 @@
-//! A request of RESP: an array of bulk strings, or a line of words as a person types it.
+//! Parses RESP requests: an array of bulk strings, or a typed line of words.
 
 use crate::limits::Refusal;
 use std::ops::Range;
 
-/// Words of a request at most: a client that pushes many values at once sends some thousands.
+/// The most words of a request; a client that pushes many values at once sends thousands.
 const WORDS_MAX: usize = 1 << 20;
-/// Bytes of a request at most, with all its words.
 pub(super) const REQUEST_BYTES_MAX: usize = 16 << 20;
-/// Bytes of a typed line at most.
 const LINE_BYTES_MAX: usize = 64 << 10;
-/// Words whose places keep their memory from one request to the next.
+/// The number of word positions whose memory is kept between requests.
 const KEPT_WORDS_MAX: usize = 64;
-/// Digits of a length at most.
 const DIGITS_MAX: usize = 9;
 
-/// The words of a request, as places in the input. It is kept from one request to the next, and so
-/// is the memory of a few words.
+/// The words of a request, as positions in the input. Reused for each request, with the memory of a
+/// few words.
 #[derive(Debug, Default)]
 pub(super) struct Request {
     words: Vec<Range<usize>>,
-    /// The words of an array that is not whole, and where the next one begins.
+    /// For an incomplete array: the number of missing words, and the start of the next.
     part: Option<(usize, usize)>,
-    /// It was typed with quotes, which are not read.
+    /// The line contains quotes, which are not supported.
     is_quoted: bool,
 }
 
 impl Request {
-    /// Reads the request at the beginning of `input`. Returns its bytes once it is whole. Until
-    /// then the same bytes must come again, with more behind them.
+    /// Parses the request at the start of `input`. Returns its length once complete. Until then the
+    /// same bytes must be passed again, with more after them.
     pub(super) fn read(&mut self, input: &[u8]) -> Result<Option<usize>, Refusal> {
         if self.part.is_none() {
             self.words.clear();
@@ -36,7 +33,7 @@ impl Request {
         let bytes = match input.first() {
             None => None,
             Some(b'*') => self.array(input)?,
-            // No typed line begins with this byte.
+            // No typed line starts with this byte.
             Some(0x16) => return Err(Refusal::Malformed("a TLS handshake on a plain listener")),
             Some(_) => self.line(input)?,
         };
@@ -46,12 +43,12 @@ impl Request {
         Ok(bytes)
     }
 
-    /// A word of the input that was read.
+    /// Returns a word of the input that was parsed.
     pub(super) fn word<'a>(&self, input: &'a [u8], at: usize) -> Option<&'a [u8]> {
         self.words.get(at).map(|word| &input[word.clone()])
     }
 
-    /// Tells whether it was typed with quotes, so that its words are not what was meant.
+    /// Returns whether the line contained quotes, so that its words are not as intended.
     pub(super) fn is_quoted(&self) -> bool {
         self.is_quoted
     }
@@ -60,14 +57,14 @@ impl Request {
         self.words.len()
     }
 
-    /// Gives back the memory of a request of many words, unless it is not whole yet.
+    /// Frees the memory of a request with many words, unless it is incomplete.
     pub(super) fn shrink(&mut self) {
         if self.part.is_none() && self.words.capacity() > KEPT_WORDS_MAX {
             self.words = Vec::new();
         }
     }
 
-    /// Returns the bytes of the places of many words.
+    /// Returns the memory of word positions, if considerable.
     pub(super) fn held_bytes(&self) -> usize {
         let words = self.words.capacity();
         if words > KEPT_WORDS_MAX { words * size_of::<Range<usize>>() } else { 0 }
@@ -144,7 +141,7 @@ fn number(input: &[u8], at: usize) -> Result<Option<(usize, usize)>, Refusal> {
 mod tests {
     use super::*;
 
-    /// The words of a request, and its bytes.
+    /// The words of a request, and its length.
     type Words = Option<(Vec<Vec<u8>>, usize)>;
 
     fn words(input: &[u8]) -> Result<Words, Refusal> {

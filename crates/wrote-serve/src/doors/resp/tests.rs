@@ -1,4 +1,4 @@
-//! The door of RESP without a connection.
+//! Tests of RESP without a connection.
 
 use super::*;
 use crate::access::AccessConfig;
@@ -7,7 +7,7 @@ use crate::config::Config;
 use crate::doors::driven::{Outcome, drive};
 use proptest::prelude::*;
 
-/// Drives the door over a whole stream, cut as said.
+/// Feeds a whole stream to the door, split by `cuts`.
 fn over(stream: &[u8], cuts: &[(usize, usize)]) -> Outcome {
     drive(Resp::new(None, Arc::default()), stream, cuts, 100)
 }
@@ -102,7 +102,7 @@ fn what_clients_say_first_is_answered() {
     assert!(answers.ends_with(end), "{answers}");
 }
 
-/// The words of a transaction, as clients send it at once.
+/// Encodes a transaction as clients send it.
 fn transaction(commands: &[&[&[u8]]]) -> Vec<u8> {
     let commands = commands.iter().map(|words| request(words));
     [request(&[b"MULTI"]), commands.flatten().collect(), request(&[b"EXEC"])].concat()
@@ -151,7 +151,7 @@ fn of_a_transaction_that_is_refused_no_record_is_appended() {
         assert!(line.starts_with(last) && outcome.records.is_empty(), "{answers}");
         assert_eq!(outcome.refused, None);
     }
-    // One that its client never ends.
+    // A transaction that the client never ends.
     let open = transaction(&[add]);
     assert!(over(&open[..open.len() - 2], &[]).records.is_empty());
 }

@@ -1,4 +1,4 @@
-//! MULTI, EXEC and DISCARD: commands whose records are appended all or not at all.
+//! MULTI, EXEC and DISCARD: commands whose records are appended atomically.
 
 use super::request::Request;
 use super::{Obeyed, Resp, answer_id, answer_len, error, refuse};
@@ -6,14 +6,14 @@ use crate::intake::Intake;
 use crate::limits::Refusal;
 use std::borrow::Cow;
 
-/// A transaction that has begun. Its commands stay in the connection's input up to EXEC, where they
-/// are counted as bytes in flight.
+/// An open transaction. Its commands stay in the connection's input until EXEC, counted as bytes in
+/// flight.
 #[derive(Debug, Default)]
 pub(super) struct Transaction {
-    /// Bytes of the input from MULTI up to the end of the last command that was answered.
+    /// Input bytes from MULTI to the end of the last command that was answered.
     pub bytes: usize,
     commands: usize,
-    /// A command was refused, so that EXEC is as well.
+    /// A command was refused, so EXEC will be too.
     is_refused: bool,
 }
 
@@ -41,7 +41,7 @@ impl Resp {
         }
     }
 
-    /// Queues a command, or refuses it and with it the transaction.
+    /// Queues a command; if it is refused, so is the transaction.
     pub(super) fn enqueue(&mut self, name: &[u8], input: &[u8], intake: &mut Intake<'_>) {
         let problem = match (name, self.request.len()) {
             (b"XADD", 5..) => match self.entry(input) {
@@ -66,7 +66,7 @@ impl Resp {
         }
     }
 
-    /// Appends the records of all commands, and answers each. `input` is MULTI and the commands.
+    /// Appends the records of all commands, and answers each. `input` holds MULTI and the commands.
     pub(super) fn exec(
         &mut self,
         input: &[u8],
@@ -109,9 +109,9 @@ impl Resp {
         Ok(Obeyed::Done)
     }
 
-    /// Reads a command, and returns the records in it.
+    /// Parses a command and returns its records.
     fn records<'a>(&mut self, command: &'a [u8]) -> Vec<Cow<'a, [u8]>> {
-        // It was read before.
+        // It was parsed successfully before.
         let _ = self.request.read(command);
         let word = |at| self.request.word(command, at).unwrap_or_default();
         match word(0).to_ascii_uppercase().as_slice() {
@@ -122,7 +122,7 @@ impl Resp {
     }
 }
 
-/// The commands behind MULTI, each with what follows it.
+/// Returns each command after MULTI, with the input after it.
 fn commands(input: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut request = Request::default();
     let mut rest = input;
@@ -131,7 +131,7 @@ fn commands(input: &[u8]) -> impl Iterator<Item = &[u8]> {
             let bytes = request.read(rest).ok().flatten()?;
             let command = rest;
             rest = &rest[bytes..];
-            // MULTI itself, and empty lines between commands.
+            // Skips MULTI itself and empty lines between commands.
             let is_first = std::ptr::eq(command, input);
             if !is_first && request.len() > 0 {
                 return Some(command);

@@ -1,4 +1,4 @@
-//! curl: single records, lines, large bodies, and a follower.
+//! curl: single records, lines, large bodies, and following.
 
 use super::programs::feed_all;
 use super::{COUNT, assert_same, lines};
@@ -15,7 +15,7 @@ fn curl(serving: &Serving, path: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs curl to its end, and returns what it was answered.
+/// Runs curl, and returns the answer.
 #[track_caller]
 fn answer(serving: &Serving, path: &str, arguments: &[&str]) -> String {
     let finished = fixtures::finish(&mut curl(serving, path, arguments));
@@ -51,7 +51,7 @@ fn curl_delivers_a_file_of_lines_and_a_pipe_of_lines() {
     std::fs::write(file.path(), lines.join("\n") + "\n").unwrap();
     let data = format!("@{}", file.path().display());
     let serving = start();
-    // More than 1 MB: curl asks before it sends (`Expect: 100-continue`).
+    // Over 1 MB curl asks before it sends (`Expect: 100-continue`).
     let verbose = ["--verbose", "--header", "Content-Type: application/x-ndjson", "--data-binary"];
     let arguments = [&verbose[..], &[&data]].concat();
     let finished = fixtures::finish(&mut curl(&serving, "/append", &arguments));
@@ -103,7 +103,7 @@ fn curl_follows_what_comes() {
         let arguments = ["--request", "POST", "--upload-file", "-"];
         feed_all(&mut curl(&serving, "/append?by=lines", &arguments), slice);
     }
-    // Its answer ends with the server.
+    // The answer ends with the server.
     serving.stop();
     let finished = follower.finish();
     assert_eq!(finished.code(), Some(0), "{finished:?}");
@@ -120,7 +120,7 @@ fn curl_is_refused_by_codes_that_it_knows() {
     {
         let arguments = [arguments, &["--write-out", "%{http_code}"]].concat();
         let finished = fixtures::finish(&mut curl(&serving, path, &arguments));
-        // Of an HTTP error (`curl(1)`, exit codes).
+        // curl's code for an HTTP error (`curl(1)`, exit codes).
         assert_eq!(finished.code(), Some(22), "{finished:?}");
         assert!(finished.stdout.ends_with(code), "{finished:?}");
     }

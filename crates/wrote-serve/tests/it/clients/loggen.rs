@@ -1,4 +1,4 @@
-//! loggen of syslog-ng: lines, octet counts, datagrams.
+//! loggen from syslog-ng: lines, octet counts, datagrams.
 
 use super::programs::unpacked;
 use super::{COUNT, assert_same, lines};
@@ -6,7 +6,7 @@ use crate::serving::{Serving, socket_path};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Messages a second of loggen's datagrams: a busy server's buffer holds those of a second.
+/// loggen's datagrams per second; a busy server's buffer holds those of a second.
 const DATAGRAM_RATE: u32 = 5_000;
 
 pub fn run(command: &mut Command) {
@@ -15,7 +15,7 @@ pub fn run(command: &mut Command) {
     assert_eq!(finished.code(), Some(0), "{finished:?}");
 }
 
-/// Returns the sequences that loggen wrote into its messages, sorted.
+/// Returns the sorted sequence numbers that loggen put into its messages.
 pub fn sequences(messages: &[Vec<u8>]) -> Vec<usize> {
     let sequence = |message: &Vec<u8>| -> Option<usize> {
         let (_, behind) = str::from_utf8(message).ok()?.split_once("seq: ")?;

@@ -1,4 +1,4 @@
-//! The clients' programs: found, and fed with lines.
+//! Finds the clients' programs, and feeds them lines.
 
 use crate::serving::Serving;
 use fixtures::Running;
@@ -6,10 +6,10 @@ use std::io::{PipeReader, PipeWriter, Write, pipe};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Lines that a client is given at a time: any receive buffer holds them as datagrams.
+/// Lines given to a client at a time: as datagrams, they fit into any receive buffer.
 const SLICE: usize = 250;
 
-/// Returns the path of a client that `cargo xtask test` provides. The error is a reason to skip a
+/// Returns the path of a client provided by `cargo xtask test`. The error is a reason to skip a
 /// test.
 pub fn provided(path: &str) -> Result<PathBuf, String> {
     let own = std::env::current_exe().expect("a program has a path");
@@ -20,7 +20,7 @@ pub fn provided(path: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Prepares a program that `cargo xtask test` unpacks from a Debian package. The error is a reason
+/// Prepares a program that `cargo xtask test` unpacked from a Debian package. The error is a reason
 /// to skip a test.
 pub fn unpacked(program: &str) -> Result<Command, String> {
     let root = provided("clients")?;
@@ -30,17 +30,17 @@ pub fn unpacked(program: &str) -> Result<Command, String> {
     let mut command = Command::new(path);
     command
         .env("LD_LIBRARY_PATH", std::env::join_paths(libraries).expect("paths without colons"))
-        // There loggen looks for its plugins.
+        // loggen looks for its plugins there.
         .env("SYSLOGNG_PREFIX", root.join("usr"));
     Ok(command)
 }
 
-/// Runs a client that sends the lines which it reads, and is answered.
+/// Runs a client that reads lines from its input and gets answers.
 #[track_caller]
 pub fn feed_all(command: &mut Command, lines: &[String]) {
     let (input, mut pipe): (PipeReader, PipeWriter) = pipe().expect("a pipe");
     let running = Running::start(command.stdin(input));
-    // Else the test would keep the end of the pipe that the client reads.
+    // Otherwise the test would hold the other end of the client's pipe.
     command.stdin(std::process::Stdio::null());
     pipe.write_all((lines.join("\n") + "\n").as_bytes()).expect("the client reads");
     drop(pipe);
@@ -48,8 +48,8 @@ pub fn feed_all(command: &mut Command, lines: &[String]) {
     assert_eq!(finished.code(), Some(0), "{finished:?}");
 }
 
-/// Runs a client that sends the lines which it reads. It gets some, and the next ones once they
-/// have arrived: a sender of datagrams does not wait for its server.
+/// Runs a client that reads lines from its input. It gets the next ones when the previous have
+/// arrived, because a datagram sender does not wait for its server.
 #[track_caller]
 pub fn feed(serving: &Serving, command: &mut Command, lines: &[String]) {
     let (input, mut pipe): (PipeReader, PipeWriter) = pipe().expect("a pipe");

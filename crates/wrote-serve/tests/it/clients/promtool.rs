@@ -1,4 +1,4 @@
-//! Prometheus's own judge of metrics.
+//! promtool, Prometheus's checker of metrics.
 
 use super::programs::unpacked;
 use crate::serving::Serving;
@@ -6,7 +6,6 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Stdio;
 
-/// Returns the body of the page.
 fn page(address: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();

@@ -1,4 +1,4 @@
-//! Clients of Redis: redis-cli, redis-benchmark, redis-py, go-redis.
+//! Redis clients: redis-cli, redis-benchmark, redis-py, go-redis.
 
 use super::programs::{feed, feed_all, provided};
 use super::{COUNT, assert_same, lines};
@@ -54,7 +54,7 @@ except redis.ResponseError as error:
 fn redis_cli_delivers_commands_that_it_reads() {
     fixtures::or_skip!(fixtures::is_installed("redis-cli"));
     let lines = lines();
-    // It waits for each answer: durable ones would each wait for a flush.
+    // It waits for each answer, and durable ones would each wait for a flush.
     let serving = Serving::start("resp://127.0.0.1:0?ack=written", |_| ());
     let quoted =
         |line: &String| -> String { line.bytes().map(|byte| format!("\\x{byte:02x}")).collect() };
@@ -79,7 +79,7 @@ fn redis_benchmark_delivers_each_request() {
         let finished = fixtures::finish(benchmark.stdout(Stdio::piped()).stderr(Stdio::piped()));
         assert_eq!(finished.code(), Some(0), "{finished:?}");
         let values = serving.stop();
-        // It sends whole windows, and may send those that were under way when the last was counted.
+        // It sends whole windows, and may exceed the count by those in flight.
         assert!(values.len() >= COUNT, "{command}: {} values", values.len());
         assert!(values.iter().all(|value| value == b"a value"), "{command}");
     }

@@ -1,4 +1,4 @@
-//! rsyslog: `omrelp`, and `omfwd` in both framings.
+//! rsyslog: `omrelp`, and `omfwd` with both framings.
 
 use super::programs::{provided, unpacked};
 use super::{COUNT, assert_same, lines};
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use tempfile::TempDir;
 
-/// A running rsyslog that forwards the lines which it gets, as they are.
+/// A running rsyslog that forwards its input unchanged.
 pub struct Rsyslog {
     running: Running,
     input: PathBuf,
@@ -70,7 +70,7 @@ fn omrelp_delivers_and_says_goodbye() {
     assert_delivers(rsyslog, serving, &lines);
 }
 
-/// Asserts that each line is acknowledged and there once, and that rsyslog then goes.
+/// Asserts that each line is acknowledged and stored once, and that rsyslog then exits.
 #[track_caller]
 pub fn assert_delivers(rsyslog: Rsyslog, serving: Serving, lines: &[String]) {
     rsyslog.give(lines);
@@ -109,7 +109,7 @@ fn omrelp_loses_nothing_when_the_server_is_restarted_in_the_middle() {
     serving.wait_until(|figures| figures.messages > 100);
     let serving = serving.restart();
     rsyslog.give(after);
-    // A message without its answer is sent again, and may then be there twice.
+    // An unanswered message is resent, and may then be there twice.
     let last = lines.last().unwrap().as_bytes();
     while !serving.records().iter().any(|message| message == last) {
         std::thread::sleep(std::time::Duration::from_millis(20));

@@ -1,4 +1,4 @@
-//! Clients over TLS: loggen, `omrelp` with a certificate of its own, redis-cli with a token, too.
+//! Clients over TLS: loggen, `omrelp` with its own certificate, redis-cli with a token too.
 
 use super::loggen::{run, sequences};
 use super::programs::unpacked;
@@ -67,7 +67,7 @@ fn redis_cli_delivers_over_tls_with_a_certificate_and_a_token() {
     command.arg("--cert").arg(files.cert_file).arg("--key").arg(files.key_file);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let running = Running::start(command.stdin(input));
-    // Its reading end: without a reader, writing fails.
+    // Closes the pipe's reading end: without a reader, writing fails.
     drop(command);
     for line in &lines {
         let request = format!("*3\r\n$5\r\nRPUSH\r\n$3\r\nlog\r\n${}\r\n{line}\r\n", line.len());

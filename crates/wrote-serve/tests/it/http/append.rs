@@ -1,4 +1,4 @@
-//! `POST /append`: what is a record, what is answered, what is refused.
+//! `POST /append`: records, answers, refusals.
 
 use super::client::Client;
 use crate::serving::Serving;
@@ -57,7 +57,6 @@ fn a_body_in_chunks_of_any_length_makes_its_lines() {
     assert!(serving.stop().into_iter().eq(lines));
 }
 
-/// Compresses a body.
 fn gzip(body: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(body).unwrap();
@@ -72,12 +71,12 @@ fn a_body_that_is_compressed_is_taken_as_it_was_in_bounded_memory() {
     });
     let mut client = Client::connect(serving.address());
     let lines: String = (0..20_000).map(|number| format!("line {number}\n")).collect();
-    // A gzip may have several members.
+    // A gzip file may have several members.
     let body = [gzip(&lines.as_bytes()[..1000]), gzip(&lines.as_bytes()[1000..])].concat();
     let answer = client.post("/append?by=lines", CODING, &body);
     assert_eq!((answer.code, serving.figures().messages), (200, 20_000));
     assert_eq!(client.post("/append", CODING, &gzip(b"one body")).code, 200);
-    // 100 MB of a line that has no end, in 100 kB.
+    // 100 MB of an endless line, in 100 kB.
     let bomb = gzip(&vec![b'x'; 100 << 20]);
     let answer = Client::connect(serving.address()).post("/append?by=lines", CODING, &bomb);
     assert!(answer.code == 413 && serving.figures().in_flight_bytes < 64 << 10, "{answer:?}");
@@ -109,7 +108,7 @@ fn a_client_that_ends_its_side_behind_a_request_gets_its_answer() {
         assert_eq!((answer.code, answer.text()), (200, expected.as_str()));
         assert!(client.is_over());
     }
-    // A part of a body is not a record.
+    // A partial body is not a record.
     let mut client = Client::connect(serving.address());
     client.send(b"POST /append HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\npart");
     client.stream().shutdown(Shutdown::Write).unwrap();
@@ -126,7 +125,7 @@ fn a_follower_that_ends_its_side_is_gone_before_the_next_record() {
     assert_eq!(client.head().code, 200);
     assert_eq!(client.chunk().unwrap(), b"one\n");
     client.stream().shutdown(Shutdown::Write).unwrap();
-    // It would wait for ever if only a record told the server.
+    // It would wait forever if only a record informed the server.
     assert!(client.is_over());
     serving.stop();
 }
@@ -224,7 +223,7 @@ fn a_log_that_takes_nothing_now_asks_to_come_again() {
     let serving = Serving::start("http://127.0.0.1:0", |config| {
         config.limits.free_bytes = u64::MAX;
     });
-    // The first look at the disk is under way.
+    // The first check of the disk is in progress.
     let refused = loop {
         let mut client = Client::connect(serving.address());
         let answer = client.append("taken before the first look\n");

@@ -1,9 +1,9 @@
-//! A client of HTTP/1.1 that sends what it is given, byte for byte.
+//! An HTTP/1.1 client that sends its input byte for byte.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
-/// One connection.
+/// A connection.
 pub struct Client(BufReader<TcpStream>);
 
 /// An answer.
@@ -99,15 +99,15 @@ impl Client {
         (len > 0).then_some(chunk)
     }
 
-    /// Waits for the next bytes, and tells whether the connection has ended instead.
+    /// Waits for the next bytes, and returns whether the connection has ended instead.
     pub fn is_over(&mut self) -> bool {
         !matches!(self.0.fill_buf(), Ok(bytes) if !bytes.is_empty())
     }
 
-    /// Reads what comes until the server ends the connection.
+    /// Reads until the server ends the connection.
     pub fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
-        // The server may also reset it, since bytes that it never read were left.
+        // The server may also reset it, as unread bytes were left.
         let _ = self.0.read_to_end(&mut rest);
         rest
     }

@@ -1,4 +1,4 @@
-//! Disks that fail or are full: no answer lies, and the server goes on by itself.
+//! Failing and full disks: no answer is wrong, and the server recovers by itself.
 
 use super::client::Client;
 use crate::disks::leave_room_for;
@@ -9,7 +9,7 @@ use wrote::engine::{Fault, Sim};
 use wrote::{Log, LogReader, SyncPolicy};
 use wrote_serve::{Config, Server};
 
-/// Operations of the simulated disk that fail, one in each run.
+/// The number of runs, in each of which another operation of the simulated disk fails.
 const FAULTS: u64 = 40;
 
 #[test]
@@ -42,7 +42,7 @@ fn after_a_failed_write_or_flush_each_record_that_was_acknowledged_is_there() {
             break;
         }
         handle.stop();
-        // The log has failed, or not.
+        // The log may have failed.
         let _ = thread.join().unwrap();
         sim.restart();
         let records = LogReader::open_on(&sim.disk(), folder, 0).unwrap();
@@ -79,7 +79,7 @@ fn a_full_disk_is_answered_by_503_and_with_room_again_appends_go_on() {
     let answer = Client::connect(serving.address()).get("/records?from=0&limit=10");
     assert_eq!(answer.code, 200, "it can be read: {}", answer.text());
     std::fs::remove_file(ballast).unwrap();
-    // Each request until the log has found room is refused.
+    // Requests are refused until the log has found room.
     while !append(&mut Client::connect(serving.address()), 200) {}
     let mut records = serving.stop();
     records.retain(|record| acknowledged.contains(record));

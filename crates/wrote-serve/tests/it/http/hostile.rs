@@ -1,4 +1,4 @@
-//! Clients that mean harm: each is let go and counted, and others are served.
+//! Hostile clients: each is disconnected and counted, and others are served.
 
 use super::client::Client;
 use crate::serving::{Serving, address, deaf};
@@ -9,7 +9,7 @@ use wrote_serve::Config;
 const FIRST_BYTE: Duration = Duration::from_millis(50);
 const MESSAGE_TIME: Duration = Duration::from_millis(100);
 
-/// Sends a byte after the other, until the server has ended the connection.
+/// Sends one byte after another, until the server has ended the connection.
 fn drip(client: &mut Client, byte: u8) {
     while client.stream().write_all(&[byte]).is_ok() {
         std::thread::sleep(Duration::from_millis(5));
@@ -27,7 +27,7 @@ fn a_client_that_says_nothing_is_let_go() {
 
 #[test]
 fn a_client_that_drips_its_head_or_body_is_let_go() {
-    // However late a client of a busy machine begins, its first byte is in time.
+    // On a busy machine a client may start late; its first byte still counts as in time.
     let serving =
         Serving::start("http://127.0.0.1:0", |config| config.limits.message_time = MESSAGE_TIME);
     let mut head = Client::connect(serving.address());
@@ -58,7 +58,7 @@ fn a_client_that_pauses_between_requests_is_kept() {
         config.limits.message_time = MESSAGE_TIME;
     };
     let mut client = None;
-    // The first request is there before the server looks at its clock, and each comes whole.
+    // The first request is there before the server starts its timers, and each arrives whole.
     let serving = Serving::start_after("http://127.0.0.1:0", impatient, |listen, _| {
         let first = b"POST /append HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n0";
         client.insert(Client::connect(address(listen))).send(first);
@@ -106,7 +106,7 @@ fn what_is_no_request_is_refused_once_and_makes_no_record() {
         ("POST /append HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\nforged".to_owned(), None),
     ]) {
         let mut client = Client::connect(serving.address());
-        // A server that refuses the beginning may close before the end is sent.
+        // A server that refuses the start may close before the end is sent.
         let _ = client.stream().write_all(request.as_bytes());
         let begin = &request[..request.len().min(60)];
         if let Some(code) = code {
@@ -141,7 +141,7 @@ fn a_body_without_end_is_taken_in_bounded_memory() {
     drop(client);
     serving.wait_until(|figures| figures.connections == 0);
     let figures = serving.figures();
-    // The client is gone without its answer.
+    // The client left without its answer.
     assert_eq!((figures.acks, figures.unacked, figures.unanswered), (0, 0, LINES));
     assert_eq!(serving.stop().len() as u64, LINES);
 }

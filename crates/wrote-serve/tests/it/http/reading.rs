@@ -1,4 +1,4 @@
-//! `GET /records`: exactly the log, from a sequence or a time on.
+//! `GET /records`: returns exactly the log, from a sequence or a time on.
 
 use super::client::Client;
 use crate::serving::Serving;
@@ -16,7 +16,7 @@ fn numbers(range: std::ops::Range<u32>) -> String {
     range.map(|number| format!("number {number}\n")).collect()
 }
 
-/// The records of an answer with their lengths in front.
+/// Splits an answer with length prefixes into records.
 fn counted(mut body: &[u8]) -> Vec<Vec<u8>> {
     let mut records = Vec::new();
     while let Some((len, rest)) = body.split_first_chunk::<4>() {
@@ -55,7 +55,7 @@ fn records_are_read_from_a_time_on_by_timestamp_or_age() {
     let mut bounds = Vec::new();
     for number in 0..5 {
         client.append(&numbers(number..number + 1));
-        // Written before the next one's time, by the one clock of this machine.
+        // Written before the next one's time, by this machine's clock.
         bounds.push(SystemTime::now());
     }
     let mut read = |bound: SystemTime, rest: &str| {
