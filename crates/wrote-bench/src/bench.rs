@@ -203,6 +203,7 @@ pub(crate) fn bench_at(
         left_out: measured.iter().flat_map(|of| of.left_out.clone()).collect(),
         shortened: measured.iter().find_map(|of| of.shortened.clone()),
         burst: measured.iter().find_map(|of| of.burst),
+        first_touch: speed.get().and_then(|trial| trial.first_touch),
         interrupted: measured.iter().any(|of| of.is_interrupted),
         sharing: sharing::of(&target, request, peers)?,
     };

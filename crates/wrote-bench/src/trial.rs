@@ -7,8 +7,9 @@ use crate::scenario::Site;
 use crate::scenarios::ladder::Sizes;
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use wrote_jobs::findings::Burst;
+use wrote_jobs::findings::{Burst, FirstTouch};
 use wrote_jobs::jobs::Permissions;
 use wrote_jobs::spec::JobSpec;
 use wrote_machine::{space, watch};
@@ -17,6 +18,10 @@ use wrote_result::Error;
 /// The most time of each of the trial's parts, a last flush not counted.
 pub(crate) const TIME: Duration = Duration::from_millis(250);
 const BYTES_MAX: u64 = 256 << 20;
+/// The most bytes of a trial that are written once more.
+const AGAIN_BYTES_MAX: u64 = 64 << 20;
+/// A shorter stream is not: its rate is too rough to compare.
+const COMPARED_MIN: Duration = Duration::from_millis(50);
 /// Writes in flight: enough to keep most devices busy.
 const IODEPTH: u32 = 8;
 /// The small writes whose median time counts, each with its flush.
@@ -32,10 +37,18 @@ pub struct Trial {
     pub flush: Duration,
     /// The bytes that the disk takes faster than that, if it does.
     pub burst: Option<Burst>,
+    /// The rates of new blocks and of written ones.
+    pub first_touch: Option<FirstTouch>,
 }
 
 /// Returns the most bytes that a trial run writes.
 pub(crate) fn bytes_max(common: &Common) -> u64 {
+    let first = stream_bytes_max(common);
+    first + first.min(AGAIN_BYTES_MAX)
+}
+
+/// Returns the most bytes of the trial's stream.
+fn stream_bytes_max(common: &Common) -> u64 {
     let bs_bytes = common.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES);
     let bytes = match common.wear {
         Some(crate::Wear::Low) => BYTES_MAX / 4,
@@ -56,12 +69,13 @@ impl Trial {
             return Ok((*trial, 0));
         }
         let flush = save(site)?;
-        let (bytes_per_s, bytes, burst) = stream(site, common)?;
+        let Stream { bytes_per_s, bytes, burst, first_touch } = stream(site, common)?;
         let limits = || watch::limits(site.device());
         let burst = burst.or_else(|| burst::of_limit(&limits(), bytes_per_s));
         let bytes_per_s = burst.as_ref().map_or(bytes_per_s, |burst| burst.bytes_per_s);
         let trial = Trial {
             burst,
+            first_touch,
             bytes_per_s: site.least(bytes_per_s)?,
             flush: Duration::from_secs_f64(1.0 / site.least(1.0 / flush.as_secs_f64().max(1e-9))?),
         };
@@ -85,34 +99,70 @@ fn save(site: &Site) -> Result<Duration, Error> {
     Ok(times[times.len() / 2])
 }
 
-/// Returns the speed of a stream in bytes per second, the bytes written, and the burst in it. The
-/// flush at its end shows the device's speed where the file system refuses direct I/O.
+/// The trial's stream.
+struct Stream {
+    bytes_per_s: f64,
+    /// Written in all.
+    bytes: u64,
+    burst: Option<Burst>,
+    first_touch: Option<FirstTouch>,
+}
+
+/// Measures a stream. The flush at its end shows the device's speed where the file system refuses
+/// direct I/O. Its first part is then written once more, over the same blocks.
 ///
 /// On a disk whose first write takes as long as a trial, that write is the trial: a whole queue
 /// might take a minute.
-fn stream(site: &Site, common: &Common) -> Result<(f64, u64, Option<Burst>), Error> {
+fn stream(site: &Site, common: &Common) -> Result<Stream, Error> {
     let bs_bytes = common.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES);
-    let bytes = bytes_max(common).min(space::room_bytes(site.target) / 2);
-    let first = Sizes { bs_bytes, size_bytes: bs_bytes, iodepth: 1, numjobs: 1, rate: None };
-    let (first_bytes, elapsed, _) = write_once(&first, site)?;
-    if elapsed >= TIME {
-        return Ok((first_bytes as f64 / elapsed.as_secs_f64(), first_bytes, None));
+    let bytes = stream_bytes_max(common).min(space::room_bytes(site.target) / 2);
+    let one = Sizes { bs_bytes, size_bytes: bs_bytes, iodepth: 1, numjobs: 1, rate: None };
+    let files = site.files("trial", 1);
+    let first = write_once(&one, &files, site)?;
+    measured::clear(&files, site.scratch.path())?;
+    if first.elapsed >= TIME {
+        let (bytes_per_s, bytes) = (first.bytes_per_s(), first.bytes);
+        return Ok(Stream { bytes_per_s, bytes, burst: None, first_touch: None });
     }
     let size_bytes = (bytes / bs_bytes).max(1) * bs_bytes;
     let iodepth = common.iodepth.unwrap_or(IODEPTH);
-    let sizes = Sizes { size_bytes, iodepth, ..first };
-    let (bytes, elapsed, burst) = write_once(&sizes, site)?;
-    Ok((bytes as f64 / elapsed.as_secs_f64().max(1e-9), first_bytes + bytes, burst))
+    let sizes = Sizes { size_bytes, iodepth, ..one };
+    let written = write_once(&sizes, &files, site)?;
+    let size_bytes = written.bytes.min(AGAIN_BYTES_MAX) / bs_bytes * bs_bytes;
+    let again = (written.elapsed >= COMPARED_MIN && size_bytes > 0)
+        .then(|| write_once(&Sizes { size_bytes, ..sizes }, &files, site))
+        .transpose()?;
+    measured::clear(&files, site.scratch.path())?;
+    let first_touch = again.as_ref().map(|again| FirstTouch {
+        first_bytes_per_s: written.bytes_per_s(),
+        again_bytes_per_s: again.bytes_per_s(),
+    });
+    Ok(Stream {
+        bytes_per_s: written.bytes_per_s(),
+        bytes: first.bytes + written.bytes + again.map_or(0, |again| again.bytes),
+        burst: written.burst,
+        first_touch,
+    })
 }
 
-/// Writes a file of `sizes` for the time of a trial. Returns its bytes, the time, and the burst.
-fn write_once(sizes: &Sizes, site: &Site) -> Result<(u64, Duration, Option<Burst>), Error> {
-    let files = site.files("trial", 1);
-    let job = sizes.fill(sizes.bs_bytes, sizes.iodepth);
-    let job = JobSpec { runtime: Some(TIME), ..job };
-    let permissions = Permissions { fill: true, ..Permissions::default() };
-    let group = site.run_jobs(&job.on_each(&files, None), permissions)?;
-    measured::clear(&files, site.scratch.path())?;
+/// A file that was written for the time of a trial.
+struct Written {
+    bytes: u64,
+    elapsed: Duration,
+    burst: Option<Burst>,
+}
+
+impl Written {
+    fn bytes_per_s(&self) -> f64 {
+        self.bytes as f64 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+}
+
+/// Writes a file of `sizes` for the time of a trial, over the blocks that it has, if any. It stays.
+fn write_once(sizes: &Sizes, files: &[PathBuf], site: &Site) -> Result<Written, Error> {
+    let job = JobSpec { runtime: Some(TIME), ..sizes.fill(sizes.bs_bytes, sizes.iodepth) };
+    let permissions = Permissions { fill: true, overwrite: true, ..Permissions::default() };
+    let group = site.run_jobs(&job.on_each(files, None), permissions)?;
     let burst = burst::find(&group.jobs[0].trail);
-    Ok((group.written_bytes(), group.elapsed, burst))
+    Ok(Written { bytes: group.written_bytes(), elapsed: group.elapsed, burst })
 }

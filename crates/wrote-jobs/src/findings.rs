@@ -2,6 +2,7 @@
 //! Without enough evidence a finding is absent.
 
 mod bytes;
+mod device;
 mod jobs;
 mod machine;
 mod place;
@@ -52,6 +53,8 @@ pub struct Evidence<'a> {
     pub shortened: Option<Shortened>,
     /// The bytes that the disk accepts above its sustained rate.
     pub burst: Option<Burst>,
+    /// The rates of the first and the second write of the same blocks, where they were measured.
+    pub first_touch: Option<FirstTouch>,
     /// The user ended the run early.
     pub interrupted: bool,
     /// The device and the paths of several ranks.
@@ -67,6 +70,15 @@ pub struct Burst {
     pub bytes_per_s: f64,
     /// Whether each run begins with an empty bucket.
     pub is_left_out: bool,
+}
+
+/// The rates of a stream into new blocks, and of a second one over them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FirstTouch {
+    /// Of the first write, its flush counted.
+    pub first_bytes_per_s: f64,
+    /// Of the second.
+    pub again_bytes_per_s: f64,
 }
 
 /// The cuts that a time limit made in a measurement, besides rows that were left out.
@@ -100,6 +112,7 @@ impl<'a> Evidence<'a> {
             left_out: Vec::new(),
             shortened: None,
             burst: None,
+            first_touch: None,
             interrupted: false,
             sharing: None,
         }
@@ -113,12 +126,16 @@ impl<'a> Evidence<'a> {
 }
 
 /// Findings that a run has at most once.
-const SINGLE: [fn(&Evidence) -> Option<Finding>; 31] = [
+const SINGLE: [fn(&Evidence) -> Option<Finding>; 35] = [
     |evidence| bytes::ram_not_disk(evidence, Direction::Write),
     |evidence| bytes::ram_not_disk(evidence, Direction::Read),
     bytes::direct_not_honoured,
+    bytes::zfs_cache,
     bytes::busy_neighbour,
     bytes::write_amplification,
+    device::implausible_flush,
+    device::preferred_larger,
+    device::first_touch,
     place::no_block_device,
     place::counters_off,
     place::nearly_full,

@@ -43,6 +43,7 @@ fn shown(device: &BlockDevice) -> result::Device {
         scheduler: device.scheduler.clone(),
         logical_block_bytes: device.logical_block_bytes,
         physical_block_bytes: device.physical_block_bytes,
+        optimal_io_bytes: Some(device.optimal_io_bytes).filter(|bytes| *bytes > 0),
         write_cache: device.write_cache.clone(),
         fua: device.fua,
         io_poll: device.io_poll,

@@ -169,6 +169,9 @@ pub struct Device {
     pub logical_block_bytes: u32,
     /// The smallest unit that it writes without reading first, in bytes.
     pub physical_block_bytes: u32,
+    /// The transfer that it prefers for streams, in bytes, where it reports one: the stripe of a
+    /// RAID.
+    pub optimal_io_bytes: Option<u32>,
     /// `write back` (a volatile cache: flushes matter) or `write through`.
     pub write_cache: String,
     /// Whether it takes writes with Force Unit Access.

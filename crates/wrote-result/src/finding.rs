@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The stable id of each finding, in the order of `docs/findings.md`.
-pub const IDS: [&str; 46] = [
+pub const IDS: [&str; 50] = [
     "interrupted",
     "no-io",
     "ram-not-disk",
@@ -20,6 +20,7 @@ pub const IDS: [&str; 46] = [
     "read-from-memory",
     "memory-grows",
     "direct-not-honoured",
+    "zfs-cache",
     "compressible-data",
     "unwritten-read",
     "same-offsets",
@@ -37,6 +38,9 @@ pub const IDS: [&str; 46] = [
     "too-hot",
     "link-downgraded",
     "above-link",
+    "implausible-flush",
+    "preferred-larger",
+    "first-touch",
     "lazy-init",
     "concurrent-iops",
     "slow-clock",

@@ -32,8 +32,8 @@ fn sample() -> Value {
         "device": {
             "name": "sda1", "disks": ["sda"], "model": "M", "capacity_bytes": 1,
             "rotational": false, "scheduler": "none", "logical_block_bytes": 512,
-            "physical_block_bytes": 4096, "write_cache": "write back", "fua": true,
-            "io_poll": false, "nr_requests": 64,
+            "physical_block_bytes": 4096, "optimal_io_bytes": 524288,
+            "write_cache": "write back", "fua": true, "io_poll": false, "nr_requests": 64,
         },
         "no_device_because": "not with a device, but known to the schema",
         "limits": [{ "of": "cpus", "most": 1.5, "from": "/sys/fs/cgroup/cpu.max" }],

@@ -1,7 +1,7 @@
-//! Findings on a hot or badly connected drive. A test lays its own files over those of the kernel,
-//! for the program alone (mount_namespaces(7)).
+//! Findings on drives that no test has: hot, badly connected, lying, of other blocks. A test lays
+//! its own files over those of the kernel, for the program alone (mount_namespaces(7)).
 
-use crate::scene::{Disk, MIB, jobs, of, silent};
+use crate::scene::{Disk, MIB, alone, jobs, of, said, silent};
 use crate::support::document;
 use fixtures::{finish, is_installed, or_skip};
 use std::fs;
@@ -12,15 +12,19 @@ use wrote_result::document::Document;
 /// Returns the result of a run on a loop device above which `/sys` has these files, as it has those
 /// of a drive's bus.
 fn seen_below(files: &[(&str, &str)]) -> Result<Document, String> {
+    seen_of(&Disk::ext4(64 * MIB)?, "[job]\nrw=write\nsize=1m\ndirect=1\n", files)
+}
+
+/// As [`seen_below`], of these jobs on this disk.
+fn seen_of(disk: &Disk, text: &str, files: &[(&str, &str)]) -> Result<Document, String> {
     is_installed("unshare")?;
-    let disk = Disk::ext4(64 * MIB)?;
     let upper = fixtures::folder();
     for (name, text) in files {
         let path = upper.path().join(name);
         fs::create_dir_all(path.parent().expect("it is in the folder")).expect("a folder");
         fs::write(path, format!("{text}\n")).expect("a file");
     }
-    let command = jobs(disk.path(), "[job]\nrw=write\nsize=1m\ndirect=1\n", "");
+    let command = jobs(disk.path(), text, "");
     let finished = finish(&mut laid_over(upper.path(), &command));
     if finished.stderr.contains("unshare: ") || finished.stderr.contains("mount: ") {
         return Err(finished.stderr);
@@ -105,4 +109,80 @@ fn above_link_is_said_of_a_write_that_is_faster_than_the_link() {
 fn above_link_is_not_said_of_a_fast_link_or_of_none() {
     silent(&or_skip!(carried("64.0 GT/s PCIe")), "above-link");
     silent(&or_skip!(seen_below(&[])), "above-link");
+}
+
+/// Returns the result of jobs on a disk whose queue reports `value` as its `setting`.
+fn reported(disk: &Disk, text: &str, setting: &str, value: &str) -> Result<Document, String> {
+    let file = format!("{}/queue/{setting}", disk.name());
+    seen_of(disk, text, &[(&file, value)])
+}
+
+const SMALL: &str = "[small]\nrw=write\nbs=4k\nsize=1m\ndirect=1\n";
+
+#[test]
+fn preferred_larger_is_said_of_blocks_below_those_of_the_device() {
+    let disk = or_skip!(Disk::ext4(64 * MIB));
+    let document = or_skip!(reported(&disk, SMALL, "physical_block_size", "16384"));
+    let finding = said(&document, "preferred-larger", &["small"]);
+    assert_eq!(finding.evidence["preferred_bytes"], 16384);
+}
+
+#[test]
+fn preferred_larger_is_not_said_of_blocks_as_large_as_those_of_the_device() {
+    let disk = or_skip!(Disk::ext4(64 * MIB));
+    silent(&or_skip!(reported(&disk, SMALL, "physical_block_size", "4096")), "preferred-larger");
+}
+
+/// Durable writes in place, so that no journal commits.
+const DURABLE: &str = "[global]\nfilename=file\nbs=4k\nsize=2m\ndirect=1\n[first]\nrw=write\n\
+                       end_fsync=1\n[durable]\nstonewall\nrw=write\nsync=dsync\n";
+
+#[test]
+#[ignore = "nightly"]
+fn implausible_flush_is_said_of_a_device_that_reports_a_cache_and_flushes_nothing() {
+    alone(|| {
+        let disk = or_skip!(Disk::ext4(64 * MIB).and_then(Disk::without_flushes));
+        let document = or_skip!(reported(&disk, DURABLE, "write_cache", "write back"));
+        said(&document, "implausible-flush", &["durable"]);
+    });
+}
+
+#[test]
+#[ignore = "nightly"]
+fn implausible_flush_is_not_said_of_one_that_flushes() {
+    alone(|| {
+        let disk = or_skip!(Disk::ext4(64 * MIB));
+        silent(&or_skip!(seen_of(&disk, DURABLE, &[])), "implausible-flush");
+    });
+}
+
+/// Returns the result of a direct read of `size` on a disk that the kernel lists as one of ZFS.
+fn read_from_zfs(listed: &str) -> Result<Document, String> {
+    is_installed("unshare")?;
+    let disk = Disk::ext4(64 * MIB)?;
+    fs::write(disk.path().join("file"), vec![7; MIB as usize]).expect("room");
+    let command = jobs(disk.path(), "[read]\nrw=read\nsize=1m\nfilename=file\ndirect=1\n", "");
+    let list = fixtures::folder();
+    // The list of the process itself: it keeps its number.
+    let script = "sed \"s/ - ext4 / - $0 /\" /proc/$$/mountinfo > \"$1/list\" && \
+                  mount --bind \"$1/list\" /proc/$$/mountinfo && shift && exec \"$@\"";
+    let mut listing = Command::new("unshare");
+    listing.args(["--mount", "--propagation", "private", "sh", "-c", script, listed]);
+    listing.arg(list.path()).arg(command.get_program()).args(command.get_args());
+    listing.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let finished = finish(&mut listing);
+    match finished.stderr.contains("unshare: ") || finished.stderr.contains("mount: ") {
+        true => Err(finished.stderr),
+        false => Ok(document(&finished)),
+    }
+}
+
+#[test]
+fn zfs_cache_is_said_of_a_small_direct_read() {
+    said(&or_skip!(read_from_zfs("zfs")), "zfs-cache", &["read"]);
+}
+
+#[test]
+fn zfs_cache_is_not_said_of_another_file_system() {
+    silent(&or_skip!(read_from_zfs("ext4")), "zfs-cache");
 }

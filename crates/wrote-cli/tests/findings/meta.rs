@@ -37,6 +37,7 @@ fn ids(option: &str, has_journal: bool, rows: &[Row]) -> Vec<String> {
         left_out: Vec::new(),
         shortened: None,
         burst: None,
+        first_touch: None,
         interrupted: false,
         sharing: None,
     };

@@ -55,11 +55,21 @@ impl Disk {
     /// Lets the loop device bypass the page cache of the image, as a disk does (`--direct-io` in
     /// losetup(8)).
     pub fn without_cache(self) -> Result<Disk, String> {
-        let folder = Path::new("/sys/dev/block").join(self.number());
-        let folder = folder.canonicalize().map_err(|error| error.to_string())?;
-        let node = Path::new("/dev").join(folder.file_name().expect("a device has a name"));
+        let node = Path::new("/dev").join(self.name());
         fixtures::run("losetup", &["--direct-io=on".as_ref(), node.as_os_str()])?;
         Ok(self)
+    }
+
+    /// Has the kernel take its cache for one that needs no flush.
+    pub fn without_flushes(self) -> Result<Disk, String> {
+        self.with("write_cache", "write through")
+    }
+
+    /// Returns the kernel's name of the device.
+    pub fn name(&self) -> String {
+        let folder = Path::new("/sys/dev/block").join(self.number());
+        let folder = folder.canonicalize().expect("the kernel has a folder of each device");
+        folder.file_name().expect("a device has a name").to_string_lossy().into_owned()
     }
 
     pub fn path(&self) -> &Path {

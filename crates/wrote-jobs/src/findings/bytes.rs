@@ -120,6 +120,26 @@ fn is_in_page_cache(row: &Row) -> bool {
         && cached_bytes_total as f64 >= CACHED_SHARE_MIN * moved_bytes_total as f64
 }
 
+/// Finds direct reads on ZFS of less than memory holds: they may come from its own cache (ARC),
+/// which `O_DIRECT` bypasses since OpenZFS 2.3 alone, and which no system call shows.
+pub(super) fn zfs_cache(evidence: &Evidence) -> Option<Finding> {
+    let of = |row: &Row| {
+        let settings = &row.settings.effective;
+        let bytes = settings.size_bytes.saturating_mul(settings.numjobs.max(1).into());
+        row.direction == Direction::Read && settings.direct && bytes < evidence.host.memory_bytes
+    };
+    let rows = evidence.rows_where(of).filter(|_| evidence.target.filesystem == "zfs")?;
+    let text = format!(
+        "ZFS may have answered direct reads from memory ({}): before OpenZFS 2.3, O_DIRECT does \
+         not bypass its cache (ARC); read more than memory, or set primarycache=metadata",
+        names(&rows),
+    );
+    Finding::warning("zfs-cache", text)
+        .about(&rows)
+        .with("memory_bytes", evidence.host.memory_bytes)
+        .into()
+}
+
 pub(super) fn busy_neighbour(evidence: &Evidence) -> Option<Finding> {
     let own = evidence.rows.iter().filter(|row| counts(evidence) && moves_its_own_bytes_alone(row));
     let (rows, moved): (Vec<&Row>, Vec<Moved>) = own
@@ -301,5 +321,29 @@ impl Moved {
     /// Returns the file bytes that the device did not move.
     pub(super) fn unseen_bytes(&self) -> u64 {
         self.file_bytes.saturating_sub(self.device_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{direct, found};
+    use super::*;
+    use crate::sample::{evidence, target};
+    use wrote_result::document::Target;
+
+    #[test]
+    fn direct_reads_of_less_than_memory_are_doubted_on_zfs_alone() {
+        let with = |filesystem: &str, change: fn(&mut Row)| {
+            let target = Target { filesystem: filesystem.into(), ..target() };
+            let mut row = Row { direction: Direction::Read, ..direct() };
+            change(&mut row);
+            found(&evidence(&target, &[row]), "zfs-cache")
+        };
+        let finding = with("zfs", |_| {}).unwrap();
+        assert!(finding.text.contains("from memory (stream/direct-psync)"), "{}", finding.text);
+        assert!(with("ext4", |_| {}).is_none());
+        assert!(with("zfs", |row| row.direction = Direction::Write).is_none());
+        assert!(with("zfs", |row| row.settings.effective.direct = false).is_none());
+        assert!(with("zfs", |row| row.settings.effective.size_bytes = 1 << 40).is_none());
     }
 }

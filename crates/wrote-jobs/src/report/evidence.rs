@@ -65,6 +65,7 @@ impl Rows {
             left_out: Vec::new(),
             shortened: None,
             burst: None,
+            first_touch: None,
             interrupted: false,
             sharing: None,
         };

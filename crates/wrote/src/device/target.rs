@@ -111,6 +111,9 @@ pub struct BlockDevice {
     /// The smallest unit that it writes without reading first, in bytes; the logical block where
     /// `/sys` does not say.
     pub physical_block_bytes: u32,
+    /// The transfer that it prefers for streams, in bytes: the stripe of a RAID; 0 where it reports
+    /// none.
+    pub optimal_io_bytes: u32,
     /// `write back` (a volatile cache: flushes matter), `write through`, or `unknown`.
     pub write_cache: String,
     /// Whether it takes writes with Force Unit Access.

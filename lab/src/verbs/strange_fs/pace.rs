@@ -32,6 +32,10 @@ pub struct PaceArguments {
     #[arg(long, value_name = "TIME", value_parser = units::time, conflicts_with = "fast_bytes")]
     #[arg(requires = "fast_rate")]
     pub swing: Option<Duration>,
+    /// Bytes per second of the first write at an offset of a file, as on a volume made from a
+    /// snapshot.
+    #[arg(long, value_name = "RATE", value_parser = units::rate, requires = "slow_rate")]
+    pub first_rate: Option<u64>,
     /// The first read or write after N transferred bytes answers only after --stall.
     #[arg(long, value_name = "N", value_parser = units::bytes, requires = "stall")]
     pub stall_after: Option<u64>,
@@ -75,6 +79,19 @@ impl Pace {
     pub fn write(&mut self, length_bytes: u64, now: Instant) -> Instant {
         self.restore(now);
         let time = self.time(length_bytes, now);
+        self.due_after(time, length_bytes, now)
+    }
+
+    /// As [`Pace::write`], of blocks that were never written before.
+    pub fn write_first(&mut self, length_bytes: u64, now: Instant) -> Instant {
+        match self.arguments.first_rate {
+            None => self.write(length_bytes, now),
+            rate => self.due_after(duration(length_bytes, rate), length_bytes, now),
+        }
+    }
+
+    /// Returns when a write that takes this time may be answered.
+    fn due_after(&mut self, time: Duration, length_bytes: u64, now: Instant) -> Instant {
         let goes_on = self.answered.is_some_and(|answered| now <= answered + PAUSE);
         let earliest = now.checked_sub(CREDIT).unwrap_or(now);
         let start = self.due.filter(|_| goes_on).map_or(now, |due| due.max(earliest));
@@ -145,6 +162,7 @@ mod tests {
         slow_rate: Some(100),
         idle_restores: None,
         swing: None,
+        first_rate: None,
         stall_after: None,
         stall: None,
     };
@@ -190,6 +208,16 @@ mod tests {
         pace.answered(at(6));
         // The writer paused for a second, so it catches up on nothing.
         assert_eq!(pace.write(100, at(16)), at(17));
+    }
+
+    #[test]
+    fn new_blocks_have_their_own_rate_where_one_was_asked() {
+        for (first_rate, expected_s) in [(None, 1.0), (Some(100), 10.0)] {
+            let (mut pace, start) =
+                (Pace::new(PaceArguments { first_rate, ..CLIFF }), Instant::now());
+            let took_s = (pace.write_first(1000, start) - start).as_secs_f64();
+            assert!((took_s - expected_s).abs() < 1e-6, "{took_s}");
+        }
     }
 
     #[test]

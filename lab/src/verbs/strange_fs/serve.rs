@@ -81,8 +81,12 @@ impl StrangeFs {
     fn take(&self, number: u64, offset: u64, data: &[u8], flags: i32) -> Result<u32, Errno> {
         self.faults.transfer(flags)?;
         let taken = self.faults.taken(data.len());
-        self.tree().write(number, offset, &data[..taken])?;
-        self.wait(|pace, now| pace.write(taken as u64, now));
+        let is_first = self.tree().write(number, offset, &data[..taken])?;
+        let taken_bytes = taken as u64;
+        self.wait(|pace, now| match is_first {
+            true => pace.write_first(taken_bytes, now),
+            false => pace.write(taken_bytes, now),
+        });
         self.pace().answered(Instant::now());
         if self.faults.keeps(flags) {
             self.keep.take(number, offset, &data[..taken]);

@@ -2,7 +2,7 @@
 
 use fuser::Errno;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 use std::time::SystemTime;
@@ -72,6 +72,8 @@ pub struct Node {
     pub gid: u32,
     /// The time of its last change.
     pub modified: SystemTime,
+    /// The offsets at which it was written.
+    touched: BTreeSet<u64>,
     /// How many times the file is open.
     open: u32,
     /// Whether a folder names it.
@@ -265,8 +267,9 @@ impl Tree {
         Ok(content.read(start..size_bytes.min(start.saturating_add(length as u64))))
     }
 
-    /// Writes `data` at `offset`, with zeros between the file's end and `offset`.
-    pub fn write(&mut self, number: u64, offset: u64, data: &[u8]) -> Result<(), Errno> {
+    /// Writes `data` at `offset`, with zeros between the file's end and `offset`. Returns whether
+    /// it is the first write there.
+    pub fn write(&mut self, number: u64, offset: u64, data: &[u8]) -> Result<bool, Errno> {
         let end = offset.checked_add(data.len() as u64).ok_or(Errno::EFBIG)?;
         if end > self.get(number)?.size_bytes() {
             self.resize(number, end)?;
@@ -275,7 +278,7 @@ impl Tree {
         let Kind::File(content) = &mut node.kind else { return Err(Errno::EISDIR) };
         content.write(offset, data);
         node.modified = SystemTime::now();
-        Ok(())
+        Ok(node.touched.insert(offset))
     }
 
     /// Makes a file `size_bytes` long; ENOSPC without room.
@@ -311,7 +314,16 @@ impl Tree {
 
 fn node(kind: Kind, maker: Maker) -> Node {
     let Maker { mode, uid, gid } = maker;
-    Node { kind, mode, uid, gid, modified: SystemTime::now(), open: 0, linked: true }
+    Node {
+        kind,
+        mode,
+        uid,
+        gid,
+        modified: SystemTime::now(),
+        open: 0,
+        touched: BTreeSet::new(),
+        linked: true,
+    }
 }
 
 #[cfg(test)]

@@ -569,7 +569,12 @@ mod tests {
     fn the_trial_run_tells_what_is_written_and_how_long_it_takes() {
         let mut plan = plan(&request()).unwrap();
         let most = plan.written_bytes_max();
-        plan.learn(Trial { bytes_per_s: 100e6, flush: Duration::from_millis(5), burst: None });
+        plan.learn(Trial {
+            bytes_per_s: 100e6,
+            flush: Duration::from_millis(5),
+            burst: None,
+            first_touch: None,
+        });
         let (bytes, time) = (plan.written_bytes().unwrap(), plan.estimate());
         // 40 streams of 30 MB, 30 runs of small writes of 50 MB, and two files in place.
         assert!(bytes < most / 3 && (2_000_000_000..3_200_000_000).contains(&bytes), "{bytes}");

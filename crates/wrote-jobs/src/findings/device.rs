@@ -1,0 +1,240 @@
+//! Findings on a device that behaves unlike its description, or prefers other writes.
+
+use super::{Evidence, FirstTouch};
+use std::collections::BTreeMap;
+use wrote_result::document::{Direction, Finding, Row, Settings, Severity, View};
+use wrote_result::finding::names;
+use wrote_result::units::{block_size, nanoseconds, rate, significant};
+
+/// A flash chip takes longer to store a page: a typical 300 us (patent EP 1850348, by Micron's data
+/// sheets), and less in the fastest ones.
+const STORED_NS_MIN: u64 = 50_000;
+/// The fewest writes whose median counts.
+const WRITES_MIN: u64 = 20;
+
+/// Finds durable writes that are faster than flash memory on a device that reports a volatile
+/// cache: it has capacitors, or a flush ends before the bytes are safe.
+pub(super) fn implausible_flush(evidence: &Evidence) -> Option<Finding> {
+    let device = evidence.target.device.as_ref()?;
+    if evidence.in_memory || device.write_cache != "write back" {
+        return None;
+    }
+    let p50_ns = |row: &Row| row.latency().filter(|of| of.count >= WRITES_MIN).map(|of| of.p50);
+    let rows = evidence.rows_where(|row| {
+        row.is_durable()
+            && row.view() == View::Operations
+            && row.settings.effective.sync.is_each()
+            && p50_ns(row).is_some_and(|ns| ns < STORED_NS_MIN)
+    })?;
+    let fastest_ns = rows.iter().filter_map(|row| p50_ns(row)).min()?;
+    let text = format!(
+        "implausible flush: a durable write takes {}, less than flash memory needs ({}); the cache \
+         of {} has capacitors, or a flush returns before the bytes are safe: cut the power in a \
+         test before you rely on it",
+        nanoseconds(fastest_ns),
+        names(&rows),
+        device.name,
+    );
+    Finding::warning("implausible-flush", text)
+        .about(&rows)
+        .with("p50_ns", fastest_ns)
+        .with("stored_ns_min", STORED_NS_MIN)
+        .into()
+}
+
+/// Smaller writes of a stream fill no preferred transfer anyway.
+const STREAM_BS_BYTES_MIN: u64 = 64 << 10;
+/// A larger preferred transfer is a bridge's mistake: 65,535 sectors are reported by many.
+const OPTIMAL_BYTES_MAX: u64 = 16 << 20;
+/// Blocks of at least twice the size that are faster by this factor, each by itself, are preferred.
+const PREFERRED_MIN: f64 = 1.2;
+
+/// Finds writes that are smaller than the device prefers: by its own report, or because larger
+/// blocks had more operations per second.
+pub(super) fn preferred_larger(evidence: &Evidence) -> Option<Finding> {
+    let mut preferred: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    let mut severity = Severity::Info;
+    for row in evidence.rows.iter().filter(|row| reaches_device(row)) {
+        let Some((bytes, is_slower)) = preferred_bytes(evidence, row) else { continue };
+        preferred.insert(&row.name, (row.settings.effective.bs_bytes, bytes));
+        severity = severity.max(if is_slower { Severity::Warning } else { Severity::Info });
+    }
+    let rows = evidence.rows_where(|row| preferred.contains_key(row.name.as_str()))?;
+    let (bs_bytes, bytes) = *preferred.get(rows[0].name.as_str())?;
+    let text = format!(
+        "{} prefers writes of {} to those of {} ({}): a smaller one may make it read first; use a \
+         multiple of that as the block size",
+        evidence.target.device.as_ref().map_or("the device", |device| &device.name),
+        block_size(bytes),
+        block_size(bs_bytes),
+        names(&rows),
+    );
+    Finding::new("preferred-larger", severity, text)
+        .about(&rows)
+        .with("bs_bytes", bs_bytes)
+        .with("preferred_bytes", bytes)
+        .into()
+}
+
+/// Whether each write of the row is one of the device.
+fn reaches_device(row: &Row) -> bool {
+    let settings = &row.settings.effective;
+    row.direction == Direction::Write
+        && row.view() == View::Operations
+        && settings.bs_bytes > 0
+        && settings.direct
+}
+
+/// Returns the block size that the device prefers to that of the row, and whether the row is slower
+/// for it: a stream that misses a stripe may not be.
+fn preferred_bytes(evidence: &Evidence, row: &Row) -> Option<(u64, bool)> {
+    let bs_bytes = row.settings.effective.bs_bytes;
+    let device = evidence.target.device.as_ref();
+    let unit = |bytes: u32| u64::from(bytes.max(1));
+    let physical = device.map_or(1, |device| unit(device.physical_block_bytes));
+    if !bs_bytes.is_multiple_of(physical) {
+        return Some((physical, true));
+    }
+    if let Some(faster) = evidence.rows.iter().find(|other| is_preferred(row, other)) {
+        return Some((faster.settings.effective.bs_bytes, true));
+    }
+    let optimal = device.map_or(1, |device| unit(device.optimal_io_bytes.unwrap_or(1)));
+    let is_stream = !row.is_random() && bs_bytes >= STREAM_BS_BYTES_MIN;
+    let is_unit = optimal.is_multiple_of(4096) && optimal <= OPTIMAL_BYTES_MAX;
+    (is_stream && is_unit && !bs_bytes.is_multiple_of(optimal)).then_some((optimal, false))
+}
+
+/// Whether every run of `other`, which differs in its larger blocks alone, had clearly more
+/// operations per second than any of `row`.
+fn is_preferred(row: &Row, other: &Row) -> bool {
+    let (small, large) = (&row.settings.effective, &other.settings.effective);
+    let like = |of: &Settings| Settings {
+        bs_bytes: 0,
+        size_bytes: 0,
+        ring_flags: None,
+        runtime_s: None,
+        ..of.clone()
+    };
+    let iops = |row: &Row| row.runs.iter().map(|run| run.iops).collect::<Vec<f64>>();
+    let most = iops(row).into_iter().fold(0.0, f64::max);
+    let least = iops(other).into_iter().fold(f64::INFINITY, f64::min);
+    reaches_device(other)
+        && row.runs.len() > 1
+        && other.runs.len() > 1
+        && large.bs_bytes >= 2 * small.bs_bytes
+        && row.survives == other.survives
+        && like(small) == like(large)
+        && least > PREFERRED_MIN * most
+}
+
+/// The second write of the same blocks is faster than the first by at least this factor.
+const AGAIN_MIN: f64 = 2.0;
+
+/// Finds a volume whose blocks are slow to write for the first time: one made from a snapshot, a
+/// thin one, or a sparse file below a loop device.
+pub(super) fn first_touch(evidence: &Evidence) -> Option<Finding> {
+    let FirstTouch { first_bytes_per_s, again_bytes_per_s } = evidence.first_touch?;
+    let times = again_bytes_per_s / first_bytes_per_s.max(f64::MIN_POSITIVE);
+    let text = format!(
+        "first writes are slower: new blocks took {}, the same blocks again {} ({} times); a row \
+         depends on which blocks its files get: write all free space once, and measure again",
+        rate(first_bytes_per_s),
+        rate(again_bytes_per_s),
+        significant(times),
+    );
+    (times >= AGAIN_MIN).then(|| {
+        Finding::warning("first-touch", text)
+            .with("first_bytes_per_s", first_bytes_per_s)
+            .with("again_bytes_per_s", again_bytes_per_s)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::found;
+    use super::*;
+    use crate::sample::{evidence, row, target};
+    use wrote_result::document::{Device, Latency, Target};
+
+    fn on(device: Device) -> Target {
+        Target { device: Some(Device { name: "sda".into(), ..device }), ..target() }
+    }
+
+    #[test]
+    fn a_durable_write_that_no_flash_can_store_is_implausible_behind_a_volatile_cache_alone() {
+        let durable = |p50, count, name: &str| Row {
+            latency_ns: Some(Latency { p50, count, ..Latency::default() }),
+            ..row(name, "power-loss", &[20e6, 20e6])
+        };
+        let with = |cache: &str, row: Row| {
+            let target = on(Device { write_cache: cache.into(), ..Device::default() });
+            let rows = [row];
+            let of = evidence(&target, &rows);
+            let in_memory = Evidence { in_memory: true, ..of.clone() };
+            assert!(found(&in_memory, "implausible-flush").is_none());
+            found(&of, "implausible-flush")
+        };
+        let finding = with("write back", durable(31_000, 5000, "small/o_dsync-each")).unwrap();
+        assert!(
+            finding.text.starts_with("implausible flush: a durable write takes 31.0 us, less"),
+            "{}",
+            finding.text
+        );
+        assert!(with("write through", durable(31_000, 5000, "small/o_dsync-each")).is_none());
+        assert!(with("write back", durable(90_000, 5000, "small/o_dsync-each")).is_none());
+        assert!(with("write back", durable(31_000, 5, "small/o_dsync-each")).is_none());
+        assert!(with("write back", durable(31_000, 5000, "small/fdatasync-at-end")).is_none());
+    }
+
+    fn sized(name: &str, bs_bytes: u64, iops: f64) -> Row {
+        let mut row = row(name, "process-crash", &[iops * bs_bytes as f64, iops * bs_bytes as f64]);
+        row.settings.effective.bs_bytes = bs_bytes;
+        row.runs.iter_mut().for_each(|run| run.iops = iops);
+        row
+    }
+
+    #[test]
+    fn blocks_below_the_reported_size_are_too_small_and_a_stripe_is_good_to_know() {
+        let with = |bs_bytes, physical, optimal| {
+            let device = Device {
+                physical_block_bytes: physical,
+                optimal_io_bytes: optimal,
+                ..Device::default()
+            };
+            let (target, rows) = (on(device), [sized("a/direct-psync", bs_bytes, 1000.0)]);
+            let found = found(&evidence(&target, &rows), "preferred-larger");
+            found.map(|found| (found.severity, found.evidence["preferred_bytes"].clone()))
+        };
+        assert_eq!(with(512, 4096, None), Some((Severity::Warning, 4096.into())));
+        assert_eq!(with(4096, 4096, None), None);
+        assert_eq!(with(1 << 20, 512, Some(1_572_864)), Some((Severity::Info, 1_572_864.into())));
+        // Small writes, and the mistake of a bridge.
+        assert_eq!(with(4096, 512, Some(1_572_864)), None);
+        assert_eq!(with(1 << 20, 512, Some(33_553_920)), None);
+    }
+
+    #[test]
+    fn larger_blocks_with_more_operations_are_preferred_whatever_the_device_reports() {
+        let with = |small: f64, large: f64, name: &str| {
+            let rows = [sized("a/direct-psync", 512, small), sized(name, 4096, large)];
+            found(&evidence(&on(Device::default()), &rows), "preferred-larger")
+        };
+        let finding = with(900.0, 2000.0, "b/direct-psync").unwrap();
+        assert_eq!(finding.evidence["rows"], serde_json::json!(["a/direct-psync"]));
+        assert!(finding.text.contains("writes of 4 KiB to those of 512 B"), "{}", finding.text);
+        assert!(with(2000.0, 2000.0, "b/direct-psync").is_none());
+        assert!(with(900.0, 2000.0, "b/direct-io_uring").is_none());
+    }
+
+    #[test]
+    fn blocks_that_are_slow_once_are_told_with_both_rates() {
+        let target = target();
+        let with = |first_bytes_per_s, again_bytes_per_s| {
+            let first_touch = Some(FirstTouch { first_bytes_per_s, again_bytes_per_s });
+            found(&Evidence { first_touch, ..evidence(&target, &[]) }, "first-touch")
+        };
+        let finding = with(20e6, 200e6).unwrap();
+        assert!(finding.text.contains("took 20.0 MB/s, the same blocks again 200 MB/s (10"));
+        assert!(with(150e6, 200e6).is_none() && with(300e6, 200e6).is_none());
+    }
+}
