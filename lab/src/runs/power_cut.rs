@@ -49,7 +49,7 @@ pub const EXT4: FileSystem = FileSystem {
     superblock: Some((1 << 10, 2 << 10)),
 };
 
-/// File systems that must recover whole. ext4 with `fast_commit` does not: `docs/durability.md`.
+/// File systems that must recover whole. ext4 with `fast_commit` does not: `lab/README.md`.
 pub const FILE_SYSTEMS: [FileSystem; 3] = [
     EXT4,
     FileSystem {

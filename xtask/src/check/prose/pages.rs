@@ -9,31 +9,32 @@ const WORDS_MAX: usize = 30;
 
 /// The most bytes of each page. A page that would grow beyond it first says something shorter.
 const BYTES_MAX: &[(&str, usize)] = &[
-    ("CONTRIBUTING.md", 7_000),
-    ("README.md", 9_000),
+    ("CHANGELOG.md", 3_000),
+    ("CONTRIBUTING.md", 6_000),
+    ("README.md", 7_500),
     ("docs/SUMMARY.md", 1_500),
     ("docs/architecture.md", 12_000),
-    ("docs/choosing.md", 5_000),
-    ("docs/copy.md", 3_000),
-    ("docs/doctor.md", 12_000),
-    ("docs/durability.md", 20_000),
-    ("docs/findings.md", 24_700),
-    ("docs/fio.md", 19_000),
+    ("docs/choosing.md", 3_500),
+    ("docs/copy.md", 2_500),
+    ("docs/doctor.md", 10_500),
+    ("docs/durability.md", 15_000),
+    ("docs/findings.md", 22_500),
+    ("docs/fio.md", 15_500),
     ("docs/fit.md", 12_000),
     ("docs/glossary.md", 4_000),
     ("docs/install.md", 2_000),
     ("docs/languages.md", 3_000),
     ("docs/library.md", 17_000),
-    ("docs/log-format.md", 28_000),
+    ("docs/log-format.md", 27_500),
     ("docs/log.md", 11_000),
-    ("docs/measuring.md", 12_000),
-    ("docs/methodology.md", 24_000),
+    ("docs/measuring.md", 11_000),
+    ("docs/methodology.md", 20_500),
     ("docs/performance.md", 14_000),
-    ("docs/reliability.md", 13_000),
-    ("docs/results.md", 20_000),
+    ("docs/reliability.md", 12_500),
+    ("docs/results.md", 16_500),
     ("docs/scale.md", 4_000),
-    ("docs/scenarios.md", 18_000),
-    ("docs/serve.md", 27_000),
+    ("docs/scenarios.md", 12_000),
+    ("docs/serve.md", 23_500),
     ("docs/trace.md", 9_000),
 ];
 
@@ -103,8 +104,9 @@ mod tests {
     fn a_page_that_grows_beyond_its_size_is_found_and_one_without_a_size() {
         assert_eq!(faults("docs/copy.md", "short\n"), [""; 0]);
         let long = "word.\n\n".repeat(1000);
-        let expected = ["docs/copy.md: 7000 bytes, and at most 3000 are agreed"];
-        assert_eq!(faults("docs/copy.md", &long), expected);
+        let (page, most) = BYTES_MAX.iter().min_by_key(|(_, most)| most).expect("there are pages");
+        let expected = [format!("{page}: 7000 bytes, and at most {most} are agreed")];
+        assert_eq!(faults(page, &long), expected);
         let [fault] = &faults("docs/new.md", "")[..] else { panic!("one fault") };
         assert!(fault.starts_with("docs/new.md: no size in "), "{fault}");
         assert_eq!(faults("lab/README.md", &long.repeat(9)), [""; 0]);
